@@ -1,58 +1,32 @@
-//! The agent: what it waits for, and what each input does to that.
+//! The agent: each input goes to the machine that decides about it, and what that machine returns to the next.
 
-use std::collections::BTreeMap;
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
 use gate::activity::Activity;
-use gate::approval::{ApprovalSettings, JudgedAnswer, SessionGrants};
-use gate::tools::Registry;
+use gate::approval::JudgedAnswer;
 use gate::{Change, StandingRights};
-use ipc::id::{AgentId, ApprovalId, CallId, ConversationId};
+use ipc::id::{AgentId, CallId};
 use ipc::rights::Rights;
 use protocol::event::PromptFixed;
 use protocol::frontend::{AgentAction, Op};
-use protocol::plan::{OnFailure, PlanStep};
 
-use super::beside::OrphanDenials;
-use super::calls::Calls;
+use super::calls::{After, Bounds, CallEnd, Calls, Charter};
 use super::conversation::{Conversation, UserSaid};
-use super::declined::Declined;
 use super::end::Ending;
-use super::forms::HeldForms;
-use super::hosts::HeldHosts;
 use super::outbox::Outbox;
-use super::reading_turn::AccessAfter;
-use super::rights::Replacement;
+use super::rights::RightsState;
 use super::tariff::Tariff;
 use super::turn::{Phase, Turn, TurnSettings};
 use super::{AgentConfig, Effect, EndReason, Execution, Input, Planning};
 
-/// One agent: a transcript, and what is waited for.
+/// One agent: four machines, and the effects of the present input.
 pub struct Agent {
-    pub(super) config: Charter,
-    /// The standing rights as the worker sees them.
-    pub(super) seen: StandingRights,
-    pub(super) replacement: Replacement,
+    id: AgentId,
     pub(super) conversation: Conversation,
     pub(super) turn: Turn,
-    /// The calls of the turn; there are none but while it waits for them.
     pub(super) calls: Calls,
-    pub(super) last_call: CallId,
-    pub(super) last_approval: ApprovalId,
-    /// What was approved for the session.
-    pub(super) grants: SessionGrants,
-    /// Denials that the user has left.
-    pub(super) declined: Declined,
-    /// Hosts that somebody is asked about while connections wait.
-    pub(super) held_hosts: HeldHosts,
-    pub(super) held_forms: HeldForms,
-    /// The plans that are executed, and what becomes of the rest after a failed step.
-    pub(super) plans: BTreeMap<CallId, (Vec<PlanStep>, OnFailure)>,
-    /// The access after the present turn, if that only reads.
-    pub(super) access_after: Option<AccessAfter>,
-    /// What was refused beside the calls.
-    pub(super) beside: OrphanDenials,
+    pub(super) rights: RightsState,
     pub(super) out: Outbox,
 }
 
@@ -61,85 +35,44 @@ impl Debug for Agent {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let instructions = self.conversation.instructions().iter();
         let instructions: Vec<_> = instructions.map(|item| (&item.source, &item.text)).collect();
+        let (last_call, last_approval) = self.calls.last_ids();
         f.debug_struct("Agent")
             .field("messages", &self.conversation.messages())
-            .field("last_call", &self.last_call)
-            .field("last_approval", &self.last_approval)
-            .field("grants", &self.grants)
+            .field("last_call", &last_call)
+            .field("last_approval", &last_approval)
+            .field("grants", self.rights.grants())
             .field("instructions", &instructions)
             .finish_non_exhaustive()
     }
 }
 
-/// Facts about the agent, which no machine changes, and its rights and plans.
-pub(super) struct Charter {
-    pub(super) id: AgentId,
-    pub(super) activity: Activity,
-    pub(super) conversation: ConversationId,
-    pub(super) tools: Arc<Registry>,
-    pub(super) approvals: ApprovalSettings,
-    /// The standing rights, with the host's own paths.
-    pub(super) standing: StandingRights,
-    /// The planning that it does, if it does any.
-    pub(super) planning: Option<Planning>,
-    /// The plan that it executes, if it does.
-    pub(super) execution: Option<Execution>,
-}
-
 impl Agent {
     /// An agent that waits for its first turn.
-    pub fn new(mut config: AgentConfig) -> Self {
-        config.standing.confirm_shell = config.approvals.confirm_shell;
-        let seen = config.standing.clone();
-        let conversation = Conversation::new(&config);
-        let AgentConfig {
-            id,
-            activity,
-            conversation: of,
-            tools,
-            approvals,
-            standing,
-            planning,
-            execution,
-            model,
-            system,
-            options,
-            prices,
-            limits,
-            backoff,
-            answer,
-            fails_when_denied,
-            ..
-        } = config;
+    pub fn new(config: AgentConfig) -> Self {
+        let (conversation, rights) = (Conversation::new(&config), RightsState::new(&config));
+        let charter = Charter {
+            conversation: config.conversation,
+            agent: config.id.clone(),
+            tools: Arc::clone(&config.tools),
+            approvals: config.approvals,
+        };
         let turn = Turn::new(TurnSettings {
-            model,
-            system,
-            tools: Arc::clone(&tools),
-            options,
-            tariff: Tariff(prices),
-            limits,
-            backoff,
-            answer,
-            fails_when_denied,
+            model: config.model,
+            system: config.system,
+            tools: config.tools,
+            options: config.options,
+            tariff: Tariff(config.prices),
+            limits: config.limits,
+            backoff: config.backoff,
+            answer: config.answer,
+            fails_when_denied: config.fails_when_denied,
         });
-        let charter =
-            Charter { id, activity, conversation: of, tools, approvals, standing, planning, execution };
         Self {
-            seen,
-            replacement: Replacement::default(),
+            id: config.id,
             conversation,
             turn,
-            config: charter,
-            calls: Calls::default(),
-            last_call: CallId(0),
-            last_approval: ApprovalId(0),
-            grants: SessionGrants::default(),
-            declined: Declined::default(),
-            held_hosts: HeldHosts::default(),
-            held_forms: HeldForms::default(),
-            plans: BTreeMap::new(),
-            access_after: None,
-            beside: OrphanDenials::default(),
+            calls: Calls::new(charter, config.planning, config.execution),
+            rights,
             out: Outbox::default(),
         }
     }
@@ -153,45 +86,83 @@ impl Agent {
 
     /// Which agent it is.
     pub const fn id(&self) -> &AgentId {
-        &self.config.id
+        &self.id
     }
 
     /// Takes an input in; the effects are to be carried out in order.
     pub fn handle(&mut self, input: Input) -> Vec<Effect> {
         match input {
-            Input::Op(op) => self.on_op(op),
+            Input::Op(Op::Act(action)) => self.on_action(action),
+            Input::Op(Op::Answer { id, kind, decision, digest }) => {
+                let answer = JudgedAnswer { kind, decision, digest };
+                self.ask_calls(|calls, bounds, out| calls.on_answer(id, answer, bounds, out));
+            }
             Input::Model(choice) => self.on_model(*choice),
             Input::Context(items) => self.on_context(items),
             Input::Stream { request, event } => self.on_stream(request, event),
-            Input::StreamFailed { request, error } => self.on_stream_failed(request, &error),
+            Input::StreamFailed { request, error } => {
+                if let Some(has_begun) = self.turn.had_begun(request) {
+                    self.on_failure(&error, has_begun);
+                }
+            }
             Input::CallFinished { call, outcome, duration_ms } => {
-                self.on_call_finished(call, outcome, duration_ms);
+                self.on_call_end(call, CallEnd::OfWorker(outcome), duration_ms);
             }
-            Input::Progress { call, progress } => self.calls.note_progress(call, progress),
-            Input::Remark { call, text } => self.on_remark(call, text),
-            Input::Refused(refused) => self.on_refused(&refused),
-            Input::HostAsked(asked) => self.on_host_asked(asked),
-            Input::FormAsked(asked) => self.on_form_asked(asked),
-            Input::CallLost { call, reason } => self.on_call_lost(call, &reason),
-            Input::Prepared { call, proposal } => self.on_prepared(call, proposal),
-            Input::NotPrepared { call, reason } => self.on_not_prepared(call, reason),
-            Input::Located { call, place } => self.on_located(call, place),
-            Input::Lapsed { id, by, cause } => self.on_lapsed(id, by, cause),
             Input::OneShotFinished { call, outcome, duration_ms } => {
-                self.on_one_shot_finished(call, outcome, duration_ms);
+                self.on_call_end(call, CallEnd::OfOneShot(outcome), duration_ms);
             }
-            Input::Served { call, outcome, duration_ms } => self.on_served(call, outcome, duration_ms),
-            Input::AgentFinished { call, report } => self.on_agent_finished(call, &report),
+            Input::Served { call, outcome, duration_ms } => {
+                self.on_call_end(call, CallEnd::OfServer(outcome), duration_ms);
+            }
+            Input::AgentFinished { call, report } => self.on_call_end(call, CallEnd::OfAgent(report), 0),
+            Input::CallLost { call, reason } => self.on_call_end(call, CallEnd::Lost(reason), 0),
+            Input::Progress { call, progress } => self.calls.on_progress(call, progress),
+            Input::Remark { call, text } => self.calls.on_remark(call, text),
+            Input::Refused(refused) => {
+                self.calls.on_refused(&refused, self.rights.seen(), &mut self.out);
+            }
+            Input::HostAsked(asked) => {
+                self.tell_calls(|calls, bounds, out| calls.on_host_asked(asked, bounds, out));
+            }
+            Input::FormAsked(asked) => {
+                self.tell_calls(|calls, bounds, out| calls.on_form_asked(asked, bounds, out));
+            }
+            Input::Prepared { call, proposal } => {
+                self.tell_calls(|calls, bounds, out| calls.on_prepared(call, proposal, bounds, out));
+                self.go_on();
+            }
+            Input::NotPrepared { call, reason } => {
+                self.tell_calls(|calls, bounds, out| calls.on_not_prepared(call, reason, bounds, out));
+                self.go_on();
+            }
+            Input::Located { call, place } => {
+                self.tell_calls(|calls, bounds, out| calls.on_located(call, place, bounds, out));
+                self.go_on();
+            }
+            Input::Lapsed { id, by, cause } => {
+                self.tell_calls(|calls, bounds, out| calls.on_lapsed(id, by, &cause, bounds, out));
+                self.go_on();
+            }
             Input::Narrowed { rights } => self.on_narrowed(rights),
             Input::TakenBack(change) => self.on_taken_back(&change),
-            Input::OutOfBudget { request, reason, message } => {
-                self.on_out_of_budget(request, Ending::because(reason, message));
+            Input::OutOfBudget { request, reason, message } if self.turn.waits_for(request) => {
+                self.finish(Ending::because(reason, message));
             }
-            Input::WorkerReady(worker) => self.on_worker_ready(worker),
-            Input::NotReplaced { reason } => self.on_not_replaced(&reason),
-            Input::FrontEndGone => self.on_front_end_gone(),
+            Input::WorkerReady(worker) => {
+                self.calls.on_worker_ready();
+                let told = self.rights.on_worker_ready(worker, &mut self.out);
+                self.tell_of_rights(told);
+            }
+            Input::NotReplaced { reason } => {
+                let told = self.rights.on_not_replaced(&reason, &mut self.out);
+                self.tell_of_rights(told);
+            }
+            Input::FrontEndGone => {
+                self.tell_calls(Calls::on_front_end_gone);
+                self.close(Ending::of(EndReason::Terminated));
+            }
             Input::Timer(timer) if self.turn.on_timer(timer) => self.ask_model(),
-            Input::Timer(_) => {}
+            Input::OutOfBudget { .. } | Input::Timer(_) => {}
             Input::TimeUp => {
                 self.stop(Ending::because(EndReason::TimeLimit, "the time of this run is spent"));
             }
@@ -201,10 +172,51 @@ impl Agent {
         self.out.take()
     }
 
+    fn on_action(&mut self, action: AgentAction) {
+        match action {
+            AgentAction::Prompt { text, images } => self.on_user_turn(UserSaid { text, images }),
+            AgentAction::PromptReading { text, images, offline } => {
+                self.on_reading_turn(UserSaid { text, images }, offline);
+            }
+            AgentAction::SetRights { change } => self.on_change(Change::Rights(change)),
+            AgentAction::SetMode { mode } => self.on_change(Change::Mode(mode)),
+            AgentAction::RevokeGrant { id } => self.rights.revoke(id, &mut self.out),
+            AgentAction::Compact => self.on_compact(),
+            AgentAction::Clear => self.on_clear(),
+            AgentAction::RunCommand { command } => self.on_own_command(command),
+            AgentAction::EditPlan { id, markdown } => {
+                self.tell_calls(|calls, bounds, out| calls.on_edit_plan(id, markdown, bounds, out));
+            }
+            AgentAction::RevisePlan { id, plan } => {
+                self.tell_calls(|calls, bounds, out| calls.on_revise_plan(id, &plan, bounds, out));
+            }
+            AgentAction::ExecutePlan { markdown } => self.on_execute_plan(markdown),
+            AgentAction::AskTogether { id } => {
+                self.tell_calls(|calls, bounds, out| calls.on_ask_together(id, bounds, out));
+            }
+            AgentAction::Interrupt => self.stop(Ending::of(EndReason::Interrupted)),
+            AgentAction::Quit => self.close(Ending::of(EndReason::Closed)),
+            AgentAction::InterruptSession => self.close(Ending::of(EndReason::Interrupted)),
+            AgentAction::Terminate => self.close(Ending::of(EndReason::Terminated)),
+            AgentAction::HangUp => self.close(Ending::of(EndReason::HungUp)),
+        }
+    }
+
+    /// Hands the calls something in, with what they are judged by.
+    pub(super) fn tell_calls<T>(&mut self, tell: impl FnOnce(&mut Calls, Bounds<'_>, &mut Outbox) -> T) -> T {
+        let bounds = Bounds { rights: &self.rights, room: self.conversation.room_for_results() };
+        tell(&mut self.calls, bounds, &mut self.out)
+    }
+
+    /// Hands the calls something in, and takes the step that follows.
+    pub(super) fn ask_calls(&mut self, ask: impl FnOnce(&mut Calls, Bounds<'_>, &mut Outbox) -> After) {
+        let after = self.tell_calls(ask);
+        self.after_calls(after);
+    }
+
     /// Takes an id for a call of the driver's own, such as a snapshot: ids are unique within the session.
     pub fn reserve_call(&mut self) -> CallId {
-        self.last_call = self.last_call.next();
-        self.last_call
+        self.calls.next_call()
     }
 
     /// The system prompt and the tools of each of its requests, for the log.
@@ -214,7 +226,7 @@ impl Agent {
 
     /// What it is there for.
     pub const fn activity(&self) -> Activity {
-        self.config.activity
+        self.rights.activity()
     }
 
     /// The conversation so far as text, every line of it quoted: its beginning and its end, where it is long.
@@ -223,23 +235,23 @@ impl Agent {
     }
 
     /// The planning that it does, if it does any.
-    pub const fn planning(&self) -> Option<&Planning> {
-        self.config.planning.as_ref()
+    pub fn planning(&self) -> Option<&Planning> {
+        self.calls.planning()
     }
 
     /// What the agent may do, as its worker sees it.
     pub const fn standing(&self) -> &StandingRights {
-        &self.seen
+        self.rights.seen()
     }
 
     /// What the agent may do, with the host's own paths.
     pub const fn host_standing(&self) -> &StandingRights {
-        &self.config.standing
+        self.rights.standing()
     }
 
     /// Its rights, with the host's own paths.
     pub const fn rights(&self) -> &Rights {
-        &self.config.standing.rights
+        &self.rights.standing().rights
     }
 
     /// Whether a run goes on.
@@ -255,36 +267,18 @@ impl Agent {
         self.turn.phase() == Phase::Closed
     }
 
-    fn on_op(&mut self, op: Op) {
-        match op {
-            Op::Act(action) => self.on_action(action),
-            Op::Answer { id, kind, decision, digest } => {
-                self.on_answer(id, JudgedAnswer { kind, decision, digest });
-            }
-        }
+    /// The plan that this agent executes.
+    pub fn execution(&self) -> Option<&Execution> {
+        self.calls.execution()
     }
 
-    fn on_action(&mut self, action: AgentAction) {
-        match action {
-            AgentAction::Prompt { text, images } => self.on_user_turn(UserSaid { text, images }),
-            AgentAction::PromptReading { text, images, offline } => {
-                self.on_reading_turn(UserSaid { text, images }, offline);
-            }
-            AgentAction::SetRights { change } => self.on_change(Change::Rights(change)),
-            AgentAction::SetMode { mode } => self.on_change(Change::Mode(mode)),
-            AgentAction::RevokeGrant { id } => self.on_revoke(id),
-            AgentAction::Compact => self.on_compact(),
-            AgentAction::Clear => self.on_clear(),
-            AgentAction::RunCommand { command } => self.on_own_command(command),
-            AgentAction::EditPlan { id, markdown } => self.on_edit_plan(id, markdown),
-            AgentAction::RevisePlan { id, plan } => self.on_revise_plan(id, &plan),
-            AgentAction::ExecutePlan { markdown } => self.on_execute_plan(markdown),
-            AgentAction::AskTogether { id } => self.on_ask_together(id),
-            AgentAction::Interrupt => self.stop(Ending::of(EndReason::Interrupted)),
-            AgentAction::Quit => self.close(Ending::of(EndReason::Closed)),
-            AgentAction::InterruptSession => self.close(Ending::of(EndReason::Interrupted)),
-            AgentAction::Terminate => self.close(Ending::of(EndReason::Terminated)),
-            AgentAction::HangUp => self.close(Ending::of(EndReason::HungUp)),
-        }
+    /// True if somebody is asked about hosts beyond the list.
+    pub fn asks_hosts(&self) -> bool {
+        self.calls.asks_hosts(&self.rights)
+    }
+
+    /// Judges whether rights of a plan's execution are still within what the session may do; the reason if they are not.
+    pub fn still_allows_plan(&self, rights: &Rights) -> Result<(), String> {
+        self.planning().map_or(Ok(()), |planning| planning.ceiling.still_allows_plan(rights))
     }
 }

@@ -11,49 +11,31 @@
 //! * events of a request, call or timer that is not waited for are ignored.
 
 mod agent;
-mod approvals;
-mod beside;
 mod call;
 mod calls;
 mod config;
 mod conversation;
-mod declined;
-mod delegation;
-mod dispatch;
-mod earlier_plan;
 mod end;
-mod fitting;
-mod forms;
-mod hosts;
-mod interrupt;
-mod offers;
 mod outbox;
-mod outcome;
-mod own_command;
-mod plan;
 mod port;
-mod reading_turn;
 mod restore;
-mod results;
 mod rights;
-mod served;
-mod steps;
 mod tariff;
-mod together;
 mod turn;
 mod turns;
+mod working;
 
 pub use agent::Agent;
+pub use calls::{
+    Approver, Execution, PLAN_FILE, PlanInFile, Planning, STEP_BEGINS, STEP_CHANGES, Step, account_of,
+};
 pub use config::{AgentConfig, Backoff, ModelChoice, RunLimits, TreeLimits};
 pub use conversation::{Counted, Window, standing};
-pub use delegation::account_of;
 pub use end::{EndReason, RunEnd};
-pub use plan::{Approver, PLAN_FILE, PlanInFile, Planning};
 pub use port::{
     CallProgress, ContextItem, Effect, Estimate, FormAsked, HostAsked, HostQuestionId, Input, NewAgent,
     Purpose, ReadyWorker, RequestId, ServedOutcome, TimerId,
 };
-pub use steps::{Execution, STEP_BEGINS, STEP_CHANGES, Step};
 pub use turn::AnswerCheck;
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! The effects of one input, in the order in which they are carried out.
 
-use protocol::event::{EventKind, NoticeCode, ObservedBy};
+use ipc::id::{ApprovalId, CallId};
+use protocol::approval::ReviewDecision;
+use protocol::event::{ApprovalAnswered, DecidedBy, EventKind, NoticeCode, ObservedBy};
 
 use super::Effect;
 
@@ -28,6 +30,21 @@ impl Outbox {
 
     pub(super) fn notice(&mut self, code: NoticeCode, message: &str) {
         self.log(EventKind::Notice { code, message: message.to_owned() });
+    }
+
+    /// Logs the answer to a question about a call, and closes the request if there was one.
+    pub(super) fn log_answer(
+        &mut self,
+        call: CallId,
+        id: Option<ApprovalId>,
+        decision: ReviewDecision,
+        by: DecidedBy,
+        cause: Option<String>,
+    ) {
+        self.log(EventKind::ApprovalAnswered(ApprovalAnswered { id, call, decision, by, cause }));
+        if let Some(id) = id {
+            self.push(Effect::CloseApproval(id));
+        }
     }
 
     /// Returns the events that were logged since the last call.

@@ -1,6 +1,5 @@
 //! An agent that goes on with a conversation of its log.
 
-use gate::approval::SessionGrants;
 use ipc::id::{ApprovalId, CallId, GrantId};
 use ipc::path::WirePath;
 use protocol::event::{EventKind, SessionEvent};
@@ -26,8 +25,8 @@ impl Agent {
                 _ => {}
             }
         }
-        (self.last_call, self.last_approval) = (call, approval);
-        self.grants = SessionGrants::after(grant);
+        self.calls.restore(call, approval);
+        self.rights.restore(grant);
         self
     }
 
@@ -35,7 +34,7 @@ impl Agent {
     #[must_use]
     pub fn moved(mut self, from: Option<&WirePath>) -> Self {
         if let Some(from) = from.filter(|_| !self.conversation.is_empty()) {
-            let project = &self.config.standing.project;
+            let project = &self.rights.standing().project;
             self.conversation.note(format!(
                 "The project was moved from {from} to {project}: paths of the old place in this conversation lead nowhere."
             ));
@@ -51,7 +50,7 @@ impl Agent {
             changed = self.conversation.rewind(&self.own(standing(events).into_iter()));
             // Changes of the rights were perhaps told in what is taken back.
             if !self.turn.is_starting() {
-                self.conversation.tell_of_rights(rewound_context(&self.seen));
+                self.conversation.tell_of_rights(rewound_context(self.rights.seen()));
             }
         }
         self.conversation.note(told);
@@ -59,6 +58,6 @@ impl Agent {
     }
 
     fn own<'a>(&self, events: impl Iterator<Item = &'a SessionEvent>) -> Vec<&'a EventKind> {
-        events.filter(|event| event.agent == self.config.id).map(|event| &event.kind).collect()
+        events.filter(|event| event.agent == *self.id()).map(|event| &event.kind).collect()
     }
 }

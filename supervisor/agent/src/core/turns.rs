@@ -5,7 +5,7 @@ use protocol::event::{CompactionCause, NoticeCode};
 use super::conversation::{AfterSummary, INTERRUPTED_HERE, Mended, Next, Then, UserSaid};
 use super::end::Ending;
 use super::turn::{Failed, Phase, Replied, Stopped, TurnEnd, Whole, lost};
-use super::{Agent, ContextItem, EndReason, ModelChoice, RequestId};
+use super::{Agent, ContextItem, EndReason, Execution, ModelChoice, RequestId};
 use crate::conversation::{GiveUp, ProviderError, StreamEvent};
 
 impl Agent {
@@ -14,7 +14,7 @@ impl Agent {
         if said.is_empty() {
             return self.out.notice(NoticeCode::EmptyMessage, "an empty message was not sent");
         }
-        let too_long = self.conversation.too_long(&said, &self.seen);
+        let too_long = self.conversation.too_long(&said, self.rights.seen());
         match (self.turn.phase(), too_long) {
             (Phase::Closed, _) => {}
             (Phase::Resting | Phase::Waiting, Some(why)) => self.finish(Ending::context_full(&why)),
@@ -33,8 +33,8 @@ impl Agent {
     /// Takes in context from outside the conversation. With the first, a turn that waited for it begins.
     pub(super) fn on_context(&mut self, items: Vec<ContextItem>) {
         self.conversation.add_context(items, self.turn.start(), &mut self.out);
-        if self.turn.takes_start() && !self.begin_own_command() {
-            self.begin_step();
+        if self.turn.takes_start() {
+            self.begin_run();
         }
     }
 
@@ -64,7 +64,7 @@ impl Agent {
                 let message = format!("the conversation was not cleared: {why}");
                 self.out.notice(NoticeCode::NotCleared, &message);
             }
-            None => self.conversation.clear(&self.seen, &mut self.out),
+            None => self.conversation.clear(self.rights.seen(), &mut self.out),
         }
     }
 
@@ -88,7 +88,11 @@ impl Agent {
             Next::Step => {
                 self.conversation.say_what_waits(&mut self.out);
                 if let Some(markdown) = self.turn.take_plan() {
-                    return self.begin_earlier_plan(&markdown);
+                    if !self.calls.add_plan(&markdown) {
+                        return self.end_turn();
+                    }
+                    self.turn.begin_plan();
+                    return self.go_on();
                 }
                 self.turn.begin_step();
                 self.ask_model();
@@ -135,15 +139,22 @@ impl Agent {
         if self.conversation.is_compacting() {
             self.turn.count_summary(usage);
             let (words, tariff) = (whole.reply.text(), self.turn.tariff());
-            let after =
-                self.conversation.on_summary(&words, &whole.stop, usage, tariff, &self.seen, &mut self.out);
+            let after = self.conversation.on_summary(
+                &words,
+                &whole.stop,
+                usage,
+                tariff,
+                self.rights.seen(),
+                &mut self.out,
+            );
             return self.after_summary(after);
         }
         if let Some(fault) = whole.fault() {
             return self.on_failure(&fault, true);
         }
         let (unread, limit) = (self.conversation.has_unread_words(), self.conversation.reply_limit());
-        let kept = self.turn.on_reply(whole, self.has_executed(), unread, limit, &mut self.out);
+        let has_executed = self.calls.execution().is_some_and(Execution::is_finished);
+        let kept = self.turn.on_reply(whole, has_executed, unread, limit, &mut self.out);
         if let Some(echo) = kept.echo {
             self.conversation.reply(echo, usage);
         }
@@ -154,7 +165,11 @@ impl Agent {
                 }
                 self.begin_step();
             }
-            Replied::Calls(calls) => self.begin_calls(calls),
+            Replied::Calls(calls) => {
+                self.turn.work();
+                self.calls.add(calls);
+                self.go_on();
+            }
             Replied::TurnEnds => self.end_turn(),
             Replied::Ends(ending) => self.finish(ending),
             Replied::TooLong => {
@@ -167,13 +182,7 @@ impl Agent {
         }
     }
 
-    pub(super) fn on_stream_failed(&mut self, id: RequestId, error: &ProviderError) {
-        if let Some(has_begun) = self.turn.had_begun(id) {
-            self.on_failure(error, has_begun);
-        }
-    }
-
-    fn on_failure(&mut self, error: &ProviderError, has_begun: bool) {
+    pub(super) fn on_failure(&mut self, error: &ProviderError, has_begun: bool) {
         let retry = self.turn.retry(error);
         let blamed = self.turn.blamed(error).filter(|_| retry.is_err());
         let left_out = blamed.filter(|part| self.conversation.leave_out(*part));
@@ -186,20 +195,13 @@ impl Agent {
 
     /// Takes in that a request is not sent again: with another conversation it might have gone well.
     fn on_given_up(&mut self, error: &ProviderError, why: &GiveUp) {
-        match self.conversation.mend(error, self.turn.tariff(), &self.seen, &mut self.out) {
+        match self.conversation.mend(error, self.turn.tariff(), self.rights.seen(), &mut self.out) {
             Mended::Summary(after) => self.after_summary(after),
             Mended::WithoutInterrupted => self.ask_model(),
             Mended::Shortened if self.turn.takes_overflow() => {
                 self.compact(CompactionCause::Overflow, Then::Step);
             }
             Mended::Shortened | Mended::Nothing => self.finish(lost(error, why)),
-        }
-    }
-
-    /// Takes in that the session has nothing left for the request that waits.
-    pub(super) fn on_out_of_budget(&mut self, id: RequestId, ending: Ending) {
-        if self.turn.waits_for(id) {
-            self.finish(ending);
         }
     }
 
@@ -211,7 +213,8 @@ impl Agent {
         if self.conversation.takes_wish(&mut self.out) {
             return self.compact(CompactionCause::Request, Then::End);
         }
-        match self.turn.end(self.unexecuted(), &mut self.out) {
+        let unexecuted = self.calls.execution().and_then(Execution::unexecuted);
+        match self.turn.end(unexecuted, &mut self.out) {
             TurnEnd::Ends(ending) => self.finish(ending),
             TurnEnd::AsksAgain(note) => {
                 self.conversation.note(note);
@@ -236,7 +239,9 @@ impl Agent {
                 true
             }
             Stopped::Working => {
-                self.interrupt_calls(ending.reason);
+                self.tell_calls(|calls, bounds, out| calls.interrupt(ending.reason, bounds, out));
+                // The results alone: what the user has said meanwhile waits for a turn that answers it.
+                self.take_results();
                 !self.turn.is_own_command()
             }
         };
@@ -250,7 +255,7 @@ impl Agent {
     /// Ends for good. An agent at rest ends too, so that whoever waits for its end hears of it.
     pub(super) fn close(&mut self, ending: Ending) {
         // No worker is started for a session that ends.
-        self.access_after = None;
+        self.rights.end_session();
         match self.turn.phase() {
             Phase::Resting | Phase::Waiting => self.finish(ending),
             Phase::Asking | Phase::Working | Phase::Closed => self.stop(ending),
@@ -261,6 +266,8 @@ impl Agent {
     pub(super) fn finish(&mut self, ending: Ending) {
         self.conversation.give_summary_up(self.turn.tariff(), &mut self.out);
         self.turn.finish(ending, &mut self.out);
-        self.end_reading();
+        self.calls.end_run();
+        let changed = self.rights.end_reading(&mut self.out);
+        self.take_access(changed);
     }
 }

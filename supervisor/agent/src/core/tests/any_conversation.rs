@@ -172,7 +172,7 @@ impl Play {
     fn own(&mut self, lines: usize) {
         self.script
             .input(crate::core::Input::Op(Op::Act(AgentAction::RunCommand { command: "make".to_owned() })));
-        let (call, outcome) = (self.script.agent.last_call, Ok(command(0, &"made\n".repeat(lines))));
+        let (call, outcome) = (self.script.agent.calls.last_ids().0, Ok(command(0, &"made\n".repeat(lines))));
         self.script.input(crate::core::Input::OneShotFinished { call, outcome, duration_ms: 1 });
     }
 
@@ -247,7 +247,7 @@ proptest! {
         let restored = Agent::new(narrow()).restored(&play.log, false);
         let live = &play.script.agent;
         prop_assert_eq!(format!("{:?}", restored.conversation.messages()), format!("{:?}", live.conversation.messages()));
-        prop_assert_eq!(restored.last_call, live.last_call);
+        prop_assert_eq!(restored.calls.last_ids().0, live.calls.last_ids().0);
         prop_assert_eq!(restored.conversation.ledger(), live.conversation.ledger());
     }
 

@@ -150,7 +150,7 @@ fn any() -> impl Strategy<Value = Any> {
 
 fn input(any: Any, script: &Script) -> Input {
     let request = |age| RequestId(script.agent.turn.last_request().0.saturating_sub(age));
-    let call = |age| CallId(script.agent.last_call.0.saturating_sub(age));
+    let call = |age| CallId(script.agent.calls.last_ids().0.0.saturating_sub(age));
     match any {
         Any::Op(op) => Input::Op(op),
         Any::Context => Input::Context(vec![ContextItem { source: "s".to_owned(), text: "c".to_owned() }]),
@@ -208,7 +208,7 @@ fn counted(mut input: Input, prompt: u64) -> Input {
 }
 
 fn approval(script: &Script, age: u64) -> ApprovalId {
-    ApprovalId(script.agent.last_approval.0.saturating_sub(age))
+    ApprovalId(script.agent.calls.last_ids().1.0.saturating_sub(age))
 }
 
 fn outcome(kind: usize) -> CallOutcome {

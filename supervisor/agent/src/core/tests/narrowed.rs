@@ -32,7 +32,7 @@ fn answer(script: &mut Script, step: u64) {
     script.stream(step, StreamEvent::BlockClosed { index: 0, block });
     let usage = TokenUsage::default();
     script.stream(step, StreamEvent::MessageCompleted { stop_reason: StopReason::ToolUse, usage });
-    script.outcome(script.agent.last_call.0, file(&"a line of code;\n".repeat(300)));
+    script.outcome(script.agent.calls.last_ids().0.0, file(&"a line of code;\n".repeat(300)));
 }
 
 fn started(script: &Script) -> Vec<(CompactionCause, u64)> {

@@ -29,8 +29,6 @@ pub(super) struct RunAccount {
     pub(super) output: Option<Value>,
     /// The last denial, while no call has succeeded after it.
     pub(super) denial: Option<String>,
-    /// True if the next plan revises the last one, whose finished steps it keeps.
-    pub(super) must_keep: bool,
     /// The reason why the last plan was not executed to its end, if it was not.
     pub(super) unexecuted: Option<String>,
     /// True if the run is a command of the user's own, and no turn of the model's.

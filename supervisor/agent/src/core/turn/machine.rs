@@ -324,19 +324,14 @@ impl Turn {
         self.run.past.end()
     }
 
-    /// Notes the end of a plan's execution: the reason why it is not executed to its end, and whether another plan revises it.
-    pub(in crate::core) fn note_plan(&mut self, unexecuted: Option<String>, must_keep: bool) {
+    /// Notes the end of a plan's execution: the reason why it was not executed to its end, if it was not.
+    pub(in crate::core) fn note_plan(&mut self, unexecuted: Option<String>) {
         self.run.unexecuted = unexecuted;
-        self.run.must_keep = must_keep;
     }
 
-    /// True if the next plan revises the last one, whose finished steps it keeps.
-    pub(in crate::core) const fn must_keep_steps(&self) -> bool {
-        self.run.must_keep
-    }
-
-    /// Notes that the run has a plan to execute, which has not begun.
+    /// Waits for the execution of a plan, which has not begun.
     pub(in crate::core) fn begin_plan(&mut self) {
+        self.work();
         self.run.unexecuted = Some(NOT_EXECUTED.to_owned());
     }
 

@@ -1,69 +1,9 @@
-//! Calls that another agent serves: a sub-agent starts under rights of its own, and its end is the call's result.
+//! The end of a sub-agent, as the model of its parent reads it.
 
 use std::fmt::{Display, Write};
 
-use gate::approval::{AgentSpawn, Subject};
-use gate::tools::SpawnAgent;
-use gate::{Ask, ChildRights};
-use ipc::codec::CodecError;
 use ipc::denial::Denial;
-use ipc::id::CallId;
-use ipc::rights::Rights;
-use protocol::event::{Account, DecidedBy, SubAgentResult, SubAgentStatus, ToolCallStatus};
-
-use super::approvals::Case;
-use super::call::CallResult;
-use super::calls::Open;
-use super::results::Observation;
-use super::turn::Phase;
-use super::{Agent, Effect, NewAgent, Purpose};
-
-/// The result of a call whose rights went while a sub-agent worked for it, or that was interrupted.
-pub(super) const SUBTREE_ENDED: &str =
-    "the sub-agent was ended with everything below it; what it had done stays";
-
-impl Agent {
-    pub(super) fn delegate(&mut self, call: CallId, spawn: SpawnAgent, child: ChildRights) {
-        let ChildRights { rights, grant } = child;
-        let purpose = Purpose::Task(self.config.activity);
-        let agent = Box::new(NewAgent { spawn, rights, grant, purpose });
-        self.out.push(Effect::SpawnAgent { call, agent });
-        self.calls.open_as(call, Open::Delegated);
-    }
-
-    /// Asks for the rights of a sub-agent that its parent does not have.
-    pub(super) fn ask_to_delegate(&mut self, call: CallId, spawn: Result<AgentSpawn, CodecError>, ask: Ask) {
-        match spawn {
-            Ok(spawn) => self.ask(Case { call, ask, subject: Subject::Agent(Box::new(spawn)) }),
-            Err(error) => {
-                let cause = format!("the rights of the sub-agent cannot be shown: {error}");
-                self.deny(call, None, DecidedBy::BadAnswer, &cause);
-            }
-        }
-    }
-
-    pub(super) fn on_agent_finished(&mut self, call: CallId, report: &SubAgentResult) {
-        if !matches!(self.calls.open(call), Some(Open::Delegated)) {
-            return;
-        }
-        let content = format!("{}{}", account_of(report), self.after_execution(call, report));
-        let result = match report.status {
-            SubAgentStatus::Done => CallResult::answered(content),
-            SubAgentStatus::Interrupted => CallResult::not_done(ToolCallStatus::Interrupted, content),
-            _ => CallResult::not_done(ToolCallStatus::Failed, content),
-        };
-        self.finish_call(call, result, Observation::by_supervisor(report.duration_ms));
-        self.go_on();
-    }
-
-    /// The rights of an agent above this one became less, and so do its own: whatever ran is ended, since it had more.
-    pub(super) fn on_narrowed(&mut self, rights: Rights) {
-        if self.turn.phase() == Phase::Closed || rights == self.config.standing.rights {
-            return;
-        }
-        self.replace_worker(rights);
-    }
-}
+use protocol::event::{Account, SubAgentResult};
 
 /// The most files that a parent's model reads of; the log has them all.
 const LISTED_FILES: usize = 100;
@@ -143,8 +83,9 @@ fn line(text: impl Display) -> String {
 #[cfg(test)]
 mod tests {
     use ipc::denial::{Grade, Layer, Object, Operation};
+    use ipc::id::CallId;
     use ipc::missing_right::MissingRight;
-    use protocol::event::TokenUsage;
+    use protocol::event::{SubAgentStatus, TokenUsage};
 
     use super::*;
 

@@ -14,16 +14,16 @@ use ipc::effect::Effect;
 use ipc::id::{ApprovalId, CallId, ToolUseId};
 use ipc::rights::{Grant, RightsChange};
 use ipc::tool::ToolCall;
+use protocol::event::ObservedBy;
 
 pub(super) use self::changes::Stage;
-use super::CallProgress;
-use super::call::{CallResult, ToolUse};
-use super::offers::FirstRun;
-use super::plan::Draft;
+use super::planning::Draft;
+use crate::core::CallProgress;
+use crate::core::call::{CallResult, ToolUse};
 
 /// The tool calls of one turn.
 #[derive(Debug, Default)]
-pub(super) struct Calls {
+pub(super) struct Slots {
     slots: Vec<Slot>,
 }
 
@@ -62,6 +62,30 @@ enum CallState {
     Asking(Box<Asking>),
     /// It has its result.
     Closed(Box<CallResult>),
+}
+
+/// The run that there was of a call that is asked about.
+#[derive(Clone, Debug)]
+pub(super) struct FirstRun {
+    pub(super) result: CallResult,
+    pub(super) observed: Observation,
+}
+
+/// Duration of a call, and the process that observed its end.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Observation {
+    pub(super) duration_ms: u64,
+    pub(super) by: ObservedBy,
+}
+
+impl Observation {
+    pub(super) const fn by_worker(duration_ms: u64) -> Self {
+        Self { duration_ms, by: ObservedBy::Worker }
+    }
+
+    pub(super) const fn by_supervisor(duration_ms: u64) -> Self {
+        Self { duration_ms, by: ObservedBy::Supervisor }
+    }
 }
 
 /// What is done with a call that has begun.
@@ -143,7 +167,7 @@ impl Open {
     }
 }
 
-impl Calls {
+impl Slots {
     /// Adds a call that has not begun.
     pub(super) fn push(&mut self, call: CallId, tool_use: ToolUse) {
         self.add(call, tool_use, None);
@@ -411,10 +435,12 @@ impl Calls {
         self.set(call, CallState::Closed(Box::new(result)));
     }
 
-    /// The results in the order of the calls, each with the model's id of the call that it answers; the user's calls have none. A call
-    /// without a result would be left out: close them all first.
-    pub(super) fn into_results(self) -> Vec<(Option<ToolUseId>, CallResult)> {
-        let whole = self.slots.into_iter().filter(|slot| slot.within.is_none());
+    /// Takes the results of closed calls in the order of the calls, each with the model's id of the call that it answers; the user's
+    /// calls have none. A call that is not closed stays.
+    pub(super) fn take_results(&mut self) -> Vec<(Option<ToolUseId>, CallResult)> {
+        let is_closed = |slot: &mut Slot| matches!(slot.state, CallState::Closed(_));
+        let closed: Vec<_> = self.slots.extract_if(.., is_closed).collect();
+        let whole = closed.into_iter().filter(|slot| slot.within.is_none());
         let results = whole.filter_map(|slot| match slot.state {
             CallState::Closed(result) => Some(((!slot.of_user).then_some(slot.tool_use.id), *result)),
             CallState::Waiting
@@ -424,5 +450,24 @@ impl Calls {
             | CallState::Asking(_) => None,
         });
         results.collect()
+    }
+
+    /// The first command that a worker runs.
+    pub(super) fn running_command(&self) -> Option<CallId> {
+        let runs = |call: &CallId| self.open(*call).is_some_and(Open::prints);
+        self.all_open().into_iter().find(runs)
+    }
+
+    /// The text of a command that a worker runs.
+    pub(super) fn command(&self, call: CallId) -> Option<String> {
+        let tool = match self.open(call)? {
+            Open::Serving(tool) => tool,
+            Open::Committing(committing) => &committing.tool,
+            _ => return None,
+        };
+        match tool {
+            ToolCall::ShellExec(command) => Some(command.command.clone()),
+            _ => None,
+        }
     }
 }

@@ -2,13 +2,13 @@
 //!
 //! It is an event of the agent itself. The model is told of it with the next result, which it is no part of.
 
-use gate::is_same;
+use gate::{StandingRights, is_same};
 use ipc::denial::Denial;
 use ipc::refusal::Refusal;
 use protocol::event::{EventKind, NoticeCode, ObservedBy};
 
-use super::Agent;
-use super::call::CallResult;
+use crate::core::call::CallResult;
+use crate::core::outbox::Outbox;
 
 /// The most denials that are told of the processes of one worker.
 const MOST: usize = 32;
@@ -65,18 +65,16 @@ impl OrphanDenials {
             told.join("; and ")
         ))
     }
-}
 
-impl Agent {
-    pub(super) fn on_refused(&mut self, refused: &[Refusal]) {
+    /// Takes in what the broker refused beside the calls.
+    pub(super) fn on_refused(&mut self, refused: &[Refusal], seen: &StandingRights, out: &mut Outbox) {
         for refusal in refused {
-            let Some(denial) = self.seen.refused_by_rules(refusal) else { continue };
-            if self.beside.is_news(&denial) {
-                let rights = self.seen.summary().into();
-                self.out
-                    .log_seen_by(ObservedBy::Supervisor, EventKind::Denied { call: None, denial, rights });
-            } else if self.beside.overflows(&denial) {
-                self.out.notice(
+            let Some(denial) = seen.refused_by_rules(refusal) else { continue };
+            if self.is_news(&denial) {
+                let rights = seen.summary().into();
+                out.log_seen_by(ObservedBy::Supervisor, EventKind::Denied { call: None, denial, rights });
+            } else if self.overflows(&denial) {
+                out.notice(
                     NoticeCode::MoreDenied,
                     &format!("more than {MOST} denials beside the calls: no more are told of this worker"),
                 );
@@ -84,9 +82,9 @@ impl Agent {
         }
     }
 
-    /// A result, with what happened beside the calls since the last one.
-    pub(super) fn with_news(&mut self, mut result: CallResult) -> CallResult {
-        if let Some(sentence) = self.beside.take_sentence() {
+    /// Returns a result with the denials beside the calls since the last one.
+    pub(super) fn joined(&mut self, mut result: CallResult) -> CallResult {
+        if let Some(sentence) = self.take_sentence() {
             result.content.push('\n');
             result.content.push_str(&sentence);
         }

@@ -1,19 +1,21 @@
 //! Outcomes of calls in the words that the model reads; what was refused is explained by the rights that the call had.
 
-use gate::tools::{Rendered, diffs_told, render};
+use gate::tools::{Rendered, diffs_told, how_to_get_less, render, whole_output};
 use gate::{Offer, StandingRights, declared_too_little};
-use ipc::denial::{Denial, Layer, Object, Operation};
+use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::id::CallId;
 use ipc::image::Image;
 use ipc::message::CallOutcome;
 use ipc::missing_right::MissingRight;
-use ipc::rights::Network;
+use ipc::rights::{Grant, Network};
 use ipc::tool::{Access, CommandExit, ShellExec, ToolCall, ToolError, ToolErrorKind, ToolOutput};
 use protocol::event::{EventKind, ObservedBy, ToolCallStatus};
 
-use super::Agent;
-use super::call::{CallResult, Denials};
-use super::fitting::rest;
+use super::declined::Declined;
+use super::ended::Pictures;
+use super::machine::Bounds;
+use crate::core::call::{CallResult, Denials};
+use crate::core::outbox::Outbox;
 
 /// What the model is told when its own declaration was the reason.
 const READ_HINT: &str = "\n(This command ran with access \"read\": it may write nothing but $TMPDIR and has no network. \
@@ -30,15 +32,19 @@ const WRITE_HINT: &str =
 /// How a command asks for the network.
 const NETWORK_HINT: &str = "\n(If it needs the network, call it again with network true: the user is asked.)";
 
-impl Agent {
-    /// What the model is told of an outcome; a refusal is explained by the rights that the call had.
-    pub(super) fn result_of(
-        &mut self,
-        call: CallId,
-        tool: &ToolCall,
-        outcome: CallOutcome,
-        standing: &StandingRights,
-    ) -> CallResult {
+/// The reading of an outcome: by the rights that the call had, and those that the agent has.
+pub(super) struct Reading<'a> {
+    pub(super) bounds: Bounds<'a>,
+    /// The rights that the call had.
+    pub(super) standing: &'a StandingRights,
+    pub(super) declined: &'a Declined,
+    /// The access of the call beyond the standing rights, if somebody may be asked whether to run it again.
+    pub(super) given: Option<Grant>,
+}
+
+impl Reading<'_> {
+    /// Returns the result of an outcome: the words for the model, in which a refusal is explained.
+    pub(super) fn result(&self, tool: &ToolCall, outcome: CallOutcome, pictures: Pictures) -> CallResult {
         match outcome {
             CallOutcome::Done(output) => {
                 let rest = rest(tool, &output);
@@ -47,12 +53,12 @@ impl Agent {
                     _ => Ok(Vec::new()),
                 };
                 let result = match output {
-                    ToolOutput::Image(image) => self.result_of_picture(image),
-                    output => self.result_of_output(call, tool, &output, standing),
+                    ToolOutput::Image(image) => result_of_picture(&image, pictures),
+                    output => self.result_of_output(tool, &output),
                 };
                 CallResult { diffs, rest, ..result }
             }
-            CallOutcome::Failed(error) => Self::result_of_error(&error, standing),
+            CallOutcome::Failed(error) => result_of_error(&error, self.standing),
             CallOutcome::Cancelled => CallResult::not_done(
                 ToolCallStatus::Interrupted,
                 "the call was interrupted before it was done",
@@ -65,27 +71,12 @@ impl Agent {
         }
     }
 
-    /// A picture is shown as it is, as long as the conversation has room for it.
-    fn result_of_picture(&mut self, image: Image) -> CallResult {
-        let content = image.to_string();
-        let (images, left_out) = self.conversation.admit(vec![image]);
-        match left_out.first() {
-            Some(cause) => CallResult::not_done(ToolCallStatus::Failed, cause),
-            None => CallResult { images, ..CallResult::answered(content) },
-        }
-    }
-
-    fn result_of_output(
-        &self,
-        call: CallId,
-        tool: &ToolCall,
-        output: &ToolOutput,
-        standing: &StandingRights,
-    ) -> CallResult {
+    fn result_of_output(&self, tool: &ToolCall, output: &ToolOutput) -> CallResult {
+        let standing = self.standing;
         let mut rendered = render(output);
         let (mut explanation, mut denied, mut offer) = (None, None, None);
         if let ToolOutput::Command(result) = output
-            && let Some(hint) = self.config.standing.refused_git_config(result)
+            && let Some(hint) = self.bounds.rights.standing().refused_git_config(result)
         {
             rendered.content.push('\n');
             rendered.content.push_str(&hint);
@@ -107,17 +98,17 @@ impl Agent {
             && let Some(first) = denials.first()
         {
             if ran.exit == CommandExit::Code(0) {
-                offer = self.offer(call, command, ran.exit, &denials);
-                let despite = self.despite_success(command, &denials, offer.as_deref(), standing);
+                offer = self.offer(command, ran.exit, &denials);
+                let despite = self.despite_success(command, &denials, offer.as_deref());
                 rendered.content.push_str(&despite);
                 explanation = Some(despite).filter(|text| !text.is_empty());
                 denied = Some(Denials::seen(denials, standing, ObservedBy::Worker));
             } else {
-                let offer = self.offer(call, command, ran.exit, &denials);
+                let offer = self.offer(command, ran.exit, &denials);
                 if offer.is_none() {
                     rendered.content.push_str(self.asking_hint(command, first));
                 }
-                let result = Self::denied(denials, rendered, standing, ObservedBy::Worker);
+                let result = explained(denials, rendered, standing, ObservedBy::Worker);
                 // The command failed; that a denial was the reason is no more than likely.
                 return CallResult { status: ToolCallStatus::Failed, exit: Some(ran.exit), offer, ..result };
             }
@@ -130,65 +121,28 @@ impl Agent {
         if let (ToolCall::ShellExec(command), ToolOutput::Command(result)) = (tool, output)
             && declared_too_little(command, result)
         {
-            content.push_str(if self.asks() { READ_HINT_TO_ASK } else { READ_HINT });
+            content.push_str(if self.bounds.rights.asks() { READ_HINT_TO_ASK } else { READ_HINT });
         }
         let status = if is_error { ToolCallStatus::Failed } else { ToolCallStatus::Completed };
         CallResult { status, is_error, explanation, exit, denied, offer, ..CallResult::answered(content) }
     }
 
-    fn result_of_error(error: &ToolError, standing: &StandingRights) -> CallResult {
-        let rendered = Rendered::from(error);
-        if let Some(denial) = standing.explain(error) {
-            let said = match denial.layer {
-                // The worker saw the mode of what covers the place, and cannot know it from the place's own.
-                Layer::Mask => Rendered::failure("the place is hidden from the sandbox"),
-                _ => rendered,
-            };
-            return Self::denied(vec![denial], said, standing, ObservedBy::Worker);
-        }
-        let status = match error.kind {
-            ToolErrorKind::Interrupted => ToolCallStatus::Interrupted,
-            _ => ToolCallStatus::Failed,
+    /// Returns the offer for a command that has just run into these denials, if somebody may be asked about it. One that succeeded
+    /// all the same is asked about what is proved alone, and not again about what was left before.
+    fn offer(&self, command: &ShellExec, exit: CommandExit, denials: &[Denial]) -> Option<Box<Offer>> {
+        // A command that was killed, or ran out of time, may have failed for that alone.
+        let given = self.given.as_ref().filter(|_| matches!(exit, CommandExit::Code(_)))?;
+        let is_worth_asking = |denial: &&Denial| {
+            exit != CommandExit::Code(0) || denial.grade == Grade::Proved && !self.declined.covers(denial)
         };
-        CallResult::not_done(status, rendered.content)
-    }
-
-    /// A denial is an event, and one sentence after what the tool itself said.
-    pub(super) fn denied(
-        denials: Vec<Denial>,
-        said: Rendered,
-        standing: &StandingRights,
-        observed_by: ObservedBy,
-    ) -> CallResult {
-        let rights = standing.line();
-        let sentences: Vec<_> = denials.iter().map(Denial::to_string).collect();
-        let explanation = format!("\n{}. Your rights: {rights}", sentences.join(".\n"));
-        let content = format!("{}{explanation}", said.content);
-        let denied = Some(Denials::seen(denials, standing, observed_by));
-        let (denial, explanation) = (sentences.into_iter().next(), Some(explanation));
-        CallResult { denial, explanation, denied, ..CallResult::not_done(ToolCallStatus::Denied, content) }
-    }
-
-    /// The policy is the supervisor's own, and what the broker refused the broker itself has told it.
-    pub(super) fn log_denials(&mut self, call: CallId, result: &mut CallResult) {
-        let Some(Denials { list, rights, observed_by }) = result.denied.take() else { return };
-        for denial in list {
-            let seen = denial.layer == Layer::Policy || denial.program.is_some();
-            let observed_by = if seen { ObservedBy::Supervisor } else { observed_by };
-            let rights = rights.clone().into();
-            self.out.log_seen_by(observed_by, EventKind::Denied { call: Some(call), denial, rights });
-        }
+        let denials = denials.iter().filter(is_worth_asking);
+        self.bounds.rights.seen().offer(command, denials, given).map(Box::new)
     }
 
     /// Tells a command that exited with 0 of the writes that it was refused, since it looks as if they were done, and of the denial
     /// that somebody is asked about. It could do without everything else, which the log has.
-    fn despite_success(
-        &self,
-        command: &ShellExec,
-        denials: &[Denial],
-        offer: Option<&Offer>,
-        standing: &StandingRights,
-    ) -> String {
+    fn despite_success(&self, command: &ShellExec, denials: &[Denial], offer: Option<&Offer>) -> String {
+        let standing = self.standing;
         let is_told = |denial: &&Denial| {
             denial.operation == Operation::Write || offer.is_some_and(|offer| offer.denial == **denial)
         };
@@ -202,16 +156,16 @@ impl Agent {
 
     /// How a command that was refused something could ask for it.
     fn asking_hint(&self, command: &ShellExec, denial: &Denial) -> &'static str {
-        let in_project = matches!(&denial.object, Object::Path(path) if path.is_within(&self.seen.project));
+        let in_project = matches!(&denial.object, Object::Path(path) if path.is_within(&self.bounds.rights.seen().project));
         let lacks_network = denial.missing_right.value() == Some(&MissingRight::Network);
         match denial.operation {
-            _ if !self.asks() => "",
+            _ if !self.bounds.rights.asks() => "",
             // Under the roots that it holds, the same command would run and fail again, and nobody would be asked.
             Operation::Write
                 if in_project
                     && denial.grant.is_some()
                     && command.access != Access::Write
-                    && !self.seen.holds_a_write_root() =>
+                    && !self.bounds.rights.seen().holds_a_write_root() =>
             {
                 WRITE_HINT
             }
@@ -224,5 +178,65 @@ impl Agent {
             }
             _ => "",
         }
+    }
+}
+
+/// A picture is shown as it is, as long as the conversation has room for it.
+fn result_of_picture(image: &Image, pictures: Pictures) -> CallResult {
+    match pictures.left_out.first() {
+        Some(cause) => CallResult::not_done(ToolCallStatus::Failed, cause),
+        None => CallResult { images: pictures.shown, ..CallResult::answered(image.to_string()) },
+    }
+}
+
+fn result_of_error(error: &ToolError, standing: &StandingRights) -> CallResult {
+    let rendered = Rendered::from(error);
+    if let Some(denial) = standing.explain(error) {
+        let said = match denial.layer {
+            // The worker saw the mode of what covers the place, and cannot know it from the place's own.
+            Layer::Mask => Rendered::failure("the place is hidden from the sandbox"),
+            _ => rendered,
+        };
+        return explained(vec![denial], said, standing, ObservedBy::Worker);
+    }
+    let status = match error.kind {
+        ToolErrorKind::Interrupted => ToolCallStatus::Interrupted,
+        _ => ToolCallStatus::Failed,
+    };
+    CallResult::not_done(status, rendered.content)
+}
+
+/// A denial is an event, and one sentence after what the tool itself said.
+pub(super) fn explained(
+    denials: Vec<Denial>,
+    said: Rendered,
+    standing: &StandingRights,
+    observed_by: ObservedBy,
+) -> CallResult {
+    let rights = standing.line();
+    let sentences: Vec<_> = denials.iter().map(Denial::to_string).collect();
+    let explanation = format!("\n{}. Your rights: {rights}", sentences.join(".\n"));
+    let content = format!("{}{explanation}", said.content);
+    let denied = Some(Denials::seen(denials, standing, observed_by));
+    let (denial, explanation) = (sentences.into_iter().next(), Some(explanation));
+    CallResult { denial, explanation, denied, ..CallResult::not_done(ToolCallStatus::Denied, content) }
+}
+
+/// The policy is the supervisor's own, and what the broker refused the broker itself has told it.
+pub(super) fn log_denials(call: CallId, result: &mut CallResult, out: &mut Outbox) {
+    let Some(Denials { list, rights, observed_by }) = result.denied.take() else { return };
+    for denial in list {
+        let seen = denial.layer == Layer::Policy || denial.program.is_some();
+        let observed_by = if seen { ObservedBy::Supervisor } else { observed_by };
+        let rights = rights.clone().into();
+        out.log_seen_by(observed_by, EventKind::Denied { call: Some(call), denial, rights });
+    }
+}
+
+/// Returns the way to what is left out of the result of a call.
+fn rest(tool: &ToolCall, output: &ToolOutput) -> Option<String> {
+    match output {
+        ToolOutput::Command(result) => result.saved.as_ref().map(whole_output),
+        _ => how_to_get_less(tool).map(str::to_owned),
     }
 }

@@ -1,0 +1,665 @@
+//! Calls that somebody has to approve: the question, the answer, and what is carried out for it.
+//!
+//! Whatever is no explicit approval of exactly what was asked is a denial; each request is decided once, by one event that
+//! says by whom and why. Changes of files of one reply may be asked about as one: each is prepared, all are shown, and one answer
+//! decides on all. Exactly the bytes that were shown are carried out, call by call.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gate::activity::Activity;
+use gate::approval::{
+    AgentSpawn, FormSubject, HostSubject, JudgedAnswer, Proposal, Question, Ruling, Subject, SubjectChange,
+    secret_in,
+};
+use gate::modes::{Position, permits};
+use gate::tools::{ExternalCall, Invocation, Rendered, ServedCall};
+use gate::{Ask, Offer, Verdict, plain};
+use ipc::form::FormField;
+use ipc::id::{ApprovalId, CallId};
+use ipc::mcp::{McpAnswer, McpForm};
+use ipc::path::WirePath;
+use ipc::refusal::{Act, Refusal, Target};
+use ipc::rights::{Grant, HostRule, Hosts, Network, RightsChange};
+use ipc::tool::{EditFile, ToolCall, WriteFile};
+use protocol::approval::{AskKind, ReviewDecision};
+use protocol::event::{DecidedBy, NoticeCode, ObservedBy, ToolCallStatus};
+
+use super::answered::Answered;
+use super::forms::HeldForm;
+use super::hosts::HeldHost;
+use super::machine::{After, Bounds, Calls};
+use super::outcome::explained;
+use super::slots::{Asking, Committing, Open, Stage};
+use crate::core::call::CallResult;
+use crate::core::outbox::Outbox;
+use crate::core::rights::RightsState;
+use crate::core::{Effect, FormAsked, HostAsked};
+
+/// The longest wait for an answer about a host. Most clients give up between 10 and 30 seconds.
+const LONGEST_FOR_HOST: Duration = Duration::from_secs(20);
+
+/// The most characters of a server's words in a notice.
+const MOST_WORDS: usize = 200;
+
+/// Told to the model after a no.
+const USER_DENIED: &str = "The user denied this call.";
+
+/// Told to the model and the user where nobody can be asked.
+const NOBODY: &str = "nobody can be asked in this run";
+
+/// A call that has to be approved, and what it would do.
+pub(in crate::core) struct Case {
+    pub(in crate::core) call: CallId,
+    pub(in crate::core) ask: Ask,
+    pub(in crate::core) subject: Subject,
+}
+
+/// The most changes that are asked about together.
+const MOST: usize = 64;
+
+impl Calls {
+    /// A command needs no preparation: what the model wrote is what is executed.
+    pub(super) fn ask_for_command(
+        &mut self,
+        call: CallId,
+        tool: ToolCall,
+        ask: Ask,
+        bounds: Bounds<'_>,
+        out: &mut Outbox,
+    ) {
+        let proposal = match &tool {
+            _ if bounds.rights.has_failed() => Err("there is no worker under the present rights".to_owned()),
+            ToolCall::ShellExec(command) => {
+                Proposal::of_command(bounds.rights.seen(), command).map_err(|error| error.to_string())
+            }
+            other => Err(format!("{} is no command", other.name())),
+        };
+        match proposal {
+            Ok(proposal) => {
+                self.ask(
+                    Case { call, ask, subject: Subject::Effect { tool, proposal, denied: None } },
+                    bounds,
+                    out,
+                );
+            }
+            Err(cause) => self.deny(call, None, DecidedBy::BadAnswer, &cause, bounds, out),
+        }
+    }
+
+    pub(in crate::core) fn on_prepared(
+        &mut self,
+        call: CallId,
+        proposal: Proposal,
+        bounds: Bounds<'_>,
+        out: &mut Outbox,
+    ) {
+        if let Some(Open::Preparing(tool)) = self.slots.open(call).cloned() {
+            match bounds.rights.seen().judge_change(&proposal.places) {
+                // The mode may have changed meanwhile: where nothing is asked, the kernel has the word.
+                Verdict::Ask(_) if !bounds.rights.asks() => self.dispatch(call, tool, out),
+                Verdict::Run => self.dispatch(call, tool, out),
+                Verdict::Ask(Ask { grant, .. }) if self.slots.is_gathering() => {
+                    self.slots.put(call, SubjectChange { tool, proposal, grant }, Stage::Gathered);
+                }
+                Verdict::Ask(ask) => {
+                    self.ask(
+                        Case { call, ask, subject: Subject::Effect { tool, proposal, denied: None } },
+                        bounds,
+                        out,
+                    );
+                }
+                Verdict::Deny(denial) => {
+                    let said = Rendered::failure("the call was not carried out");
+                    let result = explained(vec![denial], said, bounds.rights.seen(), ObservedBy::Supervisor);
+                    self.close_at_once(call, result, bounds, out);
+                }
+                Verdict::Prepare => {}
+            }
+        }
+    }
+
+    pub(in crate::core) fn on_not_prepared(
+        &mut self,
+        call: CallId,
+        reason: String,
+        bounds: Bounds<'_>,
+        out: &mut Outbox,
+    ) {
+        if matches!(self.slots.open(call), Some(Open::Preparing(_))) {
+            self.deny(call, None, DecidedBy::BadAnswer, &reason, bounds, out);
+        }
+    }
+
+    /// Carries out what was approved before, and asks for the rest.
+    pub(super) fn ask(&mut self, case: Case, bounds: Bounds<'_>, out: &mut Outbox) {
+        let Case { call, ask, subject } = &case;
+        let call = *call;
+        let preapproved = &self.charter.approvals.preapproved;
+        // The person sees each denial, whatever was approved before it.
+        if ask.kind != AskKind::Denied
+            && let Some(by) = bounds.rights.approved_before(subject, ask, preapproved)
+        {
+            out.log_answer(call, None, ReviewDecision::Approved, by, None);
+            return self.carry_out(case, None, bounds, out);
+        }
+        if !self.charter.approvals.answerer {
+            // No mode allows a call of an external tool without asking.
+            let flags = match subject {
+                Subject::External(_) => None,
+                Subject::Effect { .. }
+                | Subject::Changes(_)
+                | Subject::Fetch(_)
+                | Subject::Agent(_)
+                | Subject::Plan(_) => bounds.rights.seen().flags_for(&ask.grant),
+            };
+            let flags =
+                flags.map(|flags| format!("{flags} allows it without asking, and ")).unwrap_or_default();
+            let nobody = format!("{NOBODY}; {flags}--approval-socket PATH lets another program answer");
+            return self.deny(call, None, DecidedBy::NoFrontEnd, &nobody, bounds, out);
+        }
+        let reason = self.slots.tool_use(call).and_then(|tool_use| tool_use.said.clone());
+        let more = self.changes_after(call, bounds).len();
+        let question = Question { reason, more, ..self.question(call, bounds.rights) };
+        match question.request(ask, subject) {
+            Ok(request) => {
+                let id = self.next_approval();
+                out.push(Effect::RequestApproval { id, request: Box::new(request) });
+                let Case { ask, subject, .. } = case;
+                self.slots.ask(call, Asking { approval: id, ask, subject });
+            }
+            Err(why) => self.deny(call, None, DecidedBy::BadAnswer, &why.to_string(), bounds, out),
+        }
+    }
+
+    pub(in crate::core) fn carry_out(
+        &mut self,
+        case: Case,
+        after: Option<RightsChange>,
+        bounds: Bounds<'_>,
+        out: &mut Outbox,
+    ) {
+        let Case { call, ask: Ask { kind: ask_kind, grant }, subject } = case;
+        let (tool, proposal) = match subject {
+            Subject::Effect { tool, proposal, .. } => (tool, proposal),
+            Subject::Changes(all) => match self.approve_together(call, all, out) {
+                Some(SubjectChange { tool, proposal, grant }) => {
+                    let subject = Subject::Effect { tool, proposal, denied: None };
+                    return self.carry_out(
+                        Case { call, ask: Ask { kind: ask_kind, grant }, subject },
+                        after,
+                        bounds,
+                        out,
+                    );
+                }
+                None => return,
+            },
+            Subject::Agent(approved) => {
+                let AgentSpawn { spawn, child, .. } = *approved;
+                return self.delegate(call, spawn, child, bounds, out);
+            }
+            Subject::Plan(plan) => {
+                let ask = Ask { kind: ask_kind, grant };
+                return self.execute_plan(call, *plan, ask, DecidedBy::User, out);
+            }
+            Subject::Fetch(fetch) => {
+                let permitted = bounds.rights.seen().permit(fetch, Some(&grant));
+                return self.serve(call, ServedCall::Fetch(permitted), bounds, out);
+            }
+            Subject::External(external) => {
+                return self.serve(call, ServedCall::External(external), bounds, out);
+            }
+        };
+        let effect = proposal.effect;
+        let committing = Committing { tool, effect: Arc::clone(&effect), grant: grant.clone(), after };
+        out.push(Effect::CarryOut { call, effect, grant });
+        self.slots.open_as(call, Open::Committing(Box::new(committing)));
+    }
+
+    /// Takes in an answer of the user. What is not waited for counts for nothing.
+    pub(in crate::core) fn on_answer(
+        &mut self,
+        id: ApprovalId,
+        answer: JudgedAnswer,
+        bounds: Bounds<'_>,
+        out: &mut Outbox,
+    ) -> After {
+        let beside = self.hosts.on_answer(id, &answer, out);
+        match beside.or_else(|| self.forms.on_answer(id, &answer, out)) {
+            Some(Answered::Settled) => return After::GoOn,
+            Some(Answered::Remark(call, text)) => {
+                self.on_remark(call, text);
+                return After::GoOn;
+            }
+            Some(Answered::Aborted) => return After::Abort,
+            None => {}
+        }
+        let Some((call, asking)) = self.slots.asking(id) else {
+            let decision = answer.decision.as_str();
+            let message =
+                format!("request {id} is not waited for: the answer counts for nothing ({decision})");
+            out.notice(NoticeCode::ApprovalIgnored, &message);
+            return After::Rest;
+        };
+        let Asking { ask, subject, .. } = asking.clone();
+        let decision = answer.decision.clone();
+        match answer.judge(&ask, &subject, bounds.rights.seen()) {
+            Ok(ruling) => {
+                out.log_answer(call, Some(id), decision, DecidedBy::User, None);
+                self.settle(Case { call, ask, subject }, ruling, bounds, out)
+            }
+            Err(why) => {
+                self.deny(call, Some(id), DecidedBy::BadAnswer, &why, bounds, out);
+                After::GoOn
+            }
+        }
+    }
+
+    fn settle(&mut self, case: Case, ruling: Ruling, bounds: Bounds<'_>, out: &mut Outbox) -> After {
+        if !matches!(ruling, Ruling::Approved(_)) {
+            self.decline(&case.subject, &case.ask.grant);
+        }
+        match ruling {
+            Ruling::Approved(scope) => After::Approved(Box::new(case), scope),
+            Ruling::Denied(message) => {
+                let text = match &message {
+                    Some(message) => format!("{USER_DENIED} They say: {message}"),
+                    None => USER_DENIED.to_owned(),
+                };
+                let result = CallResult::denied(text);
+                self.close_together(DecidedBy::User, None, &result, bounds, out);
+                self.close_denied(case.call, message.as_deref(), result, bounds, out);
+                After::GoOn
+            }
+            Ruling::Aborted => {
+                let result = CallResult::denied("The user denied this call and ended the turn.");
+                self.close_together(DecidedBy::User, None, &result, bounds, out);
+                self.close_denied(case.call, None, result, bounds, out);
+                After::Abort
+            }
+        }
+    }
+
+    /// Takes in that a request is over without an answer that counts.
+    pub(in crate::core) fn on_lapsed(
+        &mut self,
+        id: ApprovalId,
+        by: DecidedBy,
+        cause: &str,
+        bounds: Bounds<'_>,
+        out: &mut Outbox,
+    ) {
+        if self.hosts.on_lapsed(id, by, cause, out) || self.forms.on_lapsed(id, by, cause, out) {
+            return;
+        }
+        if let Some((call, asking)) = self.slots.asking(id) {
+            // Nobody was there: each run of the same would wait as long again.
+            let Asking { ask, subject, .. } = asking.clone();
+            self.decline(&subject, &ask.grant);
+            self.deny(call, Some(id), by, cause, bounds, out);
+        }
+    }
+
+    /// Takes back every request that is waited for, since the turn ends or the rights change.
+    pub(super) fn withdraw(&mut self, cause: &str, text: &str, bounds: Bounds<'_>, out: &mut Outbox) {
+        let text = format!("{text}; nobody had approved it, and nothing of it was carried out");
+        self.close_asking(DecidedBy::Interrupted, cause, &text, bounds, out);
+    }
+
+    fn close_asking(&mut self, by: DecidedBy, cause: &str, text: &str, bounds: Bounds<'_>, out: &mut Outbox) {
+        self.hosts.withdraw(by, cause, out);
+        self.forms.withdraw(by, cause, out);
+        for id in self.slots.all_asking() {
+            if let Some((call, _)) = self.slots.asking(id) {
+                let result = CallResult::not_done(ToolCallStatus::Interrupted, text);
+                out.log_answer(call, Some(id), ReviewDecision::DENIED, by, Some(cause.to_owned()));
+                self.close_together(by, Some(cause), &result, bounds, out);
+                self.close_undecided(call, result, bounds, out);
+            }
+        }
+        self.close_all_together(&CallResult::not_done(ToolCallStatus::Interrupted, text), bounds, out);
+        self.leave_held(bounds, out);
+    }
+
+    /// Denies a call that nobody decided on.
+    pub(super) fn deny(
+        &mut self,
+        call: CallId,
+        id: Option<ApprovalId>,
+        by: DecidedBy,
+        cause: &str,
+        bounds: Bounds<'_>,
+        out: &mut Outbox,
+    ) {
+        out.log_answer(call, id, ReviewDecision::DENIED, by, Some(cause.to_owned()));
+        let text = format!("The call was not approved, and was not carried out: {cause}.");
+        let result = CallResult::denied(text);
+        self.close_together(by, Some(cause), &result, bounds, out);
+        self.close_undecided(call, result, bounds, out);
+    }
+
+    /// Takes back every request, since nobody is there any more to answer.
+    pub(in crate::core) fn on_front_end_gone(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
+        let cause = "the front end is gone";
+        self.close_asking(DecidedBy::NoFrontEnd, cause, "denied: nobody is there any more", bounds, out);
+    }
+
+    /// Takes in that a command connects to a host beyond the list: somebody is asked, or the answer is no.
+    pub(in crate::core) fn on_host_asked(&mut self, asked: HostAsked, bounds: Bounds<'_>, out: &mut Outbox) {
+        let HostAsked { id, call, process, host, program } = asked;
+        let running = call.or_else(|| self.slots.running_command());
+        let command = running.and_then(|call| Some((call, self.slots.command(call)?)));
+        let may_ask = self.asks_hosts(bounds.rights) && !bounds.rights.is_awaited();
+        let offered = offered_host(&host, &program, bounds.rights).filter(|_| may_ask);
+        let Some(((call_id, command), grant)) = command.zip(offered) else {
+            return out.push(Effect::AnswerHost { id, allowed: false });
+        };
+        if self.hosts.allows(&host) {
+            return out.push(Effect::AnswerHost { id, allowed: true });
+        }
+        let (generation, question) = (id.generation, id.number);
+        let subject = HostSubject { host: host.clone(), program, command, generation, question };
+        let timeout = self.charter.approvals.timeout.min(LONGEST_FOR_HOST);
+        let asks = Question { timeout, ..self.question(call_id, bounds.rights) };
+        let request = asks.about_host(&subject, grant);
+        let process = call.is_none().then_some(process);
+        let held = HeldHost { id, call: call_id, process, host, digest: request.digest().to_owned() };
+        let id = self.next_approval();
+        self.hosts.hold(id, held);
+        out.push(Effect::RequestApproval { id, request: Box::new(request) });
+    }
+
+    /// True if somebody is asked about hosts beyond the list.
+    pub(in crate::core) fn asks_hosts(&self, rights: &RightsState) -> bool {
+        let approvals = &self.charter.approvals;
+        let is_root = rights.is_top_level() && rights.activity() == Activity::Execute;
+        is_root && rights.asks() && approvals.answerer && approvals.offers
+    }
+
+    /// Takes in that a server asks a person something, while it carries out a call.
+    pub(in crate::core) fn on_form_asked(&mut self, asked: FormAsked, bounds: Bounds<'_>, out: &mut Outbox) {
+        let FormAsked { id: question, call, message, form } = asked;
+        let Some(Open::Served(ServedCall::External(external))) = self.slots.open(call) else {
+            return out.push(Effect::AnswerForm { id: question, answer: McpAnswer::Cancelled });
+        };
+        let ExternalCall { server, tool, guest, .. } = external.clone();
+        let fields = match askable(&message, form, self.charter.approvals.answerer, bounds.rights) {
+            Ok(fields) => fields,
+            Err(why) => {
+                let words: String =
+                    message.lines().next().unwrap_or_default().chars().take(MOST_WORDS).collect();
+                let notice =
+                    format!("a question of the MCP server {server} was declined: {why} (it asked: {words})");
+                out.notice(NoticeCode::FormDeclined, &notice);
+                return out.push(Effect::AnswerForm { id: question, answer: McpAnswer::Declined });
+            }
+        };
+        let access = guest.map(|guest| guest.access.clone());
+        let subject =
+            FormSubject { server: server.clone(), tool, access, message, fields: fields.clone(), question };
+        let request = self.question(call, bounds.rights).about_form(subject);
+        let held = HeldForm { question, call, server, fields, digest: request.digest().to_owned() };
+        let id = self.next_approval();
+        self.forms.hold(id, held);
+        out.push(Effect::RequestApproval { id, request: Box::new(request) });
+    }
+
+    /// A question about a call, by these rights.
+    fn question<'a>(&'a self, call: CallId, rights: &'a RightsState) -> Question<'a> {
+        Question {
+            conversation: &self.charter.conversation,
+            agent: &self.charter.agent,
+            call,
+            standing: rights.seen(),
+            timeout: self.charter.approvals.timeout,
+            reason: None,
+            more: 0,
+        }
+    }
+
+    /// The place was found that a denied path lies in, or there is none that could be granted.
+    pub(in crate::core) fn on_located(
+        &mut self,
+        call: CallId,
+        found: Option<WirePath>,
+        bounds: Bounds<'_>,
+        out: &mut Outbox,
+    ) {
+        if let Some(offer) = self.slots.held(call).filter(|offer| offer.place.is_some()).cloned() {
+            match bounds.rights.seen().placed(offer, found) {
+                Some(offer) => self.slots.set_offer(call, offer),
+                None => self.leave(call, None, bounds, out),
+            }
+        }
+    }
+
+    /// Asks about the first call that waits for it, if no other call is under way.
+    pub(super) fn ask_again(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
+        while !self.slots.any_begun()
+            && let Some((call, offer)) = self.slots.next_held()
+            && offer.place.is_none()
+        {
+            let Offer { denial, command, grant, .. } = offer;
+            match Proposal::of_command(bounds.rights.seen(), &command) {
+                Ok(proposal) => {
+                    let (tool, denied) = (ToolCall::ShellExec(command), Some(Box::new(denial)));
+                    let ask = Ask { kind: AskKind::Denied, grant };
+                    self.ask(
+                        Case { call, ask, subject: Subject::Effect { tool, proposal, denied } },
+                        bounds,
+                        out,
+                    );
+                }
+                Err(_) => self.leave(call, None, bounds, out),
+            }
+        }
+    }
+
+    /// The calls after one that change other files, and would be asked about next.
+    fn changes_after(&self, call: CallId, bounds: Bounds<'_>) -> Vec<(CallId, ToolCall)> {
+        let mut names: Vec<_> =
+            self.change(call, bounds).and_then(|tool| named(&tool, bounds.rights)).into_iter().collect();
+        let mut after = Vec::new();
+        for next in self.slots.waiting_after(call).take(MOST) {
+            let change = self.change(next, bounds);
+            let name = change.as_ref().and_then(|tool| named(tool, bounds.rights));
+            match (change, name) {
+                // A second change of a file depends on the first.
+                (Some(tool), Some(name)) if !names.contains(&name) => {
+                    names.push(name);
+                    after.push((next, tool));
+                }
+                _ => break,
+            }
+        }
+        after
+    }
+
+    /// The call as a change of files that has to be prepared.
+    fn change(&self, call: CallId, bounds: Bounds<'_>) -> Option<ToolCall> {
+        let invocation = self.slots.tool_use(call)?.read(&self.charter.tools).ok()?;
+        let is_prepared =
+            bounds.rights.seen().judge(&invocation, bounds.rights.position()) == Verdict::Prepare;
+        match invocation {
+            Invocation::Worker(tool) if is_prepared => Some(tool),
+            _ => None,
+        }
+    }
+
+    /// The user wants to see all changes of the reply before deciding on the first.
+    pub(in crate::core) fn on_ask_together(&mut self, id: ApprovalId, bounds: Bounds<'_>, out: &mut Outbox) {
+        let first = self.slots.asking(id).and_then(|(call, asking)| match &asking.subject {
+            Subject::Effect { tool, proposal, denied: None } if asking.ask.kind == AskKind::Patch => {
+                let (tool, proposal, grant) = (tool.clone(), proposal.clone(), asking.ask.grant.clone());
+                Some((call, SubjectChange { tool, proposal, grant }))
+            }
+            _ => None,
+        });
+        let more = first.as_ref().map(|(call, _)| self.changes_after(*call, bounds)).unwrap_or_default();
+        let Some((call, change)) = first.filter(|_| !more.is_empty()) else {
+            let message = format!("request {id} has no other changes beside it that could be shown with it");
+            return out.notice(NoticeCode::ApprovalIgnored, &message);
+        };
+        let cause = "the user wants to see it together with the other changes of the reply".to_owned();
+        out.log_answer(call, Some(id), ReviewDecision::DENIED, DecidedBy::Together, Some(cause));
+        self.slots.put(call, change, Stage::Gathered);
+        for (call, tool) in more {
+            if let Some(tool_use) = self.slots.tool_use(call).cloned() {
+                self.log_started(call, &tool_use, bounds, out);
+            }
+            out.push(Effect::Prepare { call, tool: tool.clone() });
+            self.slots.open_as(call, Open::Preparing(tool));
+        }
+    }
+
+    /// Asks about all of them when the last one is prepared.
+    pub(super) fn ask_gathered(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
+        if !self.slots.is_gathering() || self.slots.is_preparing() {
+            return;
+        }
+        let mut all: Vec<(CallId, SubjectChange)> = Vec::new();
+        for (call, change) in self.slots.changes(Stage::Gathered) {
+            let is_new = |path| !all.iter().any(|(_, other)| other.proposal.changes.0.contains_key(path));
+            // Two names of one file: what the second would do is known when the first is done.
+            if change.proposal.changes.0.keys().all(is_new) {
+                all.push((call, change));
+            } else {
+                self.slots.put_back(call);
+            }
+        }
+        let Some((call, first)) = all.first().cloned() else { return };
+        if all.len() == 1 {
+            let SubjectChange { tool, proposal, grant } = first;
+            let subject = Subject::Effect { tool, proposal, denied: None };
+            return self.ask(Case { call, ask: Ask { kind: AskKind::Patch, grant }, subject }, bounds, out);
+        }
+        for (other, change) in all.iter().skip(1) {
+            self.slots.put(*other, change.clone(), Stage::Asked);
+        }
+        let grant = all.iter().fold(Grant::default(), |sum, (_, change)| sum.join(&change.grant));
+        self.ask(
+            Case { call, ask: Ask { kind: AskKind::Patch, grant }, subject: Subject::Changes(all) },
+            bounds,
+            out,
+        );
+    }
+
+    /// All of them are approved: the first is given back, and the others wait for their turn.
+    fn approve_together(
+        &mut self,
+        call: CallId,
+        all: Vec<(CallId, SubjectChange)>,
+        out: &mut Outbox,
+    ) -> Option<SubjectChange> {
+        let mut first = None;
+        for (each, change) in all {
+            if each == call {
+                first = Some(change);
+            } else {
+                out.log_answer(each, None, ReviewDecision::Approved, DecidedBy::User, None);
+                self.slots.put(each, change, Stage::Approved);
+            }
+        }
+        first
+    }
+
+    /// Carries out the next change that was approved together with others, if nothing else is under way.
+    pub(super) fn carry_out_next(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
+        if self.slots.any_begun() {
+            return;
+        }
+        if let Some((call, SubjectChange { tool, proposal, grant })) =
+            self.slots.changes(Stage::Approved).into_iter().next()
+        {
+            let subject = Subject::Effect { tool, proposal, denied: None };
+            self.carry_out(
+                Case { call, ask: Ask { kind: AskKind::Patch, grant }, subject },
+                None,
+                bounds,
+                out,
+            );
+        }
+    }
+
+    /// Closes the changes that a question was about besides its own call.
+    pub(super) fn close_together(
+        &mut self,
+        by: DecidedBy,
+        cause: Option<&str>,
+        result: &CallResult,
+        bounds: Bounds<'_>,
+        out: &mut Outbox,
+    ) {
+        for (call, _) in self.slots.changes(Stage::Asked) {
+            let cause = cause.map(str::to_owned);
+            out.log_answer(call, None, ReviewDecision::DENIED, by, cause);
+            self.close_at_once(call, result.clone(), bounds, out);
+        }
+    }
+
+    /// Closes every change that is to be asked about together with others, or waits for its turn.
+    fn close_all_together(&mut self, result: &CallResult, bounds: Bounds<'_>, out: &mut Outbox) {
+        for (call, _) in self.slots.changes(Stage::Approved) {
+            let text =
+                "interrupted: it was approved together with other changes, and nothing of it was carried out";
+            self.close_at_once(call, CallResult::not_done(ToolCallStatus::Interrupted, text), bounds, out);
+        }
+        for call in self.slots.all_together() {
+            self.close_at_once(call, result.clone(), bounds, out);
+        }
+    }
+}
+
+/// Returns the right to a host, if an approval can give it.
+fn offered_host(host: &HostRule, program: &str, rights: &RightsState) -> Option<Grant> {
+    let refusal = Refusal {
+        process: 0,
+        program: program.to_owned(),
+        act: Act::Connect,
+        object: Target::Host { name: host.name().clone(), port: host.port() },
+        errno: 0,
+        count: 1,
+        untold: 0,
+    };
+    rights.seen().refused_by_rules(&refusal)?.grant?;
+    Some(Grant { net: Network::Hosts(Hosts::new([host.clone()])?), ..Grant::default() })
+}
+
+/// Returns the fields of a form that somebody may be asked for. The error says why nobody is.
+fn askable(
+    message: &str,
+    form: McpForm,
+    answerer: bool,
+    rights: &RightsState,
+) -> Result<Vec<FormField>, String> {
+    let fields = match form {
+        McpForm::Fields(fields) => fields,
+        McpForm::Page => return Err("it wants a web page to be opened, and forms alone are shown".to_owned()),
+        McpForm::Unshown(why) => return Err(format!("its form cannot be shown: {why}")),
+    };
+    if let Some(found) = secret_in(message, &fields) {
+        return Err(format!(
+            "it seems to ask for a secret ({found:?}); give a server a secret with `env` in its table"
+        ));
+    }
+    if !answerer {
+        return Err("nobody is asked in this run".to_owned());
+    }
+    if !permits(Position::FIRST, rights.seen().mode).keeps_approvals() {
+        return Err(format!("nothing is asked in mode {}", rights.seen().mode));
+    }
+    if rights.is_awaited() {
+        return Err("the access of the agent is being changed".to_owned());
+    }
+    Ok(fields)
+}
+
+/// Returns the file that a call changes.
+fn named(tool: &ToolCall, rights: &RightsState) -> Option<WirePath> {
+    match tool {
+        ToolCall::WriteFile(WriteFile { path, .. }) | ToolCall::EditFile(EditFile { path, .. }) => {
+            Some(plain(&rights.seen().project.as_path().join(path.as_path()))?.into())
+        }
+        _ => None,
+    }
+}

@@ -1,0 +1,106 @@
+//! Questions of MCP servers to a person: each is a form, which belongs to the call that the server carries out.
+//!
+//! An answer gives the server nothing but the values that the person sees before sending them. It widens no right.
+
+use std::collections::BTreeMap;
+
+use gate::approval::{FormRuling, JudgedAnswer};
+use ipc::form::FormField;
+use ipc::id::{ApprovalId, CallId};
+use ipc::mcp::McpAnswer;
+use protocol::approval::ReviewDecision;
+use protocol::event::DecidedBy;
+
+use super::answered::Answered;
+use crate::core::Effect;
+use crate::core::outbox::Outbox;
+
+/// The forms that somebody is asked to fill in.
+#[derive(Debug, Default)]
+pub(super) struct HeldForms {
+    open: BTreeMap<ApprovalId, HeldForm>,
+}
+
+#[derive(Debug)]
+pub(super) struct HeldForm {
+    pub(super) question: u64,
+    pub(super) call: CallId,
+    pub(super) server: String,
+    pub(super) fields: Vec<FormField>,
+    pub(super) digest: String,
+}
+
+impl HeldForms {
+    /// Keeps a form that somebody is asked to fill in.
+    pub(super) fn hold(&mut self, id: ApprovalId, held: HeldForm) {
+        self.open.insert(id, held);
+    }
+
+    /// Takes in an answer to a form. Nothing if the request is about something else.
+    pub(super) fn on_answer(
+        &mut self,
+        id: ApprovalId,
+        answer: &JudgedAnswer,
+        out: &mut Outbox,
+    ) -> Option<Answered> {
+        let held = self.open.remove(&id)?;
+        let decision = answer.decision.clone();
+        Some(match answer.clone().judge_form(&held.digest, &held.fields) {
+            Ok(ruling) => {
+                out.log_answer(held.call, Some(id), decision, DecidedBy::User, None);
+                settle(held, ruling, out)
+            }
+            Err(why) => {
+                leave(id, &held, DecidedBy::BadAnswer, why, out);
+                Answered::Settled
+            }
+        })
+    }
+
+    /// Takes in that a form is over without an answer that counts. False if the request is about something else.
+    pub(super) fn on_lapsed(&mut self, id: ApprovalId, by: DecidedBy, cause: &str, out: &mut Outbox) -> bool {
+        let Some(held) = self.open.remove(&id) else { return false };
+        leave(id, &held, by, cause.to_owned(), out);
+        true
+    }
+
+    /// Takes every form back.
+    pub(super) fn withdraw(&mut self, by: DecidedBy, cause: &str, out: &mut Outbox) {
+        self.end(by, cause, |_| true, out);
+    }
+
+    /// Takes the forms of a call back that has ended.
+    pub(super) fn end_call(&mut self, call: CallId, out: &mut Outbox) {
+        self.end(DecidedBy::Interrupted, "the call has ended", |held| held.call == call, out);
+    }
+
+    fn end(&mut self, by: DecidedBy, cause: &str, is_over: impl Fn(&HeldForm) -> bool, out: &mut Outbox) {
+        let over: Vec<_> = self.open.extract_if(.., |_, held| is_over(held)).collect();
+        for (id, held) in over {
+            leave(id, &held, by, cause.to_owned(), out);
+        }
+    }
+}
+
+fn settle(held: HeldForm, ruling: FormRuling, out: &mut Outbox) -> Answered {
+    let answer = match &ruling {
+        FormRuling::Sent(values) => McpAnswer::Accepted(values.clone()),
+        FormRuling::Declined(_) => McpAnswer::Declined,
+        FormRuling::Cancelled | FormRuling::Aborted => McpAnswer::Cancelled,
+    };
+    out.push(Effect::AnswerForm { id: held.question, answer });
+    match ruling {
+        FormRuling::Sent(_) | FormRuling::Declined(None) | FormRuling::Cancelled => Answered::Settled,
+        FormRuling::Declined(Some(message)) => {
+            let text =
+                format!("The user declined a question of the server {}. They say: {message}", held.server);
+            Answered::Remark(held.call, text)
+        }
+        FormRuling::Aborted => Answered::Aborted,
+    }
+}
+
+fn leave(id: ApprovalId, held: &HeldForm, by: DecidedBy, cause: String, out: &mut Outbox) {
+    out.push(Effect::AnswerForm { id: held.question, answer: McpAnswer::Cancelled });
+    out.log_answer(held.call, Some(id), ReviewDecision::Cancelled, by, Some(cause));
+}

@@ -1,0 +1,134 @@
+//! Hosts beyond the list that a running command connects to, and that somebody is asked about while the connections wait.
+//!
+//! This is the one question that comes from a confined process. It widens nothing by itself: a yes holds for one name and port,
+//! for the worker that asked, until the command has ended.
+
+use std::collections::BTreeMap;
+
+use gate::approval::{HostRuling, JudgedAnswer};
+use ipc::id::{ApprovalId, CallId};
+use ipc::rights::{HostRule, Hosts};
+use protocol::approval::ReviewDecision;
+use protocol::event::DecidedBy;
+
+use super::answered::Answered;
+use crate::core::outbox::Outbox;
+use crate::core::{Effect, HostQuestionId};
+
+/// The end of a request whose command has ended.
+const ENDED: &str = "the command has ended";
+
+/// Hosts that somebody is asked about, and those that join the list later.
+#[derive(Debug, Default)]
+pub(super) struct HeldHosts {
+    open: BTreeMap<ApprovalId, HeldHost>,
+    /// Hosts that were allowed for the session. They join the list when no command runs: a change of rights ends what runs.
+    allowed: Vec<HostRule>,
+}
+
+#[derive(Debug)]
+pub(super) struct HeldHost {
+    pub(super) id: HostQuestionId,
+    /// The call that the request names.
+    pub(super) call: CallId,
+    /// The process below which the connections are made, where the worker serves other calls as well.
+    pub(super) process: Option<u32>,
+    pub(super) host: HostRule,
+    pub(super) digest: String,
+}
+
+impl HeldHosts {
+    /// True of a host that joins the list soon: another command of the turn may connect to it.
+    pub(super) fn allows(&self, host: &HostRule) -> bool {
+        self.allowed.contains(host)
+    }
+
+    /// Keeps a host that somebody is asked about.
+    pub(super) fn hold(&mut self, id: ApprovalId, held: HeldHost) {
+        self.open.insert(id, held);
+    }
+
+    /// Takes in an answer about a host. Nothing if the request is about something else.
+    pub(super) fn on_answer(
+        &mut self,
+        id: ApprovalId,
+        answer: &JudgedAnswer,
+        out: &mut Outbox,
+    ) -> Option<Answered> {
+        let held = self.open.remove(&id)?;
+        let decision = answer.decision.clone();
+        Some(match answer.clone().judge_host(&held.digest) {
+            Ok(ruling) => {
+                out.log_answer(held.call, Some(id), decision, DecidedBy::User, None);
+                self.settle(held, ruling, out)
+            }
+            Err(why) => {
+                refuse(id, &held, DecidedBy::BadAnswer, why, out);
+                Answered::Settled
+            }
+        })
+    }
+
+    fn settle(&mut self, held: HeldHost, ruling: HostRuling, out: &mut Outbox) -> Answered {
+        let allowed = matches!(ruling, HostRuling::Once | HostRuling::Session);
+        out.push(Effect::AnswerHost { id: held.id, allowed });
+        match ruling {
+            HostRuling::Once | HostRuling::Denied(None) => Answered::Settled,
+            HostRuling::Session => {
+                self.allowed.push(held.host);
+                Answered::Settled
+            }
+            HostRuling::Denied(Some(message)) => {
+                let text =
+                    format!("The user did not allow connections to {}. They say: {message}", held.host);
+                Answered::Remark(held.call, text)
+            }
+            HostRuling::Aborted => Answered::Aborted,
+        }
+    }
+
+    /// Takes in that a request is over without an answer that counts. False if it is about something else.
+    pub(super) fn on_lapsed(&mut self, id: ApprovalId, by: DecidedBy, cause: &str, out: &mut Outbox) -> bool {
+        let Some(held) = self.open.remove(&id) else { return false };
+        refuse(id, &held, by, cause.to_owned(), out);
+        true
+    }
+
+    /// Takes every request back.
+    pub(super) fn withdraw(&mut self, by: DecidedBy, cause: &str, out: &mut Outbox) {
+        self.end(by, cause, |_| true, out);
+    }
+
+    /// Takes the requests back that a command made which has ended, by its process.
+    pub(super) fn end_process(&mut self, process: u32, out: &mut Outbox) {
+        self.end(DecidedBy::Interrupted, ENDED, |held| held.process == Some(process), out);
+    }
+
+    /// Takes the requests of a call back that has ended, and all of them if no command runs any more.
+    pub(super) fn end_call(&mut self, call: CallId, none_runs: bool, out: &mut Outbox) {
+        let is_over = |held: &HeldHost| none_runs || held.process.is_none() && held.call == call;
+        self.end(DecidedBy::Interrupted, ENDED, is_over, out);
+    }
+
+    fn end(&mut self, by: DecidedBy, cause: &str, is_over: impl Fn(&HeldHost) -> bool, out: &mut Outbox) {
+        let over: Vec<_> = self.open.extract_if(.., |_, held| is_over(held)).collect();
+        for (id, held) in over {
+            refuse(id, &held, by, cause.to_owned(), out);
+        }
+    }
+
+    /// Forgets the hosts that were allowed for the session, since the user narrows the network.
+    pub(super) fn forget_allowed(&mut self) {
+        self.allowed.clear();
+    }
+
+    /// Takes the hosts that were allowed for the session.
+    pub(super) fn take_allowed(&mut self) -> Option<Hosts> {
+        Hosts::new(std::mem::take(&mut self.allowed))
+    }
+}
+
+fn refuse(id: ApprovalId, held: &HeldHost, by: DecidedBy, cause: String, out: &mut Outbox) {
+    out.push(Effect::AnswerHost { id: held.id, allowed: false });
+    out.log_answer(held.call, Some(id), ReviewDecision::DENIED, by, Some(cause));
+}

@@ -1,0 +1,26 @@
+//! The calls of an agent: each begins, is asked about or carried out, and gets exactly one result.
+//!
+//! [`Calls`] decides which call begins, who has it, and when somebody is asked. It judges by the rights that it is given as
+//! [`Bounds`], and changes none: an approval that widens them comes back as a value.
+
+mod account;
+mod answered;
+mod asked;
+mod beside;
+mod declined;
+mod ended;
+mod forms;
+mod hosts;
+mod interruption;
+mod machine;
+mod outcome;
+mod planning;
+mod plans;
+mod slots;
+mod steps;
+
+pub use account::account_of;
+pub(in crate::core) use ended::{CallEnd, Pictures};
+pub(in crate::core) use machine::{After, Begun, Bounds, Calls, Charter};
+pub use planning::{Approver, PLAN_FILE, PlanInFile, Planning};
+pub use steps::{Execution, STEP_BEGINS, STEP_CHANGES, Step};

@@ -1,0 +1,257 @@
+//! The planner's side of a plan: what it may ask for, what of it is finished, and how its execution ended.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use gate::plan::Document;
+use gate::tools::{OfferedServer, PlannedServer};
+use gate::{Change, ChildRights, PlanRefusal, StandingRights};
+use ipc::id::CallId;
+use ipc::path::WirePath;
+use ipc::rights::{Rights, RightsChange};
+use protocol::event::{PlanAuthor, SubAgentResult, SubAgentStatus};
+use protocol::plan::{OnFailure, PlaceToCreate, Plan, PlanStep, StepStatus};
+use serde::{Deserialize, Serialize};
+
+use crate::core::rights::ends_approvals;
+
+/// The name under which the session's server writes a plan to its file, and answers with a [`PlanInFile`] as JSON.
+pub const PLAN_FILE: &str = "plan_file";
+
+/// The answer to a plan that is written.
+#[derive(Debug, Serialize, Deserialize)]
+pub struct PlanInFile {
+    /// The file that the plan was written to.
+    pub path: WirePath,
+    /// The places that it asks for and where nothing stands.
+    pub to_create: Vec<PlaceToCreate>,
+}
+
+/// The session as far as its planner has to know it.
+#[derive(Clone, Debug)]
+pub struct Planning {
+    /// The rights that the flags and settings of the session allow: execution has no more.
+    pub ceiling: StandingRights,
+    /// The decision on a plan, where no person is asked.
+    pub approver: Approver,
+    /// The fate of the rest after a failed step, where the plan does not say.
+    pub on_failure: OnFailure,
+    /// The number of times that a failed step may be tried again.
+    pub retries: u32,
+    /// The longest that an acceptance command may take.
+    pub acceptance_timeout: Duration,
+    /// The steps that executions so far have finished, from the first.
+    pub finished: Vec<PlanStep>,
+    /// SHA-256 of a plan, in hexadecimal, that the user approved before the session began: it is executed as far as the flags of
+    /// this run allow.
+    pub approved: Option<String>,
+    /// The servers of the session, whose tools a plan may list.
+    pub servers: Arc<[OfferedServer]>,
+}
+
+/// The one that decides on a plan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Approver {
+    /// A person, by the front end that answers approvals; nobody if there is none.
+    #[default]
+    Person,
+    /// The flags of this run, so many times: whatever lies within them is approved.
+    Flags {
+        /// The number of plans that they still approve.
+        rounds: u32,
+    },
+}
+
+/// A plan on its way to its file.
+#[derive(Clone, Debug)]
+pub(super) struct Draft {
+    pub(super) author: PlanAuthor,
+    pub(super) markdown: String,
+    pub(super) plan: Plan,
+}
+
+/// A plan that goes to no file.
+pub(super) enum DraftFault {
+    /// It cannot be read, or is not what was asked for.
+    Unreadable(String),
+    /// It asks for access that no approval gives in this session.
+    Beyond(String),
+}
+
+/// The planning of an agent: the session's bounds, and the plans that are executed.
+#[derive(Debug)]
+pub(in crate::core) struct Planner {
+    planning: Planning,
+    /// The steps of the plans that are executed, and the fate of the rest after a failed one.
+    executed: BTreeMap<CallId, (Vec<PlanStep>, OnFailure)>,
+    /// True if the next plan of the run revises the last one, whose finished steps it keeps.
+    must_keep: bool,
+}
+
+impl Planner {
+    pub(super) const fn new(planning: Planning) -> Self {
+        Self { planning, executed: BTreeMap::new(), must_keep: false }
+    }
+
+    pub(super) const fn planning(&self) -> &Planning {
+        &self.planning
+    }
+
+    /// True if the next plan of the run revises the last one.
+    pub(super) const fn must_keep(&self) -> bool {
+        self.must_keep
+    }
+
+    /// Forgets, with the run, that a plan was to be revised.
+    pub(super) const fn end_run(&mut self) {
+        self.must_keep = false;
+    }
+
+    /// Reads a plan of this author. The agent has these rights.
+    pub(super) fn draft(
+        &self,
+        markdown: String,
+        author: PlanAuthor,
+        rights: &Rights,
+    ) -> Result<Draft, DraftFault> {
+        let document =
+            Document::parse(&markdown).map_err(|error| DraftFault::Unreadable(error.to_string()))?;
+        let plan = document.plan().clone();
+        if self.must_keep {
+            kept(&self.planning.finished, &plan).map_err(DraftFault::Unreadable)?;
+        }
+        self.rights_of(&plan, &[], rights).map_err(DraftFault::Beyond)?;
+        self.servers_of(&plan).map_err(DraftFault::Beyond)?;
+        Ok(Draft { author, markdown, plan })
+    }
+
+    /// Returns the rights of a plan's execution as things stand, and whether a network that it asks for is not among them.
+    pub(super) fn rights_of(
+        &self,
+        plan: &Plan,
+        to_create: &[PlaceToCreate],
+        rights: &Rights,
+    ) -> Result<(ChildRights, bool), String> {
+        let child = self.planning.ceiling.judge_plan(plan.rights.as_ref(), to_create, rights);
+        child.map_err(|PlanRefusal(why)| format!("Rights: {why}"))
+    }
+
+    /// Returns the servers that a plan lists, with their rights as they are in this session.
+    pub(super) fn servers_of(&self, plan: &Plan) -> Result<Vec<PlannedServer>, String> {
+        let servers = PlannedServer::of(plan.rights.as_ref(), &self.planning.servers);
+        servers.map_err(|why| format!("Rights: {why}"))
+    }
+
+    /// Returns the number of a plan's first steps that are finished: those that are what they were.
+    pub(super) fn finished_of(&self, plan: &Plan) -> usize {
+        let finished = self.planning.finished.iter();
+        finished.zip(&plan.steps).take_while(|(finished, step)| finished == step).count()
+    }
+
+    /// Notes that the flags of this run approved a plan: they approve so many more.
+    pub(super) const fn count_round(&mut self, rest: u32) {
+        self.planning.approver = Approver::Flags { rounds: rest };
+    }
+
+    /// Notes that a call executes a plan. Returns the planning as its execution has to know it.
+    pub(super) fn execute(&mut self, call: CallId, plan: &Plan) -> Planning {
+        let mut planning = self.planning.clone();
+        planning.finished.truncate(self.finished_of(plan));
+        let on_failure = plan.on_failure.unwrap_or(planning.on_failure);
+        self.executed.insert(call, (plan.steps.clone(), on_failure));
+        planning
+    }
+
+    /// Takes in the account of an execution. Of a plan, returns the end of the planner's result, which says whether to go
+    /// on planning, and the reason why the plan was not executed to its end, if it was not.
+    pub(super) fn after_execution(
+        &mut self,
+        call: CallId,
+        report: &SubAgentResult,
+    ) -> Option<(String, Option<String>)> {
+        let (steps, on_failure) = self.executed.remove(&call)?;
+        let is_done = |status: StepStatus| matches!(status, StepStatus::Completed | StepStatus::Skipped);
+        let finished = report.plan.iter().zip(steps).take_while(|(account, _)| is_done(account.status));
+        // An execution that did not begin has finished nothing, and what was finished before stays so.
+        if !report.plan.is_empty() {
+            self.planning.finished = finished.map(|(_, step)| step).collect();
+        }
+        let open = report.plan.iter().find(|step| !is_done(step.status));
+        let whole = open.is_none() && !report.plan.is_empty() && report.status == SubAgentStatus::Done;
+        let interrupted = report.status == SubAgentStatus::Interrupted;
+        let revises = !whole && on_failure == OnFailure::Replan && !interrupted;
+        if whole {
+            // Another plan has nothing to do with this one.
+            self.planning.finished.clear();
+        }
+        let kept = self.planning.finished.len();
+        let began = !report.plan.is_empty();
+        if let (false, false, Approver::Flags { rounds }) = (began, interrupted, &mut self.planning.approver)
+        {
+            // Nothing was executed by this approval.
+            *rounds = rounds.saturating_add(1);
+        }
+        let unexecuted = (!whole).then(|| match (open, &report.message) {
+            (Some(step), _) => {
+                format!(
+                    "the plan was not executed to its end: step {} is {}: {}",
+                    step.step, step.status, step.title
+                )
+            }
+            (None, Some(why)) => format!("the plan's execution ended as {}: {why}", report.status),
+            (None, None) => format!("the plan's execution ended as {}", report.status),
+        });
+        self.must_keep = revises;
+        let told = if whole {
+            "\n[the plan is executed: end your turn with a short summary for the user]".to_owned()
+        } else if revises || !interrupted && (!began || report.status == SubAgentStatus::Crashed) {
+            let event = if began { "was not executed to its end" } else { "was not begun" };
+            format!(
+                "\n[the plan {event}: look what went wrong, then call write_plan with a revised plan. Keep \
+                 the first {kept} steps exactly as they are: they are finished, and are not done again]"
+            )
+        } else {
+            "\n[the plan was not executed to its end, and is not gone on with: tell the user what went wrong, and write no other \
+             plan unless they ask for one]"
+                .to_owned()
+        };
+        Some((told, unexecuted))
+    }
+
+    /// Takes rights back that the user takes back from the session, or from every approval: no plan gives them any more. True if
+    /// there were any that a plan could give.
+    pub(super) fn take_back(&mut self, change: &Change) -> bool {
+        let ceiling = &mut self.planning.ceiling;
+        match change {
+            Change::Rights(change @ RightsChange::Network { .. }) => {
+                let Some(bound) = change.network_bound() else { return false };
+                ceiling.rights.net = ceiling.rights.net.meet(bound);
+                ceiling.rights = std::mem::take(&mut ceiling.rights).normalised();
+            }
+            Change::Rights(RightsChange::RemoveWrite { path }) => {
+                ceiling.rights.write.retain(|root| !root.is_within(path));
+            }
+            Change::Mode(mode) if ends_approvals(change) => ceiling.mode = *mode,
+            Change::Rights(_) | Change::Mode(_) => return false,
+        }
+        true
+    }
+
+    /// Judges whether rights of a plan's execution are still within what the session may do; the reason if they are not.
+    pub(super) fn still_allows(&self, rights: &Rights) -> Result<(), String> {
+        self.planning.ceiling.still_allows_plan(rights)
+    }
+}
+
+/// Finished steps stay as they were.
+fn kept(finished: &[PlanStep], plan: &Plan) -> Result<(), String> {
+    let changed = finished.iter().enumerate().find(|(at, step)| plan.steps.get(*at) != Some(step));
+    changed.map_or(Ok(()), |(at, step)| {
+        let number = at + 1;
+        Err(format!(
+            "step {number} ({}) is finished: keep it exactly as it was, as step {number}",
+            step.title
+        ))
+    })
+}

@@ -1,0 +1,343 @@
+//! The executor's side of a plan: how far each step has come, by its own claims and by the acceptance commands.
+
+use std::collections::BTreeSet;
+use std::time::Duration;
+
+use gate::Change;
+use gate::tools::{ExternalCall, PlannedServer, SHELL_EXEC, StepUpdate};
+use ipc::id::{CallId, ToolUseId};
+use ipc::path::WirePath;
+use ipc::rights::RightsChange;
+use ipc::tool::CommandExit;
+use protocol::event::{AcceptanceOutcome, EventKind, PlanStepStatus, StepAccount, ToolCallStatus};
+use protocol::plan::{OnFailure, Plan, PlanStep, StepStatus};
+use serde_json::json;
+
+use super::planning::Planning;
+use crate::core::call::{CallResult, ToolUse};
+use crate::core::outbox::Outbox;
+use crate::core::rights::ends_approvals;
+
+/// The name under which an executor's server says which files changed since the last report on a step, as a list of paths in JSON.
+pub const STEP_CHANGES: &str = "step_changes";
+
+/// Asked for when a step begins: what changed before it is the next step's as well, but a first look is needed.
+pub const STEP_BEGINS: &str = "begins";
+
+/// Asked for when a step ends.
+pub(super) const STEP_ENDS: &str = "ends";
+
+/// The most of an acceptance command's output that stands in the result of the step, in bytes.
+const OUTPUT: usize = 4 << 10;
+
+/// The execution of an approved plan.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Execution {
+    /// SHA-256 of the plan's bytes, in hexadecimal.
+    digest: String,
+    steps: Vec<Step>,
+    on_failure: OnFailure,
+    retries: u32,
+    timeout: Duration,
+    /// True once a step failed for good: nothing else is done.
+    stopped: bool,
+    /// Files that changed since the last report on a step: those of file tools, until the project was looked at.
+    files: BTreeSet<WirePath>,
+    /// Servers that the plan lists, as far as the user has not taken them back.
+    servers: Vec<PlannedServer>,
+}
+
+/// A step, and how far it has come.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Step {
+    /// The step as the plan has it.
+    pub step: PlanStep,
+    /// The status of it.
+    pub status: StepStatus,
+    note: Option<String>,
+    acceptance: Vec<AcceptanceOutcome>,
+    failures: u32,
+    /// The files that changed with it.
+    files: BTreeSet<WirePath>,
+}
+
+impl Execution {
+    /// The execution of a plan, of which the planner knows what is finished.
+    pub fn new(plan: &Plan, planning: &Planning) -> Self {
+        let Planning { on_failure, retries, acceptance_timeout, finished, .. } = planning;
+        let step = |(at, step): (usize, &PlanStep)| Step {
+            step: step.clone(),
+            status: if at < finished.len() { StepStatus::Completed } else { StepStatus::Pending },
+            note: (at < finished.len()).then(|| "finished before".to_owned()),
+            acceptance: Vec::new(),
+            failures: 0,
+            files: BTreeSet::new(),
+        };
+        Self {
+            digest: String::new(),
+            steps: plan.steps.iter().enumerate().map(step).collect(),
+            on_failure: plan.on_failure.unwrap_or(*on_failure),
+            retries: *retries,
+            timeout: *acceptance_timeout,
+            stopped: false,
+            files: BTreeSet::new(),
+            servers: Vec::new(),
+        }
+    }
+
+    /// The same, which may call the tools of these servers.
+    #[must_use]
+    pub fn calling(self, servers: Vec<PlannedServer>) -> Self {
+        Self { servers, ..self }
+    }
+
+    /// True if the plan lists the tool of a call.
+    pub fn lists(&self, call: &ExternalCall) -> bool {
+        self.servers.iter().any(|server| server.covers(call))
+    }
+
+    /// Takes back the servers that may do what the user takes back. True if there were any.
+    pub fn take_back(&mut self, change: &Change) -> bool {
+        let keeps = |server: &PlannedServer| match (change, server.guest()) {
+            (_, None) => true,
+            (Change::Mode(_), _) => !ends_approvals(change),
+            (Change::Rights(RightsChange::RemoveWrite { path }), Some(guest)) => {
+                !guest.rights.write.iter().any(|root| root.is_within(path) || path.is_within(root))
+            }
+            (Change::Rights(change), Some(guest)) => {
+                change.network_bound().is_none_or(|bound| bound.covers(&guest.rights.net))
+            }
+        };
+        let before = self.servers.len();
+        self.servers.retain(keeps);
+        self.servers.len() < before
+    }
+
+    /// The same, of the plan with this digest.
+    #[must_use]
+    pub fn of(self, digest: String) -> Self {
+        Self { digest, ..self }
+    }
+
+    /// SHA-256 of the plan's bytes, in hexadecimal.
+    pub fn digest(&self) -> &str {
+        &self.digest
+    }
+
+    /// Its steps in their order.
+    pub fn steps(&self) -> &[Step] {
+        &self.steps
+    }
+
+    /// The number of its first steps that are finished.
+    pub fn finished(&self) -> u32 {
+        let open = self.first_open().map_or(self.steps.len(), |(number, _)| number as usize - 1);
+        u32::try_from(open).unwrap_or(u32::MAX)
+    }
+
+    /// The progress of each step.
+    pub fn account(&self) -> Vec<StepAccount> {
+        let each = (1..).zip(&self.steps).map(|(number, step)| StepAccount {
+            step: number,
+            title: step.step.title.clone(),
+            status: step.status,
+            note: step.note.clone(),
+            acceptance: step.acceptance.clone(),
+            files: step.files.iter().cloned().collect(),
+        });
+        each.collect()
+    }
+
+    /// The first step that is neither completed nor skipped.
+    fn first_open(&self) -> Option<(u32, &Step)> {
+        (1..)
+            .zip(&self.steps)
+            .find(|(_, step)| !matches!(step.status, StepStatus::Completed | StepStatus::Skipped))
+    }
+
+    fn step(&mut self, number: u32) -> Option<&mut Step> {
+        let at = usize::try_from(number).ok()?.checked_sub(1)?;
+        self.steps.get_mut(at)
+    }
+
+    /// The reason why a claim makes no sense, if it makes none.
+    pub(super) fn misfit(&self, update: &StepUpdate) -> Option<String> {
+        if self.stopped {
+            return Some("execution has ended with the failed step: end your turn".to_owned());
+        }
+        let count = self.steps.len();
+        let at = usize::try_from(update.step).unwrap_or(usize::MAX).wrapping_sub(1);
+        let Some(step) = self.steps.get(at) else {
+            return Some(format!("got step {}, expected 1 to {count}", update.step));
+        };
+        if step.status == StepStatus::Completed {
+            return Some(format!("step {} is completed, and stays so", update.step));
+        }
+        let (open, _) = self.first_open()?;
+        let word = "steps are done in their order";
+        (update.step != open).then(|| format!("got step {}, expected {open}: {word}", update.step))
+    }
+
+    /// True if no call but a report is carried out any more.
+    pub(super) const fn is_stopped(&self) -> bool {
+        self.stopped
+    }
+
+    /// True if the plan is executed to its end: that says what came of the task.
+    pub(in crate::core) fn is_finished(&self) -> bool {
+        self.first_open().is_none()
+    }
+
+    /// Returns the reason why the plan is not executed to its end, if it is not.
+    pub(in crate::core) fn unexecuted(&self) -> Option<String> {
+        let (number, step) = self.first_open()?;
+        Some(format!("step {number} of the plan is {}: {}", step.status, step.step.title))
+    }
+
+    /// Notes files that a call changed, for the step that goes on.
+    pub(super) fn note_changed(&mut self, places: impl Iterator<Item = WirePath>) {
+        self.files.extend(places);
+    }
+
+    /// Takes in the files that changed since the last report, as the project was looked at.
+    pub(super) fn see(&mut self, files: BTreeSet<WirePath>) {
+        self.files = files;
+    }
+
+    /// Returns the acceptance commands of a step.
+    pub(super) fn commands(&self, step: u32) -> Vec<String> {
+        let at = usize::try_from(step).ok().and_then(|step| step.checked_sub(1));
+        let step = at.and_then(|at| self.steps.get(at));
+        step.map(|step| step.step.commands().map(str::to_owned).collect()).unwrap_or_default()
+    }
+
+    /// Returns a call for each acceptance command of a step that is claimed by a call; none at all if there cannot be one for each.
+    pub(super) fn acceptance_calls(&self, claim: &ToolUseId, step: u32) -> Option<Vec<ToolUse>> {
+        let timeout_s = self.timeout.as_secs().max(1);
+        let one = |(number, command): (u32, &String)| {
+            let input = json!({ "command": command, "timeout_s": timeout_s }).to_string();
+            ToolUse::ours(format!("{claim}-acceptance-{number}"), SHELL_EXEC, input)
+        };
+        (1..).zip(&self.commands(step)).map(one).collect()
+    }
+
+    /// Gives a step the status that a claim, or the supervisor, gives it.
+    pub(super) fn set(&mut self, update: &StepUpdate, outcomes: Vec<AcceptanceOutcome>, out: &mut Outbox) {
+        let files: Vec<_> = std::mem::take(&mut self.files).into_iter().collect();
+        let Some(step) = self.step(update.step) else { return };
+        let from = std::mem::replace(&mut step.status, update.status);
+        step.note.clone_from(&update.note);
+        step.acceptance.clone_from(&outcomes);
+        step.files.extend(files.iter().cloned());
+        out.log(EventKind::PlanStepStatus(PlanStepStatus {
+            step: update.step,
+            title: step.step.title.clone(),
+            from,
+            to: update.status,
+            note: update.note.clone(),
+            acceptance: outcomes,
+            files,
+        }));
+    }
+
+    /// Completes a step that is said to be done and whose acceptance commands passed. Returns the words for the executor.
+    pub(super) fn complete(
+        &mut self,
+        update: &StepUpdate,
+        outcomes: Vec<AcceptanceOutcome>,
+        out: &mut Outbox,
+    ) -> String {
+        let accepted = told(&outcomes, &[]);
+        self.set(update, outcomes, out);
+        format!("{accepted}{}", self.next())
+    }
+
+    /// Fails a step: it is tried again, as often as that is allowed, or execution ends. Returns the words for the executor.
+    pub(super) fn fail(
+        &mut self,
+        update: &StepUpdate,
+        outcomes: Vec<(AcceptanceOutcome, CallResult)>,
+        out: &mut Outbox,
+    ) -> String {
+        let (outcomes, outputs): (Vec<_>, Vec<_>) = outcomes.into_iter().unzip();
+        self.set(update, outcomes.clone(), out);
+        let (on_failure, retries) = (self.on_failure, self.retries);
+        let failures = self.step(update.step).map_or(0, |step| {
+            step.failures = step.failures.saturating_add(1);
+            step.failures
+        });
+        let again = on_failure == OnFailure::Retry && failures <= retries;
+        self.stopped = !again;
+        let then = if again {
+            format!(
+                "step {} failed: mend it, and report it again ({} of {retries} tries left)",
+                update.step,
+                retries - failures + 1
+            )
+        } else {
+            format!(
+                "step {} failed, and execution ends here: say in a few sentences what went wrong, and end your turn",
+                update.step
+            )
+        };
+        format!("{}{then}", told(&outcomes, &outputs))
+    }
+
+    /// Returns the words for the executor on what comes next.
+    pub(super) fn next(&self) -> String {
+        match self.first_open() {
+            Some((number, step)) => {
+                format!("next: step {number} ({}), which is {}", step.step.title, step.status)
+            }
+            None => "every step is done: end your turn with a short summary".to_owned(),
+        }
+    }
+}
+
+/// Returns the outcome of an acceptance command that was carried out by a call.
+pub(super) fn outcome(
+    call: CallId,
+    command: &str,
+    result: &CallResult,
+    duration_ms: u64,
+) -> AcceptanceOutcome {
+    let ended = match result.exit {
+        Some(CommandExit::Code(code)) => format!("exit status {code}"),
+        Some(CommandExit::Signal(signal)) => format!("signal {signal}"),
+        Some(CommandExit::TimedOut) => "over its time".to_owned(),
+        None => format!("{}, without an exit status", word(result.status)),
+    };
+    let passed = result.exit == Some(CommandExit::Code(0));
+    AcceptanceOutcome { call, command: command.to_owned(), passed, ended, duration_ms }
+}
+
+/// The outcomes of acceptance commands, as the executor reads them: of those that failed with the end of their output.
+fn told(outcomes: &[AcceptanceOutcome], results: &[CallResult]) -> String {
+    let mut told = String::new();
+    for (at, outcome) in outcomes.iter().enumerate() {
+        told.push_str("acceptance ");
+        told.push_str(&outcome.without_time());
+        told.push('\n');
+        let output = results.get(at).filter(|_| !outcome.passed).map(|result| result.content.as_str());
+        if let Some(output) = output.filter(|output| !output.is_empty()) {
+            told.push_str(end_of(output));
+            told.push('\n');
+        }
+    }
+    told
+}
+
+const fn word(status: ToolCallStatus) -> &'static str {
+    match status {
+        ToolCallStatus::Completed => "completed",
+        ToolCallStatus::Failed => "failed",
+        ToolCallStatus::Denied => "denied",
+        ToolCallStatus::Interrupted => "interrupted",
+    }
+}
+
+fn end_of(text: &str) -> &str {
+    let from = text.len().saturating_sub(OUTPUT);
+    let from = (from..text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+    text.get(from..).unwrap_or(text)
+}
