@@ -8,16 +8,17 @@ use gate::approval::JudgedAnswer;
 use gate::{Change, StandingRights};
 use ipc::id::{AgentId, CallId};
 use ipc::rights::Rights;
-use protocol::event::PromptFixed;
+use protocol::event::{CompactionCause, PromptFixed};
 use protocol::frontend::{AgentAction, Op};
 
-use super::calls::{After, Bounds, CallEnd, Calls, Charter};
-use super::conversation::{Conversation, UserSaid};
+use super::calls::{Bounds, CallEnd, Calls, Charter};
+use super::conversation::{Conversation, Then, UserSaid};
 use super::end::Ending;
 use super::outbox::Outbox;
+use super::phase::Phase;
 use super::rights::RightsState;
 use super::tariff::Tariff;
-use super::turn::{Phase, Turn, TurnSettings};
+use super::turn::{Turn, TurnSettings};
 use super::{AgentConfig, Effect, EndReason, Execution, Input, Planning};
 
 /// One agent: four machines, and the effects of the present input.
@@ -97,8 +98,20 @@ impl Agent {
                 let answer = JudgedAnswer { kind, decision, digest };
                 self.ask_calls(|calls, bounds, out| calls.on_answer(id, answer, bounds, out));
             }
-            Input::Model(choice) => self.on_model(*choice),
-            Input::Context(items) => self.on_context(items),
+            Input::Model(choice) => {
+                let (window, max_tokens, sees_images) =
+                    (choice.window, choice.max_tokens, choice.sees_images);
+                if let Some(from) = self.turn.change_model(*choice, &mut self.out) {
+                    let new_context = self.conversation.change_model(window, max_tokens, sees_images);
+                    self.turn.log_model(from, new_context, window, &mut self.out);
+                }
+            }
+            Input::Context(items) => {
+                self.conversation.add_context(items, self.turn.start(), &mut self.out);
+                if self.turn.takes_start() {
+                    self.begin_step();
+                }
+            }
             Input::Stream { request, event } => self.on_stream(request, event),
             Input::StreamFailed { request, error } => {
                 if let Some(has_begun) = self.turn.had_begun(request) {
@@ -116,35 +129,21 @@ impl Agent {
             }
             Input::AgentFinished { call, report } => self.on_call_end(call, CallEnd::OfAgent(report), 0),
             Input::CallLost { call, reason } => self.on_call_end(call, CallEnd::Lost(reason), 0),
-            Input::Progress { call, progress } => self.calls.on_progress(call, progress),
-            Input::Remark { call, text } => self.calls.on_remark(call, text),
-            Input::Refused(refused) => {
-                self.calls.on_refused(&refused, self.rights.seen(), &mut self.out);
+            input @ (Input::Progress { .. }
+            | Input::Remark { .. }
+            | Input::Refused(_)
+            | Input::HostAsked(_)
+            | Input::FormAsked(_)
+            | Input::Prepared { .. }
+            | Input::NotPrepared { .. }
+            | Input::Located { .. }
+            | Input::Lapsed { .. }) => self.ask_calls(|calls, bounds, out| calls.on(input, bounds, out)),
+            Input::Narrowed { .. } if self.is_closed() => {}
+            Input::Narrowed { rights } => self.take_access(self.rights.narrow(rights)),
+            Input::TakenBack(change) => {
+                self.ask_calls(|calls, bounds, out| calls.take_back_servers(&change, bounds, out));
+                self.ask_calls(|calls, bounds, out| calls.on_taken_back(&change, bounds, out));
             }
-            Input::HostAsked(asked) => {
-                self.tell_calls(|calls, bounds, out| calls.on_host_asked(asked, bounds, out));
-            }
-            Input::FormAsked(asked) => {
-                self.tell_calls(|calls, bounds, out| calls.on_form_asked(asked, bounds, out));
-            }
-            Input::Prepared { call, proposal } => {
-                self.tell_calls(|calls, bounds, out| calls.on_prepared(call, proposal, bounds, out));
-                self.go_on();
-            }
-            Input::NotPrepared { call, reason } => {
-                self.tell_calls(|calls, bounds, out| calls.on_not_prepared(call, reason, bounds, out));
-                self.go_on();
-            }
-            Input::Located { call, place } => {
-                self.tell_calls(|calls, bounds, out| calls.on_located(call, place, bounds, out));
-                self.go_on();
-            }
-            Input::Lapsed { id, by, cause } => {
-                self.tell_calls(|calls, bounds, out| calls.on_lapsed(id, by, &cause, bounds, out));
-                self.go_on();
-            }
-            Input::Narrowed { rights } => self.on_narrowed(rights),
-            Input::TakenBack(change) => self.on_taken_back(&change),
             Input::OutOfBudget { request, reason, message } if self.turn.waits_for(request) => {
                 self.finish(Ending::because(reason, message));
             }
@@ -181,18 +180,31 @@ impl Agent {
             AgentAction::SetRights { change } => self.on_change(Change::Rights(change)),
             AgentAction::SetMode { mode } => self.on_change(Change::Mode(mode)),
             AgentAction::RevokeGrant { id } => self.rights.revoke(id, &mut self.out),
-            AgentAction::Compact => self.on_compact(),
-            AgentAction::Clear => self.on_clear(),
+            AgentAction::Compact => {
+                if self.conversation.on_compact(self.turn.phase(), &mut self.out) {
+                    self.turn.begin_summary();
+                    self.compact(CompactionCause::Request, Then::End);
+                }
+            }
+            AgentAction::Clear => {
+                let (phase, is_starting) = (self.turn.phase(), self.turn.is_starting());
+                self.conversation.on_clear(phase, is_starting, self.rights.seen(), &mut self.out);
+            }
             AgentAction::RunCommand { command } => self.on_own_command(command),
             AgentAction::EditPlan { id, markdown } => {
-                self.tell_calls(|calls, bounds, out| calls.on_edit_plan(id, markdown, bounds, out));
+                self.ask_calls(|calls, bounds, out| calls.on_edit_plan(id, markdown, bounds, out));
             }
             AgentAction::RevisePlan { id, plan } => {
-                self.tell_calls(|calls, bounds, out| calls.on_revise_plan(id, &plan, bounds, out));
+                self.ask_calls(|calls, bounds, out| calls.on_revise_plan(id, &plan, bounds, out));
             }
-            AgentAction::ExecutePlan { markdown } => self.on_execute_plan(markdown),
+            AgentAction::ExecutePlan { markdown } => {
+                let makes_plans = self.planning().is_some();
+                if let Some(said) = self.turn.plan_ahead(markdown, makes_plans, &mut self.out) {
+                    self.on_user_turn(said);
+                }
+            }
             AgentAction::AskTogether { id } => {
-                self.tell_calls(|calls, bounds, out| calls.on_ask_together(id, bounds, out));
+                self.ask_calls(|calls, bounds, out| calls.on_ask_together(id, bounds, out));
             }
             AgentAction::Interrupt => self.stop(Ending::of(EndReason::Interrupted)),
             AgentAction::Quit => self.close(Ending::of(EndReason::Closed)),
@@ -206,12 +218,6 @@ impl Agent {
     pub(super) fn tell_calls<T>(&mut self, tell: impl FnOnce(&mut Calls, Bounds<'_>, &mut Outbox) -> T) -> T {
         let bounds = Bounds { rights: &self.rights, room: self.conversation.room_for_results() };
         tell(&mut self.calls, bounds, &mut self.out)
-    }
-
-    /// Hands the calls something in, and takes the step that follows.
-    pub(super) fn ask_calls(&mut self, ask: impl FnOnce(&mut Calls, Bounds<'_>, &mut Outbox) -> After) {
-        let after = self.tell_calls(ask);
-        self.after_calls(after);
     }
 
     /// Takes an id for a call of the driver's own, such as a snapshot: ids are unique within the session.
@@ -275,10 +281,5 @@ impl Agent {
     /// True if somebody is asked about hosts beyond the list.
     pub fn asks_hosts(&self) -> bool {
         self.calls.asks_hosts(&self.rights)
-    }
-
-    /// Judges whether rights of a plan's execution are still within what the session may do; the reason if they are not.
-    pub fn still_allows_plan(&self, rights: &Rights) -> Result<(), String> {
-        self.planning().map_or(Ok(()), |planning| planning.ceiling.still_allows_plan(rights))
     }
 }

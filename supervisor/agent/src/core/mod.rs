@@ -17,6 +17,7 @@ mod config;
 mod conversation;
 mod end;
 mod outbox;
+mod phase;
 mod port;
 mod restore;
 mod rights;

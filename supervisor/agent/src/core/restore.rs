@@ -1,6 +1,6 @@
 //! An agent that goes on with a conversation of its log.
 
-use ipc::id::{ApprovalId, CallId, GrantId};
+use ipc::id::{AgentId, ApprovalId, CallId, GrantId};
 use ipc::path::WirePath;
 use protocol::event::{EventKind, SessionEvent};
 
@@ -13,8 +13,8 @@ impl Agent {
     /// passed over. In a new context, it has no thinking of the one before.
     #[must_use]
     pub fn restored(mut self, events: &[SessionEvent], in_new_context: bool) -> Self {
-        let own: Vec<_> = self.own(events.iter());
-        let standing = self.own(standing(events).into_iter());
+        let own = events_of(self.id(), events.iter());
+        let standing = events_of(self.id(), standing(events).into_iter());
         self.conversation.restore(&own, &standing, in_new_context);
         let (mut call, mut approval, mut grant) = (CallId(0), ApprovalId(0), GrantId(0));
         for kind in own {
@@ -47,7 +47,7 @@ impl Agent {
     pub fn rewind(&mut self, events: Option<&[SessionEvent]>, told: String) -> Option<EventKind> {
         let mut changed = None;
         if let Some(events) = events {
-            changed = self.conversation.rewind(&self.own(standing(events).into_iter()));
+            changed = self.conversation.rewind(&events_of(self.id(), standing(events).into_iter()));
             // Changes of the rights were perhaps told in what is taken back.
             if !self.turn.is_starting() {
                 self.conversation.tell_of_rights(rewound_context(self.rights.seen()));
@@ -56,8 +56,9 @@ impl Agent {
         self.conversation.note(told);
         changed
     }
+}
 
-    fn own<'a>(&self, events: impl Iterator<Item = &'a SessionEvent>) -> Vec<&'a EventKind> {
-        events.filter(|event| event.agent == *self.id()).map(|event| &event.kind).collect()
-    }
+/// The events of an agent.
+fn events_of<'a>(id: &AgentId, events: impl Iterator<Item = &'a SessionEvent>) -> Vec<&'a EventKind> {
+    events.filter(|event| event.agent == *id).map(|event| &event.kind).collect()
 }

@@ -4,9 +4,10 @@ use protocol::event::{CompactionCause, NoticeCode};
 
 use super::conversation::{AfterSummary, INTERRUPTED_HERE, Mended, Next, Then, UserSaid};
 use super::end::Ending;
-use super::turn::{Failed, Phase, Replied, Stopped, TurnEnd, Whole, lost};
-use super::{Agent, ContextItem, EndReason, Execution, ModelChoice, RequestId};
-use crate::conversation::{GiveUp, ProviderError, StreamEvent};
+use super::phase::Phase;
+use super::turn::{Failed, Replied, Stopped, TurnEnd, lost};
+use super::{Agent, EndReason, Execution, RequestId};
+use crate::conversation::{ProviderError, StreamEvent};
 
 impl Agent {
     /// Takes in a message of the user: it begins a turn, or joins the one that is running.
@@ -30,55 +31,13 @@ impl Agent {
         }
     }
 
-    /// Takes in context from outside the conversation. With the first, a turn that waited for it begins.
-    pub(super) fn on_context(&mut self, items: Vec<ContextItem>) {
-        self.conversation.add_context(items, self.turn.start(), &mut self.out);
-        if self.turn.takes_start() {
-            self.begin_run();
-        }
-    }
-
-    /// Takes in the user's wish for a summary: it is made now at rest, else before the next request.
-    pub(super) fn on_compact(&mut self) {
-        let at_rest = match self.turn.phase() {
-            Phase::Closed => return,
-            Phase::Resting | Phase::Waiting => true,
-            Phase::Asking | Phase::Working => false,
-        };
-        if self.conversation.wish(at_rest, &mut self.out) {
-            self.turn.begin_summary();
-            self.compact(CompactionCause::Request, Then::End);
-        }
-    }
-
-    /// Takes in the user's wish for an empty conversation: it is granted at rest alone.
-    pub(super) fn on_clear(&mut self) {
-        let why = match self.turn.phase() {
-            Phase::Closed => return,
-            Phase::Waiting | Phase::Asking | Phase::Working => Some("a turn is running"),
-            Phase::Resting if self.turn.is_starting() || self.conversation.is_empty() => Some("it is empty"),
-            Phase::Resting => None,
-        };
-        match why {
-            Some(why) => {
-                let message = format!("the conversation was not cleared: {why}");
-                self.out.notice(NoticeCode::NotCleared, &message);
-            }
-            None => self.conversation.clear(self.rights.seen(), &mut self.out),
-        }
-    }
-
-    /// Takes in the choice of another model.
-    pub(super) fn on_model(&mut self, choice: ModelChoice) {
-        let (window, max_tokens, sees_images) = (choice.window, choice.max_tokens, choice.sees_images);
-        if let Some(from) = self.turn.change_model(choice, &mut self.out) {
-            let new_context = self.conversation.change_model(window, max_tokens, sees_images);
-            self.turn.log_model(from, new_context, window, &mut self.out);
-        }
-    }
-
-    /// Begins the next step, if the budget allows one and the context has room for it.
+    /// Begins the next step, if the budget allows one and the context has room for it. A command of the user's own comes first.
     pub(super) fn begin_step(&mut self) {
+        if let Some(command) = self.turn.take_command() {
+            self.conversation.say_what_waits(&mut self.out);
+            self.turn.work_for_user();
+            return self.ask_calls(|calls, bounds, out| calls.begin_own(command, bounds, out));
+        }
         if let Some(ending) = self.turn.spent() {
             return self.finish(ending);
         }
@@ -105,38 +64,31 @@ impl Agent {
         self.turn.ask(asked, self.conversation.tokens(), &mut self.out);
     }
 
-    fn compact(&mut self, cause: CompactionCause, then: Then) {
+    pub(super) fn compact(&mut self, cause: CompactionCause, then: Then) {
         self.conversation.compact(cause, then, &mut self.out);
-        self.ask_for_summary();
-    }
-
-    fn ask_for_summary(&mut self) {
-        if let Some(ending) = self.turn.spent() {
-            return self.finish(ending);
-        }
-        self.turn.begin_step();
-        self.ask_model();
+        self.after_summary(AfterSummary::Ask);
     }
 
     fn after_summary(&mut self, after: AfterSummary) {
         match after {
-            AfterSummary::Ask => self.ask_for_summary(),
+            AfterSummary::Ask => {
+                if let Some(ending) = self.turn.spent() {
+                    return self.finish(ending);
+                }
+                self.turn.begin_step();
+                self.ask_model();
+            }
             AfterSummary::Begun(Then::Step) => self.begin_step(),
             AfterSummary::Begun(Then::End) => self.end_turn(),
         }
     }
 
+    /// Takes in a part of a reply, and the reply as a whole when it has come to its end.
     pub(super) fn on_stream(&mut self, id: RequestId, event: StreamEvent) {
         let is_summary = self.conversation.is_compacting();
-        if let Some(whole) = self.turn.on_stream(id, event, is_summary, &mut self.out) {
-            self.on_reply(whole);
-        }
-    }
-
-    /// Takes in a reply that came to its end.
-    fn on_reply(&mut self, whole: Whole) {
+        let Some(whole) = self.turn.on_stream(id, event, is_summary, &mut self.out) else { return };
         let usage = whole.usage;
-        if self.conversation.is_compacting() {
+        if is_summary {
             self.turn.count_summary(usage);
             let (words, tariff) = (whole.reply.text(), self.turn.tariff());
             let after = self.conversation.on_summary(
@@ -189,19 +141,16 @@ impl Agent {
         match self.turn.fail(error, has_begun, retry, left_out, &mut self.out) {
             Failed::BacksOff => {}
             Failed::AsksAgain => self.ask_model(),
-            Failed::GivenUp(why) => self.on_given_up(error, &why),
-        }
-    }
-
-    /// Takes in that a request is not sent again: with another conversation it might have gone well.
-    fn on_given_up(&mut self, error: &ProviderError, why: &GiveUp) {
-        match self.conversation.mend(error, self.turn.tariff(), self.rights.seen(), &mut self.out) {
-            Mended::Summary(after) => self.after_summary(after),
-            Mended::WithoutInterrupted => self.ask_model(),
-            Mended::Shortened if self.turn.takes_overflow() => {
-                self.compact(CompactionCause::Overflow, Then::Step);
+            Failed::GivenUp(why) => {
+                match self.conversation.mend(error, self.turn.tariff(), self.rights.seen(), &mut self.out) {
+                    Mended::Summary(after) => self.after_summary(after),
+                    Mended::WithoutInterrupted => self.ask_model(),
+                    Mended::Shortened if self.turn.takes_overflow() => {
+                        self.compact(CompactionCause::Overflow, Then::Step);
+                    }
+                    Mended::Shortened | Mended::Nothing => self.finish(lost(error, &why)),
+                }
             }
-            Mended::Shortened | Mended::Nothing => self.finish(lost(error, why)),
         }
     }
 
@@ -241,7 +190,8 @@ impl Agent {
             Stopped::Working => {
                 self.tell_calls(|calls, bounds, out| calls.interrupt(ending.reason, bounds, out));
                 // The results alone: what the user has said meanwhile waits for a turn that answers it.
-                self.take_results();
+                let results = self.turn.take_results(self.calls.take_results());
+                self.conversation.answer_calls(results);
                 !self.turn.is_own_command()
             }
         };

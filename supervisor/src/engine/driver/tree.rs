@@ -267,7 +267,8 @@ impl Session {
         // Between its approval and now the user may have taken back what its plan was given.
         let planner = self.runs.iter().find(|run| *run.id() == child.parent);
         if let (Purpose::Executor(_), Some(planner)) = (&agent.purpose, planner)
-            && let Err(why) = planner.agent.still_allows_plan(&agent.rights)
+            && let Some(planning) = planner.agent.planning()
+            && let Err(why) = planning.ceiling.still_allows_plan(&agent.rights)
         {
             return self.not_started(id, child, format!("the plan is not executed: {why}"));
         }

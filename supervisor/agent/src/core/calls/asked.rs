@@ -87,13 +87,13 @@ impl Calls {
         }
     }
 
-    pub(in crate::core) fn on_prepared(
+    pub(super) fn on_prepared(
         &mut self,
         call: CallId,
         proposal: Proposal,
         bounds: Bounds<'_>,
         out: &mut Outbox,
-    ) {
+    ) -> After {
         if let Some(Open::Preparing(tool)) = self.slots.open(call).cloned() {
             match bounds.rights.seen().judge_change(&proposal.places) {
                 // The mode may have changed meanwhile: where nothing is asked, the kernel has the word.
@@ -117,18 +117,20 @@ impl Calls {
                 Verdict::Prepare => {}
             }
         }
+        After::GoOn
     }
 
-    pub(in crate::core) fn on_not_prepared(
+    pub(super) fn on_not_prepared(
         &mut self,
         call: CallId,
-        reason: String,
+        reason: &str,
         bounds: Bounds<'_>,
         out: &mut Outbox,
-    ) {
+    ) -> After {
         if matches!(self.slots.open(call), Some(Open::Preparing(_))) {
-            self.deny(call, None, DecidedBy::BadAnswer, &reason, bounds, out);
+            self.deny(call, None, DecidedBy::BadAnswer, reason, bounds, out);
         }
+        After::GoOn
     }
 
     /// Carries out what was approved before, and asks for the rest.
@@ -228,7 +230,7 @@ impl Calls {
         match beside.or_else(|| self.forms.on_answer(id, &answer, out)) {
             Some(Answered::Settled) => return After::GoOn,
             Some(Answered::Remark(call, text)) => {
-                self.on_remark(call, text);
+                self.slots.remark(call, text);
                 return After::GoOn;
             }
             Some(Answered::Aborted) => return After::Abort,
@@ -281,16 +283,16 @@ impl Calls {
     }
 
     /// Takes in that a request is over without an answer that counts.
-    pub(in crate::core) fn on_lapsed(
+    pub(super) fn on_lapsed(
         &mut self,
         id: ApprovalId,
         by: DecidedBy,
         cause: &str,
         bounds: Bounds<'_>,
         out: &mut Outbox,
-    ) {
+    ) -> After {
         if self.hosts.on_lapsed(id, by, cause, out) || self.forms.on_lapsed(id, by, cause, out) {
-            return;
+            return After::GoOn;
         }
         if let Some((call, asking)) = self.slots.asking(id) {
             // Nobody was there: each run of the same would wait as long again.
@@ -298,6 +300,7 @@ impl Calls {
             self.decline(&subject, &ask.grant);
             self.deny(call, Some(id), by, cause, bounds, out);
         }
+        After::GoOn
     }
 
     /// Takes back every request that is waited for, since the turn ends or the rights change.
@@ -345,7 +348,7 @@ impl Calls {
     }
 
     /// Takes in that a command connects to a host beyond the list: somebody is asked, or the answer is no.
-    pub(in crate::core) fn on_host_asked(&mut self, asked: HostAsked, bounds: Bounds<'_>, out: &mut Outbox) {
+    pub(super) fn on_host_asked(&mut self, asked: HostAsked, bounds: Bounds<'_>, out: &mut Outbox) {
         let HostAsked { id, call, process, host, program } = asked;
         let running = call.or_else(|| self.slots.running_command());
         let command = running.and_then(|call| Some((call, self.slots.command(call)?)));
@@ -377,7 +380,7 @@ impl Calls {
     }
 
     /// Takes in that a server asks a person something, while it carries out a call.
-    pub(in crate::core) fn on_form_asked(&mut self, asked: FormAsked, bounds: Bounds<'_>, out: &mut Outbox) {
+    pub(super) fn on_form_asked(&mut self, asked: FormAsked, bounds: Bounds<'_>, out: &mut Outbox) {
         let FormAsked { id: question, call, message, form } = asked;
         let Some(Open::Served(ServedCall::External(external))) = self.slots.open(call) else {
             return out.push(Effect::AnswerForm { id: question, answer: McpAnswer::Cancelled });
@@ -418,19 +421,20 @@ impl Calls {
     }
 
     /// The place was found that a denied path lies in, or there is none that could be granted.
-    pub(in crate::core) fn on_located(
+    pub(super) fn on_located(
         &mut self,
         call: CallId,
         found: Option<WirePath>,
         bounds: Bounds<'_>,
         out: &mut Outbox,
-    ) {
+    ) -> After {
         if let Some(offer) = self.slots.held(call).filter(|offer| offer.place.is_some()).cloned() {
             match bounds.rights.seen().placed(offer, found) {
                 Some(offer) => self.slots.set_offer(call, offer),
                 None => self.leave(call, None, bounds, out),
             }
         }
+        After::GoOn
     }
 
     /// Asks about the first call that waits for it, if no other call is under way.
@@ -487,7 +491,12 @@ impl Calls {
     }
 
     /// The user wants to see all changes of the reply before deciding on the first.
-    pub(in crate::core) fn on_ask_together(&mut self, id: ApprovalId, bounds: Bounds<'_>, out: &mut Outbox) {
+    pub(in crate::core) fn on_ask_together(
+        &mut self,
+        id: ApprovalId,
+        bounds: Bounds<'_>,
+        out: &mut Outbox,
+    ) -> After {
         let first = self.slots.asking(id).and_then(|(call, asking)| match &asking.subject {
             Subject::Effect { tool, proposal, denied: None } if asking.ask.kind == AskKind::Patch => {
                 let (tool, proposal, grant) = (tool.clone(), proposal.clone(), asking.ask.grant.clone());
@@ -498,7 +507,8 @@ impl Calls {
         let more = first.as_ref().map(|(call, _)| self.changes_after(*call, bounds)).unwrap_or_default();
         let Some((call, change)) = first.filter(|_| !more.is_empty()) else {
             let message = format!("request {id} has no other changes beside it that could be shown with it");
-            return out.notice(NoticeCode::ApprovalIgnored, &message);
+            out.notice(NoticeCode::ApprovalIgnored, &message);
+            return After::Rest;
         };
         let cause = "the user wants to see it together with the other changes of the reply".to_owned();
         out.log_answer(call, Some(id), ReviewDecision::DENIED, DecidedBy::Together, Some(cause));
@@ -510,6 +520,7 @@ impl Calls {
             out.push(Effect::Prepare { call, tool: tool.clone() });
             self.slots.open_as(call, Open::Preparing(tool));
         }
+        After::Rest
     }
 
     /// Asks about all of them when the last one is prepared.

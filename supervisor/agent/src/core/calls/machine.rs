@@ -8,10 +8,9 @@ use gate::tools::{
     ExternalCall, Invocation, PlanCall, Registry, Rendered, SHELL_EXEC, ServedCall, SpawnAgent, TaskList,
     WRITE_PLAN,
 };
-use gate::{Ask, Change, ChildRights, DeniedPart, SpawnVerdict, StandingRights, Verdict};
+use gate::{Ask, Change, ChildRights, DeniedPart, SpawnVerdict, Verdict};
 use ipc::codec::CodecError;
 use ipc::id::{AgentId, ApprovalId, CallId, ConversationId};
-use ipc::refusal::Refusal;
 use ipc::rights::{Grant, RightsChange};
 use ipc::tool::{Access, ShellExec, ToolCall};
 use protocol::approval::{AskKind, ReviewDecision};
@@ -31,7 +30,7 @@ use crate::core::call::{CallResult, ToolUse};
 use crate::core::conversation::{EARLIER_PLAN, OWN_COMMAND};
 use crate::core::outbox::Outbox;
 use crate::core::rights::RightsState;
-use crate::core::{CallProgress, Effect, NewAgent, Purpose};
+use crate::core::{Effect, Input, NewAgent, Purpose};
 
 /// The calls of one agent.
 pub(in crate::core) struct Calls {
@@ -206,6 +205,24 @@ impl Calls {
                 After::GoOn
             }
         }
+    }
+
+    /// Takes in an input about calls. Others are none of theirs.
+    pub(in crate::core) fn on(&mut self, input: Input, bounds: Bounds<'_>, out: &mut Outbox) -> After {
+        match input {
+            Input::Progress { call, progress } => self.slots.note_progress(call, progress),
+            // What the supervisor saw after a call goes with its result.
+            Input::Remark { call, text } => self.slots.remark(call, text),
+            Input::Refused(refused) => self.beside.on_refused(&refused, bounds.rights.seen(), out),
+            Input::HostAsked(asked) => self.on_host_asked(asked, bounds, out),
+            Input::FormAsked(asked) => self.on_form_asked(asked, bounds, out),
+            Input::Prepared { call, proposal } => return self.on_prepared(call, proposal, bounds, out),
+            Input::NotPrepared { call, reason } => return self.on_not_prepared(call, &reason, bounds, out),
+            Input::Located { call, place } => return self.on_located(call, place, bounds, out),
+            Input::Lapsed { id, by, cause } => return self.on_lapsed(id, by, &cause, bounds, out),
+            _ => {}
+        }
+        After::Rest
     }
 
     /// Asks what waits to be asked, and carries out what was approved together, where nothing else is under way.
@@ -433,26 +450,6 @@ impl Calls {
     /// True if there are calls, and all of them are the user's.
     pub(in crate::core) fn are_of_user(&self) -> bool {
         self.slots.are_of_user()
-    }
-
-    /// Keeps the progress of an open call.
-    pub(in crate::core) fn on_progress(&mut self, call: CallId, progress: CallProgress) {
-        self.slots.note_progress(call, progress);
-    }
-
-    /// Keeps what the supervisor saw after a call: it goes with the result.
-    pub(in crate::core) fn on_remark(&mut self, call: CallId, text: String) {
-        self.slots.remark(call, text);
-    }
-
-    /// Takes in what the broker refused beside the calls, under these rights.
-    pub(in crate::core) fn on_refused(
-        &mut self,
-        refused: &[Refusal],
-        seen: &StandingRights,
-        out: &mut Outbox,
-    ) {
-        self.beside.on_refused(refused, seen, out);
     }
 
     /// Takes in that another worker is ready.

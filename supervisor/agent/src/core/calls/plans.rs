@@ -100,8 +100,9 @@ impl Calls {
         markdown: String,
         bounds: Bounds<'_>,
         out: &mut Outbox,
-    ) {
+    ) -> After {
         self.edit_plan(id, |_| Ok(markdown), bounds, out);
+        After::Rest
     }
 
     /// Takes in the same by fields: the printer writes those that differ, and all other bytes stay.
@@ -111,13 +112,14 @@ impl Calls {
         plan: &Plan,
         bounds: Bounds<'_>,
         out: &mut Outbox,
-    ) {
+    ) -> After {
         let revise = |before: &str| {
             let document = Document::parse(before).map_err(|error| error.to_string())?;
             let revised = document.with_plan(plan).map_err(|error| error.to_string())?;
             Ok(revised.source().to_owned())
         };
         self.edit_plan(id, revise, bounds, out);
+        After::Rest
     }
 
     fn edit_plan(

@@ -20,6 +20,7 @@ use super::summary::{INSTRUCTION, Known, record};
 use super::window::{Window, tokens};
 use crate::conversation::{Message, ProviderError, StopReason, UserBlock};
 use crate::core::outbox::Outbox;
+use crate::core::phase::Phase;
 use crate::core::tariff::Tariff;
 
 /// Summaries: the one that is waited for, and the one that the user wants.
@@ -96,23 +97,28 @@ impl Conversation {
         self.compaction.underway.is_some()
     }
 
-    /// Takes in the user's wish for a summary. True if it is made now; else it is made before the next request, if at all.
-    pub(in crate::core) fn wish(&mut self, at_rest: bool, out: &mut Outbox) -> bool {
-        if at_rest {
-            let begins = self.history.has_replies() && self.summary_is_shorter(out);
-            if !begins {
-                self.nothing_to_compact(out);
+    /// Takes in the user's wish for a summary. True if it is made now, at rest; else it is made before the next request, if at all.
+    pub(in crate::core) fn on_compact(&mut self, phase: Phase, out: &mut Outbox) -> bool {
+        match phase {
+            Phase::Closed => false,
+            Phase::Resting | Phase::Waiting => {
+                let begins = self.history.has_replies() && self.summary_is_shorter(out);
+                if !begins {
+                    self.nothing_to_compact(out);
+                }
+                begins
             }
-            return begins;
+            Phase::Asking | Phase::Working => {
+                let message = if self.is_compacting() {
+                    "the conversation is being summarised already"
+                } else {
+                    self.compaction.wanted = true;
+                    "the conversation is summarised before the next request"
+                };
+                out.notice(NoticeCode::CompactionQueued, message);
+                false
+            }
         }
-        let message = if self.is_compacting() {
-            "the conversation is being summarised already"
-        } else {
-            self.compaction.wanted = true;
-            "the conversation is summarised before the next request"
-        };
-        out.notice(NoticeCode::CompactionQueued, message);
-        false
     }
 
     /// Takes the user's wish at the end of a turn. True if a summary could be made.

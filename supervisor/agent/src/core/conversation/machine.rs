@@ -22,6 +22,7 @@ use super::tasks::Tasks;
 use super::window::{Budget, Window, bytes, tokens};
 use crate::conversation::{Message, UserBlock};
 use crate::core::outbox::Outbox;
+use crate::core::phase::Phase;
 use crate::core::{AgentConfig, ContextItem};
 
 /// The conversation of one agent with its model.
@@ -255,8 +256,25 @@ impl Conversation {
         had_replies
     }
 
+    /// Takes in the user's wish for an empty conversation: it is granted at rest alone.
+    pub(in crate::core) fn on_clear(
+        &mut self,
+        phase: Phase,
+        is_starting: bool,
+        seen: &StandingRights,
+        out: &mut Outbox,
+    ) {
+        let why = match phase {
+            Phase::Closed => return,
+            Phase::Waiting | Phase::Asking | Phase::Working => "a turn is running",
+            Phase::Resting if is_starting || self.is_empty() => "it is empty",
+            Phase::Resting => return self.clear(seen, out),
+        };
+        out.notice(NoticeCode::NotCleared, &format!("the conversation was not cleared: {why}"));
+    }
+
     /// Begins an empty conversation: what was said stays in the log alone.
-    pub(in crate::core) fn clear(&mut self, seen: &StandingRights, out: &mut Outbox) {
+    fn clear(&mut self, seen: &StandingRights, out: &mut Outbox) {
         let tokens_before = self.history.tokens();
         let first_message = self.opening.texts(seen);
         self.history = History::summarised(self.budget.fixed(), self.sees_images, first_message.clone());

@@ -295,6 +295,11 @@ impl RightsState {
         }
     }
 
+    /// Takes in that the rights of an agent above this one became less, and what is left of its own.
+    pub(in crate::core) fn narrow(&self, rights: Rights) -> Changed {
+        if rights == self.standing.rights { Changed::Nothing } else { Changed::Worker(rights) }
+    }
+
     /// Has these rights from here on, and waits for a worker that has them.
     pub(in crate::core) fn replace(&mut self, rights: Rights) {
         self.standing.rights = rights;

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use gate::tools::Registry;
+use ipc::id::ToolUseId;
 use protocol::error_code::ErrorCode;
 use protocol::event::{EventKind, ModelChanged, NoticeCode, PromptFixed, TokenUsage, ToolCallStatus};
 use protocol::frontend::UiEventKind;
@@ -11,11 +12,12 @@ use super::account::RunAccount;
 use super::answer::AnswerCheck;
 use super::loops::Course;
 use super::reply::ModelReply;
-use crate::conversation::{ModelRequest, RequestOptions, StopReason, StreamEvent};
+use crate::conversation::{ModelRequest, RequestOptions, StopReason, StreamEvent, UserBlock};
 use crate::core::call::CallResult;
-use crate::core::conversation::{Asked, Window};
+use crate::core::conversation::{Asked, UserSaid, Window, quoted};
 use crate::core::end::Ending;
 use crate::core::outbox::Outbox;
+use crate::core::phase::Phase;
 use crate::core::tariff::Tariff;
 use crate::core::{Backoff, Effect, EndReason, Estimate, ModelChoice, RequestId, RunEnd, RunLimits, TimerId};
 
@@ -58,21 +60,6 @@ enum TurnState {
     Streaming { request: RequestId, reply: ModelReply },
     BackingOff { timer: TimerId, failure: String, code: ErrorCode },
     Working,
-    Closed,
-}
-
-/// The state of the turn, as far as others have to know it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::core) enum Phase {
-    /// The agent waits for the user.
-    Resting,
-    /// A turn waits for the start of the agent.
-    Waiting,
-    /// The turn waits for the model, or for the time to ask it again.
-    Asking,
-    /// The turn waits for the results of calls.
-    Working,
-    /// No turn follows.
     Closed,
 }
 
@@ -176,14 +163,44 @@ impl Turn {
         self.run = RunAccount::default();
     }
 
-    /// Has the next run begin with the execution of a plan.
-    pub(in crate::core) fn plan_ahead(&mut self, markdown: String) {
-        self.earlier_plan = Some(markdown);
+    /// Has the next run begin with the execution of a plan that was made before the session. Returns the message of the user that the
+    /// run begins with; the planner is asked only where the plan has to be revised.
+    pub(in crate::core) fn plan_ahead(
+        &mut self,
+        markdown: String,
+        makes_plans: bool,
+        out: &mut Outbox,
+    ) -> Option<UserSaid> {
+        let why = match self.phase() {
+            _ if !makes_plans => "this agent makes no plans",
+            Phase::Resting => {
+                let text = format!(
+                    "I have this plan from before. Another agent executes it now, and its account follows:\n\n{markdown}"
+                );
+                self.earlier_plan = Some(markdown);
+                return Some(UserSaid { text, images: Vec::new() });
+            }
+            Phase::Waiting | Phase::Asking | Phase::Working | Phase::Closed => "the agent is at work",
+        };
+        out.notice(NoticeCode::PlanRefused, &format!("{NOT_EXECUTED}: {why}"));
+        None
     }
 
     /// Takes the plan that the run begins with.
     pub(in crate::core) const fn take_plan(&mut self) -> Option<String> {
         self.earlier_plan.take()
+    }
+
+    /// Decides whether a command of the user's own may begin a run.
+    pub(in crate::core) fn takes_command(&self, command: &str, out: &mut Outbox) -> bool {
+        let why = match self.phase() {
+            Phase::Closed => return false,
+            _ if command.trim().is_empty() => "it is empty",
+            Phase::Resting => return true,
+            Phase::Waiting | Phase::Asking | Phase::Working => "a turn is running",
+        };
+        out.notice(NoticeCode::CommandNotRun, &format!("the command was not run: {why}"));
+        false
     }
 
     /// Has the run begin with a command of the user's own.
@@ -309,8 +326,21 @@ impl Turn {
         matches!(self.state, TurnState::BackingOff { timer, .. } if timer == fired)
     }
 
+    /// Takes in the results of a step. Returns them as blocks for the model, in the order of the calls (WIRE R4).
+    pub(in crate::core) fn take_results(
+        &mut self,
+        results: Vec<(Option<ToolUseId>, CallResult)>,
+    ) -> Vec<UserBlock> {
+        let block = |(tool_use, result): (Option<ToolUseId>, CallResult)| {
+            self.note_result(&result);
+            let is_own = tool_use.is_none() && self.run.is_own_command;
+            if is_own { quoted(&result.content) } else { result.into_block(tool_use) }
+        };
+        results.into_iter().map(block).collect()
+    }
+
     /// Notes the result of a call of the step.
-    pub(in crate::core) fn note_result(&mut self, result: &CallResult) {
+    fn note_result(&mut self, result: &CallResult) {
         if let Some(denial) = &result.denial {
             self.run.denial = Some(denial.clone());
         } else if result.status == ToolCallStatus::Completed {
@@ -337,6 +367,9 @@ impl Turn {
 
     /// Notes the result of a plan of before the session: one that did not begin is no success.
     pub(in crate::core) fn conclude_plan(&mut self, result: &CallResult) {
+        if self.run.is_own_command {
+            return;
+        }
         self.run.text.clone_from(&result.content);
         if result.denial.is_some() {
             self.run.unexecuted = None;
@@ -433,4 +466,4 @@ impl Turn {
 }
 
 /// The end of a plan that never began.
-pub(in crate::core) const NOT_EXECUTED: &str = "the plan was not executed";
+const NOT_EXECUTED: &str = "the plan was not executed";
