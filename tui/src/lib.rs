@@ -48,5 +48,5 @@ pub use moment::UiTime;
 pub use picker::{Picked, Picker, PickerRow};
 pub use start::{Capabilities, Colour, Origins, Previews, Start, StatusWords, ThemeName};
 pub use tool_summary::{ToolSummary, cut};
-pub use update::{ALLOWED, allowed, next_tick, update};
+pub use update::{ALLOWED, allowed, next_tick, review_task, update};
 pub use view::{Shown, pick, view};

@@ -30,12 +30,14 @@ pub enum KeyMode {
     /// Choosing a message for a rewind.
     Rewind,
     Page,
+    /// Reading the findings of a review.
+    Findings,
     /// Selecting text to copy.
     Select,
 }
 
 impl KeyMode {
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Normal,
         Self::Insert,
         Self::Command,
@@ -50,6 +52,7 @@ impl KeyMode {
         Self::Plan,
         Self::Log,
         Self::Rewind,
+        Self::Findings,
         Self::Select,
         Self::Page,
     ];
@@ -72,6 +75,7 @@ impl KeyMode {
             Self::Log => "log",
             Self::Rewind => "rewind",
             Self::Page => "page",
+            Self::Findings => "findings",
             Self::Select => "select",
         }
     }
@@ -104,6 +108,10 @@ pub enum Command {
     Cost,
     Tasks,
     Review,
+    Findings,
+    OpenFinding,
+    FixFinding,
+    CloseFindings,
     Copy,
     CopyCode,
     Context,

@@ -1,8 +1,8 @@
 //! Rows of the command table.
 
 use super::KeyMode::{
-    Agents, Approval, Command as Line, Comments, Denied, Form, Insert, Log, Normal, Page, Plan, Rewind,
-    Scope, Select, Steps, Versions,
+    Agents, Approval, Command as Line, Comments, Denied, Findings, Form, Insert, Log, Normal, Page, Plan,
+    Rewind, Scope, Select, Steps, Versions,
 };
 use super::{Command, CommandRow, KeyMode};
 
@@ -34,6 +34,7 @@ pub const TABLE: &[CommandRow] = &[
     typed(Command::Diff, "diff", "diff files|steps", "show the changes of the session; alone: by file"),
     typed(Command::Plan, "plan", "plan TEXT", "make a plan; without TEXT: show the plan"),
     typed(Command::Review, "review", "review BRANCH|COMMIT", "review, read-only; alone: what is uncommitted"),
+    typed(Command::Findings, "findings", "findings", "list the findings of the last review"),
     typed(Command::Rewind, "rewind", "rewind", "restore files and conversation to before a message"),
     typed(Command::Resume, "resume", "resume SESSION", "go on with another session; alone: choose"),
     typed(Command::Context, "context", "context", "show what fills the model's context window"),
@@ -172,6 +173,7 @@ pub const TABLE: &[CommandRow] = &[
             (Log, &[":"]),
             (Rewind, &[":"]),
             (Page, &[":"]),
+            (Findings, &[":"]),
             (Select, &[":"]),
         ],
         "type a command",
@@ -230,6 +232,7 @@ pub const TABLE: &[CommandRow] = &[
             (Agents, &["ctrl-l"]),
             (Log, &["ctrl-l"]),
             (Page, &["ctrl-l"]),
+            (Findings, &["ctrl-l"]),
             (Select, &["ctrl-l"]),
         ],
         "redraw the screen",
@@ -340,6 +343,7 @@ pub const TABLE: &[CommandRow] = &[
             (Log, &["k", "up"]),
             (Rewind, &["k", "up"]),
             (Page, &["k", "up"]),
+            (Findings, &["k", "up"]),
             (Select, &["k", "up"]),
         ],
         "up",
@@ -360,6 +364,7 @@ pub const TABLE: &[CommandRow] = &[
             (Log, &["j", "down"]),
             (Rewind, &["j", "down"]),
             (Page, &["j", "down"]),
+            (Findings, &["j", "down"]),
             (Select, &["j", "down"]),
         ],
         "down",
@@ -380,6 +385,7 @@ pub const TABLE: &[CommandRow] = &[
             (Log, &["pageup", "ctrl-u"]),
             (Rewind, &["pageup", "ctrl-u"]),
             (Page, &["pageup", "ctrl-u"]),
+            (Findings, &["pageup", "ctrl-u"]),
             (Select, &["pageup", "ctrl-u"]),
         ],
         "a page up",
@@ -400,6 +406,7 @@ pub const TABLE: &[CommandRow] = &[
             (Log, &["pagedown", "ctrl-f"]),
             (Rewind, &["pagedown", "ctrl-f"]),
             (Page, &["pagedown", "ctrl-f"]),
+            (Findings, &["pagedown", "ctrl-f"]),
             (Select, &["pagedown", "ctrl-f"]),
         ],
         "a page down",
@@ -419,6 +426,7 @@ pub const TABLE: &[CommandRow] = &[
             (Log, &["g", "home"]),
             (Rewind, &["g", "home"]),
             (Page, &["g", "home"]),
+            (Findings, &["g", "home"]),
             (Select, &["g"]),
         ],
         "to the beginning",
@@ -438,6 +446,7 @@ pub const TABLE: &[CommandRow] = &[
             (Log, &["G", "end"]),
             (Rewind, &["G", "end"]),
             (Page, &["G", "end"]),
+            (Findings, &["G", "end"]),
             (Select, &["G"]),
         ],
         "to the end, and follow it",
@@ -571,6 +580,19 @@ pub const TABLE: &[CommandRow] = &[
     keyed(Command::UndoRewind, "undo_rewind", &[(Rewind, &["u"])], "undo the last rewind"),
     keyed(Command::ConfirmRewind, "confirm_rewind", &[(Rewind, &["y"])], "do what is shown"),
     keyed(Command::CloseRewind, "close_rewind", &[(Rewind, &["esc", "q", "h", "left", "ctrl-c"])], "back"),
+    keyed(
+        Command::OpenFinding,
+        "open_finding",
+        &[(Findings, &["enter", "l", "right"])],
+        "show the whole finding",
+    ),
+    keyed(Command::FixFinding, "fix_finding", &[(Findings, &["a"])], "write a message that asks to fix it"),
+    keyed(
+        Command::CloseFindings,
+        "close_findings",
+        &[(Findings, &["esc", "q", "h", "left", "ctrl-c"])],
+        "back",
+    ),
     keyed(Command::ChooseRow, "choose_row", &[(Page, &["enter"])], "choose the row of a list; else close"),
     keyed(Command::ClosePage, "close_page", &[(Page, &["esc", "q", "ctrl-c"])], "close the page"),
 ];

@@ -82,6 +82,7 @@ const NEEDED: &[(KeyMode, Command)] = &[
     (KeyMode::Log, Command::CloseLog),
     (KeyMode::Rewind, Command::CloseRewind),
     (KeyMode::Page, Command::ClosePage),
+    (KeyMode::Findings, Command::CloseFindings),
     (KeyMode::Select, Command::CloseSelection),
     (KeyMode::Insert, Command::Leave),
     (KeyMode::Command, Command::Leave),

@@ -15,6 +15,7 @@ mod dropped;
 mod editor;
 mod farewell;
 mod files;
+mod findings;
 mod greeting;
 mod guests;
 mod history;
@@ -40,6 +41,7 @@ mod tasks;
 mod transcript;
 mod tree;
 mod turn;
+mod turn_access;
 mod walk;
 mod written;
 
@@ -61,6 +63,7 @@ pub(crate) use context::{Context, ContextPiece};
 pub(crate) use dropped::{Dropped, path_in};
 pub(crate) use editor::{Editor, Motion};
 pub(crate) use files::Files;
+pub(crate) use findings::{Findings, findings_in};
 pub(crate) use guests::Guests;
 pub(crate) use history::History;
 pub(crate) use lines::Lines;
@@ -69,7 +72,7 @@ pub use log::{LogRow, LogRows};
 pub(crate) use look::Look;
 pub(crate) use model_list::{ModelList, tokens as tokens_in_short};
 pub(crate) use outgoing::{Outgoing, Pasted};
-pub(crate) use own::OwnTurn;
+pub(crate) use own::{OwnTurn, REVIEW};
 pub(crate) use palette::Palette;
 pub(crate) use part::{Fold, MEASURE, Part, Unfolded};
 pub(crate) use reads::Reads;
@@ -85,6 +88,7 @@ pub(crate) use tasks::task_line;
 pub(crate) use transcript::Transcript;
 pub(crate) use tree::{Ended, TreeLine};
 pub(crate) use turn::{Turn, TurnActivity, account, summary, tells_apart};
+pub(crate) use turn_access::TurnAccess;
 pub(crate) use walk::Stop;
 pub(crate) use written::{PLANNER, Written};
 
@@ -180,6 +184,8 @@ pub(crate) enum Mode {
     /// List of messages to which the session can be rewound.
     Rewind,
     Page,
+    /// List of a review's findings.
+    Findings,
     /// Selecting text of the transcript.
     Select,
 }

@@ -4,6 +4,9 @@ use protocol::own_command::OwnCommand;
 
 use super::Model;
 
+/// Name of the command that reviews a change.
+pub(crate) const REVIEW: &str = "review";
+
 /// Effect of a command on the turn that its text starts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OwnTurn {
@@ -22,7 +25,7 @@ impl OwnTurn {
 
     /// Returns the effect of `:review`.
     pub(crate) fn review() -> Self {
-        Self { name: "review".to_owned(), reads: true, offline: true, model: None }
+        Self { name: REVIEW.to_owned(), reads: true, offline: true, model: None }
     }
 
     /// Returns the line above the prompt.

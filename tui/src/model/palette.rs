@@ -155,6 +155,7 @@ impl Model {
             | Mode::Log
             | Mode::Rewind
             | Mode::Page
+            | Mode::Findings
             | Mode::Select => {
                 return None;
             }

@@ -5,6 +5,7 @@ use ipc::rights::{Network, RightsSummary};
 use protocol::approval::{ApprovalMode, SessionGrant};
 use protocol::event::{Activity, Recorded};
 
+use super::TurnAccess;
 use crate::start::Start;
 
 #[derive(Clone, Debug)]
@@ -23,6 +24,8 @@ pub(crate) struct Session {
     /// Change of a setting that the engine has not confirmed.
     pub pending: Option<Pending>,
     pub grants: Vec<SessionGrant>,
+    /// Access of the turn that runs, where it differs from the session's.
+    pub until: Option<TurnAccess>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -46,6 +49,7 @@ impl Session {
             context: None,
             pending: None,
             grants: Vec::new(),
+            until: None,
         }
     }
 

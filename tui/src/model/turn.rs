@@ -19,6 +19,8 @@ pub(crate) struct Turn {
     pub interrupted: bool,
     /// The model that answers again after a turn with a model of its own.
     pub model_after: Option<String>,
+    /// True if the agent reviews a change in it.
+    pub is_review: bool,
     /// Index of the block that reports failed attempts; the next report replaces it.
     pub retry: Option<usize>,
 }

@@ -4,7 +4,7 @@ use ipc::rights::{NamedRoot, RightsSummary};
 use protocol::approval::{ApprovalMode, SessionGrant};
 use protocol::known_sockets::gives;
 
-use crate::model::{Block, Look, Model, Part, Session, access};
+use crate::model::{Block, Look, Model, Part, Session, TurnAccess, access};
 use crate::text::SafeText;
 
 /// Commands that change the access, in the order of the page.
@@ -23,6 +23,10 @@ pub(super) fn show(model: &mut Model) {
     let session = &model.agents.shown().session;
     let mut parts = vec![heading("access of the agent")];
     parts.extend(facts(session).iter().map(|(name, value)| fact(name, value)));
+    if let Some(words) = session.until.as_ref().and_then(TurnAccess::words) {
+        parts.push(heading("until this turn ends"));
+        parts.push(Part::listed(SafeText::line(words), 2));
+    }
     parts.push(heading(ALLOWED));
     let lines = allowed(rights, *mode, grants);
     parts.extend(lines.iter().map(|line| Part::listed(SafeText::line(line), 2)));

@@ -7,9 +7,19 @@ use crate::model::{AgentView, Look, Model, access};
 
 /// Returns a line about a changed setting; `None` for other events.
 pub(super) fn told(view: &AgentView, kind: &EventKind) -> Option<String> {
+    // The person chose the access of the turn, and the access after it is that of before.
+    let until = view.session.until.as_ref();
     match kind {
         EventKind::GrantRevoked { id } => Some(format!("no longer approved for the session: {id}")),
+        EventKind::ModeChanged { mode } if until.is_some_and(|until| until.explains_mode(*mode)) => None,
         EventKind::ModeChanged { mode } => Some(format!("mode: {mode}")),
+        EventKind::RightsChanged(changed)
+            if until.is_some_and(|until| {
+                changed.rights.value().is_some_and(|rights| until.explains_rights(rights))
+            }) =>
+        {
+            None
+        }
         // The mode changes the rights too, and the line about the mode would disappear too soon.
         EventKind::RightsChanged(changed) => {
             Some(format!("mode: {} · access: {}", view.session.mode, access::recorded(&changed.rights)))

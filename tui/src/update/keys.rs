@@ -6,14 +6,14 @@ use crossterm::event::{KeyEvent, KeyEventKind};
 use protocol::frontend::{AgentAction, UserActionKind};
 
 use super::{
-    approval, aside, copy, editing, files, help, log, page, pause, picture, plan, recall, rewind, run,
-    search, select, tell, tree, turns, typed, walk,
+    approval, aside, copy, editing, files, findings, help, log, page, pause, picture, plan, recall, rewind,
+    run, search, select, tell, tree, turns, typed, walk,
 };
 use crate::card::Card;
 use crate::commands::{Command, KeyMode, is_quit};
 use crate::keymap::Key;
 use crate::message::Action;
-use crate::model::{Areas, Editor, GAP, LineFor, Look, Mode, Model, Outgoing, Pasted, Shape, Stop, Unfolded};
+use crate::model::{Areas, Editor, GAP, LineFor, Look, Mode, Model, Outgoing, Pasted, Shape, Unfolded};
 use crate::moment::UiTime;
 
 /// Maximum time between two Ctrl+C that end the session.
@@ -88,6 +88,7 @@ const fn key_mode(model: &Model) -> KeyMode {
         Mode::Log => KeyMode::Log,
         Mode::Rewind => KeyMode::Rewind,
         Mode::Page => KeyMode::Page,
+        Mode::Findings => KeyMode::Findings,
         Mode::Select => KeyMode::Select,
     }
 }
@@ -198,6 +199,7 @@ const fn writing(model: &mut Model) -> &mut Editor {
         | Mode::Log
         | Mode::Rewind
         | Mode::Page
+        | Mode::Findings
         | Mode::Select => &mut model.prompt,
     }
 }
@@ -247,6 +249,9 @@ fn perform(model: &mut Model, at: UiTime, command: Command, actions: &mut Vec<Ac
     if model.mode == Mode::Page {
         return page::read(model, command, actions);
     }
+    if model.mode == Mode::Findings {
+        return findings::walk(model, command, actions);
+    }
     if model.mode == Mode::Select {
         return select::walk(model, command, actions);
     }
@@ -270,10 +275,9 @@ fn perform(model: &mut Model, at: UiTime, command: Command, actions: &mut Vec<Ac
         Command::SearchNext => search::next(model, true),
         Command::SearchPrevious => search::next(model, false),
         Command::Leave => leave(model, actions),
-        Command::PreviousMessage => walk::to(model, Stop::Message, false),
-        Command::NextMessage => walk::to(model, Stop::Message, true),
-        Command::PreviousOutput => walk::to(model, Stop::Output, false),
-        Command::NextOutput => walk::to(model, Stop::Output, true),
+        Command::PreviousMessage | Command::NextMessage | Command::PreviousOutput | Command::NextOutput => {
+            walk::by(model, command);
+        }
         Command::Interrupt if walk::is_marked(model) && !model.agents.shown().turn.is_running() => {
             model.agents.shown_mut().transcript.forget_mark();
         }
@@ -437,6 +441,7 @@ fn leave(model: &mut Model, actions: &mut Vec<Action>) {
         | Mode::Log
         | Mode::Rewind
         | Mode::Page
+        | Mode::Findings
         | Mode::Select => {
             to_normal(model);
         }

@@ -15,6 +15,7 @@ mod editing;
 mod effects;
 mod events;
 mod files;
+mod findings;
 mod form;
 mod help;
 mod hosts;
@@ -47,6 +48,7 @@ use std::time::Duration;
 use protocol::frontend::UserActionKind;
 
 pub use access::{ALLOWED, allowed};
+pub use review::review_task;
 
 use crate::card::{Asked, LAST_MINUTE};
 use crate::commands::Command;
@@ -178,6 +180,7 @@ fn wheel(model: &mut Model, notches: i16) -> bool {
             model.page.scroll(rows, (areas.transcript.width, plan_rows(areas.transcript.height)));
         }
         _ if model.mode == Mode::Rewind => rewind::wheel(model, rows),
+        _ if model.mode == Mode::Findings => findings::wheel(model, rows),
         _ => model
             .agents
             .shown_mut()

@@ -104,7 +104,11 @@ fn reach(command: Option<Command>) -> Reach {
         | Command::WordRight
         | Command::LineStart
         | Command::LineEnd => Reach::Motion,
-        Command::CommandLine | Command::Search | Command::FilterLog | Command::MessageAgent => Reach::Line,
+        Command::CommandLine
+        | Command::Search
+        | Command::FilterLog
+        | Command::MessageAgent
+        | Command::FixFinding => Reach::Line,
         Command::Copy
         | Command::CopyCode
         | Command::CopySelection

@@ -4,10 +4,12 @@ use ipc::id::AgentId;
 use protocol::event::{Account, EndReason, TurnFinished};
 use protocol::frontend::{AgentAction, UserActionKind};
 
-use super::{call, tell};
+use super::{call, findings, tell};
 use crate::commands::{Command, KeyMode};
 use crate::message::{Action, Reason};
-use crate::model::{AgentView, Editor, Look, Model, Outgoing, account, summary, tells_apart};
+use crate::model::{
+    AgentView, Editor, Look, Model, Outgoing, REVIEW, TurnAccess, account, summary, tells_apart,
+};
 use crate::moment::UiTime;
 use crate::text::SafeText;
 
@@ -33,6 +35,8 @@ fn send_to(model: &mut Model, agent: &AgentId, at: UiTime, message: Outgoing, ac
         }
         let Outgoing { text, images, is_command, own } = message;
         let (reads, offline) = own.as_ref().map_or((false, false), |own| (own.reads, own.offline));
+        view.session.until = own.as_ref().and_then(|own| TurnAccess::of(own, &view.session));
+        view.turn.is_review = own.as_ref().is_some_and(|own| own.name == REVIEW);
         let now = view.session.model.clone();
         if let Some(wanted) = own.and_then(|own| own.model).filter(|wanted| *wanted != now) {
             view.turn.model_after = Some(now);
@@ -70,6 +74,7 @@ pub(super) fn finished(model: &mut Model, agent: &AgentId, turn: &TurnFinished, 
     let account = Account { known: known.max(account(turn).known), ..account(turn) };
     let view = model.agents.of(agent);
     view.turn.end();
+    view.session.end_turn_access();
     if let Some(model) = view.turn.model_after.take() {
         set_model(agent, model, actions);
     }
@@ -80,6 +85,9 @@ pub(super) fn finished(model: &mut Model, agent: &AgentId, turn: &TurnFinished, 
         tell_failure(view, Look::Error, message);
     }
     view.say(Look::Turn, &summary(turn, &account));
+    if std::mem::take(&mut view.turn.is_review) && turn.reason == EndReason::Done {
+        findings::found(view);
+    }
     if turn.reason == EndReason::Done && !view.turn.interrupted {
         if let Some(message) = view.queue.pop_front() {
             send_to(model, agent, model.now, message, actions);

@@ -11,8 +11,8 @@ use protocol::frontend::{AgentAction, UserActionKind};
 use protocol::network_words;
 
 use super::{
-    access as access_page, context, copy, cost, help, keys, log, own, plan, prompts, review, rewind, select,
-    tasks, tell, tree,
+    access as access_page, context, copy, cost, findings, help, keys, log, own, plan, prompts, review,
+    rewind, select, tasks, tell, tree,
 };
 use crate::commands::{Command, CommandRow, of_word};
 use crate::message::Action;
@@ -102,6 +102,7 @@ fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions:
         (Command::Context, None) => context::show(model),
         (Command::Cost, None) => cost::show(model),
         (Command::Tasks, None) => tasks::show(model),
+        (Command::Findings, None) => findings::open(model),
         (Command::Review, target) => review::start(model, target, actions),
         (Command::SelectLines, None) => select::begin(model, Shape::Lines),
         (Command::Copy, None) => copy::answer(model, actions),

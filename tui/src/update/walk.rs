@@ -7,7 +7,10 @@ use crate::commands::{Command, KeyMode};
 use crate::model::{Areas, Found, Mode, Model, Stop, Unfolded};
 
 /// Goes to the next or previous message or output, and says how to go on from there.
-pub(super) fn to(model: &mut Model, stop: Stop, down: bool) {
+pub(super) fn by(model: &mut Model, command: Command) {
+    let down = matches!(command, Command::NextMessage | Command::NextOutput);
+    let is_message = matches!(command, Command::PreviousMessage | Command::NextMessage);
+    let stop = if is_message { Stop::Message } else { Stop::Output };
     let size = size(model);
     let found = model.agents.shown_mut().transcript.walk(stop, down, size);
     model.remark = Some(match (found, stop) {

@@ -4,6 +4,7 @@ mod beside;
 mod card;
 #[cfg(test)]
 mod contrast;
+mod findings;
 mod listed;
 mod log;
 mod page;
@@ -60,6 +61,8 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
         log::view(model, &mut pane, theme);
     } else if model.mode == Mode::Rewind {
         rewind::view(model, &mut pane, theme);
+    } else if model.mode == Mode::Findings {
+        findings::view(model, &mut pane, theme);
     } else if model.mode == Mode::Page {
         plain |= page::view(model, &mut pane, theme);
     } else {

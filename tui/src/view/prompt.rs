@@ -144,6 +144,7 @@ pub(super) fn prompt(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> Option
         | Mode::Log
         | Mode::Rewind
         | Mode::Page
+        | Mode::Findings
         | Mode::Select => ("› ", &model.prompt),
     };
     let writes = matches!(model.mode, Mode::Command | Mode::Insert);

@@ -115,6 +115,7 @@ const fn names(mode: Mode, asked: bool) -> [&'static str; 2] {
         Mode::Log => [" LOG ", " LOG"],
         Mode::Rewind => [" REWIND ", " RWD"],
         Mode::Page => [" PAGE ", " PAGE"],
+        Mode::Findings => [" FINDINGS ", " FND"],
         Mode::Select => [" SELECT ", " SEL"],
     }
 }

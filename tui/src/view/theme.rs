@@ -246,6 +246,7 @@ impl Theme {
             | Mode::Log
             | Mode::Rewind
             | Mode::Page
+            | Mode::Findings
             | Mode::Select => self.pairs.normal,
             Mode::Insert => self.pairs.insert,
             Mode::Command => self.pairs.command,

@@ -32,6 +32,7 @@ fn a_slash_opens_the_list_of_commands() {
       /diff files|steps         show the changes of the session; alone: by file
       /plan TEXT                make a plan; without TEXT: show the plan
       /review BRANCH|COMMIT     review, read-only; alone: what is uncommitted
+      /findings                 list the findings of the last review
       /rewind                   restore files and conversation to before a message
       /resume SESSION           go on with another session; alone: choose
       /context                  show what fills the model's context window
@@ -45,8 +46,7 @@ fn a_slash_opens_the_list_of_commands() {
       /allow ACCESS             allow write PATH, socket PATH or net
       /disallow ACCESS          take back what was allowed
       /image PATH               attach a picture; without PATH: detach it
-      /copy-code                copy the last code of the last answer
-      ↓ 6 more
+      ↓ 7 more
     ──────────────────────────────────────────────────────────────────────────────────────────
     ");
     seat.keys("a");
@@ -143,7 +143,7 @@ fn a_list_that_is_too_long_says_so_and_a_row_that_is_too_wide_too() {
       /mode ask|auto|deny  ask first, allow…
       /access         show what the agent m…
       /diff files|steps  show the changes o…
-      ↓ 22 more
+      ↓ 23 more
     ────────────────────────────────────────
     ");
     (0..9).for_each(|_| seat.press(KeyCode::Down));
@@ -154,9 +154,9 @@ fn a_list_that_is_too_long_says_so_and_a_row_that_is_too_wide_too() {
       /diff files|steps  show the changes o…
       /plan TEXT      make a plan; without …
       /review BRANCH|COMMIT  review, read-o…
-      /rewind         restore files and con…
-    ▸ /resume SESSION  go on with another s…
-      ↑ 4 · ↓ 18 more
+      /findings       list the findings of …
+    ▸ /rewind         restore files and con…
+      ↑ 4 · ↓ 19 more
     ────────────────────────────────────────
     ");
     seat.press(KeyCode::Up);

@@ -10,7 +10,7 @@ use crate::seat::Seat;
 #[test]
 #[allow(clippy::too_many_lines, reason = "the table is what is looked at")]
 fn help_is_made_from_the_table() {
-    let mut seat = Seat::new(100, 318);
+    let mut seat = Seat::new(100, 333);
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @"
     commands
@@ -22,6 +22,7 @@ fn help_is_made_from_the_table() {
       :diff files|steps             show the changes of the session; alone: by file
       :plan TEXT                    make a plan; without TEXT: show the plan
       :review BRANCH|COMMIT         review, read-only; alone: what is uncommitted
+      :findings                     list the findings of the last review
       :rewind                       restore files and conversation to before a message
       :resume SESSION               go on with another session; alone: choose
       :context                      show what fills the model's context window
@@ -290,6 +291,18 @@ fn help_is_made_from_the_table() {
       u                             undo the last rewind
       y                             do what is shown
       esc q h left ctrl-c           back
+    keys in FINDINGS
+      :                             type a command
+      ctrl-l                        redraw the screen
+      k up                          up
+      j down                        down
+      pageup ctrl-u                 a page up
+      pagedown ctrl-f               a page down
+      g home                        to the beginning
+      G end                         to the end, and follow it
+      enter l right                 show the whole finding
+      a                             write a message that asks to fix it
+      esc q h left ctrl-c           back
     keys in SELECT
       V alt-v                       select lines of the transcript to copy
       v                             select from a character to another
@@ -327,6 +340,8 @@ fn help_is_made_from_the_table() {
       G end                         to the end, and follow it
       enter                         choose the row of a list; else close
       esc q ctrl-c                  close the page
+
+
     Esc close  j/k scroll
     ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›

@@ -313,7 +313,10 @@ impl PlainUi {
                 }
             }
             PlainCommand::Act(kind) => {
-                if matches!(kind, UserActionKind::Agent(AgentAction::Prompt { .. })) {
+                if matches!(
+                    kind,
+                    UserActionKind::Agent(AgentAction::Prompt { .. } | AgentAction::PromptReading { .. })
+                ) {
                     self.at_work.insert(AgentId::root());
                 }
                 self.is_over |= kind == UserActionKind::Agent(AgentAction::Quit);

@@ -7,6 +7,7 @@ use protocol::frontend::{AgentAction, UserActionKind};
 use protocol::network_words;
 
 use gate::modes::ApprovalMode;
+use tui::review_task;
 
 /// The answer to a question.
 #[derive(Debug, PartialEq, Eq)]
@@ -62,6 +63,7 @@ const COMMANDS: &[(&str, &str)] = &[
     (":disallow write PATH|socket PATH|net", "take back what was allowed"),
     (":model NAME", "another model answers; :model! takes any name"),
     (":plan TEXT", "make a plan"),
+    (":review BRANCH|COMMIT", "review, read-only; alone: what is uncommitted"),
     (":compact", "replace the conversation by a summary"),
     (":clear", "begin an empty conversation in this session"),
     (":stop", "end the turn, as Ctrl+C does"),
@@ -132,6 +134,14 @@ impl PlainCommand {
             ("model!", model) if !model.is_empty() => {
                 Self::Act(UserActionKind::SetModel { model: model.to_owned() })
             }
+            ("review", target) => match review_task(Some(target).filter(|target| !target.is_empty())) {
+                Ok(text) => Self::Act(UserActionKind::Agent(AgentAction::PromptReading {
+                    text,
+                    images: Vec::new(),
+                    offline: true,
+                })),
+                Err(why) => Self::Wrong(why.to_owned()),
+            },
             ("plan", text) if !text.is_empty() => Self::Act(UserActionKind::Plan { text: text.to_owned() }),
             ("compact", "") => Self::Act(UserActionKind::Agent(AgentAction::Compact)),
             ("clear", "") => Self::Act(UserActionKind::Agent(AgentAction::Clear)),
@@ -193,6 +203,13 @@ mod tests {
                 command: "make test".to_owned()
             }))
         );
+        let PlainCommand::Act(UserActionKind::Agent(AgentAction::PromptReading { text, offline, .. })) =
+            PlainCommand::of(":review main")
+        else {
+            panic!("a review is a turn that only reads");
+        };
+        assert!(offline && text.contains("git merge-base main HEAD"), "{text}");
+        assert!(matches!(PlainCommand::of(":review -x"), PlainCommand::Wrong(_)));
         assert_eq!(PlainCommand::of(":allow"), PlainCommand::Allowed);
         assert!(help().contains(":allow write PATH|socket PATH|net: "), "{}", help());
         let net = RightsChange::Network { net: ipc::rights::Network::On, reach: None };

@@ -1,0 +1,54 @@
+//! Access that an agent has until its turn ends.
+
+use ipc::rights::RightsSummary;
+use protocol::approval::ApprovalMode;
+
+use super::{OwnTurn, Session};
+
+/// Access of one turn, and the access to which its end leads back.
+#[derive(Clone, Debug)]
+pub(crate) struct TurnAccess {
+    /// The difference from the access before, in words.
+    words: String,
+    mode: ApprovalMode,
+    rights: RightsSummary,
+    /// True once the turn has ended, while the access of before is being restored.
+    is_over: bool,
+}
+
+impl TurnAccess {
+    pub(crate) fn new(words: String, before: &Session) -> Self {
+        Self { words, mode: before.mode, rights: before.rights.clone(), is_over: false }
+    }
+
+    /// Returns the access of a turn that a command of the person starts; `None` if the command narrows nothing.
+    pub(crate) fn of(own: &OwnTurn, before: &Session) -> Option<Self> {
+        let offline = if own.offline { ", and the network is off" } else { "" };
+        let words = format!("/{} only reads: nothing is approved{offline}", own.name);
+        own.reads.then(|| Self::new(words, before))
+    }
+
+    /// Returns the words while the turn runs.
+    pub(crate) fn words(&self) -> Option<&str> {
+        (!self.is_over).then_some(self.words.as_str())
+    }
+
+    /// True if a change of the mode belongs to the turn: it begins, or its end restores the mode of before.
+    pub(crate) fn explains_mode(&self, mode: ApprovalMode) -> bool {
+        if self.is_over { mode == self.mode } else { mode == ApprovalMode::Deny }
+    }
+
+    /// True if a change of the rights belongs to the turn.
+    pub(crate) fn explains_rights(&self, rights: &RightsSummary) -> bool {
+        !self.is_over || *rights == self.rights
+    }
+}
+
+impl Session {
+    /// Ends the access of a turn, which is restored by the events that follow.
+    pub(crate) const fn end_turn_access(&mut self) {
+        if let Some(until) = &mut self.until {
+            until.is_over = true;
+        }
+    }
+}
