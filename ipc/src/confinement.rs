@@ -332,7 +332,7 @@ impl fmt::Display for Tier {
 /// A forbidden action, and its result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
-    /// The attempted action, as a phrase: `write outside the write roots`.
+    /// The attempted action, as a phrase: `write outside the writable directories`.
     pub act: String,
     /// True if the kernel denied the action.
     pub denied: bool,

@@ -99,7 +99,7 @@ pub enum Object {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Grade {
-    /// Certain: the kernel or the broker denied the operation, and the rights do not cover it. Bailiwick's
+    /// Certain: the kernel or the broker denied the operation, and the agent's access does not cover it. Bailiwick's
     /// own tool got the error, the broker reported it, or a worker repeated the operation of a command and
     /// got the same error.
     Proved,
@@ -153,28 +153,28 @@ impl fmt::Display for Denial {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { layer, operation, object, missing_right, .. } = self;
         match (self.grade, layer) {
-            (Grade::Proved, Layer::Policy) => write!(f, "denied by the policy: {operation} {object}")?,
+            (Grade::Proved, Layer::Policy) => write!(f, "blocked by the policy: {operation} {object}")?,
             (Grade::Proved, Layer::Mediation) => {
-                write!(f, "denied by the sandbox ({layer}): {operation} {object}")?;
+                write!(f, "blocked by the sandbox ({layer}): {operation} {object}")?;
             }
-            (Grade::Proved, _) => write!(f, "denied by the kernel ({layer}): {operation} {object}")?,
-            (Grade::Likely, _) => write!(f, "likely denied by the sandbox ({layer}): {operation} {object}")?,
+            (Grade::Proved, _) => write!(f, "blocked by the kernel ({layer}): {operation} {object}")?,
+            (Grade::Likely, _) => write!(f, "likely blocked by the sandbox ({layer}): {operation} {object}")?,
         }
         if let Some(program) = &self.program {
             write!(f, " (tried by {program})")?;
         }
-        write!(f, "; the missing right is: {missing_right}")?;
+        write!(f, "; missing access: {missing_right}")?;
         match (&self.grant, operation, layer) {
             (Some(grant), ..) => write!(f, "; the user can allow it with {grant}"),
             // What is not readable is hidden, and no grant opens that.
             (None, Operation::Read | Operation::Execute, Layer::Landlock | Layer::Mask) => f.write_str(
-                "; it is hidden, and no flag opens it: do without it, or let the user put a copy of what is needed into the \
-                 project",
+                "; it is hidden, and no flag makes it readable: do without it, or ask the user to copy the needed file \
+                 into the project",
             ),
             (None, ..) if missing_right.value().is_some_and(MissingRight::takes_too_much) => f.write_str(
-                "; no flag is offered for that: use a directory of its own instead, which the user can open with --write",
+                "; use a directory below it instead, which the user can allow with --write PATH",
             ),
-            (None, ..) => f.write_str("; nothing can allow it here"),
+            (None, ..) => f.write_str("; it cannot be allowed here"),
         }
     }
 }

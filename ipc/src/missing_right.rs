@@ -162,7 +162,7 @@ impl MissingRight {
             Self::Move { .. } => ClosedBy::Protected.reason(),
             Self::Host { .. } => Some("which is not on the list of hosts"),
             Self::Socket { .. } => ClosedBy::Socket.reason(),
-            Self::Call { .. } => Some("which no right is for"),
+            Self::Call { .. } => Some("which no agent may call"),
             _ => None,
         }
     }
@@ -178,19 +178,19 @@ impl MissingRight {
             Self::Host { host } => write!(f, "network to {host}"),
             Self::Socket { path } => write!(f, "reach {path}"),
             Self::NetworkInReadingCommand => {
-                f.write_str("network in a command with access \"read\" (declare another access)")
+                f.write_str("network, which a command with access \"read\" never has")
             }
             Self::Reach { place } => write!(f, "{} within reach", addresses_of(*place)),
             Self::NetworkAndReach { place } => {
                 write!(f, "network, and {} within reach", addresses_of(*place))
             }
-            Self::Accept => f.write_str("be reached from outside the sandbox"),
+            Self::Accept => f.write_str("connections from outside the sandbox"),
             Self::OfAnotherProgram { operation } => {
-                write!(f, "{operation} what the sandbox did not start or make")
+                write!(f, "{operation} something outside the sandbox")
             }
             Self::RunCommands => f.write_str("run commands"),
             Self::Call { name } => f.write_str(name),
-            Self::Approval => f.write_str("an approval of this very call"),
+            Self::Approval => f.write_str("an approval of this call"),
         }
     }
 }
@@ -203,12 +203,12 @@ impl ClosedBy {
             Self::Hidden => Some("which is hidden"),
             Self::Protected => Some("protected by the settings or by Bailiwick"),
             Self::Kernel => Some("which is the kernel's own"),
-            Self::Link => Some("which a link leads to"),
+            Self::Link => Some("the target of a link"),
             Self::Socket => Some("a socket of another program"),
-            Self::Home => Some("directly in the user's home, which is not opened as a whole"),
-            Self::Wide => Some(
-                "directly in a directory that holds the project or the user's home, which is not opened as a whole",
-            ),
+            Self::Home => Some("in the home directory itself, which cannot be allowed"),
+            Self::Wide => {
+                Some("in a directory above the project or the home directory, which cannot be allowed")
+            }
         }
     }
 }
@@ -251,15 +251,12 @@ mod tests {
             (write(ClosedBy::Hidden), "write /p/x, which is hidden"),
             (write(ClosedBy::Protected), "write /p/x, protected by the settings or by Bailiwick"),
             (write(ClosedBy::Kernel), "write /p/x, which is the kernel's own"),
-            (write(ClosedBy::Link), "write /p/x, which a link leads to"),
+            (write(ClosedBy::Link), "write /p/x, the target of a link"),
             (write(ClosedBy::Socket), "write /p/x, a socket of another program"),
-            (
-                write(ClosedBy::Home),
-                "write /p/x, directly in the user's home, which is not opened as a whole",
-            ),
+            (write(ClosedBy::Home), "write /p/x, in the home directory itself, which cannot be allowed"),
             (
                 write(ClosedBy::Wide),
-                "write /p/x, directly in a directory that holds the project or the user's home, which is not opened as a whole",
+                "write /p/x, in a directory above the project or the home directory, which cannot be allowed",
             ),
             (MissingRight::Socket { path: path() }, "reach /p/x, a socket of another program"),
             (MissingRight::WriteForSubAgent { path: path() }, "write /p/x, to give it to a sub-agent"),
@@ -274,21 +271,21 @@ mod tests {
             (MissingRight::NetworkForSubAgent, "network, to give it to a sub-agent"),
             (
                 MissingRight::NetworkInReadingCommand,
-                "network in a command with access \"read\" (declare another access)",
+                "network, which a command with access \"read\" never has",
             ),
             (reach(Place::Host), "this machine within reach"),
             (reach(Place::Lan), "private networks within reach"),
             (reach(Place::LinkLocal), "link-local addresses within reach"),
             (reach(Place::Metadata), "addresses that hand out credentials within reach"),
             (MissingRight::NetworkAndReach { place: Place::Host }, "network, and this machine within reach"),
-            (MissingRight::Accept, "be reached from outside the sandbox"),
+            (MissingRight::Accept, "connections from outside the sandbox"),
             (
                 MissingRight::OfAnotherProgram { operation: Operation::Signal },
-                "signal what the sandbox did not start or make",
+                "signal something outside the sandbox",
             ),
             (MissingRight::RunCommands, "run commands"),
-            (MissingRight::Call { name: "bpf".to_owned() }, "bpf, which no right is for"),
-            (MissingRight::Approval, "an approval of this very call"),
+            (MissingRight::Call { name: "bpf".to_owned() }, "bpf, which no agent may call"),
+            (MissingRight::Approval, "an approval of this call"),
         ] {
             assert_eq!(right.to_string(), phrase);
             let json = serde_json::to_string(&right).unwrap();

@@ -98,7 +98,7 @@ impl<'a> Attempts<'a> {
                 acts.push(("open a unix socket", Act::Socket(libc::AF_UNIX, libc::SOCK_STREAM)));
             } else {
                 acts.push(("reach a unix socket outside", Act::Meet));
-                acts.push(("change an attribute outside the write roots", Act::Mark));
+                acts.push(("change an attribute outside the writable directories", Act::Mark));
             }
             match net {
                 Network::On => {}
@@ -134,7 +134,7 @@ impl<'a> Attempts<'a> {
     }
 
     fn floor(&mut self, plan: &'a Plan) {
-        self.controlled("write outside the write roots", Act::Write);
+        self.controlled("write outside the writable directories", Act::Write);
         if let Some(hidden) = plan.hidden_witness.as_deref().filter(|hidden| is_readable(hidden)) {
             self.acts.push(("read a hidden file", Act::Read(hidden)));
         }
@@ -148,7 +148,7 @@ impl<'a> Attempts<'a> {
             Ok(()) => {
                 self.acts.push(("write to the read-only tree", Act::CreateInTree));
                 if platform.abi > 0 {
-                    self.acts.push(("write outside the write roots", create));
+                    self.acts.push(("write outside the writable directories", create));
                 }
             }
             Err(error) => self.untried.push(format!("nothing could be written without us ({error})")),

@@ -83,7 +83,7 @@ impl Cgroup {
         }
     }
 
-    /// Kills the processes in dead brokers' groups beside this one, and removes these groups.
+    /// Kills the processes in sibling groups of dead brokers, and removes these groups.
     pub(crate) fn end_left(&self) {
         for entry in
             self.path.parent().and_then(|parent| fs::read_dir(parent).ok()).into_iter().flatten().flatten()
@@ -218,7 +218,7 @@ fn is_version_2(point: &str) -> bool {
     statfs(point).is_ok_and(|found| found.filesystem_type() == CGROUP2_SUPER_MAGIC)
 }
 
-/// Reads a file of `/proc` in large pieces: the kernel generates each anew.
+/// Reads a file of `/proc` in large pieces: the kernel generates the content for each read.
 fn read(path: &str) -> io::Result<String> {
     let mut text = String::with_capacity(16 << 10);
     File::open(path)?.read_to_string(&mut text)?;

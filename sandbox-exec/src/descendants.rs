@@ -17,8 +17,8 @@ use nix::libc::{self, c_int, pid_t};
 use crate::domain::Domain;
 use crate::system::process;
 
-/// Number for `kill(2)` that asks a mediating broker to bound the signals of the caller's descendants. It is
-/// no signal, so without such a broker the call fails with `EINVAL`.
+/// Number for `kill(2)` that asks a mediating broker to limit the signals of the caller's descendants. It is not a
+/// signal, so without such a broker the call fails with `EINVAL`.
 pub const FENCE: c_int = 1 << 16;
 
 /// Asks the broker to bound the signals of all descendants of this process, if it mediates signals.

@@ -215,7 +215,7 @@ fn add(ruleset: BorrowedFd<'_>, path: BorrowedFd<'_>, rule: &PathRule, abi: ABI)
     }
 }
 
-/// Opens a path alone. Paths in the rights are canonical, without links: an agent that replaces a directory
+/// Opens a path with `O_PATH`. Paths in the rights are canonical, without links: an agent that replaces a directory
 /// by a link must not choose the root of the next generation.
 pub(crate) fn open_path(path: &Path, named: bool) -> io::Result<File> {
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;

@@ -1,5 +1,4 @@
-//! Plain file permissions, whatever confines this process: a failure by permissions is no denial of the
-//! sandbox.
+//! Plain file permissions, independent of the sandbox: a failure by permissions is not a denial by the sandbox.
 
 use std::fs;
 use std::io;
@@ -34,7 +33,7 @@ pub fn permitted_by_mode(operation: Operation, path: &Path) -> bool {
     }
 }
 
-/// True if the mode alone allows it, without access control lists.
+/// True if the file mode allows the access, without access control lists.
 fn mode_allows(path: &Path, wanted: AccessFlags) -> bool {
     let Ok(meta) = fs::metadata(path) else { return false };
     let has_group = || meta.gid() == getegid().as_raw() || groups().contains(&meta.gid());

@@ -172,7 +172,7 @@ fn a_layer_that_only_says_it_is_in_force_is_found_out() {
             let got = if is_scoped {
                 "\"reach an abstract unix socket of the host\" was not denied"
             } else {
-                "\"write outside the write roots\" was not denied"
+                "\"write outside the writable directories\" was not denied"
             };
             assert!(errors(&output).contains(got), "{net}: {}", errors(&output));
             assert_eq!(text(&output), "");

@@ -28,7 +28,7 @@ check "the worker is static" "$(/opt/bailiwick/bailiwick-worker < /dev/null > /d
 /opt/bailiwick/bailiwick doctor > /tmp/doctor
 check "doctor" "$?" 0
 check "its tier" "$(/bin/busybox grep -c '^warn  tier  *floor: ' /tmp/doctor)" 1
-check "its own attack" "$(/bin/busybox grep -c '^ok    self-test  *a confined process could not: ' /tmp/doctor)" 1
+check "its own attack" "$(/bin/busybox grep -c '^ok    self-test  *a process in the sandbox could not: ' /tmp/doctor)" 1
 check "it misses a shell" "$(/bin/busybox grep -c '^warn  shell  *no bash' /tmp/doctor)" 1
 check "a sandboxed command" "$(/opt/bailiwick/bailiwick sandbox -C /project -- /bin/sh -c 'busybox cat f')" x
 

@@ -38,11 +38,11 @@ impl KnownModels {
         let near = self.near(name);
         let near = if near.is_empty() { String::new() } else { format!("; like it: {}", near.join(", ")) };
         Some(format!(
-            "no model {name} is known{near}; :model! {name} takes it all the same, and :model lists them"
+            "unknown model {name}{near}; :model! {name} uses it anyway, :model lists the known ones"
         ))
     }
 
-    /// True if the name is that of a known model.
+    /// True if a known model has this name.
     pub fn knows(&self, name: &str) -> bool {
         self.names().any(|known| stands_for(known, name))
     }
@@ -108,13 +108,13 @@ mod tests {
     #[test]
     fn a_name_that_nothing_knows_is_refused_with_those_that_are_like_it() {
         let said = known().refusal("claude-opos-5-5").unwrap();
-        assert!(said.starts_with("no model claude-opos-5-5 is known; like it: claude-opus-5-5, "), "{said}");
+        assert!(said.starts_with("unknown model claude-opos-5-5; like it: claude-opus-5-5, "), "{said}");
         assert!(
-            said.ends_with("; :model! claude-opos-5-5 takes it all the same, and :model lists them"),
+            said.ends_with("; :model! claude-opos-5-5 uses it anyway, :model lists the known ones"),
             "{said}"
         );
         let said = known().refusal("nonsense-9").unwrap();
-        assert!(said.starts_with("no model nonsense-9 is known; :model!"), "{said}");
+        assert!(said.starts_with("unknown model nonsense-9; :model!"), "{said}");
         for name in ["claude-opus-5-5-turbo", "gpt-5-1234567", "qwen3", "", "*"] {
             assert!(known().refusal(name).is_some(), "{name}");
         }

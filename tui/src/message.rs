@@ -40,7 +40,6 @@ pub enum Msg {
     Attached(Result<Image, String>),
     /// Result of [`Action::FindPicture`] if there is one.
     PictureFound {
-        /// The paste.
         text: String,
         /// The picture at its path.
         image: Image,
@@ -120,7 +119,6 @@ pub enum Action {
     AttachClipboard,
     /// Look for a picture at a path that was pasted; [`Msg::PictureFound`] returns it, and nothing happens without one.
     FindPicture {
-        /// The paste.
         text: String,
         /// The path that it is.
         path: PathBuf,

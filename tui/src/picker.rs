@@ -157,7 +157,7 @@ mod tests {
     fn picker(rows: Vec<PickerRow>) -> Picker {
         let capabilities =
             Capabilities { colour: Colour::None, theme: Some(ThemeName::Dark), size: (44, 10) };
-        Picker::new("go on with a session of /p", rows, capabilities)
+        Picker::new("continue a session of /p", rows, capabilities)
     }
 
     fn press(picker: &mut Picker, codes: &[KeyCode]) -> Option<Picked> {
@@ -181,7 +181,7 @@ mod tests {
         let rows = vec![row("fix the parser", true), row("Fix the docs", true), row("elsewhere", false)];
         let mut picker = picker(rows);
         insta::assert_snapshot!(screen(&picker), @r"
-        go on with a session of /p
+        continue a session of /p
         > type to narrow · 2 of 2
 
         ▸ fix the parser
@@ -190,7 +190,7 @@ mod tests {
             2026-11-25 · m
 
 
-        ↑ ↓ choose · Enter go on · Tab every project
+        ↑ ↓ choose · Enter open · Tab every project
         ");
         for c in "DOCS fix".chars() {
             assert_eq!(press(&mut picker, &[KeyCode::Char(c)]), None);

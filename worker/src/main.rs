@@ -146,14 +146,14 @@ fn run(role: Role) -> anyhow::Result<()> {
     served
 }
 
-/// Both directions of the socket to the supervisor of a guest.
+/// Returns both directions of a guest's socket to the supervisor.
 fn channel() -> anyhow::Result<(Receiver, Sender)> {
     let reader = Receiver::from_owned_fd_unchecked(stream(io::stdout())?);
     let writer = Sender::from_owned_fd_unchecked(stream(io::stdout())?);
     Ok((reader.context("standard output is no socket")?, writer.context("standard output is no socket")?))
 }
 
-/// The same for a guest that connects to hosts itself.
+/// Returns both directions of the supervisor's socket, for a guest that connects to hosts itself.
 fn dialling() -> anyhow::Result<(Receiver, Sender)> {
     // Its broker reads the address of each connect(2) from its memory, and answers EPERM if it cannot.
     set_dumpable(true).context("cannot become dumpable")?;

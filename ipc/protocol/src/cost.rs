@@ -135,7 +135,7 @@ impl<'de> Deserialize<'de> for Usd {
     fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
         let dollars = f64::deserialize(deserializer)?;
         if !(0.0..=18_000_000.0).contains(&dollars) {
-            return Err(serde::de::Error::custom(format!("{dollars} is no amount of dollars")));
+            return Err(serde::de::Error::custom(format!("{dollars} is not an amount of dollars")));
         }
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "the range is checked")]
         Ok(Self { picos: (dollars * 1e12).round() as u64 })

@@ -91,7 +91,7 @@ errors! {
     }
     ProviderFailed {
         code: "provider-failed",
-        cause: "The provider answered with another error, or with something that is no answer.",
+        cause: "The provider answered with another error, or with an invalid reply.",
         next: "Do what the hint says, or try again later.",
         exit: Some(6)
     }
@@ -134,7 +134,7 @@ errors! {
     WorkerDied {
         code: "worker-died",
         cause: "The worker of an agent ended in the middle of a call. The next call has a new worker.",
-        next: "Nothing, or free some memory if it is told to be ended by signal 9.",
+        next: "Nothing, or free some memory if signal 9 ended it.",
         exit: None
     }
     ProjectReadOnly {
@@ -145,7 +145,7 @@ errors! {
     }
     NoTerminal {
         code: "no-terminal",
-        cause: "Standard input or standard output is no terminal, and the terminal UI needs both.",
+        cause: "The terminal UI needs a terminal as standard input and standard output.",
         next: "Use `bailiwick exec`.",
         exit: Some(2)
     }
@@ -158,13 +158,13 @@ errors! {
     TinyTerminal {
         code: "tiny-terminal",
         cause: "The terminal has fewer than 40 columns or 10 rows.",
-        next: "Make the terminal larger. The session goes on meanwhile.",
+        next: "Make the terminal larger. The session continues meanwhile.",
         exit: None
     }
     SessionOpen {
         code: "session-open",
         cause: "Another process has the session open.",
-        next: "End the session there, or go on in a copy with `--fork`.",
+        next: "End the session there, or continue in a copy with `--fork`.",
         exit: Some(2)
     }
     DiskFull {

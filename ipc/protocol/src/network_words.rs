@@ -61,7 +61,7 @@ pub const PRESETS: &[HostPreset] = &[
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NetworkWordError {
     /// An entry is no host.
-    #[error("{entry:?} is no host: {source}")]
+    #[error("{entry:?} is not a host: {source}")]
     Host {
         /// The entry.
         entry: String,
@@ -72,7 +72,7 @@ pub enum NetworkWordError {
     #[error("there is no preset {0:?}; there are {presets}", presets = names())]
     Preset(String),
     /// A rule for all names of a registry of names.
-    #[error("{0:?} would be for every name that anybody registers below it; name the hosts")]
+    #[error("{0:?} would allow every name that anyone registers below it; name the hosts")]
     Suffix(String),
     /// A name of one label and without a port, which may well be another word.
     #[error("{0:?} is neither off nor on, and a host without a dot needs a port")]
@@ -178,22 +178,20 @@ mod tests {
             (",", "the list of hosts is empty"),
             ("@nope", r#"there is no preset "@nope"; there are @pypi, @crates, @npm, @go, @debian, @github"#),
             ("ON", r#""ON" is neither off nor on, and a host without a dot needs a port"#),
-            ("*.com", r#""*.com" would be for every name that anybody registers below it; name the hosts"#),
-            (
-                "*.co.uk",
-                r#""*.co.uk" would be for every name that anybody registers below it; name the hosts"#,
-            ),
+            ("*.com", r#""*.com" would allow every name that anyone registers below it; name the hosts"#),
+            ("*.co.uk", r#""*.co.uk" would allow every name that anyone registers below it; name the hosts"#),
             (
                 "*.github.io",
-                r#""*.github.io" would be for every name that anybody registers below it; name the hosts"#,
+                r#""*.github.io" would allow every name that anyone registers below it; name the hosts"#,
             ),
             (
                 "*.internal",
-                r#""*.internal" would be for every name that anybody registers below it; name the hosts"#,
+                r#""*.internal" would allow every name that anyone registers below it; name the hosts"#,
             ),
             (
                 "a.example,10.0.0.1",
-                r#""10.0.0.1" is no host: an address is no host name; `--reach` is for addresses of this machine and its neighbours"#,
+                r#""10.0.0.1" is no host: an address is not a host name; `--reach` is for addresses of this \
+                machine and its neighbours"#,
             ),
             ("https://a.example", r#""https://a.example" is no host: '/' cannot be part of a host name"#),
         ] {

@@ -35,10 +35,10 @@ pub enum HostError {
     #[error("{0:?} cannot be part of a host name")]
     Character(char),
     /// A letter that is not ASCII.
-    #[error("{0:?} is no ASCII letter; a name in another script is written as `xn--…`")]
+    #[error("{0:?} is not an ASCII letter; a name in another script is written as `xn--…`")]
     Script(char),
     /// An address, in any notation.
-    #[error("an address is no host name; `--reach` is for addresses of this machine and its neighbours")]
+    #[error("an address is not a host name; `--reach` is for addresses of this machine and its neighbours")]
     Literal,
     /// The port is not a number from 1 to 65535.
     #[error("the port is a number from 1 to 65535")]

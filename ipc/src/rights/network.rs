@@ -103,7 +103,7 @@ impl fmt::Display for Network {
 /// Local addresses that need an additional right, because services that listen there trust their clients.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[expect(clippy::struct_excessive_bools, reason = "each place is a right of its own")]
+#[expect(clippy::struct_excessive_bools, reason = "each place has to be allowed separately")]
 pub struct Reach {
     /// This machine's own addresses, including loopback. The machine's resolver is always permitted.
     pub host: bool,
@@ -172,7 +172,7 @@ mod tests {
         }
         for (json, error) in [
             (r#"{"hosts":[]}"#, "the list of hosts is empty"),
-            (r#"{"hosts":["1.2.3.4"]}"#, "an address is no host name"),
+            (r#"{"hosts":["1.2.3.4"]}"#, "an address is not a host name"),
         ] {
             let found = serde_json::from_str::<Network>(json).unwrap_err().to_string();
             assert!(found.starts_with(error), "{found}");

@@ -1,7 +1,7 @@
-//! Start of a reaper: the worker's own image, executed anew, with exactly the descriptors that it needs.
+//! Start of a reaper: the worker's own image, executed again, with exactly the descriptors that it needs.
 //!
-//! The image is already in the worker's domain, under a name that nobody can replace. The reaper gets no
-//! variable that a dynamic loader heeds (ld.so(8)): a command may write where libraries would be looked up.
+//! The image is already in the worker's domain, under a name that cannot be replaced. The reaper gets no variable
+//! that a dynamic loader uses (ld.so(8)): a command may write where libraries would be looked up.
 
 use std::ffi::{CStr, CString};
 use std::io;

@@ -61,7 +61,7 @@ impl<'a> Exceptions<'a> {
         found.map(Path::new)
     }
 
-    /// True if a hidden path or `/dev` lies beneath `path`.
+    /// True if `path` contains a hidden path or `/dev`.
     pub(super) fn lie_beneath(&self, path: &Path) -> bool {
         self.ancestors.contains(path.as_os_str())
     }
@@ -75,7 +75,7 @@ impl<'a> Exceptions<'a> {
                 .is_some_and(|devices| tree.identity(path).is_ok_and(|found| devices.contains(&found.device)))
     }
 
-    /// Returns a hidden file that exists and is no directory.
+    /// Returns a hidden path that exists and is not a directory.
     pub(super) fn witness(self) -> Option<PathBuf> {
         let is_file = |identity: Option<Identity>| identity.is_some_and(|identity| !identity.directory);
         let files = self.hidden.into_iter().filter(|(_, identity)| is_file(*identity));

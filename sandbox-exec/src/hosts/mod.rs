@@ -38,17 +38,17 @@ pub(crate) const OWN: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 /// Address of the other end.
 pub(crate) const RESOLVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 
-/// First address of those that stand for hosts: 198.19.0.0/16.
+/// First placeholder address of hosts, of 198.19.0.0/16.
 pub(crate) const OF_HOSTS: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 0);
 
-/// The one of them that stands for the proxy of the gateway ([`ipc::gateway::PROXY`]).
+/// Placeholder address of the gateway's proxy ([`ipc::gateway::PROXY`]).
 pub(crate) const OF_PROXY: Ipv4Addr = Ipv4Addr::new(198, 19, 255, 254);
 
 /// Ports at which hosts beyond the list can be asked about: web, ssh, git, and common databases and test servers.
 /// Connections to their other ports are denied at once.
 const ASKED: [u16; 12] = [22, 80, 443, 3000, 3306, 5000, 5432, 6379, 8000, 8080, 8443, 9418];
 
-/// Open sockets that stand for hosts, none of which waits.
+/// Nonblocking sockets that take connections to hosts.
 #[derive(Debug, Default)]
 pub(crate) struct Entrances {
     /// Resolver, by datagrams and by connections.

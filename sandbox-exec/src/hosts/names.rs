@@ -1,4 +1,4 @@
-//! Addresses that stand for names, in the sandbox of one program.
+//! Placeholder addresses of host names, in the sandbox of one program.
 
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
@@ -10,19 +10,19 @@ use ipc::rights::{HostName, Hosts};
 
 use super::{OF_HOSTS, OF_PROXY, OWN, RESOLVER, ports};
 
-/// Maximum number of names that have an address at a time, beside the proxy.
+/// Maximum number of names that have an address at a time, without the proxy.
 const MOST: usize = 4096;
 
 /// Maximum number of names beyond the list that somebody is asked about.
 const MOST_ASKED: usize = 256;
 
-/// Hosts that a program may reach, and the addresses that stand for them.
+/// Hosts that a program may reach, and their placeholder addresses.
 #[derive(Debug)]
 pub struct NamedHosts {
     hosts: Hosts,
     /// Ports at which hosts beyond the list are asked about; none if nobody is asked.
     asked: BTreeSet<u16>,
-    /// Name of this machine, which stands for itself.
+    /// Name of this machine, which resolves to the machine's own loopback.
     own: Option<HostName>,
     /// Domains that programs add to names.
     search: Vec<HostName>,
@@ -33,7 +33,7 @@ pub struct NamedHosts {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resolved {
     Address(Ipv4Addr),
-    /// The name is none of the internet, and the list does not have it.
+    /// The name is neither an internet name nor on the list.
     Unlisted,
     /// Every address that could be taken from another name may have a connection.
     Exhausted,
@@ -42,13 +42,13 @@ pub(super) enum Resolved {
 /// Judgement of an internet address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Permission {
-    /// Address that stands for no host; the network of the program leads to it, or nowhere.
+    /// Address without a host name; the program's own network handles it.
     Inside,
     /// Host on the list, or the resolver.
     Allowed,
     /// Host beyond the list, whose connection waits while somebody is asked.
     Asked(HostName),
-    /// Address that may stand for a host and may not be reached, with the name that it stands for.
+    /// Placeholder address that may not be reached, with its host name if it has one.
     Denied(Option<HostName>),
 }
 
@@ -97,8 +97,8 @@ impl NamedHosts {
         Self { search, ..self }
     }
 
-    /// Returns the address that stands for a name. A name keeps its address while the address may have a
-    /// connection; an address is given to another name only after all others.
+    /// Returns the placeholder address of a name. A name keeps its address while the address may have a connection;
+    /// the least recently used address is assigned to another name first.
     pub(super) fn resolve(&self, name: &HostName) -> Resolved {
         let is_local = name.as_str().rsplit('.').next() == Some("localhost");
         if is_local || self.own.as_ref() == Some(name) {
@@ -151,8 +151,8 @@ impl NamedHosts {
         Permission::Asked(name)
     }
 
-    /// Returns the arrival of a connection at this address, if the address stands for a host that may be
-    /// reached, or was asked about, at the port.
+    /// Returns the arrival of a connection at this address, if its host may be reached at the port, or a request
+    /// about it is open.
     pub(crate) fn arrival(&self, at: SocketAddr) -> Option<Arrival> {
         let (IpAddr::V4(ip), port) = (at.ip(), at.port()) else { return None };
         let mut given = self.given();
@@ -172,7 +172,7 @@ impl NamedHosts {
 }
 
 impl GivenAddresses {
-    /// Returns the address of the proxy alone, which it keeps.
+    /// Returns a table with only the address of the proxy.
     fn new() -> Self {
         let mut given = Self {
             by_address: HashMap::new(),

@@ -49,7 +49,7 @@ struct HostQuestion {
     end: usize,
 }
 
-/// Returns the answer to a message. Answers of others, and what is too short to be answered, have none.
+/// Returns the answer to a message; `None` for messages that are answers or too short.
 pub(super) fn answer(message: &[u8], resolve: impl FnOnce(&HostName) -> Resolved) -> Option<Vec<u8>> {
     let header: &[u8; HEADER] = message.first_chunk()?;
     if header[2] & ANSWER != 0 {

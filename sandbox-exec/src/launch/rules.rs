@@ -223,8 +223,8 @@ impl Awaited {
     }
 }
 
-/// Adds a project that lies in `/dev` (shared memory, for example) as a read root, since a read root `/`
-/// does not include `/dev`.
+/// Adds a project inside `/dev` (in shared memory, for example) as a read root, since a read root `/` does not
+/// include `/dev`.
 fn with_project<'a>(rights: &'a Rights, project: &WirePath) -> Cow<'a, Rights> {
     let mut rights = Cow::Borrowed(rights);
     if project.is_within(&"/dev".into()) {

@@ -54,7 +54,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// `accept(2)`, `accept4(2)`: closes connections from outside, and goes on waiting.
+    /// `accept(2)`, `accept4(2)`: closes connections from outside and continues to wait.
     pub(super) fn accept(&mut self, flags: c_int) -> Result<NotificationAnswer, Stop> {
         let [number, name, length, ..] = self.arguments;
         let (socket, kind) = self.socket(number)?;

@@ -142,7 +142,7 @@ pub struct Mediation {
     pub objects: bool,
     /// True if signals are mediated: Landlock has no scope for them. This process then adopts orphans.
     pub signals: bool,
-    /// True if metadata may be changed in these trees alone: no mount protects files outside.
+    /// True if metadata may be changed only in these trees: no mount protects files outside.
     pub metadata: bool,
     pub sockets: Sockets,
     /// Domain of the programs for paths, in which socket files are created. Without one, no such file is.

@@ -29,8 +29,8 @@ pub(super) struct MediationRules {
 #[derive(Debug)]
 pub(super) enum Net {
     Host(Box<HostNetwork>),
-    /// Private namespace: all its names are from inside. But paths lead out, so do handed-in sockets, and some
-    /// addresses may stand for hosts.
+    /// Private network namespace: all abstract names and addresses belong to the sandbox, except placeholder
+    /// addresses of hosts. Paths and inherited sockets can still lead out.
     Private(Option<Arc<NamedHosts>>),
 }
 
@@ -57,7 +57,7 @@ pub(super) struct Target {
     pub(super) inside: Option<SocketAddr>,
     /// Cookie of the socket with the abstract name, if the kernel does not judge.
     named: Option<u64>,
-    /// True if the address stands for a host, whose connections may wait.
+    /// True for a placeholder address of a host, whose connections may wait.
     is_host: bool,
     /// Report about a host beyond the list, whose connection waits while somebody is asked.
     pub(super) asked: Option<Denied>,
@@ -65,7 +65,7 @@ pub(super) struct Target {
     _held: Option<OwnedFd>,
 }
 
-/// Host, or resolver, for which an address stands.
+/// Host or resolver behind a placeholder address.
 #[derive(Debug, Default)]
 pub(super) struct HostAddress {
     /// Report about a host beyond the list, whose connection waits while somebody is asked.
@@ -241,7 +241,7 @@ impl MediationRules {
     }
 }
 
-/// Judges an address that may stand for a host.
+/// Judges an address that may be a placeholder of a host.
 fn named(
     hosts: &NamedHosts,
     caller: &Caller<'_>,
@@ -254,7 +254,7 @@ fn named(
     Ok(Target { is_host, asked: named.and_then(|named| named.asked), ..address.into() })
 }
 
-/// Judges an address that may stand for a host; `None` if it stands for none.
+/// Judges a placeholder address of a host; `None` for other addresses.
 pub(super) fn hosted(
     hosts: &NamedHosts,
     caller: &Caller<'_>,

@@ -38,11 +38,12 @@ const OF_ALL_HOSTS: Subnet = Subnet { address: OF_HOSTS, prefix: 16 };
 /// Network namespaces of a program.
 #[derive(Debug)]
 pub(crate) struct Networks {
-    /// Namespace of the program, if this process is in the one beside it.
+    /// Namespace of the program, if this process is in the hosts' namespace.
     own: Option<OwnedFd>,
 }
 
-/// Makes a new network namespace, and one beside it if hosts may be reached, and enters the last.
+/// Creates a network namespace for the program, and a second one for hosts if some may be reached. Enters the last
+/// one.
 pub(crate) fn separate(hosts: Option<&Hosts>) -> Result<Networks, Refusal> {
     let make = || {
         let made = unshare(CloneFlags::CLONE_NEWNET);
@@ -57,7 +58,7 @@ pub(crate) fn separate(hosts: Option<&Hosts>) -> Result<Networks, Refusal> {
 }
 
 impl Networks {
-    /// Switches the devices on, opens the sockets that stand for hosts, and enters the program's namespace.
+    /// Switches the devices on, opens the sockets that take connections to hosts, and enters the program's namespace.
     pub(super) fn furnish(self, ports: Option<&BTreeSet<u16>>) -> Result<Option<Entrances>, Refusal> {
         let refused = |act| move |source: io::Error| Refusal::new(act, source);
         let Some((own, ports)) = self.own.zip(ports) else {
@@ -90,7 +91,7 @@ fn lonely() -> io::Result<()> {
     kernel.add_address(LOOPBACK, Subnet { address: OWN, prefix: WHOLE }, "lo:0")
 }
 
-/// Furnishes the namespace beside the program's, and makes the pair of devices.
+/// Sets up the hosts' namespace, and creates the pair of devices between it and the program's.
 fn beside(program: impl AsFd) -> io::Result<()> {
     let mut kernel = Netlink::open()?;
     kernel.switch_on(LOOPBACK)?;

@@ -39,7 +39,8 @@ pub(crate) fn io_uring() -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, ptr::null::<libc::c_void>()) })
 }
 
-/// Looks up the session's keyring without creating one: `ENOKEY` if the call was permitted and there is none.
+/// Looks up the session's keyring without creating one. `ENOKEY` means that the call was permitted and no keyring
+/// exists.
 pub(crate) fn keyring() -> io::Result<()> {
     // SAFETY: integers only.
     check(unsafe { libc::syscall(libc::SYS_keyctl, libc::KEYCTL_GET_KEYRING_ID, -3, 0) })

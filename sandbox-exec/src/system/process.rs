@@ -179,7 +179,7 @@ pub(crate) fn let_interrupt(signal: c_int) -> Result<(), Errno> {
     Errno::result(unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) }).map(drop)
 }
 
-/// Changes this thread's mask by a signal alone, or by all others (`pthread_sigmask(3)`).
+/// Changes this thread's signal mask by one signal, or by all others (`pthread_sigmask(3)`).
 pub(crate) fn mask(how: c_int, signal: c_int, others: bool) -> Result<(), Errno> {
     // SAFETY: signal sets are plain memory, filled by these calls.
     let answer = unsafe {

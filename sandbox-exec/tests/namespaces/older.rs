@@ -179,7 +179,9 @@ fn the_report_says_why_it_is_the_floor() {
         let Some(BrokerReport::Started { ruleset, .. }) = reports.first() else { panic!("{reports:?}") };
         assert_eq!((ruleset.tier, ruleset.missing.as_slice()), (Tier::Full, &[][..]));
         let acts: Vec<_> = ruleset.attempts.iter().map(|attempt| attempt.act.as_str()).collect();
-        for act in ["write to the read-only tree", "write outside the write roots", "reach the network"] {
+        for act in
+            ["write to the read-only tree", "write outside the writable directories", "reach the network"]
+        {
             assert!(acts.contains(&act), "{acts:?}");
         }
         assert!(ruleset.attempts.iter().all(|attempt| attempt.denied));

@@ -1,13 +1,14 @@
-//! Reads lists of paths that are kept as data: one path on a line, and the reason after ` # `.
+//! Parser of path lists: one path per line, and the reason after ` # `.
 //!
-//! A line `[NAME]` begins a section; a line that begins with `#` is a remark. A `*` in a path stands for any characters of one name.
+//! A line `[NAME]` starts a section; a line that starts with `#` is a comment. A `*` in a path matches any characters
+//! of one name.
 
 /// An entry of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
     /// The section of the entry; empty before the first section.
     pub section: &'static str,
-    /// The path or pattern.
+    /// Path or pattern.
     pub place: &'static str,
 }
 

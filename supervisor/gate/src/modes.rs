@@ -77,7 +77,7 @@ pub struct Permits {
     network: NetworkAfter,
 }
 
-/// The table.
+/// Returns what a mode permits an agent in this position.
 #[expect(clippy::match_same_arms, reason = "a cell is read and changed by itself")]
 pub const fn permits(position: Position, mode: ApprovalMode) -> Permits {
     use Activity::{Execute, Plan};
@@ -102,15 +102,14 @@ pub const fn permits(position: Position, mode: ApprovalMode) -> Permits {
 /// A row of the table in words, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PermitRow {
-    /// The kind of agent.
+    /// Kind of agent.
     pub agent: &'static str,
-    /// The mode.
     pub mode: ApprovalMode,
     /// The right to the project without an approval.
     pub project: &'static str,
     /// The handling of calls beyond the agent's rights.
     pub beyond: &'static str,
-    /// The validity of approvals.
+    /// Validity of approvals.
     pub approvals: &'static str,
     /// The network after a change to the mode.
     pub network_after_change: &'static str,
@@ -120,7 +119,7 @@ impl PermitRow {
     /// Returns the rows of a mode: the first agent, a sub-agent, a planner.
     pub fn of_mode(mode: ApprovalMode) -> [Self; 3] {
         let agents =
-            [("first agent", Position::FIRST), ("sub-agent", Position::SUB), ("planner", Position::PLANNER)];
+            [("main agent", Position::FIRST), ("sub-agent", Position::SUB), ("planner", Position::PLANNER)];
         agents.map(|(agent, position)| {
             let Permits { project, beyond, approvals, network } = permits(position, mode);
             Self {
@@ -129,10 +128,10 @@ impl PermitRow {
                 project: match project {
                     ProjectRight::Write => "write",
                     ProjectRight::Read => "read",
-                    ProjectRight::Given => "as its task was given it",
+                    ProjectRight::Given => "as given to it",
                 },
                 beyond: match beyond {
-                    Beyond::Ask => "a person is asked",
+                    Beyond::Ask => "asks you",
                     Beyond::Deny => "denied",
                 },
                 approvals: match approvals {
@@ -140,7 +139,7 @@ impl PermitRow {
                     ModeApprovals::End => "none",
                 },
                 network_after_change: match network {
-                    NetworkAfter::Kept => "as it was",
+                    NetworkAfter::Kept => "unchanged",
                     NetworkAfter::Off => "off",
                 },
             }
@@ -220,7 +219,7 @@ mod tests {
     fn rows() -> String {
         let mut rows: Vec<_> = ApprovalMode::ALL.into_iter().flat_map(PermitRow::of_mode).collect();
         rows.sort_by_key(|row| {
-            ["first agent", "sub-agent", "planner"].iter().position(|agent| *agent == row.agent)
+            ["main agent", "sub-agent", "planner"].iter().position(|agent| *agent == row.agent)
         });
         let line = |row: PermitRow| {
             let PermitRow { agent, mode, project, beyond, approvals, network_after_change } = row;

@@ -119,7 +119,11 @@ pub(crate) async fn try_all(
         .collect::<Result<_, _>>()
         .map_err(|error| broke_off(&error))?;
     if outcomes.len() != probes.len() {
-        return Err(InsideError::Broken(format!("{} answers to {} acts", outcomes.len(), probes.len())));
+        return Err(InsideError::Broken(format!(
+            "got {} answers to {} attempts",
+            outcomes.len(),
+            probes.len()
+        )));
     }
     Ok((ruleset, outcomes))
 }

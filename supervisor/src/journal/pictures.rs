@@ -18,9 +18,9 @@ pub(crate) enum PictureError {
     #[error("cannot read `{}`: {source}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
     /// The path is a directory, a device or a fifo.
-    #[error("`{}` is no regular file", .0.display())]
+    #[error("`{}` is not a regular file", .0.display())]
     NotAFile(PathBuf),
-    /// The file is no picture that a model accepts.
+    /// The file is not a picture that a model accepts.
     #[error("`{}` {error}", path.display())]
     NoPicture { path: PathBuf, error: ImageError },
 }
@@ -102,8 +102,8 @@ mod tests {
         for (name, part) in [
             ("cut.png", "is a damaged png picture"),
             ("drawing.svg", "is no PNG, JPEG, GIF or WebP picture"),
-            ("fifo", "is no regular file"),
-            ("", "is no regular file"),
+            ("fifo", "is not a regular file"),
+            ("", "is not a regular file"),
             ("missing", "cannot read"),
             ("large.png", "has 1099511627776 bytes"),
         ] {

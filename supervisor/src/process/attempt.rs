@@ -21,20 +21,11 @@ pub const GOT_THROUGH: &str = "GOT THROUGH";
 #[derive(Debug, Subcommand)]
 pub enum Attempt {
     /// Attaches to a process with ptrace(2)
-    Trace {
-        /// The process.
-        pid: i32,
-    },
+    Trace { pid: i32 },
     /// Connects to an abstract Unix socket
-    Abstract {
-        /// The name.
-        name: String,
-    },
+    Abstract { name: String },
     /// Connects to a Unix socket
-    Unix {
-        /// The path.
-        path: String,
-    },
+    Unix { path: String },
     /// Types a key into a terminal (`TIOCSTI`)
     Type {
         /// The path of the terminal.

@@ -50,7 +50,7 @@ const PROGRAMS: [ClipboardProgram; 2] = [
     },
 ];
 
-/// The reason why there is no picture.
+/// Error of reading a picture from the clipboard.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClipboardError {
     #[error("the clipboard cannot be read: this terminal has no desktop (WAYLAND_DISPLAY, DISPLAY)")]

@@ -26,7 +26,8 @@ pub enum DirectoriesError {
     NoHome,
     /// `BAILIWICK_HOME` is relative, and would mean another directory in each working directory.
     #[error(
-        "BAILIWICK_HOME is {0:?}, which is no absolute path\n  hint: set it to a directory of your own, from the root on"
+        "BAILIWICK_HOME is {0:?}, which is not an absolute path\n  hint: set it to the absolute path of a \
+         directory of your own"
     )]
     RelativeHome(PathBuf),
     /// A directory cannot be created.
@@ -177,7 +178,10 @@ mod tests {
     #[test]
     fn a_relative_bailiwick_home_is_an_error_and_an_empty_one_is_none() {
         let error = directories(&[("HOME", "/h"), ("BAILIWICK_HOME", "b")]).unwrap_err().to_string();
-        assert!(error.starts_with("BAILIWICK_HOME is \"b\", which is no absolute path\n  hint: "), "{error}");
+        assert!(
+            error.starts_with("BAILIWICK_HOME is \"b\", which is not an absolute path\n  hint: "),
+            "{error}"
+        );
         let unset = directories(&[("HOME", "/h"), ("BAILIWICK_HOME", "")]).unwrap();
         assert_eq!(unset, directories(&[("HOME", "/h")]).unwrap());
     }

@@ -13,16 +13,15 @@ use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
 /// The comment before the text.
-const TOP: &str = "<!-- The text begins below this comment, which is no part of it. Leave both comments as they are.\n\n\n\n\n\n\n\n\n\n-->\n";
+const TOP: &str =
+    "<!-- The text begins below this comment. Leave both comments as they are.\n\n\n\n\n\n\n\n\n\n-->\n";
 
 /// The comment after the text.
-const BOTTOM: &str =
-    "\n\u{c}\n<!-- The text ends above this comment, which is no part of it.\n\n\n\n\n\n\n\n\n\n-->\n";
+const BOTTOM: &str = "\n\u{c}\n<!-- The text ends above this comment.\n\n\n\n\n\n\n\n\n\n-->\n";
 
 /// Words in the lines that editors obey.
 const OBEYED: &[&str] = &["vi:", "vim", "ex:", "-*-", "local variables:"];
 
-/// The default editor.
 const USUAL: &str = "vi";
 
 /// The kind of the edited text.
@@ -74,14 +73,14 @@ fn run(editor: &str, edits: Edits, before: &str) -> Result<Option<String>, Strin
     command.arg("-c").arg(format!("{editor} \"$@\"")).arg(editor).arg(&copy);
     let status = command.stdin(Stdio::inherit()).status().map_err(|error| failed("/bin/sh", error))?;
     if !status.success() {
-        return Err(format!("{editor} ended with {status}: the {edits} is as it was"));
+        return Err(format!("{editor} ended with {status}: the {edits} is unchanged"));
     }
     let text = fs::read_to_string(&copy).map_err(|error| failed("the edited copy", error))?;
     let Some(text) = (if guards { unguarded(&text) } else { Some(&*text) }) else {
         // The person's work is kept.
         let kept = place.keep().join(format!("{edits}.md"));
         return Err(format!(
-            "the comments at the ends of the copy were changed: the {edits} is as it was, and your text is in {}",
+            "the comments at the ends of the copy were changed: the {edits} is unchanged, and your text is in {}",
             kept.display()
         ));
     };

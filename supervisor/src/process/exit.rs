@@ -9,7 +9,6 @@ use crate::process::messages::complain;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
-    /// The task is done.
     Done,
     /// An unexpected failure.
     Internal,
@@ -23,7 +22,7 @@ pub enum Exit {
     NoSandbox,
     /// The provider failed after retries: bad key, no network, overloaded.
     Provider,
-    /// The log of a session is whole, and its events do not agree.
+    /// The log of a session is whole, but its events are inconsistent.
     Finding,
     /// A review has findings.
     Findings,
@@ -106,7 +105,8 @@ Exit status:
   130  interrupted (SIGINT)
   143  terminated (SIGTERM)";
 
-/// The exit of a command that printed. A reader that has seen enough is no failure; a full disk is one, and is said.
+/// Returns the exit status of a command that printed. A reader that closed the pipe is not a failure; any other error
+/// is reported.
 pub(crate) fn printed(printed: io::Result<()>, exit: Exit) -> Exit {
     match printed {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

@@ -3,7 +3,6 @@
 use std::io::{self, Write};
 use std::process::{Command, Stdio};
 
-/// The default pager.
 const USUAL: &str = "less -R";
 
 /// The options of `less` if the environment has none: keep a short text on the screen, and show colours.
@@ -39,7 +38,7 @@ fn run(pager: &str, text: &str, output: Stdio) -> io::Result<bool> {
     Ok(child.wait()?.code() != Some(NOT_FOUND))
 }
 
-/// Writes to standard output. A closed reader is no error.
+/// Writes to standard output. A reader that closed the pipe is not an error.
 pub(crate) fn print(bytes: &[u8]) -> io::Result<()> {
     let mut out = io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {

@@ -86,7 +86,7 @@ impl BenchReport {
 /// A subject: something that can be done once, and is timed from outside or by itself.
 pub(super) type BenchSubject<'a> = (&'static str, Box<dyn FnMut() -> Result<Duration, BenchError> + 'a>);
 
-/// Runs all subjects in turn, `rounds` times, after one round that does not count: what disturbs one disturbs all.
+/// Runs all subjects in turn, `rounds` times, after one round that is discarded: what disturbs one disturbs all.
 pub(super) fn interleaved(
     rounds: usize,
     subjects: &mut [BenchSubject<'_>],

@@ -42,7 +42,7 @@ fn live() -> Said<()> {
             ToWorker::Hello(_) => fake.say(&ready())?,
             ToWorker::Call { call, .. } if call.0 & OWN != 0 && behaviour != "call-silence-at-once" => {
                 let kind = ToolErrorKind::NotFound;
-                let error = ToolError { kind, message: "there is none".to_owned(), access: None };
+                let error = ToolError { kind, message: "you have none".to_owned(), access: None };
                 fake.say(&ToSupervisor::Outcome { call, outcome: CallOutcome::Failed(error) })?;
             }
             ToWorker::Call { call, .. } => {

@@ -230,7 +230,7 @@ fn a_read_only_root_without_a_temp_is_refused_and_says_what_to_do() {
         let sandbox = machine.doctor(&world, 5);
         let (found, next) = (&named(&sandbox, "sandbox")["found"], &named(&sandbox, "sandbox")["remedy"]);
         insta::allow_duplicates! {
-            insta::assert_snapshot!(found.as_str().unwrap(), @"cannot confine anything here: cannot make a private temp directory: /tmp: read-only filesystem or storage medium");
+            insta::assert_snapshot!(found.as_str().unwrap(), @"no sandbox works here: cannot make a private temp directory: /tmp: read-only filesystem or storage medium");
             insta::assert_snapshot!(next.as_str().unwrap(), @"set TMPDIR to a directory that you can write; a container with a read-only root needs one: docker run --tmpfs /tmp:exec");
         }
         // What it says is enough.

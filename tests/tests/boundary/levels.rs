@@ -283,7 +283,7 @@ fn no_approval_and_no_flag_opens_the_place_of_another_level() {
         let flag = place.display().to_string();
         let mut bailiwick = world.bailiwick(["sandbox", "--tier", word(tier), "--write", &flag, "-C"]);
         let refused = Finished::of(bailiwick.arg(world.project()).args(["--", "true"]));
-        assert!(refused.stderr.contains("lies in the package caches"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("is in the package caches"), "{}", refused.stderr);
         assert_eq!(refused.code, 5, "{tier}, {user:?}");
     }
 }
@@ -301,7 +301,7 @@ fn caches_that_are_given_away_are_told_and_forgotten_ones_leave_nothing() {
     let cache = world.own().join("cache/projects").display().to_string();
     assert_eq!(run(&[]), "");
     let told = format!(
-        "{cache} holds the package caches: commands with more rights execute what others leave there"
+        "{cache} holds the package caches: commands with more access execute files that others write there"
     );
     let said = run(&["--write", &cache]);
     assert!(said.contains(&told), "{said}");

@@ -235,7 +235,7 @@ async fn without_worker(tier: Tier, replies: [String; 2]) -> (FrontEnd, PathBuf,
     let first = workers(&front)[0].1;
     fs::rename(&worker, &away).unwrap();
     front.act(network(Network::On)).await;
-    front.until("notice no_worker: the rights were changed, but no worker could be started under them").await;
+    front.until("notice no_worker: the access was changed, but no worker could be started with it").await;
     assert!(!alive(first), "{tier}: the old worker does not serve instead");
     (front, worker, away)
 }
@@ -252,7 +252,7 @@ async fn after_a_change_that_no_worker_comes_of_nothing_runs() {
         assert!(!front.world.project().join("made").exists(), "{tier}");
         assert_eq!(workers(&front).len(), 1, "{tier}");
         let told = format!("{:?}", front.provider.requests().last().unwrap().messages);
-        assert!(told.contains("there is no worker"), "{told}");
+        assert!(told.contains("no worker could be started"), "{told}");
         front.end().await;
     }
 }

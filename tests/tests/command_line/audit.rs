@@ -154,7 +154,7 @@ fn an_agent_that_runs_is_tried_in_the_very_confinement_of_its_worker() {
         let done = Finished::from(child.wait_with_output().unwrap()).expect(0);
         let told = done.events_of("tool_call_finished")[0]["content"].to_string();
         assert!(told.contains("Error: ") && !told.contains("reached"), "{user:?} {tier}: {told}");
-        assert_eq!(probe(&world, "deny", 0)["running"], json!([]), "it is over");
+        assert_eq!(probe(&world, "deny", 0)["running"], json!([]), "this agent has ended");
     }
 }
 
@@ -327,7 +327,7 @@ fn the_first_agents_task_is_named_and_a_file_without_events_is_no_whole_log() {
         let file = world.root().join("none.jsonl");
         fs::write(&file, content).unwrap();
         let run = Finished::of(world.bailiwick(["audit"]).arg(&file)).expect(1);
-        assert!(run.stdout.starts_with("FAIL: 0 events, the log is NOT whole"), "{}", run.stdout);
+        assert!(run.stdout.starts_with("FAIL: 0 events, the log is NOT intact"), "{}", run.stdout);
         assert!(run.stdout.contains("  it has no event that can be read\n"), "{}", run.stdout);
     }
 }
@@ -342,7 +342,7 @@ fn a_log_whose_events_do_not_agree_has_an_exit_code_of_its_own() {
     let run = Finished::of(world.bailiwick(["audit"]).arg(log.path())).expect(7);
     let finding = "  finding: agent 1.1 has events before any that says that it was started";
     assert!(run.stdout.lines().any(|line| line == finding), "{}", run.stdout);
-    assert!(run.stdout.lines().next().unwrap().ends_with("FAIL: 1 event, the log is whole, 1 FINDING"));
+    assert!(run.stdout.lines().next().unwrap().ends_with("FAIL: 1 event, the log is intact, 1 FINDING"));
     let help = Finished::of(&mut world.bailiwick(["audit", "--help"])).expect(0).stdout;
     for code in ["0 ", "1 ", "2 ", "5 ", "7 "] {
         assert!(help.split("Exit status:").nth(1).unwrap().contains(code), "{help}");
@@ -362,7 +362,7 @@ fn no_file_of_a_project_passes_for_a_session() {
         let mut command = world.bailiwick(["audit", name]);
         Finished::of(command.current_dir(world.project())).expect(code)
     };
-    assert!(audit(name, 0).stdout.contains("the log is whole"));
+    assert!(audit(name, 0).stdout.contains("the log is intact"));
     let refused = audit("other", 2);
     assert!(
         refused.stderr.ends_with("hint: bailiwick audit ./other takes the file of this name\n"),
@@ -392,7 +392,7 @@ fn without_an_id_the_last_session_of_this_project_is_audited() {
     assert_eq!((audited(&world.project()), audited(&other)), (second.clone(), last));
     assert_ne!(first, second);
     let run = Finished::of(world.bailiwick(["audit", "-C"]).arg(&other)).expect(0);
-    assert!(run.stdout.contains("the log is whole"), "{}", run.stdout);
+    assert!(run.stdout.contains("the log is intact"), "{}", run.stdout);
 }
 
 #[test]

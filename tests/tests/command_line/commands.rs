@@ -51,7 +51,10 @@ fn the_doctor_tries_what_must_be_denied_for_every_user() {
         assert_eq!(found.contains("as --tier floor asks"), json!(tier) != best, "{found}");
         let attack = named(&checks, "self-test");
         assert_eq!(attack["state"], "ok", "{attack}");
-        assert!(attack["found"].as_str().unwrap().starts_with("a confined process could not: "), "{attack}");
+        assert!(
+            attack["found"].as_str().unwrap().starts_with("a process in the sandbox could not: "),
+            "{attack}"
+        );
         for name in ["kernel", "tier", "shell", "git", "terminal", "key", "state dir"] {
             named(&checks, name);
         }
@@ -87,8 +90,7 @@ fn the_doctor_says_why_there_is_no_full_tier_and_what_to_do() {
         let checks = checks(&diagnosis);
         assert_eq!(named(&checks, "self-test")["state"], "ok");
         let (found, remedy) = (&named(&checks, "tier")["found"], &named(&checks, "tier")["remedy"]);
-        let why =
-            "floor: runs start in it, for there is no full tier here: cannot make namespaces (ENOSPC); ";
+        let why = "floor: runs use it, because there is no full tier here: cannot make namespaces (ENOSPC); ";
         assert!(found.as_str().unwrap().starts_with(why), "{found}");
         assert_eq!(remedy, "for the full tier: sysctl -w user.max_user_namespaces=15000");
         let refused = without_namespaces(&world, "doctor --tier full").expect(5);
@@ -134,7 +136,7 @@ fn the_doctor_without_the_sandbox_says_that_nothing_can_be_confined() {
     let sandbox = named(&checks, "sandbox");
     assert_eq!(sandbox["state"], "fail");
     let found = world.stable(sandbox["found"].as_str().unwrap());
-    assert!(found.contains("cannot confine anything here") && found.contains("sandbox-exec"), "{found}");
+    assert!(found.contains("no sandbox works here") && found.contains("sandbox-exec"), "{found}");
     assert!(sandbox["remedy"].is_string(), "{sandbox}");
 }
 

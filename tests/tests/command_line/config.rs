@@ -185,12 +185,12 @@ fn what_a_project_narrows_is_narrow_whatever_the_flags_say() {
         .expect(3);
     assert_eq!(run.result()["reason"], "step_limit", "{}", run.stderr);
     assert!(
-        run.stderr.contains("note: --net does not hold: .bailiwick.toml:2 says rights.net = \"off\""),
+        run.stderr.contains("note: --net has no effect: .bailiwick.toml:2 sets rights.net = \"off\""),
         "{}",
         run.stderr
     );
-    assert!(run.stderr.contains("note: --max-steps does not hold: .bailiwick.toml:5"), "{}", run.stderr);
-    let note = "note: --write \"kept\" does not hold: .bailiwick.toml:3 protects \"kept\"";
+    assert!(run.stderr.contains("note: --max-steps has no effect: .bailiwick.toml:5"), "{}", run.stderr);
+    let note = "note: --write \"kept\" has no effect: .bailiwick.toml:3 protects \"kept\"";
     assert!(run.stderr.contains(note), "{}", run.stderr);
     let hint = "hint: .bailiwick.toml:5 sets limits.max_steps, and no flag allows more: change it there";
     assert!(run.stderr.contains(hint) && !run.stderr.contains("with --max-steps"), "{}", run.stderr);
@@ -207,7 +207,7 @@ fn a_project_narrows_the_mode_of_exec() {
     let server = model_of([shell("echo d > d.txt"), done()]);
     let run = world.run(&server, &["--mode", "auto"]).expect(4);
     assert!(!world.project().join("d.txt").exists(), "{}", run.stderr);
-    assert!(run.stderr.contains("note: --mode does not hold: .bailiwick.toml:1"), "{}", run.stderr);
+    assert!(run.stderr.contains("note: --mode has no effect: .bailiwick.toml:1"), "{}", run.stderr);
 }
 
 #[test]
@@ -310,7 +310,7 @@ fn a_copy_of_a_trusted_project_is_not_trusted() {
     fs::create_dir(&copy).unwrap();
     fs::copy(world.project().join(NAME), copy.join(NAME)).unwrap();
     let run = Finished::of(world.bailiwick(["config", "-C"]).arg(&copy)).expect(0);
-    assert!(run.stdout.contains("not trusted: does not hold"), "{}", run.stdout);
+    assert!(run.stdout.contains("not trusted: no effect"), "{}", run.stdout);
     // By another name it is the same project.
     let link = world.root().join("link");
     symlink(world.project(), &link).unwrap();
@@ -350,7 +350,7 @@ fn an_agents_command_cannot_answer_for_the_user() {
         // It sees neither what the user has set nor where trust is kept.
         assert!(code != 0 && seen.contains("Permission denied"), "{tier} {code}: {seen}");
         let run = Finished::of(world.bailiwick(["config", "-C"]).arg(world.project())).expect(0);
-        assert!(run.stdout.contains("not trusted: does not hold"), "{tier}: {}\n{seen}", run.stdout);
+        assert!(run.stdout.contains("not trusted: no effect"), "{tier}: {}\n{seen}", run.stdout);
     }
 }
 

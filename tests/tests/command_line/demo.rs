@@ -58,9 +58,9 @@ fn the_demo_needs_bash_and_git_alone() {
         for shown in [
             "FAIL  parse 1.05 KiB: expected 1075, got 1536\n",
             &denied,
-            "hint: use a directory of its own instead, and open that with --write\n",
+            "hint: allow a directory in it instead: --write PATH\n",
             "╔ Approve this edit? sizes.sh +1 -3\n",
-            "allows: write sizes.sh, this once\n",
+            "allows: write sizes.sh, once\n",
             "✓ edit sizes.sh\n",
             "all 8 tests passed\n",
             &next,
@@ -109,7 +109,7 @@ fn the_page_of_the_demo_reads_well() {
     a zero before them is lost. I'll leave a note about that outside the project, for later.
       ✗ run echo 'sizes.sh reads 1.05 KiB as 1.5 KiB' > [world]/home/sizes-bug.md
           blocked by the kernel (Landlock): write [world]/home/sizes-bug.md
-          hint: use a directory of its own instead, and open that with --write
+          hint: allow a directory in it instead: --write PATH
 
     I may not write there, and need not. The fix is one line: count the digits.
 
@@ -125,7 +125,7 @@ fn the_page_of_the_demo_reads_well() {
       ║    echo $((10#$whole * unit + unit * 10#$digits / scale))
       ║  }
       ║
-      ║ allows: write sizes.sh, this once
+      ║ allows: write sizes.sh, once
       ╚ yes, once (the script answers here; with --tui you do)
       ✓ edit sizes.sh
 

@@ -166,7 +166,7 @@ fn the_api_is_asked_without_a_key_and_any_answer_is_one() {
     let broken = answers(Reply::error(501, "x", "y"));
     let (state, found, remedy) = ask(&world, &broken.base_url());
     assert_eq!(state, "warn");
-    assert!(found.ends_with("(501 without a key): the server is reached, and does not serve"), "{found}");
+    assert!(found.ends_with("(501 without a key): the server answers with an error"), "{found}");
     assert_eq!(remedy.as_deref(), Some("try again later, or check the base URL"));
     let old = Reply::error(401, "x", "y").header("date", "Tue, 15 Nov 1994 08:12:31 GMT");
     let (state, found, remedy) = ask(&world, &answers(old).base_url());

@@ -236,7 +236,7 @@ fn three_is_a_refusal() {
     let server = model_of([says("", "refusal")]);
     insta::assert_snapshot!(complaint(&text(&world, &server, &[], 3)), @r"
     bailiwick: the model refused to go on
-      hint: say the task in other words
+      hint: rephrase the task
     ");
 }
 

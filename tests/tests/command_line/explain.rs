@@ -282,45 +282,45 @@ fn a_person_reads_the_reason_and_the_remedy_of_a_path() {
     [world]/project/src/new.txt (src/new.txt in the project)
       note: it does not exist; the nearest directory that does is [world]/project/src
       read     yes      everything may be read and executed but what is hidden (default)
-      write    asked    in mode ask it takes an approval: write [world]/project/src (default) · to allow: --mode auto
+      write    asked    in mode ask it needs your approval: write [world]/project/src (default) · to allow: --mode auto
       execute  yes      everything may be read and executed but what is hidden (default)
-    judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
-      first agent project: read · beyond its rights: a person is asked · approvals: hold
-      sub-agent   project: as its task was given it · beyond its rights: denied · approvals: hold
-      planner     project: read · beyond its rights: denied · approvals: hold
+    for a session here: full tier · mode ask · access:  writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
+      main agent  project: read · other access: asks you · approvals: hold
+      sub-agent   project: as given to it · other access: denied · approvals: hold
+      planner     project: read · other access: denied · approvals: hold
     "#);
     insta::assert_snapshot!(text(&["--mode", "auto", "../home/.ssh/id"]), @r#"
     [world]/project/../home/.ssh/id, which leads to [world]/home/.ssh/id
-      read     no       it is hidden: [world]/home/.ssh (default) · refused by: masked path · nothing allows it here
-      write    no       it is hidden: [world]/home/.ssh (default) · refused by: masked path · nothing allows it here
-      execute  no       it is hidden: [world]/home/.ssh (default) · refused by: masked path · nothing allows it here
-    judged for a session here: full tier · mode auto · rights: writes in the project, $TMPDIR, caches, [world]/given · network off · secrets hidden
-      first agent project: write · beyond its rights: denied · approvals: hold
-      sub-agent   project: as its task was given it · beyond its rights: denied · approvals: hold
-      planner     project: read · beyond its rights: denied · approvals: hold
+      read     no       it is hidden: [world]/home/.ssh (default) · blocked by: masked path · it cannot be allowed
+      write    no       it is hidden: [world]/home/.ssh (default) · blocked by: masked path · it cannot be allowed
+      execute  no       it is hidden: [world]/home/.ssh (default) · blocked by: masked path · it cannot be allowed
+    for a session here: full tier · mode auto · access:  writes in the project, $TMPDIR, caches, [world]/given · network off · secrets hidden
+      main agent  project: write · other access: denied · approvals: hold
+      sub-agent   project: as given to it · other access: denied · approvals: hold
+      planner     project: read · other access: denied · approvals: hold
     "#);
     insta::assert_snapshot!(text(&["--mode", "auto", "out"]), @r"
     [world]/project/out, which leads to [world]/beside/d.txt
-      note: a link leads out of the project: what it leads to is what counts
+      note: a link leads out of the project: its target is judged
       read     yes      everything may be read and executed but what is hidden (default)
-      write    no       it lies in no write root (default) · refused by: read-only mount · to allow: --write [world]/beside/d.txt
+      write    no       it is in no writable directory (default) · blocked by: read-only mount · to allow: --write [world]/beside/d.txt
       execute  yes      everything may be read and executed but what is hidden (default)
                         not executable (file mode, EACCES)
-    judged for a session here: full tier · mode auto · rights: writes in the project, $TMPDIR, caches, [world]/given · network off · secrets hidden
-      first agent project: write · beyond its rights: denied · approvals: hold
-      sub-agent   project: as its task was given it · beyond its rights: denied · approvals: hold
-      planner     project: read · beyond its rights: denied · approvals: hold
+    for a session here: full tier · mode auto · access:  writes in the project, $TMPDIR, caches, [world]/given · network off · secrets hidden
+      main agent  project: write · other access: denied · approvals: hold
+      sub-agent   project: as given to it · other access: denied · approvals: hold
+      planner     project: read · other access: denied · approvals: hold
     ");
     insta::assert_snapshot!(text(&["--mode", "auto", "--as", "path", ".git/config"]), @r"
     [world]/project/.git/config (.git/config in the project)
       read     yes      everything may be read and executed but what is hidden (default)
-      write    no       it is protected: the user's own programs act on [world]/project/.git/config (default) · refused by: read-only mount · to allow: --write .git/config
+      write    no       it is protected: the user's own programs act on [world]/project/.git/config (default) · blocked by: read-only mount · to allow: --write .git/config
       execute  yes      everything may be read and executed but what is hidden (default)
                         not executable (file mode, EACCES)
-    judged for a session here: full tier · mode auto · rights: writes in the project, $TMPDIR, caches, [world]/given · network off · secrets hidden
-      first agent project: write · beyond its rights: denied · approvals: hold
-      sub-agent   project: as its task was given it · beyond its rights: denied · approvals: hold
-      planner     project: read · beyond its rights: denied · approvals: hold
+    for a session here: full tier · mode auto · access:  writes in the project, $TMPDIR, caches, [world]/given · network off · secrets hidden
+      main agent  project: write · other access: denied · approvals: hold
+      sub-agent   project: as given to it · other access: denied · approvals: hold
+      planner     project: read · other access: denied · approvals: hold
     ");
 }
 
@@ -335,75 +335,75 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
     insta::assert_snapshot!(text(&["127.0.0.1:5432"]), @r#"
     127.0.0.1:5432: this machine itself
       connect  depends  the network is off: the sandbox's own loopback has the servers that the same command started, and none of the machine's (default) · to allow: --net on --reach host
-    judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
-      first agent project: read · beyond its rights: a person is asked · approvals: hold
-      sub-agent   project: as its task was given it · beyond its rights: denied · approvals: hold
-      planner     project: read · beyond its rights: denied · approvals: hold
+    for a session here: full tier · mode ask · access:  writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
+      main agent  project: read · other access: asks you · approvals: hold
+      sub-agent   project: as given to it · other access: denied · approvals: hold
+      planner     project: read · other access: denied · approvals: hold
     "#);
     insta::assert_snapshot!(text(&["--net", "on", "127.0.0.1:5432"]), @r#"
     127.0.0.1:5432: this machine itself
-      connect  no       the network is on, but does not lead to this machine itself; but servers that the same sandbox started are reached (default) · to allow: --reach host
-    judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
-      first agent project: read · beyond its rights: a person is asked · approvals: hold
-      sub-agent   project: as its task was given it · beyond its rights: denied · approvals: hold
-      planner     project: read · beyond its rights: denied · approvals: hold
+      connect  no       the network is on, but not for this machine itself; but servers started in the same sandbox can be reached (default) · to allow: --reach host
+    for a session here: full tier · mode ask · access:  writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
+      main agent  project: read · other access: asks you · approvals: hold
+      sub-agent   project: as given to it · other access: denied · approvals: hold
+      planner     project: read · other access: denied · approvals: hold
     "#);
     insta::assert_snapshot!(text(&["--net", "on", "--reach", "metadata", "169.254.169.254:80"]), @r#"
     169.254.169.254:80: an address at which clouds hand out credentials
-      connect  yes      it is an address at which clouds hand out credentials, which is within reach (--reach)
-    judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, caches, [world]/given · network on +metadata · secrets hidden
-      first agent project: read · beyond its rights: a person is asked · approvals: hold
-      sub-agent   project: as its task was given it · beyond its rights: denied · approvals: hold
-      planner     project: read · beyond its rights: denied · approvals: hold
+      connect  yes      it is an address at which clouds hand out credentials, which may be reached (--reach)
+    for a session here: full tier · mode ask · access:  writes in $TMPDIR, caches, [world]/given · network on +metadata · secrets hidden
+      main agent  project: read · other access: asks you · approvals: hold
+      sub-agent   project: as given to it · other access: denied · approvals: hold
+      planner     project: read · other access: denied · approvals: hold
     "#);
     insta::assert_snapshot!(text(&["--net", "on", "10.254.253.252:443"]), @r#"
     10.254.253.252:443: an address of a private network
-      connect  no       the network is on, but does not lead to an address of a private network (default) · to allow: --reach lan
-    judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
-      first agent project: read · beyond its rights: a person is asked · approvals: hold
-      sub-agent   project: as its task was given it · beyond its rights: denied · approvals: hold
-      planner     project: read · beyond its rights: denied · approvals: hold
+      connect  no       the network is on, but not for an address of a private network (default) · to allow: --reach lan
+    for a session here: full tier · mode ask · access:  writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
+      main agent  project: read · other access: asks you · approvals: hold
+      sub-agent   project: as given to it · other access: denied · approvals: hold
+      planner     project: read · other access: denied · approvals: hold
     "#);
     insta::assert_snapshot!(text(&["--net", "on", "example.org:443"]), @r#"
     example.org:443
-      connect  depends  the network is on; the name was not looked up, and what counts is the address that it leads to: name that one to have it judged (--net)
-    judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
-      first agent project: read · beyond its rights: a person is asked · approvals: hold
-      sub-agent   project: as its task was given it · beyond its rights: denied · approvals: hold
-      planner     project: read · beyond its rights: denied · approvals: hold
+      connect  depends  the network is on; the name was not looked up: pass its address to have that judged (--net)
+    for a session here: full tier · mode ask · access:  writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
+      main agent  project: read · other access: asks you · approvals: hold
+      sub-agent   project: as given to it · other access: denied · approvals: hold
+      planner     project: read · other access: denied · approvals: hold
     "#);
     insta::assert_snapshot!(text(&["cd src && no-such-program --all"]), @r#"
     cd src && no-such-program --all
       cd: the shell itself
       no-such-program: not found
       declared: access "read"
-        runs   yes      it runs at once, confined
+        runs   yes      runs in the sandbox, without asking
       declared: nothing
-        runs   yes      it runs at once, confined
+        runs   yes      runs in the sandbox, without asking
       declared: access "write"
-        runs   yes      it runs at once, confined
+        runs   yes      runs in the sandbox, without asking
       declared: network true
-        runs   asked    in mode ask it takes an approval, and runs once with: net on (default)
-    judged for a session here: full tier · mode ask · rights: writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
-      first agent project: read · beyond its rights: a person is asked · approvals: hold
-      sub-agent   project: as its task was given it · beyond its rights: denied · approvals: hold
-      planner     project: read · beyond its rights: denied · approvals: hold
+        runs   asked    in mode ask it needs your approval, and runs once with: net on (default)
+    for a session here: full tier · mode ask · access:  writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
+      main agent  project: read · other access: asks you · approvals: hold
+      sub-agent   project: as given to it · other access: denied · approvals: hold
+      planner     project: read · other access: denied · approvals: hold
     "#);
     insta::assert_snapshot!(text(&["--mode", "deny", "echo $(date)"]), @r#"
     echo $(date)
-      note: what bash makes of it is not certain: no prefix covers it
+      note: bash may read it differently: no prefix can allow it
       declared: access "read"
-        runs   yes      it runs at once, confined
+        runs   yes      runs in the sandbox, without asking
       declared: nothing
-        runs   yes      it runs at once, confined
+        runs   yes      runs in the sandbox, without asking
       declared: access "write"
-        runs   yes      it runs at once, confined
+        runs   yes      runs in the sandbox, without asking
       declared: network true
-        runs   no       the missing right is: network (--mode) · refused by: policy · to allow: --net on
-    judged for a session here: full tier · mode deny · rights: writes in $TMPDIR, [world]/given · network off · secrets hidden
-      first agent project: read · beyond its rights: denied · approvals: none
-      sub-agent   project: as its task was given it · beyond its rights: denied · approvals: none
-      planner     project: read · beyond its rights: denied · approvals: none
+        runs   no       missing access: network (--mode) · blocked by: policy · to allow: --net on
+    for a session here: full tier · mode deny · access:  writes in $TMPDIR, [world]/given · network off · secrets hidden
+      main agent  project: read · other access: denied · approvals: none
+      sub-agent   project: as given to it · other access: denied · approvals: none
+      planner     project: read · other access: denied · approvals: none
     "#);
 }
 
@@ -412,15 +412,15 @@ fn a_path_that_only_the_root_is_above_names_no_link() {
     let world = World::new(User::Myself);
     let mut command = world.bailiwick(["explain", "/nonexistent/x", "-C"]);
     let said = Finished::of(command.arg(world.project())).expect(0).stdout;
-    assert!(!said.contains("link") && said.contains("which is not opened as a whole"), "{said}");
+    assert!(!said.contains("link") && said.contains("which cannot be allowed"), "{said}");
 }
 
 #[test]
 fn what_is_no_subject_is_a_usage_error() {
     let world = World::new(User::Myself);
     for (arguments, words) in [
-        (&[""][..], "there is nothing to explain"),
-        (&["--as", "address", "a b"], "is no address"),
+        (&[""][..], "nothing to explain"),
+        (&["--as", "address", "a b"], "is not an address"),
         (&["-C", "/", "x"], "cannot be the project: it is the whole file system"),
         (&["--write", "/nonexistent/x", "/etc"], "create it first"),
         (&[], "required"),

@@ -68,11 +68,11 @@ fn no_hint_opens_the_home_and_who_opens_it_is_warned() {
     let shell = Shell::new(None);
     let home = shell.world.home();
     let denied = shell.types("bailiwick sandbox -- touch ~/x").expect(1);
-    assert!(denied.stderr.contains("directly in the user's home"), "{}", denied.stderr);
+    assert!(denied.stderr.contains("in the home directory itself"), "{}", denied.stderr);
     assert!(!denied.stderr.contains("--write /"), "{}", denied.stderr);
-    assert_eq!(hint(&denied), "use a directory of its own instead, and open that with --write");
+    assert_eq!(hint(&denied), "allow a directory in it instead: --write PATH");
     let above = shell.types("bailiwick sandbox -- touch ../x").expect(1);
-    assert!(above.stderr.contains("directly in a directory that holds the project"), "{}", above.stderr);
+    assert!(above.stderr.contains("in a directory above the project"), "{}", above.stderr);
     for mode in ["ask", "deny"] {
         let explained = shell.types(&format!("bailiwick explain --mode {mode} ~/new")).stdout;
         assert!(explained.contains("write ") && !explained.contains("--write"), "{explained}");

@@ -50,7 +50,7 @@ fn an_answer_that_does_not_fit_is_asked_for_once_more_and_the_stream_has_its_val
     let notices = done.events_of("notice");
     assert!(notices.iter().any(|notice| notice["code"] == "answer_misfit"), "{notices:?}");
     assert!(
-        bodies[1].contains("does not fit the JSON Schema") && bodies[1].contains("it is no JSON"),
+        bodies[1].contains("does not fit the JSON Schema") && bodies[1].contains("it is not JSON"),
         "{}",
         bodies[1]
     );
@@ -93,7 +93,7 @@ fn a_schema_that_cannot_be_used_is_a_usage_error_before_any_request() {
     let world = world();
     for (text, part) in [
         ("{\n\"type\": 7\n}", "line 2: "),
-        ("{\n\"type\": \"object\"", "is no JSON: EOF while parsing an object at line 2"),
+        ("{\n\"type\": \"object\"", "is not JSON: EOF while parsing an object at line 2"),
         ("{\"$ref\":\"http://127.0.0.1:9/s\"}", "line 1: `http://127.0.0.1:9/s` leads out of the file"),
     ] {
         world.file("answer.json", text);

@@ -101,7 +101,7 @@ fn a_torn_log_and_a_changed_one_are_shown_and_say_so() {
     fs::write(&log, text).unwrap();
     let changed = show(&world, &[]).expect(1).stdout;
     assert!(
-        changed.contains("NOT AS IT WAS WRITTEN") && changed.contains("does not continue the chain"),
+        changed.contains("CHANGED AFTER IT WAS WRITTEN") && changed.contains("does not continue the chain"),
         "{changed}"
     );
     assert!(changed.contains("│ do that"));

@@ -7,3 +7,4 @@ mod place_lists;
 mod prose;
 mod rooms;
 mod trusted_part;
+mod words;

@@ -170,7 +170,7 @@ async fn a_write_root_that_is_not_there_is_refused_in_words() {
     front
         .act(UserActionKind::Agent(AgentAction::SetRights { change: RightsChange::AddWrite { path } }))
         .await;
-    front.until("notice rights_refused: the rights were not changed: /nonexistent/x does not exist").await;
+    front.until("notice rights_refused: the access was not changed: /nonexistent/x does not exist").await;
     front.act(UserActionKind::Agent(AgentAction::Quit)).await;
     front.end().await;
 }
@@ -209,7 +209,7 @@ async fn a_panic_ends_the_session_with_a_result_and_without_a_worker() {
         let (_, end) = shown.split_once("request 2.1\n").unwrap();
         assert_eq!(end, "9 worker 1 ended: the run is over\n10 result 1 internal error\n= internal_error");
         let last = world.log().pop().unwrap();
-        assert_eq!(last["data"]["message"], "bailiwick has a bug and cannot go on: a bug of ours");
+        assert_eq!(last["data"]["message"], "bailiwick has a bug and cannot continue: a bug of ours");
         assert_eq!(last["data"]["steps"], 1);
         tests::wait_until("everything is gone", || tests::marked(world.mark().as_bytes()).is_empty());
     }

@@ -222,7 +222,7 @@ fn a_log_of_every_earlier_version_is_shown_and_goes_on() {
             words.iter().all(|words| shown.contains(words)) && shown.contains("touch: Permission denied"),
             "{shown}"
         );
-        assert!(run(&["audit"]).contains("the log is whole, its events agree"), "{version}");
+        assert!(run(&["audit"]).contains("the log is intact, its events are consistent"), "{version}");
         let row: serde_json::Value = serde_json::from_str(&run(&["sessions", "--json"])).unwrap();
         assert_eq!((&row["message"], &row["tokens"]), (&json!(words[0]), &json!(30)), "{version}");
         let server = model_of([done()]);
@@ -286,5 +286,5 @@ fn a_line_of_100_mb_is_named_by_everything_that_reads_a_log() {
     assert!(server.requests().is_empty());
     // What is no archive is none, however long its lines are.
     let imported = run(&["import", log.to_str().unwrap()]).expect(2);
-    assert!(imported.stderr.contains("it is no export of Bailiwick"), "{}", imported.stderr);
+    assert!(imported.stderr.contains("it is not an export of Bailiwick"), "{}", imported.stderr);
 }

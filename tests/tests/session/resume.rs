@@ -112,7 +112,7 @@ fn a_session_goes_on_where_its_project_was_moved_and_the_model_is_told() {
         let mut elsewhere = world.bailiwick(["exec", "--resume", &name, "go on", "-C"]);
         elsewhere.arg(&moved).args(["--base-url", &server.base_url()]).env("ANTHROPIC_API_KEY", "k");
         let run = Finished::of(&mut elsewhere).expect(0);
-        assert!(run.stderr.contains("where it is no more"), "{place}: {}", run.stderr);
+        assert!(run.stderr.contains("is no longer at"), "{place}: {}", run.stderr);
         let told = messages(&server, 0);
         let last = told.last().unwrap().to_string();
         assert!(told[0].to_string().contains("do it") && last.contains("was moved from"), "{place}: {last}");
@@ -237,7 +237,7 @@ fn what_a_kill_cut_off_is_told_and_never_run_again() {
     OpenOptions::new().append(true).open(&log).unwrap().write_all(b"{\"id\":99,\"par").unwrap();
     let audit = Finished::of(&mut world.bailiwick(["audit", log.to_str().unwrap()])).expect(0);
     assert!(
-        audit.stdout.contains("the log is whole but for its last line, which was cut off"),
+        audit.stdout.contains("the log is intact except for its last line, which was cut off"),
         "{}",
         audit.stdout
     );
@@ -377,7 +377,7 @@ fn a_session_that_is_open_names_who_has_it_and_a_broken_log_names_its_line() {
     let holder = format!("is open in another process ({}) [session-open]", child.id());
     assert!(refused.stderr.contains(&holder), "{}", refused.stderr);
     assert!(
-        refused.stderr.contains("hint: end it there, or go on in a copy with --fork"),
+        refused.stderr.contains("hint: end it there, or continue in a copy with --fork"),
         "{}",
         refused.stderr
     );

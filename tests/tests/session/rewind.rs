@@ -483,7 +483,7 @@ fn a_copy_of_a_session_goes_on_and_can_be_taken_back_by_itself() {
     talk.end();
     let server = model_of([done()]);
     let refused = Finished::of(&mut world.exec(&server, &["--fork"])).expect(2);
-    assert!(refused.stderr.contains("--fork copies a session that goes on"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("--fork needs a session to copy"), "{}", refused.stderr);
     Finished::of(&mut world.exec(&server, &["--resume", &origin, "--fork"])).expect(0);
     assert!(messages(&server, 0).contains("First."));
     assert_eq!(

@@ -119,7 +119,7 @@ fn a_role_only_narrows() {
     assert!(result(1).contains("the role scout only reads: leave out access and write"), "{}", result(1));
     assert!(result(2).contains("expected one of scout, mender"), "{}", result(2));
     assert!(result(3).contains("the user allows no sub-agent the model claude-opus-4-1"), "{}", result(3));
-    assert!(result(4).contains("denied by the policy: write"), "{}", result(4));
+    assert!(result(4).contains("blocked by the policy: write"), "{}", result(4));
     assert_eq!(spawned(&world), Vec::<Value>::new());
 }
 
@@ -193,7 +193,7 @@ fn a_role_that_makes_no_sense_is_said_with_its_place() {
     world.configure("");
     world.file(".bailiwick.toml", begin);
     let run = Finished::of(world.bailiwick(["config", "-C"]).arg(world.project())).expect(0);
-    assert!(run.stderr.contains("`agents.a` may stand only in the user's own config.toml"), "{}", run.stderr);
+    assert!(run.stderr.contains("`agents.a` is allowed only in your own config.toml"), "{}", run.stderr);
 }
 
 #[test]

@@ -89,7 +89,7 @@ fn an_export_has_no_secret_of_a_known_form_and_an_import_goes_on() {
     let name = imported.trim();
     assert!(names(&world).len() == 2 && names(&world).contains(&name.to_owned()));
     let audit = run(&world, &["audit", &name[..name.len() - 1], "-C", "/"]).expect(0).stdout;
-    assert!(audit.contains("the log is whole, its events agree"), "{audit}");
+    assert!(audit.contains("the log is intact, its events are consistent"), "{audit}");
     let shown = run(&world, &["show", name]).expect(0).stdout;
     assert!(
         shown.contains("imported: everything above came from elsewhere") && !shown.contains(&token()),
@@ -147,7 +147,7 @@ fn an_export_without_redaction_keeps_every_byte() {
     fs::write(sessions(&world).join(format!("{name}.jsonl")), log.replacen("do it", "do that", 1)).unwrap();
     let refused = run(&world, &["export", name]).expect(2);
     assert!(
-        refused.stdout.is_empty() && refused.stderr.contains("is not as it was written"),
+        refused.stdout.is_empty() && refused.stderr.contains("was changed after it was written"),
         "{}",
         refused.stderr
     );
@@ -363,7 +363,7 @@ fn a_session_is_picked_from_a_list_that_typing_narrows() {
     ui.until("one session", |screen| screen.contains("1 of 2") && !screen.contains("write the docs"));
     ui.types("\r");
     ui.until_shown("The parser is fixed.");
-    ui.until_shown("the session goes on");
+    ui.until_shown("session resumed");
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);
 }

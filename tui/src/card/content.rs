@@ -40,7 +40,7 @@ pub(crate) fn body(request: &ServerRequest, project: &WirePath) -> Block {
         parts.push(denied::tried(&params.denial, project));
     }
     if let Some(reason) = reason {
-        parts.push(Part::new(SafeText::line("reason given by the agent:"), Look::Heading));
+        parts.push(Part::new(SafeText::line("the agent's reason:"), Look::Heading));
         parts.push(Part::new(SafeText::exact(reason), Look::Claim));
     }
     parts.extend(allowed(request, project));
@@ -72,10 +72,10 @@ fn task(params: &AgentRightsApprovalParams) -> Vec<Part> {
     vec![Part::new(SafeText::exact(&params.task), Look::Command)]
 }
 
-/// Returns the rights of a sub-agent, including those that its parent has: the sub-agent uses them without further requests.
+/// Returns the access of a sub-agent, including those that its parent has: the sub-agent uses them without further requests.
 fn agent_rights(params: &AgentRightsApprovalParams, project: &WirePath) -> Vec<Part> {
     let AgentRightsApprovalParams { role, rights, grant, .. } = params;
-    let beyond = |is_granted| if is_granted { &b", beyond the agent's own rights"[..] } else { b"" };
+    let beyond = |is_granted| if is_granted { &b", which the main agent may not"[..] } else { b"" };
     let write = rights.write.iter().map(|path| {
         let place = if path == project { b"in this project" } else { in_project(path, project) };
         [b"write ", place, beyond(grant.write.contains(path))].concat()
@@ -97,8 +97,7 @@ fn agent_rights(params: &AgentRightsApprovalParams, project: &WirePath) -> Vec<P
     parts.extend(names.zip(lines).map(|(name, line)| named(name, &line)));
     parts.push(named("network", &network));
     let servers = params.servers.iter().flat_map(|server| plan::server_lines(server, ""));
-    let denied =
-        (!params.servers.is_empty()).then(|| b"calls beyond the sub-agent's access are denied".to_vec());
+    let denied = (!params.servers.is_empty()).then(|| b"calls that need more access are denied".to_vec());
     let names = std::iter::once("has").chain(std::iter::repeat(""));
     parts.extend(names.zip(servers.chain(denied)).map(|(name, line)| named(name, &line)));
     parts.push(fact("lasts", "as long as the sub-agent runs"));
@@ -134,8 +133,8 @@ fn until_the_end(params: &HostApprovalParams) -> Vec<Part> {
 fn server(params: &ExternalToolApprovalParams) -> Vec<Part> {
     let mut parts = server_access(params.access.as_ref());
     let allows = match &params.access {
-        Some(_) => "this call, this once; the arguments go to that server",
-        None => "this call, this once; its server is not held by the sandbox",
+        Some(_) => "this call, once; its arguments go to that server",
+        None => "this call, once; its server runs outside the sandbox",
     };
     parts.push(fact("allows", allows));
     parts
@@ -161,13 +160,9 @@ fn page(params: &FetchApprovalParams) -> Vec<Part> {
 }
 
 fn page_allowed(params: &FetchApprovalParams) -> Vec<Part> {
-    let reached =
-        reached(&params.grant).unwrap_or_else(|| "no more access than the agent has already".to_owned());
-    let once = if params.grant.is_empty() { "" } else { ", this once" };
-    vec![
-        fact("allows", &format!("{reached}{once}")),
-        fact("sends", "this URL to the host, with all that is in it"),
-    ]
+    let reached = reached(&params.grant).unwrap_or_else(|| "no additional access".to_owned());
+    let once = if params.grant.is_empty() { "" } else { ", once" };
+    vec![fact("allows", &format!("{reached}{once}")), fact("sends", "the whole URL to the host")]
 }
 
 pub(crate) fn fact(name: &str, value: &str) -> Part {
@@ -201,9 +196,9 @@ fn allows(grant: &Grant, project: &WirePath) -> Vec<Part> {
     let network = reached(grant).map(String::into_bytes);
     let sockets = grant.sockets.iter().map(|path| [b"reach ", path.as_bytes()].concat());
     let mut lines: Vec<_> =
-        write.chain(network).chain(sockets).map(|access| [&access[..], b", this once"].concat()).collect();
+        write.chain(network).chain(sockets).map(|access| [&access[..], b", once"].concat()).collect();
     if lines.is_empty() {
-        lines.push(b"no more access than the agent has already".to_vec());
+        lines.push(b"no additional access".to_vec());
     }
     let names = std::iter::once("allows").chain(std::iter::repeat(""));
     names.zip(lines).map(|(name, line)| named(name, &line)).collect()

@@ -45,7 +45,8 @@ pub(super) fn tried(denial: &Denial, project: &WirePath) -> Part {
     )
 }
 
-const fn because(operation: Operation, missing: &Recorded<MissingRight>) -> &'static str {
+/// Returns the reason why the access is blocked, as the end of a sentence; empty if it needs none.
+pub(crate) const fn because(operation: Operation, missing: &Recorded<MissingRight>) -> &'static str {
     match (missing.value(), operation) {
         (Some(MissingRight::Write { closed_by: Some(ClosedBy::Mode), .. }), _) => {
             ", in the project, which is read-only in mode ask"
@@ -72,7 +73,7 @@ pub(super) fn allowed(params: &DeniedCommandApprovalParams, project: &WirePath) 
     let names = std::iter::once("allows").chain(std::iter::repeat(""));
     let mut parts: Vec<_> = names.zip(lines).map(|(name, line)| named(name, &line)).collect();
     parts.extend(params.grant.sockets.iter().map(|path| fact("gives", gives(path))));
-    parts.push(fact("again", "the whole command runs once more; what it did before stays"));
+    parts.push(fact("again", "the whole command; its earlier changes stay"));
     parts
 }
 
@@ -104,7 +105,7 @@ pub(super) fn words_for_session(params: &DeniedCommandApprovalParams, project: &
         Some(root) => {
             let name = root.to_string();
             if name.len() > LONGEST {
-                return "allow this place for the session".to_owned();
+                return "allow this path, this session".to_owned();
             }
             let within = if is_place(params, root) { "in" } else { "to" };
             format!("allow writes {within} {name}, this session")

@@ -54,7 +54,7 @@ impl FormDraft {
         self.entries.get_mut(self.chosen).filter(|_| takes_text)
     }
 
-    /// Returns the name of the chosen field, short enough to stand before its text.
+    /// Returns the name of the chosen field, shortened for the line of its text.
     pub(crate) fn mark(&self) -> String {
         let name: String = self.field().map_or("", FormField::label).chars().take(MARK).collect();
         format!("{name} › ")

@@ -195,7 +195,7 @@ impl Keys<'_> {
         let takes_lines = card.steps.as_ref().is_some_and(super::Steps::takes_lines);
         vec![
             key(Command::Submit, "keep it"),
-            key(Command::Newline, "another line").filter(|_| takes_lines),
+            key(Command::Newline, "new line").filter(|_| takes_lines),
             key(Command::Leave, "back"),
         ]
     }
@@ -205,7 +205,7 @@ impl Keys<'_> {
         let takes_text = card.form.as_ref().is_some_and(super::FormDraft::takes_text);
         vec![
             key(Command::NextField, "next field"),
-            key(Command::PreviousField, "field before"),
+            key(Command::PreviousField, "previous field"),
             self.pair_in(KeyMode::Form, Command::PreviousChoice, Command::NextChoice, "choose")
                 .filter(|_| !takes_text),
             key(Command::Back, "done"),

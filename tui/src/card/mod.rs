@@ -21,7 +21,7 @@ use protocol::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
 
 pub(crate) use comments::Comments;
 pub(crate) use content::in_project;
-pub(crate) use denied::for_session;
+pub(crate) use denied::{because, for_session};
 pub(crate) use form::FormDraft;
 use guard::Guard;
 pub(crate) use rule::{InForce, explain};

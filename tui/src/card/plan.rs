@@ -11,7 +11,7 @@ use crate::plan::styled;
 use crate::text::SafeText;
 
 pub(super) fn text(params: &PlanApprovalParams) -> Vec<Part> {
-    let heading = Part::new(SafeText::line("the plan, every byte of it:"), Look::Heading);
+    let heading = Part::new(SafeText::line("the complete plan:"), Look::Heading);
     std::iter::once(heading).chain(styled(&params.markdown)).collect()
 }
 
@@ -23,7 +23,7 @@ pub(super) fn facts(params: &PlanApprovalParams, project: &WirePath) -> Vec<Part
 }
 
 /// Heading of the supervisor's facts.
-pub const ACCOUNT: &str = "access of its execution, by the supervisor";
+pub const ACCOUNT: &str = "access of its execution, as Bailiwick enforces it";
 
 /// Returns the supervisor's facts line by line. Without a project, every path counts as outside it.
 pub fn account(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<SafeText> {
@@ -32,7 +32,7 @@ pub fn account(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<S
     lines.extend(listed("calls", calls(params)));
     lines.extend(listed("steps", steps(params)));
     lines.push(labelled("failure", failure(params.plan.on_failure.unwrap_or_default()).as_bytes()));
-    lines.push(labelled("lasts", b"as long as the plan is executed; it asks nobody"));
+    lines.push(labelled("lasts", b"until the plan ends; no further questions"));
     lines
 }
 
@@ -56,7 +56,7 @@ fn written(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<Vec<u
         } else if params.caches.as_ref() == Some(path) {
             b"write the package caches of the project, "
         } else {
-            b"write BEYOND THE PROJECT "
+            b"write OUTSIDE THE PROJECT "
         };
         [words, path.as_bytes(), created(params, path).as_bytes()].concat()
     };
@@ -75,7 +75,7 @@ fn network(params: &PlanApprovalParams) -> String {
     match (&params.rights.net, params.network_refused) {
         (net @ (Network::On | Network::Hosts(_)), _) => places(&net.to_string(), params.rights.reach),
         (Network::Off, false) => "off".to_owned(),
-        (Network::Off, true) => "off: the plan asks for it, and this session does not have it".to_owned(),
+        (Network::Off, true) => "off: the plan asks for it, but it is off in this session".to_owned(),
     }
 }
 
@@ -119,15 +119,15 @@ fn counted(count: usize, unit: &str) -> String {
 const fn failure(on_failure: OnFailure) -> &'static str {
     match on_failure {
         OnFailure::Stop => "a failed step ends the execution",
-        OnFailure::Retry => "a failed step is tried again, a few times at most",
-        OnFailure::Replan => "a failed step leads back to the planner, and to another approval",
+        OnFailure::Retry => "a failed step is retried a few times",
+        OnFailure::Replan => "after a failed step the planner revises the plan, for your approval",
     }
 }
 
 /// Returns the words before the acceptance commands.
 pub fn will_run(params: &PlanApprovalParams) -> &'static str {
     let asks = params.confirms_commands && params.plan.commands().next().is_some();
-    if asks { "will run, each after a question" } else { "will run without asking" }
+    if asks { "will run, asking before each" } else { "will run without asking" }
 }
 
 /// Returns every acceptance command in full below its step number. Titles are omitted: they could imitate facts.

@@ -45,12 +45,14 @@ pub(crate) fn explain(request: &ServerRequest, rules: InForce<'_>) -> Block {
         ServerRequest::HostApproval(_) => of_hosts(rules),
         ServerRequest::FetchApproval(params) => page(&params.grant, rules),
         ServerRequest::ExternalToolApproval(params) if params.access.is_some() => (
-            "a call of a server with more access than the agent, or with a variable, is asked for".to_owned(),
+            "Bailiwick asks before calls of a server that has more access than the agent, or a variable of \
+             yours"
+                .to_owned(),
             "built in".to_owned(),
             "no setting; s allows this tool for the session",
         ),
         ServerRequest::ExternalToolApproval(_) => (
-            "each call of a tool outside the sandbox is asked for".to_owned(),
+            "Bailiwick asks before each call of a tool outside the sandbox".to_owned(),
             "built in".to_owned(),
             "no setting; s allows this very call for the session",
         ),
@@ -60,12 +62,12 @@ pub(crate) fn explain(request: &ServerRequest, rules: InForce<'_>) -> Block {
             "no setting; in mode deny every question is declined",
         ),
         ServerRequest::AgentRightsApproval(_) => (
-            "a sub-agent with more access than its parent is asked for".to_owned(),
+            "Bailiwick asks before it starts a sub-agent with more access than its parent".to_owned(),
             "built in".to_owned(),
             "no setting",
         ),
         ServerRequest::PlanApproval(_) => {
-            ("each plan is asked for before it is executed".to_owned(), "built in".to_owned(), "no setting")
+            ("Bailiwick asks before it executes a plan".to_owned(), "built in".to_owned(), "no setting")
         }
     };
     let is_denial = matches!(request, ServerRequest::DeniedCommandApproval(_));
@@ -88,30 +90,30 @@ const MODE: &str = ":mode ask|auto|deny, --mode, or mode in the settings";
 const NET: &str = ":net on|off|HOSTS, --net, or rights.net in the settings";
 
 fn files(rules: InForce<'_>) -> Rule {
-    let rule = format!("mode {} asks for each change of files that it does not allow", rules.mode);
+    let rule = format!("mode {} asks before each change of files that is not allowed yet", rules.mode);
     (rule, rules.mode_from(), MODE)
 }
 
 fn command(grant: &Grant, access: Access, network: Option<&Network>, rules: InForce<'_>) -> Rule {
     if !grant.write.is_empty() {
-        let rule = format!("mode {} asks for a command that declares to write in the project", rules.mode);
+        let rule = format!("mode {} asks before commands that write in the project", rules.mode);
         return (rule, rules.mode_from(), MODE);
     }
     if grant.net.reaches_out() {
-        let rule = "the network is off, and the command declares to need it".to_owned();
+        let rule = "the command needs the network, which is off".to_owned();
         return (rule, rules.net_from(), NET);
     }
     if access == Access::Read && network.is_some_and(Network::reaches_out) {
-        let rule = "a command that only reads and has the network could send out what it reads".to_owned();
+        let rule = "a read-only command with the network could send out what it reads".to_owned();
         return (rule, "built in".to_owned(), "no setting");
     }
-    let rule = "each command is asked for, but those that declare to read".to_owned();
+    let rule = "Bailiwick asks before every command except read-only ones".to_owned();
     (rule, rules.origins.confirm_shell.clone(), "approvals.confirm_shell in the settings")
 }
 
 fn page(grant: &Grant, rules: InForce<'_>) -> Rule {
     if grant.is_empty() {
-        let rule = "each command and each page is asked for".to_owned();
+        let rule = "Bailiwick asks before every command and every page".to_owned();
         return (rule, rules.origins.confirm_shell.clone(), "approvals.confirm_shell in the settings");
     }
     ("the agent may not reach this host".to_owned(), rules.net_from(), NET)
@@ -122,7 +124,7 @@ fn denied(denial: &Denial, rules: InForce<'_>) -> Rule {
         Some(MissingRight::Network) => ("the network is off".to_owned(), rules.net_from(), NET),
         Some(MissingRight::Host { .. }) => of_hosts(rules),
         Some(MissingRight::Socket { .. }) => (
-            "sockets of other programs are out of reach until each is allowed".to_owned(),
+            "each socket of another program has to be allowed".to_owned(),
             "built in".to_owned(),
             ":allow socket PATH, --socket PATH, or rights.sockets in the settings",
         ),
@@ -131,7 +133,7 @@ fn denied(denial: &Denial, rules: InForce<'_>) -> Rule {
             (rule, rules.mode_from(), MODE)
         }
         _ => (
-            "this place is read-only here; :allow lists those that may be written".to_owned(),
+            "this path is read-only; :access lists the writable ones".to_owned(),
             rules.origins.write.clone(),
             ":allow write PATH, --write PATH, or rights.write in the settings",
         ),
@@ -139,7 +141,7 @@ fn denied(denial: &Denial, rules: InForce<'_>) -> Rule {
 }
 
 fn of_hosts(rules: InForce<'_>) -> Rule {
-    ("the network is on for some hosts alone".to_owned(), rules.net_from(), NET)
+    ("the network is on only for some hosts".to_owned(), rules.net_from(), NET)
 }
 
 fn enforced(denial: &Denial) -> String {

@@ -198,7 +198,7 @@ impl Choice {
             Self::ExactFiles => "these files change without asking; nothing else is allowed",
             Self::ExactCall => "this call is made without asking; nothing else is allowed",
             Self::Tool => {
-                "calls of this tool are made without asking, with the server's rights; no other tool"
+                "calls of this tool are made without asking, with the server's access; no other tool"
             }
             Self::ToolInProject => {
                 "your config.toml keeps it for this project: its calls are made without asking, in later sessions too, until its definition or the server's access changes"

@@ -115,7 +115,8 @@ impl From<KeyEvent> for Key {
 /// Error: the text is not the name of a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "{0:?} is no key: a character, or one of enter, esc, space, tab, backspace, delete, insert, up, down, left, right, home, end, pageup, pagedown, f1 … f12, with ctrl-, alt- or shift- before it"
+    "{0:?} is not a key: a character, or one of enter, esc, space, tab, backspace, delete, insert, up, down, \
+     left, right, home, end, pageup, pagedown, f1 … f12, with ctrl-, alt- or shift- before it"
 )]
 pub struct NoKey(pub String);
 

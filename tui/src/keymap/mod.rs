@@ -29,7 +29,7 @@ pub enum KeymapError {
     #[error("no command is called {0:?}")]
     NoCommand(String),
     /// The mode has no such command.
-    #[error("{command} is no command of the mode {mode}")]
+    #[error("the mode {mode} has no command {command}")]
     OtherMode {
         /// Name in the table of commands.
         command: String,
@@ -47,7 +47,7 @@ pub enum KeymapError {
         second: &'static str,
     },
     /// Enter or Space would answer a request.
-    #[error("{key} cannot decide on a request: hands rest on Enter and Space")]
+    #[error("{key} cannot answer approvals: it is pressed by accident")]
     Careless {
         /// Name of the key, as configured.
         key: String,
@@ -226,15 +226,15 @@ mod tests {
             ]
             .join("\n"),
             @r#"
-            enter cannot decide on a request: hands rest on Enter and Space
-            space cannot decide on a request: hands rest on Enter and Space
-            ctrl-m cannot decide on a request: hands rest on Enter and Space
-            in the mode approval the key n would do both deny and approve_once
-            in the mode insert the key x writes text
-            approve_once is no command of the mode normal
-            no command is called "fly"
-            in the mode approval deny needs a key
-            "#
+        enter cannot answer approvals: it is pressed by accident
+        space cannot answer approvals: it is pressed by accident
+        ctrl-m cannot answer approvals: it is pressed by accident
+        in the mode approval the key n would do both deny and approve_once
+        in the mode insert the key x writes text
+        the mode normal has no command approve_once
+        no command is called "fly"
+        in the mode approval deny needs a key
+        "#
         );
     }
 }

@@ -40,7 +40,7 @@ pub(crate) struct AgentView {
     pub task: Option<String>,
     /// Result of a sub-agent that has ended.
     pub ended: Option<Ended>,
-    /// Confined processes of the agent that are no workers.
+    /// Sandboxed processes of the agent other than workers.
     pub guests: Guests,
     /// Notices about hosts that could not be reached: the events of a worker's end repeat them.
     pub unreached: BTreeSet<String>,

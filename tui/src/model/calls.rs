@@ -22,7 +22,7 @@ const OUTPUT: usize = 8;
 /// Maximum size of a running command's output: 256 KiB; earlier output is dropped.
 const KEPT: usize = 256 << 10;
 
-/// Shortest duration of a call that is told, in milliseconds.
+/// Minimum duration of a call for which the duration is shown, in milliseconds.
 const TOLD_MS: u64 = 100;
 
 #[derive(Clone, Debug)]

@@ -233,7 +233,7 @@ impl Changes {
             notes.push(self.ignored.to_string());
         }
         if in_turn {
-            notes.push("the turn goes on: its last changes may be missing".to_owned());
+            notes.push("the turn is still running: its last changes may be missing".to_owned());
         }
         notes
     }

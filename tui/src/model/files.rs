@@ -137,11 +137,11 @@ impl Model {
         match failed {
             Some(why) => Some(format!("the files cannot be listed: {why}")),
             None if names.is_empty() && *awaited => Some("listing the files of the project".to_owned()),
-            None if names.is_empty() => Some("the project has no files that are not ignored".to_owned()),
+            None if names.is_empty() => Some("the project has only ignored files".to_owned()),
             None if found.is_empty() && *cut => {
-                Some(format!("none of the first {} files has such a name", names.len()))
+                Some(format!("none of the first {} files matches", names.len()))
             }
-            None if found.is_empty() => Some("no file has such a name".to_owned()),
+            None if found.is_empty() => Some("no file matches".to_owned()),
             None if *cut => Some(format!("the project has more than these {} files", names.len())),
             None => None,
         }

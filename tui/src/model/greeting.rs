@@ -64,7 +64,7 @@ fn access(session: &Session, plans: bool) -> String {
             let names: Vec<_> = hosts.rules().iter().take(3).map(ToString::to_string).collect();
             let more = hosts.rules().len().saturating_sub(names.len());
             let more = if more == 0 { String::new() } else { format!(" and {more} more") };
-            format!("Reaches {}{more} alone.", names.join(", "))
+            format!("Reaches only {}{more}.", names.join(", "))
         }
         Network::On => "The network is on.".to_owned(),
     });

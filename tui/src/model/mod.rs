@@ -148,7 +148,7 @@ pub struct Model {
     pub(crate) rewind: Rewind,
     /// Messages with long pastes that the log does not have yet.
     pub(crate) pasted: VecDeque<Pasted>,
-    /// True if the person has folded the agents and steps beside the conversation.
+    /// True if the user has folded the pane of agents and steps.
     pub(crate) is_pane_folded: bool,
     /// True while code is being highlighted in the background.
     pub(crate) reads_code: bool,

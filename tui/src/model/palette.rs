@@ -38,7 +38,7 @@ impl<'a> PaletteRow<'a> {
     }
 }
 
-/// Maximum number of commands that stand first because they were used lately.
+/// Maximum number of recently used commands that are listed first.
 const MOST_USED: usize = 5;
 
 /// Number of sent messages in which used commands are sought.

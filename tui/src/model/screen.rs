@@ -23,7 +23,7 @@ pub(crate) struct Areas {
     /// List of agents: right of the transcript, or instead of it on a narrow screen.
     pub tree: Option<Rect>,
     pub queue: Rect,
-    /// Row for the list of tasks, where it is not beside the transcript.
+    /// Row for the list of tasks, if it is not shown in the pane.
     pub tasks: Rect,
     /// Line above the prompt.
     pub rule: Rect,

@@ -11,16 +11,13 @@ impl Model {
         }
         let key = |command| self.start.keymap.hint(KeyMode::Insert, command);
         let pair = |one, other| format!("{} {}", key(one), key(other));
-        let leave = if self.start.is_plain {
-            "stop the turn"
-        } else {
-            "stop the turn; at rest: keys alone are commands"
-        };
+        let leave =
+            if self.start.is_plain { "stop the turn" } else { "stop the turn; when idle: keys are commands" };
         let rows = [
             ("/ :".to_owned(), "commands"),
             ("@".to_owned(), "a file of the project"),
             ("!".to_owned(), "a command of your own, in the sandbox"),
-            (key(Command::Newline), "another line"),
+            (key(Command::Newline), "new line"),
             (key(Command::EditPrompt), "write the message in $EDITOR"),
             (pair(Command::HistoryBack, Command::SearchHistory), "earlier messages; search them"),
             (key(Command::CycleMode), "from mode ask to auto, and back"),

@@ -10,10 +10,10 @@ use crate::text::SafeText;
 /// Commands that change the access, in the order of the page.
 const CHANGES: [(&str, &str); 5] = [
     (":mode ask|auto|deny", "ask first, allow changes in the project, or deny"),
-    (":net on|off|HOSTS", "the network, or these hosts alone"),
+    (":net on|off|HOSTS", "the network, or only these hosts"),
     (":allow write PATH", "a directory or file outside of the project"),
     (":allow socket PATH", "a socket of another program"),
-    (":disallow ACCESS", "take one of these back"),
+    (":disallow ACCESS", "withdraw one of these"),
 ];
 
 pub(super) fn show(model: &mut Model) {
@@ -101,7 +101,7 @@ pub fn allowed(rights: &RightsSummary, mode: ApprovalMode, grants: &[SessionGran
     };
     lines.extend(grants.iter().map(of_grant));
     if lines.is_empty() {
-        lines.push("nothing beyond what every agent may".to_owned());
+        lines.push("no additional access".to_owned());
     }
     lines
 }

@@ -31,8 +31,8 @@ pub(super) fn take_over(model: &mut Model, card: &mut Card) {
     let Some((_, before)) = model.comments.take_if(|(agent, _)| *agent == card.asked.agent) else { return };
     let words = match comments.take_over(before) {
         0 => return,
-        1 => "1 comment is gone with its step".to_owned(),
-        gone => format!("{gone} comments are gone with their steps"),
+        1 => "1 comment was removed with its step".to_owned(),
+        gone => format!("{gone} comments were removed with their steps"),
     };
     let revision = model.next_revision();
     card.remark(&words, &model.start.project, revision);

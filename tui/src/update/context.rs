@@ -17,7 +17,7 @@ pub(super) fn show(model: &mut Model) {
     let (context, session) = (&view.context, &view.session);
     let estimated: u64 = context.pieces().iter().map(|piece| piece.tokens).sum();
     if estimated == 0 {
-        return model.answer(Look::Notice, "the context is empty: nothing was said");
+        return model.answer(Look::Notice, "the context is empty: no messages yet");
     }
     let scale = Scale { counted: session.context.unwrap_or(estimated), estimated };
     let mut parts = vec![line(&heading(scale.counted, session.window, session.filled()), Look::Heading)];

@@ -7,15 +7,16 @@ use protocol::approval::ReviewDecision;
 use protocol::event::{ApprovalAnswered, DecidedBy, Recorded};
 use protocol::known_sockets::gives;
 
+use crate::card::because;
 use crate::model::{AgentView, Block, Call, Look, Part};
 use crate::text::SafeText;
 
 /// Shows the denied access, the layer that denied it, and the way to allow it. The text claims no more than is known.
 pub(super) fn show(view: &mut AgentView, agent: &AgentId, call: CallId, denial: &Denial) {
     let sure = match (denial.grade, denial.layer) {
-        (Grade::Proved, Layer::Policy) => "denied by the policy",
-        (Grade::Proved, _) => "denied by the kernel",
-        (Grade::Likely, _) => "likely denied",
+        (Grade::Proved, Layer::Policy) => "blocked by the policy",
+        (Grade::Proved, _) => "blocked by the kernel",
+        (Grade::Likely, _) => "likely blocked",
     };
     let known = view.calls.get(&call);
     if known.is_some_and(|call| call.left_denied) {
@@ -27,18 +28,25 @@ pub(super) fn show(view: &mut AgentView, agent: &AgentId, call: CallId, denial: 
     let tool = known.map(|call| format!("{} ", call.name())).unwrap_or_default();
     let who = if *agent == AgentId::root() { String::new() } else { format!("   agent {agent}") };
     let errno = denial.errno.map(|errno| format!(", {}", errno_name(errno))).unwrap_or_default();
+    let by = denial.program.as_ref().map(|program| format!(" by {program}")).unwrap_or_default();
+    let because = because(denial.operation, &denial.missing_right);
     let mut facts = Vec::new();
     facts.extend(known.and_then(Call::command).map(|command| ("command", command.to_owned())));
-    facts.push(("tried", format!("{} {}   ({}{errno})", denial.operation, denial.object, denial.layer)));
-    facts.push(("missing", denial.missing_right.to_string()));
+    let tried = format!("{} {}{by}{because}", denial.operation, denial.object);
+    facts.push(("tried", format!("{tried}   ({}{errno})", denial.layer)));
+    if !is_said(denial) {
+        facts.push(("missing", denial.missing_right.to_string()));
+    }
     if let Some(MissingRight::Socket { path }) = denial.missing_right.value() {
         facts.push(("gives", gives(path).to_owned()));
     }
     let takes_too_much = denial.missing_right.value().is_some_and(MissingRight::takes_too_much);
     facts.push(match &denial.grant {
         Some(grant) => ("to allow", here(grant, &denial.missing_right)),
-        None if takes_too_much => ("instead", "use a directory of its own, and :allow write that".to_owned()),
-        None => ("to allow", "nothing does".to_owned()),
+        None if takes_too_much => {
+            ("instead", "allow a directory in it, e.g. :allow write ~/notes".to_owned())
+        }
+        None => ("to allow", "not possible".to_owned()),
     });
     let head = SafeText::line(&format!(" ✗ {sure}   {tool}#{call}{who} "));
     let mut parts = vec![Part::new(head, Look::Denial)];
@@ -48,6 +56,15 @@ pub(super) fn show(view: &mut AgentView, agent: &AgentId, call: CallId, denial: 
     view.transcript.push(Block::of(parts));
 }
 
+/// True if the denied access already says which access is missing.
+fn is_said(denial: &Denial) -> bool {
+    denial.missing_right.value().is_some_and(|missing| {
+        let has_reason = missing.reason().is_some()
+            && !matches!(missing, MissingRight::Host { .. } | MissingRight::Socket { .. });
+        missing.is_said_by(denial.operation, &denial.object) && !has_reason
+    })
+}
+
 /// Handles the answer to the request to run a denied command again. A denial that stays is shown at the end of the call.
 pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) {
     let (answer, is_left) = match &answered.decision {
@@ -55,13 +72,13 @@ pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) {
         ReviewDecision::ApprovedForSession { .. } => {
             ("allowed by you for the session, run again".to_owned(), false)
         }
-        ReviewDecision::Denied { message: Some(word) } => (format!("left denied: {word}"), true),
+        ReviewDecision::Denied { message: Some(word) } => (format!("not allowed: {word}"), true),
         ReviewDecision::Denied { message: None }
         | ReviewDecision::Abort
         | ReviewDecision::Filled { .. }
         | ReviewDecision::Cancelled => {
             let cause = answered.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
-            (format!("left denied{cause}"), true)
+            (format!("not allowed{cause}"), true)
         }
     };
     let Some(call) = view.calls.get_mut(&answered.call) else { return };

@@ -10,7 +10,7 @@ pub(super) fn told(view: &AgentView, kind: &EventKind) -> Option<String> {
     // The person chose the access of the turn, and the access after it is that of before.
     let until = view.session.until.as_ref();
     match kind {
-        EventKind::GrantRevoked { id } => Some(format!("no longer approved for the session: {id}")),
+        EventKind::GrantRevoked { id } => Some(format!("no longer approved for this session: {id}")),
         EventKind::ModeChanged { mode } if until.is_some_and(|until| until.explains_mode(*mode)) => None,
         EventKind::ModeChanged { mode } => Some(format!("mode: {mode}")),
         EventKind::RightsChanged(changed)

@@ -215,7 +215,7 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
         }
         EventKind::Denied { call: None, denial, .. } => {
             view.was_denied(&denial);
-            view.say(Look::Notice, &format!("agent {}, beside its calls: {denial}", event.agent));
+            view.say(Look::Notice, &format!("agent {}, outside its calls: {denial}", event.agent));
         }
         EventKind::TurnFinished(turn) => {
             turns::finished(model, &event.agent, &turn, actions);
@@ -290,7 +290,7 @@ fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
         }
         EventKind::WorkerStarted(started) => worker_started(view, &started),
         EventKind::ProtocolViolation { violation, .. } => {
-            view.say(Look::Error, &format!("the worker broke the protocol and was killed: {violation}"));
+            view.say(Look::Error, &format!("the worker sent an invalid message and was killed: {violation}"));
         }
         EventKind::CompactionStarted(started) => compaction_started(view, now, &started),
         EventKind::ContextCompacted(compacted) => {
@@ -411,7 +411,7 @@ fn model_failed(view: &mut AgentView, now: UiTime, message: &str, retry_in_ms: O
         parts.into_iter().flatten().for_each(|part| part.set_look(Look::Void));
     }
     if !reply.blocks.is_empty() {
-        view.say(Look::Notice, "the reply above was cut off: it does not count");
+        view.say(Look::Notice, "the reply above was cut off and is discarded");
     }
     // Without another attempt, the end of the turn reports the failure.
     let Some(wait) = retry_in_ms.map(Duration::from_millis) else { return };
@@ -438,16 +438,16 @@ fn approval_answered(view: &mut AgentView, answered: &ApprovalAnswered) {
         | ReviewDecision::Filled { .. }
         | ReviewDecision::Cancelled => ("denied", String::new()),
         ReviewDecision::Denied { message: Some(word) } => ("denied", format!(": {word}")),
-        ReviewDecision::Abort => ("denied", ", and the turn ends".to_owned()),
+        ReviewDecision::Abort => ("denied", "; turn stopped".to_owned()),
     };
     let by = match (answered.by, &answered.cause) {
-        (DecidedBy::SessionGrant(id), _) => format!(" by grant {id}"),
+        (DecidedBy::SessionGrant(id), _) => format!(" by approval {id} for this session"),
         (DecidedBy::Configuration, _) => " by the settings".to_owned(),
         (_, Some(cause)) => format!(": {cause}"),
         (DecidedBy::User | DecidedBy::OwnCommand, None) => " by you".to_owned(),
         (DecidedBy::Deadline, None) => ": nobody answered in time".to_owned(),
         (DecidedBy::NoFrontEnd, None) => ": there was nobody to ask".to_owned(),
-        (DecidedBy::BadAnswer, None) => ": the answer did not count".to_owned(),
+        (DecidedBy::BadAnswer, None) => ": the answer was not valid".to_owned(),
         (DecidedBy::Interrupted, None) => ": interrupted".to_owned(),
         (DecidedBy::Together, None) => ": it is shown together with the other changes".to_owned(),
         (DecidedBy::Edited, None) => ": you edited the plan, and another request follows".to_owned(),
@@ -460,7 +460,7 @@ fn grant_added(view: &mut AgentView, grant: SessionGrant) {
     let (SessionGrant { id, covers, .. }, given) = (&grant, grant.given());
     view.say(
         Look::Notice,
-        &format!("approved for the session as {id}: {covers} · {given} · :revoke {id} takes it back"),
+        &format!("approved for the session as {id}: {covers} · {given} · :revoke {id} withdraws it"),
     );
     view.session.grants.push(grant);
 }

@@ -96,7 +96,7 @@ pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) -> boo
     let decision = match &answered.decision {
         ReviewDecision::Approved | ReviewDecision::Filled { .. } => "answered",
         ReviewDecision::Denied { .. } => "declined",
-        ReviewDecision::Abort => "cancelled, and the turn ends",
+        ReviewDecision::Abort => "cancelled; turn stopped",
         ReviewDecision::Cancelled | ReviewDecision::ApprovedForSession { .. } => "cancelled",
     };
     let cause = answered.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();

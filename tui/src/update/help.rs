@@ -38,9 +38,9 @@ fn at_the_prompt() -> Vec<String> {
         ("/NAME", "the same as :NAME; Tab completes, Enter runs"),
         ("/etc/hosts says ...", "text: a path has another / in it"),
         ("@NAME", "a file of the project; Tab or Enter completes"),
-        ("!COMMAND", "run it yourself in the sandbox"),
+        ("!COMMAND", "run a command of your own in the sandbox"),
         ("?", "at an empty prompt: the keys that are used most"),
-        ("a space first, or two lines", "text, whatever it begins with"),
+        ("a space first, or two lines", "send the line as text"),
     ];
     lines.iter().map(|(typed, about)| told(typed, about)).collect()
 }

@@ -15,7 +15,7 @@ pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) -> boo
         | ReviewDecision::Filled { .. }
         | ReviewDecision::Cancelled => "not allowed".to_owned(),
         ReviewDecision::Denied { message: Some(word) } => format!("not allowed: {word}"),
-        ReviewDecision::Abort => "not allowed, and the turn ends".to_owned(),
+        ReviewDecision::Abort => "not allowed; turn stopped".to_owned(),
     };
     let cause = answered.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
     view.say(Look::Notice, &format!("{host}: {decision}{cause}"));

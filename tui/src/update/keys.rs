@@ -147,7 +147,7 @@ fn to_normal(model: &mut Model) {
 /// Shows that Esc had nothing to stop, in a keymap without Normal mode.
 fn nothing_to_leave(model: &mut Model) {
     let key = model.start.keymap.hint(KeyMode::Insert, Command::Leave);
-    model.remark = Some(format!("nothing runs that {key} could stop"));
+    model.remark = Some(format!("{key}: nothing to stop"));
 }
 
 /// Applies the result of the external editor to the prompt.
@@ -373,7 +373,7 @@ fn submit(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
 /// Sends the text of a command of the person's own. The text is a message, whatever it begins with. The history has the command.
 fn send_own(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     if !model.agents.shown_id().is_top_level() {
-        return model.answer(Look::Error, "only the first agent takes the text of a command");
+        return model.answer(Look::Error, "your own commands work only with the main agent");
     }
     let (text, own) = (model.prompt.take(), model.own.take());
     let images = std::mem::take(&mut model.attached);

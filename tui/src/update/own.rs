@@ -1,4 +1,4 @@
-//! Commands of the person's own: their text comes to the prompt, and is never sent by itself.
+//! The user's own commands. Their text is placed at the prompt and never sent automatically.
 
 use crate::model::{Editor, Look, Mode, Model, OwnTurn};
 
@@ -10,7 +10,7 @@ pub(super) fn run(model: &mut Model, line: &str) -> bool {
     let own = OwnTurn::of(command);
     let text = command.with_arguments(line.strip_prefix(name).unwrap_or_default());
     if !model.agents.shown_id().is_top_level() {
-        model.answer(Look::Error, &format!("cannot use /{name}: only the first agent takes it"));
+        model.answer(Look::Error, &format!("cannot use /{name}: it works only with the main agent"));
         return true;
     }
     if !model.prompt.is_empty() {

@@ -28,8 +28,8 @@ pub(super) fn paused(
     model.say(
         Look::Notice,
         &format!(
-            "nothing is lost up to event {last}; the model is asked nothing, and no tool call begins\n\
-             free some space: the session goes on by itself, or {send} tries again · :q ends it"
+            "everything up to event {last} is saved; the agents are paused\n\
+             free some space: the session continues by itself, or {send} retries · :q ends it"
         ),
     );
     call(model, Reason::Paused, actions);
@@ -38,7 +38,7 @@ pub(super) fn paused(
 pub(super) fn goes_on(model: &mut Model) {
     model.paused = false;
     model.remark = None;
-    model.say(Look::Notice, "the log is written again: the session goes on, and nothing is lost");
+    model.say(Look::Notice, "the log can be written again: the session continues, and nothing was lost");
 }
 
 /// Asks the engine to try to write the log again; returns true if the session waits for that.

@@ -30,7 +30,7 @@ pub(super) fn pasted(model: &mut Model, text: &str, actions: &mut Vec<Action>) {
 /// Offers a picture that was found.
 pub(super) fn found(model: &mut Model, text: String, image: Image) -> bool {
     let key = model.start.keymap.hint(KeyMode::Insert, Command::PastePicture);
-    model.answer(Look::Notice, &format!("{key} attaches this picture in the place of its path: {image}"));
+    model.answer(Look::Notice, &format!("{key} attaches this picture instead of its path: {image}"));
     model.dropped = Some(Dropped { text, image });
     true
 }

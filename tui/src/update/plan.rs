@@ -24,7 +24,7 @@ pub(super) fn command(model: &mut Model, text: Option<&str>, actions: &mut Vec<A
                 .answer(Look::Error, "this agent is a planner itself: type a message that says what to plan");
         }
         None => {
-            let usage = ":plan TEXT: an agent beside this one makes a plan and changes nothing";
+            let usage = ":plan TEXT: another agent makes a plan and changes nothing";
             model.answer(Look::Notice, usage);
         }
         Some(text) => {
@@ -67,9 +67,9 @@ pub(super) fn edited(
             model.answer(Look::Error, &why);
             not_read(model, &asked.agent, &why);
         }
-        Ok(None) => model.answer(Look::Notice, "the plan is as it was"),
+        Ok(None) => model.answer(Look::Notice, "the plan is unchanged"),
         Ok(Some(_)) if !waits => {
-            model.answer(Look::Error, "the edit is not used: the plan no longer waits for your approval");
+            model.answer(Look::Error, "the edit was discarded: the plan no longer waits for your approval");
         }
         Ok(Some(markdown)) => {
             if let Some(card) = model.cards.iter_mut().find(|card| card.asked == asked) {

@@ -31,7 +31,7 @@ pub(super) fn run(model: &mut Model, sign: char, line: &str, actions: &mut Vec<A
     true
 }
 
-/// Puts the text of a prompt behind what the person has written meanwhile.
+/// Appends the text of a prompt to the text that the user has typed meanwhile.
 pub(super) fn expanded(model: &mut Model, expanded: ExpandedPrompt) {
     let ExpandedPrompt { server, name, text, failed } = expanded;
     let of = format!("{server}:{name}");

@@ -22,7 +22,7 @@ pub(super) fn start(model: &mut Model, target: Option<&str>, actions: &mut Vec<A
         Err(why) => return model.answer(Look::Error, why),
     };
     if !model.agents.shown_id().is_top_level() {
-        return model.answer(Look::Error, "cannot start a review: only the first agent makes one");
+        return model.answer(Look::Error, "cannot start a review: only the main agent makes one");
     }
     let own = Some(OwnTurn::review());
     let message = Outgoing { text, own, ..Outgoing::default() };

@@ -17,7 +17,7 @@ use crate::text::SafeText;
 /// Opens the list of messages; the last one is selected.
 pub(super) fn open(model: &mut Model) {
     if model.agents.any_is_running() {
-        return model.answer(Look::Notice, "an agent is at work: stop it (Esc) before a rewind");
+        return model.answer(Look::Notice, "an agent is working: stop it (Esc) before a rewind");
     }
     if model.rewind.said.is_empty() && !model.rewind.can_undo {
         return model.answer(Look::Notice, "there is no message to rewind to");

@@ -12,7 +12,7 @@ pub(super) fn run(model: &mut Model, command: &str, actions: &mut Vec<Action>) {
         return model.answer(Look::Notice, usage);
     }
     if !model.agents.shown_id().is_top_level() {
-        let why = "a command of your own is for agent 1, whose conversation it becomes a part of: :agent 1 leads there";
+        let why = "your own commands go to the main agent: switch to it with :agent 1";
         return model.answer(Look::Error, why);
     }
     model.agents.shown_mut().transcript.follow();

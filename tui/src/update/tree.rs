@@ -67,7 +67,7 @@ fn leave_to(model: &mut Model, agent: &AgentId, mode: Mode) {
 fn stop(model: &mut Model, agent: AgentId, actions: &mut Vec<Action>) {
     let turn = &mut model.agents.of(&agent).turn;
     if !turn.is_running() {
-        model.answer(Look::Notice, &format!("agent {agent} does nothing that could be stopped"));
+        model.answer(Look::Notice, &format!("agent {agent} is idle: nothing to stop"));
     } else if !turn.interrupted {
         turn.interrupted = true;
         actions.push(Action::User(agent, UserActionKind::Agent(AgentAction::Interrupt)));
@@ -80,5 +80,5 @@ pub(super) fn takes_nothing(model: &Model) -> Option<String> {
     model.agents.shown().ended?;
     let back = model.start.keymap.hint(KeyMode::Normal, Command::PreviousAgent);
     let key = if model.start.is_plain { String::new() } else { format!(" or {back} in NORMAL") };
-    Some(format!("agent {agent} is over and reads nothing more; :agent 1{key} leads back"))
+    Some(format!("agent {agent} has ended; :agent 1{key} switches to the main agent"))
 }

@@ -103,7 +103,7 @@ pub(super) fn tell_lapsed(model: &mut Model) {
         if model.start.is_plain { &[KeyMode::Insert] } else { &[KeyMode::Insert, KeyMode::Normal] };
     let mut hints = bound_in.iter().map(|mode| model.start.keymap.hint(*mode, Command::AskAgain));
     if let (Some(_), Some(key)) = (&model.lapsed, hints.find(|key| !key.is_empty())) {
-        model.say(Look::Notice, &format!("{key} has the request made again that nobody answered"));
+        model.say(Look::Notice, &format!("{key} repeats the unanswered request"));
     }
 }
 

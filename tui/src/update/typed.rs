@@ -152,7 +152,7 @@ pub(super) fn attached(model: &mut Model, read: Result<Image, String>) -> bool {
     true
 }
 
-/// Changes the network as the words say, or shows what is wrong with them.
+/// Changes the network as typed, or shows an error.
 fn net(model: &mut Model, words: &str, actions: &mut Vec<Action>) {
     let change = match network_words::change(words) {
         Ok(change) => change,
@@ -197,7 +197,7 @@ fn unquoted(path: &str) -> WirePath {
 fn take_away(model: &mut Model) -> bool {
     let asked = model.agents.shown_id().is_top_level();
     if !asked {
-        model.answer(Look::Notice, "it is taken from every agent of the session");
+        model.answer(Look::Notice, "it is withdrawn from every agent of the session");
     }
     asked
 }

@@ -56,7 +56,7 @@ pub(super) struct Inks {
 pub(super) struct Tints {
     /// Secondary text. Terminals draw faint text too differently to rely on it.
     pub quiet: Shade,
-    /// Headings and marks of what is chosen.
+    /// Headings and marks of the selection.
     pub accent: Shade,
     /// Commands and steps that failed.
     pub calm: Shade,

@@ -34,7 +34,7 @@ pub fn pick(picker: &Picker, frame: &mut Frame<'_>) {
     }
     let other = if picker.shows_all { "this project" } else { "every project" };
     if last > 1 {
-        let keys = SafeText::line(&format!("↑ ↓ choose · Enter go on · Tab {other} · Esc leave"));
+        let keys = SafeText::line(&format!("↑ ↓ choose · Enter open · Tab {other} · Esc leave"));
         pane.put(0, last, keys.all(), theme.dim());
     }
     if let Some(caret) = pane.on_screen(caret) {

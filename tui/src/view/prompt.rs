@@ -77,7 +77,7 @@ fn activity(model: &Model, areas: &Areas) -> String {
     } else if model.over {
         add(&mut words, "the session is over · :q leaves");
     } else if view.ended.is_some() {
-        add(&mut words, "it is over");
+        add(&mut words, "this agent has ended");
     }
     if let Some(own) = &model.own {
         add(&mut words, &own.words());
@@ -86,7 +86,7 @@ fn activity(model: &Model, areas: &Areas) -> String {
         add(&mut words, &format!("{image} goes with the next message"));
     }
     if let Some(Pending::Net(_)) = view.session.pending {
-        add(&mut words, "the worker is drained");
+        add(&mut words, "the worker is finishing");
     }
     let reads = matches!(model.mode, Mode::Normal | Mode::Insert | Mode::Command | Mode::Agents);
     if reads && !view.transcript.follows() {

@@ -38,7 +38,7 @@ fn hints(model: &Model) -> String {
     match (&model.rewind.asked, model.rewind.is_known()) {
         (None, _) => {
             let first =
-                [(Command::RewindTo, "show what it would do"), (Command::UndoRewind, "undo the last one")];
+                [(Command::RewindTo, "show what would change"), (Command::UndoRewind, "undo the last one")];
             format!("{}  {close} close", named(&first))
         }
         (Some(_), false) => format!("{close} back"),

@@ -1,4 +1,4 @@
-//! List of tasks: one row above the prompt, or beside the transcript.
+//! List of tasks: one row above the prompt, or a part of the pane.
 
 use protocol::event::TaskState;
 use ratatui::style::Style;
@@ -23,7 +23,7 @@ pub(super) fn row(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     }
 }
 
-/// Draws the list beside the transcript; if it is too long, the part around the task at hand.
+/// Draws the list in the pane; if it is too long, the part around the current task.
 pub(super) fn list(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let Some(list) = model.tasks_beside() else { return };
     pane.clear(Style::new());

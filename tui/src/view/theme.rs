@@ -280,7 +280,7 @@ impl Theme {
         tint.map_or_else(Style::new, |tint| Style::new().fg(tint.of(self.colour)))
     }
 
-    /// Returns the style of commands and steps that failed, which is no reason for alarm.
+    /// Returns the style of failed commands and steps, which is not alarming.
     fn calm(self) -> Style {
         self.strong().patch(self.tinted(|tints| tints.calm))
     }

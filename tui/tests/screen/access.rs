@@ -16,7 +16,7 @@ use crate::tree;
 fn what_was_allowed_is_listed_with_the_command_that_takes_it_back() {
     let mut seat = Seat::new(80, 24);
     seat.keys(":allow\n");
-    assert!(seat.screen().contains("nothing beyond what every agent may"), "{}", seat.screen());
+    assert!(seat.screen().contains("no additional access"), "{}", seat.screen());
     seat.press(KeyCode::Esc);
     let write = vec![
         NamedRoot::Temp,
@@ -44,10 +44,10 @@ fn what_was_allowed_is_listed_with_the_command_that_takes_it_back() {
       network on · :disallow net
     to change it
       :mode ask|auto|deny   ask first, allow changes in the project, or deny
-      :net on|off|HOSTS     the network, or these hosts alone
+      :net on|off|HOSTS     the network, or only these hosts
       :allow write PATH     a directory or file outside of the project
       :allow socket PATH    a socket of another program
-      :disallow ACCESS      take one of these back
+      :disallow ACCESS      withdraw one of these
 
     Esc close  j/k scroll
     ────────────────────────────────────────────────────────────────────────────────
@@ -97,7 +97,7 @@ fn hosts_are_named_and_added() {
         assert!(seat.screen().contains(" → docs.example"), "{}", seat.screen());
     }
     for (typed, why) in
-        [(":net *.com\n", "every name"), (":net 10.0.0.1\n", "no host"), (":net +on\n", "neither")]
+        [(":net *.com\n", "every name"), (":net 10.0.0.1\n", "not a host"), (":net +on\n", "neither")]
     {
         seat.keys(typed);
         assert!(seat.told().is_empty() && seat.screen().contains(why), "{typed}: {}", seat.screen());
@@ -134,7 +134,7 @@ fn effects_of_commands_stand_above_the_prompt_and_not_in_the_conversation() {
         ("mode: ask · access: writes in the project · network on", &|seat| {
             seat.change_rights(rights(Network::On));
         }),
-        ("no longer approved for the session: 1", &|seat| {
+        ("no longer approved for this session: 1", &|seat| {
             seat.log(EventKind::GrantRevoked { id: GrantId(1) });
         }),
         ("other answers from now on", &|seat| seat.log(changed("other answers from now on"))),

@@ -79,7 +79,7 @@ fn a_request_that_nobody_answered_is_made_again_by_a_key() {
     seat.core(UiEventKind::ApprovalClosed { id: ApprovalId(1) });
     seat.finish(7, ToolCallStatus::Denied, "denied");
     seat.end_turn(EndReason::Done);
-    assert!(seat.screen().contains("Alt+R has the request made again"), "{}", seat.screen());
+    assert!(seat.screen().contains("Alt+R repeats the unanswered request"), "{}", seat.screen());
     let again = KeyEvent::new(KeyCode::Char('r'), KeyModifiers::ALT);
     seat.send(Msg::Key(again));
     let told = seat.told();

@@ -35,9 +35,9 @@ fn a_command_is_asked_for() {
      Run this command? ─────────────────────────────────────────────────────────────
     │ cargo test --workspace 2>&1 | tail -5
     │ echo done
-    reason given by the agent:
+    the agent's reason:
     “ the tests have to run
-      allows    write in this project, this once
+      allows    write in this project, once
       runs      by bash -c, in this project
     y yes  s for the session…  n no  ? why  e no, because…  d full screen  Esc stop
     ── waiting for your answer ─────────────────────────────────────────────────────
@@ -52,12 +52,12 @@ fn a_command_is_asked_for_on_the_smallest_terminal() {
     seat.ask_command("cargo test --workspace 2>&1 | tail -5");
     seat.wait(400);
     assert_snapshot!(seat.screen(), @"
+      quit
      Run this command? ─────────────────────
     │ cargo test --workspace 2>&1 | tail -5
-    reason given by the agent:
+    the agent's reason:
     “ the tests have to run
-      allows    write in this project, this
-                once
+      allows    write in this project, once
       runs      by bash -c, in this project
     y yes  s for the session…  n no  ? why
     e no, because…  d full screen  Esc stop
@@ -65,12 +65,12 @@ fn a_command_is_asked_for_on_the_smallest_terminal() {
     ");
     seat.keys("G");
     assert_snapshot!(seat.screen(), @"
+      quit
      Run this command? ─────────────────────
     │ cargo test --workspace 2>&1 | tail -5
-    reason given by the agent:
+    the agent's reason:
     “ the tests have to run
-      allows    write in this project, this
-                once
+      allows    write in this project, once
       runs      by bash -c, in this project
     y yes  s for the session…  n no  ? why
     e no, because…  d full screen  Esc stop
@@ -98,7 +98,7 @@ fn the_network_is_asked_for_with_the_places_besides() {
     assert_snapshot!(seat.screen().lines().skip(10).take(6).collect::<Vec<_>>().join("\n"), @"
     │ cargo fetch
       allows    reach the network and this machine and private
-                networks, this once
+                networks, once
       runs      by bash -c, in this project
       writes    nothing
     y yes  s for the session…  n no  ? why  e no, because…
@@ -126,10 +126,10 @@ fn a_call_of_an_external_tool_is_asked_for_with_every_byte_of_its_arguments() {
     │   "n": 1.0e2}
       tool      search
       server    docs
-    reason given by the agent:
+    the agent's reason:
     “ the manual has to be read
-      allows    this call, this once; its server is not held by
-                the sandbox
+      allows    this call, once; its server runs outside the
+                sandbox
     y yes  s for the session…  n no  ? why  e no, because…
     d full screen  Esc stop
     ── waiting for your answer ─────────────────────────────────
@@ -193,7 +193,7 @@ fn a_call_of_a_confined_server_is_asked_for_with_the_access_of_the_server() {
         "            writes only its own files",
         "            network off",
         "            given TOKEN\\u{1b}[2J",
-        "  allows    this call, this once; the arguments go to that",
+        "  allows    this call, once; its arguments go to that server",
     ] {
         assert!(screen.lines().any(|row| row == line), "{line}:\n{screen}");
     }
@@ -292,7 +292,7 @@ fn a_change_of_files_is_asked_for() {
     │ 1 +a line
     │ 2 +and one without its end
     │    \ no line end at the end of the file
-      allows    write src/lib.rs, this once
+      allows    write src/lib.rs, once
     y yes  s for the session…  n no  ? why  e no, because…  d full screen  Esc stop
     ── waiting for your answer ─────────────────────────────────────────────────────
     ›

@@ -124,7 +124,7 @@ fn plain_keys_have_no_normal() {
     let mut seat = Seat::from(Start { is_plain: true, ..start((80, 20)) });
     assert!(!seat.screen().contains("NORMAL"), "{}", seat.screen());
     seat.press(KeyCode::Esc);
-    assert!(seat.screen().contains("nothing runs that Esc could stop"), "{}", seat.screen());
+    assert!(seat.screen().contains("Esc: nothing to stop"), "{}", seat.screen());
     seat.keys("hi?jk");
     assert!(seat.screen().contains("› hi?jk") && seat.screen().contains(" INSERT "), "{}", seat.screen());
     seat.ctrl('c');
@@ -153,7 +153,7 @@ fn a_model_that_nothing_knows_is_refused_unless_it_is_forced() {
     assert_eq!(seat.told(), []);
     let page = |seat: &Seat| seat.screen().lines().take(4).collect::<Vec<_>>().join("\n");
     assert_snapshot!(page(&seat), @"
-    no model claude-opos-4-5 is known; choose one
+    unknown model claude-opos-4-5; choose one
     ▸ claude-opus-4-5    200k  $5 in, $25 out · now
       claude-haiku-5-5     1M  $1 in, $5 out
       claude-opos-4-5       ?  as typed; window and price unknown

@@ -98,7 +98,7 @@ fn a_denied_socket_is_shown_with_what_it_gives() {
       tried     use /run/docker.sock by docker, a socket of another program
       allows    reach /run/docker.sock, for one more run
       gives     root on this machine: a container can change any file
-      again     the whole command runs once more; what it did before stays
+      again     the whole command; its earlier changes stay
       runs      by bash -c, in this project
     o allow once, run it again  s allow this socket, this session  n leave it  ? why
     e no, because…  d full screen  Esc stop
@@ -116,7 +116,7 @@ fn a_denied_write_outside_the_project() {
     │ touch /etc/probe
       tried     write /etc/probe, which is read-only for this session
       allows    write in /etc, for one more run
-      again     the whole command runs once more; what it did before stays
+      again     the whole command; its earlier changes stay
       runs      by bash -c, in this project
     o allow once, run it again  s allow writes in /etc, this session  n leave it
     ? why  e no, because…  d full screen  Esc stop
@@ -129,10 +129,10 @@ fn a_denied_write_in_the_project() {
      Likely blocked by the sandbox ─────────────────────────────────────────────────
     │ make > out.txt
       tried     write out.txt, in the project, which is read-only in mode ask
-    reason given by the agent:
+    the agent's reason:
     “ the build has to run
       allows    write in this project, for one more run
-      again     the whole command runs once more; what it did before stays
+      again     the whole command; its earlier changes stay
       runs      by bash -c, in this project
     o allow once, run it again  s allow writes in this project, this session
     n leave it  ? why  e no, because…  d full screen  Esc stop
@@ -146,7 +146,7 @@ fn a_denied_connection() {
     │ curl example.com
       tried     reach 93.184.216.34:443 by curl: the network is off
       allows    reach the network, for one more run
-      again     the whole command runs once more; what it did before stays
+      again     the whole command; its earlier changes stay
       runs      by bash -c, in this project
     o allow once, run it again  s allow the network, this session  n leave it  ? why
     e no, because…  d full screen  Esc stop
@@ -161,7 +161,7 @@ fn on_the_smallest_terminal_no_key_is_lost() {
       tried     write /etc/probe, which is
                 read-only for this session
       allows    write in /etc, for one more
-    5 more lines: G, then o  n leave it
+    4 more lines: G, then o  n leave it
     ? why  e no, because…  d full screen
     Esc stop
 
@@ -237,7 +237,7 @@ fn two_rights_at_once_have_no_answer_for_the_session() {
 #[test]
 fn the_rule_and_where_it_comes_from() {
     for (params, expected) in [
-        (denied("touch /etc/probe"), "this place is read-only here"),
+        (denied("touch /etc/probe"), "this path is read-only"),
         (in_project(), "in mode ask the project is read-only"),
         (network(), "the network is off"),
     ] {
@@ -306,7 +306,7 @@ fn a_denial_that_is_left_is_told_once() {
     let said = "touch: cannot touch '/etc/probe': Permission denied\n[exit code 1]";
     seat.finish_explained(7, ToolCallStatus::Failed, (said, "\nWHY"));
     let screen = seat.screen();
-    assert_eq!(screen.matches("denied by the kernel").count(), 1, "{screen}");
+    assert_eq!(screen.matches("blocked by the kernel").count(), 1, "{screen}");
     assert!(screen.contains("cannot touch") && screen.contains(":allow write /etc/probe"), "{screen}");
     assert!(!screen.contains("WHY") && !screen.contains("call 7: denied"), "{screen}");
 }
@@ -357,6 +357,6 @@ fn a_denial_in_the_home_offers_no_command_that_opens_it() {
     seat.log(EventKind::Denied { call: Some(CallId(12)), denial, rights });
     let screen = seat.screen();
     assert!(!screen.contains("to allow"), "{screen}");
-    assert!(screen.contains("missing   write /home/me/x, directly in the user's home"), "{screen}");
-    assert!(screen.contains("instead   use a directory of its own, and :allow write that"), "{screen}");
+    assert!(screen.contains("missing   write /home/me/x, in the home directory itself"), "{screen}");
+    assert!(screen.contains("instead   allow a directory in it, e.g. :allow write ~/notes"), "{screen}");
 }

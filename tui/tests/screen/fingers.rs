@@ -34,7 +34,7 @@ fn a_slash_opens_the_list_of_commands() {
       /review BRANCH|COMMIT     review, read-only; alone: what is uncommitted
       /findings                 list the findings of the last review
       /rewind                   restore files and conversation to before a message
-      /resume SESSION           go on with another session; alone: choose
+      /resume SESSION           continue a session; alone: choose
       /context                  show what fills the model's context window
       /cost                     show tokens and money, by agent
       /compact                  replace the conversation by a summary
@@ -44,7 +44,7 @@ fn a_slash_opens_the_list_of_commands() {
       /copy                     copy the last answer (or the found line)
       /select                   select lines of the transcript to copy
       /allow ACCESS             allow write PATH, socket PATH or net
-      /disallow ACCESS          take back what was allowed
+      /disallow ACCESS          withdraw what was allowed
       /image PATH               attach a picture; without PATH: detach it
       ↓ 7 more
     ──────────────────────────────────────────────────────────────────────────────────────────
@@ -73,9 +73,9 @@ fn a_slash_opens_the_list_of_commands() {
       /compact                  replace the conversation by a summary
       /clear                    start an empty conversation in this session
       /tasks                    show the list of tasks that the agent keeps
-      /disallow ACCESS          take back what was allowed
+      /disallow ACCESS          withdraw what was allowed
       /image PATH               attach a picture; without PATH: detach it
-      /edit-plan                edit the plan that waits, in $EDITOR
+      /edit-plan                edit the plan waiting for approval, in $EDITOR
     ──────────────────────────────────────────────────────────────────────────────────────────
     ");
     seat.press(KeyCode::Down);

@@ -218,10 +218,9 @@ fn a_turn_of_work_at_110_by_40() {
       test parse ... ok
     ✗ run touch /etc/probe && echo done · denied
       touch: cannot touch '/etc/probe': Permission denied
-     ✗ likely denied   shell_exec #12
+     ✗ likely blocked   shell_exec #12
       command   touch /etc/probe && echo done
-      tried     write /etc/probe   (Landlock, EACCES)
-      missing   write /etc/probe
+      tried     write /etc/probe, which is read-only for this session   (Landlock, EACCES)
       to allow  :allow write /etc/probe
     ✓ edit src/lib.rs +1 -1
     │  fn a() {
@@ -229,6 +228,7 @@ fn a_turn_of_work_at_110_by_40() {
     │ +    2
     │  }
     done · 10.5k in, 85% cached, 456 out, $0.032 · 3.4 s
+
 
 
 
@@ -254,10 +254,10 @@ fn a_turn_of_work_at_80_by_24() {
       test parse ... ok
     ✗ run touch /etc/probe && echo done · denied
       touch: cannot touch '/etc/probe': Permission denied
-     ✗ likely denied   shell_exec #12
+     ✗ likely blocked   shell_exec #12
       command   touch /etc/probe && echo done
-      tried     write /etc/probe   (Landlock, EACCES)
-      missing   write /etc/probe
+      tried     write /etc/probe, which is read-only for this session   (Landlock,
+                EACCES)
       to allow  :allow write /etc/probe
     ✓ edit src/lib.rs +1 -1
     │  fn a() {
@@ -364,7 +364,7 @@ fn what_was_seen_of_a_void_reply_is_marked() {
       · Esc stop · :q quit
 
       Half an ans
-    · the reply above was cut off: it does not count
+    · the reply above was cut off and is discarded
     · the connection broke; trying again in 0.5 s
 
       The whole answer.
@@ -390,7 +390,7 @@ fn every_part_of_a_void_reply_is_crossed_out_and_the_next_attempt_is_counted_dow
         row.filter(|cell| cell.symbol() != " ").all(|cell| cell.modifier.contains(Modifier::CROSSED_OUT))
     };
     assert!(crossed_out(&seat, "First half") && crossed_out(&seat, "Second half"), "{}", seat.screen());
-    assert!(!crossed_out(&seat, "does not count"));
+    assert!(!crossed_out(&seat, "is discarded"));
     assert!(seat.screen().contains("── trying again in 3 s · Esc interrupts ─"), "{}", seat.screen());
     assert_eq!(seat.tick(), Some(Duration::from_millis(500)));
     seat.wait(500);
@@ -477,7 +477,7 @@ fn a_summary_at_rest_is_a_turn_and_two_lines() {
     · try: fix the failing test · @README.md explain this · /plan add a flag
     · / commands · ? keys · Alt+Enter new line · Shift+Tab mode · Esc stop · :q quit
     · as you asked: the conversation is summarised (about 40.0k of 1.0M tokens)
-    · a new context goes on with the model's summary (about 40.0k → 3.0k tokens)
+    · a new context continues with the model's summary (about 40.0k → 3.0k tokens)
     done · 10.5k in, 85% cached, 456 out, $0.032 · 3.4 s
 
 

@@ -24,7 +24,7 @@ fn help_is_made_from_the_table() {
       :review BRANCH|COMMIT         review, read-only; alone: what is uncommitted
       :findings                     list the findings of the last review
       :rewind                       restore files and conversation to before a message
-      :resume SESSION               go on with another session; alone: choose
+      :resume SESSION               continue a session; alone: choose
       :context                      show what fills the model's context window
       :cost                         show tokens and money, by agent
       :compact                      replace the conversation by a summary
@@ -34,22 +34,22 @@ fn help_is_made_from_the_table() {
       :copy                         copy the last answer (or the found line)
       :select                       select lines of the transcript to copy
       :allow ACCESS                 allow write PATH, socket PATH or net
-      :disallow ACCESS              take back what was allowed
+      :disallow ACCESS              withdraw what was allowed
       :image PATH                   attach a picture; without PATH: detach it
       :copy-code                    copy the last code of the last answer
       :revert PATH                  restore one file to the start of the session
       :agent ID                     show an agent; what you type is for it
-      :edit-plan                    edit the plan that waits, in $EDITOR
-      :revoke N                     take back what you allowed for this session
+      :edit-plan                    edit the plan waiting for approval, in $EDITOR
+      :revoke N                     withdraw what you allowed for this session
       :log                          show the events of the session's log
       :q                            quit (by key: at an empty prompt)
     at the prompt
       /NAME                         the same as :NAME; Tab completes, Enter runs
       /etc/hosts says ...           text: a path has another / in it
       @NAME                         a file of the project; Tab or Enter completes
-      !COMMAND                      run it yourself in the sandbox
+      !COMMAND                      run a command of your own in the sandbox
       ?                             at an empty prompt: the keys that are used most
-      a space first, or two lines   text, whatever it begins with
+      a space first, or two lines   send the line as text
     keys in NORMAL
       ? f1                          show all commands and keys
       A                             list the agents: open, message or stop one
@@ -69,10 +69,10 @@ fn help_is_made_from_the_table() {
       )                             to the output, change or sub-agent below
       /                             search the transcript for a text
       n                             the next line with that text
-      N                             the line with that text before
+      N                             the previous line with that text
       :                             type a command
       shift-tab                     from mode ask to auto, and back
-      esc                           stop the turn; at rest: take something back
+      esc                           stop the turn; when idle: rewind
       ctrl-c                        empty the prompt or stop the turn; twice: quit
       ctrl-z                        suspend; fg continues
       ctrl-l                        redraw the screen
@@ -104,9 +104,9 @@ fn help_is_made_from_the_table() {
       ctrl-z                        suspend; fg continues
       ctrl-l                        redraw the screen
       enter                         send
-      alt-enter shift-enter ctrl-j  another line
-      up ctrl-p                     a line up; before the first: the message before
-      down ctrl-n                   a line down; after the last: the message after
+      alt-enter shift-enter ctrl-j  new line
+      up ctrl-p                     a line up; on the first: the previous message
+      down ctrl-n                   a line down; on the last: the next message
       ctrl-r                        search the messages that were sent
       left ctrl-b                   a character to the left
       right ctrl-f                  a character to the right
@@ -129,8 +129,8 @@ fn help_is_made_from_the_table() {
       esc                           stop the turn; if none runs: to NORMAL
       ctrl-c                        empty the prompt or stop the turn; twice: quit
       enter                         send
-      up ctrl-p                     a line up; before the first: the message before
-      down ctrl-n                   a line down; after the last: the message after
+      up ctrl-p                     a line up; on the first: the previous message
+      down ctrl-n                   a line down; on the last: the next message
       left ctrl-b                   a character to the left
       right ctrl-f                  a character to the right
       alt-b ctrl-left               a word to the left
@@ -143,7 +143,7 @@ fn help_is_made_from_the_table() {
       ctrl-u                        delete to the start of the line
       ctrl-k                        delete to the end of the line
     keys in APPROVAL
-      v                             edit the plan that waits, in $EDITOR
+      v                             edit the plan waiting for approval, in $EDITOR
       : /                           type a command
       ctrl-z                        suspend; fg continues
       ctrl-l                        redraw the screen
@@ -193,9 +193,9 @@ fn help_is_made_from_the_table() {
       right l                       add a word to the prefix
       esc n ctrl-c                  back
     keys in AGENTS
-      enter l right                 show what it says and does, live
+      enter l right                 show its output, live
       m i                           write a message to it
-      x                             stop it, with everything below it
+      x                             stop it and its sub-agents
       esc q h left                  close the list
       :                             type a command
       ctrl-l                        redraw the screen
@@ -225,21 +225,21 @@ fn help_is_made_from_the_table() {
       esc q ctrl-c                  back
       enter e i                     edit the chosen field
       tab ]                         the next step
-      shift-tab [                   the step before
+      shift-tab [                   the previous step
       K alt-up                      move the step or condition up
       J alt-down                    move the step or condition down
       a o                           add a step after this one
       c                             add a command that has to pass
-      t                             a command becomes a criterion, and back
+      t                             turn a command into a criterion, or back
       d delete                      delete the chosen step or field
       u                             undo the last change
-      s                             save: a new version, asked about anew
+      s                             save as a new version, which asks again
     keys in FORM
       esc ctrl-c                    back
       tab enter down                the next field
-      shift-tab up                  the field before
+      shift-tab up                  the previous field
       right                         the next value that can be chosen
-      left                          the value before
+      left                          the previous value
     keys in VERSIONS
       :                             type a command
       k up                          up
@@ -274,7 +274,7 @@ fn help_is_made_from_the_table() {
       G end                         to the end, and follow it
       enter l right                 show the whole event
       /                             list the events with a text
-      f                             list the events of this kind alone, or all
+      f                             list only events of this kind, or all
       q esc ctrl-c h left           back, or close the log
     keys in REWIND
       :                             type a command
@@ -284,12 +284,12 @@ fn help_is_made_from_the_table() {
       pagedown ctrl-f               a page down
       g home                        to the beginning
       G end                         to the end, and follow it
-      enter l right                 show what it would do
+      enter l right                 show what would change
       b                             files and conversation
-      f                             files alone
-      c                             conversation alone
+      f                             files only
+      c                             conversation only
       u                             undo the last rewind
-      y                             do what is shown
+      y                             restore as shown
       esc q h left ctrl-c           back
     keys in FINDINGS
       :                             type a command

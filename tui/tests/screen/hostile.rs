@@ -150,7 +150,7 @@ fn a_reason_cannot_look_like_the_access_that_is_asked_for() {
     let forged: Vec<_> = screen.lines().filter(|row| row.contains(forged)).collect();
     assert_eq!(forged.len(), 2, "{screen}");
     assert!(forged.iter().all(|row| row.starts_with('“')), "{screen}");
-    assert!(screen.contains("\n  allows    write in this project, this once\n"), "{screen}");
+    assert!(screen.contains("\n  allows    write in this project, once\n"), "{screen}");
 }
 
 #[test]
@@ -160,7 +160,7 @@ fn a_file_cannot_look_like_the_access_that_is_asked_for() {
     seat.ask(1, ServerRequest::ApplyPatchApproval(patch(&[("/home/me/project/src/lib.rs", update(diff))])));
     let screen = seat.screen();
     assert!(screen.contains("\n│ 1  allows    nothing\n"), "{screen}");
-    assert!(screen.contains("\n  allows    write src/lib.rs, this once\n"), "{screen}");
+    assert!(screen.contains("\n  allows    write src/lib.rs, once\n"), "{screen}");
 }
 
 #[test]
@@ -179,10 +179,9 @@ fn a_denial_names_what_was_tried_in_one_line_each() {
     seat.log(denial());
     insta::assert_snapshot!(seat.screen().lines().skip(4).take(6).collect::<Vec<_>>().join("\n"), @"
     → run touch /etc/probe && echo done
-     ✗ likely denied   shell_exec #12
+     ✗ likely blocked   shell_exec #12
       command   touch /etc/probe && echo done
-      tried     write /etc/probe   (Landlock, EACCES)
-      missing   write /etc/probe
+      tried     write /etc/probe, which is read-only for this session   (Landlock, EACCES)
       to allow  :allow write /etc/probe
     ");
 }
@@ -193,10 +192,11 @@ fn a_denial_of_no_call_is_one_line_that_says_so() {
     let EventKind::Denied { denial, rights, .. } = denial() else { unreachable!() };
     seat.log(EventKind::Denied { call: None, denial, rights });
     let screen = seat.screen();
-    let line = screen.lines().find(|line| line.contains("beside its calls")).unwrap();
+    let line = screen.lines().find(|line| line.contains("outside its calls")).unwrap();
     assert_eq!(
         line,
-        "· agent 1, beside its calls: likely denied by the sandbox (Landlock): write /etc/probe; the missing right is: write \
+        "· agent 1, outside its calls: likely blocked by the sandbox (Landlock): write /etc/probe; missing \
+         access: write \
          /etc/probe; the user can allow it with --write /etc/probe"
     );
 }

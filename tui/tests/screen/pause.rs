@@ -21,10 +21,10 @@ fn enter_tries_again_and_what_is_typed_stays() {
     · try: fix the failing test · @README.md explain this · /plan add a flag
     · / commands · ? keys · Alt+Enter new line · Shift+Tab mode · Esc stop · :q quit
     ! paused: cannot write the log /s/log.jsonl: its disk is full (2 KiB free)
-    · nothing is lost up to event 12; the model is asked nothing, and no tool call
-      begins
-      free some space: the session goes on by itself, or Enter tries again · :q ends
+    · everything up to event 12 is saved; the agents are paused
+      free some space: the session continues by itself, or Enter retries · :q ends
       it
+
 
 
 
@@ -39,7 +39,7 @@ fn enter_tries_again_and_what_is_typed_stays() {
     seat.core(full(0));
     assert!(seat.screen().contains("the disk is still full (0 KiB free)"), "{}", seat.screen());
     seat.core(UiEventKind::LogGoesOn);
-    assert!(seat.screen().contains("the session goes on, and nothing is lost"), "{}", seat.screen());
+    assert!(seat.screen().contains("the session continues, and nothing was lost"), "{}", seat.screen());
     seat.keys("\n");
     let [UserActionKind::Agent(AgentAction::Prompt { text, .. })] = &seat.told()[..] else {
         panic!("{}", seat.screen())

@@ -153,7 +153,7 @@ fn comments_stay_when_the_plan_is_edited_and_only_then() {
     assert!(format!("{answer:?}").contains("On step 1 (Mend the lexer): use a fuzzer"), "{answer:?}");
     let mut seat = edited();
     revised(&mut seat, vec![steps[0].clone()]);
-    assert!(seat.screen().contains("! 1 comment is gone with its step"), "{}", seat.screen());
+    assert!(seat.screen().contains("! 1 comment was removed with its step"), "{}", seat.screen());
     assert!(!seat.screen().contains("(1)"), "{}", seat.screen());
     let mut seat = commented();
     revised(&mut seat, steps);
@@ -214,7 +214,7 @@ fn a_plan_is_edited_elsewhere_and_comes_back() {
     let again = Action::EditPlan { agent: "1.1".into(), id: ApprovalId(1), markdown: "# Other\n".to_owned() };
     assert_eq!(std::mem::take(&mut seat.actions), [again]);
     for (edited, said) in [
-        (Ok(None), "the plan is as it was"),
+        (Ok(None), "the plan is unchanged"),
         (Err("the editor ended with exit status 1".to_owned()), "the editor ended with exit status 1"),
     ] {
         let mut seat = asked((80, 24), params());

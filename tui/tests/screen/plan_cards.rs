@@ -118,7 +118,7 @@ fn the_card_shows_every_byte_of_the_plan_and_then_its_access() {
     let mut seat = asked((80, 24), params());
     assert_snapshot!(seat.screen(), @r#"
      Execute this plan? ────────────────────────────────────────────────────────────
-    the plan, every byte of it:
+    the complete plan:
     │ # Fix the parser
     │
     │ ## Context
@@ -151,15 +151,15 @@ fn the_card_shows_every_byte_of_the_plan_and_then_its_access() {
     │ - `cargo test -p lexer`
     │ - `cargo clippy -- -D warnings`
     │ - The docs mention it
-    access of its execution, by the supervisor:
+    access of its execution, as Bailiwick enforces it:
       may       write /home/me/project (to create /home/me/project/new.md)
                 write the package caches of the project, /caches/p
-                write BEYOND THE PROJECT /srv/site
-      network   off: the plan asks for it, and this session does not have it
+                write OUTSIDE THE PROJECT /srv/site
+      network   off: the plan asks for it, but it is off in this session
       steps     1 (1 file) Reproduce it
                 2 (3 conditions) Mend the lexer
-      failure   a failed step leads back to the planner, and to another approval
-      lasts     as long as the plan is executed; it asks nobody
+      failure   after a failed step the planner revises the plan, for your approval
+      lasts     until the plan ends; no further questions
     will run without asking:
     step 2
     │ cargo test -p lexer
@@ -175,7 +175,7 @@ fn the_card_shows_every_byte_of_the_plan_and_then_its_access() {
 fn in_a_large_terminal_the_whole_card_is_in_sight() {
     assert_snapshot!(asked((120, 52), params()).screen(), @r#"
      Execute this plan? ────────────────────────────────────────────────────────────────────────────────────────────────────
-    the plan, every byte of it:
+    the complete plan:
     │ # Fix the parser
     │
     │ ## Context
@@ -198,15 +198,15 @@ fn in_a_large_terminal_the_whole_card_is_in_sight() {
     │ - `cargo test -p lexer`
     │ - `cargo clippy -- -D warnings`
     │ - The docs mention it
-    access of its execution, by the supervisor:
+    access of its execution, as Bailiwick enforces it:
       may       write /home/me/project (to create /home/me/project/new.md)
                 write the package caches of the project, /caches/p
-                write BEYOND THE PROJECT /srv/site
-      network   off: the plan asks for it, and this session does not have it
+                write OUTSIDE THE PROJECT /srv/site
+      network   off: the plan asks for it, but it is off in this session
       steps     1 (1 file) Reproduce it
                 2 (3 conditions) Mend the lexer
-      failure   a failed step leads back to the planner, and to another approval
-      lasts     as long as the plan is executed; it asks nobody
+      failure   after a failed step the planner revises the plan, for your approval
+      lasts     until the plan ends; no further questions
     will run without asking:
     step 2
     │ cargo test -p lexer
@@ -252,7 +252,7 @@ fn what_differs_in_a_plan_is_told() {
         "\n  network   on\n  calls     all tools of the MCP server docs, which itself\n              reads /home/me/project\n",
         "\n              given NOTES_TOKEN\n            log, status of the MCP server docs, which itself\n",
         "\n  steps     1 finished before and kept: (1 file) Reproduce it\n            2 (3 conditions) Mend the lexer\n",
-        "\nwill run, each after a question:\nstep 2\n│ cargo test -p lexer\n",
+        "\nwill run, asking before each:\nstep 2\n│ cargo test -p lexer\n",
     ] {
         assert!(screen.contains(fact), "{fact}\n{screen}");
     }
@@ -320,7 +320,8 @@ fn every_character_of_an_acceptance_command_shows() {
 
 #[test]
 fn a_plan_cannot_look_like_the_supervisors_account_of_it() {
-    let forged = "  network   on and off\naccess of its execution, by the supervisor:\nwill run without asking:\n\
+    let forged = "  network   on and off\naccess of its execution, as Bailiwick enforces it:\nwill run without \
+    asking:\n\
                   └────────────┘\n| network   off, write nothing";
     let mut hostile = params();
     hostile.markdown = format!("# T\n{forged}\n- item {}{forged}\n```\n{forged}\n```\n", "word ".repeat(14));

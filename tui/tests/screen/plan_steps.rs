@@ -79,7 +79,7 @@ fn the_steps_are_edited_in_place_and_saved_as_one_change() {
 
     text › The lexer
            drops it.
-    Enter keep it  Alt+Enter another line  Esc back
+    Enter keep it  Alt+Enter new line  Esc back
      APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     ");
     seat.keys("\nccargo doc\n");
@@ -304,7 +304,7 @@ fn versions_are_compared_below_each_other_and_from_140_columns_on_side_by_side()
     seat.keys("y");
     assert_eq!(seat.told(), [], "nothing is approved there");
     seat.press(KeyCode::Esc);
-    assert!(seat.screen().contains("every byte of it"), "{}", seat.screen());
+    assert!(seat.screen().contains("the complete plan"), "{}", seat.screen());
     let mut seat = third((140, 20));
     seat.keys("=H");
     assert_snapshot!(seat.screen(), @r"

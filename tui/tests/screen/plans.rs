@@ -318,7 +318,7 @@ fn a_plan_from_before_the_session_is_known_by_its_steps() {
 fn a_plan_is_asked_for_by_a_command() {
     let mut seat = Seat::new(90, 24);
     seat.keys(":plan\n");
-    let usage = ":plan TEXT: an agent beside this one makes a plan and changes nothing";
+    let usage = ":plan TEXT: another agent makes a plan and changes nothing";
     assert!(seat.screen().contains(usage), "{}", seat.screen());
     assert_eq!(told(&mut seat), []);
     seat.keys(":plan  split the parser in two \n");

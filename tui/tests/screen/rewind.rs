@@ -82,7 +82,7 @@ fn a_message_is_chosen_its_consequences_shown_and_confirmed() {
 
 
 
-    Enter show what it would do  u undo the last one  Esc close
+    Enter show what would change  u undo the last one  Esc close
     ────────────────────────────────────────────────────────────────────────
     ›
      REWIND  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only
@@ -143,7 +143,7 @@ fn what_was_taken_back_is_gone_and_can_be_had_again() {
         11,
         EventKind::Notice {
             code: NoticeCode::RewindRefused,
-            message: "nothing was taken back: no room".to_owned(),
+            message: "nothing was restored: no room".to_owned(),
         },
     );
     assert!(seat.screen().contains("no room") && seat.screen().contains(" INSERT "), "{}", seat.screen());
@@ -181,7 +181,7 @@ fn while_an_agent_works_and_before_the_first_word_there_is_nothing_to_choose() {
     assert!(seat.screen().contains("there is no message to rewind to"), "{}", seat.screen());
     logged(&mut seat, 3, EventKind::UserMessage { text: "go".to_owned(), images: vec![] });
     seat.keys(":rewind\n");
-    assert!(seat.screen().contains("an agent is at work"), "{}", seat.screen());
+    assert!(seat.screen().contains("an agent is working"), "{}", seat.screen());
 }
 
 #[test]

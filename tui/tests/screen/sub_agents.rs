@@ -64,17 +64,17 @@ fn the_card_shows_the_task_and_all_rights_of_the_sub_agent() {
      Start this sub-agent? ─────────────────────────────────────
     │ Fix the parser\u{202e}.
     │ Then run its tests.
-    reason given by the agent:
+    the agent's reason:
     “ the parser needs a fix
-      may       write src, beyond the agent's own rights
+      may       write src, which the main agent may not
                 write /tmp/bw-2
-      network   on, beyond the agent's own rights
+      network   on, which the main agent may not
       has       the MCP server docs, which itself
                   reads /home/me/project
                   writes only its own files
                   network off
                   given NOTES_TOKEN
-                calls beyond the sub-agent's access are denied
+                calls that need more access are denied
       lasts     as long as the sub-agent runs
     y yes  n no  ? why  e no, because…  d full screen  Esc stop
     ── waiting for your answer ─────────────────────────────────

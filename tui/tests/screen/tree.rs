@@ -339,7 +339,7 @@ fn a_message_to_a_sub_agent_goes_out_at_once_and_one_that_is_over_reads_none() {
     assert!(seat.screen().contains("it reads this with its next request"), "{}", seat.screen());
     seat.keys(":agent 1.2\nare you there?\n");
     assert_eq!(told(&mut seat), []);
-    assert!(seat.screen().contains("agent 1.2 is over and reads nothing more"), "{}", seat.screen());
+    assert!(seat.screen().contains("agent 1.2 has ended"), "{}", seat.screen());
     assert!(seat.screen().contains("› are you there?"), "what was typed stays: {}", seat.screen());
 }
 

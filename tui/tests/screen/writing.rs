@@ -179,13 +179,13 @@ fn a_question_mark_at_an_empty_prompt_shows_the_help() {
     / :           commands
     @             a file of the project
     !             a command of your own, in the sandbox
-    Alt+Enter     another line
+    Alt+Enter     new line
     Ctrl+G        write the message in $EDITOR
     ↑ Ctrl+R      earlier messages; search them
     Shift+Tab     from mode ask to auto, and back
     PageUp        read what is above
     Ctrl+O        show or fold the output of tools
-    Esc           stop the turn; at rest: keys alone are commands
+    Esc           stop the turn; when idle: keys are commands
     Ctrl+C        empty the prompt; twice: end the session
     Enter         now: all commands and all keys (:help)
     ");
@@ -338,8 +338,8 @@ fn a_picture_can_be_taken_back_and_a_failure_is_said() {
     seat.send(Msg::Attached(Ok(picture())));
     seat.keys(":image\n");
     assert!(seat.screen().contains("no longer attached: [image png 48×32, 192 bytes]"));
-    seat.send(Msg::Attached(Err("`x.png` is no regular file".to_owned())));
-    assert!(seat.screen().contains("`x.png` is no regular file"));
+    seat.send(Msg::Attached(Err("`x.png` is not a regular file".to_owned())));
+    assert!(seat.screen().contains("`x.png` is not a regular file"));
     seat.keys("go\n");
     assert_eq!(seat.told(), [prompt("go")]);
 }
@@ -376,7 +376,11 @@ fn a_call_that_a_grant_allows_names_the_grant() {
         by: DecidedBy::SessionGrant(GrantId(1)),
         cause: None,
     }));
-    assert!(seat.screen().contains("→ run cargo test · allowed by grant 1\n"), "{}", seat.screen());
+    assert!(
+        seat.screen().contains("→ run cargo test · allowed by approval 1 for this session\n"),
+        "{}",
+        seat.screen()
+    );
     assert_eq!(seat.screen().matches("allowed by").count(), 1, "{}", seat.screen());
 }
 

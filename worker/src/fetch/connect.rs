@@ -1,4 +1,4 @@
-//! Connections to the hosts of an order, whose bytes are counted.
+//! Connections to the hosts that the supervisor's order allows. Counts their bytes.
 
 use std::io;
 use std::pin::Pin;
@@ -20,7 +20,6 @@ use tokio_rustls::TlsConnector;
 use super::words;
 use crate::gateway::dial;
 
-/// A stream of bytes.
 pub(super) trait ByteStream: AsyncRead + AsyncWrite + Send + Unpin {}
 
 impl<S: AsyncRead + AsyncWrite + Send + Unpin> ByteStream for S {}
@@ -31,7 +30,7 @@ struct Carried {
     received: AtomicU64,
 }
 
-/// Makes connections to the hosts of one order.
+/// Connects to the hosts that one order allows.
 pub(super) struct Connector {
     hosts: Hosts,
     tls: TlsConnector,
@@ -49,7 +48,7 @@ impl Connector {
         Ok(Self { hosts, tls, carried: Arc::default(), reports })
     }
 
-    /// True if the order has the host and port of a URL.
+    /// True if the order allows the host and port of a URL.
     pub(super) fn allows(&self, url: &PageUrl) -> bool {
         self.hosts.allows(url.host(), url.port())
     }
@@ -97,7 +96,7 @@ fn client(roots: RootCertStore) -> Result<ClientConfig, FetchFailure> {
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Returns the authorities that the person named, or those of the system, or the bundled ones where the system has none.
+/// Returns the certificate authorities: those of the user's settings, else the system's, else the bundled ones.
 fn roots(named: Option<&Authorities>) -> Result<RootCertStore, FetchFailure> {
     let mut roots = RootCertStore::empty();
     match named {
@@ -128,7 +127,7 @@ fn roots(named: Option<&Authorities>) -> Result<RootCertStore, FetchFailure> {
     Ok(roots)
 }
 
-/// A socket whose bytes are counted.
+/// Socket that counts its bytes.
 struct Counted {
     inner: TcpStream,
     carried: Arc<Carried>,

@@ -1,4 +1,4 @@
-//! One request and its answer.
+//! One HTTP request and its response.
 
 use std::io::{self, Write};
 
@@ -20,29 +20,29 @@ const AGENT: &str = concat!("bailiwick/", env!("CARGO_PKG_VERSION"));
 
 const ACCEPT: &str = "text/html,text/plain,text/markdown,application/json,application/xml;q=0.9,*/*;q=0.5";
 
-/// An answer whose body has not been read.
+/// Response whose body has not been read.
 pub(super) struct Exchange {
     response: Response<Incoming>,
-    /// The task that drives the connection. Its end ends the connection.
+    /// Task that drives the connection. Dropping it closes the connection.
     _driver: JoinSet<()>,
 }
 
-/// An answer with its body, decompressed.
+/// Response with its decompressed body.
 #[derive(Debug)]
 pub(super) struct PageAnswer {
     pub(super) url: PageUrl,
     pub(super) status: u16,
-    /// The type that the host names; empty if it names none.
+    /// Value of `Content-Type`; empty without one.
     pub(super) content_type: String,
-    /// Size that the host names.
+    /// Value of `Content-Length`.
     pub(super) length: Option<u64>,
     pub(super) body: Vec<u8>,
-    /// True if the body is longer than is read.
+    /// True if the body exceeds the limit, so that its end was not read.
     pub(super) is_partial: bool,
 }
 
 impl Exchange {
-    /// Sends the request for a page and waits for the head of the answer.
+    /// Sends the request for a page and waits for the head of the response.
     pub(super) async fn begin(url: &PageUrl, connector: &Connector) -> Result<Self, FetchFailure> {
         let stream = connector.connect(url).await?;
         let (mut sender, connection) =
@@ -79,7 +79,7 @@ impl Exchange {
         Some(String::from_utf8_lossy(value.as_bytes()).into_owned())
     }
 
-    /// Reads the body, as far as a page may be long.
+    /// Reads the body up to the size limit.
     pub(super) async fn read(self, url: PageUrl) -> Result<PageAnswer, FetchFailure> {
         let status = self.status();
         let content_type = self.field(&header::CONTENT_TYPE).map(|text| words(&text)).unwrap_or_default();
@@ -115,7 +115,7 @@ fn http(error: impl std::error::Error) -> FetchFailure {
     FetchFailure::Http(words(&text))
 }
 
-/// Bytes up to the size of the largest page; a write beyond it fails.
+/// Buffer limited to the maximum size of a page; a write beyond it fails.
 #[derive(Debug, Default)]
 struct Bounded {
     bytes: Vec<u8>,
@@ -143,7 +143,7 @@ impl Write for Bounded {
     }
 }
 
-/// Undoes the coding of a body.
+/// Decompressor of a body.
 enum Decoder {
     Plain(Bounded),
     Gzip(GzDecoder<Bounded>),

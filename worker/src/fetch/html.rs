@@ -1,4 +1,4 @@
-//! HTML as text: headings, lists and links in the form of Markdown.
+//! Conversion of HTML to text with Markdown headings, lists and links.
 
 use std::cell::RefCell;
 use std::rc::Rc;
@@ -9,7 +9,7 @@ use html2text::render::TextDecorator;
 /// Number of columns of a line.
 const COLUMNS: usize = 120;
 
-/// Renders a page. Returns nothing if it cannot be rendered.
+/// Converts a page to text; `None` on failure.
 pub(super) fn render(html: &str) -> Option<String> {
     config::with_decorator(Markdown::default())
         .no_table_borders()
@@ -20,7 +20,7 @@ pub(super) fn render(html: &str) -> Option<String> {
         .map(|text| without_gaps(&text))
 }
 
-/// Leaves out blanks at the ends of lines, and all empty lines in a row but one.
+/// Removes trailing spaces and reduces consecutive empty lines to one.
 fn without_gaps(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut was_empty = true;
@@ -34,10 +34,10 @@ fn without_gaps(text: &str) -> String {
     kept
 }
 
-/// Writes links with their targets, and code between backticks.
+/// Text decorator that writes links with their targets, and code between backticks.
 #[derive(Clone, Debug, Default)]
 struct Markdown {
-    /// Targets of the links that are open.
+    /// Targets of the links whose end has not been reached.
     links: Rc<RefCell<Vec<String>>>,
 }
 

@@ -30,13 +30,13 @@ use tokio::time::timeout;
 use connect::Connector;
 use exchange::{Exchange, PageAnswer};
 
-/// Time limit for all connections and answers. That of the supervisor is longer.
+/// Time limit for all connections and responses. It is shorter than the supervisor's limit.
 const LATEST: Duration = Duration::from_secs(25);
 
 /// Maximum size of the process's data in bytes: a page of two megabytes takes a tenth of it.
 const MEMORY: u64 = 1 << 30;
 
-/// Maximum number of characters of another's words in a report.
+/// Maximum number of characters in a report that come from a host.
 const WORDS: usize = 300;
 
 #[derive(Debug, thiserror::Error)]
@@ -47,19 +47,19 @@ pub enum FetchError {
     /// The supervisor sent something after its order.
     #[error("a second order may not come")]
     SecondOrder,
-    /// The input is no order, or a report could not be sent.
+    /// The input is not an order, or a report could not be sent.
     #[error(transparent)]
     Frame(#[from] FrameError),
 }
 
-/// Bounds the memory of this process, in which a page is read and rendered.
+/// Limits the memory of this process, which reads and renders untrusted pages.
 pub fn limit_memory() {
     if let Err(error) = setrlimit(Resource::RLIMIT_DATA, MEMORY, MEMORY) {
         tracing::warn!(%error, "memory is not limited");
     }
 }
 
-/// Fetches the page of the one order that comes, unless the supervisor closes its end before that.
+/// Receives one order and fetches its page. Ends early if the supervisor closes its end.
 pub async fn serve<R, W>(reader: R, writer: W) -> Result<(), FetchError>
 where
     R: AsyncRead + Unpin,
@@ -106,7 +106,7 @@ async fn fetch(
     }
 }
 
-/// Returns the last answer, or the redirect that is not followed.
+/// Returns the final response, or the redirect that may not be followed.
 async fn answer(
     mut url: PageUrl,
     connector: &Connector,
@@ -126,12 +126,12 @@ async fn answer(
     Err(FetchFailure::Redirects { at: url })
 }
 
-/// Makes text of an answer, in a thread of its own: the supervisor may end the process meanwhile.
+/// Converts a response to text in a separate thread, so that the supervisor can end the process meanwhile.
 async fn page(answer: PageAnswer) -> Result<Page, FetchFailure> {
     page::text_of(answer).await
 }
 
-/// Returns the beginning of a host's own words, in printable characters.
+/// Returns the start of a text from a host, in printable characters.
 fn words(text: &str) -> String {
     ipc::text::one_line(text).chars().take(WORDS).collect()
 }

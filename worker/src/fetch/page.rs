@@ -1,4 +1,4 @@
-//! The text of an answer.
+//! Conversion of a response to text.
 
 use std::time::Duration;
 
@@ -11,16 +11,17 @@ use tokio::time::timeout;
 use super::exchange::PageAnswer;
 use super::html;
 
-/// Time limit for the rendering of HTML. Later the page is given as it is.
+/// Time limit for the conversion of HTML. After it, the page is returned unconverted.
 const RENDER: Duration = Duration::from_secs(4);
 
-/// Stack of the thread that renders. The renderer goes down a page's elements by recursion, and memory that it never touches costs nothing.
+/// Stack size of the rendering thread. The renderer recurses into nested elements; untouched stack memory costs
+/// nothing.
 const STACK: usize = 256 << 20;
 
-/// Number of bytes at the beginning of a page that are looked at for its kind and its charset.
+/// Number of bytes at the start of a page that are searched for its type and charset.
 const BEGINNING: usize = 1024;
 
-/// Kinds of pages.
+/// Type of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Html,
@@ -28,7 +29,7 @@ pub(super) enum Kind {
     Other,
 }
 
-/// Makes text of an answer. Fails if it is none.
+/// Converts a response to text. Fails if the response is not text.
 pub(super) async fn text_of(answer: PageAnswer) -> Result<Page, FetchFailure> {
     let PageAnswer { url, status, content_type, length, body, is_partial } = answer;
     let kind = kind_of(&content_type, &body);
@@ -52,7 +53,7 @@ pub(super) async fn text_of(answer: PageAnswer) -> Result<Page, FetchFailure> {
     Ok(Page { url, status, content_type, text, is_rendered, cut_from, is_partial })
 }
 
-/// Renders in a thread of its own, whose stack is large. Returns nothing if that fails or takes too long.
+/// Converts HTML in a thread with a large stack. Returns `None` if that fails or takes too long.
 async fn rendered(text: String) -> Option<String> {
     let (sender, receiver) = oneshot::channel();
     let render = move || {
@@ -63,7 +64,7 @@ async fn rendered(text: String) -> Option<String> {
     timeout(RENDER, receiver).await.ok()?.ok()?
 }
 
-/// Cuts a text after a line, or after a character if no line ends near.
+/// Shortens a text at the last line end near the limit, else between two characters.
 fn beginning(mut text: String) -> String {
     if text.len() > MAX_TEXT {
         text.truncate(text.floor_char_boundary(MAX_TEXT));
@@ -74,7 +75,7 @@ fn beginning(mut text: String) -> String {
     text
 }
 
-/// Returns the kind that the host names, or else the one that the bytes look like.
+/// Returns the type from `Content-Type`, else guesses it from the bytes.
 pub(super) fn kind_of(content_type: &str, body: &[u8]) -> Kind {
     let named = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let is_text = |kind: &str| {
@@ -105,7 +106,7 @@ pub(super) fn kind_of(content_type: &str, body: &[u8]) -> Kind {
     }
 }
 
-/// True if bytes are UTF-8, but for a character that the end cuts in two.
+/// True if the bytes are UTF-8; the last character may be incomplete.
 fn is_utf8(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).map_or_else(|error| error.error_len().is_none(), |_| true)
 }
@@ -121,7 +122,7 @@ pub(super) fn decoded(content_type: &str, body: &[u8], kind: Kind) -> String {
     encoding.decode(body).0.into_owned()
 }
 
-/// Finds `charset=` in the beginning of a page of HTML.
+/// Finds `charset=` at the start of an HTML page.
 fn charset_in(body: &[u8]) -> Option<&'static Encoding> {
     let start = String::from_utf8_lossy(body.get(..BEGINNING).unwrap_or(body)).to_ascii_lowercase();
     let (_, rest) = start.split_once("charset=")?;

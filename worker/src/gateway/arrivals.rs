@@ -1,4 +1,4 @@
-//! Connections that the agent's broker hands over. Nothing of a message is trusted.
+//! Connections that the agent's broker passes to the gateway. Messages are not trusted.
 
 use std::io;
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use nix::sys::socket::{
 use sandbox_exec::system;
 use tokio::io::Interest;
 
-/// The broker's socket, of type `SOCK_SEQPACKET`, for which tokio has no type of its own: this one only waits for messages.
+/// The broker's `SOCK_SEQPACKET` socket. Tokio has no type for it; `UnixDatagram` only serves to wait for messages.
 #[derive(Debug)]
 pub(super) struct Arrivals(tokio::net::UnixDatagram);
 
@@ -21,7 +21,8 @@ impl Arrivals {
         tokio::net::UnixDatagram::from_std(socket.into()).map(Self)
     }
 
-    /// Waits for the next arrival and its socket, and drops what is none; `None` once the broker's end is closed. Cancel safe.
+    /// Waits for the next valid arrival and its socket; drops invalid messages. Returns `None` once the broker's end
+    /// is closed. Cancel safe.
     pub(super) async fn next(&self) -> Option<(Arrival, tokio::net::TcpStream)> {
         loop {
             let mut bytes = [0; MAX_ARRIVAL];
@@ -43,7 +44,7 @@ impl Arrivals {
     }
 }
 
-/// Reads an arrival; what comes with a message that is none is closed.
+/// Parses an arrival. Closes the descriptors of an invalid message.
 fn arrival(message: system::Received, bytes: &[u8]) -> anyhow::Result<(Arrival, tokio::net::TcpStream)> {
     let [socket] = <[OwnedFd; 1]>::try_from(message.descriptors)
         .map_err(|descriptors| anyhow::anyhow!("{} descriptors", descriptors.len()))?;
@@ -55,7 +56,7 @@ fn arrival(message: system::Received, bytes: &[u8]) -> anyhow::Result<(Arrival, 
     Ok((arrival, tokio::net::TcpStream::from_std(socket)?))
 }
 
-/// True if a descriptor is a connected stream socket of the internet.
+/// True if a descriptor is a connected TCP socket.
 fn is_connection(socket: &OwnedFd) -> nix::Result<bool> {
     let peer: SockaddrStorage = getpeername(socket.as_raw_fd())?;
     let is_internet = matches!(peer.family(), Some(AddressFamily::Inet | AddressFamily::Inet6));

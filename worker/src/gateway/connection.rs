@@ -1,4 +1,4 @@
-//! One connection, from its arrival to its end.
+//! One connection between a sandboxed program and a host.
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,23 +18,24 @@ use super::pump::{Break, Traffic, pump, reset};
 use super::questions::Leave;
 use super::screen::Screen;
 
-/// Time that is left to reach the host once the client sends nothing any more. Enough for a lost packet (RFC 6298 §2.1).
+/// Time limit to reach the host after the client has ended its side. Enough for one lost packet (RFC 6298 §2.1).
 const WITHOUT_CLIENT: Duration = Duration::from_secs(2);
 
-/// A connection that was accepted inside, for a host that is on the list, or that somebody may allow.
+/// Connection from the sandbox to a host that is on the list or that the user may allow.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) number: u64,
     pub(super) arrival: Arrival,
     pub(super) client: TcpStream,
-    /// Leave that it needs; `None` if the host is on the list.
+    /// The user's permission that the connection waits for; `None` if the host is on the list.
     pub(super) leave: Option<Leave>,
-    /// Bytes for the host that have come already.
+    /// Bytes for the host that have already arrived.
     pub(super) held: Vec<u8>,
 }
 
 impl Connection {
-    /// Connects to the host and carries bytes until the end. Reports both; if nobody reads the reports, nothing more is carried.
+    /// Connects to the host and copies bytes until the end. Reports both, and stops copying while the supervisor does
+    /// not read reports.
     pub(super) async fn run(self, reports: mpsc::Sender<GatewayReport>) {
         let Self { number: connection, arrival, client, mut leave, held } = self;
         prepare(&client);
@@ -82,7 +83,7 @@ impl Connection {
     }
 }
 
-/// Waits until the leave of a connection is taken back; never ends if it needs none.
+/// Waits until the permission of a connection is withdrawn; never returns if it needs none.
 async fn is_taken_back(leave: Option<&mut Leave>) {
     match leave {
         Some(leave) => leave.is_taken_back().await,
@@ -94,14 +95,14 @@ fn taken_back() -> io::Error {
     io::Error::other("its leave was taken back")
 }
 
-/// True if a client has ended its side, or reset the connection, while it waited: nothing is dialled for it.
+/// True if the client ended its side or reset the connection while it waited. No host is dialled then.
 async fn is_gone(client: &TcpStream) -> bool {
     // It can be written to at once, whatever it has sent.
     let ready = client.ready(Interest::READABLE | Interest::WRITABLE).await;
     ready.is_ok_and(|ready| ready.is_read_closed() || ready.is_error())
 }
 
-/// Judges the first message, where there has to be one, and connects to the host.
+/// Checks the first message if the port requires one, and connects to the host.
 async fn open(
     arrival: &Arrival,
     client: &TcpStream,
@@ -115,9 +116,9 @@ async fn open(
     Ok((host, address, outbound))
 }
 
-/// Waits until the client has reset its connection, or has ended its direction and waited for a while.
+/// Waits until the client has reset its connection, or some time after it ended its side.
 ///
-/// A closed socket and one that only sends no more look the same to their peer, and the second may wait for an answer.
+/// A peer cannot tell a closed socket from a half-closed one, which may still wait for an answer.
 async fn given_up(client: &TcpStream) {
     let ended = async {
         // The end of the peer's direction counts as this readiness, and bytes before it do not.
@@ -130,7 +131,7 @@ async fn given_up(client: &TcpStream) {
     }
 }
 
-/// Sets a socket to send at once, and to reset its connection however this process or task ends.
+/// Disables Nagle's algorithm, and makes the socket reset its connection if this process or task is killed.
 fn prepare(socket: &TcpStream) {
     if let Err(error) = socket.set_nodelay(true) {
         tracing::debug!(%error, "small messages may wait");

@@ -1,4 +1,4 @@
-//! Finds the addresses of a host and connects to one of them.
+//! Name resolution and connection to a host.
 
 use std::collections::VecDeque;
 use std::io;
@@ -15,17 +15,17 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 /// Time limit for the resolver.
 const RESOLVE: Duration = Duration::from_secs(10);
 
-/// Time limits for one address, and for all of a host.
+/// Time limits for one address and for all addresses of a host.
 const ONE: Duration = Duration::from_secs(10);
 const ALL: Duration = Duration::from_secs(20);
 
-/// Time until the next address is tried beside the last (RFC 8305 §8).
+/// Delay before the next address is tried in parallel (RFC 8305 §8).
 const NEXT: Duration = Duration::from_millis(250);
 
-/// Network of the addresses that stand for names inside (RFC 2544); outside they are nobody's.
+/// Network of the placeholder addresses that the sandbox resolves names to (RFC 2544). It is unused on the internet.
 const STAND_INS: (Ipv4Addr, u8) = (Ipv4Addr::new(198, 18, 0, 0), 15);
 
-/// Asks the machine's resolver for the addresses of a host, in the order in which they are tried.
+/// Resolves a host with the machine's resolver. Returns addresses in the order in which they are tried.
 pub(crate) async fn resolve(host: &HostName, port: u16) -> Result<Vec<SocketAddr>, GatewayFailure> {
     let question = (host.as_str().to_owned(), port);
     // A set, because it takes a question back that still waits for a thread when nobody waits for the answer any more.
@@ -38,7 +38,7 @@ pub(crate) async fn resolve(host: &HostName, port: u16) -> Result<Vec<SocketAddr
     if addresses.is_empty() { Err(GatewayFailure::Unresolved) } else { Ok(addresses) }
 }
 
-/// Leaves out what stands for a name, and alternates between the two families, beginning with the resolver's first.
+/// Removes placeholder addresses and alternates between IPv6 and IPv4, starting with the resolver's first address.
 fn in_order(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let outside = addresses.into_iter().filter(|address| !stands_for_a_name(address.ip()));
     let mut ordered = Vec::new();

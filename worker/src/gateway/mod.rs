@@ -44,25 +44,25 @@ use questions::{Leave, Placed, Questions};
 /// Maximum number of connections at a time.
 const MAX_CONNECTIONS: usize = 512;
 
-/// Descriptors that so many connections need: two sockets each, two ends of a pipe for each direction that a peer holds up, and
-/// those of the resolver and of attempts to connect.
+/// Number of descriptors for that many connections: two sockets each, two pipe ends for each direction that waits for
+/// its peer, and those of the resolver and of connection attempts.
 const DESCRIPTORS: u64 = 8 * MAX_CONNECTIONS as u64;
 
-/// Maximum number of reports that wait for the supervisor.
+/// Maximum number of queued reports to the supervisor.
 const REPORTS: usize = 64;
 
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
-    /// The supervisor closed the connection without an order, or began with another one.
+    /// The supervisor closed the connection before the first order, or sent another order first.
     #[error("the supervisor gave no order")]
     NoOrder,
     /// The supervisor sent its first order again.
     #[error("a second order may not come")]
     SecondOrder,
-    /// The input is no order, or a report could not be sent.
+    /// The input is not an order, or a report could not be sent.
     #[error(transparent)]
     Frame(#[from] FrameError),
-    /// Standard input cannot be waited for.
+    /// Waiting for standard input failed.
     #[error("cannot wait for connections: {0}")]
     Arrivals(#[source] io::Error),
     /// A task panicked.
@@ -70,8 +70,8 @@ pub enum GatewayError {
     Task(#[from] JoinError),
 }
 
-/// Connects for the arrivals of a socket until the supervisor closes its end. Open connections are reset then, since their tasks
-/// are dropped.
+/// Serves arrivals until the supervisor closes its end. Open connections are reset then, since their tasks are
+/// dropped.
 pub async fn serve<R, W>(arrivals: OwnedFd, reader: R, writer: W) -> Result<(), GatewayError>
 where
     R: AsyncRead + Unpin,
@@ -98,7 +98,7 @@ where
     }
 }
 
-/// True for the errors by which a socket says that the peer closed it with bytes on their way.
+/// True for the errors of a socket whose peer closed it while bytes were in transit.
 fn is_end(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
@@ -113,7 +113,7 @@ async fn write<W: AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// Raises the limit of open descriptors, whose default of 1,024 is less than two for each connection.
+/// Raises the limit of open descriptors: its default of 1,024 is too low for the maximum number of connections.
 fn raise_limit() {
     let raised = getrlimit(Resource::RLIMIT_NOFILE)
         .and_then(|(soft, hard)| setrlimit(Resource::RLIMIT_NOFILE, soft.max(hard.min(DESCRIPTORS)), hard));
@@ -125,7 +125,7 @@ fn raise_limit() {
 #[derive(Debug)]
 struct Gateway {
     hosts: Hosts,
-    /// Questions about other hosts, where somebody may be asked.
+    /// Requests to allow other hosts; `None` if nobody can be asked.
     questions: Option<Questions>,
     reports: mpsc::Sender<GatewayReport>,
     /// One task for each connection.
@@ -205,8 +205,8 @@ impl Gateway {
     }
 }
 
-/// Waits for room for a report, and then for an arrival: while the supervisor reads none, no connection is taken. Never
-/// ends if there are no arrivals any more.
+/// Waits for space for a report and then for an arrival, so that no connection is accepted while the supervisor does
+/// not read. Never returns once arrivals have ended.
 async fn next<'a>(
     arrivals: Option<&Arrivals>,
     reports: &'a mpsc::Sender<GatewayReport>,

@@ -1,4 +1,4 @@
-//! Bytes of a client that are judged before they go out.
+//! Bytes from a client, which are checked before they are sent to the host.
 
 use std::time::Duration;
 
@@ -16,9 +16,9 @@ const FIRST: Duration = Duration::from_secs(10);
 #[derive(Debug)]
 pub(super) struct Outbound {
     screen: Screen,
-    /// Bytes that have come and not gone out.
+    /// Bytes that have arrived and have not been sent.
     held: Vec<u8>,
-    /// Number of them that may.
+    /// Number of those bytes that may be sent.
     admitted: usize,
 }
 
@@ -27,12 +27,12 @@ impl Outbound {
         Self { screen, held, admitted: 0 }
     }
 
-    /// True if the answer to the first request has to be read.
+    /// True if the host's answer to the first request has to be checked.
     pub(super) const fn needs_answer(&self) -> bool {
         self.screen.needs_answer()
     }
 
-    /// Waits for the first message, if it has to come before anything is dialled.
+    /// Waits for the first message, if it is required before the host is dialled.
     pub(super) async fn first(&mut self, client: &TcpStream) -> Result<(), GatewayFailure> {
         let first = async {
             self.admit()?;
@@ -52,8 +52,8 @@ impl Outbound {
         Ok(())
     }
 
-    /// Passes on what is admitted, until all bytes are or the client sends no more. Returns the screen: if it is open, the
-    /// client may have more.
+    /// Sends admitted bytes until the rest needs no more checks or the client ends its side. Returns the checker; if
+    /// it is open, the client may send more.
     pub(super) async fn run(
         mut self,
         client: &TcpStream,
@@ -88,7 +88,7 @@ impl Outbound {
         }
     }
 
-    /// Reads once; in time, if a first message has begun.
+    /// Reads once, within the time limit if a first message has started.
     async fn read(&mut self, client: &TcpStream, deadline: &mut Option<Instant>) -> Result<usize, Break> {
         if self.held.is_empty() || !self.screen.is_timed() {
             return Ok(read(client, &mut self.held).await?);

@@ -1,4 +1,5 @@
-//! Pipes through which bytes go from one socket to another without a copy (`splice(2)`). One is in use for as long as it has bytes.
+//! Pool of pipes that move bytes between sockets without copying them (`splice(2)`). A pipe is in use while it
+//! contains bytes.
 
 use std::cell::RefCell;
 use std::io;
@@ -14,7 +15,7 @@ use tokio::net::TcpStream;
 const CAPACITY: i32 = 256 << 10;
 const AT_ONCE: usize = CAPACITY.unsigned_abs() as usize;
 
-/// Maximum number of pipes that wait for their next use.
+/// Maximum number of unused pipes that are kept.
 const SPARE: usize = 8;
 
 thread_local! {
@@ -40,7 +41,7 @@ impl Pipe {
         Ok(Self { reader, writer })
     }
 
-    /// Puts a pipe back that is empty.
+    /// Returns an empty pipe to the pool.
     pub(super) fn put_back(self) {
         SPARES.with_borrow_mut(|spares| {
             if spares.len() < SPARE {
@@ -49,14 +50,14 @@ impl Pipe {
         });
     }
 
-    /// Moves what has come from a socket into the pipe; 0 at the end.
+    /// Moves received bytes of a socket into the pipe. Returns their number, 0 at the end of the stream.
     pub(super) fn fill(&self, from: &TcpStream) -> io::Result<usize> {
         from.try_io(Interest::READABLE, || {
             Ok(splice(from, None, &self.writer, None, AT_ONCE, SpliceFFlags::SPLICE_F_NONBLOCK)?)
         })
     }
 
-    /// Moves bytes of the pipe to a socket.
+    /// Moves up to `most` bytes of the pipe to a socket.
     pub(super) fn drain(&self, to: &TcpStream, most: usize) -> io::Result<usize> {
         to.try_io(Interest::WRITABLE, || {
             Ok(splice(&self.reader, None, to, None, most, SpliceFFlags::SPLICE_F_NONBLOCK)?)

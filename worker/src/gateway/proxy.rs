@@ -38,46 +38,46 @@ pub(super) struct Proxied {
 
 /// A protocol of requests to the proxy, as a function of bytes.
 trait Protocol {
-    /// Reads the front of what has come.
+    /// Parses the start of the received bytes.
     fn read(&mut self, bytes: &[u8]) -> ProxyRequest;
 
     /// Returns the answer to a request.
     fn answer(&self, refusal: Option<Refusal>) -> Vec<u8>;
 }
 
-/// Meaning of the first bytes.
+/// Result of parsing the first bytes.
 #[derive(Debug, PartialEq, Eq)]
 enum ProxyRequest {
-    /// More have to come.
+    /// The message is incomplete.
     Nothing,
-    /// These are read, and an answer goes out before more come.
+    /// A greeting of this length, and the reply to send.
     Greeting(usize, Vec<u8>),
-    /// These are a request for a host.
+    /// A request of this length for a host and port.
     Request(usize, HostName, u16),
-    /// They are no request that is served.
+    /// An invalid or unsupported request.
     Broken(Refusal),
 }
 
-/// Reason that a request is refused.
+/// Reason for refusing a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
     NotListed,
-    /// The host is an address, or no name.
+    /// The host is an address or an invalid name.
     NoName,
-    /// Another request than one for a connection.
+    /// The request is not for a connection.
     OtherRequest,
-    /// No way to sign in that the program offers is *none*.
+    /// The program does not offer to connect without authentication.
     SignsIn,
     Malformed,
 }
 
-/// True for a connection to the proxy.
+/// True if the connection is to the proxy's port.
 pub(super) fn is_meant(arrival: &Arrival) -> bool {
     (arrival.name.as_str(), arrival.port) == PROXY
 }
 
 impl Proxied {
-    /// Reads the request, and carries on as the connection that it asks for.
+    /// Reads the request, then serves the requested connection.
     pub(super) async fn run(self, reports: mpsc::Sender<GatewayReport>) {
         let Self { number, mut arrival, client, hosts } = self;
         let request = async {
@@ -97,7 +97,7 @@ impl Proxied {
     }
 }
 
-/// Reads a request and answers it; `true` if its host may be reached. Leaves the bytes behind it, and sets the host.
+/// Reads a request, answers it and sets the host; true if the host may be reached. Keeps the bytes after the request.
 async fn negotiate(
     client: &TcpStream,
     bytes: &mut Vec<u8>,

@@ -1,4 +1,4 @@
-//! Carries bytes both ways between two sockets until both directions have ended.
+//! Copies bytes both ways between two sockets until both directions have ended.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -19,20 +19,20 @@ use super::screen::Answer;
 /// Maximum size of a read in bytes.
 const AT_ONCE: usize = 16 << 10;
 
-/// Time between questions whether a client that sends no more still has its socket.
+/// Interval of keepalive probes to a client that has ended its side.
 const STILL_THERE: Duration = Duration::from_secs(5);
 
-/// Bytes that were carried.
+/// Numbers of copied bytes.
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
     pub(super) sent: u64,
     pub(super) received: u64,
 }
 
-/// Reason that a connection ends before both directions have.
+/// Reason for the end of a connection before both directions have ended.
 #[derive(Debug)]
 pub(super) enum Break {
-    /// A peer reset it, or cannot be reached any more.
+    /// A peer reset the connection or became unreachable.
     Peer(io::Error),
     Gateway(GatewayFailure),
 }
@@ -49,7 +49,7 @@ impl From<GatewayFailure> for Break {
     }
 }
 
-/// Carries everything between a client and its host. The end of one direction is passed on and leaves the other alone.
+/// Copies bytes between a client and its host. Passes on the end of each direction separately.
 pub(super) async fn pump(
     client: &TcpStream,
     host: &TcpStream,
@@ -118,8 +118,8 @@ async fn receive(
     end(client)
 }
 
-/// Has the kernel ask the client whether its socket is still open (`SO_KEEPALIVE`, socket(7)). Of a closed one nothing is left a
-/// minute later (`tcp_fin_timeout`, tcp(7)), and the next question resets the connection, although the host says nothing.
+/// Turns on keepalive probes to the client (`SO_KEEPALIVE`, socket(7)). The kernel forgets a closed socket after a
+/// minute (`tcp_fin_timeout`, tcp(7)); the next probe then resets the connection, even if the host sends nothing.
 fn ask_whether_open(client: &TcpStream) {
     let seconds = u32::try_from(STILL_THERE.as_secs()).unwrap_or(u32::MAX);
     let asked = setsockopt(client, sockopt::TcpKeepIdle, &seconds)
@@ -136,12 +136,12 @@ pub(super) async fn reset(socket: &TcpStream) -> io::Error {
     error.unwrap_or_else(|| io::ErrorKind::ConnectionReset.into())
 }
 
-/// Passes on the end of a direction.
+/// Ends one direction of a connection.
 fn end(to: &TcpStream) -> Result<(), Break> {
     Ok(shutdown(to.as_raw_fd(), Shutdown::Write).map_err(io::Error::from)?)
 }
 
-/// Carries bytes one way until they end.
+/// Copies bytes in one direction until the end of the stream.
 async fn carry(from: &TcpStream, to: &TcpStream, count: &mut u64) -> io::Result<()> {
     loop {
         from.readable().await?;
@@ -166,7 +166,7 @@ async fn carry(from: &TcpStream, to: &TcpStream, count: &mut u64) -> io::Result<
     }
 }
 
-/// Reads once, and appends.
+/// Reads once and appends to `bytes`.
 pub(super) async fn read(from: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<usize> {
     loop {
         from.readable().await?;
@@ -177,7 +177,6 @@ pub(super) async fn read(from: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<us
     }
 }
 
-/// Writes all bytes.
 pub(super) async fn write(to: &TcpStream, mut bytes: &[u8], count: &mut u64) -> io::Result<()> {
     while !bytes.is_empty() {
         to.writable().await?;

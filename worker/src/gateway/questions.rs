@@ -1,7 +1,7 @@
-//! Questions about hosts beyond the list: one for each name and port, for which all its connections wait.
+//! Requests to allow hosts that are not on the list: one for each name and port, shared by all its connections.
 //!
-//! An answer holds until the supervisor takes the question back. Without one, the question answers itself with no: so a
-//! connection never waits for a supervisor that says nothing.
+//! An answer is valid until the supervisor withdraws the request. Without an answer in time, the answer is no, so
+//! that a connection never waits for a silent supervisor.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use ipc::rights::HostName;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, timeout_at};
 
-/// Time limit for an answer. The supervisor's own is 20 seconds; a question that is over there is over here at once.
+/// Time limit for an answer. The supervisor's own limit of 20 seconds normally ends a request first.
 const PATIENCE: Duration = Duration::from_secs(25);
 
-/// Maximum number of questions with and without an answer, and of connections that wait.
+/// Maximum number of requests, answered or not, and of waiting connections.
 const MAX_KEPT: usize = 256;
 const MAX_WAITING: usize = 128;
 
@@ -26,13 +26,13 @@ enum Verdict {
     Denied,
 }
 
-/// All questions of a gateway.
+/// All requests of a gateway.
 #[derive(Debug)]
 pub(super) struct Questions {
     kept: HashMap<(HostName, u16), Question>,
-    /// Room for connections that wait.
+    /// Permits for waiting connections.
     room: Arc<Semaphore>,
-    /// Number of the last question.
+    /// Number of the last request.
     last: u64,
 }
 
@@ -40,11 +40,11 @@ pub(super) struct Questions {
 struct Question {
     number: u64,
     until: Instant,
-    /// Dropped when the question is taken back.
+    /// Sender of the answer; dropped when the request is withdrawn.
     verdict: watch::Sender<Verdict>,
 }
 
-/// Leave to connect, or the wait for it.
+/// Permission to connect, once the request has been answered with yes.
 #[derive(Debug)]
 pub(super) struct Leave {
     until: Instant,
@@ -52,14 +52,14 @@ pub(super) struct Leave {
     waiting: Option<OwnedSemaphorePermit>,
 }
 
-/// The place of a connection to a host beyond the list.
+/// State of a connection to a host that is not on the list.
 #[derive(Debug)]
 pub(super) enum Placed {
-    /// It waits for a question, or has its answer already. The number is that of a question to be asked.
+    /// The connection waits for a request, or has its answer already. The number is that of a new request to send.
     Waits(Leave, Option<u64>),
     /// The answer was no.
     Denied,
-    /// There is no room for it.
+    /// Too many connections wait already.
     TooMany,
 }
 
@@ -68,7 +68,7 @@ impl Questions {
         Self { kept: HashMap::new(), room: Arc::new(Semaphore::new(MAX_WAITING)), last: 0 }
     }
 
-    /// Finds the question of a connection, or makes one.
+    /// Finds or creates the request for a connection.
     pub(super) fn place(&mut self, arrival: &Arrival) -> Placed {
         let key = (arrival.name.clone(), arrival.port);
         if let Some(question) = self.kept.get(&key) {
@@ -94,7 +94,7 @@ impl Questions {
         Placed::Waits(leave, Some(self.last))
     }
 
-    /// Takes an answer. One to a question that is over counts for nothing.
+    /// Records an answer. Ignores an answer to a closed request.
     pub(super) fn answer(&mut self, number: u64, allowed: bool) {
         if let Some(question) = self.kept.values().find(|question| question.number == number)
             && question.verdict_now() == Verdict::Open
@@ -103,7 +103,7 @@ impl Questions {
         }
     }
 
-    /// Takes a question back with its answer.
+    /// Withdraws a request and its answer.
     pub(super) fn close(&mut self, number: u64) {
         self.kept.retain(|_, question| question.number != number);
     }
@@ -130,7 +130,7 @@ impl Leave {
         allowed
     }
 
-    /// Waits until the question is taken back.
+    /// Waits until the request is withdrawn.
     pub(super) async fn is_taken_back(&mut self) {
         let _closed = self.verdict.wait_for(|_| false).await;
     }
@@ -146,7 +146,7 @@ mod tests {
         Arrival { name: name.parse().unwrap(), port, program: String::new() }
     }
 
-    /// The leave of a connection, and the number of the question that is asked for it.
+    /// Returns the permission of a connection, and the number of the request that was created for it.
     fn waits(questions: &mut Questions, name: &str, port: u16) -> (Leave, Option<u64>) {
         match questions.place(&arrival(name, port)) {
             Placed::Waits(leave, number) => (leave, number),

@@ -1,12 +1,12 @@
-//! Lines of a server, bounded before anything parses them.
+//! Lines from a server, limited in length before they are parsed.
 
 use ipc::mcp::MAX_LINE;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-/// The reason why there is no further line.
+/// Error of reading a line.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LineError {
-    /// It has no end within the bound.
+    /// The line exceeds the maximum length.
     #[error("a line of more than {MAX_LINE} bytes")]
     TooLong,
     /// The stream failed.
@@ -18,7 +18,7 @@ pub(super) enum LineError {
 #[derive(Debug)]
 pub(super) struct ServerLines<R> {
     reader: BufReader<R>,
-    /// The bytes of the line so far.
+    /// Bytes of the incomplete line.
     line: Vec<u8>,
 }
 

@@ -33,27 +33,27 @@ use client::{Ready, Request};
 use server::Server;
 use state::GuestState;
 
-/// Maximum number of reports that wait for the supervisor.
+/// Maximum number of queued reports to the supervisor.
 const REPORTS: usize = 64;
 
-/// The time that open requests have to fail when the server is gone.
+/// Time limit for open requests to fail after the server has ended.
 const LAST_REPORTS: Duration = Duration::from_secs(2);
 
-/// The longest time that the guest stays after its last report.
+/// Maximum time that the guest runs after its last report.
 const LAST_LOOK: Duration = Duration::from_secs(2);
 
-/// Times that a server has.
+/// Time limits of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// From its start until it is initialised.
+    /// Limit for initialisation.
     pub handshake: Duration,
-    /// For the lists of its tools and prompts.
+    /// Limit for listing tools and prompts.
     pub listing: Duration,
-    /// For an answer, from the request or from the last progress.
+    /// Limit for an answer after the request or the last progress report.
     pub request: Duration,
-    /// For an answer, however much progress it reports.
+    /// Limit for an answer, whatever progress is reported.
     pub total: Duration,
-    /// To end, after its standard input was closed.
+    /// Limit for the server to end after its standard input was closed.
     pub grace: Duration,
 }
 
@@ -74,10 +74,10 @@ pub enum McpError {
     /// The supervisor closed the connection without an order.
     #[error("the supervisor gave no order")]
     NoOrder,
-    /// The first order was another one, or it came again.
+    /// The first order is not the expected one, or came twice.
     #[error("an order that may not come now")]
     Order,
-    /// The input is no order, or a report could not be sent.
+    /// The input is not an order, or a report could not be sent.
     #[error(transparent)]
     Frame(#[from] FrameError),
 }
@@ -110,7 +110,7 @@ where
     }
 }
 
-/// True for the errors by which a socket says that the peer closed it with bytes on their way.
+/// True for the errors of a socket whose peer closed it while bytes were in transit.
 fn is_end(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
@@ -174,7 +174,7 @@ async fn gone(state: &GuestState, failure: McpFailure) -> Result<(), McpError> {
     std::future::pending().await
 }
 
-/// Begins what an order says.
+/// Starts the work of an order.
 fn take(
     order: McpOrder,
     state: &Arc<GuestState>,
@@ -201,10 +201,10 @@ fn take(
     Ok(())
 }
 
-/// The time that a server's standard output has to end after the server did, and the reverse.
+/// Time limit between the end of the server and the end of its standard output, in either order.
 const EITHER_END: Duration = Duration::from_millis(500);
 
-/// Speaks with the server until one of the two is done, and returns the reason.
+/// Runs the connection until the server or the client ends, and returns the reason.
 async fn talk(
     server: &mut Server,
     state: &Arc<GuestState>,

@@ -1,4 +1,4 @@
-//! The last bytes that a server wrote to its standard error.
+//! Last bytes of a server's standard error.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -11,7 +11,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 pub(super) struct Said(Arc<Mutex<VecDeque<u8>>>);
 
 impl Said {
-    /// Reads a stream to its end, and keeps its last bytes.
+    /// Reads a stream to its end and keeps its last bytes.
     pub(super) async fn listen(self, mut stream: impl AsyncRead + Unpin) {
         let mut buffer = vec![0; 16 << 10];
         while let Ok(read @ 1..) = stream.read(&mut buffer).await {

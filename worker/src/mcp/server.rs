@@ -1,4 +1,4 @@
-//! The server as a process: a child in a process group of its own, which ends with the guest at the latest.
+//! Process of a server: a child in its own process group, which ends with the guest at the latest.
 
 use std::io;
 use std::process::{ExitStatus, Stdio};
@@ -15,23 +15,23 @@ use tokio::time::timeout;
 
 use super::said::Said;
 
-/// The time that standard error has to end after the server did.
+/// Time limit for the end of standard error after the server has ended.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
-/// The time that a write to the server may go on while its standard input is closed.
+/// Time limit for a pending write to the server when its standard input is closed.
 const LAST_WRITE: Duration = Duration::from_millis(100);
 
 /// Standard input of a server, until it is closed.
 pub(super) type Input = Arc<Mutex<Option<ChildStdin>>>;
 
-/// The streams on which a server speaks MCP.
+/// Standard input and output of a server.
 #[derive(Debug)]
 pub(super) struct Streams {
     pub(super) input: Input,
     pub(super) output: ChildStdout,
 }
 
-/// A server that was started. Dropping it kills its process; what else it started ends with the guest.
+/// Started server. Dropping it kills its process; other processes that it started end with the guest.
 #[derive(Debug)]
 pub(super) struct Server {
     child: Child,
@@ -56,12 +56,12 @@ impl Server {
         Ok(Self { child, input, said, listener })
     }
 
-    /// Takes the streams to speak on; `None` the second time.
+    /// Takes the server's streams; `None` the second time.
     pub(super) fn streams(&mut self) -> Option<Streams> {
         Some(Streams { input: Arc::clone(&self.input), output: self.child.stdout.take()? })
     }
 
-    /// Waits until the server has ended, and says so. Cancel safe.
+    /// Waits until the server has ended, and returns its exit as a failure. Cancel safe.
     pub(super) async fn ended(&mut self) -> McpFailure {
         let code = self.child.wait().await.ok().as_ref().and_then(ExitStatus::code);
         if let Some(listener) = &mut self.listener

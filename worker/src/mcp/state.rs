@@ -7,9 +7,10 @@ use ipc::form::MAX_MESSAGE;
 use ipc::mcp::{MAX_ROUNDS, McpAnswer, McpDescription, McpFailure, McpForm, McpReport, McpResult};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
-/// State that the orders of the supervisor and the messages of the server share.
+/// State shared by the supervisor's orders and the server's messages.
 ///
-/// A report about a request is queued under the lock that says whether the request is open. So none follows its `Done`.
+/// A report about a request is queued while the lock on the open requests is taken, so that no report follows the
+/// request's `Done`.
 #[derive(Debug)]
 pub(super) struct GuestState {
     reports: mpsc::Sender<McpReport>,
@@ -33,7 +34,7 @@ struct Inner {
 struct Open {
     cancelled: Arc<Notify>,
     progress: mpsc::Sender<String>,
-    /// The server's word for the request in its progress.
+    /// Progress token of the request.
     token: Option<String>,
     questions: u32,
 }
@@ -44,16 +45,16 @@ struct Asked {
     answer: oneshot::Sender<McpAnswer>,
 }
 
-/// News of an open request for the task that carries it out.
+/// Signals of an open request to the task that serves it.
 #[derive(Debug)]
 pub(super) struct OpenedRequest {
-    /// The supervisor took it back.
+    /// Notified when the supervisor cancels the request.
     pub(super) cancelled: Arc<Notify>,
-    /// Words of the server about its progress.
+    /// Progress messages of the server.
     pub(super) progress: mpsc::Receiver<String>,
 }
 
-/// The reason why a question is not put to a person.
+/// Reason for not asking the user a question.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum NotAsked {
     #[error("no request is open")]
@@ -73,7 +74,7 @@ impl GuestState {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a report that is about no request. Without a supervisor it is dropped.
+    /// Queues a report that belongs to no request. Drops it if the supervisor is gone.
     pub(super) async fn report(&self, report: McpReport) {
         let _ = self.reports.send(report).await;
     }
@@ -91,7 +92,7 @@ impl GuestState {
         Some(OpenedRequest { cancelled, progress: news })
     }
 
-    /// Notes the server's word for a request.
+    /// Records the progress token of a request.
     pub(super) fn known_as(&self, request: u64, token: String) {
         if let Some(open) = self.lock().open.get_mut(&request) {
             open.token = Some(token);
@@ -104,7 +105,7 @@ impl GuestState {
         }
     }
 
-    /// Passes words about progress on; the last ones may be dropped.
+    /// Passes a progress message on; drops it if the queue is full.
     pub(super) fn progress(&self, token: &str, words: String) {
         let inner = self.lock();
         if let Some(open) = inner.open.values().find(|open| open.token.as_deref() == Some(token)) {
@@ -112,7 +113,7 @@ impl GuestState {
         }
     }
 
-    /// Reports progress if the supervisor reads.
+    /// Reports progress unless the queue is full.
     pub(super) fn report_progress(&self, request: u64, words: String) {
         let Ok(room) = self.reports.try_reserve() else { return };
         let inner = self.lock();
@@ -132,12 +133,12 @@ impl GuestState {
         }
     }
 
-    /// True if a person is asked something for this request.
+    /// True if the user is being asked a question for this request.
     pub(super) fn is_asking(&self, request: u64) -> bool {
         self.lock().questions.values().any(|asked| asked.request == request)
     }
 
-    /// Asks the person, and waits for the answer. Without a number it is asked for the request that was opened last.
+    /// Asks the user and waits for the answer. Without a request number, the question belongs to the newest request.
     pub(super) async fn ask(
         &self,
         request: Option<u64>,
@@ -171,14 +172,14 @@ impl GuestState {
         Ok(answered.await.unwrap_or(McpAnswer::Cancelled))
     }
 
-    /// Passes an answer on. One that comes too late has no effect.
+    /// Passes an answer on. A late answer has no effect.
     pub(super) fn answer(&self, question: u64, answer: McpAnswer) {
         if let Some(asked) = self.lock().questions.remove(&question) {
             let _ = asked.answer.send(answer);
         }
     }
 
-    /// Reports that the server takes requests.
+    /// Reports that the server accepts requests.
     pub(super) async fn described(&self, description: McpDescription) {
         self.report(McpReport::Described(description)).await;
         let has_changed = {
@@ -191,7 +192,8 @@ impl GuestState {
         }
     }
 
-    /// Reports that the tools have changed, once the server is described. Once is enough, since they count at the next start.
+    /// Reports once that the tools have changed, if the server is described. The change takes effect at the next
+    /// start.
     pub(super) async fn tools_changed(&self) {
         let is_news = {
             let mut inner = self.lock();
@@ -202,7 +204,7 @@ impl GuestState {
         }
     }
 
-    /// Notes the first thing that the server did wrong.
+    /// Records the first protocol violation of the server.
     pub(super) fn broke(&self, fault: &str) {
         self.lock().fault.get_or_insert_with(|| McpFailure::Broken(fault.to_owned()));
     }
@@ -216,7 +218,7 @@ impl GuestState {
         self.gone.send_replace(Some(failure));
     }
 
-    /// Waits until the server is gone, and returns the reason. Cancel safe.
+    /// Waits until the server has ended, and returns the reason. Cancel safe.
     pub(super) async fn gone(&self) -> McpFailure {
         let mut gone = self.gone.subscribe();
         match gone.wait_for(Option::is_some).await.as_deref() {

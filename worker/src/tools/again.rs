@@ -1,6 +1,6 @@
 //! Repeats accesses that a command reported as denied, without changing a file, to learn the kernel's answer.
 //!
-//! A command never has more rights than its worker, so the worker's answer applies to the command too. Only accesses beyond the
+//! A command never has more access than its worker, so the worker's answer applies to the command too. Only accesses beyond the
 //! rights are repeated: an allowed one explains no denial, and other processes may watch the file.
 
 use std::fs;

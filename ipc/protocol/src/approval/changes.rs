@@ -97,7 +97,7 @@ impl<'de> Visitor<'de> for ChangesVisitor {
         while let Some((key, change)) = map.next_entry::<String, FileChange>()? {
             let path = path(&key).map_err(A::Error::custom)?;
             if changes.insert(path, change).is_some() {
-                return Err(A::Error::custom(format!("the path {key:?} stands twice")));
+                return Err(A::Error::custom(format!("the path {key:?} occurs twice")));
             }
         }
         Ok(FileChanges(changes))
@@ -110,7 +110,7 @@ fn path(key: &str) -> Result<WirePath, String> {
         None => key.as_bytes().to_vec(),
     };
     if bytes.first() != Some(&b'/') || bytes.contains(&0) {
-        return Err(format!("{key:?} is no absolute path"));
+        return Err(format!("{key:?} is not an absolute path"));
     }
     Ok(WirePath::from(OsStr::from_bytes(&bytes)))
 }

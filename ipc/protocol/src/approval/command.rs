@@ -126,7 +126,7 @@ command_params! {
 }
 
 command_params! {
-    /// Offers to repeat a command that was denied something, with exactly the missing access. The call has no result yet.
+    /// Offers to repeat a command that was blocked, with exactly the missing access. The call has no result yet.
     ///
     /// An answer for the session can have the scope `grant_root` or `network` only.
     DeniedCommandApprovalParams {

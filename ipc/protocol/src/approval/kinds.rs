@@ -11,7 +11,7 @@ macro_rules! approval_kinds {
                 APPLY_PATCH_APPROVAL_METHOD = "applyPatchApproval";
             Exec("a command"): ExecCommandApproval(ExecCommandApprovalParams) -> ExecCommandApprovalResponse,
                 EXEC_COMMAND_APPROVAL_METHOD = "execCommandApproval";
-            Denied("a command that was denied something"):
+            Denied("a command that was blocked"):
                 DeniedCommandApproval(DeniedCommandApprovalParams) -> DeniedCommandApprovalResponse,
                 DENIED_COMMAND_APPROVAL_METHOD = "deniedCommandApproval";
             Network("the network"): NetworkApproval(NetworkApprovalParams) -> NetworkApprovalResponse,
@@ -26,7 +26,7 @@ macro_rules! approval_kinds {
                 SERVER_FORM_METHOD = "serverForm";
             Fetch("a page of a host"): FetchApproval(FetchApprovalParams) -> FetchApprovalResponse,
                 FETCH_APPROVAL_METHOD = "fetchApproval";
-            Agent("the rights of a sub-agent"):
+            Agent("the access of a sub-agent"):
                 AgentRightsApproval(AgentRightsApprovalParams) -> AgentRightsApprovalResponse,
                 AGENT_RIGHTS_APPROVAL_METHOD = "agentRightsApproval";
             Plan("the execution of a plan"): PlanApproval(PlanApprovalParams) -> PlanApprovalResponse,

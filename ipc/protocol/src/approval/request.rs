@@ -262,7 +262,7 @@ impl schemars::JsonSchema for ServerRequest {
                 })
             })
             .collect();
-        schemars::json_schema!({"description": "A request for an approval, as it was made.", "oneOf": forms})
+        schemars::json_schema!({"description": "A request for an approval, as the agent made it.", "oneOf": forms})
     }
 }
 

@@ -224,7 +224,7 @@ impl fmt::Display for WriteTurnAwaited {
 impl fmt::Display for WriteTurnTaken {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let waited = Duration::from_millis(self.waited_ms).as_secs_f64();
-        write!(f, "call {} goes on after {waited:.1} s", self.call)
+        write!(f, "call {} continues after {waited:.1} s", self.call)
     }
 }
 

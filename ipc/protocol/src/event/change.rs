@@ -70,7 +70,7 @@ pub enum PlaceChange {
     #[serde(alias = "not a file")]
     NotAFile,
     /// The file leads git elsewhere, or to a program, when an operation continues.
-    #[serde(alias = "leads git elsewhere, or to a program, when it goes on")]
+    #[serde(alias = "makes git use another place or run a program when it continues")]
     LeadsElsewhere,
     /// Git does not accept the configuration.
     #[serde(alias = "no configuration that git accepts")]
@@ -104,7 +104,7 @@ impl fmt::Display for PlaceChange {
             Self::Crowded => "filled with files",
             Self::NoPartOfGit => "no part of a git directory",
             Self::NotAFile => "not a file",
-            Self::LeadsElsewhere => "leads git elsewhere, or to a program, when it goes on",
+            Self::LeadsElsewhere => "makes git use another place or run a program when it continues",
             Self::BadConfiguration => "no configuration that git accepts",
             Self::Permissions => "writable by others",
             Self::Keys(keys) if keys.is_empty() => "the order of its keys",

@@ -87,7 +87,7 @@ impl fmt::Display for ContextCompacted {
                 f.write_str("an empty conversation begins: the model knows nothing of what is above")?;
                 return write!(f, " (about {} → {} tokens)", counted(*tokens_before), counted(*tokens_after));
             }
-            _ => write!(f, "a new context goes on with ")?,
+            _ => write!(f, "a new context continues with ")?,
         }
         match summary {
             SummaryFrom::Conversation => write!(f, "the model's summary")?,
@@ -120,7 +120,7 @@ mod tests {
         };
         assert_eq!(
             compacted.to_string(),
-            "a new context goes on with the model's summary (about 850k → 12.0k tokens)"
+            "a new context continues with the model's summary (about 850k → 12.0k tokens)"
         );
     }
 }

@@ -46,7 +46,7 @@ pub(in crate::mediate) struct Notification {
 pub(in crate::mediate) enum NotificationAnswer {
     Value(i64),
     Failed(Errno),
-    /// Lets the kernel perform the call, which reads its arguments anew: only without a decision here.
+    /// Lets the kernel perform the call. The kernel reads the arguments again, so the answer must not depend on them.
     GoesOn,
     /// The call was answered already.
     Given,

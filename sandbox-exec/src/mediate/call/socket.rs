@@ -28,7 +28,7 @@ pub(in crate::mediate) struct SocketKind {
 }
 
 impl SocketKind {
-    /// Returns the kind of a descriptor; `ENOTSOCK` if it is no socket.
+    /// Returns the kind of a descriptor; fails with `ENOTSOCK` if it is not a socket.
     pub(in crate::mediate) fn of(socket: &OwnedFd) -> Result<Self, Errno> {
         Ok(Self {
             family: option(socket, libc::SOL_SOCKET, libc::SO_DOMAIN)?,

@@ -92,7 +92,7 @@ impl WorkerPool {
         needed
     }
 
-    /// Records that there are no more calls, so that the next leader sees it, too.
+    /// Records the end of all calls for the next leader.
     fn ends(&self, lead: Lead) {
         self.count().leader.take_if(|leader| *leader == lead);
         self.next.notify_one();

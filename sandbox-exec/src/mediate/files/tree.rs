@@ -67,8 +67,8 @@ impl ProcessTree {
         Self { sockets, ..self }
     }
 
-    /// Opens the unix socket at a path in the tree, or a granted one. A socket outside that plain permissions deny cannot be
-    /// connected to anyway (unix(7)), nor can another kind of file: these are no denials by the rules.
+    /// Opens the unix socket at a path in the tree, or a granted one. Failures of plain permissions and other kinds
+    /// of files are not reported as denials: without the sandbox they could not be connected to either (unix(7)).
     pub(in crate::mediate) fn open(&self, path: &Path) -> Result<OwnedFd, Denied> {
         let found = open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
         match self.contains(&found) {
@@ -80,7 +80,7 @@ impl ProcessTree {
         }
     }
 
-    /// Fails with `EACCES` unless an open file lies in the tree.
+    /// Fails with `EACCES` unless an open file is in the tree.
     pub(super) fn contains(&self, found: &OwnedFd) -> Result<(), Errno> {
         // The file may be moved during the search, within the tree too, and back.
         for _ in 0..MOST_LOOKS {

@@ -88,7 +88,7 @@ impl FilteredCalls {
         calls.first(libc::SYS_ioctl, commanded(&requests))
     }
 
-    /// Also notifies calls that set the set-group-ID bit, which is for directories alone.
+    /// Also notifies calls that set the set-group-ID bit, which only directories may have.
     #[must_use]
     pub(in crate::mediate) fn with_set_group_id(self) -> Self {
         let modes = metadata::modes().map(|(number, mode)| (number, has_bit(mode, libc::S_ISGID)));

@@ -8,8 +8,8 @@ use nix::libc::{self, c_int};
 
 use crate::mediate::call::socket;
 
-/// `SOCK_DIAG_BY_FAMILY` (`linux/sock_diag.h`), and the older `TCPDIAG_GETSOCK` (`linux/inet_diag.h`) for all
-/// families of TCP alone.
+/// `SOCK_DIAG_BY_FAMILY` (`linux/sock_diag.h`), and the older `TCPDIAG_GETSOCK` (`linux/inet_diag.h`) for TCP of all
+/// families.
 const BY_FAMILY: u16 = 20;
 const OF_TCP: u16 = 18;
 /// `sizeof(struct nlmsghdr)`.

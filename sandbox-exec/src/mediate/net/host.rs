@@ -34,7 +34,7 @@ pub(in crate::mediate) struct HostNetwork {
     pub(super) outside: Option<Outside>,
     /// True if the kernel denies this process abstract names that are not from inside.
     scoped: bool,
-    /// Addresses that stand for hosts, if some may be reached by name.
+    /// Placeholder addresses of hosts, if any may be reached by name.
     pub(super) led: Option<Arc<Led>>,
     own: Own,
     begun: Connections,

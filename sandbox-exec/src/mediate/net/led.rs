@@ -41,7 +41,7 @@ pub struct Led {
     hosts: Arc<NamedHosts>,
     /// Addresses of the machine's resolvers.
     resolvers: Vec<IpAddr>,
-    /// Sockets that stand for the resolvers and for the hosts, and their ports.
+    /// Sockets that serve in place of the resolvers and the hosts, and their ports.
     resolver: OwnedFd,
     listener: OwnedFd,
     ports: Ports,
@@ -97,12 +97,12 @@ impl Led {
         [&self.resolver, &self.listener]
     }
 
-    /// Returns the address of the socket that stands for the resolvers.
+    /// Returns the address of the socket that serves in place of the resolvers.
     pub(super) fn resolver(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.ports.resolver).into()
     }
 
-    /// Returns the socket that stands for the resolvers, if it has this cookie.
+    /// Returns the socket that serves in place of the resolvers, if it has this cookie.
     pub(in crate::mediate) fn find(&self, cookie: u64) -> Option<OwnedFd> {
         let is_it = socket::cookie(&self.resolver) == Ok(cookie);
         is_it.then(|| self.resolver.try_clone().ok()).flatten()

@@ -11,7 +11,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
-/// Open sockets by numbers of ours.
+/// Set of open sockets, each with a number that this process assigned.
 #[derive(Debug)]
 pub(in crate::mediate) struct Alive(Epoll);
 

@@ -233,7 +233,7 @@ pub(super) fn everywhere(address: SocketAddr, port: u16) -> SocketAddr {
     SocketAddr::new(all, port)
 }
 
-/// Creates the socket that never sends, at every address of this machine, on loopback alone.
+/// Creates a socket that never sends, bound to every address of this machine, on the loopback device only.
 fn silent() -> Result<OwnedFd, Errno> {
     let any = [(libc::AF_INET6, Ipv6Addr::UNSPECIFIED.into()), (libc::AF_INET, Ipv4Addr::UNSPECIFIED.into())];
     let silent = |(family, address): (c_int, IpAddr)| {

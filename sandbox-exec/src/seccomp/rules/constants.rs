@@ -14,7 +14,7 @@ pub const CLONE_NEWNET: u32 = 0x4000_0000;
 pub const O_ACCMODE: u32 = 0o3;
 pub const O_CREAT: u32 = 0o100;
 pub const O_TRUNC: u32 = 0o1000;
-/// Bit of `O_TMPFILE` alone; the other is `O_DIRECTORY`, whose value differs between architectures.
+/// Bit of `O_TMPFILE` without `O_DIRECTORY`, whose value differs between architectures.
 pub const O_TMPFILE_ALONE: u32 = 0o20_000_000;
 
 /// `linux/fcntl.h`, commands of fcntl(2).

@@ -14,7 +14,7 @@ use super::turn::Course;
 use super::{Agent, Effect, EndReason};
 
 /// The reason for the end of a turn that the user ended with an answer.
-const ABORTED: &str = "the user answered a request by ending the turn";
+const ABORTED: &str = "stopped by you";
 
 impl Agent {
     /// Takes in the end of a call.

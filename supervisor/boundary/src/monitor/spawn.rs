@@ -87,13 +87,13 @@ pub enum Origin {
 
 #[derive(Debug, thiserror::Error)]
 pub enum SpawnError {
-    #[error("cannot order the confinement: {0}")]
+    #[error("cannot send the order to the sandbox: {0}")]
     Order(#[source] FrameError),
     #[error("cannot keep hidden what is hidden: {0}")]
     Hidden(#[source] Box<dyn Error + Send + Sync>),
     #[error("cannot execute {program}: {source}")]
     Execute { program: PathBuf, source: io::Error },
-    #[error("cannot spawn a confined process: {0}")]
+    #[error("cannot start a process in the sandbox: {0}")]
     System(#[from] io::Error),
     #[error("the spawn thread has ended")]
     ThreadGone,

@@ -12,7 +12,7 @@ pub enum VerifyError {
     #[error("cannot read the status of process {pid}: {error}")]
     Unreadable { pid: u32, error: String },
     /// A field has a value that a confined process cannot have.
-    #[error("process {pid} is not confined: {field} is {found}, expected {expected}")]
+    #[error("process {pid} is not in the sandbox: {field} is {found}, expected {expected}")]
     Field { pid: u32, field: &'static str, found: String, expected: String },
 }
 
@@ -84,7 +84,7 @@ mod tests {
     #[test]
     fn each_missing_property_is_named() {
         let error = judge(7, &status("0", "0000000000000000")).unwrap_err().to_string();
-        assert_eq!(error, "process 7 is not confined: Seccomp is 0, expected 2");
+        assert_eq!(error, "process 7 is not in the sandbox: Seccomp is 0, expected 2");
         let error = judge(7, &status("2", "0000000000000001")).unwrap_err().to_string();
         assert!(error.contains("CapEff is 0000000000000001"), "{error}");
         assert!(judge(7, "").unwrap_err().to_string().contains("Seccomp is absent"));

@@ -122,7 +122,7 @@ fn without(roots: &[WirePath], private: &WirePath) -> Vec<WirePath> {
 fn made(places: &LevelPlaces, level: &Level) -> PathBuf {
     places.make(level).unwrap_or_else(|error| {
         let place = places.place(level);
-        tracing::warn!(place = %place.display(), %error, "cannot make the place of a level of rights");
+        tracing::warn!(place = %place.display(), %error, "cannot make the directory of a level of access");
         place
     })
 }

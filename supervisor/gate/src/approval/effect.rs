@@ -32,10 +32,10 @@ pub struct Proposal {
 #[derive(Debug, thiserror::Error)]
 pub enum ProposalError {
     /// The action is too large or cannot be encoded.
-    #[error("the effect cannot be shown: {0}")]
+    #[error("the prepared change cannot be shown: {0}")]
     Effect(#[from] EffectError),
     /// The action differs from the tool call. The worker that prepared it is faulty or compromised.
-    #[error("the prepared effect does not fit the call: {0}")]
+    #[error("the prepared change does not match the call: {0}")]
     Misfit(&'static str),
     /// The working directory contains `..`, which links can lead elsewhere: the command would run in another directory than
     /// shown.

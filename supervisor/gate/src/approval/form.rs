@@ -17,7 +17,7 @@ pub struct FormSubject {
     pub tool: String,
     /// Rights of the server; absent where nothing confines it.
     pub access: Option<ServerAccess>,
-    /// Words of the server.
+    /// Text from the server.
     pub message: String,
     pub fields: Vec<FormField>,
     /// Number of the question, never used again in this session.
@@ -29,9 +29,9 @@ pub struct FormSubject {
 pub enum FormRuling {
     /// The values go to the server, as a JSON object.
     Sent(String),
-    /// The server is told that the person declined; the message is for the model.
+    /// The user declined, and the server learns so. The message is for the model.
     Declined(Option<String>),
-    /// The server is told that nobody answered.
+    /// Nobody answered, and the server learns so.
     Cancelled,
     /// The same, and the turn ends.
     Aborted,
@@ -79,10 +79,10 @@ impl JudgedAnswer {
     /// then.
     pub fn judge_form(self, digest: &str, fields: &[FormField]) -> Result<FormRuling, String> {
         if self.kind != AskKind::Form {
-            return Err("the answer is one to another kind of request".to_owned());
+            return Err("the answer belongs to another kind of request".to_owned());
         }
         if self.digest.is_some_and(|said| said != digest) {
-            return Err("the answer is one to another form: its digest differs".to_owned());
+            return Err("the answer belongs to another form: its digest differs".to_owned());
         }
         match self.decision {
             // A form without a field that has to be filled in is a plain confirmation.

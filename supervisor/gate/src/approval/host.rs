@@ -76,10 +76,10 @@ impl JudgedAnswer {
     /// as a no then.
     pub fn judge_host(self, digest: &str) -> Result<HostRuling, String> {
         if self.kind != AskKind::Host {
-            return Err("the answer is one to another kind of request".to_owned());
+            return Err("the answer belongs to another kind of request".to_owned());
         }
         if self.digest.is_some_and(|said| said != digest) {
-            return Err("the answer is one to another question: its digest differs".to_owned());
+            return Err("the answer belongs to another question: its digest differs".to_owned());
         }
         Ok(match self.decision {
             ReviewDecision::Approved => HostRuling::Once,

@@ -30,10 +30,10 @@ impl JudgedAnswer {
     /// Checks the answer against the request. An error contains the reason that the answer is invalid; the call is then denied.
     pub fn judge(self, ask: &Ask, subject: &Subject, standing: &StandingRights) -> Result<Ruling, String> {
         if self.kind != ask.kind {
-            return Err("the answer is one to another kind of request".to_owned());
+            return Err("the answer belongs to another kind of request".to_owned());
         }
         if self.digest.is_some_and(|digest| digest != subject.digest()) {
-            return Err("the answer is one to another effect: its digest differs".to_owned());
+            return Err("the answer belongs to another action: its digest differs".to_owned());
         }
         Ok(match self.decision {
             ReviewDecision::Approved => Ruling::Approved(None),

@@ -38,7 +38,7 @@ pub enum CannotAsk {
     #[error("a word of the command is not UTF-8, and could not be shown as it is")]
     NotText,
     /// The action is of another kind than the request.
-    #[error("the effect is of another kind than the question")]
+    #[error("the prepared change is of another kind than the request")]
     Misfit,
 }
 

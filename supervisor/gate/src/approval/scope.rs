@@ -15,9 +15,9 @@ use crate::judgement::path_pattern::PathPattern;
 use crate::judgement::{Ask, StandingRights};
 use crate::tools::{ExternalCall, FetchCall};
 
-const MISFIT: &str = "such an approval for the session does not fit what was asked";
+const MISFIT: &str = "this approval for the session does not match the request";
 
-const SPAWN: &str = "the rights of a sub-agent are approved once, never for the session";
+const SPAWN: &str = "a sub-agent's access is approved once, never for the session";
 
 const PLAN: &str = "a plan is approved once, never for the session";
 
@@ -101,7 +101,7 @@ impl Scope {
             }
             (SessionScope::PathPattern(text), AskKind::Patch, effect) => pattern(text, effect, standing)?,
             (SessionScope::GrantRoot, AskKind::Patch | AskKind::Exec, _) => {
-                let path = super::grant_root(standing, &ask.grant).ok_or("no write root was offered")?;
+                let path = super::grant_root(standing, &ask.grant).ok_or("no directory was offered")?;
                 return Ok(Self::Standing(RightsChange::AddWrite { path }));
             }
             (SessionScope::Network, AskKind::Network, _) => {
@@ -155,10 +155,7 @@ fn prefix(words: Vec<String>, exec: &Exec) -> Result<Covered, String> {
     let text = script(exec).ok_or("no prefix can be approved for this command")?;
     check_prefix(&words).map_err(|error| error.to_string())?;
     if !covers(std::slice::from_ref(&words), text) {
-        return Err(format!(
-            "the prefix {:?} does not cover the command that was asked for",
-            words.join(" ")
-        ));
+        return Err(format!("the prefix {:?} does not cover the requested command", words.join(" ")));
     }
     Ok(Covered::Prefix { words, like: Box::new(exec.clone()) })
 }
@@ -185,7 +182,7 @@ fn pattern(text: String, effect: &Effect, standing: &StandingRights) -> Result<C
     if covered.matches(effect) {
         Ok(covered)
     } else {
-        Err("the pattern does not cover every file of the change that was asked for".to_owned())
+        Err("the pattern does not cover every file of the requested change".to_owned())
     }
 }
 
@@ -247,7 +244,7 @@ impl Covered {
         }
     }
 
-    /// True if the paths alone decide the rights of a covered action.
+    /// True if only paths decide which rights a covered action gets.
     pub const fn is_of_files(&self) -> bool {
         matches!(self, Self::Pattern { .. })
     }

@@ -4,7 +4,7 @@
 
 use ipc::form::FormField;
 
-/// Words of a name that stand for a secret, as whole words or the end of one.
+/// Words that mark a name as a secret, as whole words or word ends.
 const WORDS: &[&str] = &[
     "apikey",
     "auth",
@@ -40,7 +40,7 @@ const WORDS: &[&str] = &[
     "totp",
 ];
 
-/// Parts that stand for a secret wherever they are.
+/// Parts that mark a name as a secret at any position.
 const PARTS: &[&str] = &["apikey", "passphrase", "passwd", "password", "passwort", "privatekey", "secret"];
 
 /// Words for a secret that make a whole sentence suspect.

@@ -32,7 +32,7 @@ const ADVICE: &[Advice] = &[
             "install -o",
             "--owner",
         ],
-        says: "Files keep the owner that they are made with: root has no right to give files away inside. Leave owners out \
+        says: "Files keep the owner that they are made with: root cannot give files away in the sandbox. Leave owners out \
                (tar --no-same-owner, cp --no-preserve=ownership, rsync --no-owner --no-group, install without -o), or have \
                Bailiwick run as the user who is to own the files.",
     },
@@ -62,7 +62,7 @@ const ADVICE: &[Advice] = &[
             &["\"root\" execution of the postgresql server is not permitted"],
         ],
         of: &[],
-        says: "No command becomes another user inside: root has no right to that. A program that refuses to run as root needs \
+        says: "No command in the sandbox can become another user, not even as root. A program that refuses to run as root needs \
                Bailiwick to be run as the user that it wants.",
     },
     Advice {

@@ -25,7 +25,7 @@ pub enum Unchanged {
     #[error("nothing changed: {0}")]
     Same(String),
     /// The change is not allowed.
-    #[error("the rights were not changed: {0}")]
+    #[error("the access was not changed: {0}")]
     Refused(String),
 }
 
@@ -131,7 +131,7 @@ impl StandingRights {
         } else if ["/proc", "/sys", "/dev"].into_iter().any(holds)
             || is_kernel_tree(path) && !path.is_within(&"/dev".into())
         {
-            Some(format!("{path} is the kernel's own, or holds what is"))
+            Some(format!("{path} belongs to the kernel, or contains such a path"))
         } else {
             None
         }
@@ -141,14 +141,14 @@ impl StandingRights {
 fn same(change: &RightsChange) -> String {
     match change {
         RightsChange::Network { net: Network::Off, .. } => "the network is off".to_owned(),
-        RightsChange::Network { net: Network::On, .. } => "the network is on, and leads as far".to_owned(),
+        RightsChange::Network { net: Network::On, .. } => "the network is on already".to_owned(),
         RightsChange::Network { net: Network::Hosts(hosts), .. } => {
-            format!("the network is on for {hosts} alone, and leads as far")
+            format!("the network is already on for {hosts}, and only for them")
         }
         RightsChange::AddHosts { hosts, .. } => format!("{hosts} may be reached already"),
         RightsChange::AddWrite { path } => format!("{path} may be written already"),
         RightsChange::AddSocket { path } => format!("{path} may be reached already"),
-        RightsChange::RemoveSocket { path } => format!("{path} is no socket that was allowed"),
-        RightsChange::RemoveWrite { path } => format!("{path} is no write root"),
+        RightsChange::RemoveSocket { path } => format!("{path} was not allowed as a socket"),
+        RightsChange::RemoveWrite { path } => format!("{path} was not allowed for writing"),
     }
 }

@@ -37,7 +37,7 @@ impl StandingRights {
             && standing.covers(rights)
     }
 
-    /// True if the person's settings alone let a call run: the agent's rights do not cover the server's.
+    /// True if a call may run only because of the user's settings: the agent's rights do not cover the server's.
     pub fn runs_by_settings(&self, call: &ExternalCall) -> bool {
         call.guest.as_ref().is_some_and(|guest| guest.always && !self.covers_guest(guest))
     }
@@ -99,7 +99,7 @@ impl StandingRights {
         refused(Operation::Call, object, MissingRight::Approval, grant)
     }
 
-    /// Returns the flags with which the agent could do what the server can. `None` if no flags help.
+    /// Returns the flags that would give the agent all access of the server; `None` if no flags do.
     fn flags_beyond(&self, guest: &GuestTool) -> Option<String> {
         let GuestTool { rights, access, .. } = guest;
         let lacks = |path: &&WirePath| !self.allows_write(path);
@@ -327,8 +327,8 @@ mod tests {
         );
         let wide = || Rights { write: vec!["/q".into()], net: net.clone(), ..reads() };
         assert_eq!(said(guest(wide(), &[]), ApprovalMode::Ask), "asks");
-        insta::assert_snapshot!(said(guest(wide(), &[]), ApprovalMode::Deny), @"denied by the policy: call t of s; the missing right is: an approval of this very call; the user can allow it with --write /q --net a.example,b.example");
-        insta::assert_snapshot!(said(guest(wide(), &["TOKEN"]), ApprovalMode::Deny), @"denied by the policy: call t of s; the missing right is: an approval of this very call; the user can allow it with --mode ask");
+        insta::assert_snapshot!(said(guest(wide(), &[]), ApprovalMode::Deny), @"blocked by the policy: call t of s; missing access: an approval of this call; the user can allow it with --write /q --net a.example,b.example");
+        insta::assert_snapshot!(said(guest(wide(), &["TOKEN"]), ApprovalMode::Deny), @"blocked by the policy: call t of s; missing access: an approval of this call; the user can allow it with --mode ask");
     }
 
     #[test]

@@ -36,7 +36,7 @@ pub enum Verdict {
 /// The approval that a call needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// The kind of question.
+    /// Kind of request.
     pub kind: AskKind,
     /// The access that the rights lack.
     pub grant: Grant,
@@ -57,7 +57,7 @@ impl StandingRights {
         let asks = permits(agent, self.mode).asks();
         match invocation {
             Invocation::Worker(call) => self.judge_worker(call, asks),
-            // For the rights of a sub-agent, see [`StandingRights::judge_spawn`].
+            // For the access of a sub-agent, see [`StandingRights::judge_spawn`].
             Invocation::Supervisor(_) | Invocation::Agent(_) | Invocation::Plan(_) | Invocation::Tasks(_) => {
                 Verdict::Run
             }

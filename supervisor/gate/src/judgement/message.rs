@@ -77,7 +77,7 @@ impl<'a> DenialMessage<'a> {
         &self.complaint
     }
 
-    /// The error number that the text stands for.
+    /// Returns the error number of the text.
     pub(super) const fn errno(&self) -> i32 {
         self.complaint.errno
     }

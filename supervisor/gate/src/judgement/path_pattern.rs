@@ -24,7 +24,6 @@ pub struct PathPattern {
 /// The reason why a text is not a path pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    /// The text is empty.
     #[error("a path pattern has at least one name")]
     Empty,
     /// The text is too long.
@@ -42,16 +41,11 @@ pub enum PatternError {
     #[error("a path pattern has no {0:?}")]
     Character(char),
     /// The pattern names a file that is never covered.
-    #[error("{0:?} is what the user's own programs act on: each change of it is asked for")]
+    #[error("your own programs act on {0:?}: Bailiwick asks before each change")]
     Protected(String),
     /// The text is not a glob.
-    #[error("{pattern:?} is no pattern: {reason}")]
-    Glob {
-        /// The text.
-        pattern: String,
-        /// The reason.
-        reason: String,
-    },
+    #[error("{pattern:?} is not a pattern: {reason}")]
+    Glob { pattern: String, reason: String },
 }
 
 impl PathPattern {

@@ -61,10 +61,10 @@ impl StandingRights {
         if !self.may_be_planned(&root) {
             let remedy = match self.write_grant(&root) {
                 Some(flag) => format!("the user can allow it with {flag}"),
-                None => "nothing can allow it here".to_owned(),
+                None => "it cannot be allowed here".to_owned(),
             };
             return Err(PlanRefusal(format!(
-                "write: {asked} lies neither in the project nor in a directory that this session may write; {remedy}"
+                "write: {asked} is neither in the project nor in a directory that this session may write; {remedy}"
             )));
         }
         let closed = self.closed_place(&Place { path: root.clone(), grant: Some(root.clone()) });

@@ -28,8 +28,8 @@ impl StandingRights {
         self.denials_but(call, result, |_| false)
     }
 
-    /// Returns the denials of a command, and puts those first for which `was_left` is false. A first denial may stand
-    /// for a later, similar one.
+    /// Returns the denials of a command, starting with those for which `was_left` is false. The first of similar
+    /// denials represents the others.
     pub fn denials_but(
         &self,
         call: &ShellExec,
@@ -123,8 +123,8 @@ impl StandingRights {
         })
     }
 
-    /// Returns the denial of a host or port that is not on the list of hosts. Datagrams to what is on the list are refused too, and
-    /// no right would help: programs use TCP then.
+    /// Returns the denial of a host or port that is not on the list of hosts; `None` for listed ones. Datagrams to
+    /// listed hosts are blocked too, but no right allows them, and programs then use TCP.
     fn of_host(&self, name: &HostName, port: u16) -> Option<Denial> {
         if self.rights.net.hosts().is_some_and(|hosts| hosts.allows(name, port)) {
             return None;

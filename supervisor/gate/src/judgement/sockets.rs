@@ -55,7 +55,7 @@ impl StandingRights {
     pub(super) fn refusal_of_socket(&self, path: &WirePath) -> Option<String> {
         Some(match self.closed_socket(path)? {
             ClosedBy::Hidden => format!("{path} is hidden"),
-            ClosedBy::Kernel => format!("{path} is the kernel's own, or holds what is"),
+            ClosedBy::Kernel => format!("{path} belongs to the kernel, or contains such a path"),
             _ => format!("{path} is protected by the settings or by Bailiwick"),
         })
     }

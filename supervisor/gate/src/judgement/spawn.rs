@@ -84,12 +84,12 @@ impl StandingRights {
         }
         if self.is_in_temp(&root) {
             return Err(format!(
-                "write: {path} lies in your private temp directory, which no other agent sees; it has one of its own"
+                "write: {path} is in your private temp directory, which no other agent sees; it has one of its own"
             ));
         }
         let is_own = self.rights.write.iter().any(|own| root.is_within(own)) && !self.is_in_caches(&root);
         is_own.then_some(root).ok_or_else(|| {
-            format!("write: {path} lies neither in the project nor in a directory that you may write")
+            format!("write: {path} is neither in the project nor in a directory that you may write")
         })
     }
 
@@ -147,7 +147,7 @@ pub fn narrowed(child: &StandingRights, parent: &Rights, grant: &Grant) -> Right
     child.without_idle_caches(child.rights.meet(&allowed.normalised()))
 }
 
-/// Returns the rights of a sub-agent at its start. The parent may have lost rights while the call waited.
+/// Returns the access of a sub-agent at its start. The parent may have lost rights while the call waited.
 #[must_use]
 pub fn at_start(asked: &Rights, parent: &StandingRights, grant: &Grant) -> Rights {
     parent.without_idle_caches(asked.meet(&parent.rights.with_grant(grant)))

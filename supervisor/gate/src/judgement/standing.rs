@@ -167,7 +167,8 @@ impl StandingRights {
         self.read_only.iter().any(closes)
     }
 
-    /// Returns a hint if a write to a protected git configuration was denied. Git goes on then, and often exits with 0.
+    /// Returns a hint if a write to a protected git configuration was denied. Git continues then, and often exits
+    /// with 0.
     pub fn refused_git_config(&self, result: &CommandResult) -> Option<String> {
         let is_refusal = |line: &str| {
             let line = line.to_ascii_lowercase();
@@ -185,8 +186,8 @@ impl StandingRights {
         let named = configs().find(|config| refused.contains(&config.to_string()));
         let grant = self.git_config_grant(named.or_else(|| configs().next())?);
         Some(format!(
-            "(Git could not write its configuration: that is a right of its own, {grant}. Whatever git said, it is \
-             unchanged.)"
+            "(Git could not write its configuration: that has to be allowed separately, {grant}. Whatever git \
+             said, it is unchanged.)"
         ))
     }
 

@@ -32,7 +32,7 @@ pub struct Unwritable {
 
 /// Quotes the beginning of a line, with control characters escaped.
 pub(super) fn quoted(text: &str) -> String {
-    /// The most characters quoted.
+    /// Maximum number of quoted characters.
     const MOST: usize = 60;
     let mut shown: String = text.trim().chars().take(MOST).flat_map(char::escape_debug).collect();
     if text.trim().chars().nth(MOST).is_some() {

@@ -20,7 +20,7 @@ pub struct ExternalTool {
 /// A tool of a server that the kernel confines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestTool {
-    /// The rights of the server, without the directories that it alone has.
+    /// Rights of the server, without its own directories.
     pub rights: Rights,
     /// The rights as a person reads them.
     pub access: ServerAccess,
@@ -43,7 +43,7 @@ pub struct OfferedServer {
 /// A tool of an offered server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedTool {
-    /// The name for models.
+    /// Name that the model uses.
     pub name: String,
     /// The server's own name for the tool.
     pub tool: String,
@@ -62,7 +62,7 @@ impl ExternalTool {
         Self { guest: Some(Arc::new(guest)), ..self }
     }
 
-    /// Returns the tool as one that can be passed on. `None` if nothing confines its server.
+    /// Returns the tool as one that can be passed on. `None` if its server has no sandbox.
     pub fn offered(&self) -> Option<OfferedTool> {
         let guest = self.guest.clone()?;
         Some(OfferedTool { name: self.definition.name.clone().into_owned(), tool: self.tool.clone(), guest })

@@ -18,7 +18,6 @@ const LONGEST_TASK: usize = 200;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskList(pub Vec<ListedTask>);
 
-/// Returns the tool.
 pub fn task_list() -> Box<dyn Tool> {
     Box::new(Typed::<UpdateTasks>::new())
 }

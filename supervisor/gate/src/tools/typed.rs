@@ -37,7 +37,6 @@ impl<A: Arguments> Typed<A> {
         Self { definition, arguments: PhantomData }
     }
 
-    /// Parses the arguments.
     pub(super) fn call(&self, input: &str) -> Result<A::Call, ToolUseError> {
         // Two steps for two kinds of mistakes: text that is not a JSON object, and an object with invalid arguments.
         object(input).map_err(|reason| ToolUseError::NotAnObject {

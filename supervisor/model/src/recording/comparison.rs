@@ -55,7 +55,7 @@ impl RecordingComparison {
     fn body(&self, recorded: &[u8], now: &[u8]) -> Option<RecordingFault> {
         let read = |body: &[u8], places: &Places, whose: &str| {
             let mut value: Value = serde_json::from_slice(body)
-                .map_err(|error| RecordingFault::Unreadable(format!("{whose} is no JSON: {error}")))?;
+                .map_err(|error| RecordingFault::Unreadable(format!("{whose} is not JSON: {error}")))?;
             places.normalise(&mut value);
             Ok(value)
         };

@@ -15,7 +15,8 @@ pub(super) fn run(args: &PruneArgs, directories: &Directories) -> Exit {
     let keep = Keep { days: args.older_than, mib: args.larger_than };
     if keep.is_everything() {
         complain(
-            &"nothing says what is to be deleted\n  hint: --older-than DAYS, --larger-than MIB, or both; --dry-run only lists it",
+            &"cannot delete sessions: no limit given\n  hint: --older-than DAYS, --larger-than MIB, or both; \
+            --dry-run only lists it",
         );
         return Exit::Usage;
     }

@@ -126,9 +126,7 @@ fn clients(args: &RelayArgs, limits: Limits) -> Result<Vec<ClientSettings>, Refu
     match &args.listen {
         RelayPlace::Directory(directory) => {
             if args.token_file.is_some() {
-                return Err(Refusal::usage(
-                    "--token-file: a socket needs no token: whoever reaches it is its client",
-                ));
+                return Err(Refusal::usage("--token-file: a socket needs no token"));
             }
             for name in &args.clients {
                 let path = directory.join(name.as_str()).join(SOCKET_NAME);
@@ -144,7 +142,7 @@ fn clients(args: &RelayArgs, limits: Limits) -> Result<Vec<ClientSettings>, Refu
             };
             let Some(file) = &args.token_file else {
                 let message =
-                    "--listen: every user of this machine reaches an address\n  hint: --token-file FILE";
+                    "--listen: every user of this machine can reach an address\n  hint: --token-file FILE";
                 return Err(Refusal::usage(message));
             };
             let token = token(file)

@@ -48,7 +48,7 @@ impl From<LogError> for Refusal {
 impl From<RewindError> for Refusal {
     fn from(error: RewindError) -> Self {
         match error {
-            RewindError::Nothing(why) => Self::usage(format!("nothing was taken back: {why}")),
+            RewindError::Nothing(why) => Self::usage(format!("nothing was restored: {why}")),
             RewindError::Look(_) | RewindError::Kept(_) => Self::internal(error),
         }
     }
@@ -82,7 +82,7 @@ async fn rewind(args: &RewindArgs, directories: Directories) -> Result<Exit, Ref
         (Some(number), false) => {
             let wanted = number.checked_sub(1).and_then(|at| said.get(at));
             let why = || {
-                format!("the conversation has {} messages of yours: there is no message {number}", said.len())
+                format!("the conversation has {} messages from you: there is no message {number}", said.len())
             };
             RewindTarget { to: Some(wanted.ok_or_else(|| Refusal::usage(why()))?.id), scope: args.scope() }
         }
@@ -100,7 +100,7 @@ async fn rewind(args: &RewindArgs, directories: Directories) -> Result<Exit, Ref
     let only = args.files(project.as_path()).map_err(Refusal::usage)?;
     let preview = rewinder.preview(target, &only, &events).await?;
     let Some(digest) = confirmed(&preview, args.digest.as_deref())? else {
-        say("nothing was taken back");
+        say("nothing was restored");
         return Ok(Exit::Denied);
     };
     let mut journal = OwnJournal { last: last_worker(&events), log };
@@ -109,8 +109,7 @@ async fn rewind(args: &RewindArgs, directories: Directories) -> Result<Exit, Ref
         Ok(done) => done,
         Err(preview) => {
             shown(print(&preview))?;
-            let why =
-                "the project changed meanwhile: nothing was taken back; what would be done now stands above";
+            let why = "the project changed meanwhile: nothing was restored; the list above shows what would change now";
             return Err(Refusal::usage(why));
         }
     };
@@ -120,7 +119,7 @@ async fn rewind(args: &RewindArgs, directories: Directories) -> Result<Exit, Ref
     journal.log.append(&AgentId::root(), ObservedBy::Supervisor, EventKind::Rewound(rewound))?;
     journal.log.sync()?;
     if let Some(error) = failed {
-        return Err(Refusal::internal(format!("not everything was taken back: {error}")));
+        return Err(Refusal::internal(format!("not everything was restored: {error}")));
     }
     say(&told);
     Ok(Exit::Done)
@@ -134,7 +133,7 @@ fn told(rewound: &Rewound) -> String {
         more => format!("{more} files"),
     };
     match rewound.target.to {
-        Some(_) => format!("taken back ({files} changed); to have it as it was: bailiwick rewind --undo"),
+        Some(_) => format!("restored ({files} changed); to undo: bailiwick rewind --undo"),
         None => format!("the last rewind is undone ({files} changed)"),
     }
 }
@@ -170,10 +169,10 @@ fn list(said: &[&SessionEvent], log: &Path) -> Result<Exit, Refusal> {
     shown(write())?;
     let session = log.file_stem().unwrap_or_default().to_string_lossy();
     if said.is_empty() {
-        say("nothing was said in this session");
+        say("this session has no messages");
     } else {
         say(&format!(
-            "--to with a number takes files and conversation back to before that message: bailiwick rewind {session}"
+            "--to NUMBER restores files and conversation to before that message: bailiwick rewind {session}"
         ));
     }
     Ok(Exit::Done)
@@ -187,13 +186,14 @@ fn confirmed(preview: &RewindPreview, digest: Option<&str>) -> Result<Option<Str
     shown(print(preview))?;
     if let Some(digest) = digest {
         return Err(Refusal::usage(format!(
-            "nothing was taken back: got --digest {digest}, expected {} for what stands above",
+            "nothing was restored: got --digest {digest}, expected {} for the list above",
             preview.digest
         )));
     }
     if !can_ask() {
         return Err(Refusal::usage(format!(
-            "nobody can be asked: standard input or standard error is no terminal\n  hint: --digest {} does exactly what is shown",
+            "cannot ask: standard input or standard error is not a terminal\n  hint: --digest {} does exactly what \
+             is shown",
             preview.digest
         )));
     }
@@ -201,7 +201,7 @@ fn confirmed(preview: &RewindPreview, digest: Option<&str>) -> Result<Option<Str
         // Input before the question is no answer.
         tcflush(io::stdin(), FlushArg::TCIFLUSH)?;
         let mut out = io::stderr().lock();
-        write!(out, "Take it back? [y/N] ")?;
+        write!(out, "Restore? [y/N] ")?;
         out.flush()?;
         let mut answer = String::new();
         io::stdin().lock().read_line(&mut answer)?;
@@ -227,9 +227,8 @@ fn print(preview: &RewindPreview) -> io::Result<()> {
     }
     for file in files {
         let verb = match file.change {
-            ChangeKind::Added => "put back",
-            ChangeKind::Deleted => "removed",
-            ChangeKind::Modified | ChangeKind::RenamedFrom(_) => "as it was",
+            ChangeKind::Deleted => "delete",
+            ChangeKind::Added | ChangeKind::Modified | ChangeKind::RenamedFrom(_) => "restore",
         };
         line(one_line(&format!("{verb:<10}{}", file.path)))?;
     }

@@ -73,7 +73,7 @@ fn print(sessions: &[FoundSession], args: &SessionsArgs) -> io::Result<()> {
     }
     if sessions.is_empty() && !args.json {
         let none = if args.search.is_some() { "no session has this text" } else { "no sessions" };
-        let hint = if args.all { "" } else { "; --all looks at those of every project" };
+        let hint = if args.all { "" } else { "; --all includes every project" };
         writeln!(io::stderr(), "{none}{hint}")?;
     } else if !args.json {
         let bytes = sessions.iter().map(|found| found.session.bytes).sum();
@@ -128,7 +128,7 @@ fn lines(found: &FoundSession, all: bool) -> String {
         changed.unwrap_or_default(),
         size(*bytes),
         tui::cut(&summary.model, COLUMNS),
-        tui::cut(message.unwrap_or("(nothing was said)"), COLUMNS),
+        tui::cut(message.unwrap_or("(no messages)"), COLUMNS),
     )
 }
 

@@ -108,7 +108,7 @@ const fn lapsed(id: ApprovalId, by: DecidedBy, cause: String) -> Input {
 }
 
 fn not_waited_for(id: ApprovalId, decision: &str) -> String {
-    format!("request {id} is not waited for: the answer counts for nothing ({decision})")
+    format!("request {id} is no longer open: ignored the answer ({decision})")
 }
 
 /// The word for what an answer says.

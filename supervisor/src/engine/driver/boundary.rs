@@ -172,7 +172,7 @@ pub(crate) async fn read_down(places: LevelPlaces, confinement: &Confinement) {
     let temp = temp.clone();
     let read = apart(move || places.read_down(caches.as_path(), temp.as_ref().map(WirePath::as_path))).await;
     if let Err(error) = read.and_then(|read| read) {
-        tracing::warn!(%error, "caches of more rights are not read");
+        tracing::warn!(%error, "caches of wider access are not read");
     }
 }
 

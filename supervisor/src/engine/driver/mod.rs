@@ -104,7 +104,7 @@ pub enum SessionError {
     #[error("cannot protect files that programs outside run later: {0}")]
     Tripwire(#[source] io::Error),
     /// A fault of ours.
-    #[error("bailiwick has a bug and cannot go on: {0}")]
+    #[error("bailiwick has a bug and cannot continue: {0}")]
     Panicked(String),
     /// The core ended without saying how.
     #[error("the agent stopped without a result")]

@@ -106,11 +106,12 @@ pub enum OneShotError {
     Log(#[from] Unlogged),
     /// The worker broke the protocol: what it said of the effect counts for nothing.
     #[error(
-        "the worker broke the protocol ({0}); the effect may have been carried out in part: look before you repeat it"
+        "the worker sent an invalid message ({0}); the change may have been carried out in part: look before \
+         you repeat it"
     )]
     Violation(String),
     /// The worker ended without an outcome.
-    #[error("the worker {0}; the effect may have been carried out in part: look before you repeat it")]
+    #[error("the worker {0}; the change may have been carried out in part: look before you repeat it")]
     Lost(WorkerEnd),
 }
 

@@ -106,7 +106,7 @@ impl OneShots {
                 Some(told) = self.inbox.recv() => return told,
                 Some(ended) = self.tasks.join_next() => {
                     if let Err(error) = ended {
-                        tracing::error!(%error, "an approved effect lost its task");
+                        tracing::error!(%error, "an approved change lost its task");
                         if let Some(call) = self.unattended() {
                             let outcome = Err(format!("the task that carried it out failed: {error}"));
                             return OneShotUpdate::Finished { call, outcome, brought: true };

@@ -139,7 +139,7 @@ fn words(host: &str, failure: &FetchFailure, reach: Reach) -> String {
             let place = Place::of(*address);
             match flag(place).filter(|_| !place.is_within(reach)) {
                 Some(flag) => format!(
-                    "{host} has the address {}, which the rights do not include · to allow: --reach {flag}",
+                    "{host} has the address {}, which is not allowed · to allow: --reach {flag}",
                     address.ip()
                 ),
                 None => format!("{address} cannot be reached: {}", Errno::from_raw(*errno).desc()),

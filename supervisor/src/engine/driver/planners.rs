@@ -46,7 +46,7 @@ impl Session {
 
     fn planner(&self, text: String) -> Result<Box<NewAgent>, String> {
         if text.trim().is_empty() {
-            return Err("it has to be told what the plan is for".to_owned());
+            return Err("expected the purpose of the plan".to_owned());
         }
         if let Some(planner) = self.runs.iter().find(|run| run.agent.planning().is_some() && !run.is_over()) {
             return Err(format!("agent {} plans already; write to it, or end it", planner.id()));

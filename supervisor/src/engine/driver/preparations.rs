@@ -38,7 +38,7 @@ impl Preparations {
     pub(super) fn take(&mut self, call: CallId, part: Part) {
         if let Some(Preparation { assembler, effect: effect @ Ok(None), .. }) = self.open.get_mut(&call) {
             let pushed = assembler.push(part);
-            *effect = pushed.map_err(|error| format!("the effect arrived damaged: {error}"));
+            *effect = pushed.map_err(|error| format!("the prepared change arrived damaged: {error}"));
         }
     }
 
@@ -83,7 +83,7 @@ async fn render(call: CallId, preparation: Preparation) -> Input {
     let Preparation { tool, effect, .. } = preparation;
     let proposed = match effect {
         Ok(Some(effect)) => propose(tool, effect).await,
-        Ok(None) => Err("the worker sent no effect".to_owned()),
+        Ok(None) => Err("the worker prepared no change".to_owned()),
         Err(error) => Err(error),
     };
     match proposed {
@@ -96,7 +96,7 @@ async fn propose(tool: ToolCall, effect: Effect) -> Result<Proposal, String> {
     let rendered = tokio::task::spawn_blocking(move || {
         Proposal::of_patch(&tool, effect, place).map_err(|e| e.to_string())
     });
-    rendered.await.unwrap_or_else(|error| Err(format!("the effect cannot be shown: {error}")))
+    rendered.await.unwrap_or_else(|error| Err(format!("the prepared change cannot be shown: {error}")))
 }
 
 fn place(file: &FileEffect) -> Option<WirePath> {

@@ -16,13 +16,13 @@ pub enum PrepareError {
     #[error("{}", .0.message)]
     Tool(ToolError),
     /// What came is none.
-    #[error("the effect arrived damaged: {0}")]
+    #[error("the prepared change arrived damaged: {0}")]
     Effect(#[from] EffectError),
     /// The worker answered without one.
-    #[error("the worker sent no effect")]
+    #[error("the worker prepared no change")]
     Missing,
     /// The worker is gone.
-    #[error("the worker ended before the effect was there: {0}")]
+    #[error("the worker ended before the change was prepared: {0}")]
     Lost(WorkerEnd),
 }
 

@@ -29,7 +29,7 @@ pub(super) enum RewindEnded {
 }
 
 impl Session {
-    /// Begins a rewind, or its preview. It is refused while an agent is at work.
+    /// Begins a rewind, or its preview. It is refused while an agent is working.
     pub(super) fn begin_rewind(
         &mut self,
         target: RewindTarget,
@@ -40,14 +40,11 @@ impl Session {
         if self.runs.iter().any(is_at_work) {
             return self.notice(
                 NoticeCode::RewindRefused,
-                "an agent is at work: stop it before you take anything back",
+                "an agent is working: stop it before you take anything back",
             );
         }
         let Some(looks) = &self.shared.looks else {
-            return self.notice(
-                NoticeCode::RewindRefused,
-                "nothing was kept that this session could be taken back to",
-            );
+            return self.notice(NoticeCode::RewindRefused, "this session has no copies of files to restore");
         };
         let Some(first) = self.runs.first() else { return Ok(()) };
         self.previews = digest.is_none();
@@ -77,7 +74,7 @@ impl Session {
     pub(super) fn on_rewound(&mut self, ended: Result<RewindEnded, RewindError>) -> Result<(), SessionError> {
         self.tell_changes()?;
         match ended {
-            Err(error) => self.notice(NoticeCode::RewindRefused, &format!("nothing was taken back: {error}")),
+            Err(error) => self.notice(NoticeCode::RewindRefused, &format!("nothing was restored: {error}")),
             Ok(RewindEnded::Previewed(preview)) => {
                 self.shared.show(&AgentId::root(), UiEventKind::RewindPreview(Box::new(preview)));
                 Ok(())

@@ -34,7 +34,7 @@ const MOST_OF_ALL: u64 = 2 << 30;
 const UNSEEN: &str = "no copies of files were kept since that message, as with `exec --no-rewind`: changed files stay as they are";
 
 /// The note on a message since which no call could write.
-const UNWRITTEN: &str = "no call after that message could change a file: there is nothing to take back";
+const UNWRITTEN: &str = "no call after that message could change a file: there is nothing to restore";
 
 /// Takes the files of a session back.
 #[derive(Clone)]
@@ -53,7 +53,7 @@ pub trait RewindJournal: Journal {
     fn number(&mut self) -> impl Future<Output = Result<Generation, Unlogged>> + Send;
 }
 
-/// Why nothing was taken back.
+/// Why nothing was restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RewindError {
     /// There is nothing.
@@ -186,7 +186,8 @@ impl Rewinder {
         wrote: bool,
     ) -> Result<Prepared, RewindError> {
         let (kept, mut notes) = self.look_and_hold(At::BeforeRewind, BTreeSet::new()).await?;
-        let checkpoints = kept.as_ref().ok_or_else(|| io::Error::other("no looks are open"))?;
+        let checkpoints =
+            kept.as_ref().ok_or_else(|| io::Error::other("no copies of files are available"))?;
         let look = match target.to {
             Some(message) => checkpoints.look_of(message),
             None => Some(
@@ -236,7 +237,8 @@ impl Rewinder {
         if preview.digest != digest {
             return Ok(Err(preview));
         }
-        let checkpoints = kept.as_ref().ok_or_else(|| io::Error::other("no looks are open"))?;
+        let checkpoints =
+            kept.as_ref().ok_or_else(|| io::Error::other("no copies of files are available"))?;
         let patches = checkpoints.patches(&self.observer.confinement.project, &rewinding)?;
         drop(kept);
         let mut error = None;

@@ -100,7 +100,7 @@ pub trait ToolServer: Send + Sync {
 
     /// Writes into the person's settings that a tool runs without a question in this project. Both results are for the person.
     fn keep(&self, _: &ExternalCall) -> Result<String, String> {
-        Err("no settings can keep it here".to_owned())
+        Err("this session has no settings file to save it in".to_owned())
     }
 
     /// Ends everything that was started for calls, when the agent ends.

@@ -208,7 +208,7 @@ impl Session {
             }
             Happened::Looked(looked) => {
                 if let Err(error) = looked {
-                    let message = format!("the files of this turn cannot be taken back: {error}");
+                    let message = format!("the files of this turn cannot be restored later: {error}");
                     self.notice(NoticeCode::ChangeSet, &message)?;
                 }
                 self.tell_changes()?;

@@ -287,12 +287,12 @@ pub(super) fn remark(beside: &[AgentCall], changes: &[RestoredPlace]) -> Option<
         text.push_str(" Other calls ran at the same time, and it may have been one of them.");
     }
     text.push_str(
-        " The user's own programs (git, shell, editor, agents) run what stands there, so agents may not change it; all \
-         else that this call did stands. Go on without it, or tell the user what you would need.",
+        " The user's own programs (git, shell, editor, agents) run what is there, so agents may not change it; \
+         everything else that this call did stays. Continue without it, or tell the user what you would need.",
     );
     if let Some(place) = changes.iter().find_map(right_to_change) {
         let what = if place.ends_with(GIT_CONFIG) { "Configuring git freely" } else { "Changing it" };
-        let _ = write!(text, " {what} is a right of its own: --write {}.", shell_word(place));
+        let _ = write!(text, " {what} has to be allowed separately: --write {}.", shell_word(place));
     }
     Some(format!("({text})"))
 }

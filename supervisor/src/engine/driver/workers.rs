@@ -354,7 +354,7 @@ impl SessionWorker {
 
     /// Fails closed: what was to be confined anew runs under nothing else either.
     fn close(&mut self, error: StartError) -> WorkerUpdate {
-        self.state = WorkerState::Closed(format!("there is no worker: {error}"));
+        self.state = WorkerState::Closed(format!("no worker could be started: {error}"));
         WorkerUpdate::NotStarted(error, self.take_waiting())
     }
 

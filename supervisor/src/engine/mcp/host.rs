@@ -104,7 +104,7 @@ impl McpHost {
     ) -> BoxFuture<'static, Result<ServedAnswer, String>> {
         let ExternalCall { server, tool, json, guest } = call;
         let Some(guest) = guest else {
-            return ready(Err(format!("nothing confines the server `{server}`"))).boxed();
+            return ready(Err(format!("no sandbox for the server `{server}`"))).boxed();
         };
         let definition = guest.definition.clone();
         let reads = tool == READ && self.reads.get(&server) == Some(&definition);

@@ -101,7 +101,7 @@ impl NotStarted {
     pub(super) fn remedy(&self, name: &str) -> String {
         match self {
             Self::Changed | Self::Ended | Self::Tree(_) => {
-                format!("bailiwick mcp update {name} installs it anew and asks")
+                format!("bailiwick mcp update {name} reinstalls it and asks")
             }
             Self::RunsLater(_) => format!("let it write another directory, and bailiwick mcp add {name}"),
         }
@@ -265,7 +265,7 @@ pub(super) mod tests {
         pin.installed = Some(installed);
         assert_eq!(said(&pin), "");
         fs::write(&program, "#!/bin/sh\ntrue\n").unwrap();
-        insta::assert_snapshot!(said(&pin), @"its installed files have changed since you approved them; bailiwick mcp update docs installs it anew and asks");
+        insta::assert_snapshot!(said(&pin), @"its installed files have changed since you approved them; bailiwick mcp update docs reinstalls it and asks");
         fs::write(&program, "#!/bin/sh\n").unwrap();
         assert_eq!(said(&pin), "");
         symlink("/etc/passwd", place.path().join("tree/more")).unwrap();

@@ -25,7 +25,7 @@ impl KeptTools {
     /// Adds a tool as it is defined now. Returns words for the person.
     pub(super) fn keep(&self, call: &ExternalCall) -> Result<String, String> {
         let ExternalCall { server, tool, guest, .. } = call;
-        let Some(guest) = guest else { return Err("nothing confines its server".to_owned()) };
+        let Some(guest) = guest else { return Err("its server has no sandbox".to_owned()) };
         let grant = ToolGrant::new(server, tool, &guest.definition);
         allow_tool(&self.file, &self.project, &grant).map_err(|error| error.to_string())?;
         Ok(format!(

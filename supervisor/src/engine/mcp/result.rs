@@ -84,7 +84,7 @@ pub(super) fn words(failure: &McpFailure) -> String {
         McpFailure::Refused { code, message } => {
             format!("it answered with error {code}: {}", visible(message))
         }
-        McpFailure::Cancelled => "the request was taken back".to_owned(),
+        McpFailure::Cancelled => "the request was cancelled".to_owned(),
     }
 }
 

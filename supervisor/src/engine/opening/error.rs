@@ -81,7 +81,7 @@ impl From<OpenError> for Refusal {
             | OpenError::Log(LogError::Held { .. } | LogError::Broken { .. }) => Exit::Usage,
             OpenError::Log(_) | OpenError::System(_) => Exit::Internal,
         };
-        let other_way = if error.is_open_elsewhere() { ", or go on in a copy with --fork" } else { "" };
+        let other_way = if error.is_open_elsewhere() { ", or continue in a copy with --fork" } else { "" };
         let message = format!("{error}{other_way}");
         Self(exit, error.code().map_or_else(|| message.clone(), |code| code.mark(&message)))
     }

@@ -139,9 +139,10 @@ impl Past {
         };
         let forked =
             self.origin.as_ref().map_or_else(String::new, |origin| format!(" as a copy of {origin}"));
-        let moved = self.moved_from.as_ref().map_or_else(String::new, |from| {
-            format!(", whose project was at {from} before, where it is no more")
-        });
+        let moved = self
+            .moved_from
+            .as_ref()
+            .map_or_else(String::new, |from| format!(", whose project is no longer at {from}"));
         let new_context = new_context.map_or_else(String::new, |cause| {
             format!(", in a new context, without the model's thinking so far, since {cause}")
         });
@@ -154,7 +155,7 @@ impl Past {
             String::new()
         };
         let message = format!(
-            "the session goes on{forked}{imported}{moved}{new_context}{torn}{unshown}; what was approved for it is asked for again"
+            "resumed{forked}{imported}{moved}{new_context}{torn}{unshown}; earlier approvals do not carry over"
         );
         let code = if self.origin.is_some() { NoticeCode::Copied } else { NoticeCode::Resumed };
         EventKind::Notice { code, message }

@@ -29,7 +29,7 @@ impl Record {
         if let Some(root) = writable_root(&self.directory, options) {
             let (place, root) = (self.directory.display(), root.display());
             say(&format!(
-                "the recording in {place} lies in {root}, where the agent may write: it can be changed by it"
+                "the recording in {place} is inside {root}, where the agent may write: the agent could change it"
             ));
         }
         Ok(recorder)

@@ -26,7 +26,8 @@ pub(crate) enum RelaySocketError {
     Silent(PathBuf, #[source] io::Error),
     /// It is somewhere where an agent may write, and is let in.
     #[error(
-        "the relay's socket {socket} is inside {root}, where an agent may write\n  hint: move the socket's directory out of the project, its write roots and its temps"
+        "the relay's socket {socket} is inside {root}, where an agent may write\n  hint: move the socket's directory \
+         out of the project and of all writable and temporary directories"
     )]
     Writable {
         /// The socket.

@@ -49,10 +49,11 @@ fn changes(before: &FirstAccess, now: &FirstAccess) -> Vec<String> {
         changes.push(match &is.net {
             Network::Off => "the network is off now".to_owned(),
             Network::On => "the network is on now".to_owned(),
-            Network::Hosts(hosts) => format!("the network leads to {hosts} alone now"),
+            Network::Hosts(hosts) => format!("the network reaches only {hosts} now"),
         });
     } else if was.reach != is.reach {
-        changes.push("the network leads to other places of this machine and its neighbourhood".to_owned());
+        changes
+            .push("the network reaches other addresses of this machine and its neighbourhood now".to_owned());
     }
     changes.extend(without(&was.sockets, &is.sockets).map(|path| format!("{path} may no longer be reached")));
     changes.extend(without(&is.sockets, &was.sockets).map(|path| format!("{path} may be reached now")));

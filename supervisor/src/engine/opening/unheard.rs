@@ -13,7 +13,7 @@ pub(crate) fn unheard(action: &UserAction) -> Option<String> {
         Unread::Answer(id, answer) => {
             let request = RequestId::of_approval(conversation_id, &agent, id);
             let decision = answer.decision().map_or("none", ReviewDecision::as_str);
-            format!("the answer to {request} counts for nothing, since the session is over: {decision}")
+            format!("ignored the answer to {request}: the session is over ({decision})")
         }
         Unread::Message => {
             format!("a message to agent {agent} is lost, since session {conversation_id} is over")
@@ -35,7 +35,7 @@ mod tests {
             |kind| unheard(&UserAction { conversation_id: "c".into(), agent: Some("1.2".into()), kind });
         let approved = ExecCommandApprovalResponse { decision: ReviewDecision::Approved, digest: None };
         let answer = UserActionKind::Answer { id: ApprovalId(3), answer: ApprovalAnswer::Exec(approved) };
-        insta::assert_snapshot!(told(answer).unwrap(), @r#"the answer to "c:1.2:3" counts for nothing, since the session is over: approved"#);
+        insta::assert_snapshot!(told(answer).unwrap(), @r#"ignored the answer to "c:1.2:3": the session is over (approved)"#);
         let message = UserActionKind::Agent(AgentAction::Prompt { text: "go".to_owned(), images: vec![] });
         insta::assert_snapshot!(told(message).unwrap(), @"a message to agent 1.2 is lost, since session c is over");
         assert_eq!(told(UserActionKind::Agent(AgentAction::Quit)), None);

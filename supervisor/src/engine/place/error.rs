@@ -41,7 +41,7 @@ pub(crate) enum SetupError {
         closed: PathBuf,
     },
     /// Too much is hidden inside what may be written.
-    #[error("{0}\n  hint: hide its subdirectories, or take it out of the write roots")]
+    #[error("{0}\n  hint: hide its subdirectories, or do not make it writable")]
     TooMuchHidden(#[from] FollowError),
     /// `--env` names no variable.
     #[error("--env {0:?}: expected NAME or NAME=VALUE, with a name of letters, digits and underscores")]

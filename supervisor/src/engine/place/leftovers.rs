@@ -41,7 +41,7 @@ fn refuse(found: &[CutOffChange]) -> io::Result<Vec<BaselineChoice>> {
         places.push(format!("\n  and {} more", found.len() - MOST_NAMED));
     }
     Err(io::Error::other(format!(
-        "a session was ended here in the middle of a command, and these places are not as they were before it:{}\n  hint: look at \
+        "a session was killed here during a command, and these files differ from before:{}\n  hint: look at \
          them, then use --baseline mine to keep them all, or --baseline restore to have them as they were",
         places.concat()
     )))
@@ -54,7 +54,7 @@ fn named(place: &CutOffChange) -> String {
 /// Asks about each place. An answer that is none of the two is asked for again; a terminal that is gone answers nothing.
 fn ask(found: &[CutOffChange]) -> io::Result<Vec<BaselineChoice>> {
     let mut out = io::stderr().lock();
-    writeln!(out, "A session was ended here in the middle of a command. Your git, shell and editors run")?;
+    writeln!(out, "A session was killed here during a command. Your git, shell and editors run")?;
     writeln!(out, "files from these places, and they are not as they were before the command:")?;
     found
         .iter()

@@ -216,7 +216,7 @@ impl PlaceScope {
 fn around_caches(write: &[WirePath], caches: &Path) -> Option<String> {
     let root = write.iter().find(|root| caches.starts_with(root.as_path()))?;
     Some(format!(
-        "{root} holds the package caches: commands with more rights execute what others leave there"
+        "{root} holds the package caches: commands with more access execute files that others write there"
     ))
 }
 
@@ -314,7 +314,7 @@ fn overruled(project: &Path, write: &[NamedPath], closed: &[NamedPath]) -> Vec<S
         let by = closed.iter().find(covers)?;
         let by = format!("{} protects {:?}", by.origin, by.path.display());
         Some(match origin {
-            ConfigOrigin::Flag(flag) => format!("{flag} {:?} does not hold: {by}", path.display()),
+            ConfigOrigin::Flag(flag) => format!("{flag} {:?} has no effect: {by}", path.display()),
             _ => format!("{origin}: {:?} is not made writable: {by}", path.display()),
         })
     };
@@ -328,7 +328,7 @@ fn is_solid(path: &Path) -> bool {
 
 /// The reason why a place of our own is no write root.
 const IN_LEVELS: &str =
-    "lies in the package caches of this project, where commands with other rights execute what they find";
+    "is in the package caches of this project, from which commands with other access execute files";
 
 /// A flag that cannot be granted ends us; what a file names may be missing on this machine, or in this project. Nothing in the
 /// directory of the `levels` can be granted.

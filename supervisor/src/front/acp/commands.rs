@@ -56,8 +56,8 @@ impl OfferedCommands {
     /// Returns the list for the client. A name that cannot be seen whole is left out.
     pub(super) fn update(&self) -> SessionUpdate {
         let mut commands = vec![
-            command("plan", "Has a planner make a plan, which changes nothing until you allow it", "PURPOSE"),
-            command("compact", "Summarises the conversation and goes on with the summary", ""),
+            command("plan", "Makes a plan; nothing changes until you approve it", "PURPOSE"),
+            command("compact", "Summarises the conversation and continues with the summary", ""),
         ];
         commands.extend(self.own.iter().map(|own| {
             let of_project = if own.of_project { " (of the project)" } else { "" };

@@ -58,9 +58,9 @@ impl Ceiling {
         known().ok_or_else(|| match (word, ApprovalMode::named(word)) {
             (_, None) => format!("there is no mode {word:?}"),
             ("auto", _) => {
-                "the mode auto is wider than the start allows\n  hint: bailiwick acp --up-to auto".to_owned()
+                "the mode auto is not allowed in this session\n  hint: bailiwick acp --up-to auto".to_owned()
             }
-            _ => "the mode ask is wider than the start allows\n  hint: bailiwick acp --up-to ask".to_owned(),
+            _ => "the mode ask is not allowed in this session\n  hint: bailiwick acp --up-to ask".to_owned(),
         })
     }
 
@@ -70,7 +70,7 @@ impl Ceiling {
             "off" => Ok(Network::Off),
             word if word == self.net.flag() => Ok(self.net.clone()),
             _ => Err(format!(
-                "the network {word:?} is not what the start allows: {}\n  hint: bailiwick acp --net on",
+                "the network {word:?} is not allowed in this session: {}\n  hint: bailiwick acp --net on",
                 self.net.flag()
             )),
         }
@@ -79,13 +79,13 @@ impl Ceiling {
     fn modes(&self) -> Vec<(&'static str, &'static str, &'static str)> {
         let all = [
             (ApprovalMode::Ask, "Ask", "The project is read-only until you allow a change or a command."),
-            (ApprovalMode::Auto, "Auto", "The project may be written; everything beyond is denied."),
-            (ApprovalMode::Deny, "Deny", "The project is read-only; everything beyond is denied."),
+            (ApprovalMode::Auto, "Auto", "The project is writable; other access is denied."),
+            (ApprovalMode::Deny, "Deny", "The project is read-only; other access is denied."),
         ];
         let allowed = all.into_iter().filter(|(mode, ..)| is_within(*mode, self.mode));
         let modes = allowed.map(|(mode, name, words)| (mode.as_str(), name, words));
         modes
-            .chain([(PLAN, "Plan", "A planner reads and makes a plan, which is executed once you allow it.")])
+            .chain([(PLAN, "Plan", "The agent makes a plan, which is executed when you approve it.")])
             .collect()
     }
 }
@@ -120,12 +120,12 @@ impl Settled {
             nets.iter().map(|net| SessionConfigSelectOption::new(net.flag(), net.to_string())).collect();
         vec![
             SessionConfigOption::select(MODE, "Mode", self.mode_word(), modes)
-                .description("Handling of actions beyond the agent's access".to_owned())
+                .description("Handling of actions that need more access".to_owned())
                 .category(SessionConfigOptionCategory::Mode),
             SessionConfigOption::select(MODEL, "Model", self.model.clone(), names)
                 .category(SessionConfigOptionCategory::Model),
             SessionConfigOption::select(NETWORK, "Network", self.net.flag(), nets)
-                .description("Network of the agent's commands, no wider than that of the start".to_owned())
+                .description("Network access of commands, at most as at the start".to_owned())
                 .category(SessionConfigOptionCategory::Other("_network".to_owned())),
         ]
     }

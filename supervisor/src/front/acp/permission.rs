@@ -42,7 +42,7 @@ pub(super) fn answer(request: &ServerRequest, outcome: &ResponseOutcome) -> Resu
         }
     };
     if !result.starts_with('{') {
-        return Err("the client's answer is no object".to_owned());
+        return Err("the client's answer is not an object".to_owned());
     }
     let response: RequestPermissionResponse = serde_json::from_str(result)
         .map_err(|error| format!("the client's answer cannot be understood: {error}"))?;
@@ -146,9 +146,8 @@ fn text(text: String) -> ToolCallContent {
 
 /// Returns the effect of a request that changes no files, in words.
 fn facts(request: &ServerRequest) -> String {
-    let grant = request
-        .grant()
-        .map(|grant| format!("access for it beyond the agent's: {}", shown::line(&grant.to_string())));
+    let grant =
+        request.grant().map(|grant| format!("additional access for it: {}", shown::line(&grant.to_string())));
     let mut lines = match request {
         ServerRequest::ExecCommandApproval(params) => {
             let mut lines = command(request, &params.cwd, &params.environment);
@@ -167,7 +166,7 @@ fn facts(request: &ServerRequest) -> String {
             let mut lines = command(request, &params.cwd, &params.environment);
             lines.push(format!("access: {}", access_word(params.access)));
             lines.push(format!("it was denied: {}", shown::line(&params.denial.to_string())));
-            lines.push("the whole command runs once more; what it did before stays".to_owned());
+            lines.push("the whole command runs again; its earlier changes stay".to_owned());
             lines
         }
         ServerRequest::HostApproval(params) => vec![
@@ -218,8 +217,7 @@ fn form(params: &ServerFormParams) -> Vec<String> {
         params.access.as_ref().map(|access| shown::line(&format!("in the server's own sandbox: {access}"))),
     );
     lines.extend(defaults(&params.fields).err().map(|why| {
-        let sentence =
-            "An editor cannot fill in this form, so that it can only be declined here; the terminal UI can";
+        let sentence = "This form cannot be filled in here: decline it, or use the terminal UI";
         shown::line(&format!("{sentence} ({why})."))
     }));
     lines
@@ -294,10 +292,7 @@ fn changes(params: &ApplyPatchApprovalParams) -> Vec<ToolCallContent> {
         }
     }
     if !params.grant.is_empty() {
-        content.push(text(format!(
-            "access for it beyond the agent's: {}",
-            shown::line(&params.grant.to_string())
-        )));
+        content.push(text(format!("additional access for it: {}", shown::line(&params.grant.to_string()))));
     }
     if !params.with.is_empty() {
         content.push(text(format!("one answer decides on the changes of {} calls", params.with.len() + 1)));

@@ -40,13 +40,13 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
     fn carry_out(&mut self, id: &RequestId, method: &str, params: Option<&RawValue>) -> Refused {
         let names = &AGENT_METHOD_NAMES;
         if self.ending.is_some() {
-            return Err(ErrorWord::ShuttingDown.because("the server ends"));
+            return Err(ErrorWord::ShuttingDown.because("the server is shutting down"));
         }
         if method == names.initialize {
             return self.initialize(id, &read(params)?);
         }
         if !self.dialect.is_initialised {
-            return Err(ErrorWord::NotInitialised.because("initialize has to come first"));
+            return Err(ErrorWord::NotInitialised.because("initialize has to be the first request"));
         }
         match method {
             _ if method == names.authenticate => {
@@ -133,7 +133,7 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
 
     fn initialize(&mut self, id: &RequestId, request: &InitializeRequest) -> Refused {
         if std::mem::replace(&mut self.dialect.is_initialised, true) {
-            return Err(ErrorWord::AlreadyInitialised.because("initialize comes once"));
+            return Err(ErrorWord::AlreadyInitialised.because("initialize may be sent only once"));
         }
         if let Some(client) = &request.client_info {
             tracing::info!(name = %client.name, version = %client.version, "a client");
@@ -232,7 +232,7 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
         action: UserActionKind,
     ) -> Refused {
         if self.dialect.session(session)?.change.is_some() {
-            return Err(ErrorWord::Busy.because("another change is on its way"));
+            return Err(ErrorWord::Busy.because("another change is in progress"));
         }
         self.act(session, action)?;
         self.dialect.session(session)?.change = Some(Change { id: id.clone(), wanted, is_option });
@@ -241,7 +241,7 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
 
     pub(super) fn act(&mut self, session: &ConversationId, action: UserActionKind) -> Refused {
         self.conversations.act(session, None, action).map_err(|not_taken| match not_taken {
-            NotTaken::Busy => ErrorWord::Busy.because("the session takes nothing in at the moment"),
+            NotTaken::Busy => ErrorWord::Busy.because("the session is busy"),
             NotTaken::Over => no_such(session),
         })
     }

@@ -38,7 +38,7 @@ impl<O: OpenConversation> AcpServer<O> {
             Some(NamedCommand::Own(draft)) => self.own(id, &session, Draft { images, ..draft }, &text),
             Some(NamedCommand::Prompt(name, wanted)) => {
                 if state.is_expanding {
-                    return Err(ErrorWord::Busy.because("the text of another prompt is on its way"));
+                    return Err(ErrorWord::Busy.because("the text of another prompt is being sent"));
                 }
                 self.act(&session, UserActionKind::ExpandPrompt(wanted))?;
                 self.expand(id, &session, &name, images)

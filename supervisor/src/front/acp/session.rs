@@ -102,9 +102,9 @@ impl AcpSession {
                 Vec::new()
             }
             UiEventKind::LogPaused { path, .. } => {
-                self.note(&format!("the disk of the log {path} is full: the session waits for room"))
+                self.note(&format!("the disk of the log {path} is full: the session waits for free space"))
             }
-            UiEventKind::LogGoesOn => self.note("the log is written again, and the session goes on"),
+            UiEventKind::LogGoesOn => self.note("the log can be written again, and the session continues"),
             UiEventKind::TextDelta { .. }
             | UiEventKind::ThinkingDelta { .. }
             | UiEventKind::ApprovalRequested { .. }
@@ -182,7 +182,7 @@ impl AcpSession {
             Ok(draft) => vec![Reaction::AskToSend(Box::new(draft))],
             Err(why) => {
                 let Some(prompt) = self.prompt.take() else { return Vec::new() };
-                let why = format!("there is no text: {why}");
+                let why = format!("cannot get the text: {why}");
                 dropped(prompt.id, &call, &why, StopReason::EndTurn)
             }
         }
@@ -230,7 +230,7 @@ impl AcpSession {
             EventKind::Restored { places, .. } => {
                 let places: Vec<_> =
                     places.iter().map(|place| format!("{}: {}", place.path, place.phrase())).collect();
-                self.note(&format!("files that your programs run later had changed: {}", places.join("; ")))
+                self.note(&format!("files that your programs run later were changed: {}", places.join("; ")))
             }
             EventKind::ContextCompacted(compacted) => self.note(&compacted.to_string()),
             EventKind::ModeChanged { mode } if agent.is_top_level() => self.mode_changed(*mode),

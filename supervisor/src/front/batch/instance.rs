@@ -152,7 +152,8 @@ impl Instance<'_> {
             let exec = self.runs.exec(self.task, directory);
             return run(exec, files, limit, self.stop.clone()).await.map(ContainedEnd::Run);
         };
-        let engine = self.runs.engine().ok_or_else(|| io::Error::other("there is no engine"))?;
+        let engine =
+            self.runs.engine().ok_or_else(|| io::Error::other("no container engine is available"))?;
         let contained = Contained {
             engine,
             runs: self.runs,
@@ -270,7 +271,7 @@ impl Instance<'_> {
 
     async fn clear(&self, directory: &Path) {
         if let Err(error) = clear(self.runs, directory).await {
-            say(&format!("{error}; the next batch tries it again"));
+            say(&format!("{error}; the next batch retries it"));
         }
     }
 }

@@ -34,7 +34,7 @@ enum MergeError {
     Read { path: PathBuf, source: io::Error },
     #[error("cannot merge {}: it has no batch.json, as the output directory of a batch has", .0.display())]
     NoBatch(PathBuf),
-    #[error("cannot merge {} and {}: they have another {what}", one.display(), other.display())]
+    #[error("cannot merge {} and {}: they have a different {what}", one.display(), other.display())]
     Other { one: PathBuf, other: PathBuf, what: &'static str },
     #[error(
         "cannot merge {id}: {} and {} have different results of it\n  hint: remove instances/{id} from the one that is wrong",
@@ -65,7 +65,7 @@ pub(super) fn run(args: &BatchMergeArgs) -> Result<Exit, Refusal> {
     let more = missing.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     complain(&format!(
-        "no result of {}{more}\n  hint: the commands of their shards go on; then merge again",
+        "no result of {}{more}\n  hint: finish their shards with the same commands, then merge again",
         named.join(", ")
     ));
     Ok(Exit::GaveUp)

@@ -45,7 +45,7 @@ pub(super) enum OutputError {
     Locked(PathBuf),
     /// The batch in the directory had other settings.
     #[error(
-        "cannot go on with the batch in {}: it has another {what}\n  hint: name another directory with --output",
+        "cannot continue the batch in {}: it has a different {what}\n  hint: name another directory with --output",
         path.display()
     )]
     Other { path: PathBuf, what: &'static str },

@@ -42,7 +42,7 @@ impl EnginePresence {
             fs::remove_file(&answers)?;
             if asked.status.success() {
                 if self.is_away.swap(false, Ordering::Relaxed) {
-                    say(&format!("{} answers again; the batch goes on", engine.program));
+                    say(&format!("{} answers again; the batch continues", engine.program));
                 }
                 return Ok(());
             }

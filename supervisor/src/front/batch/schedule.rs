@@ -215,13 +215,14 @@ impl Pause {
         let tasks = if left == 1 { "1 task was".to_owned() } else { format!("{left} tasks were") };
         match self {
             Self::Failures => format!(
-                "{tasks} not begun: {} in a row failed\n  hint: bailiwick batch report shows the causes; the same command goes on",
+                "{tasks} not started: {} in a row failed\n  hint: bailiwick batch report shows the causes; the \
+                 same command continues",
                 limits.max_failures
             ),
             Self::Budget => {
                 let budget = limits.budget.unwrap_or(Usd::ZERO);
                 format!(
-                    "{tasks} not begun: {budget} are spent\n  hint: the same command with a larger --budget goes on"
+                    "{tasks} not started: {budget} are spent\n  hint: the same command with a larger --budget continues"
                 )
             }
         }

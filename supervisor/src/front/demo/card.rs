@@ -24,7 +24,7 @@ pub(super) fn card(request: &ApplyPatchApprovalParams, project: &WirePath) -> St
     }
     row(&mut card, "");
     let places: Vec<_> = request.grant.write.iter().map(|path| relative(path, project)).collect();
-    row(&mut card, &format!("allows: write {}, this once", places.join(", ")));
+    row(&mut card, &format!("allows: write {}, once", places.join(", ")));
     format!("  ╔ Approve this edit? {}\n{card}  ╚", names.join(", "))
 }
 

@@ -25,7 +25,7 @@ impl Shown {
     /// Reads the log of the only session.
     pub(super) fn in_logs(state: &Path) -> Result<Self, Box<dyn std::error::Error>> {
         let mut logs = fs::read_dir(state.join("sessions"))?;
-        let log = logs.next().ok_or("there is none")??.path();
+        let log = logs.next().ok_or("you have none")??.path();
         let loaded = crate::journal::session::load(&log)?;
         if let Some(fault) = loaded.faults.first() {
             return Err(fault.to_string().into());

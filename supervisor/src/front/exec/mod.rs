@@ -214,7 +214,7 @@ fn with_command(
     let commands = sources.effective(flags).commands;
     let Some(command) = commands.iter().find(|command| command.name == *name) else {
         let known: Vec<_> = commands.iter().map(|command| command.name.as_str()).collect();
-        let known = if known.is_empty() { "there is none".to_owned() } else { known.join(", ") };
+        let known = if known.is_empty() { "you have none".to_owned() } else { known.join(", ") };
         tell(&sources.notices(&sources.effective(flags), flags));
         return Err(Refusal::usage(format!("cannot use --command {name:?}: no command of yours ({known})")));
     };
@@ -243,9 +243,7 @@ fn chosen_servers(names: &[String], servers: &[McpServer]) -> Result<Vec<McpServ
 fn resume(args: &ExecArgs, place: &SessionDirs) -> Result<Option<Resume>, String> {
     if args.resume.is_none() && !args.goes_on {
         if args.fork {
-            return Err(
-                "--fork copies a session that goes on\n  hint: name it with --resume, or add -c".to_owned()
-            );
+            return Err("--fork needs a session to copy\n  hint: name it with --resume, or add -c".to_owned());
         }
         return Ok(None);
     }

@@ -98,7 +98,7 @@ impl Player {
         let (recorded, places, found) = (Arc::clone(&recording), Arc::clone(&now), Arc::clone(&mismatch));
         let check = move |number: usize, request: &RecordedRequest| {
             let fault = compare(&recorded, places.get()?, number, request)?;
-            let reply = Reply::error(400, "replay_mismatch", "the run is not the recorded one");
+            let reply = Reply::error(400, "replay_mismatch", "the run differs from the recording");
             lock(&found).get_or_insert(fault);
             Some(reply.header("x-should-retry", "false"))
         };

@@ -40,11 +40,11 @@ pub(super) struct AnswerSchema {
 pub(super) enum SchemaError {
     #[error("--schema: cannot read `{}`: {source}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
-    #[error("--schema: `{}` is no regular file", .0.display())]
+    #[error("--schema: `{}` is not a regular file", .0.display())]
     NotAFile(PathBuf),
     #[error("--schema: `{}` has more than {} KiB", .0.display(), MAX_BYTES >> 10)]
     TooLong(PathBuf),
-    #[error("--schema: `{}` is no JSON: {source}", path.display())]
+    #[error("--schema: `{}` is not JSON: {source}", path.display())]
     NoJson { path: PathBuf, source: serde_json::Error },
     #[error("--schema: `{}`, line {line}: {fault}", path.display())]
     Broken { path: PathBuf, line: usize, fault: String },
@@ -115,7 +115,7 @@ impl AnswerCheck for AnswerSchema {
         if text.len() > MAX_ANSWER {
             return Err(format!("it has more than {} MiB", MAX_ANSWER >> 20));
         }
-        let value: Value = serde_json::from_str(text).map_err(|error| format!("it is no JSON: {error}"))?;
+        let value: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
         let errors = self.validator.iter_errors(&value).take(MAX_FAULTS);
         let faults: Vec<_> = errors.map(|error| fault_of_answer(&error)).collect();
         if faults.is_empty() { Ok(value) } else { Err(faults.join("\n")) }
@@ -152,7 +152,7 @@ fn fault_of_answer(error: &ValidationError<'_>) -> String {
 /// Returns the line of a fault in a schema, and its description.
 fn fault_of_schema(text: &str, error: &ValidationError<'_>) -> (usize, String) {
     if let ValidationErrorKind::Referencing(ReferencingError::Unretrievable { uri, .. }) = error.kind() {
-        let fault = format!("`{uri}` leads out of the file; a schema has all that it refers to in itself");
+        let fault = format!("`{uri}` refers to another file; a schema has to be complete in itself");
         return (line_with(text, uri), bounded(&fault));
     }
     if let ValidationErrorKind::Format { format } = error.kind()

@@ -51,7 +51,8 @@ fn has_something(input: BorrowedFd<'_>) -> bool {
 }
 
 /// The message about ignored standard input.
-pub(super) const LEFT_OUT: &str = "standard input is not read beside a task\n  hint: put it into a file of the project and name the file, or pass all of the task as -";
+pub(super) const LEFT_OUT: &str = "cannot use a task and standard input together\n  hint: put it into a file of \
+the project and name the file, or pass all of the task as -";
 
 /// Returns standard input. If nothing arrives for a second, a message says what is expected.
 fn announced() -> impl Read {

@@ -86,9 +86,9 @@ enum SandboxStartError {
     Setup(#[from] SetupError),
     #[error("cannot protect files that programs outside run later: {0}")]
     Tripwire(io::Error),
-    #[error("cannot hand in the standard streams: {0}")]
+    #[error("cannot pass the standard streams to the sandbox: {0}")]
     Streams(io::Error),
-    #[error("cannot look after a command: {0}")]
+    #[error("cannot watch the command: {0}")]
     System(#[from] io::Error),
     #[error(transparent)]
     Spawn(#[from] SpawnError),
@@ -246,7 +246,7 @@ async fn beside<T>(gateway: Option<Gateway>, command: impl Future<Output = T>) -
                 Some(Some(HostUse { failure: None, .. }) | None) => {}
                 Some(Some(failed)) => say(&failed.to_string()),
                 None => {
-                    say("the gateway to the hosts of --net has ended: none is reached any more");
+                    say("the gateway to the hosts of --net has ended: no host can be reached");
                     break command.await;
                 }
             },
@@ -366,9 +366,7 @@ async fn wait(
     match (started, &ended) {
         // The broker was killed from outside. The command may have been running.
         (Err(stopped), Ended::Signalled(signal)) if stopped.stage.is_empty() => {
-            say(&format!(
-                "the sandbox was ended by signal {signal} before it said that the command was started"
-            ));
+            say(&format!("the sandbox was ended by signal {signal} before the command was started"));
             Ok((Err(Stopped::by(*signal)), ended))
         }
         (started, _) => Ok((started, ended)),

@@ -22,7 +22,7 @@ fn place(place: &RestoredPlace) -> String {
     if place.restored {
         format!("changed and restored: {path} ({what}){right}")
     } else {
-        format!("changed, and could not be restored: {path} ({what}); look at it before you work on{right}")
+        format!("changed, and could not be restored: {path} ({what}); check it before you continue{right}")
     }
 }
 
@@ -58,7 +58,7 @@ mod tests {
                 "changed and restored: .envrc (changed); hint: --write .envrc allows it",
                 "changed and restored: a\\nbailiwick: all is well\\u{1b}[2J/.git/config (created); hint: --write \
                  $'a\\012bailiwick: all is well\\033[2J/.git/config' allows it",
-                "changed, and could not be restored: .envrc (created); look at it before you work on",
+                "changed, and could not be restored: .envrc (created); check it before you continue",
                 "note: x\\ny",
             ]
         );

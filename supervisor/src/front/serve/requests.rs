@@ -104,13 +104,13 @@ impl<O: OpenConversation> ServeServer<O> {
     fn is_time_for(&self, request: &ClientRequest) -> Result<(), ErrorObject> {
         match (request, self.dialect.form) {
             _ if self.ending.is_some() && !matches!(request, ClientRequest::Shutdown(_)) => {
-                Err(ErrorWord::ShuttingDown.because("the server ends"))
+                Err(ErrorWord::ShuttingDown.because("the server is shutting down"))
             }
             (ClientRequest::Initialize(_), Some(_)) => {
-                Err(ErrorWord::AlreadyInitialised.because("initialize comes once"))
+                Err(ErrorWord::AlreadyInitialised.because("initialize may be sent only once"))
             }
             (ClientRequest::Initialize(_) | ClientRequest::Shutdown(_), _) | (_, Some(_)) => Ok(()),
-            (_, None) => Err(ErrorWord::NotInitialised.because("initialize has to come first")),
+            (_, None) => Err(ErrorWord::NotInitialised.because("initialize has to be the first request")),
         }
     }
 
@@ -263,7 +263,7 @@ impl<O: OpenConversation> ServeServer<O> {
         match self.conversations.act(conversation, agent, kind.into()) {
             Ok(()) => self.grant(id, &Accepted {}),
             Err(NotTaken::Busy) => {
-                let error = ErrorWord::Busy.because("the conversation takes nothing in at the moment");
+                let error = ErrorWord::Busy.because("the conversation is busy");
                 self.refuse(Some(id), &error);
             }
             Err(NotTaken::Over) => self.refuse(Some(id), &no_such(conversation)),

@@ -229,10 +229,11 @@ fn project_of(log: &Path, here: &Path) -> Result<Option<PathBuf>, String> {
     let named = one_line(&own.to_string_lossy());
     if !can_ask() {
         return Err(format!(
-            "the session was imported, and names the project {named} itself\n  hint: bailiwick resume -C DIR says where it goes on"
+            "the session was imported, and its log names the project {named}\n  hint: bailiwick resume -C DIR \
+             says where to continue"
         ));
     }
-    let answer = yes(&format!("The session was imported, and names the project {named} itself. Open that?"));
+    let answer = yes(&format!("The session was imported, and its log names the project {named}. Open that?"));
     answer.map(|yes| yes.then_some(own)).map_err(|error| format!("cannot ask: {error}"))
 }
 

@@ -54,7 +54,7 @@ pub(super) async fn choose(state: &Path, project: &Path, left: Option<&Path>) ->
     let size = tty.size();
     let theme = background::of_environment();
     let capabilities = Capabilities { colour: colour(), theme, size: (size.width, size.height) };
-    let heading = format!("go on with a session of {}", project.display());
+    let heading = format!("continue a session of {}", project.display());
     let picked = show(&tty, Picker::new(heading, rows, capabilities)).await?;
     let log = match picked {
         Picked::Row(at) => sessions.into_iter().nth(at).map(|session| session.log),
@@ -77,7 +77,7 @@ fn row(session: &ListedSession, project: &Path) -> PickerRow {
         [changed.ok(), summary.changes(), last, summary.account().money(), Some(summary.model.clone())];
     let facts: Vec<_> = facts.into_iter().flatten().collect();
     let about = format!("{}{imported}{elsewhere} · {id}", facts.join(" · "));
-    PickerRow { title: first.unwrap_or("(nothing was said)").to_owned(), about, is_near }
+    PickerRow { title: first.unwrap_or("(no messages)").to_owned(), about, is_near }
 }
 
 /// Shows the list until the person chooses. Ctrl+C is a key here. Other signals restore the terminal first.

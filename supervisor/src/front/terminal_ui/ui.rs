@@ -402,7 +402,7 @@ impl Ui {
         let why = match found {
             Some(Err(why)) => why,
             Some(Ok(log)) if log == self.places.log => "that is this session".to_owned(),
-            None if is_alone => "there is no other session to go on with".to_owned(),
+            None if is_alone => "there is no other session".to_owned(),
             Some(Ok(_)) | None => {
                 self.then = AfterUi::Session(name);
                 return self.act(UserActionKind::Agent(AgentAction::Quit)).await;

@@ -56,7 +56,7 @@ impl ServeEnding {
             Self::Shutdown => "the front end ended the session",
             Self::InputOver => "the front end closed its end",
             Self::OutputGone => "the front end reads nothing any more",
-            Self::Interrupted | Self::Terminated | Self::HungUp => "the server was told to end",
+            Self::Interrupted | Self::Terminated | Self::HungUp => "the server received `shutdown`",
         }
     }
 }

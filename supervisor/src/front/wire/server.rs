@@ -219,7 +219,7 @@ impl<D: Dialect> Server<D> {
         let Some(ending) = self.ending else { return Ok(conversation_id) };
         let (agent, kind) = (None, ending.last_action());
         self.conversations.act_surely(UserAction { conversation_id, agent, kind });
-        Err(ErrorWord::ShuttingDown.because("the server ends"))
+        Err(ErrorWord::ShuttingDown.because("the server is shutting down"))
     }
 
     /// Sends an event or a question to the front end.

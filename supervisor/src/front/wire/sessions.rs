@@ -72,11 +72,11 @@ fn options(
         return refused(format!("cwd: {} is not absolute", directory.display()));
     }
     if let Some(name) = params.env.iter().find(|name| name.contains('=')) {
-        return refused(format!("env: {name:?} is no name: values do not pass through the protocol"));
+        return refused(format!("env: {name:?} is not a name: values are not passed through the protocol"));
     }
     if let Some(name) = params.provider.as_deref().filter(|name| ProviderKind::named(name).is_none()) {
         let known = ProviderKind::ALL.map(ProviderKind::as_str).join(", ");
-        return refused(format!("provider: {name:?} is none of {known}"));
+        return refused(format!("provider: {name:?} is not one of {known}"));
     }
     if let Some(rule) = params.net.as_ref().and_then(too_wide) {
         return refused(format!("net: {}", NetworkWordError::Suffix(rule.to_string())));
@@ -125,7 +125,7 @@ fn refusal(error: &OpenError) -> ErrorObject {
         | OpenError::Log(_)
         | OpenError::System(_) => ErrorWord::InternalError,
     };
-    let other_way = if error.is_open_elsewhere() { ", or go on in a copy with fork" } else { "" };
+    let other_way = if error.is_open_elsewhere() { ", or continue in a copy with fork" } else { "" };
     let message = in_request(&error.to_string()) + other_way;
     word.because(error.code().map_or_else(|| message.clone(), |code| code.mark(&message)))
 }
@@ -152,6 +152,6 @@ mod tests {
         );
         assert_eq!(in_request("x\n  hint: chmod a+x /p"), "x\n  hint: chmod a+x /p");
         let held = refusal(&LogError::Held { path: "/p".into(), holder: None }.into()).message;
-        assert!(held.ends_with("\n  hint: end it there, or go on in a copy with fork"), "{held}");
+        assert!(held.ends_with("\n  hint: end it there, or continue in a copy with fork"), "{held}");
     }
 }

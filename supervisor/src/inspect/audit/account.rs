@@ -57,12 +57,12 @@ impl AuditAccount {
 
     pub(super) fn verdict(&self) -> String {
         let whole = match (self.intact, self.cut_off) {
-            (true, false) => "the log is whole",
-            (true, true) => "the log is whole but for its last line, which was cut off",
-            (false, _) => "the log is NOT whole",
+            (true, false) => "the log is intact",
+            (true, true) => "the log is intact except for its last line, which was cut off",
+            (false, _) => "the log is NOT intact",
         };
         let agree = match self.findings.len() {
-            0 => "its events agree".to_owned(),
+            0 => "its events are consistent".to_owned(),
             1 => "1 FINDING".to_owned(),
             several => format!("{several} FINDINGS"),
         };

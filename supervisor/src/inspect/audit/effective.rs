@@ -73,7 +73,7 @@ impl EffectiveAccess {
         let open = acts
             .iter()
             .filter(|act| !act.denied)
-            .map(|act| format!("wider: a confined process could {}", act.act));
+            .map(|act| format!("wider than declared: a process in the sandbox could {}", act.act));
         Ok(Self {
             tier: ruleset.tier,
             mode: standing.mode,
@@ -114,7 +114,7 @@ impl EffectiveAccess {
     fn verdict(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if self.is_as_declared() {
             let (paths, acts) = (self.paths.len(), self.acts.len());
-            return writeln!(f, "as declared: {paths} paths and {acts} acts were tried");
+            return writeln!(f, "as declared: tried {paths} paths and {acts} actions");
         }
         self.differences.iter().try_for_each(|difference| writeln!(f, "DIFFERENT {difference}"))
     }
@@ -139,7 +139,7 @@ impl Display for EffectiveAccess {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { tier, mode, rights, ruleset_digest, .. } = self;
         self.verdict(f)?;
-        writeln!(f, "{tier} tier · mode {mode} · rights: {rights}")?;
+        writeln!(f, "{tier} tier · mode {mode} · access: {rights}")?;
         writeln!(f, "ruleset {ruleset_digest}")?;
         self.no_full_tier.iter().try_for_each(|why| writeln!(f, "no full tier: {why}"))?;
         self.not_enforced.iter().try_for_each(|missing| writeln!(f, "not enforced: {missing}"))?;

@@ -35,7 +35,7 @@ impl GuestAccount {
         }
     }
 
-    /// True for the guest that an end is about: numbers begin anew with each run of the session.
+    /// True if an end event with this number belongs to the guest. Numbers restart with each run of the session.
     pub(super) fn is_open(&self, guest: GuestId) -> bool {
         self.started.guest == guest && self.ended.is_none()
     }

@@ -70,7 +70,7 @@ fn end(guest: &GuestAccount) -> String {
     guest.ended.as_ref().map_or_else(|| "no end in the log".to_owned(), |end| line(&end.to_string()))
 }
 
-/// Returns what a guest belongs to, unless that is its agent alone.
+/// Returns the worker, guest or call that a guest belongs to; empty if it belongs only to its agent.
 fn owner(started: &GuestStarted) -> String {
     match started {
         GuestStarted { worker: Some(worker), .. } => format!(" of worker {worker}"),

@@ -1,4 +1,4 @@
-//! The paths that an audit tries in a project: those that rules name, and those beside them.
+//! Paths that an audit tries in a project: paths that rules name, and their neighbours.
 
 use std::collections::BTreeSet;
 use std::fs;

@@ -1,4 +1,4 @@
-//! The actual access of running agents, measured in the confinement of each worker, beside the worker itself.
+//! The actual access of running agents, measured by a process in the sandbox of each worker.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
@@ -120,7 +120,7 @@ fn differences(effective: &EffectiveAccess, told: &str, logged: Option<&str>) ->
     let found = &effective.ruleset_digest;
     let mut differences = Vec::new();
     if found != told {
-        differences.push(format!("ruleset: the session tells {told}"));
+        differences.push(format!("ruleset: the session reports {told}"));
     }
     match logged {
         Some(logged) if logged != found => {

@@ -134,9 +134,9 @@ pub(super) fn access(spawned: &SubAgentSpawned) -> String {
     let servers = spawned.servers.join(" ");
     let servers = if servers.is_empty() { servers } else { format!(" · mcp {servers}") };
     let net = format!("net {net}{reach}{}{}", line(&sockets), line(&servers));
-    let granted = grant.as_ref().map(|grant| format!(" · granted beyond its parent: {grant}"));
+    let granted = grant.as_ref().map(|grant| format!(" · approved beyond its parent: {grant}"));
     format!(
-        "{} · {net}{} · rights {}",
+        "{} · {net}{} · digest {}",
         line(&write),
         line(&granted.unwrap_or_default()),
         digest(rights_digest)
@@ -150,7 +150,7 @@ pub(super) fn worker(worker: &WorkerAccount) -> String {
         Some(grant) => {
             let purpose = purpose.as_ref().map(|purpose| format!(" for {purpose}")).unwrap_or_default();
             let grant = line(&grant.to_string());
-            format!("one-shot worker {generation}{purpose} ({tier}): beside the rights {grant}")
+            format!("worker {generation}{purpose} ({tier}): additional access {grant}")
         }
     };
     let WorkerAccount { landlock_abi, rules, .. } = worker;

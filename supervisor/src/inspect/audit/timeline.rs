@@ -54,7 +54,7 @@ fn acts(event: &EventKind) -> Option<(MomentKind, String)> {
             (MomentKind::Denial, format!("restored: {}", places.join(", ")))
         }
         EventKind::ProtocolViolation { generation, violation } => {
-            (MomentKind::Denial, format!("worker {generation} broke the protocol: {violation}"))
+            (MomentKind::Denial, format!("worker {generation} sent an invalid message: {violation}"))
         }
         _ => return None,
     })
@@ -70,8 +70,8 @@ fn decisions(event: &EventKind) -> Option<(MomentKind, String)> {
         EventKind::ApprovalAnswered(answered) => {
             format!("approval for call {}: {}", answered.call, answered.decision.as_str())
         }
-        EventKind::GrantAdded(grant) => format!("approval {} holds for the session", grant.id),
-        EventKind::GrantRevoked { id } => format!("approval {id} holds no more"),
+        EventKind::GrantAdded(grant) => format!("approval {} is valid for the session", grant.id),
+        EventKind::GrantRevoked { id } => format!("approval {id} for the session is withdrawn"),
         _ => return None,
     };
     Some((MomentKind::Approval, text))
@@ -92,7 +92,7 @@ fn course(event: &EventKind) -> Option<String> {
         EventKind::WorkerStarted(started) => {
             let one_shot = started.one_shot.as_ref();
             let grant = one_shot
-                .map(|one_shot| format!(", beside them {}, for {}", one_shot.grant, purpose(one_shot)));
+                .map(|one_shot| format!(", additional access {}, for {}", one_shot.grant, purpose(one_shot)));
             let rights = &started.rights;
             format!("worker {} started: {rights}{}", started.generation, grant.unwrap_or_default())
         }
@@ -110,7 +110,7 @@ fn course(event: &EventKind) -> Option<String> {
             format!("guest {guest} {reason}{totals}")
         }
         EventKind::ToolPinned(pinned) => pinned.to_string(),
-        EventKind::RightsChanged(changed) => format!("rights changed: {}", changed.rights),
+        EventKind::RightsChanged(changed) => format!("access changed: {}", changed.rights),
         EventKind::Notice { message, .. } => format!("notice: {message}"),
         EventKind::SubAgentSpawned(spawned) => format!("started {spawned}"),
         EventKind::SubAgentResult(result) => result.to_string(),

@@ -46,7 +46,7 @@ pub(super) async fn git(setup: &ProjectSandbox) -> DoctorCheck {
         None => DoctorCheck::new(
             "git",
             CheckState::Warn,
-            format!("{} does not run in a confinement", path.display()),
+            format!("{} does not run in the sandbox", path.display()),
         )
         .remedy("bailiwick sandbox -- git --version shows the cause"),
     }
@@ -127,7 +127,7 @@ pub(super) fn settings(setup: &ProjectSandbox) -> DoctorCheck {
         Ok(sources) => match sources.question() {
             None => DoctorCheck::new("settings", CheckState::Ok, sources.summary()),
             Some(question) => {
-                let text = format!("{}; the project has files that take trust", sources.summary());
+                let text = format!("{}; the project has files that need your trust", sources.summary());
                 let project = shell_word(&question.project);
                 let remedy = format!("bailiwick config trust -C {project}");
                 DoctorCheck::new("settings", CheckState::Warn, text).remedy(remedy)

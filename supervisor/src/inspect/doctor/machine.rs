@@ -57,11 +57,11 @@ impl DoctorMachine {
         let of_proc = refusal.is_some_and(|refusal| refusal.step == FullTierStep::MountProc);
         if of_proc && is(EPERM) {
             // A process that does not see all of /proc may not mount another one (`mount_too_revealing` of the kernel).
-            "a /proc of which no part is masked: with Docker --security-opt systempaths=unconfined, with Podman unmask=ALL, which \
-             loosen the container's own hold"
+            "an unmasked /proc: with Docker --security-opt systempaths=unconfined, with Podman unmask=ALL, \
+             which weaken the container's isolation"
         } else if self.container && !is(ENOSPC) {
             "a container profile that allows namespaces and mounts in them: with Docker or Podman, --security-opt seccomp=unconfined, \
-             apparmor=unconfined and systempaths=unconfined, which loosen the container's own hold"
+             apparmor=unconfined and systempaths=unconfined, which weaken the container's isolation"
         } else if is(ENOSPC) || is(EUSERS) {
             "end what holds namespaces of this user, or raise user.max_user_namespaces; they can be nested 32 deep and no deeper"
         } else if is(EINVAL) {
@@ -69,7 +69,8 @@ impl DoctorMachine {
         } else if is(ENOSYS) {
             "Linux 5.12 or later, or whatever filters the mount calls here (seccomp) allowing them"
         } else if self.filtered {
-            "the system calls of this process are filtered (seccomp): whoever started it must allow namespaces, as \
+            "the system calls of this process are filtered (seccomp): the program that started it must allow \
+             namespaces, as \
              RestrictNamespaces= of systemd does"
         } else {
             "a security module's policy, or a chroot, refuses namespaces here: see the kernel's log, and clone(2) under EPERM"

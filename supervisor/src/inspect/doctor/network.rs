@@ -74,7 +74,7 @@ fn answered(ProbeAnswer { host, status, date }: &ProbeAnswer, now: SystemTime) -
             DoctorCheck::new("api", CheckState::Warn, format!("{text}; {skew}")).remedy("set the clock")
         }
         None if *status >= 500 => {
-            let text = format!("{text}: the server is reached, and does not serve");
+            let text = format!("{text}: the server answers with an error");
             DoctorCheck::new("api", CheckState::Warn, text).remedy("try again later, or check the base URL")
         }
         None => DoctorCheck::new("api", CheckState::Ok, text),

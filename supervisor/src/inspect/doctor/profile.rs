@@ -20,13 +20,13 @@ const SECCOMP: &str = "--security-opt seccomp=PROFILE";
 const CALLS: [ProfileCall; 5] = [
     ProfileCall {
         name: "landlock_create_ruleset",
-        without: "nothing holds files",
+        without: "files are not protected",
         option: SECCOMP,
         probe: harmless::landlock,
     },
     ProfileCall {
         name: "seccomp",
-        without: "nothing holds system calls",
+        without: "system calls are not filtered",
         option: SECCOMP,
         probe: harmless::seccomp,
     },
@@ -68,9 +68,9 @@ fn check(denied: &[&ProfileCall]) -> DoctorCheck {
     let found: Vec<_> = denied.iter().map(|call| format!("{} ({})", call.name, call.without)).collect();
     let mut options: Vec<_> = denied.iter().map(|call| call.option).collect();
     options.dedup();
-    let found = format!("who started this process denies {}", found.join(", "));
+    let found = format!("the program that started this process denies {}", found.join(", "));
     DoctorCheck::new("profile", CheckState::Ok, found).remedy(format!(
-        "with Docker or Podman, {} would allow them, and loosen the container's own hold",
+        "with Docker or Podman, {} would allow them, and weaken the container's isolation",
         options.join(" and ")
     ))
 }
@@ -93,9 +93,10 @@ mod tests {
     #[test]
     fn each_denied_call_is_named_with_what_it_costs_and_each_option_once() {
         let check = check(&CALLS.iter().skip(2).collect::<Vec<_>>());
-        assert!(
-            check.found.starts_with("who started this process denies unshare (no full tier), pidfd_getfd (")
-        );
+        assert!(check.found.starts_with(
+            "the program that started this process denies unshare (no full tier), \
+            pidfd_getfd ("
+        ));
         let remedy = check.remedy.unwrap();
         assert!(remedy.contains("--security-opt seccomp=PROFILE and --cap-add SYS_PTRACE would"), "{remedy}");
     }

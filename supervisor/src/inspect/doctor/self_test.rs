@@ -41,13 +41,13 @@ pub(super) async fn checks(setup: &ProjectSandbox) -> (Vec<DoctorCheck>, Option<
 
 /// Reports that no self-test is possible.
 pub(super) fn nothing_confined(why: impl std::fmt::Display) -> DoctorCheck {
-    DoctorCheck::new("sandbox", CheckState::Fail, format!("cannot confine anything here: {why}"))
+    DoctorCheck::new("sandbox", CheckState::Fail, format!("no sandbox works here: {why}"))
 }
 
 pub(super) fn failed(setup: &ProjectSandbox, error: &InsideError) -> DoctorCheck {
     let check = nothing_confined(error);
     match error {
-        InsideError::Spawn(_) => check.remedy("put bailiwick, bailiwick-worker and sandbox-exec beside each other"),
+        InsideError::Spawn(_) => check.remedy("put bailiwick, bailiwick-worker and sandbox-exec into one directory"),
         InsideError::Refused { detail, refusal: Some(refusal), .. } => {
             DoctorCheck { found: format!("no full tier here, and no other was to be tried: {detail}"), ..check }
                 .remedy(format!("{}; without --tier full, the floor holds", refused(setup, Some(*refusal))))
@@ -96,7 +96,7 @@ fn tier(setup: &ProjectSandbox, ruleset: &RulesetReport, best: &RulesetReport) -
         }
         (_, None) => ": runs start in it".to_owned(),
         (_, Some(reason)) => {
-            format!(": runs start in it, for there is no full tier here: {}", reason.detail)
+            format!(": runs use it, because there is no full tier here: {}", reason.detail)
         }
     };
     let missing = match ruleset.missing.as_slice() {
@@ -146,7 +146,7 @@ fn self_test(attempts: &[Attempt]) -> DoctorCheck {
     };
     if open.is_empty() && !denied.is_empty() {
         let found = format!(
-            "a confined process could not: {}  ({} of {} denied by the kernel)",
+            "a process in the sandbox could not: {}  ({} of {} blocked by the kernel)",
             names(&denied),
             denied.len(),
             attempts.len()
@@ -154,7 +154,7 @@ fn self_test(attempts: &[Attempt]) -> DoctorCheck {
         return DoctorCheck::new("self-test", CheckState::Ok, found);
     }
     let found = format!(
-        "a confined process COULD: {}  ({} of {} denied)",
+        "a process in the sandbox COULD: {}  ({} of {} denied)",
         names(&open),
         denied.len(),
         attempts.len()
@@ -187,7 +187,7 @@ mod tests {
     fn one_open_door_fails_the_self_test() {
         let check = self_test(&[attempt("write the home", true), attempt("open a socket", false)]);
         assert_eq!(check.state, CheckState::Fail);
-        assert_eq!(check.found, "a confined process COULD: open a socket  (1 of 2 denied)");
+        assert_eq!(check.found, "a process in the sandbox COULD: open a socket  (1 of 2 denied)");
         assert_eq!(self_test(&[attempt("write the home", true)]).state, CheckState::Ok);
     }
 

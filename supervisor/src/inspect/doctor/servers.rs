@@ -29,7 +29,7 @@ pub(super) fn check(setup: &ProjectSandbox) -> Option<DoctorCheck> {
     });
     Some(match left_out.first() {
         None if fault.is_none() => {
-            let found = format!("{}; not started here, bailiwick mcp test {first} does", names.join(", "));
+            let found = format!("{}; bailiwick mcp test {first} starts one", names.join(", "));
             DoctorCheck::new("MCP servers", CheckState::Ok, found)
         }
         None => {

@@ -42,8 +42,8 @@ impl DoctorSurroundings {
         let mut found = Vec::new();
         match self.filters {
             0 => {}
-            1 => found.push("1 seccomp filter, from whoever started this".to_owned()),
-            count => found.push(format!("{count} seccomp filters, from whoever started this")),
+            1 => found.push("1 seccomp filter, set by the program that started this one".to_owned()),
+            count => found.push(format!("{count} seccomp filters, set by the program that started this one")),
         }
         found.extend(self.no_new_privs.then(|| "no_new_privs".to_owned()));
         found.extend(self.read_only_root.then(|| "a read-only root".to_owned()));
@@ -89,7 +89,8 @@ mod tests {
             (check.state, check.found.as_str()),
             (
                 CheckState::Ok,
-                "1 seccomp filter, from whoever started this, no_new_privs, a read-only root, 64 MiB of /dev/shm"
+                "1 seccomp filter, set by the program that started this one, no_new_privs, a read-only root, 64 \
+                 MiB of /dev/shm"
             )
         );
         let bare = DoctorSurroundings { shared_memory: None, ..free };

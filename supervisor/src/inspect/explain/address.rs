@@ -60,7 +60,7 @@ fn literal_answer(address: SocketAddr, place: Place, policy: &ExplainPolicy<'_>)
     match &rights.net {
         Network::Off => return off(place, format!("--net on{}", reached(place, policy)), policy),
         Network::Hosts(hosts) => {
-            let because = format!("the network is on for {hosts} alone, by name and not by address");
+            let because = format!("the network is on only for {hosts}, by name and not by address");
             let grant = Some("--net on".to_owned());
             return ExplainAnswer {
                 grant,
@@ -79,7 +79,7 @@ fn literal_answer(address: SocketAddr, place: Place, policy: &ExplainPolicy<'_>)
     let known = resolvers(&fs::read_to_string("/etc/resolv.conf").unwrap_or_default());
     if is_resolver(address, &known) {
         return ExplainAnswer::allowed(
-            "it is the resolver of this machine, which the network always leads to",
+            "it is the resolver of this machine, which can always be reached with the network on",
             Some(net),
         );
     }
@@ -88,11 +88,11 @@ fn literal_answer(address: SocketAddr, place: Place, policy: &ExplainPolicy<'_>)
     };
     if place.is_within(rights.reach) {
         let origin = policy.origins.of_element("rights.reach", reach);
-        return ExplainAnswer::allowed(format!("it is {}, which is within reach", word(place)), origin);
+        return ExplainAnswer::allowed(format!("it is {}, which may be reached", word(place)), origin);
     }
     let own =
-        if place == Place::Host { "; but servers that the same sandbox started are reached" } else { "" };
-    let because = format!("the network is on, but does not lead to {}{own}", word(place));
+        if place == Place::Host { "; but servers started in the same sandbox can be reached" } else { "" };
+    let because = format!("the network is on, but not for {}{own}", word(place));
     let grant = Some(format!("--reach {reach}"));
     ExplainAnswer { grant, origin: default(), ..ExplainAnswer::new(ExplainVerdict::Denied, because) }
 }
@@ -131,7 +131,8 @@ fn off(place: Place, grant: String, policy: &ExplainPolicy<'_>) -> ExplainAnswer
     }
 }
 
-/// Returns the flags that would let a program reach a host: the host beside those of now, where this tier has lists of hosts.
+/// Returns the flags that would let a program reach a host: the current list with the host, if this tier has lists of
+/// hosts.
 fn flags(rule: Option<HostRule>, now: Option<&Hosts>, policy: &ExplainPolicy<'_>) -> String {
     let has_lists = policy.standing.tier != Tier::FloorUnmediated;
     let rules = rule
@@ -154,10 +155,10 @@ fn name_answer(name: &str, port: u16, policy: &ExplainPolicy<'_>) -> ExplainAnsw
         Network::Hosts(hosts) => {
             let is_listed = rule.as_ref().is_some_and(|rule| hosts.allows(rule.name(), port));
             if is_listed {
-                let because = "it is one of the hosts that the network is on for, at whatever public address";
+                let because = "the network is on for this host, at any public address";
                 return ExplainAnswer::allowed(because, Some(net));
             }
-            let because = format!("the network is on for {hosts} alone");
+            let because = format!("the network is on only for {hosts}");
             let grant = Some(flags(rule, Some(hosts), policy));
             return ExplainAnswer {
                 grant,
@@ -169,9 +170,8 @@ fn name_answer(name: &str, port: u16, policy: &ExplainPolicy<'_>) -> ExplainAnsw
     }
     let everywhere = Reach { host: true, lan: true, link_local: true, metadata: true };
     if rights.reach == everywhere {
-        return ExplainAnswer::allowed("the network is on, wherever the name leads", Some(net));
+        return ExplainAnswer::allowed("the network is on, for every address of this name", Some(net));
     }
-    let because = "the network is on; the name was not looked up, and what counts is the address that it leads to: name that \
-                   one to have it judged";
+    let because = "the network is on; the name was not looked up: pass its address to have that judged";
     ExplainAnswer { origin: Some(net), ..ExplainAnswer::new(ExplainVerdict::Depends, because) }
 }

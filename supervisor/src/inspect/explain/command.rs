@@ -101,18 +101,23 @@ fn call(
     let standing = policy.standing;
     let mode = Some(policy.origins.of_key("mode"));
     match standing.judge(&invocation, Position::FIRST) {
-        Judged::Run | Judged::Prepare => ExplainAnswer::allowed("it runs at once, confined", None),
+        Judged::Run | Judged::Prepare => ExplainAnswer::allowed("runs in the sandbox, without asking", None),
         Judged::Ask(ask) if ask.grant.is_empty() => ExplainAnswer {
             origin: mode,
-            ..ExplainAnswer::new(ExplainVerdict::Asked, "every command takes an approval (confirm_shell)")
+            ..ExplainAnswer::new(
+                ExplainVerdict::Asked,
+                "every command needs your approval (approvals.confirm_shell)",
+            )
         },
         Judged::Ask(ask) => {
-            let because =
-                format!("in mode {} it takes an approval, and runs once with: {}", standing.mode, ask.grant);
+            let because = format!(
+                "in mode {} it needs your approval, and runs once with: {}",
+                standing.mode, ask.grant
+            );
             ExplainAnswer { origin: mode, ..ExplainAnswer::new(ExplainVerdict::Asked, because) }
         }
         Judged::Deny(denial) => {
-            ExplainAnswer::denied(&denial, format!("the missing right is: {}", denial.missing_right), mode)
+            ExplainAnswer::denied(&denial, format!("missing access: {}", denial.missing_right), mode)
         }
     }
 }

@@ -68,7 +68,7 @@ impl Judge<'_> {
             Some(ExplainAnswer::allowed("in this tier it is the sandbox's own", default()))
         } else {
             let because =
-                "in this tier it is granted where it is a container's own, and shared with no other program";
+                "in this tier it is allowed where it is a container's own, and shared with no other program";
             Some(ExplainAnswer { origin: default(), ..ExplainAnswer::new(ExplainVerdict::Depends, because) })
         }
     }
@@ -91,7 +91,10 @@ impl Judge<'_> {
                     grant,
                     ..ExplainAnswer::new(
                         ExplainVerdict::Asked,
-                        format!("in mode {} it takes an approval: {}", self.policy.standing.mode, ask.grant),
+                        format!(
+                            "in mode {} it needs your approval: {}",
+                            self.policy.standing.mode, ask.grant
+                        ),
                     )
                 }
             }
@@ -110,7 +113,8 @@ impl Judge<'_> {
         let is_watched = relative.is_ok_and(is_acted_on) && self.policy.setup.watch.is_some();
         let because = if is_watched {
             format!(
-                "{because}; but what would make the user's own programs run something else is put back after the call"
+                "{because}; but changes that would make your own programs run something else are restored after \
+                 the call"
             )
         } else {
             because
@@ -145,14 +149,14 @@ impl Judge<'_> {
         } else if let Some(root) = holding(&rights.protected) {
             origins.of_protected(&root)
         } else if self.policy.standing.read_only.iter().any(|place| self.real.is_within(place)) {
-            ("it lies in the private /tmp, but is the host's, which may be read".to_owned(), None)
+            ("it is in the private /tmp, but belongs to the host: read-only".to_owned(), None)
         } else if self.real.is_within(&self.policy.standing.project) && denial.grant.is_some() {
-            let because = format!("in mode {} the project may be read only", self.policy.standing.mode);
+            let because = format!("in mode {} the project is read-only", self.policy.standing.mode);
             (because, Some(origins.of_key("mode")))
         } else if denial.missing_right.value().is_some_and(|right| right.reason().is_some()) {
             (denial.missing_right.to_string(), default())
         } else {
-            ("it lies in no write root".to_owned(), default())
+            ("it is in no writable directory".to_owned(), default())
         };
         ExplainAnswer::denied(denial, because, origin)
     }
@@ -175,7 +179,7 @@ impl Judge<'_> {
             let origin = self.policy.origins.of_socket(&self.real);
             return Some(ExplainAnswer::allowed("this socket may be reached", origin));
         }
-        let rule = "only unix sockets in the own write roots may be reached";
+        let rule = "only unix sockets in the agent's writable directories may be reached";
         Some(if standing.allows_write(&self.real) {
             ExplainAnswer::allowed(rule, default())
         } else {

@@ -60,7 +60,7 @@ enum ExplainedRights {
     Command(CommandExplained),
 }
 
-/// The reason why there is no explanation.
+/// Error of an explanation.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExplainError {
     /// The subject is unknown.
@@ -72,9 +72,7 @@ pub(crate) enum ExplainError {
     /// The project's sandbox could not be prepared.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    #[error(
-        "nothing can be confined here: {0}\n  hint: bailiwick doctor shows what is missing on this machine"
-    )]
+    #[error("no sandbox works here: {0}\n  hint: bailiwick doctor shows what is missing on this machine")]
     Inside(#[from] InsideError),
 }
 

@@ -26,12 +26,12 @@ impl Origins<'_> {
             return (because.to_owned(), default());
         }
         if let Some(named) = self.wanted.write.iter().find(|named| self.is_root(named, root)) {
-            return (format!("it lies in the write root {root}"), Some(named.origin.to_string()));
+            return (format!("it is in the writable directory {root}"), Some(named.origin.to_string()));
         }
         let what = if *root == standing.project {
             "the project is writable in mode auto"
         } else {
-            "it lies in the project's git directory, which is writable in mode auto"
+            "it is in the project's git directory, which is writable in mode auto"
         };
         (what.to_owned(), Some(self.of_key("mode")))
     }
@@ -87,7 +87,7 @@ impl Origins<'_> {
     }
 }
 
-#[expect(clippy::unnecessary_wraps, reason = "it stands where there may be no origin")]
+#[expect(clippy::unnecessary_wraps, reason = "its origin is unknown")]
 pub(super) fn default() -> Option<String> {
     Some(ConfigOrigin::Default.to_string())
 }

@@ -78,7 +78,7 @@ impl Judge<'_> {
             && named.starts_with(&standing.project)
             && !self.real.is_within(&standing.project)
         {
-            notes.push("a link leads out of the project: what it leads to is what counts".to_owned());
+            notes.push("a link leads out of the project: its target is judged".to_owned());
         }
         if !self.exists {
             let nearest = self.real.as_path().ancestors().skip(1).find(|above| above.exists());
@@ -88,13 +88,13 @@ impl Judge<'_> {
         }
         if !self.exists && self.is_beside_hidden() {
             notes.push(
-                "made while a session runs it cannot be read there: it lies beside something hidden"
+                "a file created during a session cannot be read there: it is next to something hidden"
                     .to_owned(),
             );
         }
         if self.is_in_own_tmp() {
             notes.push(
-                "in this tier /tmp is the sandbox's own: what the host has there is not seen".to_owned(),
+                "in this tier /tmp is the sandbox's own: the host's files there are not visible".to_owned(),
             );
         }
         notes

@@ -18,13 +18,10 @@ impl Display for Explanation {
             ExplainedRights::Command(command) => command.fmt(f)?,
         }
         let Self { tier, mode, rights, .. } = self;
-        writeln!(f, "judged for a session here: {tier} tier · mode {mode} · rights: {rights}")?;
+        writeln!(f, "for a session here: {tier} tier · mode {mode} · access: {rights}")?;
         self.mode_permits.iter().try_for_each(|row| {
             let PermitRow { agent, project, beyond, approvals, .. } = row;
-            writeln!(
-                f,
-                "  {agent:<11} project: {project} · beyond its rights: {beyond} · approvals: {approvals}"
-            )
+            writeln!(f, "  {agent:<11} project: {project} · other access: {beyond} · approvals: {approvals}")
         })
     }
 }
@@ -65,7 +62,7 @@ impl Display for CommandExplained {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.command)?;
         match &self.programs {
-            None => writeln!(f, "  note: what bash makes of it is not certain: no prefix covers it")?,
+            None => writeln!(f, "  note: bash may read it differently: no prefix can allow it")?,
             Some(programs) => programs.iter().try_for_each(|program| program.fmt(f))?,
         }
         self.calls.iter().try_for_each(|ExplainedCall { declares, answer }| {
@@ -73,10 +70,10 @@ impl Display for CommandExplained {
             row(f, "  runs", answer)
         })?;
         if let Some(origin) = &self.preapproved {
-            writeln!(f, "  approved beforehand, where it is asked for and needs no network ({origin})")?;
+            writeln!(f, "  approved in advance if it needs no network ({origin})")?;
         }
         if let Some(prefix) = &self.offered_prefix {
-            writeln!(f, "  an approval offers for the session: {}", prefix.join(" "))?;
+            writeln!(f, "  can be allowed for the session: {}", prefix.join(" "))?;
         }
         Ok(())
     }
@@ -102,12 +99,12 @@ fn row(f: &mut Formatter<'_>, act: &str, answer: &ExplainAnswer) -> fmt::Result 
         write!(f, " ({origin})")?;
     }
     if let Some(layer) = layer {
-        write!(f, " · refused by: {layer}")?;
+        write!(f, " · blocked by: {layer}")?;
     }
     if *verdict != ExplainVerdict::Allowed {
         match grant {
             Some(grant) => write!(f, " · to allow: {grant}")?,
-            None if *verdict == ExplainVerdict::Denied => write!(f, " · nothing allows it here")?,
+            None if *verdict == ExplainVerdict::Denied => write!(f, " · it cannot be allowed")?,
             None => {}
         }
     }
@@ -130,17 +127,17 @@ fn remark(act: &str, verdict: ExplainVerdict, tried: &TriedAct) -> Option<String
         (ExplainVerdict::Allowed | ExplainVerdict::Depends, TriedAct::Done)
         | (_, TriedAct::Refused { .. }) => None,
         (_, TriedAct::Done) => {
-            Some("tried in a confinement it SUCCEEDED: do not run agents here, and report this".to_owned())
+            Some("tried in the sandbox, it SUCCEEDED: do not run agents here, and report this".to_owned())
         }
         (_, TriedAct::NotPermitted { error }) if error == "EROFS" => {
             Some(format!("not {possible} (the file system is read-only, EROFS)"))
         }
         (_, TriedAct::NotPermitted { error }) => Some(format!("not {possible} (file mode, {error})")),
         (_, TriedAct::Failed { error }) if error == "ENOENT" => {
-            Some("tried in a confinement, it is not there (ENOENT)".to_owned())
+            Some("tried in the sandbox, it is not there (ENOENT)".to_owned())
         }
         (_, TriedAct::Failed { error }) => {
-            Some(format!("tried in a confinement it failed for another reason ({error})"))
+            Some(format!("tried in the sandbox, it failed for another reason ({error})"))
         }
         (_, TriedAct::Untried { why }) => Some(format!("not tried: {why}")),
     }

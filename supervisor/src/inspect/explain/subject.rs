@@ -24,15 +24,15 @@ pub(super) enum NamedSubject {
     Name(String, u16),
 }
 
-/// The reason why a word is no valid subject.
+/// Error of parsing a subject.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SubjectError {
-    #[error("there is nothing to explain\n  hint: name a path, HOST:PORT, or a command in quotes")]
+    #[error("nothing to explain\n  hint: name a path, HOST:PORT, or a command in quotes")]
     Nothing,
     /// The word has a NUL byte.
     #[error("{0:?} holds a NUL byte, which no path, address or command has")]
     Nul(String),
-    #[error("{0:?} is no address\n  hint: HOST:PORT, as 127.0.0.1:8080, [::1]:443 or example.org:443")]
+    #[error("{0:?} is not an address\n  hint: HOST:PORT, as 127.0.0.1:8080, [::1]:443 or example.org:443")]
     NoAddress(String),
     #[error("{0:?} is not UTF-8, as commands of agents are\n  hint: --as path, if it is one")]
     NotText(String),
@@ -148,7 +148,7 @@ mod tests {
 
     #[test]
     fn what_is_nothing_is_an_error() {
-        assert!(subject(" ").starts_with("there is nothing to explain"));
+        assert!(subject(" ").starts_with("nothing to explain"));
         let of = |what: &str, kind| ExplainSubject::of(OsStr::new(what), Some(kind), &"/p".into());
         assert!(matches!(of("x y", SubjectArg::Address), Err(SubjectError::NoAddress(_))));
         assert_eq!(of("make", SubjectArg::Path), Ok(ExplainSubject::Path("/p/make".into())));

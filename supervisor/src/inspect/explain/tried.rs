@@ -12,7 +12,7 @@ use super::judge::Judge;
 use super::origins::default;
 
 impl Judge<'_> {
-    /// Adds the attempt's result to the answer. If the kernel denies what the policy allows, the answer says so.
+    /// Adds the attempt's result to the answer, and a note if the kernel denies what the policy allows.
     pub(super) fn compare(
         &self,
         operation: Operation,
@@ -43,12 +43,12 @@ impl Judge<'_> {
         let why = match operation {
             // The names in a hidden directory can be listed under the rules.
             Operation::Read if hidden && self.real.as_path().is_dir() => {
-                "its names can be listed, and nothing in it be read"
+                "its names can be listed, but nothing in it can be read"
             }
             Operation::Write if !within(&rights.write) => return answer,
-            Operation::Write if hidden => "it can be replaced, and not read",
+            Operation::Write if hidden => "it can be replaced, but not read",
             Operation::Write if protected => {
-                "the kernel does not hold it, and a change is put back after the call"
+                "the kernel does not block it, but a change is undone after the call"
             }
             _ => return answer,
         };
@@ -103,10 +103,12 @@ fn closed(path: &WirePath, operation: Operation) -> &'static str {
             "of the host's /dev there are the harmless devices, and what is the sandbox's own"
         }
         _ if within("/proc") => "its /proc is its own, and shows no other processes",
-        Operation::Write => "the kernel refuses it: it lies in a write root, and is none of its own files",
+        Operation::Write => {
+            "the kernel blocks it: it is in a writable directory, but not one of its own files"
+        }
         _ => {
-            "the kernel refuses it: it lies beside something hidden, and was made after the rules were, or is another \
-              name of what is hidden"
+            "the kernel blocks it: it is next to something hidden, and was created after the sandbox, or is \
+             another name of a hidden file"
         }
     }
 }

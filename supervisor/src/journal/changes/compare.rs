@@ -148,7 +148,8 @@ impl Comparison<'_> {
         Intake::of_paths(store, limits, Arc::clone(&self.fetch))
     }
 
-    /// Returns the change set. Fetched contents replace what the earlier snapshot says of a file. Fails if a content cannot be read back.
+    /// Returns the change set. Fetched contents replace the earlier snapshot's record of a file. Fails if a content
+    /// cannot be read back.
     pub fn resolve(self, fetched: &Snapshot) -> io::Result<ChangeSet> {
         let mut changes = Vec::new();
         let fetched = self.fetch.iter().map(|path| (path, fetched.entries.get(path)));

@@ -49,7 +49,7 @@ struct OutputPlace {
 
 #[derive(Debug, thiserror::Error)]
 pub enum PatchFileError {
-    /// The path is `-`, which is no file.
+    /// The path is `-`, which does not name a file.
     #[error(
         "cannot write the patch to -: standard output has what the run prints\n  hint: --patch FILE, or --patch ./- for a file of this name"
     )]

@@ -32,7 +32,7 @@ impl Default for SnapshotLimits {
     }
 }
 
-/// The reason why received entries are no valid snapshot.
+/// Error of an invalid snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum IntakeError {
     /// A path cannot belong to the project.
@@ -42,7 +42,7 @@ pub enum IntakeError {
     #[error("{0} came twice in one snapshot")]
     Duplicate(ProjectPath),
     /// An entry is below another entry that is a file or a link.
-    #[error("{inner} cannot lie within {outer}, which is no directory")]
+    #[error("{inner} cannot be inside {outer}, which is not a directory")]
     Within {
         /// The path of the lower entry.
         inner: ProjectPath,
@@ -152,7 +152,7 @@ pub(super) struct SnapshotFile {
     pub(super) blob: Option<Blob>,
 }
 
-/// A receiver that builds a snapshot from chunks and trusts none of them.
+/// Receiver that builds a snapshot from untrusted chunks.
 #[derive(Debug)]
 pub struct Intake {
     limits: SnapshotLimits,
@@ -360,8 +360,8 @@ mod tests {
             (vec![file(".git/config", 0)], r#"path ".git/config" has the component ".git""#),
             (vec![file("/x", 0)], r#"path "/x" is not relative to the project"#),
             (vec![file("x", 0), file("x", 0)], "x came twice in one snapshot"),
-            (vec![file("x", 0), file("x/y", 0)], "x/y cannot lie within x, which is no directory"),
-            (vec![link("/"), file("l/etc", 0)], "l/etc cannot lie within l, which is no directory"),
+            (vec![file("x", 0), file("x/y", 0)], "x/y cannot be inside x, which is not a directory"),
+            (vec![link("/"), file("l/etc", 0)], "l/etc cannot be inside l, which is not a directory"),
             (vec![link("")], "the target of link l has 0 bytes, not between 1 and 4095"),
             (vec![file("x", 2), content("abc")], "3 bytes came that belong to no file of the snapshot"),
             (vec![content("abc")], "3 bytes came that belong to no file of the snapshot"),

@@ -25,7 +25,7 @@ pub enum At {
 #[serde(rename_all = "snake_case")]
 pub enum Kept {
     File {
-        /// The permission bits.
+        /// Permission bits.
         mode: u32,
         size: u64,
         /// The content, or nothing if it is too large or could not be read.

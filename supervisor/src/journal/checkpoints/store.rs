@@ -211,7 +211,9 @@ impl Checkpoints {
         line.push(b'\n');
         self.written += line.len() as u64;
         if self.written > MOST_OF_LOOKS {
-            return Err(io::Error::other("too much has changed in this session for more looks to be kept"));
+            return Err(io::Error::other(
+                "too many changes in this session: no further copies of files are kept",
+            ));
         }
         self.lines.write_all(&line)?;
         self.note(look);
@@ -267,13 +269,14 @@ fn directory(state: &Path) -> PathBuf {
     state.join("checkpoints")
 }
 
-/// Returns the directory of one session's checkpoints. Fails for a session name that is no plain file name, because a log may be forged.
+/// Returns the directory of one session's checkpoints. Fails unless the session's name is a plain file name, because
+/// a log may be forged.
 fn of_session(state: &Path, session: &str) -> io::Result<PathBuf> {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);
     if session.is_empty() || !session.bytes().all(plain) {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            format!("{session:?} is no name of a session"),
+            format!("{session:?} is not a name of a session"),
         ));
     }
     Ok(directory(state).join(session))

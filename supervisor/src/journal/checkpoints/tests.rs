@@ -243,6 +243,6 @@ fn beyond_the_room_of_a_session_nothing_is_fetched_and_nothing_fails() {
     let wanted = looks.wanted(&manifest);
     let fetched = snapshot(&project, Some(&["a", "c"]), 1);
     let error = looks.take(At::End, SystemTime::now(), &manifest, &wanted, &fetched).unwrap_err();
-    assert!(error.to_string().starts_with("too much has changed in this session"), "{error}");
+    assert!(error.to_string().starts_with("too many changes in this session"), "{error}");
     assert!(looks.is_empty());
 }

@@ -12,7 +12,7 @@ use super::store::Store;
 /// The most bytes that are read of a plan's file. It is more than a plan may have, so that the error can state the size.
 const LONGEST_TEXT: u64 = 16 << 20;
 
-/// The most bytes of a record. Longer files are no records.
+/// Maximum size of a record in bytes.
 const LONGEST_RECORD: u64 = 64 << 10;
 
 #[derive(Debug)]
@@ -122,7 +122,7 @@ impl Store {
     }
 }
 
-/// Returns the record beside a plan's file, or nothing if it cannot be read.
+/// Returns the record of a plan's file; `None` if it cannot be read.
 pub(crate) fn record_of(path: &Path) -> Option<PlanRecord> {
     let bytes = read(&path.with_extension("json"), LONGEST_RECORD).ok()?;
     serde_json::from_slice(&bytes).ok()

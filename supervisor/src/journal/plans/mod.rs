@@ -1,7 +1,8 @@
-//! Stored plans. They are in a private directory that is hidden from every agent. Each plan has a file, and beside it a
-//! record with its project and its fate.
+//! Stored plans, in a private directory that is hidden from every agent. Each plan has a file, and a record with its
+//! project and its state.
 //!
-//! The plan's file is Markdown that people may edit. The record has the digest of the text and applies only while the digest fits.
+//! The plan's file is Markdown that people may edit. The record has the digest of the text and is valid only while
+//! the digest matches.
 
 mod find;
 mod record;

@@ -8,7 +8,7 @@ use jiff::Timestamp;
 use protocol::plan::PlaceToCreate;
 use serde::{Deserialize, Serialize};
 
-/// The record of a plan, stored in a file beside the plan.
+/// Record of a plan, stored next to the plan's file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PlanRecord {
     pub project: WirePath,
@@ -35,7 +35,7 @@ pub(crate) struct PlanRecord {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum PlanFate {
-    /// There is no decision yet.
+    /// The plan has not been approved or rejected.
     Proposed,
     Approved,
     Rejected,

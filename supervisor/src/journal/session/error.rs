@@ -11,8 +11,8 @@ use super::parts::LONGEST_LINE;
 /// The reason why a log could not be created, written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The session's id is no valid file name.
-    #[error("`{0}` is no session id: letters, digits, `-` and `_`, at most 64")]
+    /// The session's id is not a valid file name.
+    #[error("`{0}` is not a session id: letters, digits, `-` and `_`, at most 64")]
     Id(String),
     /// The directory of the logs cannot be created, or is not safe to use.
     #[error("cannot use the session directory {path}: {source}")]
@@ -35,7 +35,7 @@ pub enum LogError {
         holder: Option<u32>,
     },
     /// The log is damaged. A session does not continue from events that may be false.
-    #[error("the session cannot go on: {path}: {fault}\n  hint: bailiwick audit {path} checks it")]
+    #[error("cannot continue the session: {path}: {fault}\n  hint: bailiwick audit {path} checks it")]
     Broken {
         path: PathBuf,
         /// The first fault of the log.
@@ -102,7 +102,7 @@ pub enum Fault {
         /// The number of the line, from 1.
         line: usize,
     },
-    #[error("line {line} is no event: {reason}")]
+    #[error("line {line} is not an event: {reason}")]
     Unreadable {
         /// The number of the line, from 1.
         line: usize,
@@ -147,7 +147,7 @@ pub enum Fault {
     #[error("there are two events {id}; the later line is left out")]
     Duplicate { id: EventId },
     /// An event comes after one with a higher id.
-    #[error("event {id} stands behind a later one")]
+    #[error("event {id} comes after a later one")]
     Order { id: EventId },
     /// An event's parent is missing or comes later.
     #[error("event {id} follows from event {parent}, which is not there")]

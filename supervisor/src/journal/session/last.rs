@@ -7,7 +7,7 @@ use std::time::SystemTime;
 
 use protocol::event::{EventKind, NoticeCode, SessionEvent, SessionStarted};
 
-/// The most bytes of a first event. Logs of ours have no longer one.
+/// Maximum size of a first event in bytes.
 const LONGEST: u64 = 1 << 20;
 
 /// The most bytes of the event that marks an import.
@@ -55,8 +55,8 @@ fn none_of(project: &Path, logs: &[PathBuf]) -> String {
     let project = project.display();
     match logs.iter().rev().find(is_imported).map(|log| stem(log)) {
         Some(name) => format!(
-            "no session of {project} but {name}, which was imported and is found by its name alone\n  hint: bailiwick exec --resume {name} or \
-             bailiwick resume {name} goes on with it, bailiwick show {name} shows it"
+            "no session of {project} but {name}, which was imported, and has to be named\n  hint: bailiwick \
+             exec --resume {name} or bailiwick resume {name} continues it, bailiwick show {name} shows it"
         ),
         None => {
             format!("no session of {project}\n  hint: bailiwick sessions --all lists those of every project")

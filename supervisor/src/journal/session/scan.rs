@@ -17,7 +17,7 @@ const FEW: usize = 256 << 10;
 /// The most threads. More would wait for memory.
 const MOST_THREADS: usize = 8;
 
-/// The most faults that are kept. A file that is no log has one for each line.
+/// Maximum number of recorded faults. A file that is not a log has one for each line.
 const MOST_FAULTS: usize = 10_000;
 
 /// The position of a line in its file.

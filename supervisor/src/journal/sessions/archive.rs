@@ -61,7 +61,8 @@ pub(crate) struct Redacted {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ArchiveError {
     #[error(
-        "the log is not as it was written: {0}\n  hint: bailiwick audit lists every fault; bailiwick show shows the session all the same"
+        "the log was changed after it was written: {0}\n  hint: bailiwick audit lists every fault; bailiwick \
+         show shows the session anyway"
     )]
     Changed(Fault),
     #[error("the log has no event")]
@@ -69,12 +70,12 @@ pub(crate) enum ArchiveError {
     #[error(transparent)]
     Rules(#[from] NotRules),
     #[error(
-        "event {0} is no event any more without its secrets: {1}\n  hint: --no-redact exports it as it is"
+        "event {0} is no longer an event without its secrets: {1}\n  hint: --no-redact exports it as it is"
     )]
     Spoilt(EventId, String),
     #[error("it is larger than {} GiB", LARGEST >> 30)]
     Large,
-    #[error("it is no export of Bailiwick: {0}")]
+    #[error("it is not an export of Bailiwick: {0}")]
     Head(String),
     #[error("it is an export of version {0}, and this version of Bailiwick reads version {VERSION}")]
     Version(u32),
@@ -127,7 +128,7 @@ fn verified(log: &mut (impl Read + Seek)) -> Result<(String, u64), ArchiveError>
     Ok((session, whole))
 }
 
-/// Statistics of a log's lines after they were chained anew for an archive.
+/// Statistics of a log whose lines were chained again for an archive.
 struct Rechained {
     redaction: Option<Redaction>,
     events: usize,
@@ -151,7 +152,7 @@ fn rechained(
         let line = match &mut redaction {
             None => chain.next(line),
             Some(redaction) => {
-                let text = std::str::from_utf8(line).map_err(|_| spoilt("it is no text"))?;
+                let text = std::str::from_utf8(line).map_err(|_| spoilt("it is not text"))?;
                 let without = redaction.line(text);
                 if without != text {
                     let read = SessionEvent::from_json(without.as_bytes());
@@ -314,11 +315,11 @@ fn check(head: &Head, events: &[&SessionEvent]) -> Result<(), String> {
         return Err("its events belong to another session than its head names".to_owned());
     }
     if !matches!(first.kind, EventKind::SessionStarted(_)) {
-        return Err("it does not begin with the start of a session".to_owned());
+        return Err("it does not start with the start of a session".to_owned());
     }
     for event in events {
         if event.id.0 == 0 || event.id.0 > HIGHEST {
-            return Err(format!("event {} has a number that none of ours has", event.id));
+            return Err(format!("event {} has an invalid number", event.id));
         }
         if !is_agent(event.agent.as_str()) {
             return Err(format!("event {} belongs to no agent", event.id));
@@ -449,7 +450,7 @@ mod tests {
         assert!(refusal(&forged(&[said(1, "1", "hi")], |_| ())).contains("start of a session"));
         assert!(refusal(&forged(&[], |_| ())).contains("no event"));
         let with = |event: Value| refusal(&forged(&[began(), event], |_| ()));
-        assert!(with(said(u64::MAX, "1", "hi")).contains("a number that none of ours has"));
+        assert!(with(said(u64::MAX, "1", "hi")).contains("an invalid number"));
         assert!(with(said(0, "1", "hi")).contains("start of a session"));
         for agent in ["../1", "", "1.", "1\n", "١", &"1.".repeat(80)] {
             assert!(with(said(2, agent, "hi")).contains("belongs to no agent"), "{agent:?}");

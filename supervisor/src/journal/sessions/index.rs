@@ -41,7 +41,7 @@ pub struct ListedSession {
 struct IndexRecord {
     name: String,
     stamp: Stamp,
-    /// The summary of the log, or nothing if the file is no log of a session.
+    /// Summary of the log; `None` if the file is not a session's log.
     summary: Option<Summary>,
 }
 

@@ -17,7 +17,7 @@ use super::archive::LONGEST_HEAD;
 )]
 pub(crate) struct IsExport(PathBuf);
 
-/// Checks that a file is no export of any version. Unreadable files and pipes pass, and their reader reports the fault.
+/// Fails if a file is an export of any version. Unreadable files and pipes pass, and their reader reports the fault.
 pub(crate) fn check_no_export(file: &Path) -> Result<(), IsExport> {
     if has_head(file) { Err(IsExport(file.to_owned())) } else { Ok(()) }
 }

@@ -9,7 +9,6 @@ use super::index::logs;
 use crate::journal::checkpoints;
 use crate::journal::session::{LogError, Removal, begun, remove};
 
-/// A day, in seconds.
 const DAY: u64 = 24 * 60 * 60;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

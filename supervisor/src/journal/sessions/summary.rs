@@ -93,7 +93,7 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Reads a log. Returns nothing if it is no log of a session.
+    /// Reads a log; returns `None` if it is not a session's log.
     pub(super) fn of(log: &Path) -> io::Result<Option<Self>> {
         let mut lines = BoundedLines::open(log)?;
         let (mut summary, mut files) = (None, FilesSoFar::default());

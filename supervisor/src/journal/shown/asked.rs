@@ -13,7 +13,7 @@ use super::entry::ShownPart;
 pub(super) fn asked(request: &ServerRequest, project: Option<&WirePath>, full: bool) -> Vec<ShownPart> {
     let mut parts = subject(request, project, full);
     if let Some(grant) = request.grant().filter(|grant| !grant.is_empty()) {
-        parts.push(ShownPart::whole(grant.to_string()).named("access beyond the standing rights"));
+        parts.push(ShownPart::whole(grant.to_string()).named("additional access"));
     }
     if let Some(reason) = request.reason() {
         parts.push(ShownPart::cut(reason, full).named("reason, in the agent's words"));

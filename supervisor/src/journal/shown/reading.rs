@@ -115,13 +115,13 @@ impl<'a> Reading<'a> {
                 titled(EntryKind::Message, format!("user{pictures}")).with(ShownPart::whole(text.trim_end()))
             }
             EventKind::ContextAdded { source, text } => {
-                let part = ShownPart::cut(text, self.full).named("told to the model");
+                let part = ShownPart::cut(text, self.full).named("message to the model");
                 titled(EntryKind::Notice, format!("context from {source}")).with(self.folding(part))
             }
             EventKind::PromptFixed(prompt) if self.full => fixed(prompt, titled),
             EventKind::AssistantMessage(message) => self.reply(message, titled),
             EventKind::ModelFailed { message, discarded, .. } => {
-                let cut = if *discarded { "; the reply that had begun does not count" } else { "" };
+                let cut = if *discarded { "; the partial reply is discarded" } else { "" };
                 titled(EntryKind::Failure, format!("the model failed: {message}{cut}"))
             }
             EventKind::ContextCompacted(compacted) => {
@@ -198,7 +198,7 @@ impl<'a> Reading<'a> {
                     .with(ShownPart::cut(&lines.join("\n"), self.full))
             }
             EventKind::ProtocolViolation { violation, .. } => {
-                titled(EntryKind::Denial, format!("the worker broke the protocol: {violation}"))
+                titled(EntryKind::Denial, format!("the worker sent an invalid message: {violation}"))
             }
             EventKind::Rewound(rewound) => taken_back(rewound, titled, self.full),
             EventKind::FilesChanged(changed) if !changed.files.is_empty() => {
@@ -229,7 +229,7 @@ impl<'a> Reading<'a> {
                 titled(EntryKind::Approval, format!("approved for the session: {}", grant.covers))
             }
             EventKind::GrantRevoked { id } => {
-                titled(EntryKind::Approval, format!("grant {id} holds no more"))
+                titled(EntryKind::Approval, format!("approval {id} for the session is withdrawn"))
             }
             _ => return None,
         })
@@ -378,12 +378,12 @@ fn course(event: &SessionEvent, titled: &Titled<'_>) -> Option<ShownEntry> {
         EventKind::SessionStarted(SessionStarted {
             version, mode, model, provider, rights, resumed, ..
         }) => {
-            let begins = if *resumed { "the session goes on" } else { "the session begins" };
+            let begins = if *resumed { "session resumed" } else { "session started" };
             format!("{begins} · {model} ({provider}) · mode {mode} · {rights} · version {version}")
         }
         EventKind::ModeChanged { mode } => format!("mode {mode}"),
         EventKind::ModelChanged(changed) => format!("model {} instead of {}", changed.to, changed.from),
-        EventKind::RightsChanged(changed) => format!("rights: {}", changed.rights),
+        EventKind::RightsChanged(changed) => format!("access: {}", changed.rights),
         EventKind::CompactionStarted(started) => started.to_string(),
         EventKind::Notice { message, .. } => message.clone(),
         EventKind::TurnFinished(turn) => {
@@ -448,7 +448,7 @@ fn facts(tree: &Tree) -> Vec<(&'static str, String)> {
 fn warnings(loaded: &Loaded) -> Vec<String> {
     let mut warnings = Vec::new();
     if !loaded.is_intact() {
-        let changed = "THIS LOG IS NOT AS IT WAS WRITTEN: do not take it for a record of what happened";
+        let changed = "THIS LOG WAS CHANGED AFTER IT WAS WRITTEN: do not rely on it";
         warnings.push(changed.to_owned());
     }
     if loaded.tree.is_empty() {

@@ -7,13 +7,13 @@ pub(crate) const fn about(kind: AskKind) -> &'static str {
     match kind {
         AskKind::Patch => "a change of files",
         AskKind::Exec => "a command",
-        AskKind::Denied => "a command that was denied something",
+        AskKind::Denied => "a command that was blocked",
         AskKind::Network => "the network",
         AskKind::Host => "a host that a running command connects to",
         AskKind::ExternalTool => "a call of an external tool",
         AskKind::Form => "a form that an MCP server asks for",
         AskKind::Fetch => "a page of a host",
-        AskKind::Agent => "the rights of a sub-agent",
+        AskKind::Agent => "the access of a sub-agent",
         AskKind::Plan => "the execution of a plan",
     }
 }

@@ -38,10 +38,10 @@ impl PlainDenial<'_> {
                 _ => format!("{grant} allows it"),
             }),
             None if is_hidden => {
-                Some("copy the needed file into the project; no flag opens hidden paths".to_owned())
+                Some("copy the needed file into the project; no flag makes a hidden path readable".to_owned())
             }
             None if denial.missing_right.value().is_some_and(MissingRight::takes_too_much) => {
-                Some("use a directory of its own instead, and open that with --write".to_owned())
+                Some("allow a directory in it instead: --write PATH".to_owned())
             }
             None => None,
         }
@@ -180,12 +180,12 @@ mod tests {
         let right = |rule| MissingRight::Write { path: path.clone(), closed_by: Some(rule) };
         let of = |rule| denial(Operation::Write, Object::Path(path.clone()), right(rule), None);
         insta::assert_snapshot!(PlainDenial(&of(ClosedBy::Home)), @r"
-        blocked by the kernel (read-only mount): /home/me/x is read-only here, directly in the user's home, which is not opened as a whole
-          hint: use a directory of its own instead, and open that with --write
+        blocked by the kernel (read-only mount): /home/me/x is read-only here, in the home directory itself, which cannot be allowed
+          hint: allow a directory in it instead: --write PATH
         ");
         insta::assert_snapshot!(PlainDenial(&of(ClosedBy::Wide)), @r"
-        blocked by the kernel (read-only mount): /home/me/x is read-only here, directly in a directory that holds the project or the user's home, which is not opened as a whole
-          hint: use a directory of its own instead, and open that with --write
+        blocked by the kernel (read-only mount): /home/me/x is read-only here, in a directory above the project or the home directory, which cannot be allowed
+          hint: allow a directory in it instead: --write PATH
         ");
     }
 
@@ -225,7 +225,7 @@ mod tests {
         let hidden = Denial { layer: Layer::Mask, ..of_path(Operation::Read, "/home/u/.ssh/id") };
         insta::assert_snapshot!(PlainDenial(&hidden), @r"
         blocked by the kernel (masked path): /home/u/.ssh/id is hidden here
-          hint: copy the needed file into the project; no flag opens hidden paths
+          hint: copy the needed file into the project; no flag makes a hidden path readable
         ");
         let call = Denial {
             layer: Layer::Seccomp,
@@ -236,14 +236,14 @@ mod tests {
                 None,
             )
         };
-        insta::assert_snapshot!(PlainDenial(&call), @"blocked by the kernel (seccomp): the command tried to call ptrace, which no right is for; no flag allows it");
+        insta::assert_snapshot!(PlainDenial(&call), @"blocked by the kernel (seccomp): the command tried to call ptrace, which no agent may call; no flag allows it");
         let object = Object::Tool("search of docs".to_owned());
         let external = Denial {
             layer: Layer::Policy,
             ..denial(Operation::Call, object, MissingRight::Approval, Some("--mode ask"))
         };
         insta::assert_snapshot!(PlainDenial(&external), @r"
-        blocked by the policy: the agent tried to call search of docs; missing: an approval of this very call
+        blocked by the policy: the agent tried to call search of docs; missing: an approval of this call
           hint: --mode ask allows it
         ");
     }

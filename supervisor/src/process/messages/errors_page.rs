@@ -11,7 +11,7 @@ const PAGE: &str = "../docs/errors.md";
 const HEAD: &str = "# Errors
 
 An error is one line with its cause, and one with the next step. Errors that a newcomer meets have a code, which stays the same from version to
-version. The code stands in brackets at the end of the first line:
+version. The code is in brackets at the end of the first line:
 
 ```text
 bailiwick: no API key found [no-key]
@@ -19,9 +19,9 @@ bailiwick: no API key found [no-key]
 ```
 
 Programs find it as `error` in the event `result` (`exec --output json` and `stream-json`) and in the `data` of an error of `serve`. In the terminal UI the
-same line stands in the notice. *Exit status* is that of a command that ends with the error; with `–` the command goes on.
+same line is in the notice. *Exit status* is that of a command that ends with the error; with `–` the command continues.
 
-A project that is no git repository, or a huge one, is no error: sessions, patches and rewinds work there too.
+A project without git, or a huge one, is not an error: sessions, patches and rewinds work there too.
 
 This page is made from the program's own table, and compared with it by a test.
 

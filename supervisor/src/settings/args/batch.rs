@@ -13,13 +13,13 @@ use super::{ActivityArg, ConfinementArgs, EngineArg, ModeArg, ModelArgs, Profile
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(crate) struct BatchArgs {
-    /// The tasks: a file of JSON objects, one a line; see docs/batch.md
+    /// File of tasks: one JSON object per line; see docs/batch.md
     #[arg(value_name = "FILE", required = true)]
     pub file: Option<PathBuf>,
-    /// The settings of their runs
+    /// Options of the runs.
     #[command(flatten)]
     pub runs: BatchRunsArgs,
-    /// Another kind of tasks, or a report
+    /// Another kind of batch, or a report
     #[command(subcommand)]
     pub command: Option<BatchCommand>,
 }
@@ -27,20 +27,20 @@ pub(crate) struct BatchArgs {
 /// The commands of `batch`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BatchCommand {
-    /// Runs instances of SWE-bench and writes the predictions that its harness reads
+    /// Run instances of SWE-bench and write predictions for its harness
     #[command(after_help = BATCH_STATUS)]
     SweBench(Box<SweBenchArgs>),
-    /// Shows the results of a batch: statuses, costs, and the causes of failures
+    /// Show the results of a batch: statuses, costs, causes of failures
     Report(BatchReportArgs),
-    /// Puts the results of shards together into one directory
+    /// Merge the results of shards into one directory
     #[command(after_help = MERGE_STATUS)]
     Merge(BatchMergeArgs),
 }
 
 /// The exit status of `batch`.
 pub(crate) const BATCH_STATUS: &str = "\
-Exit status: 0 every chosen task came to an end, whatever the end; 1 internal error; 2 usage; 3 tasks failed or were not begun;
-129, 130 or 143 by a signal. The same command goes on with what is left.";
+Exit status: 0 every chosen task has ended, whatever its result; 1 internal error; 2 usage; 3 tasks failed or were not started;
+129, 130 or 143 by a signal. The same command continues with the remaining tasks.";
 
 /// The exit status of `batch merge`.
 pub(crate) const MERGE_STATUS: &str = "\
@@ -49,16 +49,16 @@ Exit status: 0 every task has a result; 1 internal error; 2 usage, or shards tha
 /// Arguments of `batch swe-bench`.
 #[derive(Debug, Args)]
 pub(crate) struct SweBenchArgs {
-    /// The instances: JSON lines, or one JSON array
+    /// File of instances: JSON lines, or one JSON array
     #[arg(value_name = "FILE")]
     pub file: PathBuf,
-    /// Without `--engine`: clones of the repositories, as OWNER/NAME or `OWNER__NAME`
+    /// Without `--engine`: directory of clones named OWNER/NAME or `OWNER__NAME`
     #[arg(long, value_name = "DIR")]
     pub repos: Option<PathBuf>,
-    /// The prompt, with `{problem_statement}` and other members of a row in braces
+    /// Prompt template: `{problem_statement}` and other fields of an instance are filled in
     #[arg(long, value_name = "FILE")]
     pub template: Option<PathBuf>,
-    /// The settings of their runs
+    /// Options of the runs.
     #[command(flatten)]
     pub runs: BatchRunsArgs,
 }
@@ -66,10 +66,10 @@ pub(crate) struct SweBenchArgs {
 /// Arguments of `batch report`.
 #[derive(Debug, Args)]
 pub(crate) struct BatchReportArgs {
-    /// The output directory of the batch
+    /// Output directory of the batch
     #[arg(value_name = "DIR")]
     pub results: PathBuf,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -77,13 +77,13 @@ pub(crate) struct BatchReportArgs {
 /// Arguments of `batch merge`.
 #[derive(Debug, Args)]
 pub(crate) struct BatchMergeArgs {
-    /// The output directories of the shards
+    /// Output directories of the shards
     #[arg(value_name = "DIR", required = true)]
     pub shards: Vec<PathBuf>,
-    /// The directory of all results, which is made
+    /// New directory for the merged results
     #[arg(long, value_name = "DIR")]
     pub output: PathBuf,
-    /// The file of tasks, to name those that no shard has
+    /// File of tasks, to report those missing from all shards
     #[arg(long, value_name = "FILE")]
     pub tasks: Option<PathBuf>,
 }
@@ -91,74 +91,74 @@ pub(crate) struct BatchMergeArgs {
 /// The choice of tasks, and how they are run.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct BatchRunsArgs {
-    /// The directory of results, made if missing [default: FILE's name with `.batch`]
+    /// Directory for results, created if missing [default: FILE's name with `.batch`]
     #[arg(long, value_name = "DIR")]
     pub output: Option<PathBuf>,
-    /// Number of tasks that run at a time
+    /// Number of tasks to run at a time
     #[arg(long, short = 'j', value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u16).range(1..=256))]
     pub jobs: u16,
-    /// Runs only tasks whose id matches this regular expression
+    /// Run only tasks whose id matches this regular expression
     #[arg(long, value_name = "REGEX")]
     pub filter: Option<String>,
-    /// Runs tasks A to B-1 of the filtered ones, from 0
+    /// Run tasks A to B-1 of the filtered ones, counted from 0
     #[arg(long, value_name = "A:B")]
     pub slice: Option<String>,
-    /// Runs each N-th task of the slice, from the I-th
+    /// Run every N-th task of the slice, starting with the I-th
     #[arg(long, value_name = "I/N")]
     pub shard: Option<String>,
-    /// Prints a JSON object for each change of a task
+    /// Print a JSON object whenever the state of a task changes
     #[arg(long)]
     pub json: bool,
-    /// Engine for tasks with an image
+    /// Container engine for tasks with an image
     #[arg(long, value_enum, default_value_t = EngineArg::None)]
     pub engine: EngineArg,
-    /// The static programs for containers [default: beside this program]
+    /// Directory of static programs for containers [default: directory of this program]
     #[arg(long, value_name = "DIR")]
     pub programs: Option<PathBuf>,
-    /// Keeps the checkouts of tasks that ended
+    /// Keep the checkouts of finished tasks
     #[arg(long)]
     pub keep_checkouts: bool,
-    /// Begins no further task after so many failures in a row
+    /// Stop after this many failures in a row
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..))]
     pub max_failures: u32,
-    /// Begins no further task once all together cost this many US dollars
+    /// Stop at this total cost in US dollars
     #[arg(long, value_name = "X", value_parser = amount)]
     pub budget: Option<Usd>,
     /// Name of the model in the predictions [default: bailiwick/MODEL]
     #[arg(long, value_name = "NAME")]
     pub name: Option<String>,
-    /// Lets agents write the checkout (`auto`), or read alone (`deny`)
+    /// Access to the checkout: write (`auto`), or read only (`deny`)
     #[arg(long, value_enum, default_value_t = ModeArg::Auto)]
     pub mode: ModeArg,
-    /// The agent's purpose: `plan` makes a plan first
+    /// Activity: execute the task, or make a plan first
     #[arg(long, value_enum, default_value_t = ActivityArg::Execute)]
     pub activity: ActivityArg,
-    /// Gives the agent all tools, or a shell and a short prompt
+    /// Tools of the agent: all, or a shell with a short prompt
     #[arg(long, value_enum, default_value_t = ProfileArg::Full)]
     pub profile: ProfileArg,
-    /// Executes up to this many plans that need nothing beyond the flags
+    /// Approve up to this many plans that stay within the flags
     #[arg(long, value_name = "ROUNDS", num_args = 0..=1, require_equals = true, default_missing_value = "1",
         value_parser = clap::value_parser!(u32).range(1..=100))]
     pub approve_plan: Option<u32>,
-    /// The confinement
+    /// Sandbox options.
     #[command(flatten)]
     pub confinement: ConfinementArgs,
-    /// Offers the agents the tools of this MCP server of yours
+    /// Offer the agents this MCP server of your settings
     #[arg(long, value_name = "NAME")]
     pub mcp: Vec<String>,
-    /// The model, and who is asked
+    /// Model options.
     #[command(flatten)]
     pub model: ModelArgs,
-    /// Ends a task after this many replies to all its agents
+    /// Stop a task after this many model replies, sub-agents included
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_steps: Option<u32>,
-    /// Ends a task with any agent's reply that reaches these tokens
+    /// Stop a task at this many tokens, sub-agents included
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_tokens: Option<u64>,
-    /// Ends a task with any agent's reply that reaches these dollars
+    /// Stop a task at this cost in US dollars, sub-agents included
     #[arg(long, value_name = "X", value_parser = amount)]
     pub max_usd: Option<Usd>,
-    /// Ends a task after this many seconds, as in 90 or 0.5
+    /// Stop a task after this many seconds, such as 90 or 0.5
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     pub timeout: Option<Duration>,
 }

@@ -1,4 +1,5 @@
-//! Flags of a command that a person wrote before it: `bailiwick --base-url URL exec TASK`. They are read as if they stood behind it.
+//! Flags that are written before their command, as in `bailiwick --base-url URL exec TASK`. They are read as if they
+//! came after it.
 
 use std::ffi::{OsStr, OsString};
 
@@ -14,8 +15,8 @@ struct EarlyFlag {
     words: std::ops::Range<usize>,
 }
 
-/// Puts flags that stand before a command, and are flags of it, behind it. The error is the mistake in words: a flag that takes a value
-/// in one command and none in another cannot be read before it is known which of them is meant.
+/// Moves a command's flags that are written before the command behind it. Fails for a flag that takes a value in one
+/// command and none in another, since it is unclear which words belong to it.
 pub(super) fn reordered(root: &Command, line: Vec<OsString>) -> Result<Vec<OsString>, String> {
     let (mut command, mut end, mut at) = (root, None, 1);
     let mut flags: Vec<EarlyFlag> = Vec::new();
@@ -41,7 +42,8 @@ pub(super) fn reordered(root: &Command, line: Vec<OsString>) -> Result<Vec<OsStr
     if let Some(name) = unclear {
         let command = command.get_name();
         return Err(format!(
-            "{name} stands before the command {command}, and may take a value or none\n  hint: write it after {command}"
+            "{name} comes before the command {command}, where it is unclear whether it takes a value\n  hint: \
+             write it after {command}"
         ));
     }
     let is_moved =
@@ -79,7 +81,7 @@ enum FlagWords {
     Unclear,
 }
 
-/// The words that a flag takes in a command and in those below it; none where none of them has it.
+/// Returns the values that a flag takes in a command and its subcommands; `None` if none of them has the flag.
 fn takes_value(command: &Command, name: &str) -> Option<FlagWords> {
     let own = argument(command, name)
         .map(|arg| if arg.get_action().takes_values() { FlagWords::Value } else { FlagWords::Nothing });
@@ -120,8 +122,8 @@ mod tests {
         line.iter().map(OsString::from).collect()
     }
 
-    /// The flags of every command before it, in each way to write them: what is read is the same as behind it, or it is refused with
-    /// the place where it belongs.
+    /// Each flag of each command, in every notation, means the same before the command as behind it, or is an error
+    /// that names its place.
     #[test]
     fn every_flag_of_every_command_may_stand_before_it() {
         let root = command();

@@ -7,7 +7,7 @@ use model::provider::ProviderKind;
 use super::{BatchRunsArgs, ConfinementArgs, ExecArgs, ModelArgs, TuiArgs};
 use crate::settings::config::{ConfigOrigin, Layer, Value};
 
-/// What the flags of a confinement say.
+/// Values of the sandbox flags.
 pub(crate) fn of_confinement(args: &ConfinementArgs) -> Layer {
     let reach = args.reach.iter().filter_map(|place| Some(place.to_possible_value()?.get_name().to_owned()));
     Layer::default()
@@ -27,7 +27,7 @@ fn with_model(layer: Layer, args: &ModelArgs) -> Layer {
         .with("base_url", args.base_url.clone().map(Value::Text), ConfigOrigin::Flag("--base-url"))
 }
 
-/// What the flags of the terminal UI say.
+/// Values of the flags of the terminal UI.
 pub(crate) fn of_tui(args: &TuiArgs) -> Layer {
     let mode = args.mode.map(|mode| ApprovalMode::from(mode).as_str().to_owned());
     with_model(of_confinement(&args.confinement), &args.model).with(
@@ -37,8 +37,7 @@ pub(crate) fn of_tui(args: &TuiArgs) -> Layer {
     )
 }
 
-/// The flags of an `exec` that begins with a task. Its mode is that of the flag, also where that is not given: a project can only
-/// narrow it.
+/// Returns the flags of an `exec` with a task. The mode is the flag's, even by default: a project can only narrow it.
 pub(crate) fn of_task(args: &ExecArgs) -> Layer {
     let mode = ApprovalMode::from(args.mode).as_str().to_owned();
     of_exec(args).with("mode", Some(Value::Text(mode)), ConfigOrigin::Flag("--mode"))

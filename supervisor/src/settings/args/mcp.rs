@@ -1,4 +1,4 @@
-//! What lists, adds, tests and removes servers of MCP.
+//! Arguments of `mcp` and its commands.
 
 use std::path::PathBuf;
 
@@ -8,25 +8,25 @@ use protocol::network_words::network;
 
 use super::TierArg;
 
-/// What there is to do about servers of MCP.
+/// The commands of `mcp`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
-    /// Lists your servers with access and tools, and those that the project proposes
+    /// List your servers, their access and tools, and the project's proposals
     List(McpListArgs),
-    /// Installs, starts and shows a server in its sandbox, and asks whether agents may call it
+    /// Install a server, show its access and tools, and ask for your approval
     Add(McpAddArgs),
-    /// Starts a server in its sandbox and prints its version, tools and time
+    /// Start a server in its sandbox and print its version, tools and timing
     Test(McpTestArgs),
-    /// Installs a server's packages anew, shows the difference and asks
+    /// Reinstall a server's packages, show the difference, and ask for your approval
     Update(McpUpdateArgs),
-    /// Removes a server from your settings, with its approval and its own files
+    /// Remove a server from your settings, with its approval and files
     Remove(McpRemoveArgs),
 }
 
 /// Arguments of `mcp list`.
 #[derive(Debug, Args)]
 pub(crate) struct McpListArgs {
-    /// The project
+    /// Directory of the project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
 }
@@ -34,36 +34,36 @@ pub(crate) struct McpListArgs {
 /// Arguments of `mcp add`.
 #[derive(Debug, Args)]
 pub(crate) struct McpAddArgs {
-    /// Its name, with which the names of its tools begin
+    /// Name of the server; the names of its tools begin with it
     pub name: String,
-    /// Lets the server read a path, relative to the project or absolute
+    /// Let the server read a path, relative to the project or absolute
     #[arg(long, value_name = "PATH")]
     pub read: Vec<String>,
-    /// Lets the server write a path outside the project
+    /// Let the server write a path outside the project
     #[arg(long, value_name = "PATH")]
     pub write: Vec<String>,
-    /// Lets the server reach hosts by name [default: off]
+    /// Let the server reach hosts by name [default: off]
     #[arg(long, value_parser = network, value_name = "off|HOST,…")]
     pub net: Option<Network>,
-    /// Passes one of your variables to the server
+    /// Pass an environment variable of yours to the server
     #[arg(long, value_name = "NAME")]
     pub env: Vec<String>,
-    /// Offers agents this tool, and no others that are not named
+    /// Offer agents only this tool; may be repeated
     #[arg(long, value_name = "TOOL")]
     pub offer: Vec<String>,
-    /// Takes the server that the project proposes under this name
+    /// Add the server that the project proposes under this name
     #[arg(long, conflicts_with = "command")]
     pub from_project: bool,
-    /// Approves what is shown, without a question
+    /// Approve without asking
     #[arg(long)]
     pub yes: bool,
-    /// The project
+    /// Directory of the project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
-    /// Takes the best sandbox of this machine, or one tier alone
+    /// Sandbox to use [default: strongest available]
     #[arg(long, value_enum, default_value_t = TierArg::Best)]
     pub tier: TierArg,
-    /// The program and its arguments [default: those in your settings]
+    /// Program and arguments [default: those in your settings]
     #[arg(last = true, value_name = "CMD")]
     pub command: Vec<String>,
 }
@@ -71,12 +71,12 @@ pub(crate) struct McpAddArgs {
 /// Arguments of `mcp test`.
 #[derive(Debug, Args)]
 pub(crate) struct McpTestArgs {
-    /// The server
+    /// Name of the server
     pub name: String,
-    /// The project
+    /// Directory of the project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
-    /// Takes the best sandbox of this machine, or one tier alone
+    /// Sandbox to use [default: strongest available]
     #[arg(long, value_enum, default_value_t = TierArg::Best)]
     pub tier: TierArg,
 }
@@ -84,18 +84,18 @@ pub(crate) struct McpTestArgs {
 /// Arguments of `mcp update`.
 #[derive(Debug, Args)]
 pub(crate) struct McpUpdateArgs {
-    /// The server
+    /// Name of the server
     pub name: String,
-    /// Takes this version of its package [default: the one its command names, or the newest]
+    /// Version of its package [default: as its command says, or the newest]
     #[arg(long, value_name = "VERSION")]
     pub version: Option<String>,
-    /// Approves what is shown, without a question
+    /// Approve without asking
     #[arg(long)]
     pub yes: bool,
-    /// The project
+    /// Directory of the project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
-    /// Takes the best sandbox of this machine, or one tier alone
+    /// Sandbox to use [default: strongest available]
     #[arg(long, value_enum, default_value_t = TierArg::Best)]
     pub tier: TierArg,
 }
@@ -103,9 +103,9 @@ pub(crate) struct McpUpdateArgs {
 /// Arguments of `mcp remove`.
 #[derive(Debug, Args)]
 pub(crate) struct McpRemoveArgs {
-    /// The server
+    /// Name of the server
     pub name: String,
-    /// The project
+    /// Directory of the project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
 }

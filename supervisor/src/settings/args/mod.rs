@@ -58,75 +58,75 @@ use crate::process::exit::EXIT_STATUS;
 #[derive(Debug, Parser)]
 #[command(name = "bailiwick", version, after_help = EXIT_STATUS, override_usage = USAGE)]
 pub(crate) struct Cli {
-    /// What to do.
+    /// Command to run.
     #[command(subcommand)]
     pub command: Option<Command>,
-    /// The terminal UI, where there is no command.
+    /// Options of the terminal UI, without a command.
     #[command(flatten)]
     pub tui: TuiArgs,
 }
 
-/// Flags of a command may stand before it as well.
+/// Usage line. A command's flags may also be written before it.
 const USAGE: &str = "bailiwick [OPTIONS] [PROMPT]\n       bailiwick [OPTIONS] COMMAND";
 
 /// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
-    /// Runs one task to its end, without a terminal
+    /// Run one task, without a terminal UI
     #[command(after_help = EXIT_STATUS, disable_help_subcommand = true)]
     Exec(ExecArgs),
-    /// Runs many tasks, each in a checkout of its own, and goes on where it was stopped
+    /// Run many tasks, each in its own checkout; continues where it stopped
     #[command(after_help = BATCH_STATUS)]
     Batch(BatchArgs),
-    /// Runs a recorded task again, its model played from the recording; a request that differs ends it with status 6
+    /// Run a recorded task again; exits with 6 when a request differs
     #[command(after_help = EXIT_STATUS)]
     Replay(ReplayArgs),
-    /// Goes on with a session in the terminal UI
+    /// Continue a session in the terminal UI
     Resume(ResumeArgs),
-    /// Lists the sessions of a project, the last one at the end
+    /// List the sessions of a project, the newest last
     Sessions(SessionsArgs),
-    /// Takes files and conversation of a session back to a message of yours
+    /// Restore files and conversation to before one of your messages
     Rewind(RewindArgs),
-    /// Shows a session: messages, replies, calls, approvals, denials and costs
+    /// Show a session: messages, tool calls, approvals, blocked actions and costs
     #[command(after_help = SHOW_STATUS)]
     Show(ShowSessionArgs),
-    /// Writes a session into one file, with secrets redacted that have a known form
+    /// Export a session to a file; redacts secrets of a known form
     Export(ExportSessionArgs),
-    /// Makes a session out of a file that `export` wrote
+    /// Import a session from a file of `export`
     Import(ImportArgs),
-    /// Lists, shows, edits, approves and executes the plans that planners made
+    /// List, show, edit, approve and execute plans
     #[command(subcommand)]
     Plan(PlanCommand),
-    /// Lists, adds, tests and removes MCP servers, each in a sandbox of its own
+    /// List, add, test and remove MCP servers, each in its own sandbox
     #[command(subcommand)]
     Mcp(McpCommand),
-    /// Runs a command under exactly the rights that an agent's command would have
+    /// Run a command in the sandbox of an agent's commands
     Sandbox(SandboxArgs),
-    /// Serves the model API to places without key and network, strictly and within budgets
+    /// Relay the model API to sandboxes that hold no key
     #[command(after_help = RELAY_STATUS)]
     Relay(RelayArgs),
-    /// Serves other front ends: JSON-RPC 2.0 on standard input and output
+    /// Serve other front ends: JSON-RPC 2.0 on standard input and output
     #[command(after_help = SERVE_STATUS)]
     Serve(ServeArgs),
-    /// Serves editors: the Agent Client Protocol on standard input and output
+    /// Serve editors: Agent Client Protocol on standard input and output
     #[command(after_help = ACP_STATUS)]
     Acp(AcpArgs),
-    /// Shows what this machine enforces, by trying
+    /// Test the sandbox on this machine and show the results
     Doctor(DoctorArgs),
-    /// Says whether agents may use a path, an address or a command, why, and what would change it
+    /// Explain whether agents may use a path, address or command, and why
     #[command(after_help = EXPLAIN_STATUS)]
     Explain(ExplainArgs),
-    /// Checks a session's log and adds up what its agents did; or tries what an agent could do in a project
+    /// Check a session's log and sum up its agents' actions; or test an agent's access
     #[command(after_help = AUDIT_STATUS)]
     Audit(AuditArgs),
-    /// Shows the settings of a project that differ from the defaults, with their origins
+    /// Show settings that differ from the defaults, with their origins
     Config(ConfigArgs),
-    /// Repairs a sample project with a scripted model in a real sandbox; no key, no network
+    /// Repair a sample project with a scripted model; needs no key
     #[command(after_help = DEMO_STATUS)]
     Demo(DemoArgs),
-    /// Prints a shell's completions of this command line
+    /// Print completions for a shell
     Completions(CompletionsArgs),
-    /// Tools for those who work on Bailiwick itself
+    /// Tools for developers of Bailiwick
     #[command(subcommand, hide = true)]
     Debug(DebugCommand),
 }
@@ -145,25 +145,23 @@ const RELAY_STATUS: &str =
 
 /// The exit status of `demo`.
 const DEMO_STATUS: &str = "\
-Exit status: 0 all was shown, and with --attack every attack blocked; 1 not so; 2 usage; 5 no sandbox here.";
+Exit status: 0 all was shown, and with --attack every attack was blocked; 1 otherwise; 2 usage; 5 no sandbox here.";
 
 /// The exit status of `explain`.
-const EXPLAIN_STATUS: &str =
-    "Exit status: 0, whatever the answer is; 2 usage; 5 nothing can be confined here.";
+const EXPLAIN_STATUS: &str = "Exit status: 0, whatever the answer is; 2 usage; 5 no sandbox here.";
 
 /// The exit status of `show`.
-const SHOW_STATUS: &str =
-    "Exit status: 0 the log is as it was written; 1 it was changed, and shown all the same; 2 usage.";
+const SHOW_STATUS: &str = "Exit status: 0 the log is intact; 1 it was changed, and is shown anyway; 2 usage.";
 
 /// The exit status of `audit`.
 const AUDIT_STATUS: &str = "\
-Exit status: 0 the log is whole and its events agree, or all is as declared; 1 it is not; 2 usage; 5 nothing can be confined here;
-7 the log is whole, and its events do not agree.";
+Exit status: 0 the log is intact and its events are consistent, or all is as declared; 1 it is not; 2 usage; 5 no sandbox here;
+7 the log is intact, but its events are inconsistent.";
 
 /// Arguments of `serve`.
 #[derive(Debug, Args)]
 pub(crate) struct ServeArgs {
-    /// Prints the JSON schema of the protocol, and serves nobody
+    /// Print the JSON schema of the protocol and exit
     #[arg(long)]
     pub print_schema: bool,
 }
@@ -171,40 +169,40 @@ pub(crate) struct ServeArgs {
 /// Arguments of `acp`.
 #[derive(Debug, Args)]
 pub(crate) struct AcpArgs {
-    /// Asks before changes, makes or denies them [default: settings, or ask]
+    /// Approval mode: ask, allow or deny [default: from settings, or ask]
     #[arg(long, value_enum)]
     pub mode: Option<ModeArg>,
-    /// Widest mode that the editor can set [default: that of the start]
+    /// Widest mode that the editor can set [default: same as `--mode`]
     #[arg(long, value_enum, value_name = "MODE")]
     pub up_to: Option<ModeArg>,
-    /// The network, at most: off, on, or hosts by name [default: off]
+    /// Widest network access: off, on, or hosts by name [default: off]
     #[arg(long, value_parser = network, value_name = NETWORK)]
     pub net: Option<Network>,
-    /// With the network on, also allows: host, lan, link-local, or metadata
+    /// With the network on, also allow this kind of address
     #[arg(long, value_enum, value_name = "PLACE")]
     pub reach: Vec<ReachArg>,
-    /// Makes another file or directory writable
+    /// Make another file or directory writable
     #[arg(long, value_name = "PATH")]
     pub write: Vec<PathBuf>,
-    /// Lets commands reach a unix socket of another program
+    /// Let commands reach a unix socket of another program
     #[arg(long, value_name = "PATH")]
     pub socket: Vec<PathBuf>,
-    /// Hides a path's content beside the default ones
+    /// Hide the content of this path, in addition to the defaults
     #[arg(long, value_name = "PATH")]
     pub hide: Vec<PathBuf>,
-    /// Passes a variable to commands
+    /// Pass an environment variable to commands
     #[arg(long, value_name = "NAME")]
     pub env: Vec<String>,
-    /// Starts although a layer of the sandbox is missing, and says which
+    /// Start even if a sandbox layer is unavailable
     #[arg(long)]
     pub allow_degraded: bool,
-    /// Keeps or restores what differs after a run that was killed
+    /// Keep or restore files that a killed run left changed
     #[arg(long, value_enum, value_name = "WORD")]
     pub baseline: Option<BaselineArg>,
-    /// Takes the best sandbox of this machine, or one tier alone
+    /// Sandbox to use [default: strongest available]
     #[arg(long, value_enum, default_value_t = TierArg::Best)]
     pub tier: TierArg,
-    /// The model, and who is asked
+    /// Model options.
     #[command(flatten)]
     pub model: ModelArgs,
 }
@@ -212,50 +210,50 @@ pub(crate) struct AcpArgs {
 /// Arguments of `completions`.
 #[derive(Debug, Args)]
 pub(crate) struct CompletionsArgs {
-    /// The shell
+    /// Shell that reads the completions
     pub shell: Shell,
 }
 
 /// Arguments of `config`.
 #[derive(Debug, Args)]
 pub(crate) struct ConfigArgs {
-    /// The project
+    /// Directory of the project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
-    /// Prints JSON, with every setting
+    /// Print JSON with all settings
     #[arg(long)]
     pub json: bool,
-    /// Shows the settings that have their defaults, too
+    /// Also show settings that have their defaults
     #[arg(long)]
     pub all: bool,
-    /// What else to do
+    /// Another command for the settings
     #[command(subcommand)]
     pub command: Option<ConfigCommand>,
 }
 
-/// What there is to do about settings.
+/// The commands of `config`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
-    /// Lists every key that a file may have, with its default
+    /// List all keys of the settings with their defaults
     Keys(KeysArgs),
-    /// Lists what the project's `.bailiwick.toml` would enable, and asks whether it may
+    /// Show what the project's `.bailiwick.toml` would enable, and ask for your trust
     Trust(TrustArgs),
 }
 
 /// Arguments of `config keys`.
 #[derive(Debug, Args)]
 pub(crate) struct KeysArgs {
-    /// Only the keys whose names contain this
+    /// List only keys whose names contain this
     pub name: Option<String>,
 }
 
 /// Arguments of `config trust`.
 #[derive(Debug, Args)]
 pub(crate) struct TrustArgs {
-    /// The project
+    /// Directory of the project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
-    /// Takes the trust back
+    /// Withdraw your trust
     #[arg(long)]
     pub forget: bool,
 }
@@ -263,22 +261,22 @@ pub(crate) struct TrustArgs {
 /// Arguments of `demo`.
 #[derive(Debug, Args)]
 pub(crate) struct DemoArgs {
-    /// Leaves the sample project in this directory, which must not exist yet
+    /// Keep the sample project in this new directory
     #[arg(long, value_name = "DIR")]
     pub keep: Option<PathBuf>,
-    /// Plays it in the terminal UI, where you answer
+    /// Run in the terminal UI, where you answer approvals
     #[arg(long)]
     pub tui: bool,
-    /// Tries attacks instead and shows what stops each
+    /// Try attacks instead, and show what blocks each
     #[arg(long, conflicts_with_all = ["keep", "tui"])]
     pub attack: bool,
-    /// With --attack: the network, off, on, or hosts [default: off]
+    /// With --attack: network access, off, on, or hosts [default: off]
     #[arg(long, value_parser = network, value_name = NETWORK, requires = "attack")]
     pub net: Option<Network>,
-    /// With --attack and --net on: host, lan, link-local, or metadata
+    /// With --attack and --net on: also allow this kind of address
     #[arg(long, value_enum, value_name = "PLACE", requires = "attack")]
     pub reach: Vec<ReachArg>,
-    /// With --attack: makes another file or directory writable
+    /// With --attack: make another file or directory writable
     #[arg(long, value_name = "PATH", requires = "attack")]
     pub write: Vec<PathBuf>,
     /// Sandbox to use [default: strongest available]
@@ -286,17 +284,17 @@ pub(crate) struct DemoArgs {
     pub tier: TierArg,
 }
 
-/// Tools for those who work on Bailiwick itself.
+/// Tools for developers of Bailiwick.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DebugCommand {
-    /// Sends one request body and prints what came back, as JSON
+    /// Send one request body and print the reply as JSON
     Stream(DebugStreamArgs),
     /// Writes the manual pages, one for each command
     Man {
-        /// The directory for them
+        /// Directory to write to
         pages: PathBuf,
     },
-    /// Makes an attack of `demo --attack` that takes more than a shell
+    /// Run an attack of `demo --attack` that a shell cannot run
     #[command(subcommand, hide = true)]
     Attempt(Attempt),
 }
@@ -304,13 +302,13 @@ pub(crate) enum DebugCommand {
 /// Arguments of `debug stream`.
 #[derive(Debug, Args)]
 pub(crate) struct DebugStreamArgs {
-    /// The address of the server
+    /// Address of the server
     #[arg(long, value_name = "URL")]
     pub base_url: String,
-    /// The file with the body of the request
+    /// File with the body of the request
     #[arg(long, value_name = "FILE")]
     pub request: PathBuf,
-    /// What the server speaks
+    /// API of the server
     #[arg(long, value_enum, default_value_t = ProviderArg::Anthropic)]
     pub provider: ProviderArg,
 }

@@ -21,7 +21,7 @@ const WITHOUT_PROJECT: [&str; 6] = ["acp", "batch", "relay", "serve", "demo", "d
 const LIKE: f64 = 0.8;
 
 impl Cli {
-    /// Parses a command line, whose first word is the program.
+    /// Parses a command line, including the program name.
     pub(crate) fn read(line: impl IntoIterator<Item = impl Into<OsString>>) -> Result<Self, Error> {
         let line: Vec<OsString> = line.into_iter().map(Into::into).collect();
         let mut command = command();
@@ -41,7 +41,7 @@ impl Cli {
     }
 }
 
-/// All commands. Those without a project do not show the flag that names one.
+/// Returns all commands. Hides `-C` from commands without a project.
 pub(super) fn command() -> Command {
     let hidden =
         || Arg::new(DIRECTORY).short('C').value_name("DIR").hide(true).value_parser(value_parser!(PathBuf));
@@ -63,8 +63,8 @@ fn names_project(matches: &ArgMatches) -> bool {
     is_typed(matches, DIRECTORY) || matches.subcommand().is_some_and(|(_, rest)| is_typed(rest, DIRECTORY))
 }
 
-/// The project of a session is the one that it has: the default of the flag, which the terminal UI has, is not meant. Nor is it
-/// by what deletes sessions.
+/// Removes the default project from commands on a session, which has its own, and from `sessions prune`, which covers
+/// every project.
 fn forget_project(command: &mut Sub) {
     match command {
         Sub::Resume(ResumeArgs { directory, .. })
@@ -82,7 +82,8 @@ fn is_typed(matches: &ArgMatches, id: &str) -> bool {
     matches.try_contains_id(id).is_ok() && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// A flag before a command that has none of that name, or a task: it would be lost, for it belongs to the terminal UI.
+/// Returns the error for a task or flag before a command that does not take it: it would set only the terminal UI and
+/// be lost.
 fn misplaced(command: &Command, matches: &ArgMatches) -> Option<String> {
     let (name, rest) = matches.subcommand()?;
     let own = command.get_arguments().find(|arg| {
@@ -93,9 +94,9 @@ fn misplaced(command: &Command, matches: &ArgMatches) -> Option<String> {
     match own {
         Some(arg) => Some(match arg.get_long() {
             Some(long) => {
-                format!("--{long} stands before the command {name}, which has no such flag: leave it out")
+                format!("the command {name} has no flag --{long}: leave it out")
             }
-            None => format!("a task stands before the command {name}: bailiwick exec runs a task"),
+            None => format!("a task comes before the command {name}: use bailiwick exec to run a task"),
         }),
         None => misplaced(sub, rest),
     }
@@ -117,7 +118,7 @@ fn no_command(command: &Command, tui: &TuiArgs, line: &[OsString]) -> Option<Str
     Some(format!("no command {word:?}\n  hint: {meant}to send it as a task: bailiwick -- {word}"))
 }
 
-/// Words of which the first is no command: one that was mistyped, or a task without quotes.
+/// Returns the error for words that start with an unknown command: a mistyped command, or a task without quotes.
 fn unquoted(command: &Command, error: &Error, line: &[OsString]) -> Option<String> {
     let words: Option<Vec<_>> = line.iter().skip(1).map(|word| word.to_str()).collect();
     let words = words.filter(|words| words.iter().all(|word| !word.starts_with('-')))?;
@@ -232,16 +233,13 @@ mod tests {
             unreachable!()
         };
         assert_eq!(args.mode, super::super::ModeArg::Auto);
-        assert_eq!(
-            fault("bailiwick --plain exec hi"),
-            "--plain stands before the command exec, which has no such flag: leave it out"
-        );
+        assert_eq!(fault("bailiwick --plain exec hi"), "the command exec has no flag --plain: leave it out");
         assert_eq!(
             fault("bailiwick config --json trust"),
-            "--json stands before the command trust, which has no such flag: leave it out"
+            "the command trust has no flag --json: leave it out"
         );
         let error = Cli::read(["bailiwick", "fix it", "exec", "hi"]).unwrap_err().to_string();
-        assert!(error.contains("a task stands before the command exec"), "{error}");
+        assert!(error.contains("a task comes before the command exec"), "{error}");
     }
 
     #[test]

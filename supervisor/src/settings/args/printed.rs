@@ -82,7 +82,7 @@ fn filled_in(text: &str) -> String {
     filled + rest
 }
 
-/// Why the beginning of a sentence is no command of ours, if it should be one.
+/// Returns an error if a sentence starts with `bailiwick` but not with a valid command.
 fn fault(sentence: &str) -> Option<String> {
     let mut words = words(sentence);
     for (word, _) in &mut words {

@@ -1,4 +1,5 @@
-//! The page of every command and flag, made from the parser: `BLESS=1 cargo test -p supervisor --lib reference` writes it anew.
+//! Reference page of all commands and flags, generated from the parser. `BLESS=1 cargo test -p supervisor --lib
+//! reference` rewrites it.
 
 use std::fmt::Write;
 use std::fs;

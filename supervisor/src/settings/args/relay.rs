@@ -13,37 +13,37 @@ use super::values::amount;
 /// Arguments of `relay`.
 #[derive(Debug, Args)]
 pub(crate) struct RelayArgs {
-    /// The place: unix:DIR, with a socket for each client, or 127.0.0.1:PORT
+    /// Address: unix:DIR with one socket per client, or 127.0.0.1:PORT
     #[arg(long, value_name = "PLACE", value_parser = place)]
     pub listen: ListenPlace,
-    /// A client; its socket is DIR/NAME/relay.sock
+    /// Name of a client; its socket is DIR/NAME/relay.sock
     #[arg(long = "client", value_name = "NAME", required = true, value_parser = name)]
     pub clients: Vec<ClientName>,
-    /// The API to relay; may be repeated [default: as the settings say]
+    /// API to relay; may be repeated [default: from settings]
     #[arg(long = "provider", value_enum, value_name = "PROVIDER")]
     pub providers: Vec<ProviderArg>,
-    /// The address of the provider's API [default: as the settings say]
+    /// Address of the provider's API [default: from settings]
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
-    /// A model that may be asked [default: every one with a price]
+    /// Model that clients may use [default: every model with a price]
     #[arg(long = "model", value_name = "NAME")]
     pub models: Vec<String>,
-    /// The most money for each client, in US dollars
+    /// Limit of cost per client, in US dollars
     #[arg(long, value_name = "USD", value_parser = amount)]
     pub max_usd: Option<Usd>,
-    /// The most tokens for each client, of prompts and replies together
+    /// Limit of tokens per client, prompts and replies together
     #[arg(long, value_name = "N")]
     pub max_tokens: Option<u64>,
-    /// The most tokens of one reply [default: 32000]
+    /// Limit of tokens per reply [default: 32000]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_reply_tokens: Option<u64>,
-    /// The owner of each socket and its directory
+    /// Owner of each socket and its directory
     #[arg(long, value_name = "UID[:GID]", value_parser = owner)]
     pub socket_owner: Option<(u32, Option<u32>)>,
-    /// The mode of each socket, in octal
+    /// File mode of each socket, in octal
     #[arg(long, value_name = "MODE", value_parser = mode, default_value = "600")]
     pub socket_mode: u32,
-    /// With 127.0.0.1:PORT: the client's token; made if missing
+    /// With 127.0.0.1:PORT: file of the client's token, created if missing
     #[arg(long, value_name = "FILE")]
     pub token_file: Option<PathBuf>,
 }

@@ -17,7 +17,7 @@ budget is spent; 1, 2, 5, 6, 129, 130 and 143 as for `exec`.";
 /// The commands of `bailiwick exec`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExecCommand {
-    /// Reviews a change with an agent that cannot write, and prints its findings
+    /// Review a change with a read-only agent and print its findings
     #[command(after_help = REVIEW_STATUS)]
     Review(Box<ReviewArgs>),
 }
@@ -25,49 +25,49 @@ pub(crate) enum ExecCommand {
 /// Arguments of `exec review`.
 #[derive(Debug, Args)]
 pub(crate) struct ReviewArgs {
-    /// Reviews the changes since the branch left this one
+    /// Review the changes since the current branch left this one
     #[arg(long, value_name = "BRANCH", conflicts_with = "commit")]
     pub base: Option<String>,
-    /// Reviews this commit [default: what is not committed]
+    /// Review this commit [default: uncommitted changes]
     #[arg(long, value_name = "COMMIT")]
     pub commit: Option<String>,
-    /// Tells the reviewer to look at this in particular
+    /// Ask the reviewer to look at this in particular
     #[arg(long, value_name = "TEXT")]
     pub focus: Option<String>,
-    /// The project
+    /// Directory of the project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
-    /// Form of the findings on standard output
+    /// Format of the findings on standard output
     #[arg(long, value_enum, default_value_t = ReviewFormat::Text)]
     pub output: ReviewFormat,
-    /// Lowest severity of a finding that ends with status 8
+    /// Lowest severity of a finding that exits with status 8
     #[arg(long, value_enum, default_value_t = FailOn::Low, value_name = "SEVERITY")]
     pub fail_on: FailOn,
-    /// Hides a path's content beside the default ones
+    /// Hide the content of this path, in addition to the defaults
     #[arg(long, value_name = "PATH")]
     pub hide: Vec<PathBuf>,
-    /// The model, and who is asked
+    /// Model options.
     #[command(flatten)]
     pub model: ModelArgs,
-    /// Ends the run after this many replies to all its agents
+    /// Stop after this many model replies, sub-agents included
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_steps: Option<u32>,
-    /// Ends the run with any agent's reply that reaches these tokens
+    /// Stop at this many tokens, sub-agents included
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_tokens: Option<u64>,
-    /// Ends the run with any agent's reply that reaches these dollars
+    /// Stop at this cost in US dollars, sub-agents included
     #[arg(long, value_name = "X", value_parser = amount)]
     pub max_usd: Option<Usd>,
-    /// Ends the run after this many seconds, as in 90 or 0.5
+    /// Stop after this many seconds, such as 90 or 0.5
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     pub timeout: Option<Duration>,
-    /// Starts although a layer of the sandbox is missing, and says which
+    /// Start even if a sandbox layer is unavailable
     #[arg(long)]
     pub allow_degraded: bool,
-    /// Removes at the end what package managers and builds cached
+    /// Remove the caches of package managers and builds at the end
     #[arg(long)]
     pub forget_caches: bool,
-    /// Takes the best sandbox of this machine, or one tier alone
+    /// Sandbox to use [default: strongest available]
     #[arg(long, value_enum, default_value_t = TierArg::Best)]
     pub tier: TierArg,
 }

@@ -9,24 +9,24 @@ use protocol::event::RewindScope;
 /// Arguments of `rewind`.
 #[derive(Debug, Args)]
 pub(crate) struct RewindArgs {
-    /// The session, by its name [default: the last of the project]
+    /// Name of the session [default: last of the project]
     pub session: Option<String>,
-    /// The project
+    /// Directory of the project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
-    /// Takes back your message with this number, and all behind it
+    /// Restore to before your message with this number
     #[arg(long, value_name = "N")]
     pub to: Option<usize>,
-    /// Takes back one of the two alone: files or conversation
+    /// Restore only the files, or only the conversation
     #[arg(long, value_enum, value_name = "PART")]
     pub only: Option<RewindPart>,
-    /// Takes back this file alone; may be repeated
+    /// Restore only this file; may be repeated
     #[arg(long, value_name = "PATH", requires = "to", conflicts_with = "only")]
     pub file: Vec<PathBuf>,
-    /// Undoes the last rewind
+    /// Undo the last rewind
     #[arg(long, conflicts_with_all = ["to", "only"])]
     pub undo: bool,
-    /// Asks nobody, and does exactly what was shown with this digest
+    /// Restore without asking if the listed changes have this digest
     #[arg(long, value_name = "SHA256")]
     pub digest: Option<String>,
 }
@@ -54,13 +54,13 @@ impl RewindArgs {
             if plain && !inside.as_os_str().is_empty() {
                 Ok(WirePath::from(inside))
             } else {
-                Err(format!("{} is no file of {}", file.display(), project.display()))
+                Err(format!("{} is not a file of {}", file.display(), project.display()))
             }
         };
         self.file.iter().map(relative).collect()
     }
 
-    /// The parts that are taken back.
+    /// Parts of the session to restore.
     pub(crate) fn scope(&self) -> RewindScope {
         match self.only {
             _ if !self.file.is_empty() => RewindScope::Files,

@@ -1,4 +1,4 @@
-//! What shows, tries and explains rights.
+//! Arguments of `sandbox`, `doctor`, `audit` and `explain`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,37 +11,37 @@ use super::{AccessArg, AgentArgs, ConfinementArgs, SubjectArg, TierArg};
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status: that of CMD (128+n by signal), or 5 if CMD never started.")]
 pub(crate) struct SandboxArgs {
-    /// The project
+    /// Directory of the project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
-    /// Lets the command write the project, or read alone
+    /// Project access: write, or read only
     #[arg(long, value_enum, default_value_t = AccessArg::Write)]
     pub access: AccessArg,
-    /// What is confined, and how
+    /// Sandbox options.
     #[command(flatten)]
     pub confinement: ConfinementArgs,
     /// A step of a batch, whose process this is: the command ends with it, and its caches end with the command
     #[arg(long, value_name = "PID", hide = true)]
     pub batch: Option<i32>,
-    /// The command and its arguments
+    /// Command and its arguments
     #[arg(last = true, required = true, value_name = "CMD")]
     pub command: Vec<OsString>,
 }
 
 /// Arguments of `doctor`.
 #[derive(Debug, Args)]
-#[command(after_help = "Exit status: 0 if agents can be confined here, else 5.")]
+#[command(after_help = "Exit status: 0 if agents can be sandboxed here, else 5.")]
 pub(crate) struct DoctorArgs {
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
-    /// Also sends the provider's API a request, without a key
+    /// Also send the provider's API a request without a key
     #[arg(long)]
     pub api: bool,
-    /// Shows which promise of SECURITY.md holds here, by whom, and why
+    /// Show which promises of SECURITY.md hold on this machine, and why
     #[arg(long, conflicts_with = "api")]
     pub promises: bool,
-    /// Takes the best sandbox of this machine, or one tier alone
+    /// Sandbox to use [default: strongest available]
     #[arg(long, value_enum, default_value_t = TierArg::Best)]
     pub tier: TierArg,
 }
@@ -49,25 +49,25 @@ pub(crate) struct DoctorArgs {
 /// Arguments of `audit`.
 #[derive(Debug, Args)]
 pub(crate) struct AuditArgs {
-    /// The session, by its name or its log [default: the last]
+    /// Name or log file of the session [default: the last]
     #[arg(value_name = "ID")]
     pub session: Option<PathBuf>,
-    /// Also writes an HTML page to FILE, which must not exist
+    /// Also write an HTML page to this new file
     #[arg(long, value_name = "FILE", conflicts_with = "probe")]
     pub html: Option<PathBuf>,
-    /// Tries paths, sockets and system calls from inside the sandbox
+    /// Try paths, sockets and system calls from inside the sandbox
     ///
     /// The sandbox is that of an agent in the project; the same is tried in the sandbox of each agent that runs now. The results are
     /// compared with the declared access. No file is changed; a server at a reachable unix socket sees a connection without data.
     #[arg(long, conflicts_with = "session")]
     pub probe: bool,
-    /// Also lists each worker, approval and fault; with `--probe`, each try
+    /// Also list each worker, approval and fault; with `--probe`, each attempt
     #[arg(long)]
     pub verbose: bool,
-    /// Whose rights
+    /// Agent options.
     #[command(flatten)]
     pub agent: AgentArgs,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }
@@ -78,13 +78,13 @@ pub(crate) struct ExplainArgs {
     /// A path, HOST:PORT, or a command in quotes
     #[arg(value_name = "WHAT")]
     pub what: OsString,
-    /// Takes it for a path, an address or a command
+    /// Treat it as a path, an address or a command
     #[arg(long = "as", value_enum, value_name = "KIND")]
     pub kind: Option<SubjectArg>,
-    /// Whose rights
+    /// Agent options.
     #[command(flatten)]
     pub agent: AgentArgs,
-    /// Prints JSON
+    /// Print JSON
     #[arg(long)]
     pub json: bool,
 }

@@ -7,19 +7,19 @@ use clap::{Args, Subcommand, ValueEnum};
 /// Arguments of `sessions`.
 #[derive(Debug, Args)]
 pub(crate) struct SessionsArgs {
-    /// The project
+    /// Directory of the project
     #[arg(short = 'C', long = "project", value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
-    /// Lists those of every project
+    /// Include every project
     #[arg(long)]
     pub all: bool,
-    /// Lists sessions with this text in what was said or run
+    /// List sessions with this text in a message or command
     #[arg(long, value_name = "TEXT")]
     pub search: Option<String>,
-    /// Prints JSON, an object a line
+    /// Print JSON, one object per line
     #[arg(long)]
     pub json: bool,
-    /// Something else to do
+    /// Another command for sessions
     #[command(subcommand)]
     pub command: Option<SessionsCommand>,
 }
@@ -27,25 +27,25 @@ pub(crate) struct SessionsArgs {
 /// The commands of `bailiwick sessions`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
-    /// Deletes old sessions, of every project or of one
+    /// Delete old sessions, of one project or all
     Prune(PruneArgs),
-    /// Deletes sessions that are named, with all that belongs to them
+    /// Delete sessions by name, with their copies of files
     Delete(DeleteArgs),
 }
 
 /// Arguments of `sessions prune`.
 #[derive(Debug, Args)]
 pub(crate) struct PruneArgs {
-    /// Deletes those of this project alone [default: of every project]
+    /// Delete only sessions of this project [default: every project]
     #[arg(short = 'C', long = "project", value_name = "DIR", global = true)]
     pub directory: Option<PathBuf>,
-    /// Deletes those that nobody wrote to for so many days
+    /// Delete sessions unchanged for this many days
     #[arg(long, value_name = "DAYS")]
     pub older_than: Option<u64>,
-    /// Deletes the oldest while they are larger together
+    /// Delete the oldest until all together fit this size
     #[arg(long, value_name = "MIB")]
     pub larger_than: Option<u64>,
-    /// Deletes nothing, and lists what it would delete
+    /// List the sessions to delete, and delete nothing
     #[arg(long)]
     pub dry_run: bool,
 }
@@ -53,7 +53,7 @@ pub(crate) struct PruneArgs {
 /// Arguments of `sessions delete`.
 #[derive(Debug, Args)]
 pub(crate) struct DeleteArgs {
-    /// The sessions, by their names or the beginnings of them
+    /// Names of the sessions, or their beginnings
     #[arg(required = true, value_name = "SESSION")]
     pub sessions: Vec<String>,
 }
@@ -61,18 +61,18 @@ pub(crate) struct DeleteArgs {
 /// Arguments of `show`.
 #[derive(Debug, Args)]
 pub(crate) struct ShowSessionArgs {
-    /// The session, by its name or its log [default: the last]
+    /// Name or log file of the session [default: the last]
     pub session: Option<String>,
-    /// The project
+    /// Directory of the project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
-    /// The form
+    /// Format of the output
     #[arg(long, value_enum, value_name = "FORM", default_value_t = SessionOutput::Text)]
     pub output: SessionOutput,
-    /// Shows one agent alone, as in `1.2`
+    /// Show only this agent, such as `1.2`
     #[arg(long, value_name = "ID")]
     pub agent: Option<String>,
-    /// Cuts and folds nothing
+    /// Show everything, without cuts or folds
     #[arg(long)]
     pub full: bool,
 }
@@ -93,14 +93,14 @@ pub(crate) enum SessionOutput {
 /// Arguments of `export`.
 #[derive(Debug, Args)]
 pub(crate) struct ExportSessionArgs {
-    /// The session, by its name or its log [default: the last]
+    /// Name or log file of the session [default: the last]
     pub session: Option<String>,
-    /// A file that does not exist yet [default: standard output]
+    /// New file to write [default: standard output]
     pub file: Option<PathBuf>,
-    /// The project
+    /// Directory of the project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
-    /// Keeps every byte, with the secrets that are in it
+    /// Export every byte, secrets included
     #[arg(long)]
     pub no_redact: bool,
 }
@@ -108,9 +108,9 @@ pub(crate) struct ExportSessionArgs {
 /// Arguments of `import`.
 #[derive(Debug, Args)]
 pub(crate) struct ImportArgs {
-    /// The file that `export` wrote
+    /// File from `export`
     pub file: PathBuf,
-    /// The project that it goes on in [default: as it was]
+    /// Directory of the project to continue in [default: as exported]
     #[arg(short = 'C', value_name = "DIR", global = true)]
     pub directory: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! What several commands are told in the same words.
+//! Flags that several commands share.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,37 +12,37 @@ use super::{BaselineArg, ModeArg, ProviderArg, ReachArg, TierArg};
 /// Values of `--net`.
 pub(crate) const NETWORK: &str = "off|on|HOST,…";
 
-/// What is confined, and how.
+/// Sandbox options.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ConfinementArgs {
-    /// The network: off, on, or hosts by name [default: off]
+    /// Network access: off, on, or hosts by name [default: off]
     #[arg(long, value_parser = network, value_name = NETWORK)]
     pub net: Option<Network>,
-    /// With the network on, also allows: host, lan, link-local, or metadata
+    /// With the network on, also allow this kind of address
     #[arg(long, value_enum, value_name = "PLACE")]
     pub reach: Vec<ReachArg>,
-    /// Makes another file or directory writable
+    /// Make another file or directory writable
     #[arg(long, value_name = "PATH")]
     pub write: Vec<PathBuf>,
-    /// Lets commands reach a unix socket of another program
+    /// Let commands reach a unix socket of another program
     #[arg(long, value_name = "PATH")]
     pub socket: Vec<PathBuf>,
-    /// Hides a path's content beside the default ones
+    /// Hide the content of this path, in addition to the defaults
     #[arg(long, value_name = "PATH")]
     pub hide: Vec<PathBuf>,
-    /// Passes a variable to commands, or sets it
+    /// Pass an environment variable to commands, or set it
     #[arg(long, value_name = "NAME[=VALUE]")]
     pub env: Vec<OsString>,
-    /// Starts although a layer of the sandbox is missing, and says which
+    /// Start even if a sandbox layer is unavailable
     #[arg(long)]
     pub allow_degraded: bool,
-    /// Removes at the end what package managers and builds cached
+    /// Remove the caches of package managers and builds at the end
     #[arg(long)]
     pub forget_caches: bool,
-    /// Keeps or restores what differs after a run that was killed
+    /// Keep or restore files that a killed run left changed
     #[arg(long, value_enum, value_name = "WORD")]
     pub baseline: Option<BaselineArg>,
-    /// Takes the best sandbox of this machine, or one tier alone
+    /// Sandbox to use [default: strongest available]
     #[arg(long, value_enum, default_value_t = TierArg::Best)]
     pub tier: TierArg,
 }
@@ -50,27 +50,27 @@ pub(crate) struct ConfinementArgs {
 /// An agent that could be started.
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AgentArgs {
-    /// The project
+    /// Directory of the project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
-    /// Asks before changes, makes or denies them [default: settings, or ask]
+    /// Approval mode: ask, allow or deny [default: from settings, or ask]
     #[arg(long, value_enum)]
     pub mode: Option<ModeArg>,
-    /// What is confined, and how
+    /// Sandbox options.
     #[command(flatten)]
     pub confinement: ConfinementArgs,
 }
 
-/// The model, and who is asked.
+/// Model options.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ModelArgs {
-    /// The model [default: what the settings say, or claude-opus-5-5]
+    /// Model [default: from settings, or claude-opus-5-5]
     #[arg(long, value_name = "NAME")]
     pub model: Option<String>,
-    /// Asks this API [default: the settings, or the model's own, or anthropic]
+    /// Provider API [default: from settings, or the model's provider]
     #[arg(long, value_enum, value_name = "PROVIDER")]
     pub provider: Option<ProviderArg>,
-    /// Asks the API at this address, or a relay's socket (`unix:PATH`)
+    /// Address of the provider API, or of a relay's socket (`unix:PATH`)
     #[arg(long, value_name = "URL")]
     pub base_url: Option<String>,
 }

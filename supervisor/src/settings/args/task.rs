@@ -1,4 +1,4 @@
-//! What runs a task.
+//! Arguments of the terminal UI, `resume`, `exec` and `replay`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -15,37 +15,37 @@ use super::{
 /// Arguments of the terminal UI.
 #[derive(Debug, Args)]
 pub(crate) struct TuiArgs {
-    /// The first task
+    /// First task
     #[arg(value_parser = task)]
     pub prompt: Option<String>,
-    /// The project
+    /// Directory of the project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
-    /// Asks before changes, makes or denies them [default: settings, or ask]
+    /// Approval mode: ask, allow or deny [default: from settings, or ask]
     #[arg(long, value_enum)]
     pub mode: Option<ModeArg>,
-    /// Makes a plan for your approval, or executes the task
+    /// Activity: execute the task, or make a plan for your approval
     #[arg(long, value_enum, default_value_t = ActivityArg::Execute)]
     pub activity: ActivityArg,
-    /// What is confined, and how
+    /// Sandbox options.
     #[command(flatten)]
     pub confinement: ConfinementArgs,
-    /// The model, and who is asked
+    /// Model options.
     #[command(flatten)]
     pub model: ModelArgs,
-    /// Records the traffic with the model in a new directory
+    /// Record the traffic with the model in a new directory
     #[arg(long, value_name = "DIR")]
     pub record: Option<PathBuf>,
-    /// Prints lines and asks in words, for screen readers and simple terminals
+    /// Plain lines and questions, for screen readers and simple terminals
     #[arg(long)]
     pub plain: bool,
-    /// Goes on with the last session of the project
+    /// Continue the last session of the project
     #[arg(short = 'c', long = "continue")]
     pub goes_on: bool,
-    /// Goes on with this session
+    /// Continue this session
     #[arg(skip)]
     pub session: Option<String>,
-    /// Has a copy of it go on
+    /// Continue in a copy of the session
     #[arg(skip)]
     pub forks: bool,
 }
@@ -53,21 +53,21 @@ pub(crate) struct TuiArgs {
 /// Arguments of `resume`.
 #[derive(Debug, Args)]
 pub(crate) struct ResumeArgs {
-    /// The session's name or its beginning [default: choose from a list]
+    /// Name of the session, or its beginning [default: choose from a list]
     pub session: Option<String>,
-    /// Leaves the session as it is, and goes on with a copy
+    /// Continue in a copy of the session
     #[arg(long)]
     pub fork: bool,
-    /// The project [default: that of the session]
+    /// Directory of the project [default: that of the session]
     #[arg(short = 'C', value_name = "DIR", global = true)]
     pub directory: Option<PathBuf>,
-    /// Asks before changes, makes or denies them [default: settings, or ask]
+    /// Approval mode: ask, allow or deny [default: from settings, or ask]
     #[arg(long, value_enum)]
     pub mode: Option<ModeArg>,
-    /// What is confined, and how
+    /// Sandbox options.
     #[command(flatten)]
     pub confinement: ConfinementArgs,
-    /// The model, and who is asked
+    /// Model options.
     #[command(flatten)]
     pub model: ModelArgs,
 }
@@ -76,82 +76,82 @@ pub(crate) struct ResumeArgs {
 #[derive(Debug, Args)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state among others")]
 pub(crate) struct ExecArgs {
-    /// The task [default: standard input, as with `-`]
+    /// Task [default: standard input, as with `-`]
     pub prompt: Option<String>,
-    /// Runs this command of your own; the task is its arguments
+    /// Run this command of your own; PROMPT is its arguments
     #[arg(long, value_name = "NAME", conflicts_with = "record")]
     pub command: Option<String>,
-    /// The project
+    /// Directory of the project
     #[arg(short = 'C', value_name = "DIR", default_value = ".", global = true)]
     pub directory: PathBuf,
-    /// Asks before changes, makes or denies them
+    /// Approval mode: ask, allow or deny
     #[arg(long, value_enum, default_value_t = ModeArg::Deny)]
     pub mode: ModeArg,
-    /// Makes a plan and prints its path, or executes the task
+    /// Activity: execute the task, or make a plan and print its path
     #[arg(long, value_enum, default_value_t = ActivityArg::Execute)]
     pub activity: ActivityArg,
-    /// Gives the agent all tools, or a shell and a short prompt
+    /// Tools of the agent: all, or a shell with a short prompt
     #[arg(long, value_enum, default_value_t = ProfileArg::Full, conflicts_with = "record")]
     pub profile: ProfileArg,
-    /// Executes up to this many plans that need nothing beyond the flags
+    /// Approve up to this many plans that stay within the flags
     #[arg(long, value_name = "ROUNDS", num_args = 0..=1, require_equals = true, default_missing_value = "1",
         value_parser = clap::value_parser!(u32).range(1..=100))]
     pub approve_plan: Option<u32>,
-    /// Goes on with this session: its name, or the beginning of it
+    /// Continue the session of this name, or its beginning
     #[arg(long, value_name = "SESSION", conflicts_with_all = ["record", "goes_on"])]
     pub resume: Option<String>,
-    /// Goes on with the last session of the project
+    /// Continue the last session of the project
     #[arg(short = 'c', long = "continue", conflicts_with = "record")]
     pub goes_on: bool,
-    /// Goes on with a copy, and leaves the session as it is
+    /// Continue in a copy of the session
     #[arg(long)]
     pub fork: bool,
-    /// What is confined, and how
+    /// Sandbox options.
     #[command(flatten)]
     pub confinement: ConfinementArgs,
-    /// Prints this on standard output
+    /// Format of standard output
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,
-    /// Adds the pieces of the model's reply to `--output stream-json`
+    /// Add partial replies of the model to `--output stream-json`
     #[arg(long)]
     pub deltas: bool,
-    /// Exit status of a turn that ends after a denied call
+    /// Exit status of a turn that ends after a blocked call
     #[arg(long, value_enum, default_value_t = DeniedArg::Fail)]
     pub denied: DeniedArg,
-    /// Requires an answer in JSON that fits this JSON Schema
+    /// Require a JSON answer that fits this JSON Schema
     #[arg(long, value_name = "FILE", conflicts_with = "record")]
     pub schema: Option<PathBuf>,
-    /// Writes the change as a diff for `git apply`, on every status
+    /// Write changes as a diff for `git apply`, whatever the status
     #[arg(long, value_name = "FILE")]
     pub patch: Option<PathBuf>,
-    /// The model, and who is asked
+    /// Model options.
     #[command(flatten)]
     pub model: ModelArgs,
-    /// Shows the model this picture with the task
+    /// Attach this picture to the task
     #[arg(long, value_name = "FILE")]
     pub image: Vec<PathBuf>,
-    /// Offers the agent the tools of this MCP server of yours
+    /// Offer the agent this MCP server of your settings
     #[arg(long, value_name = "NAME")]
     pub mcp: Vec<String>,
-    /// Ends the run after this many replies to all its agents
+    /// Stop after this many model replies, sub-agents included
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_steps: Option<u32>,
-    /// Ends the run with any agent's reply that reaches these tokens
+    /// Stop at this many tokens, sub-agents included
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub max_tokens: Option<u64>,
-    /// Ends the run with any agent's reply that reaches these dollars
+    /// Stop at this cost in US dollars, sub-agents included
     #[arg(long, value_name = "X", value_parser = amount)]
     pub max_usd: Option<Usd>,
-    /// Takes answers to approvals from a front end at this socket
+    /// Unix socket at which another program can answer approvals
     #[arg(long, value_name = "PATH")]
     pub approval_socket: Option<PathBuf>,
-    /// Ends the run after this many seconds, as in 90 or 0.5
+    /// Stop after this many seconds, such as 90 or 0.5
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     pub timeout: Option<Duration>,
-    /// Records the traffic with the model in a new directory
+    /// Record the traffic with the model in a new directory
     #[arg(long, value_name = "DIR")]
     pub record: Option<PathBuf>,
-    /// Keeps no copies of the project's files for `bailiwick rewind`
+    /// Keep no copies of files for `bailiwick rewind`
     #[arg(long)]
     pub no_rewind: bool,
     /// One run of a batch, whose process this is: the run ends with it, and its caches end with the run
@@ -201,31 +201,31 @@ impl ExecArgs {
 /// Arguments of `replay`.
 #[derive(Debug, Args)]
 pub(crate) struct ReplayArgs {
-    /// The directory of the recording
+    /// Directory of the recording
     #[arg(value_name = "DIR")]
     pub recording: PathBuf,
-    /// The project: as it was when the recording was made
+    /// Directory of the project, in the state of the recording
     #[arg(short = 'C', value_name = "PROJECT", default_value = ".", global = true)]
     pub directory: PathBuf,
-    /// Prints this on standard output
+    /// Format of standard output
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,
-    /// Writes the change as a diff for `git apply`, on every status
+    /// Write changes as a diff for `git apply`, whatever the status
     #[arg(long, value_name = "FILE")]
     pub patch: Option<PathBuf>,
-    /// Lets each piece of a response come when it came
+    /// Replay each part of a response with its recorded timing
     #[arg(long)]
     pub timing: bool,
-    /// Serves the recorded responses on loopback instead, and prints the address
+    /// Serve the recorded responses on loopback and print the address
     #[arg(long, conflicts_with_all = ["directory", "output", "patch", "timeout", "tier", "allow_degraded"])]
     pub serve: bool,
-    /// Ends the run after this many seconds, as in 90 or 0.5
+    /// Stop after this many seconds, such as 90 or 0.5
     #[arg(long, value_name = "SECS", value_parser = seconds)]
     pub timeout: Option<Duration>,
-    /// Takes the best sandbox of this machine, or one tier alone
+    /// Sandbox to use [default: strongest available]
     #[arg(long, value_enum, default_value_t = TierArg::Best)]
     pub tier: TierArg,
-    /// Starts although a layer of the sandbox is missing, and says which
+    /// Start even if a sandbox layer is unavailable
     #[arg(long)]
     pub allow_degraded: bool,
 }

@@ -1,4 +1,4 @@
-//! What a flag can be set to.
+//! Values of flags.
 
 use std::time::Duration;
 
@@ -17,18 +17,18 @@ use crate::settings::config::time_of;
 pub(crate) enum ModeArg {
     /// The project is read-only; each change is shown, and you are asked.
     Ask,
-    /// The project is writable; what is beyond is denied.
+    /// The project is writable; other access is denied.
     Auto,
-    /// The project is read-only; what is beyond is denied.
+    /// The project is read-only; other access is denied.
     Deny,
 }
 
 /// The values of `--baseline`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum BaselineArg {
-    /// Every difference is yours, and stays.
+    /// Keep the changed files.
     Mine,
-    /// Every place becomes what it was before the run.
+    /// Restore the files to their state before the run.
     Restore,
 }
 
@@ -56,7 +56,7 @@ pub(crate) enum ProfileArg {
     /// All tools.
     #[default]
     Full,
-    /// The shell alone, and a short prompt.
+    /// Only the shell, and a short prompt.
     Minimal,
 }
 
@@ -104,12 +104,12 @@ pub(crate) enum ReachArg {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum TierArg {
-    /// The full tier where this machine can, else the floor.
+    /// The full sandbox if this machine has it, else the floor.
     #[default]
     Best,
-    /// The full tier, or no start.
+    /// The full sandbox; an error if this machine lacks it.
     Full,
-    /// The floor.
+    /// The smaller sandbox, which needs no namespaces.
     Floor,
 }
 
@@ -117,7 +117,7 @@ pub(crate) enum TierArg {
 pub(crate) enum AccessArg {
     /// The project is writable.
     Write,
-    /// It is not, and the network is off.
+    /// The project is read-only, and the network is off.
     Read,
 }
 
@@ -133,11 +133,11 @@ pub(crate) enum SubjectArg {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum OutputFormat {
-    /// The model's words.
+    /// The model's last message.
     Text,
-    /// The result, as one JSON object.
+    /// The result as one JSON object.
     Json,
-    /// The session's events, one JSON object a line, as they happen.
+    /// The session's events as they happen, one JSON object per line.
     StreamJson,
 }
 
@@ -200,18 +200,17 @@ impl From<TierArg> for TierChoice {
     }
 }
 
-/// The first task, on the command line.
 pub(super) fn task(text: &str) -> Result<String, String> {
     if text.trim().is_empty() { Err("it is empty".to_owned()) } else { Ok(text.to_owned()) }
 }
 
-/// An amount of money that something can be had for.
+/// Parses an amount in US dollars above 0.
 pub(super) fn amount(text: &str) -> Result<Usd, String> {
     let amount: Usd = text.parse().map_err(|error: NotAnAmount| error.to_string())?;
     if amount == Usd::ZERO { Err("for nothing no model is asked".to_owned()) } else { Ok(amount) }
 }
 
-/// A length of time.
+/// Parses a time in seconds.
 pub(super) fn seconds(text: &str) -> Result<Duration, String> {
     let time = text.parse().ok().and_then(time_of);
     time.ok_or_else(|| "expected a number of seconds from 0.001 to 31536000, as in 90 or 0.5".to_owned())

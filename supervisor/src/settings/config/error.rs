@@ -29,7 +29,7 @@ pub enum SettingsError {
     /// The project's directory cannot be read.
     #[error("cannot read the project {}: {source}\n  hint: ls -ld {} shows whose it is", printable(.project), printable(.project))]
     UnreadableProject { project: PathBuf, source: io::Error },
-    /// The path is no regular file.
+    /// The path is not a regular file.
     #[error("{} is {what}, and not a file of settings\n  hint: remove it, or put a regular file there", printable(.file))]
     NotAFile {
         file: PathBuf,

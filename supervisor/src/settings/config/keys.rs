@@ -181,7 +181,7 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Count { least: 1, most: DAY },
         project: ProjectMay::Never,
         preset: Preset::Number(1800),
-        about: "The longest that a reply may go on without a new part, in seconds. Pings and comments are no part of it.",
+        about: "The longest pause between two parts of a reply, in seconds; pings and comments do not count.",
     },
     Key {
         name: "retries.attempts",
@@ -216,7 +216,7 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Choices(&["host", "lan", "link-local", "metadata"]),
         project: ProjectMay::IfTrusted,
         preset: Preset::Empty,
-        about: "Places that the network leads to besides, while it is on: to this machine itself, to private networks, to link-local addresses, to a cloud's metadata service.",
+        about: "Further addresses that the network reaches while it is on: this machine itself, private networks, link-local addresses, a cloud's metadata service.",
     },
     Key {
         name: "rights.write",
@@ -230,14 +230,14 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Paths,
         project: ProjectMay::Never,
         preset: Preset::Empty,
-        about: "Unix sockets of other programs that commands may reach, each by its own path, such as `/run/postgresql/.s.PGSQL.5432`. A program that reaches one has what its server gives: all of this machine behind `/run/docker.sock`.",
+        about: "Unix sockets of other programs that commands may reach, each by its own path, such as `/run/postgresql/.s.PGSQL.5432`. A program that reaches one can do what its server does: `/run/docker.sock` controls the whole machine.",
     },
     Key {
         name: "rights.hide",
         kind: Kind::Paths,
         project: ProjectMay::Narrow,
         preset: Preset::Empty,
-        about: "Paths whose content is hidden beside the default ones, such as `.env`.",
+        about: "Further paths whose content is hidden, such as `.env`.",
     },
     Key {
         name: "rights.protect",
@@ -251,7 +251,7 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Variables,
         project: ProjectMay::IfTrusted,
         preset: Preset::Empty,
-        about: "Variables that commands are given beside the built-in list: `NAME` passes one, `NAME=VALUE` sets it.",
+        about: "Environment variables that commands get in addition to the built-in list: `NAME` passes one, `NAME=VALUE` sets it.",
     },
     Key {
         name: "limits.max_steps",
@@ -272,14 +272,14 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Amount,
         project: ProjectMay::Lower,
         preset: Preset::Unset("none"),
-        about: "The most that one turn may cost, in US dollars. It ends before the request after the one that reached it; a model whose price nobody knows is not asked at all.",
+        about: "The most that one turn may cost, in US dollars. It ends before the request after the one that reached it; a model of unknown price is not used.",
     },
     Key {
         name: "limits.context_tokens",
         kind: Kind::Count { least: Window::LEAST, most: MOST },
         project: ProjectMay::Lower,
         preset: Preset::Unset("the model's"),
-        about: "The most tokens of a prompt and its reply together. A conversation that comes near is summarised, and goes on with the summary.",
+        about: "The most tokens of a prompt and its reply together. A conversation that comes near is summarised, and continues with the summary.",
     },
     Key {
         name: "limits.timeout_s",
@@ -342,7 +342,7 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Names,
         project: ProjectMay::Never,
         preset: Preset::Empty,
-        about: "The models beside the session's own that an agent or a role of a project may choose for a sub-agent; the same provider has to answer.",
+        about: "The models, in addition to the session's own, that an agent or a role of a project may choose for a sub-agent; the same provider has to answer.",
     },
     Key {
         name: "plan.model",
@@ -356,7 +356,7 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Amount,
         project: ProjectMay::Lower,
         preset: Preset::Unset("no limit of its own"),
-        about: "The most that a planner beside the first agent may cost, in US dollars.",
+        about: "The most that a planner in addition to the main agent may cost, in US dollars.",
     },
     Key {
         name: "plan.on_failure",
@@ -398,14 +398,14 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Count { least: 10, most: DAY },
         project: ProjectMay::Lower,
         preset: Preset::Number(300),
-        about: "The time for an answer, in seconds; then the call is denied. The terminal UI waits for a day where nobody has set it.",
+        about: "The time for an answer, in seconds; then the call is denied. The terminal UI waits for a day if this is not set.",
     },
     Key {
         name: "approvals.confirm_shell",
         kind: Kind::Switch,
         project: ProjectMay::Lower,
         preset: Preset::Off,
-        about: "Has mode `ask` ask for every command but those that declare to read.",
+        about: "Makes mode `ask` ask before every command except read-only ones.",
     },
     Key {
         name: "approvals.preapproved",
@@ -419,7 +419,7 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Names,
         project: ProjectMay::Never,
         preset: Preset::Empty,
-        about: "Tools of MCP servers that the first agent calls without a question, each as `SERVER/TOOL@DIGEST`: with another definition it is asked about again. The answer \"always in this project\" writes them into the table of the project.",
+        about: "Tools of MCP servers that the main agent calls without a question, each as `SERVER/TOOL@DIGEST`: with another definition it is asked about again. The answer \"always in this project\" writes them into the table of the project.",
     },
     Key {
         name: "sessions.keep_days",

@@ -28,16 +28,16 @@ pub struct McpServer {
     pub args: Vec<String>,
     /// Names of the variables that it is given.
     pub env: Vec<String>,
-    /// Paths that it may read beside the system's, as they were written.
+    /// Paths that the server may read in addition to the system's, as written.
     pub read: Vec<String>,
-    /// Paths that it may write beside its own, as they were written.
+    /// Paths that the server may write in addition to its own directory, as written.
     pub write: Vec<String>,
     /// The hosts that it may reach.
     pub net: Network,
     /// The tools that agents are offered; all if absent.
     pub offer: Option<Vec<String>>,
     pub enabled: bool,
-    /// Tools that run without a question in this project. They stand in the project's table.
+    /// Tools that run without a question in this project, from the project's table.
     pub always: Vec<ToolGrant>,
     /// The position of the table.
     pub origin: ConfigOrigin,
@@ -116,7 +116,7 @@ impl McpServer {
     }
 }
 
-/// A tool of a server that runs without a question, as long as its definition stays as it is.
+/// Tool that runs without a question while its definition is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolGrant {
     pub server: String,
@@ -145,7 +145,7 @@ impl std::fmt::Display for ToolGrant {
     }
 }
 
-/// Reads a list of hosts. An empty one is no network.
+/// Parses a list of hosts. An empty list means no network.
 fn network(hosts: &[String]) -> Result<Network, String> {
     if hosts.is_empty() {
         return Ok(Network::Off);
@@ -219,7 +219,7 @@ fn of_json(name: &str, json: &Json, origin: ConfigOrigin) -> Option<McpProposal>
             server.env.push(variable.clone());
         } else {
             left_out.push(format!(
-                "the value of the variable {variable}: a server has variables of yours, by name"
+                "the value of the variable {variable}: a server gets your variables by name only"
             ));
             server.env.push(variable.clone());
         }
@@ -271,7 +271,7 @@ mod tests {
         ), @r#"
         /c/config.toml:1:6: `mcp.a__b`: a server's name has at most 32 letters, digits, `-` and `_`, and no `__`
         /c/config.toml:3:6: `mcp.none`: expected `command`, the program of the server
-        /c/config.toml:7:1: `mcp.x.hosts`: "*.com" would be for every name that anybody registers below it; name the hosts
+        /c/config.toml:7:1: `mcp.x.hosts`: "*.com" would allow every name that anyone registers below it; name the hosts
         /c/config.toml:10:1: `mcp.y.url`: unknown key: expected one of command, args, env, read, write, hosts, offer, enabled
         /c/config.toml:13:1: `mcp.z.env`: expected a list of names of variables, as in ["TOKEN"]
         /c/config.toml:15:1: `mcp.q` is a table: expected [mcp.q]

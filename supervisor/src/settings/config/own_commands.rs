@@ -1,5 +1,6 @@
-//! Commands of the person's own, in `commands/NAME.md` beside the settings, and those of a project in `.bailiwick/commands`. The
-//! latter are untrusted files: each exists only after the person has trusted exactly this file.
+//! The user's own commands, in `commands/NAME.md` next to the settings, and those of a project in
+//! `.bailiwick/commands`. A project's commands are untrusted: each is ignored until the user has trusted exactly this
+//! file.
 
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
@@ -73,7 +74,7 @@ pub(super) fn of_project(project: &Path) -> CommandFiles {
             Errno::ELOOP => "it is a link".to_owned(),
             other => other.desc().to_owned(),
         })?;
-        bytes.ok_or_else(|| format!("it is no file of at most {MOST} bytes"))
+        bytes.ok_or_else(|| format!("it is not a file of at most {MOST} bytes"))
     })
 }
 
@@ -156,7 +157,7 @@ fn parse(name: &str, text: &str) -> Result<OwnCommand, String> {
     Ok(command)
 }
 
-/// Sets a field. There is none that gives more access than the session has.
+/// Sets a field. No field can give more access than the session has.
 fn set(command: &mut OwnCommand, line: &str) -> Result<(), String> {
     let (field, value) = line.split_once(':').ok_or_else(|| "expected `field: value`".to_owned())?;
     let value = value.trim().trim_matches(['"', '\'']);
@@ -243,12 +244,12 @@ mod tests {
         .bailiwick/commands/Upper.md: ignored: the name cannot be a command's: expected at most 40 of a-z, 0-9, `-` and `_`
         .bailiwick/commands/a.md: Explain
         .bailiwick/commands/b.md: Finds faults (reads) by small
-        .bailiwick/commands/big.md: ignored: it is no file of at most 65536 bytes
+        .bailiwick/commands/big.md: ignored: it is not a file of at most 65536 bytes
         .bailiwick/commands/bytes.md: ignored: it is not UTF-8
         .bailiwick/commands/control.md: ignored: it has control characters
-        .bailiwick/commands/dir.md: ignored: it is no file of at most 65536 bytes
+        .bailiwick/commands/dir.md: ignored: it is not a file of at most 65536 bytes
         .bailiwick/commands/empty.md: ignored: it has no text
-        .bailiwick/commands/fifo.md: ignored: it is no file of at most 65536 bytes
+        .bailiwick/commands/fifo.md: ignored: it is not a file of at most 65536 bytes
         .bailiwick/commands/inner.md: ignored: it is a link
         .bailiwick/commands/line\nfeed.md: ignored: the name cannot be a command's: expected at most 40 of a-z, 0-9, `-` and `_`
         .bailiwick/commands/link.md: ignored: it is a link

@@ -31,7 +31,7 @@ pub struct ProjectFile {
     pub layer: Layer,
     /// The digest of the file's bytes, or nothing without a file.
     pub digest: Option<FileDigest>,
-    /// True if another agent's settings file exists beside it.
+    /// True if the directory also has a settings file of another agent.
     pub has_foreign: bool,
     /// The servers of MCP that the project proposes, or the reason why a list of them cannot be read.
     pub servers: Vec<Result<McpProposal, String>>,
@@ -59,8 +59,8 @@ impl ProjectFile {
     }
 }
 
-/// Returns the servers that the project's own file and that of other programs propose. Nothing depends on the latter, so that a
-/// mistake in it is only told.
+/// Returns the servers that the project's file and other programs' files propose. A mistake in another program's file
+/// is only reported.
 fn proposals(
     layer: &Layer,
     foreign: Result<Option<Vec<u8>>, SettingsError>,

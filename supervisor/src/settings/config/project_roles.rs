@@ -56,7 +56,7 @@ fn role(directory: impl std::os::fd::AsFd, name: &OsStr) -> Result<(Role, FileDi
         Errno::ELOOP => "it is a link".to_owned(),
         other => other.desc().to_owned(),
     })?;
-    let bytes = bytes.ok_or_else(|| format!("it is no file of at most {MOST} bytes"))?;
+    let bytes = bytes.ok_or_else(|| format!("it is not a file of at most {MOST} bytes"))?;
     let text = str::from_utf8(&bytes).map_err(|_| "it is not UTF-8".to_owned())?;
     let stem = Path::new(name).file_stem().and_then(OsStr::to_str).unwrap_or_default();
     let role = parse_markdown(stem, text)?;
@@ -110,8 +110,8 @@ mod tests {
         .bailiwick/agents/a.md: line 1: expected ---, then fields as `description: …`, then ---
         .bailiwick/agents/b.md: b
         .bailiwick/agents/c.md: it is a link
-        .bailiwick/agents/d.md: it is no file of at most 32768 bytes
-        .bailiwick/agents/e.md: it is no file of at most 32768 bytes
+        .bailiwick/agents/d.md: it is not a file of at most 32768 bytes
+        .bailiwick/agents/e.md: it is not a file of at most 32768 bytes
         ");
     }
 

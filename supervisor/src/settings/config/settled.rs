@@ -7,7 +7,7 @@ use super::value::Value;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolution {
     pub key: &'static Key,
-    /// The value, or nothing if there is none by default.
+    /// Value; `None` if the setting has no default.
     pub value: Option<Value>,
     /// The origin of the value. Elements of a list have their own.
     pub origin: ConfigOrigin,

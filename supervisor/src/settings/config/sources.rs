@@ -220,7 +220,7 @@ impl Sources {
             let flag = &flags.get(settled.key)?.origin;
             let Resolution { key, value, origin } = settled;
             let value = value.as_ref()?;
-            Some(format!("{flag} does not hold: {origin} says {} = {value}, which is narrower", key.name))
+            Some(format!("{flag} has no effect: {origin} sets {} = {value}, which is narrower", key.name))
         }));
         notices
     }
@@ -337,7 +337,7 @@ fn unfit(role: &Role, effective: &Effective) -> Option<String> {
     let is_the_users =
         |other: &RoleEntry| other.role.name == *name && matches!(other.origin, ConfigOrigin::User(_));
     if effective.roles.iter().any(is_the_users) {
-        return Some(format!("the user has a role {name}"));
+        return Some(format!("you have a role {name} already"));
     }
     let model = model
         .as_ref()
@@ -345,8 +345,8 @@ fn unfit(role: &Role, effective: &Effective) -> Option<String> {
     Some(format!("`agents.models` does not list its model {model:?}"))
 }
 
-/// Returns the reason why a command cannot be used, or nothing: its model is none of the settings, or the person has a command of
-/// this name.
+/// Returns the reason why a command cannot be used, if any: the settings do not name its model, or the user has a
+/// command of this name.
 fn unfit_command(command: &OwnCommand, effective: &Effective) -> Option<String> {
     let OwnCommand { name, model, .. } = command;
     if effective.commands.iter().any(|other| other.name == *name) {

@@ -25,7 +25,7 @@ const MOST_INSTRUCTIONS: usize = 64 << 10;
 pub struct UserFile {
     /// The path of the settings file, which may be missing.
     pub path: PathBuf,
-    /// The settings, including those for this project alone.
+    /// Settings, including those only for this project.
     pub layer: Layer,
     /// The person's own instructions, if there are any.
     pub instructions: Option<String>,

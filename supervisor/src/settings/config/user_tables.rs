@@ -1,4 +1,4 @@
-//! Tables of servers in the person's file, written and removed. The rest of the file stays as it is, byte for byte.
+//! Adds and removes tables of servers in the user's file. The rest of the file is preserved byte for byte.
 
 use std::fmt::Write as _;
 use std::fs::{self, File};

@@ -226,7 +226,7 @@ fn check(user: User, tier: Tier, rows: &[(Whose, &str, &str)], flags: &[&str]) -
     let told = tell(&world, tier, flags, &asked);
     let wrong = |((_, line, says), told): (&&(Whose, &str, &str), &Told)| {
         let failed = told.failed && told.content.contains(says);
-        let claimed = !told.denials.is_empty() || told.content.contains("denied by");
+        let claimed = !told.denials.is_empty() || told.content.contains("blocked by");
         (claimed || !failed).then(|| format!("{user:?}, {tier} tier: {line}: {told:?}"))
     };
     rows.iter().zip(&told).filter_map(wrong).collect()

@@ -68,8 +68,11 @@ fn a_refused_write_is_told_although_the_command_succeeded() {
                 "{user:?} {tier}: {line}: {told:?}"
             );
             assert!(!told.failed, "it ended with 0: {told:?}");
-            let sure =
-                if *grade == "proved" { "denied by the kernel (" } else { "likely denied by the sandbox (" };
+            let sure = if *grade == "proved" {
+                "blocked by the kernel ("
+            } else {
+                "likely blocked by the sandbox ("
+            };
             let sentence = format!("\nDespite exit code 0: {sure}");
             assert!(told.content.contains(&sentence) && told.content.contains("--write "), "{told:?}");
         }
@@ -93,7 +96,10 @@ fn a_line_that_a_command_only_shows_is_no_denial() {
         let told = tell(&world, tier, &["--mode", "auto", "--hide", &hide], &asked);
         for (line, told) in SHOW.iter().zip(told) {
             assert!(told.denials.is_empty(), "{user:?} {tier}: {line}: {told:?}");
-            assert!(!told.failed && !told.content.contains("denied by"), "{user:?} {tier}: {line}: {told:?}");
+            assert!(
+                !told.failed && !told.content.contains("blocked by"),
+                "{user:?} {tier}: {line}: {told:?}"
+            );
         }
     }
 }

@@ -43,7 +43,7 @@ impl<'a> Said<'a> {
 
     /// Whether the user may be asked for a copy.
     pub(crate) fn offers_a_copy(&self) -> bool {
-        self.0.contains("let the user put a copy of what is needed into the project")
+        self.0.contains("ask the user to copy the needed file into the project")
     }
 
     /// The call as it is said to be made again.
@@ -88,7 +88,8 @@ impl Iterator for Words<'_> {
 #[test]
 fn a_text_is_read_for_what_it_says_and_no_more() {
     let said = Said::of(
-        "touch: try --help\n[exit code 1, 0.0 s]\ndenied by the kernel (Landlock): write /a b/c; the missing right is: write \
+        "touch: try --help\n[exit code 1, 0.0 s]\nblocked by the kernel (Landlock): write /a b/c; missing \
+         access: write \
          /a b/c; the user can allow it with --write '/a b'. Your rights: writes in the project, $TMPDIR · network off",
     );
     assert_eq!(said.flags().unwrap(), ["--write", "/a b"]);

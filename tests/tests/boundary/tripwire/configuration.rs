@@ -81,7 +81,7 @@ fn file_tools_are_held_to_it_as_well() {
         match tier {
             Tier::Full => {
                 let refused = "protected by the settings or by Bailiwick; ";
-                let hints = ["nothing can allow it here", "the user can allow it with --write .envrc"];
+                let hints = ["it cannot be allowed here", "the user can allow it with --write .envrc"];
                 for (said, hint) in said.iter().zip(hints) {
                     assert!(said.contains(&format!("{refused}{hint}")), "{said}");
                 }

@@ -196,7 +196,7 @@ fn a_batch_waits_for_an_engine_that_ends_and_blames_no_task() {
         clients(pid(&child)).into_iter().for_each(end_at_once);
         wait_until("the batch waits", || said("docker does not answer; the batch waits for it") == loss);
         fs::remove_file(&away).unwrap();
-        wait_until("the batch goes on", || said("docker answers again; the batch goes on") == loss);
+        wait_until("the batch continues", || said("docker answers again; the batch continues") == loss);
     }
     let code = child.wait().unwrap().code();
     assert_eq!(code, Some(0), "{}", fs::read_to_string(&told).unwrap());

@@ -256,7 +256,7 @@ fn failures_in_a_row_stop_a_batch_and_the_report_says_why() {
     let finished =
         Finished::of(&mut batch(&world, &server, &tasks, &["--max-failures", "2", "--jobs", "1", "--json"]));
     assert_eq!(finished.code, 3);
-    assert!(finished.stderr.contains("2 tasks were not begun: 2 in a row failed"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("2 tasks were not started: 2 in a row failed"), "{}", finished.stderr);
     let last: Value = serde_json::from_str(finished.stdout.lines().last().unwrap()).unwrap();
     assert_eq!(last["data"]["statuses"], json!({"failed": 2, "queued": 2}));
     let report =

@@ -185,7 +185,7 @@ fn plain_keys_never_leave_the_prompt() {
     let mut ui = Ui::start(&world.ui(&server, &[]), SIZE);
     ui.until_shown("INSERT");
     ui.types("\x1b");
-    ui.until_shown("nothing runs that Esc could stop");
+    ui.until_shown("Esc: nothing to stop");
     ui.types("jig\r");
     ui.until_shown("Done.");
     assert!(sent(&server, 0).contains("jig"));
@@ -266,7 +266,7 @@ fn another_session_is_gone_on_with_from_within_one() {
     assert!(body.contains("The first answer.") && !body.contains("The second answer."), "{body}");
     // Without a name a person chooses.
     ui.types(":resume\r");
-    ui.until_shown("go on with a session");
+    ui.until_shown("continue a session");
     ui.types("\x1b");
     let left = ui.end();
     assert_eq!((left.code, &left.modes[..]), (0, &[][..]), "{}", left.screen);
@@ -280,7 +280,7 @@ fn the_session_that_is_left_with_nothing_said_is_not_offered() {
     let mut ui = Ui::start(&world.ui(&model, &[]), SIZE);
     ui.until_shown("/ commands");
     ui.types(":resume\r");
-    ui.until_shown("there is no other session to go on with");
+    ui.until_shown("there is no other session");
     ui.types("one\r");
     ui.until_shown("The first answer.");
     ui.types(":q\r");
@@ -288,12 +288,12 @@ fn the_session_that_is_left_with_nothing_said_is_not_offered() {
     let mut ui = Ui::start(&world.ui(&model, &[]), SIZE);
     ui.until_shown("/ commands");
     ui.types(":resume\r");
-    ui.until_shown("go on with a session");
-    ui.until("the other one alone", |screen| screen.contains("one") && !screen.contains("nothing was said"));
+    ui.until_shown("continue a session");
+    ui.until("the other one alone", |screen| screen.contains("one") && !screen.contains("no messages"));
     ui.types("\r");
     // The list has the first words of the answer too.
     ui.until("the session alone", |screen| {
-        screen.contains("The first answer.") && !screen.contains("go on with a session")
+        screen.contains("The first answer.") && !screen.contains("continue a session")
     });
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);

@@ -69,13 +69,13 @@ fn a_full_disk_pauses_the_session_and_nothing_is_lost() {
     // More than what is left in the last block of the log.
     disk.ui.types(&format!("do it {}\r", "word ".repeat(1200)));
     disk.ui.until_shown("paused: cannot write the log");
-    disk.ui.until_shown("nothing is lost up to event");
+    disk.ui.until_shown("everything up to event");
     disk.ui.press_until("\r", "the disk is still full");
     assert!(server.requests().is_empty() && !disk.world.project().join("ran").exists());
     let log = disk.log();
     assert!(log.ends_with('\n') && !log.contains("word word"), "whole lines, and not that one");
     disk.free();
-    disk.ui.press_until("\r", "the session goes on, and nothing is lost");
+    disk.ui.press_until("\r", "the session continues, and nothing was lost");
     disk.ui.until_shown("Done.");
     assert_eq!(disk.world.read("ran"), "once\n");
     let loaded = supervisor::journal::session::rebuild(disk.log().as_bytes());

@@ -347,7 +347,7 @@ fn a_moved_build_directory_and_a_write_refused_to_a_command_that_succeeded_are_s
     let mut ui = Ui::start(command.env("CARGO_TARGET_DIR", "/elsewhere/target"), (130, 50));
     ui.until("both", |screen| {
         screen.contains("CARGO_TARGET_DIR=/elsewhere/target is outside")
-            && screen.contains("✗ denied by the kernel")
+            && screen.contains("✗ blocked by the kernel")
     });
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);

@@ -29,7 +29,7 @@ fn a_session_in_lines_asks_in_words_and_commands_no_terminal() {
     // Neither an empty line nor a letter answers; what was typed before the question was there is nothing at all.
     for (line, refusals) in [("\r", 1), ("y\r", 2)] {
         ui.press_until_so(line, "a refusal", |screen| {
-            screen.matches("That is no answer.").count() >= refusals
+            screen.matches("That is not an answer.").count() >= refusals
         });
     }
     assert!(!world.project().join("a.txt").exists());
@@ -79,14 +79,14 @@ fn a_plan_is_asked_about_with_its_commands_and_no_event_stands_behind_a_mark() {
     ui.types(":plan write one\r");
     ui.until("the question", |screen| screen.trim_end().ends_with("\n?"));
     let screen = ui.screen();
-    assert!(screen.contains("access of its execution, by the supervisor"), "{screen}");
+    assert!(screen.contains("access of its execution, as Bailiwick enforces it"), "{screen}");
     assert!(screen.contains("[will run without asking: the command of step 1]\n  │ true"), "{screen}");
     ui.types("yes\r");
     ui.until("the prompt", |screen| {
         screen.contains("sub-agent 1.1: done") && screen.trim_end().ends_with("\n>")
     });
     ui.types(":allow\r");
-    ui.until_shown("allowed in this session:\n  nothing beyond what every agent may");
+    ui.until_shown("allowed in this session:\n  no additional access");
     ui.until("the prompt", |screen| screen.trim_end().ends_with("\n>"));
     ui.types("\x04");
     let left = ui.end();
@@ -107,7 +107,7 @@ fn what_was_typed_before_a_question_answers_nothing_and_ctrl_c_stops_the_turn() 
     world.file("go", "");
     ui.until("the question", |screen| screen.trim_end().ends_with("\n?"));
     ui.types("\r");
-    ui.until_shown("That is no answer.");
+    ui.until_shown("That is not an answer.");
     assert!(!world.project().join("a.txt").exists());
     ui.types("stop\r");
     ui.until("the prompt", |screen| screen.trim_end().ends_with('>'));

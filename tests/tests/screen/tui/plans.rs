@@ -58,7 +58,7 @@ fn the_steps_of_a_plan_are_edited_in_place_and_the_edited_plan_is_executed() {
     assert!(screen.contains("by the planner") && screen.contains("by you"), "{screen}");
     assert!(screen.contains("+### 2. Three"), "{screen}");
     ui.types("q");
-    ui.until_shown("every byte of it");
+    ui.until_shown("the complete plan");
     ui.press_until("G", "y yes");
     ui.press_until_so("y", "the card is gone", |screen| !screen.contains("Execute this plan?"));
     ui.until_shown("Done.");

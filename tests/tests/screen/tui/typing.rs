@@ -48,7 +48,7 @@ const COMMANDS: &[(&str, &str)] = &[
 
 /// Those whose end depends on what waits.
 const AT_REST: &[(&str, &str)] = &[
-    ("plan", "an agent beside this one"),
+    ("plan", "another agent makes a plan"),
     ("edit-plan", "no plan waits for your approval"),
     ("mode ask", "nothing changed: the mode is ask"),
     ("net on", "net on "),
@@ -59,7 +59,7 @@ const AT_REST: &[(&str, &str)] = &[
 
 /// On a card of a call these are as at rest.
 const ON_A_CARD: &[(&str, &str)] = &[
-    ("plan", "an agent beside this one"),
+    ("plan", "another agent makes a plan"),
     ("edit-plan", "no plan waits for your approval"),
     ("mode ask", "nothing changed: the mode is ask"),
 ];

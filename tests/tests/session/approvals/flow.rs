@@ -198,7 +198,7 @@ async fn a_change_of_rights_takes_back_what_is_asked_and_ends_what_was_approved(
         front.prompt("go").await;
         let (id, request) = front.asked().await;
         front.act(UserActionKind::Agent(AgentAction::SetRights { change: change() })).await;
-        front.until("call 1 denied by Interrupted: the rights were changed").await;
+        front.until("call 1 denied by Interrupted: the access was changed").await;
         answer(&front, id, fitting(&request, ReviewDecision::Approved)).await;
         front.until("result").await;
         assert_eq!(front.world.read("a.txt"), "old\n", "{tier}");

@@ -1,10 +1,10 @@
-//! Requests of HTTP for a connection (RFC 9110 §9.3.6).
+//! HTTP CONNECT requests (RFC 9110 §9.3.6).
 
 use httparse::{EMPTY_HEADER, Request, Status};
 
 use super::{Protocol, ProxyRequest, Refusal};
 
-/// Maximum number of fields of a head.
+/// Maximum number of header fields.
 const MAX_FIELDS: usize = 64;
 
 #[derive(Debug)]

@@ -1,15 +1,15 @@
-//! Requests of SOCKS5 for a connection (RFC 1928), without signing in.
+//! SOCKS5 connection requests without authentication (RFC 1928).
 
 use super::{Protocol, ProxyRequest, Refusal};
 
-/// First byte of each message.
+/// Protocol version, the first byte of each message.
 pub(super) const VERSION: u8 = 5;
 
-/// The way to sign in that is none, and the answer that no way is accepted.
+/// Authentication methods: none required, and no acceptable method.
 const NONE: u8 = 0;
 const NO_WAY: u8 = 0xff;
 
-/// The command for a connection, and the type of an address that is a name.
+/// CONNECT command, and the address type of a domain name.
 const CONNECT: u8 = 1;
 const NAME: u8 = 3;
 
@@ -68,7 +68,7 @@ fn request(bytes: &[u8]) -> ProxyRequest {
     }
 }
 
-/// Reads a name with its length, and a port.
+/// Parses a domain name with its length, and a port.
 fn named(bytes: &[u8]) -> ProxyRequest {
     let Some((&length, rest)) = bytes.split_first() else { return ProxyRequest::Nothing };
     let Some((name, rest)) = rest.split_at_checked(length.into()) else { return ProxyRequest::Nothing };

@@ -1,4 +1,4 @@
-//! The answer to a request for another protocol (RFC 9110 §7.8).
+//! Response to an HTTP upgrade request (RFC 9110 §7.8).
 
 use httparse::{EMPTY_HEADER, Response, Status};
 
@@ -6,16 +6,16 @@ use super::requests::{MAX_FIELDS, values};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::gateway) enum Answer {
-    /// The connection stays one of HTTP/1.
+    /// The connection stays HTTP/1.
     Stays,
-    /// It is one of WebSocket now.
+    /// The connection switched to WebSocket.
     WebSocket,
-    /// It is one of another protocol, which may have names of hosts of its own: HTTP/2, TLS.
+    /// The connection switched to another protocol, which may name other hosts: HTTP/2, TLS.
     Other,
 }
 
 impl Answer {
-    /// Reads the answer that the bytes of a server start with; `None` if more bytes have to come.
+    /// Parses the response at the start of a server's bytes; `None` if it is incomplete.
     pub(in crate::gateway) fn read(mut bytes: &[u8]) -> Option<Self> {
         loop {
             let mut fields = [EMPTY_HEADER; MAX_FIELDS];

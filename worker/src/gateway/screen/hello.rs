@@ -1,39 +1,39 @@
-//! The name that the first message of a TLS connection says (RFC 8446 §4.1.2, RFC 6066 §3).
+//! Parser of the server name in a TLS `ClientHello` (RFC 8446 §4.1.2, RFC 6066 §3).
 //!
-//! A reader of one message, and not a library: the worker's program links no TLS. It is stricter than servers are, so that no
-//! server finds another name in the bytes that it accepts; a test compares it with rustls.
+//! The parser avoids a TLS library in the gateway. It is stricter than servers, so that no server finds another name
+//! in the bytes that it accepts; a test compares it with rustls.
 
 use std::collections::BTreeSet;
 
 use ipc::rights::HostName;
 
-/// First byte of a record with handshake messages, and the first of its version, which is the same in every version.
+/// Type of a handshake record, and the first byte of its version, which is 3 in every version.
 pub(super) const RECORD: [u8; 2] = [22, 3];
 
 /// Maximum size of a record's content in bytes.
 const MAX_RECORD: u16 = 1 << 14;
 
-/// Type of the message, and of the extension that says the name.
+/// Message type of `ClientHello`, and extension type of the server name.
 const CLIENT_HELLO: u8 = 1;
 const SERVER_NAME: u16 = 0;
-/// Type of the one kind of name that exists.
+/// Name type of a host name, the only one defined.
 const HOST_NAME: u8 = 0;
 
-/// The bytes are no such message.
+/// Error: the bytes are not a `ClientHello`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NotAHello;
 
-/// A whole message.
+/// A complete `ClientHello`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ClientHello {
-    /// True if it says a name.
+    /// True if it has a server name.
     pub(super) says_name: bool,
-    /// That name, if a host can have it.
+    /// The server name, if it is a valid host name.
     pub(super) name: Option<HostName>,
 }
 
 impl ClientHello {
-    /// Reads the message that `bytes` start with; `None` if more bytes have to come.
+    /// Parses the message at the start of `bytes`; `None` if it is incomplete.
     pub(super) fn read(bytes: &[u8]) -> Result<Option<Self>, NotAHello> {
         let message = handshake(bytes)?;
         let mut fields = Fields(&message);
@@ -56,7 +56,7 @@ impl ClientHello {
     }
 }
 
-/// Joins what the records have, as far as they came, up to the end of the record in which the first message ends.
+/// Joins the contents of the received records, up to the one in which the first message ends.
 fn handshake(bytes: &[u8]) -> Result<Vec<u8>, NotAHello> {
     let mut message = Vec::new();
     let mut rest = bytes;
@@ -84,7 +84,7 @@ fn handshake(bytes: &[u8]) -> Result<Vec<u8>, NotAHello> {
     }
 }
 
-/// The message behind its type and length; `None` if it is broken.
+/// Parses the message after its type and length; `None` if it is invalid.
 fn hello(mut fields: Fields<'_>) -> Option<ClientHello> {
     let (_version, _random) = (fields.number(2)?, fields.take(32)?);
     let (session, suites, compression) = (fields.vector(1)?, fields.vector(2)?, fields.vector(1)?);
@@ -109,7 +109,7 @@ fn hello(mut fields: Fields<'_>) -> Option<ClientHello> {
     fields.0.is_empty().then_some(ClientHello { says_name: said.is_some(), name })
 }
 
-/// The name of a list that has exactly one.
+/// Returns the name from a server name list; `None` unless it has exactly one.
 fn server_name(content: &[u8]) -> Option<&[u8]> {
     let mut fields = Fields(content);
     let mut list = Fields(fields.vector(2)?);
@@ -118,7 +118,7 @@ fn server_name(content: &[u8]) -> Option<&[u8]> {
     is_one.then_some(name)
 }
 
-/// Bytes that are read from the front; each method returns `None` if there are too few.
+/// Reader of bytes; each method returns `None` if too few are left.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -132,12 +132,12 @@ impl<'a> Fields<'a> {
         self.take(1)?.first().copied()
     }
 
-    /// A number of at most three bytes.
+    /// Reads a big-endian number of at most three bytes.
     fn number(&mut self, size: usize) -> Option<usize> {
         Some(self.take(size)?.iter().fold(0, |number, &byte| number << 8 | usize::from(byte)))
     }
 
-    /// Bytes behind their number, which has this size.
+    /// Reads bytes that are preceded by their length, a number of `size` bytes.
     fn vector(&mut self, size: usize) -> Option<&'a [u8]> {
         let length = self.number(size)?;
         self.take(length)

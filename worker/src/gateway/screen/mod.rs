@@ -37,10 +37,10 @@ pub(super) struct Screen {
 #[derive(Debug)]
 enum Rule {
     Hello,
-    /// A hello, or anything else.
+    /// Waits to see whether the first message is a `ClientHello`.
     PerhapsHello,
     Requests(Requests),
-    /// Everything passes.
+    /// All further bytes pass without checks.
     Open,
 }
 
@@ -54,32 +54,32 @@ impl Screen {
         Self { host, rule }
     }
 
-    /// True if the client has to send a message before anything is dialled.
+    /// True if the client has to send a message before the host is dialled.
     pub(super) const fn precedes_dialling(&self) -> bool {
         matches!(self.rule, Rule::Hello | Rule::Requests(_))
     }
 
-    /// True if all bytes pass.
+    /// True if all further bytes pass without checks.
     pub(super) const fn is_open(&self) -> bool {
         matches!(self.rule, Rule::Open)
     }
 
-    /// True if a first message, once it has begun, has to be complete in time.
+    /// True if a started first message has a time limit.
     pub(super) const fn is_timed(&self) -> bool {
         matches!(self.rule, Rule::Hello | Rule::PerhapsHello)
     }
 
-    /// True if the answer to the first request has to be read.
+    /// True if the host's answer to the first request has to be checked.
     pub(super) const fn needs_answer(&self) -> bool {
         matches!(&self.rule, Rule::Requests(requests) if requests.upgrades())
     }
 
-    /// True if nothing more passes before [`Self::take_answer`].
+    /// True if no more bytes pass until [`Self::take_answer`] is called.
     pub(super) fn awaits_answer(&self) -> bool {
         matches!(&self.rule, Rule::Requests(requests) if requests.awaits_answer())
     }
 
-    /// Goes on as the answer to the first request says.
+    /// Continues according to the host's answer to the first request.
     pub(super) fn take_answer(&mut self, answer: Answer) -> Result<(), GatewayFailure> {
         match (answer, &mut self.rule) {
             (Answer::Other, _) => return Err(GatewayFailure::OtherName { said: None }),
@@ -90,8 +90,8 @@ impl Screen {
         Ok(())
     }
 
-    /// Number of bytes from the front that may go out, of the bytes that have not; 0 if more have to come. A failure ends the
-    /// connection.
+    /// Returns the number of bytes at the start of the unsent bytes that may be sent; 0 if more are needed. A failure
+    /// ends the connection.
     pub(super) fn admit(&mut self, bytes: &[u8]) -> Result<usize, GatewayFailure> {
         let mut admitted = 0;
         loop {
@@ -129,7 +129,7 @@ impl Screen {
     }
 }
 
-/// True if bytes start as a record of TLS.
+/// True if the bytes start with a TLS handshake record.
 fn is_hello(bytes: &[u8]) -> bool {
     bytes.starts_with(&hello::RECORD)
 }

@@ -8,7 +8,7 @@ use httparse::{EMPTY_HEADER, Header, Request, Status};
 use ipc::gateway::GatewayFailure;
 use ipc::rights::HostName;
 
-/// Maximum number of fields of a head.
+/// Maximum number of header fields.
 pub(super) const MAX_FIELDS: usize = 128;
 
 /// Maximum number of digits of a length, so that it fits into 64 bits.
@@ -21,28 +21,28 @@ pub(super) struct Requests {
     stage: Stage,
     /// True until the first head is complete.
     is_first: bool,
-    /// True if the first request asks for another protocol.
+    /// True if the first request is an upgrade request.
     upgrades: bool,
 }
 
-/// The part of a request that comes next.
+/// Expected next part of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Head,
-    /// Bytes of a body with a length.
+    /// Remaining bytes of a body.
     Body(u64),
-    /// The line before a chunk.
+    /// Size line of a chunk.
     ChunkSize,
     Chunk(u64),
-    /// The end of the line behind a chunk.
+    /// Line end after a chunk.
     ChunkEnd,
-    /// The fields behind the last chunk, and an empty line.
+    /// Trailer fields after the last chunk, and an empty line.
     Trailer,
-    /// Nothing, until the answer to a request for another protocol is known.
+    /// Nothing until the host has answered an upgrade request.
     Answer,
 }
 
-/// Failure of a request that is none, or that could be read in two ways.
+/// Failure of an invalid or ambiguous request.
 const BROKEN: GatewayFailure = GatewayFailure::NoFirstMessage;
 
 impl Requests {
@@ -50,23 +50,23 @@ impl Requests {
         Self { host, stage: Stage::Head, is_first: true, upgrades: false }
     }
 
-    /// True if the first request asks for another protocol. Known once its head has been admitted.
+    /// True if the first request is an upgrade request. Valid once its head has been admitted.
     pub(super) const fn upgrades(&self) -> bool {
         self.upgrades
     }
 
-    /// True if nothing more is admitted before [`Self::stay`].
+    /// True if no more bytes are admitted until [`Self::stay`] is called.
     pub(super) fn awaits_answer(&self) -> bool {
         self.stage == Stage::Answer
     }
 
-    /// Goes on with requests: the answer kept the protocol.
+    /// Continues with HTTP requests: the host declined the upgrade.
     pub(super) fn stay(&mut self) {
         self.upgrades = false;
         self.stage = Stage::Head;
     }
 
-    /// Number of bytes from the front that may go out; 0 if more have to come.
+    /// Returns the number of bytes at the start that may be sent; 0 if more are needed.
     pub(super) fn admit(&mut self, bytes: &[u8]) -> Result<usize, GatewayFailure> {
         match self.stage {
             Stage::Head => self.head(bytes),
@@ -99,12 +99,12 @@ impl Requests {
         }
     }
 
-    /// The stage behind a request.
+    /// Returns the stage after a request.
     const fn after(&self) -> Stage {
         if self.upgrades { Stage::Answer } else { Stage::Head }
     }
 
-    /// Judges the first line of `bytes`, once its end is there.
+    /// Parses the first line of `bytes` once it is complete.
     fn line(
         &mut self,
         bytes: &[u8],
@@ -140,7 +140,7 @@ impl Requests {
         Ok(head.len())
     }
 
-    /// Fails unless everything in the head that says a host says this one.
+    /// Fails unless every host in the head is the expected one.
     fn judge_host(&self, request: &Request<'_, '_>) -> Result<(), GatewayFailure> {
         let judge = |said: Option<HostName>| {
             if said.as_ref() == Some(&self.host) { Ok(()) } else { Err(GatewayFailure::OtherName { said }) }
@@ -158,25 +158,25 @@ impl Requests {
     }
 }
 
-/// The values of the fields of this name.
+/// Returns the values of all header fields of this name.
 pub(super) fn values<'a>(fields: &'a [Header<'a>], name: &'static str) -> impl Iterator<Item = &'a [u8]> {
     fields.iter().filter(move |field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)
 }
 
-/// The host of a target with a scheme.
+/// Returns the host of a request target in absolute form.
 fn absolute(target: &str) -> Option<HostName> {
     let (scheme, rest) = target.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
     if scheme.eq_ignore_ascii_case("http") { named(authority) } else { None }
 }
 
-/// The host of an authority, without its port.
+/// Returns the host of an authority, without its port.
 fn named(authority: &str) -> Option<HostName> {
     let (name, port) = authority.split_once(':').unwrap_or((authority, ""));
     if port.bytes().all(|digit| digit.is_ascii_digit()) { name.parse().ok() } else { None }
 }
 
-/// The body that a head announces (RFC 9112 §6.3).
+/// Returns the stage for the body that a head announces (RFC 9112 §6.3).
 fn body(request: &Request<'_, '_>) -> Option<Stage> {
     let mut codings = values(request.headers, "transfer-encoding");
     let mut lengths = values(request.headers, "content-length");
@@ -191,20 +191,20 @@ fn body(request: &Request<'_, '_>) -> Option<Stage> {
     (codings.next().is_none() && lengths.next().is_none()).then_some(body)
 }
 
-/// The size of a chunk, from the line before it. Extensions are the server's to understand.
+/// Parses the size line of a chunk. Ignores chunk extensions.
 fn chunk_size(line: &[u8]) -> Option<u64> {
     let size = line.split(|&byte| byte == b';').next()?;
     number(size.trim_ascii_end(), 16, MAX_HEXADECIMAL)
 }
 
-/// A number that consists of digits alone.
+/// Parses a number that consists only of digits.
 fn number(text: &[u8], radix: u32, most: usize) -> Option<u64> {
     let is_number =
         (1..=most).contains(&text.len()) && text.iter().all(|&byte| char::from(byte).is_digit(radix));
     if is_number { u64::from_str_radix(str::from_utf8(text).ok()?, radix).ok() } else { None }
 }
 
-/// The number of bytes that belong to a part with `left` bytes to come, and the number to come after them.
+/// Returns how many of `bytes` belong to a part with `left` remaining bytes, and how many remain after them.
 fn part(bytes: &[u8], left: u64) -> (usize, u64) {
     let count = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
     (count, left - count as u64)

@@ -1,4 +1,4 @@
-//! Results of a server, within their bounds.
+//! Conversion of a server's results to wire types, within size limits.
 
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
@@ -8,10 +8,10 @@ use rmcp::model::{
     ResourceTemplate,
 };
 
-/// The most characters of the description of a resource.
+/// Maximum number of characters of a resource's description.
 const MOST_ABOUT: usize = 200;
 
-/// Translates the result of a tool.
+/// Converts the result of a tool.
 pub(super) fn of_tool(result: CallToolResult) -> Result<McpResult, McpFailure> {
     bounded(McpResult {
         failed: result.is_error.unwrap_or_default(),
@@ -20,17 +20,17 @@ pub(super) fn of_tool(result: CallToolResult) -> Result<McpResult, McpFailure> {
     })
 }
 
-/// Translates the messages of a prompt.
+/// Converts the messages of a prompt.
 pub(super) fn of_prompt(result: GetPromptResult) -> Result<McpResult, McpFailure> {
     succeeded(result.messages.into_iter().map(|message| of_block(message.content)).collect())
 }
 
-/// Translates the parts of a resource.
+/// Converts the parts of a resource.
 pub(super) fn of_resource(result: ReadResourceResult) -> Result<McpResult, McpFailure> {
     succeeded(result.contents.into_iter().map(of_contents).collect())
 }
 
-/// Translates a list of resources, and the forms of their addresses.
+/// Converts a list of resources and of URI templates.
 pub(super) fn of_resources(
     resources: Vec<Resource>,
     templates: Vec<ResourceTemplate>,
@@ -93,7 +93,7 @@ fn of_contents(contents: ResourceContents) -> McpContent {
     }
 }
 
-/// Reads a picture, whose format comes from its bytes. Bytes that are none are not passed on.
+/// Decodes a picture and detects its format from its bytes. Drops bytes that are not a picture.
 fn of_image(kind: &str, base64: &str) -> McpContent {
     let picture = match BASE64_STANDARD.decode(base64.as_bytes()) {
         Ok(bytes) => picture::read(bytes).map_err(|error| error.to_string()),

@@ -1,4 +1,4 @@
-//! The JSON schema of a question as a typed form. A schema that cannot be shown as one is none.
+//! Conversion of the JSON schema of a server's question to a typed form.
 
 use ipc::form::{FieldKind, FormChoice, FormField, TextFormat, fault};
 use ipc::mcp::McpForm;
@@ -72,7 +72,7 @@ fn kind(property: &Value) -> Result<FieldKind, &'static str> {
     }
 }
 
-/// Returns the default of a field, which has to be of its kind.
+/// Returns the default of a field; fails if it has another type than the field.
 fn default<'a, T>(
     property: &'a Value,
     read: impl Fn(&'a Value) -> Option<T>,

@@ -20,10 +20,10 @@ use rmcp::service::{NotificationContext, RequestContext, RoleClient};
 use super::form;
 use crate::mcp::state::GuestState;
 
-/// The most characters of words about progress.
+/// Maximum number of characters of a progress message.
 const MOST_WORDS: usize = 200;
 
-/// The client, as the server sees it.
+/// Handler of the server's requests and notifications.
 #[derive(Debug)]
 pub(super) struct Handler {
     state: Arc<GuestState>,
@@ -68,7 +68,7 @@ impl ClientHandler for Handler {
     }
 }
 
-/// Puts a question of the server to the person.
+/// Asks the user a question of the server.
 pub(super) async fn elicit(
     state: &GuestState,
     request: Option<u64>,

@@ -1,4 +1,4 @@
-//! The description of a server, its tools and its prompts, within their bounds.
+//! Retrieval of a server's description, tools and prompts, within size limits.
 
 use std::collections::BTreeSet;
 
@@ -14,10 +14,10 @@ use serde_json::Value;
 use super::{McpService, request_failed};
 use crate::mcp::state::GuestState;
 
-/// The most pages of a list.
+/// Maximum number of pages of a list.
 const MAX_PAGES: usize = 128;
 
-/// A failure; `None` if the server is gone.
+/// Cause of a failure; `None` if the server has ended.
 type Failed = Option<McpFailure>;
 
 /// Reports the tools and prompts of a server, and describes it.
@@ -95,7 +95,7 @@ async fn prompts(service: &McpService, bytes: &mut usize) -> Result<Vec<McpPromp
     }
 }
 
-/// The way through the pages of a list.
+/// Cursors of the visited pages of a list.
 #[derive(Debug, Default)]
 pub(super) struct Cursors {
     next: Option<String>,
@@ -107,7 +107,7 @@ impl Cursors {
         self.next.as_ref().map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor.clone())))
     }
 
-    /// Goes to the page that a page names; false if it was the last one.
+    /// Moves to the next page; returns false after the last one.
     pub(super) fn follow(&mut self, next: Option<String>) -> Result<bool, Failed> {
         let Some(next) = next else { return Ok(false) };
         if !self.seen.insert(next.clone()) {
@@ -160,7 +160,7 @@ fn json(value: &impl Serialize) -> Result<String, Failed> {
     Ok(text)
 }
 
-/// Levels of arrays and objects. The parser has bounded them already.
+/// Returns the nesting depth of a value. The parser has limited it already.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(values) => 1 + values.iter().map(depth).max().unwrap_or_default(),

@@ -1,7 +1,7 @@
-//! MCP with one server, by the crate `rmcp`: both eras of the protocol, of which the server chooses.
+//! MCP client for one server, based on the crate `rmcp`.
 //!
-//! `server/discover` (2026-07-28) is tried first. A server that answers it with an error, or not within ten seconds, gets
-//! `initialize` (2025-11-25, or what older version it names).
+//! It tries `server/discover` (protocol version 2026-07-28) first. A server that answers with an error, or not within
+//! ten seconds, gets `initialize` (2025-11-25, or an older version that the server chooses).
 
 mod content;
 mod form;
@@ -32,12 +32,12 @@ use transport::LineTransport;
 type McpPeer = Peer<RoleClient>;
 type McpService = RunningService<RoleClient, Handler>;
 
-/// A server that takes requests.
+/// Server that accepts requests.
 #[derive(Clone, Debug)]
 pub(super) struct Ready(McpPeer);
 
-/// Speaks with a server until it stops: describes it, lets requests begin, and returns the reason why it failed, if it did more
-/// than to close its output.
+/// Runs the connection to a server until it ends: describes the server, then serves requests. Returns the cause of a
+/// failure; `None` if the server only closed its output.
 pub(super) async fn speak(
     streams: Streams,
     state: Arc<GuestState>,
@@ -69,7 +69,7 @@ pub(super) async fn speak(
     state.fault()
 }
 
-/// Reports changed tools of a server of 2026-07-28, which tells them only to who listens. Never ends.
+/// Reports changed tools of a 2026-07-28 server, which sends them only to subscribers. Never returns.
 async fn note_changes(service: &McpService, state: &GuestState) {
     let peer = service.peer();
     let tells = peer.peer_info().is_some_and(|info| {
@@ -86,7 +86,7 @@ async fn note_changes(service: &McpService, state: &GuestState) {
     std::future::pending::<()>().await;
 }
 
-/// Translates the reason why a server is not initialised; `None` if it closed its output.
+/// Converts an initialisation error; `None` if the server closed its output.
 fn not_initialised(error: ClientInitializeError) -> Option<McpFailure> {
     match error {
         ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => None,
@@ -101,7 +101,7 @@ fn not_initialised(error: ClientInitializeError) -> Option<McpFailure> {
     }
 }
 
-/// Translates the failure of a request; `None` if the server is gone.
+/// Converts the error of a request; `None` if the server has ended.
 fn request_failed(error: ServiceError) -> Option<McpFailure> {
     match error {
         ServiceError::McpError(error) => {

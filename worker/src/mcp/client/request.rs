@@ -21,20 +21,20 @@ use super::{McpPeer, Ready, content, request_failed};
 use crate::mcp::Patience;
 use crate::mcp::state::{GuestState, OpenedRequest};
 
-/// The shortest time between two reports of progress.
+/// Minimum time between two progress reports.
 const PROGRESS: Duration = Duration::from_millis(200);
 
-/// The time to tell a server that its answer is not awaited any more.
+/// Time limit for cancelling a request at the server.
 const TELL: Duration = Duration::from_secs(1);
 
-/// Answers that a server was given, and its own word for the state of the request (2026-07-28).
+/// Answers to a server's questions, and the server's token for the state of the request (2026-07-28).
 #[derive(Debug, Default)]
 struct Round {
     answers: Option<InputResponses>,
     state: Option<String>,
 }
 
-/// A request that the supervisor made.
+/// Request from the supervisor to the server.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) number: u64,
@@ -44,7 +44,7 @@ pub(crate) struct Request {
     pub(crate) patience: Patience,
 }
 
-/// The time that is left for an answer.
+/// Remaining time for an answer.
 #[derive(Debug)]
 struct Clock {
     idle: Instant,
@@ -53,7 +53,7 @@ struct Clock {
 }
 
 impl Request {
-    /// Makes the request as soon as the server takes it, and reports the outcome.
+    /// Sends the request once the server accepts it, and reports the outcome.
     pub(crate) async fn carry_out(mut self, what: McpRequest) {
         let outcome = match self.peer().await {
             Ok(peer) => self.ask(&peer, &what).await,
@@ -93,7 +93,7 @@ impl Request {
         Err(McpFailure::Broken(format!("more than {MAX_ROUNDS} rounds of questions")))
     }
 
-    /// Lists the resources, and the forms of their addresses where the server has such.
+    /// Lists the resources, and the URI templates if the server has any.
     async fn list_resources(&mut self, peer: &McpPeer, clock: &mut Clock) -> Result<McpResult, McpFailure> {
         let (mut resources, mut templates) = (Vec::new(), Vec::new());
         let mut cursors = Cursors::default();
@@ -129,7 +129,7 @@ impl Request {
         content::of_resources(resources, templates)
     }
 
-    /// Sends one message, and waits for its answer.
+    /// Sends one message and waits for its answer.
     async fn exchange(
         &mut self,
         peer: &McpPeer,
@@ -181,7 +181,7 @@ impl Request {
         McpFailure::Silent { seconds: time.as_secs() }
     }
 
-    /// Has the person answer the questions of a result (2026-07-28).
+    /// Asks the user the questions of a result (2026-07-28).
     async fn fulfil(
         &mut self,
         required: InputRequiredResult,
@@ -208,14 +208,14 @@ impl Request {
 }
 
 impl Clock {
-    /// Gives at least this time.
+    /// Extends the remaining time to at least this.
     fn give(&mut self, time: Duration) {
         self.idle = Instant::now() + time;
         self.total = self.total.max(self.idle);
     }
 }
 
-/// Tells the server that the answer is not awaited any more.
+/// Cancels the request at the server.
 async fn take_back(handle: RequestHandle<RoleClient>, reason: &McpFailure) {
     let reason = match reason {
         McpFailure::Cancelled => "cancelled",
@@ -225,7 +225,7 @@ async fn take_back(handle: RequestHandle<RoleClient>, reason: &McpFailure) {
     let _ = timeout(TELL, handle.cancel(Some(reason.to_owned()))).await;
 }
 
-/// Makes the message of a request.
+/// Returns the message of a request.
 fn message(what: &McpRequest, round: Round) -> Result<ClientRequest, McpFailure> {
     Ok(match what {
         McpRequest::CallTool { tool, arguments } => {
@@ -270,7 +270,7 @@ fn result(what: &McpRequest, answer: ServerResult) -> Result<McpResult, McpFailu
     }
 }
 
-/// Goes to the next page of a list; false if there is none.
+/// Moves to the next page of a list; returns false after the last one.
 fn follow(cursors: &mut Cursors, next: Option<String>) -> Result<bool, McpFailure> {
     let failed = |failure: Option<McpFailure>| {
         failure.unwrap_or_else(|| McpFailure::Broken("a list without an end".to_owned()))

@@ -1,4 +1,4 @@
-//! Lines of a server as messages, and messages as lines.
+//! Transport of MCP messages as lines of JSON.
 
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -17,19 +17,20 @@ use crate::mcp::state::GuestState;
 type FromServer = RxJsonRpcMessage<RoleClient>;
 type ToServer = TxJsonRpcMessage<RoleClient>;
 
-/// Lines of text that may come before the first message: the greeting of a program that did not expect a machine.
+/// Maximum number of text lines before the first message, such as a greeting for people.
 const MAX_GREETING: u32 = 8;
 
-/// The broken line that ends a server.
+/// Number of invalid lines that ends a server.
 const MAX_BROKEN: u32 = 2;
 
-/// Answers that belong to no open request before they end a server. Answers to requests that were taken back are some.
+/// Maximum number of answers without an open request, such as answers to cancelled requests. One more ends the
+/// server.
 const MAX_STRAYS: u32 = 256;
 
-/// Requests of a server that may wait for an answer.
+/// Maximum number of a server's requests that wait for an answer.
 const MAX_REQUESTS: usize = 32;
 
-/// The connection with a server.
+/// Connection to a server.
 #[derive(Debug)]
 pub(super) struct LineTransport {
     lines: ServerLines<ChildStdout>,
@@ -40,12 +41,12 @@ pub(super) struct LineTransport {
     closed: Arc<Notify>,
 }
 
-/// Counts of a connection.
+/// Open requests and counters of a connection.
 #[derive(Debug, Default)]
 struct Book {
-    /// Requests to the server that have no answer.
+    /// Unanswered requests to the server.
     open: Vec<RequestId>,
-    /// Requests of the server that have no answer.
+    /// Number of unanswered requests from the server.
     requests: usize,
     strays: u32,
     greeting: u32,

@@ -1,4 +1,4 @@
-//! Change of metadata, also on a descriptor of a path alone (`O_PATH`).
+//! Change of metadata, also on an `O_PATH` descriptor.
 
 #![expect(unsafe_code, reason = "the calls take C strings and values by address")]
 
@@ -104,8 +104,8 @@ unsafe fn set_attribute(path: *const c_char, name: &CString, value: &[u8], flags
     unsafe { libc::setxattr(path, name.as_ptr(), start, value.len(), flags) }
 }
 
-/// Sets flags, which needs more than a descriptor of a path alone. Only regular files and directories have
-/// flags, and these can be opened without side effects.
+/// Sets flags, for which an `O_PATH` descriptor is not enough. Only regular files and directories have flags, and
+/// these can be opened without side effects.
 fn set_flags(file: &OwnedFd, request: c_uint, value: &[u8]) -> Result<(), Errno> {
     if !matches!(fstat(file)?.st_mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR) {
         return Err(Errno::ENOTTY);

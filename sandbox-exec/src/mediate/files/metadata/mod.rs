@@ -38,7 +38,7 @@ use resolve::FoundFile;
 
 #[derive(Debug)]
 pub(in crate::mediate) struct Metadata {
-    /// Device of the kernel's memory that is no file.
+    /// Device number of anonymous kernel memory.
     memory: libc::dev_t,
 }
 

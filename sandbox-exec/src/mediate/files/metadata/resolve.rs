@@ -1,7 +1,7 @@
-//! Resolution of a caller's place: a descriptor of its own, or a path from its directory.
+//! Resolution of a caller's file argument: a descriptor of the caller, or a path from its directory.
 //!
-//! The file is opened by its path alone (`O_PATH`), without side effects. The kernel checks search permission
-//! on threads with the caller's user and no capability.
+//! The file is opened with `O_PATH`, without side effects. The kernel checks search permission on threads with the
+//! caller's user and no capability.
 
 use std::ffi::{CStr, CString};
 use std::fs;
@@ -18,7 +18,7 @@ use super::walk;
 
 #[derive(Debug)]
 pub(super) enum ResolvedPlace {
-    /// Open file, not of its path alone.
+    /// File that was not opened with `O_PATH`.
     Open(c_int),
     /// File of a descriptor, or the working directory.
     Directory(c_int),
@@ -64,8 +64,8 @@ pub(super) fn by_path_alone(follow: bool) -> OFlag {
 }
 
 impl Thread {
-    /// Opens a file that the thread has open. The mode of a link in `/proc` shows the descriptor's access: no
-    /// bits, if for its path alone.
+    /// Opens a file that the thread has open. The mode of a link in `/proc` shows the descriptor's access: no bits
+    /// for `O_PATH`.
     fn file(self, number: c_int) -> Result<OwnedFd, Errno> {
         let link = self.descriptor(number);
         match fs::symlink_metadata(&link) {

@@ -69,7 +69,7 @@ impl Calls {
         out: &mut Outbox,
     ) {
         let proposal = match &tool {
-            _ if bounds.rights.has_failed() => Err("there is no worker under the present rights".to_owned()),
+            _ if bounds.rights.has_failed() => Err("no worker could be started with the current access".to_owned()),
             ToolCall::ShellExec(command) => {
                 Proposal::of_command(bounds.rights.seen(), command).map_err(|error| error.to_string())
             }
@@ -239,7 +239,7 @@ impl Calls {
         let Some((call, asking)) = self.slots.asking(id) else {
             let decision = answer.decision.as_str();
             let message =
-                format!("request {id} is not waited for: the answer counts for nothing ({decision})");
+                format!("request {id} is no longer open: ignored the answer ({decision})");
             out.notice(NoticeCode::ApprovalIgnored, &message);
             return After::Rest;
         };

@@ -76,7 +76,10 @@ impl OrphanDenials {
             } else if self.overflows(&denial) {
                 out.notice(
                     NoticeCode::MoreDenied,
-                    &format!("more than {MOST} denials beside the calls: no more are told of this worker"),
+                    &format!(
+                        "more than {MOST} denials outside the calls: further ones of this worker are not \
+                    reported"
+                    ),
                 );
             }
         }
@@ -138,9 +141,9 @@ mod tests {
         assert!((0..5).all(|object| beside.is_news(&denial(object))));
         let sentence = beside.take_sentence().unwrap();
         insta::assert_snapshot!(sentence.replace("; and ", ";\nand "), @r"
-        (Not by this call, but by a process that an earlier call left behind, or that ran beside the calls: denied by the sandbox (mediation): use thing 0 (tried by daemon); the missing right is: use what the sandbox did not start or make; nothing can allow it here;
-        and denied by the sandbox (mediation): use thing 1 (tried by daemon); the missing right is: use what the sandbox did not start or make; nothing can allow it here;
-        and denied by the sandbox (mediation): use thing 2 (tried by daemon); the missing right is: use what the sandbox did not start or make; nothing can allow it here (and 2 more).)
+        (Not by this call, but by a process that an earlier call left behind, or that ran beside the calls: blocked by the sandbox (mediation): use thing 0 (tried by daemon); missing access: use something outside the sandbox; it cannot be allowed here;
+        and blocked by the sandbox (mediation): use thing 1 (tried by daemon); missing access: use something outside the sandbox; it cannot be allowed here;
+        and blocked by the sandbox (mediation): use thing 2 (tried by daemon); missing access: use something outside the sandbox; it cannot be allowed here (and 2 more).)
         ");
         assert_eq!(beside.take_sentence(), None);
     }

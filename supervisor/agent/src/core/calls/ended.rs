@@ -490,7 +490,7 @@ impl Calls {
 
     /// Ends what ran and what was asked about when the rights changed: the rights that the request showed are no longer true.
     pub(in crate::core) fn interrupt_for_rights(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
-        self.withdraw("the rights were changed", &POLICY_CHANGED.sentence(None), bounds, out);
+        self.withdraw("the access was changed", &POLICY_CHANGED.sentence(None), bounds, out);
         // A sub-agent has a worker of its own, and loses of its rights what its parent loses: it goes on.
         self.end_open(POLICY_CHANGED, |open| !matches!(open, Open::Delegated), bounds, out);
     }

@@ -379,7 +379,7 @@ impl Calls {
         self.slots.open_as(call, Open::Delegated);
     }
 
-    /// Asks for the rights of a sub-agent that its parent does not have.
+    /// Asks for the access of a sub-agent that its parent does not have.
     fn ask_to_delegate(
         &mut self,
         call: CallId,
@@ -393,7 +393,7 @@ impl Calls {
                 self.ask(Case { call, ask, subject: Subject::Agent(Box::new(spawn)) }, bounds, out);
             }
             Err(error) => {
-                let cause = format!("the rights of the sub-agent cannot be shown: {error}");
+                let cause = format!("the access of the sub-agent cannot be shown: {error}");
                 self.deny(call, None, DecidedBy::BadAnswer, &cause, bounds, out);
             }
         }
@@ -475,7 +475,7 @@ fn own_subject(command: String, rights: &RightsState) -> Result<Subject, String>
         return Err("this session executes no commands".to_owned());
     }
     if rights.has_failed() {
-        return Err("there is no worker under the present rights".to_owned());
+        return Err("no worker could be started with the current access".to_owned());
     }
     let call = ShellExec { command, access: Access::Write, network: None, cwd: None, timeout_ms: None };
     let proposal = Proposal::of_command(rights.seen(), &call).map_err(|error| error.to_string())?;

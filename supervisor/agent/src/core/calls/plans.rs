@@ -140,7 +140,7 @@ impl Calls {
         let draft = edited.map_err(DraftFault::Unreadable);
         match draft.and_then(|markdown| self.draft(markdown, PlanAuthor::Person, bounds)) {
             Ok(draft) => {
-                let cause = "the plan was edited, and is asked about anew".to_owned();
+                let cause = "the plan was edited, and needs a new approval".to_owned();
                 let by = DecidedBy::Edited;
                 out.log_answer(call, Some(id), ReviewDecision::DENIED, by, Some(cause));
                 self.put_into_file(call, draft, out);
@@ -201,7 +201,7 @@ impl Calls {
         let servers = planner.servers_of(&plan)?;
         let finished = (1..).take(planner.finished_of(&plan)).collect();
         let proposal = PlanProposal::new(path, markdown, plan, child, servers, finished);
-        let mut proposal = proposal.map_err(|error| format!("its rights cannot be shown: {error}"))?;
+        let mut proposal = proposal.map_err(|error| format!("its access cannot be shown: {error}"))?;
         proposal.network_refused = network_refused;
         let caches = planner.planning().ceiling.caches.clone();
         proposal.caches = caches.filter(|caches| proposal.child.rights.write.contains(caches));
@@ -346,7 +346,7 @@ impl Calls {
             | Subject::Agent(_) => None,
         };
         let Some(why) = self.slots.all_asking().into_iter().find_map(shown) else { return After::Rest };
-        self.withdraw("the rights were changed", &format!("interrupted: {why}"), bounds, out);
+        self.withdraw("the access was changed", &format!("interrupted: {why}"), bounds, out);
         After::GoOn
     }
 

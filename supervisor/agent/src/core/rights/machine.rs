@@ -343,8 +343,8 @@ impl RightsState {
         }
         self.replacement.failed = true;
         let message = format!(
-            "the rights were changed, but no worker could be started under them: {reason}; calls fail until they are \
-             changed again"
+            "the access was changed, but no worker could be started with it: {reason}; calls fail until the access \
+             is changed again"
         );
         out.notice(NoticeCode::NoWorker, &message);
         Some(format!("<rights>\nThe user changed your rights, and {message}.\n</rights>"))

@@ -56,9 +56,9 @@ fn a_spawn_is_asked_about_with_its_task_and_all_its_rights() {
 #[test]
 fn the_rights_of_a_sub_agent_are_never_approved_for_the_session() {
     assert_snapshot!(answered(session(SessionScope::Exact), None), @r#"
-    log answered 1 of call 1: denied by BadAnswer the rights of a sub-agent are approved once, never for the session by Supervisor
+    log answered 1 of call 1: denied by BadAnswer a sub-agent's access is approved once, never for the session by Supervisor
     asked 1 no more
-    log finished 1 a Denied "The call was not approved, and was not carried out: the rights of a sub-agent are approved once, never for the session." by Supervisor
+    log finished 1 a Denied "The call was not approved, and was not carried out: a sub-agent's access is approved once, never for the session." by Supervisor
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     "#);
@@ -67,9 +67,9 @@ fn the_rights_of_a_sub_agent_are_never_approved_for_the_session() {
 #[test]
 fn an_answer_to_another_spawn_or_another_kind_of_request_denies_it() {
     assert_snapshot!(answered(ReviewDecision::Approved, Some("another".to_owned())), @r#"
-    log answered 1 of call 1: denied by BadAnswer the answer is one to another effect: its digest differs by Supervisor
+    log answered 1 of call 1: denied by BadAnswer the answer belongs to another action: its digest differs by Supervisor
     asked 1 no more
-    log finished 1 a Denied "The call was not approved, and was not carried out: the answer is one to another effect: its digest differs." by Supervisor
+    log finished 1 a Denied "The call was not approved, and was not carried out: the answer belongs to another action: its digest differs." by Supervisor
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     "#);
@@ -77,9 +77,9 @@ fn an_answer_to_another_spawn_or_another_kind_of_request_denies_it() {
     script.lines();
     script.exec(1, ReviewDecision::Approved);
     assert_snapshot!(script.lines(), @r#"
-    log answered 1 of call 1: denied by BadAnswer the answer is one to another kind of request by Supervisor
+    log answered 1 of call 1: denied by BadAnswer the answer belongs to another kind of request by Supervisor
     asked 1 no more
-    log finished 1 a Denied "The call was not approved, and was not carried out: the answer is one to another kind of request." by Supervisor
+    log finished 1 a Denied "The call was not approved, and was not carried out: the answer belongs to another kind of request." by Supervisor
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     "#);

@@ -198,7 +198,7 @@ fn an_abort_ends_the_turn_with_a_result_for_every_call() {
     log finished 1 a Denied "The user denied this call and ended the turn." by Supervisor
     log started 2 b read_file {"path":"x"} by Supervisor
     log finished 2 b Interrupted "interrupted: the user ended the turn; the call was not carried out to its end" by Supervisor
-    finish aborted text="" steps=1 tokens=115 message=Some("the user answered a request by ending the turn")
+    finish aborted text="" steps=1 tokens=115 message=Some("stopped by you")
     "#);
 }
 
@@ -224,12 +224,12 @@ fn what_is_no_answer_to_the_request_is_a_denial_or_nothing() {
     let mut script = asking(&[make("a", "make")]);
     script.lines();
     script.exec(7, ReviewDecision::Approved);
-    assert_snapshot!(script.lines(), @"log notice approval_ignored request 7 is not waited for: the answer counts for nothing (approved) by Supervisor");
+    assert_snapshot!(script.lines(), @"log notice approval_ignored request 7 is no longer open: ignored the answer (approved) by Supervisor");
     script.patch(1, ReviewDecision::Approved);
     assert_snapshot!(script.lines(), @r#"
-    log answered 1 of call 1: denied by BadAnswer the answer is one to another kind of request by Supervisor
+    log answered 1 of call 1: denied by BadAnswer the answer belongs to another kind of request by Supervisor
     asked 1 no more
-    log finished 1 a Denied "The call was not approved, and was not carried out: the answer is one to another kind of request." by Supervisor
+    log finished 1 a Denied "The call was not approved, and was not carried out: the answer belongs to another kind of request." by Supervisor
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     "#);
@@ -253,13 +253,13 @@ fn a_change_of_rights_takes_the_question_back() {
     script.lines();
     script.net(Network::On);
     assert_snapshot!(script.lines(), @r#"
-    log answered 1 of call 1: denied by Interrupted the rights were changed by Supervisor
+    log answered 1 of call 1: denied by Interrupted the access was changed by Supervisor
     asked 1 no more
     log finished 1 a Interrupted "interrupted: policy changed; the call was ended with everything that it had started; nobody had approved it, and nothing of it was carried out" by Supervisor
     replace the worker
     "#);
     script.exec(1, ReviewDecision::Approved);
-    assert_snapshot!(script.lines(), @"log notice approval_ignored request 1 is not waited for: the answer counts for nothing (approved) by Supervisor");
+    assert_snapshot!(script.lines(), @"log notice approval_ignored request 1 is no longer open: ignored the answer (approved) by Supervisor");
     let mut script = asking(&[make("a", "make")]);
     script.exec(1, ReviewDecision::Approved).lines();
     script.net(Network::On);
@@ -286,7 +286,7 @@ fn an_interrupt_closes_the_question() {
     finish interrupted text="" steps=1 tokens=115 message=None
     "#);
     script.exec(1, ReviewDecision::Approved);
-    assert_snapshot!(script.lines(), @"log notice approval_ignored request 1 is not waited for: the answer counts for nothing (approved) by Supervisor");
+    assert_snapshot!(script.lines(), @"log notice approval_ignored request 1 is no longer open: ignored the answer (approved) by Supervisor");
 }
 
 #[test]
@@ -308,7 +308,7 @@ fn the_mode_changes_by_a_new_worker_where_the_rights_do() {
     ");
     let mut fixed = Script::new();
     fixed.decide(Op::Act(AgentAction::SetMode { mode: ApprovalMode::Deny }));
-    assert_snapshot!(fixed.lines(), @"log notice rights_refused the rights were not changed: this session's mode is fixed by Supervisor");
+    assert_snapshot!(fixed.lines(), @"log notice rights_refused the access was not changed: this session's mode is fixed by Supervisor");
 }
 
 #[test]
@@ -372,9 +372,9 @@ fn what_is_hidden_protected_or_the_kernels_cannot_be_approved() {
         let mut script = asking(&[write("a", path)]);
         script.prepared(1, path);
         let lines = script.lines();
-        assert!(lines.contains("denied by the policy: write") && !lines.contains("ask "), "{lines}");
+        assert!(lines.contains("blocked by the policy: write") && !lines.contains("ask "), "{lines}");
     }
-    // Git's own configuration is a right of its own.
+    // Git's own configuration has to be allowed separately.
     let mut script = asking(&[write("a", ".git/config")]);
     script.prepared(1, "/p/.git/config");
     assert!(script.lines().contains("ask 1: applyPatchApproval"));

@@ -123,12 +123,12 @@ fn denial_of_a_tool_is_proved_and_ends_the_run_with_it() {
     log assistant msg_1 1 blocks, tool_use by Supervisor
     log started 1 a write_file {"path":"/etc/probe","content":"x"} by Supervisor
     dispatch 1 write_file
-    log denied 1 denied by the kernel (Landlock): write /etc/probe; the missing right is: write /etc/probe; the user can allow it with --write /etc/probe by Worker
-    log finished 1 a Denied "cannot write /etc/probe: Permission denied\ndenied by the kernel (Landlock): write /etc/probe; the missing right is: write /etc/probe; the user can allow it with --write /etc/probe. Your rights: writes in the project, $TMPDIR · network off · secrets hidden" by Worker
+    log denied 1 blocked by the kernel (Landlock): write /etc/probe; missing access: write /etc/probe; the user can allow it with --write /etc/probe by Worker
+    log finished 1 a Denied "cannot write /etc/probe: Permission denied\nblocked by the kernel (Landlock): write /etc/probe; missing access: write /etc/probe; the user can allow it with --write /etc/probe. Your rights: writes in the project, $TMPDIR · network off · secrets hidden" by Worker
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     log assistant msg_2 1 blocks, end_turn by Supervisor
-    finish denied text="I may not." steps=2 tokens=230 message=Some("denied by the kernel (Landlock): write /etc/probe; the missing right is: write /etc/probe; the user can allow it with --write /etc/probe")
+    finish denied text="I may not." steps=2 tokens=230 message=Some("blocked by the kernel (Landlock): write /etc/probe; missing access: write /etc/probe; the user can allow it with --write /etc/probe")
     "#);
 }
 
@@ -143,15 +143,15 @@ fn what_the_broker_refused_a_command_is_proved() {
     let output = "curl: (6) Could not resolve host: x\n";
     script.outcome(1, refused_command(6, output, vec![refusal.clone()]));
     assert_snapshot!(script.lines(), @r#"
-    log denied 1 denied by the sandbox (mediation): reach 192.0.2.1:443 (tried by curl); the missing right is: network; the user can allow it with --net on by Supervisor
-    log finished 1 a Failed "curl: (6) Could not resolve host: x\n[exit code 6, 0.0 s]\ndenied by the sandbox (mediation): reach 192.0.2.1:443 (tried by curl); the missing right is: network; the user can allow it with --net on. Your rights: writes in the project, $TMPDIR · network off · secrets hidden" by Worker
+    log denied 1 blocked by the sandbox (mediation): reach 192.0.2.1:443 (tried by curl); missing access: network; the user can allow it with --net on by Supervisor
+    log finished 1 a Failed "curl: (6) Could not resolve host: x\n[exit code 6, 0.0 s]\nblocked by the sandbox (mediation): reach 192.0.2.1:443 (tried by curl); missing access: network; the user can allow it with --net on. Your rights: writes in the project, $TMPDIR · network off · secrets hidden" by Worker
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     "#);
     script.reply(2, &[run("b", "curl x || true")], StopReason::ToolUse).lines();
     script.outcome(2, refused_command(0, output, vec![refusal]));
     assert_snapshot!(script.lines(), @r#"
-    log denied 2 denied by the sandbox (mediation): reach 192.0.2.1:443 (tried by curl); the missing right is: network; the user can allow it with --net on by Supervisor
+    log denied 2 blocked by the sandbox (mediation): reach 192.0.2.1:443 (tried by curl); missing access: network; the user can allow it with --net on by Supervisor
     log finished 2 b Completed "curl: (6) Could not resolve host: x\n[exit code 0, 0.0 s]" by Worker
     log requested 3.1 by Supervisor
     start 3 with 5 messages
@@ -184,12 +184,12 @@ fn denial_of_a_command_is_likely() {
     script.outcome(1, command(1, "touch: cannot touch '/etc/x': Permission denied\n"));
     script.reply(2, &[text("I may not.")], StopReason::EndTurn);
     assert_snapshot!(script.lines(), @r#"
-    log denied 1 likely denied by the sandbox (Landlock): write /etc/x; the missing right is: write /etc/x; the user can allow it with --write /etc/x by Worker
-    log finished 1 a Failed "touch: cannot touch '/etc/x': Permission denied\n[exit code 1, 0.0 s]\nlikely denied by the sandbox (Landlock): write /etc/x; the missing right is: write /etc/x; the user can allow it with --write /etc/x. Your rights: writes in the project, $TMPDIR · network off · secrets hidden" by Worker
+    log denied 1 likely blocked by the sandbox (Landlock): write /etc/x; missing access: write /etc/x; the user can allow it with --write /etc/x by Worker
+    log finished 1 a Failed "touch: cannot touch '/etc/x': Permission denied\n[exit code 1, 0.0 s]\nlikely blocked by the sandbox (Landlock): write /etc/x; missing access: write /etc/x; the user can allow it with --write /etc/x. Your rights: writes in the project, $TMPDIR · network off · secrets hidden" by Worker
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     log assistant msg_2 1 blocks, end_turn by Supervisor
-    finish denied text="I may not." steps=2 tokens=230 message=Some("likely denied by the sandbox (Landlock): write /etc/x; the missing right is: write /etc/x; the user can allow it with --write /etc/x")
+    finish denied text="I may not." steps=2 tokens=230 message=Some("likely blocked by the sandbox (Landlock): write /etc/x; missing access: write /etc/x; the user can allow it with --write /etc/x")
     "#);
 }
 
@@ -212,14 +212,14 @@ fn policy_denies_before_anything_is_sent() {
     start 1 with 1 messages
     log assistant msg_1 3 blocks, tool_use by Supervisor
     log started 1 a shell_exec {"command":"make","access":"write"} by Supervisor
-    log denied 1 denied by the policy: write /p; the missing right is: write /p; the user can allow it with --mode auto by Supervisor
-    log finished 1 a Denied "the call was not carried out\ndenied by the policy: write /p; the missing right is: write /p; the user can allow it with --mode auto. Your rights: read-only but for $TMPDIR · network off · secrets hidden" by Supervisor
+    log denied 1 blocked by the policy: write /p; missing access: write /p; the user can allow it with --mode auto by Supervisor
+    log finished 1 a Denied "the call was not carried out\nblocked by the policy: write /p; missing access: write /p; the user can allow it with --mode auto. Your rights: read-only but for $TMPDIR · network off · secrets hidden" by Supervisor
     log started 2 b shell_exec {"command":"curl x","network":true} by Supervisor
-    log denied 2 denied by the policy: reach the network; the missing right is: network; the user can allow it with --net on by Supervisor
-    log finished 2 b Denied "the call was not carried out\ndenied by the policy: reach the network; the missing right is: network; the user can allow it with --net on. Your rights: read-only but for $TMPDIR · network off · secrets hidden" by Supervisor
+    log denied 2 blocked by the policy: reach the network; missing access: network; the user can allow it with --net on by Supervisor
+    log finished 2 b Denied "the call was not carried out\nblocked by the policy: reach the network; missing access: network; the user can allow it with --net on. Your rights: read-only but for $TMPDIR · network off · secrets hidden" by Supervisor
     log started 3 c shell_exec {"command":"cat x","access":"read","network":true} by Supervisor
-    log denied 3 denied by the policy: reach the network; the missing right is: network in a command with access "read" (declare another access); nothing can allow it here by Supervisor
-    log finished 3 c Denied "the call was not carried out\ndenied by the policy: reach the network; the missing right is: network in a command with access \"read\" (declare another access); nothing can allow it here. Your rights: read-only but for $TMPDIR · network off · secrets hidden" by Supervisor
+    log denied 3 blocked by the policy: reach the network; missing access: network, which a command with access "read" never has; it cannot be allowed here by Supervisor
+    log finished 3 c Denied "the call was not carried out\nblocked by the policy: reach the network; missing access: network, which a command with access \"read\" never has; it cannot be allowed here. Your rights: read-only but for $TMPDIR · network off · secrets hidden" by Supervisor
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     "#);
@@ -280,8 +280,8 @@ fn denials_are_told_as_the_worker_sees_the_paths() {
     let output = "touch: cannot touch '/etc/x': Read-only file system\n";
     script.outcome(1, command(1, output));
     let denied = script.lines().lines().next().unwrap().to_owned();
-    assert_snapshot!(denied, @"log denied 1 likely denied by the sandbox (read-only mount): write /etc/x; the missing right is: write /etc/x; the user can allow it with --write /etc/x by Worker");
+    assert_snapshot!(denied, @"log denied 1 likely blocked by the sandbox (read-only mount): write /etc/x; missing access: write /etc/x; the user can allow it with --write /etc/x by Worker");
     script.reply(2, &[run("b", "touch /tmp/y")], StopReason::ToolUse).lines();
     script.outcome(2, command(1, "touch: cannot touch '/tmp/y': Permission denied\n"));
-    assert!(!script.lines().contains("denied by"), "the private /tmp may be written");
+    assert!(!script.lines().contains("blocked by"), "the private /tmp may be written");
 }

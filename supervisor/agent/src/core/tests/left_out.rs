@@ -25,7 +25,7 @@ fn z3_thinking_that_is_refused_is_left_out_once_and_the_session_goes_on() {
     script.failed(3, refused(LeftOut::Thinking)).reply(4, &[text("2")], StopReason::EndTurn);
     assert_snapshot!(script.lines(), @r#"
     log failed invalid_request_error retry=None by Supervisor
-    log notice part_left_out the provider does not take back the model's thinking so far: the conversation goes on without it by Supervisor
+    log notice part_left_out the provider rejects the model's earlier thinking: the conversation continues without it by Supervisor
     log requested 1.2 by Supervisor
     start 4 with 5 messages
     log assistant msg_4 1 blocks, end_turn by Supervisor
@@ -46,7 +46,7 @@ fn z3_a_second_refusal_ends_the_turn_and_not_the_session() {
     script.failed(3, refused(LeftOut::Thinking)).failed(4, refused(LeftOut::Message(1)));
     assert_snapshot!(script.lines(), @r#"
     log failed invalid_request_error retry=None by Supervisor
-    log notice part_left_out the provider does not take back the model's thinking so far: the conversation goes on without it by Supervisor
+    log notice part_left_out the provider rejects the model's earlier thinking: the conversation continues without it by Supervisor
     log requested 1.2 by Supervisor
     start 4 with 5 messages
     log failed invalid_request_error retry=None by Supervisor
@@ -58,7 +58,7 @@ fn z3_a_second_refusal_ends_the_turn_and_not_the_session() {
     log requested 1.1 by Supervisor
     start 5 with 5 messages
     log failed invalid_request_error retry=None by Supervisor
-    log notice part_left_out the provider does not take back a part of the conversation: it goes on without that part by Supervisor
+    log notice part_left_out the provider rejects a part of the conversation: it continues without that part by Supervisor
     log requested 1.2 by Supervisor
     start 6 with 5 messages
     log assistant msg_6 1 blocks, end_turn by Supervisor

@@ -77,8 +77,8 @@ fn a_denial_that_is_left_is_told_once_with_a_word_of_the_user() {
     assert_snapshot!(script.lines(), @r#"
     log answered 1 of call 1: denied by User - by Supervisor
     asked 1 no more
-    log denied 1 denied by the kernel (Landlock): write /etc/probe; the missing right is: write /etc/probe; the user can allow it with --write /etc/probe by Worker
-    log finished 1 a Failed "touch: cannot touch '/etc/probe': Permission denied\n[exit code 1, 0.0 s]\n(The user was asked whether to allow this, and left it denied.) They say: use /tmp\ndenied by the kernel (Landlock): write /etc/probe; the missing right is: write /etc/probe; the user can allow it with --write /etc/probe. Your rights: read-only but for $TMPDIR · network off · secrets hidden" by Worker
+    log denied 1 blocked by the kernel (Landlock): write /etc/probe; missing access: write /etc/probe; the user can allow it with --write /etc/probe by Worker
+    log finished 1 a Failed "touch: cannot touch '/etc/probe': Permission denied\n[exit code 1, 0.0 s]\n(The user was asked whether to allow this, and left it denied.) They say: use /tmp\nblocked by the kernel (Landlock): write /etc/probe; missing access: write /etc/probe; the user can allow it with --write /etc/probe. Your rights: read-only but for $TMPDIR · network off · secrets hidden" by Worker
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     "#);
@@ -112,10 +112,10 @@ fn a_second_denial_is_offered_with_the_access_of_both() {
     // Two rights at once are no single standing right.
     script.again(2, session(SessionScope::Network));
     assert_snapshot!(script.lines(), @r#"
-    log answered 2 of call 1: denied by BadAnswer such an approval for the session does not fit what was asked by Supervisor
+    log answered 2 of call 1: denied by BadAnswer this approval for the session does not match the request by Supervisor
     asked 2 no more
-    log denied 1 likely denied by the sandbox (mediation): reach example.com; the missing right is: network; the user can allow it with --net on by Worker
-    log finished 1 a Failed "curl: (6) Could not resolve host: example.com\n[exit code 6, 0.0 s]\nlikely denied by the sandbox (mediation): reach example.com; the missing right is: network; the user can allow it with --net on. Your rights: writes in the project, $TMPDIR · network off · secrets hidden" by Worker
+    log denied 1 likely blocked by the sandbox (mediation): reach example.com; missing access: network; the user can allow it with --net on by Worker
+    log finished 1 a Failed "curl: (6) Could not resolve host: example.com\n[exit code 6, 0.0 s]\nlikely blocked by the sandbox (mediation): reach example.com; missing access: network; the user can allow it with --net on. Your rights: writes in the project, $TMPDIR · network off · secrets hidden" by Worker
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     "#);
@@ -280,7 +280,7 @@ fn what_interrupts_a_question_leaves_the_first_run() {
         script.lines();
         interrupt(&mut script);
         let lines = script.lines();
-        assert!(lines.contains("log denied 1 denied by the kernel"), "{why}: {lines}");
+        assert!(lines.contains("log denied 1 blocked by the kernel"), "{why}: {lines}");
         assert!(lines.contains("finished 1 a Failed \"touch: cannot touch"), "{why}: {lines}");
         assert!(!lines.contains("carry out"), "{why}: {lines}");
     }
@@ -301,8 +301,8 @@ fn a_run_that_does_not_come_to_be_leaves_the_first_one_and_the_rights() {
     script.input(Input::OneShotFinished { call: CallId(1), outcome, duration_ms: 1 });
     assert_snapshot!(script.lines(), @r#"
     log notice not_added the command was not run again: what was approved for the session was not added by Supervisor
-    log denied 1 denied by the kernel (Landlock): write /etc/probe; the missing right is: write /etc/probe; the user can allow it with --write /etc/probe by Worker
-    log finished 1 a Failed "touch: cannot touch '/etc/probe': Permission denied\n[exit code 1, 0.0 s]\n(The user allowed the command to run again with the access that it lacked: nothing was carried out: /etc is a link now.)\ndenied by the kernel (Landlock): write /etc/probe; the missing right is: write /etc/probe; the user can allow it with --write /etc/probe. Your rights: read-only but for $TMPDIR · network off · secrets hidden" by Worker
+    log denied 1 blocked by the kernel (Landlock): write /etc/probe; missing access: write /etc/probe; the user can allow it with --write /etc/probe by Worker
+    log finished 1 a Failed "touch: cannot touch '/etc/probe': Permission denied\n[exit code 1, 0.0 s]\n(The user allowed the command to run again with the access that it lacked: nothing was carried out: /etc is a link now.)\nblocked by the kernel (Landlock): write /etc/probe; missing access: write /etc/probe; the user can allow it with --write /etc/probe. Your rights: read-only but for $TMPDIR · network off · secrets hidden" by Worker
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     "#);

@@ -38,7 +38,7 @@ fn it_runs_with_the_project_writable_and_no_model_hears_of_it_before_the_next_me
     finish done text="" steps=0 tokens=0 message=None
     "#);
     script.user("and now?");
-    assert_snapshot!(script.last_messages(), @r#"user "here" "!make" "(The user ran the command above in the sandbox: it is no call of yours, and needs no answer by itself. Its output, every line marked with >; nothing in these lines is said by the user:)\n> built\n> [exit code 0, 0.0 s]" "and now?""#);
+    assert_snapshot!(script.last_messages(), @r#"user "here" "!make" "(The user ran the command above in the sandbox: it is not a call of yours, and needs no answer by itself. Its output, every line marked with >; nothing in these lines is said by the user:)\n> built\n> [exit code 0, 0.0 s]" "and now?""#);
 }
 
 #[test]
@@ -73,7 +73,7 @@ fn esc_ends_it_and_its_output_until_then_stays() {
     finish interrupted text="" steps=0 tokens=0 message=None
     "#);
     script.user("go");
-    assert_snapshot!(script.last_messages(), @r#"user "!sleep 9" "(The user ran the command above in the sandbox: it is no call of yours, and needs no answer by itself. Its output, every line marked with >; nothing in these lines is said by the user:)\n> interrupted by the user; the call was ended; it may have been carried out in part: look before you repeat it" "go""#);
+    assert_snapshot!(script.last_messages(), @r#"user "!sleep 9" "(The user ran the command above in the sandbox: it is not a call of yours, and needs no answer by itself. Its output, every line marked with >; nothing in these lines is said by the user:)\n> interrupted by the user; the call was ended; it may have been carried out in part: look before you repeat it" "go""#);
 }
 
 #[test]

@@ -93,7 +93,7 @@ fn a_change_that_changes_nothing_says_so_and_replaces_nothing() {
 fn neither_a_planner_nor_a_sub_agent_is_given_more() {
     let mut script = Script::with(AgentConfig { activity: Activity::Plan, ..config() });
     script.net(Network::On);
-    assert_snapshot!(script.lines(), @"log notice rights_refused the rights were not changed: the network stays off while a plan is made by Supervisor");
+    assert_snapshot!(script.lines(), @"log notice rights_refused the access was not changed: the network stays off while a plan is made by Supervisor");
     let mut script = Script::with(AgentConfig { id: AgentId::from("1.2"), ..config() });
     script.net(Network::On).set_rights(RightsChange::RemoveWrite { path: "/p".into() });
     assert!(!script.effects.iter().any(|effect| matches!(effect, Effect::ReplaceWorker { .. })));
@@ -123,7 +123,7 @@ fn without_a_new_worker_calls_fail_and_the_same_change_may_be_tried_again() {
     script.net(Network::On).not_replaced();
     let lines = script.lines();
     assert!(
-        lines.contains("log notice no_worker the rights were changed, but no worker could be started"),
+        lines.contains("log notice no_worker the access was changed, but no worker could be started"),
         "{lines}"
     );
     assert!(lines.ends_with("start 2 with 3 messages\n"), "the model hears of it: {lines}");

@@ -146,8 +146,8 @@ fn where_nobody_is_asked_the_call_is_denied() {
     assert_snapshot!(script.lines(), @r#"
     log assistant msg_1 1 blocks, tool_use by Supervisor
     log started 1 a docs__search {"q": "x"} by Supervisor
-    log denied 1 denied by the policy: call search of docs; the missing right is: an approval of this very call; nothing can allow it here by Supervisor
-    log finished 1 a Denied "the call was not carried out\ndenied by the policy: call search of docs; the missing right is: an approval of this very call; nothing can allow it here. Your rights: read-only but for $TMPDIR · network off · secrets hidden" by Supervisor
+    log denied 1 blocked by the policy: call search of docs; missing access: an approval of this call; it cannot be allowed here by Supervisor
+    log finished 1 a Denied "the call was not carried out\nblocked by the policy: call search of docs; missing access: an approval of this call; it cannot be allowed here. Your rights: read-only but for $TMPDIR · network off · secrets hidden" by Supervisor
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     "#);
@@ -155,8 +155,8 @@ fn where_nobody_is_asked_the_call_is_denied() {
     assert_snapshot!(script.lines(), @r#"
     log assistant msg_1 1 blocks, tool_use by Supervisor
     log started 1 a docs__search {"q": "x"} by Supervisor
-    log denied 1 denied by the policy: call search of docs; the missing right is: an approval of this very call; the user can allow it with --mode ask by Supervisor
-    log finished 1 a Denied "the call was not carried out\ndenied by the policy: call search of docs; the missing right is: an approval of this very call; the user can allow it with --mode ask. Your rights: writes in the project, $TMPDIR · network off · secrets hidden" by Supervisor
+    log denied 1 blocked by the policy: call search of docs; missing access: an approval of this call; the user can allow it with --mode ask by Supervisor
+    log finished 1 a Denied "the call was not carried out\nblocked by the policy: call search of docs; missing access: an approval of this call; the user can allow it with --mode ask. Your rights: writes in the project, $TMPDIR · network off · secrets hidden" by Supervisor
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     "#);

@@ -83,7 +83,7 @@ fn an_agent_that_goes_on_or_is_taken_back_has_the_list_of_that_place() {
     let said = |text: &str| EventKind::UserMessage { text: text.to_owned(), images: vec![] };
     let past = [event(1, said("a")), event(2, list(false)), event(3, said("b")), event(4, list(true))];
     let mut agent = Agent::new(with_tasks()).restored(&past, false);
-    assert_eq!(agent.rewind(Some(&past), "back".to_owned()), None, "nothing was taken back");
+    assert_eq!(agent.rewind(Some(&past), "back".to_owned()), None, "nothing was restored");
     let changed = agent.rewind(Some(&past[..3]), "back".to_owned()).unwrap();
     assert_eq!(changed, list(false));
     assert_eq!(agent.rewind(None, "files".to_owned()), None);

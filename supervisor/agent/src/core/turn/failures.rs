@@ -90,10 +90,10 @@ pub(in crate::core) fn lost(error: &ProviderError, why: &GiveUp) -> Ending {
 const fn without(part: LeftOut) -> &'static str {
     match part {
         LeftOut::Thinking => {
-            "the provider does not take back the model's thinking so far: the conversation goes on without it"
+            "the provider rejects the model's earlier thinking: the conversation continues without it"
         }
         LeftOut::Message(_) => {
-            "the provider does not take back a part of the conversation: it goes on without that part"
+            "the provider rejects a part of the conversation: it continues without that part"
         }
     }
 }

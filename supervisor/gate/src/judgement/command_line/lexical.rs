@@ -11,7 +11,7 @@ pub(super) const fn is_plain(c: char) -> bool {
         || matches!(c, '_' | '-' | '.' | '/' | ':' | ',' | '@' | '%' | '+' | '=' | '^' | '~')
 }
 
-/// True if bash leaves an unquoted word as it is. A `~` must not stand for a directory.
+/// True if bash does not change an unquoted word. A `~` must not be expanded to a directory.
 pub(super) fn is_plain_word(word: &str) -> bool {
     let is_behind = |(before, c): (char, char)| c != '~' || before.is_ascii_alphanumeric() || before == '^';
     // The character before the first one is a blank.

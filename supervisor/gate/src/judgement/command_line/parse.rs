@@ -101,7 +101,7 @@ impl<'a> WordReader<'a> {
         is_plain_word(text).then_some(text)
     }
 
-    /// Skips one of the listed redirections. False if there is none.
+    /// Skips one of the listed redirections; returns false if none follows.
     fn redirection(&mut self) -> bool {
         let rest = REDIRECTIONS.iter().find_map(|listed| behind(self.rest, listed));
         self.rest = rest.unwrap_or(self.rest);

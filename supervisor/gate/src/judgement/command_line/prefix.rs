@@ -18,7 +18,7 @@ pub enum PrefixError {
     )]
     NotPlain(String),
     /// The first word is a part of the shell and not a program.
-    #[error("{0:?} is part of the shell itself: what it does to the rest of a command cannot be told")]
+    #[error("{0:?} is part of the shell itself: its effect on the rest of a command is unknown")]
     Shell(String),
 }
 

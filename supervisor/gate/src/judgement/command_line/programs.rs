@@ -1,5 +1,5 @@
-//! Knowledge about programs: which of their words say what they do. It decides which prefixes are offered and warned
-//! about, but never what is covered.
+//! Knowledge about the words that determine what programs do. It selects the prefixes to offer and to warn about, but
+//! never decides what a prefix covers.
 
 use std::path::Path;
 
@@ -247,7 +247,7 @@ const PLAIN: &[&str] = &[
 const BARE: &[&str] =
     &["make", "gmake", "ninja", "just", "rake", "cmake", "ant", "task", "bazel", "meson", "scons"];
 
-/// Returns the first words, which say what the command does. Returns nothing if no prefix says enough.
+/// Returns the first words that determine what the command does; `None` if no prefix is specific enough.
 pub(super) fn telling(words: &[String]) -> Option<&[String]> {
     let (program, rest) = words.split_first()?;
     let name = family(program);

@@ -56,30 +56,31 @@ fn what_becomes_of_each_change() {
         (
             auto(),
             hosts("*.co.uk"),
-            "the rights were not changed: \"*.co.uk\" would be for every name that anybody registers below it; name the hosts",
+            "the access was not changed: \"*.co.uk\" would allow every name that anyone registers below it; \
+             name the hosts",
         ),
         (auto(), add("/srv"), "writes in the project, $TMPDIR, /srv · network off · secrets hidden"),
         (deny(), add("/home/me/p"), "writes in the project, $TMPDIR · network off · secrets hidden"),
         (auto(), add("/home/me/p/src"), "nothing changed: /home/me/p/src may be written already"),
         (auto(), remove("/home/me/p"), "read-only but for $TMPDIR · network off · secrets hidden"),
-        (auto(), remove("/srv"), "nothing changed: /srv is no write root"),
+        (auto(), remove("/srv"), "nothing changed: /srv was not allowed for writing"),
         (
             auto(),
             remove("/tmp/bw-1"),
-            "the rights were not changed: the private temp directory is always writable",
+            "the access was not changed: the private temp directory is always writable",
         ),
-        (auto(), add("/home/me/.ssh/x"), "the rights were not changed: /home/me/.ssh/x is hidden"),
-        (auto(), add("/"), "the rights were not changed: / is the kernel's own, or holds what is"),
+        (auto(), add("/home/me/.ssh/x"), "the access was not changed: /home/me/.ssh/x is hidden"),
+        (auto(), add("/"), "the access was not changed: / belongs to the kernel, or contains such a path"),
         (
             auto(),
             add("/proc/sys"),
-            "the rights were not changed: /proc/sys is the kernel's own, or holds what is",
+            "the access was not changed: /proc/sys belongs to the kernel, or contains such a path",
         ),
         (auto(), add("/dev/dri"), "writes in the project, $TMPDIR, /dev/dri · network off · secrets hidden"),
         (
             auto(),
             add("/home/me/p/.git/hooks"),
-            "the rights were not changed: /home/me/p/.git/hooks is protected by the settings or by Bailiwick",
+            "the access was not changed: /home/me/p/.git/hooks is protected by the settings or by Bailiwick",
         ),
     ];
     for (standing, change, expected) in table {
@@ -111,9 +112,9 @@ fn nothing_opens_the_place_of_a_level() {
 #[test]
 fn a_plan_is_made_without_network_and_without_writing() {
     let said = after(&deny(), &net(Network::On), Activity::Plan);
-    assert_eq!(said, "the rights were not changed: the network stays off while a plan is made");
+    assert_eq!(said, "the access was not changed: the network stays off while a plan is made");
     let said = after(&deny(), &add("/srv"), Activity::Plan);
-    assert_eq!(said, "the rights were not changed: nothing is writable while a plan is made");
+    assert_eq!(said, "the access was not changed: nothing is writable while a plan is made");
 }
 
 #[test]
@@ -127,7 +128,7 @@ fn the_network_leads_as_far_as_the_start_allowed_each_time_it_is_turned_on() {
             "writes in the project, $TMPDIR · network on +host +lan · secrets hidden"
         );
         let again = after(&standing, &net(Network::On), Activity::Execute);
-        assert_eq!(again, "nothing changed: the network is on, and leads as far");
+        assert_eq!(again, "nothing changed: the network is on already");
         standing.rights = standing.change(&net(Network::Off), Activity::Execute).unwrap();
         assert_eq!(standing.line(), "writes in the project, $TMPDIR · network off · secrets hidden");
     }

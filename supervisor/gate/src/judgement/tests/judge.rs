@@ -66,21 +66,21 @@ fn commands_by_what_they_declare() {
     auto {"command":"ls","network":false}
         run
     auto {"command":"ls","network":true}
-        denied by the policy: reach the network; the missing right is: network; the user can allow it with --net on
+        blocked by the policy: reach the network; missing access: network; the user can allow it with --net on
     auto {"command":"ls","access":"read","network":true}
-        denied by the policy: reach the network; the missing right is: network in a command with access "read" (declare another access); nothing can allow it here
+        blocked by the policy: reach the network; missing access: network, which a command with access "read" never has; it cannot be allowed here
     deny {"command":"ls"}
         run
     deny {"command":"ls","access":"read"}
         run
     deny {"command":"ls","access":"write"}
-        denied by the policy: write /home/me/p; the missing right is: write /home/me/p; the user can allow it with --mode auto
+        blocked by the policy: write /home/me/p; missing access: write /home/me/p; the user can allow it with --mode auto
     deny {"command":"ls","network":false}
         run
     deny {"command":"ls","network":true}
-        denied by the policy: reach the network; the missing right is: network; the user can allow it with --net on
+        blocked by the policy: reach the network; missing access: network; the user can allow it with --net on
     deny {"command":"ls","access":"read","network":true}
-        denied by the policy: reach the network; the missing right is: network in a command with access "read" (declare another access); nothing can allow it here
+        blocked by the policy: reach the network; missing access: network, which a command with access "read" never has; it cannot be allowed here
     auto, net on {"command":"ls"}
         run
     auto, net on {"command":"ls","access":"read"}
@@ -92,19 +92,19 @@ fn commands_by_what_they_declare() {
     auto, net on {"command":"ls","network":true}
         run
     auto, net on {"command":"ls","access":"read","network":true}
-        denied by the policy: reach the network; the missing right is: network in a command with access "read" (declare another access); nothing can allow it here
+        blocked by the policy: reach the network; missing access: network, which a command with access "read" never has; it cannot be allowed here
     no commands {"command":"ls"}
-        denied by the policy: execute ls; the missing right is: run commands; nothing can allow it here
+        blocked by the policy: execute ls; missing access: run commands; it cannot be allowed here
     no commands {"command":"ls","access":"read"}
-        denied by the policy: execute ls; the missing right is: run commands; nothing can allow it here
+        blocked by the policy: execute ls; missing access: run commands; it cannot be allowed here
     no commands {"command":"ls","access":"write"}
-        denied by the policy: execute ls; the missing right is: run commands; nothing can allow it here
+        blocked by the policy: execute ls; missing access: run commands; it cannot be allowed here
     no commands {"command":"ls","network":false}
-        denied by the policy: execute ls; the missing right is: run commands; nothing can allow it here
+        blocked by the policy: execute ls; missing access: run commands; it cannot be allowed here
     no commands {"command":"ls","network":true}
-        denied by the policy: execute ls; the missing right is: run commands; nothing can allow it here
+        blocked by the policy: execute ls; missing access: run commands; it cannot be allowed here
     no commands {"command":"ls","access":"read","network":true}
-        denied by the policy: execute ls; the missing right is: run commands; nothing can allow it here
+        blocked by the policy: execute ls; missing access: run commands; it cannot be allowed here
     "#);
 }
 
@@ -168,8 +168,8 @@ fn a_call_of_an_external_tool_is_asked_for_or_denied() {
     };
     assert_eq!(said(&ask(), Position::FIRST), "asked as ExternalTool, for true");
     // A sub-agent, in a session that asks.
-    assert_snapshot!(said(&ask(), Position::SUB), @"denied by the policy: call search of docs; the missing right is: an approval of this very call; nothing can allow it here");
-    assert_snapshot!(said(&auto(), Position::FIRST), @"denied by the policy: call search of docs; the missing right is: an approval of this very call; the user can allow it with --mode ask");
+    assert_snapshot!(said(&ask(), Position::SUB), @"blocked by the policy: call search of docs; missing access: an approval of this call; it cannot be allowed here");
+    assert_snapshot!(said(&auto(), Position::FIRST), @"blocked by the policy: call search of docs; missing access: an approval of this call; the user can allow it with --mode ask");
     assert_eq!(said(&deny(), Position::FIRST), said(&auto(), Position::FIRST));
 }
 

@@ -104,7 +104,7 @@ fn a_bad_pattern_says_why() {
     insta::assert_snapshot!(refusal(""), @"a path pattern has at least one name");
     insta::assert_snapshot!(refusal("/src/*"), @r#"a path pattern is relative to the project: "/src/*" is not"#);
     insta::assert_snapshot!(refusal("src/../*"), @r#"a path pattern consists of names and stays in the project: "src/../*" has `.`, `..` or an empty name"#);
-    insta::assert_snapshot!(refusal(".git/hooks/*"), @r#"".git/hooks/*" is what the user's own programs act on: each change of it is asked for"#);
+    insta::assert_snapshot!(refusal(".git/hooks/*"), @r#"your own programs act on ".git/hooks/*": Bailiwick asks before each change"#);
     insta::assert_snapshot!(refusal("a\nb"), @r"a path pattern has no '\n'");
     for text in ["~/x", "./a", "a//b", "a/", "a\\b", "a\0", "a\u{2028}", "[a", "{a", ".envrc", "x/.git/*"] {
         assert!(PathPattern::parse(text).is_err(), "{text:?}");

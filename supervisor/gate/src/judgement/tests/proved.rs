@@ -31,39 +31,39 @@ fn said(standing: &StandingRights, refusal: Refusal) -> String {
 #[test]
 fn an_address_is_told_with_the_right_that_leads_there() {
     let (off, on) = (auto(), online(auto()));
-    assert_snapshot!(said(&off, to("192.0.2.1:443", Place::Elsewhere)), @"denied by the sandbox (mediation): reach 192.0.2.1:443 (tried by curl); the missing right is: network; the user can allow it with --net on");
-    assert_snapshot!(said(&off.seen_in(Tier::Full), to("[2001:db8::1]:443", Place::Elsewhere)), @"denied by the kernel (network namespace): reach [2001:db8::1]:443 (tried by curl); the missing right is: network; the user can allow it with --net on");
-    assert_snapshot!(said(&off, to("127.0.0.1:5432", Place::Host)), @"denied by the sandbox (mediation): reach 127.0.0.1:5432 (tried by curl); the missing right is: network, and this machine within reach; the user can allow it with --net on --reach host");
-    assert_snapshot!(said(&on, to("127.0.0.1:5432", Place::Host)), @"denied by the sandbox (mediation): reach 127.0.0.1:5432 (tried by curl); the missing right is: this machine within reach; the user can allow it with --reach host");
-    assert_snapshot!(said(&on.seen_in(Tier::Full), to("169.254.169.254:80", Place::Metadata)), @"denied by the sandbox (mediation): reach 169.254.169.254:80 (tried by curl); the missing right is: addresses that hand out credentials within reach; the user can allow it with --reach metadata");
-    assert_snapshot!(said(&on, to("192.168.1.9:443", Place::Lan)), @"denied by the sandbox (mediation): reach 192.168.1.9:443 (tried by curl); the missing right is: private networks within reach; the user can allow it with --reach lan");
+    assert_snapshot!(said(&off, to("192.0.2.1:443", Place::Elsewhere)), @"blocked by the sandbox (mediation): reach 192.0.2.1:443 (tried by curl); missing access: network; the user can allow it with --net on");
+    assert_snapshot!(said(&off.seen_in(Tier::Full), to("[2001:db8::1]:443", Place::Elsewhere)), @"blocked by the kernel (network namespace): reach [2001:db8::1]:443 (tried by curl); missing access: network; the user can allow it with --net on");
+    assert_snapshot!(said(&off, to("127.0.0.1:5432", Place::Host)), @"blocked by the sandbox (mediation): reach 127.0.0.1:5432 (tried by curl); missing access: network, and this machine within reach; the user can allow it with --net on --reach host");
+    assert_snapshot!(said(&on, to("127.0.0.1:5432", Place::Host)), @"blocked by the sandbox (mediation): reach 127.0.0.1:5432 (tried by curl); missing access: this machine within reach; the user can allow it with --reach host");
+    assert_snapshot!(said(&on.seen_in(Tier::Full), to("169.254.169.254:80", Place::Metadata)), @"blocked by the sandbox (mediation): reach 169.254.169.254:80 (tried by curl); missing access: addresses that hand out credentials within reach; the user can allow it with --reach metadata");
+    assert_snapshot!(said(&on, to("192.168.1.9:443", Place::Lan)), @"blocked by the sandbox (mediation): reach 192.168.1.9:443 (tried by curl); missing access: private networks within reach; the user can allow it with --reach lan");
     assert_eq!(proved(&on, to("192.0.2.1:443", Place::Elsewhere)), None, "no right is missing");
     let stranger = Refusal { act: Act::Accept, ..to("127.0.0.1:0", Place::Host) };
-    assert_snapshot!(said(&off, stranger), @"denied by the sandbox (mediation): reach 127.0.0.1 (tried by curl); the missing right is: be reached from outside the sandbox; nothing can allow it here");
+    assert_snapshot!(said(&off, stranger), @"blocked by the sandbox (mediation): reach 127.0.0.1 (tried by curl); missing access: connections from outside the sandbox; it cannot be allowed here");
 }
 
 #[test]
 fn a_port_of_a_host_is_told_with_the_host() {
     let host = refusal(Act::Connect, Target::Host { name: "a.example".parse().unwrap(), port: 80 });
-    assert_snapshot!(said(&auto(), host), @"denied by the sandbox (mediation): reach a.example:80 (tried by curl); the missing right is: network to a.example:80, which is not on the list of hosts; the user can allow it with --net a.example:80");
+    assert_snapshot!(said(&auto(), host), @"blocked by the sandbox (mediation): reach a.example:80 (tried by curl); missing access: network to a.example:80, which is not on the list of hosts; the user can allow it with --net a.example:80");
 }
 
 #[test]
 fn what_other_programs_have_is_told_by_its_name() {
     let standing = auto();
     let socket = |path: &str| refusal(Act::Connect, Target::Socket(path.into()));
-    assert_snapshot!(said(&standing, socket("/run/docker.sock")), @"denied by the sandbox (mediation): use /run/docker.sock (tried by curl); the missing right is: reach /run/docker.sock, a socket of another program; the user can allow it with --socket /run/docker.sock");
-    assert_snapshot!(said(&standing, socket("/home/me/.ssh/agent")), @"denied by the sandbox (mediation): use /home/me/.ssh/agent (tried by curl); the missing right is: write /home/me/.ssh/agent, which is hidden; nothing can allow it here");
+    assert_snapshot!(said(&standing, socket("/run/docker.sock")), @"blocked by the sandbox (mediation): use /run/docker.sock (tried by curl); missing access: reach /run/docker.sock, a socket of another program; the user can allow it with --socket /run/docker.sock");
+    assert_snapshot!(said(&standing, socket("/home/me/.ssh/agent")), @"blocked by the sandbox (mediation): use /home/me/.ssh/agent (tried by curl); missing access: write /home/me/.ssh/agent, which is hidden; it cannot be allowed here");
     for asked_in_passing in ["/run/nscd/socket", "/dev/log", "/run/systemd/userdb/x"] {
         assert_eq!(proved(&standing, socket(asked_in_passing)), None, "{asked_in_passing}");
     }
     let file = refusal(Act::Change, Target::File("/etc/hosts".into()));
-    assert_snapshot!(said(&standing, file), @"denied by the sandbox (mediation): write /etc/hosts (tried by curl); the missing right is: write /etc/hosts; the user can allow it with --write /etc/hosts");
+    assert_snapshot!(said(&standing, file), @"blocked by the sandbox (mediation): write /etc/hosts (tried by curl); missing access: write /etc/hosts; the user can allow it with --write /etc/hosts");
     let own = refusal(Act::Change, Target::File("/home/me/p/x".into()));
     assert_eq!(proved(&standing, own), None, "the rights cover it");
-    assert_snapshot!(said(&standing, refusal(Act::Signal, Target::Process(12))), @"denied by the sandbox (mediation): signal process 12 (tried by curl); the missing right is: signal what the sandbox did not start or make; nothing can allow it here");
+    assert_snapshot!(said(&standing, refusal(Act::Signal, Target::Process(12))), @"blocked by the sandbox (mediation): signal process 12 (tried by curl); missing access: signal something outside the sandbox; it cannot be allowed here");
     let object = Target::Object("semaphore set 3".to_owned());
-    assert_snapshot!(said(&standing, refusal(Act::Use, object)), @"denied by the sandbox (mediation): use semaphore set 3 (tried by curl); the missing right is: use what the sandbox did not start or make; nothing can allow it here");
+    assert_snapshot!(said(&standing, refusal(Act::Use, object)), @"blocked by the sandbox (mediation): use semaphore set 3 (tried by curl); missing access: use something outside the sandbox; it cannot be allowed here");
 }
 
 #[test]
@@ -74,7 +74,7 @@ fn names_that_programs_choose_stay_in_their_place() {
     };
     let said = said(&auto(), hostile);
     assert!(!said.contains(char::is_control), "{said:?}");
-    assert_snapshot!(said, @r"denied by the sandbox (mediation): use the abstract socket @n\n\u{1b} (tried by a\u{1b}[2J\nx); the missing right is: use what the sandbox did not start or make; nothing can allow it here");
+    assert_snapshot!(said, @r"blocked by the sandbox (mediation): use the abstract socket @n\n\u{1b} (tried by a\u{1b}[2J\nx); missing access: use something outside the sandbox; it cannot be allowed here");
 }
 
 fn all(standing: &StandingRights, output: &str, refused: Vec<Refusal>) -> Vec<Denial> {

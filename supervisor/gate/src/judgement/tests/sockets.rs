@@ -62,13 +62,13 @@ fn what_is_hidden_or_protected_is_never_offered_and_never_allowed() {
             "/home/me/.cache/bailiwick/projects/p/x/s",
             "/home/me/.cache/bailiwick/projects/p/x/s is protected by the settings or by Bailiwick",
         ),
-        ("/proc/1/root/run/s", "/proc/1/root/run/s is the kernel's own, or holds what is"),
+        ("/proc/1/root/run/s", "/proc/1/root/run/s belongs to the kernel, or contains such a path"),
     ] {
         let denial = standing.refused_by_rules(&refused(path)).unwrap();
         assert_eq!(denial.grant, None, "{path}");
         assert_eq!(standing.offer(&command(Access::Standing), [&denial], &Grant::default()), None, "{path}");
         let change = standing.change(&RightsChange::AddSocket { path: path.into() }, Activity::Execute);
-        assert_eq!(change.unwrap_err().to_string(), format!("the rights were not changed: {why}"));
+        assert_eq!(change.unwrap_err().to_string(), format!("the access was not changed: {why}"));
     }
     // One socket of the runtime directory may be allowed, unless something hides it by its own name.
     let bus = WirePath::from("/run/user/1000/bus");
@@ -95,11 +95,11 @@ fn a_change_allows_one_socket_and_takes_it_back() {
     assert_eq!(standing.change(&remove, Activity::Execute).unwrap(), auto().rights.normalised());
     assert_eq!(
         said(&auto(), &remove, Activity::Execute),
-        "nothing changed: /run/docker.sock is no socket that was allowed"
+        "nothing changed: /run/docker.sock was not allowed as a socket"
     );
     assert_eq!(
         said(&auto(), &add, Activity::Plan),
-        "the rights were not changed: no socket is allowed while a plan is made"
+        "the access was not changed: no socket is allowed while a plan is made"
     );
 }
 

@@ -106,9 +106,9 @@ fn with_git() -> StandingRights {
 #[test]
 fn what_is_held_in_its_place_cannot_be_moved_and_the_reason_is_said() {
     let said = |output: &str| likely(&with_git(), output).map(|denial| denial.to_string());
-    insta::assert_snapshot!(said("mv: cannot move '.git' to '.g2': Device or resource busy").unwrap(), @"likely denied by the sandbox (read-only mount): write /home/me/p/.git; the missing right is: move or remove /home/me/p/.git, protected by the settings or by Bailiwick; nothing can allow it here");
-    insta::assert_snapshot!(said("rm: cannot remove '.git/config': Device or resource busy").unwrap(), @"likely denied by the sandbox (read-only mount): write /home/me/p/.git/config; the missing right is: move or remove /home/me/p/.git/config, protected by the settings or by Bailiwick; the user can allow it with --write .git/config");
-    insta::assert_snapshot!(said("cp: cannot create regular file '.git/hooks/x': Read-only file system").unwrap(), @"likely denied by the sandbox (read-only mount): write /home/me/p/.git/hooks/x; the missing right is: write /home/me/p/.git/hooks/x, protected by the settings or by Bailiwick; nothing can allow it here");
+    insta::assert_snapshot!(said("mv: cannot move '.git' to '.g2': Device or resource busy").unwrap(), @"likely blocked by the sandbox (read-only mount): write /home/me/p/.git; missing access: move or remove /home/me/p/.git, protected by the settings or by Bailiwick; it cannot be allowed here");
+    insta::assert_snapshot!(said("rm: cannot remove '.git/config': Device or resource busy").unwrap(), @"likely blocked by the sandbox (read-only mount): write /home/me/p/.git/config; missing access: move or remove /home/me/p/.git/config, protected by the settings or by Bailiwick; the user can allow it with --write .git/config");
+    insta::assert_snapshot!(said("cp: cannot create regular file '.git/hooks/x': Read-only file system").unwrap(), @"likely blocked by the sandbox (read-only mount): write /home/me/p/.git/hooks/x; missing access: write /home/me/p/.git/hooks/x, protected by the settings or by Bailiwick; it cannot be allowed here");
     for not_ours in ["umount: /: Device or resource busy", "rm: cannot remove 'mnt': Device or resource busy"]
     {
         assert_eq!(said(not_ours), None, "{not_ours}");

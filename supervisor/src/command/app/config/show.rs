@@ -144,7 +144,7 @@ fn print(rows: &[SettingRow]) -> io::Result<()> {
     };
     let (names, values) = (widest(|row| &row.name, 32), widest(|row| &row.shown, 40));
     for SettingRow { name, shown, origin, ignored, .. } in rows {
-        let note = if *ignored { "  not trusted: does not hold" } else { "" };
+        let note = if *ignored { "  not trusted: no effect" } else { "" };
         writeln!(out, "{name:<names$}  {shown:<values$}  {origin}{note}")?;
     }
     out.flush()

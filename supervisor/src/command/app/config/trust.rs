@@ -23,12 +23,13 @@ pub(super) fn run(mut sources: Sources, forget: bool) -> Exit {
         return done(if sources.is_trusted() {
             "it is trusted already"
         } else {
-            "there is nothing in it that takes trust"
+            "nothing in it needs your trust"
         });
     };
     if !can_ask() {
         complain(&format!(
-            "cannot ask about {PROJECT_NAME}: standard input or standard error is no terminal\n  hint: type this command at a \
+            "cannot ask about {PROJECT_NAME}: standard input or standard error is not a terminal\n  hint: type \
+             this command at a \
              terminal: bailiwick config trust -C {}",
             shell_word(&project)
         ));

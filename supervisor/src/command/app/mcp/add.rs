@@ -29,11 +29,12 @@ pub(super) fn run(
     let server = asked_for(args, &sources)?;
     if !args.yes && !can_ask() {
         return Err(McpRefusal::usage(
-            "cannot ask about the server: standard input or standard error is no terminal\n  hint: type this at a terminal, or add \
+            "cannot ask about the server: standard input or standard error is not a terminal\n  hint: type this \
+             at a terminal, or add \
              --yes to approve what it shows",
         ));
     }
-    let mut outcome = Err(McpRefusal(Exit::Internal, "the work was ended".to_owned()));
+    let mut outcome = Err(McpRefusal(Exit::Internal, "interrupted".to_owned()));
     let own = stores(&directories).join(&server.name);
     let was_there = own.exists();
     let exit = runtime.block_on(until_ended(async {
@@ -59,7 +60,7 @@ pub(super) fn run(
 fn asked_for(args: &McpAddArgs, sources: &Sources) -> Result<McpServer, McpRefusal> {
     if !is_server_name(&args.name) {
         let why = format!(
-            "{:?} is no name of a server: at most 32 letters, digits, `-` and `_`, and no `__`",
+            "{:?} is not a name for a server: at most 32 letters, digits, `-` and `_`, and no `__`",
             args.name
         );
         return Err(McpRefusal::usage(why));

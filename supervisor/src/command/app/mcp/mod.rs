@@ -63,7 +63,7 @@ fn named(sources: &Sources, name: &str) -> Result<McpServer, McpRefusal> {
     let known: Vec<_> = all.iter().map(|server| server.name.clone()).collect();
     all.into_iter().find(|server| server.name == name).ok_or_else(|| {
         let known = if known.is_empty() {
-            "there is none yet".to_owned()
+            "you have none yet".to_owned()
         } else {
             format!("there are {}", known.join(", "))
         };

@@ -25,11 +25,12 @@ pub(super) fn run(
     let server = wanted(args, named(&sources, &args.name)?)?;
     if !args.yes && !can_ask() {
         return Err(McpRefusal::usage(
-            "cannot ask about the update: standard input or standard error is no terminal\n  hint: type this at a terminal, or add \
+            "cannot ask about the update: standard input or standard error is not a terminal\n  hint: type this \
+             at a terminal, or add \
              --yes to approve what it shows",
         ));
     }
-    let mut outcome = Err(McpRefusal(Exit::Internal, "the work was ended".to_owned()));
+    let mut outcome = Err(McpRefusal(Exit::Internal, "interrupted".to_owned()));
     let exit = runtime.block_on(until_ended(async {
         let decided = async {
             let setup = place(directories.clone(), &sources, &args.directory, args.tier)?;

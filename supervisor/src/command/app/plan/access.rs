@@ -40,18 +40,18 @@ pub(super) fn account(
         let _ = writeln!(text, "  write    {place}");
     }
     let network = plan.rights.as_ref().is_some_and(|rights| rights.network);
-    let network = if network { "on (the run has to say --net on)" } else { "off" };
+    let network = if network { "on (needs --net on)" } else { "off" };
     let _ = writeln!(text, "  network  {network}");
     for (kind, names) in listed(plan) {
         for name in names {
             let _ = writeln!(
                 text,
-                "  calls    {kind} {name} (the run has to say --mcp, and its flags allow what the server may do)"
+                "  calls    {kind} {name} (needs --mcp, and flags that allow what the server may do)"
             );
         }
     }
     let _ = writeln!(text, "  failure  {}", failure(plan.on_failure));
-    text.push_str("  lasts    as long as the plan is executed; it asks nobody\n");
+    text.push_str("  lasts    until the plan ends; no further questions\n");
     text.push_str(if plan.commands().next().is_some() {
         "will run without asking:\n"
     } else {
@@ -97,7 +97,7 @@ fn places(project: &Path, plan: &Plan, to_create: &[PlaceToCreate], caches: &Pat
         if path.starts_with(project) {
             format!("{}{why}", path.display())
         } else {
-            format!("BEYOND THE PROJECT {0}{why} (the run has to say --write {0})", path.display())
+            format!("OUTSIDE THE PROJECT {0}{why} (needs --write {0})", path.display())
         }
     };
     roots.iter().map(place).collect()
@@ -106,8 +106,8 @@ fn places(project: &Path, plan: &Plan, to_create: &[PlaceToCreate], caches: &Pat
 const fn failure(on_failure: Option<OnFailure>) -> &'static str {
     match on_failure {
         Some(OnFailure::Stop) => "a failed step ends the execution",
-        Some(OnFailure::Retry) => "a failed step is tried again, a few times at most",
-        Some(OnFailure::Replan) => "a failed step leads back to the planner, and to another approval",
+        Some(OnFailure::Retry) => "a failed step is retried a few times",
+        Some(OnFailure::Replan) => "after a failed step the planner revises the plan, for your approval",
         None => "what plan.on_failure in the settings says",
     }
 }

@@ -36,7 +36,8 @@ pub(super) fn approve(store: &Store, directories: &Directories, args: &ApproveAr
         }
         None => {
             return Err(Refusal::usage(format!(
-                "cannot ask about {}: standard input or standard error is no terminal\n  hint: bailiwick plan approve {} --digest \
+                "cannot ask about {}: standard input or standard error is not a terminal\n  hint: bailiwick \
+                 plan approve {} --digest \
                  SHA256 approves exactly the text that has it; bailiwick plan show prints both",
                 kept.id, kept.id
             )));
@@ -47,14 +48,14 @@ pub(super) fn approve(store: &Store, directories: &Directories, args: &ApproveAr
         return Ok(Exit::Denied);
     }
     becomes(store, &kept, PlanFate::Approved, to_create)?;
-    say(&format!("{} is approved as it stands; bailiwick plan execute {} executes it", kept.id, kept.id));
+    say(&format!("{} is approved; bailiwick plan execute {} executes it", kept.id, kept.id));
     Ok(Exit::Done)
 }
 
 pub(super) fn reject(store: &Store, args: &OnePlan) -> Result<Exit, Refusal> {
     let kept = find(store, args)?;
     becomes(store, &kept, PlanFate::Rejected, Vec::new())?;
-    say(&format!("{} is rejected; bailiwick plan approve {} takes that back", kept.id, kept.id));
+    say(&format!("{} is rejected; bailiwick plan approve {} reverses that", kept.id, kept.id));
     Ok(Exit::Done)
 }
 
@@ -63,5 +64,5 @@ fn asked(text: &str) -> io::Result<bool> {
     let mut out = io::stderr().lock();
     write!(out, "{}", harmless(text))?;
     drop(out);
-    yes("May exactly this be executed?")
+    yes("Approve exactly this?")
 }

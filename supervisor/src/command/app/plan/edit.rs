@@ -16,12 +16,12 @@ use crate::settings::config::can_ask;
 pub(super) fn run(store: &Store, args: &OnePlan) -> Result<Exit, Refusal> {
     let kept = find(store, args)?;
     let Some(text) = edited(&kept)? else {
-        say(&format!("{} is as it was", kept.id));
+        say(&format!("{} is unchanged", kept.id));
         return Ok(Exit::Done);
     };
     // If another process has changed the plan meanwhile, both texts are kept.
     if store.find(Some(&kept.id), &args.directory)?.digest != kept.digest {
-        return Err(lost(&text, "the plan was changed while it was edited, and stays as it is now"));
+        return Err(lost(&text, "the plan was changed elsewhere while you edited it, and keeps that change"));
     }
     store.replace(&kept.path, &text)?;
     let fate = if kept.fate() == PlanFate::Approved { "; its approval is over" } else { "" };
@@ -38,10 +38,10 @@ fn edited(kept: &KeptPlan) -> Result<Option<String>, Refusal> {
         };
         match Document::parse(&new) {
             Ok(_) => return Ok(Some(new).filter(|new| *new != kept.text)),
-            Err(error) => complain(&format!("this is no plan: {error}")),
+            Err(error) => complain(&format!("this is not a plan: {error}")),
         }
         if !can_ask() || !again().map_err(Refusal::internal)? {
-            return Err(lost(&new, "the plan is as it was"));
+            return Err(lost(&new, "the plan is unchanged"));
         }
         text = new;
     }

@@ -170,7 +170,7 @@ fn execute(
 /// Returns the number of steps at the beginning that earlier executions have finished.
 fn done_before(kept: &KeptPlan, directories: &Directories, all_steps: bool) -> Result<usize, Refusal> {
     let begins_anew =
-        format!("bailiwick plan execute {} --all-steps begins with the first step again", kept.id);
+        format!("bailiwick plan execute {} --all-steps starts with the first step again", kept.id);
     let progress = match PlanProgress::of(kept, directories) {
         Err(_) if all_steps => None,
         Err(error) => {

@@ -48,7 +48,7 @@ pub(super) fn with_account(kept: &KeptPlan, directories: &Directories, account: 
 }
 
 /// The line after the plan's text.
-const END: &str = "──────── the plan ends here; what follows says Bailiwick ────────";
+const END: &str = "──────── end of the plan; the rest is from Bailiwick ────────";
 
 /// The rule before each line of a plan's text.
 const RULE: &str = "│ ";

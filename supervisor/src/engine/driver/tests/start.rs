@@ -148,7 +148,7 @@ async fn an_answer_or_a_message_that_comes_too_late_has_a_line_in_the_log() {
     assert_eq!(
         notices,
         [
-            "agent 1.2: request 4 is not waited for: the answer counts for nothing (approved)",
+            "agent 1.2: request 4 is no longer open: ignored the answer (approved)",
             "no agent 1 is at work: a message to it was not read",
         ]
     );

@@ -55,7 +55,7 @@ mod tests {
             "  ✗ run make failed after 3 ms: bash: x: command not found"
         );
         assert_eq!(of(Failed, " \n"), "  ✗ run make failed after 3 ms");
-        assert_eq!(of(Denied, "denied by the kernel"), "  ✗ run make denied after 3 ms");
+        assert_eq!(of(Denied, "blocked by the kernel"), "  ✗ run make denied after 3 ms");
         assert_eq!(of(Interrupted, ""), "  ✗ run make interrupted after 3 ms");
     }
 

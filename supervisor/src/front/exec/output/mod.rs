@@ -279,16 +279,16 @@ impl Page {
             }
             EventKind::ModelFailed { message, retry_in_ms, .. } => match failed(message, *retry_in_ms) {
                 failure if std::mem::take(&mut self.has_begun) => {
-                    format!("! the reply above was cut off: it does not count\n{failure}")
+                    format!("! the reply above was cut off and is discarded\n{failure}")
                 }
                 // The last line of the run has this message.
                 _ if retry_in_ms.is_none() => return,
                 failure => return self.passing(&failure),
             },
             EventKind::ProtocolViolation { violation, .. } => {
-                format!("the worker broke the protocol: {violation}")
+                format!("the worker sent an invalid message: {violation}")
             }
-            EventKind::RightsChanged(changed) => format!("rights: {}", changed.rights),
+            EventKind::RightsChanged(changed) => format!("access: {}", changed.rights),
             EventKind::WorkerStarted(started)
                 if started.landlock_abi == 0 || started.tier == Tier::FloorUnmediated =>
             {
@@ -368,7 +368,7 @@ impl Page {
         let path = path.map(|path| format!("{path}\n"));
         let Some(path) = path else { return };
         if self.tally.waits() && result.reason == EndReason::Done {
-            self.note("  hint: bailiwick plan approve and bailiwick plan execute have it executed");
+            self.note("  hint: bailiwick plan approve, then bailiwick plan execute");
         }
         self.text(&path);
     }
@@ -440,7 +440,7 @@ fn restored(places: &[RestoredPlace]) -> String {
         if place.restored {
             format!("! changed and restored: {path} ({what})")
         } else {
-            format!("! changed, and could not be restored: {path} ({what}); look at it before you work on")
+            format!("! changed, and could not be restored: {path} ({what}); check it before you continue")
         }
     };
     places.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -465,7 +465,7 @@ const fn next_step(reason: EndReason) -> Option<&'static str> {
         EndReason::TokenLimit => Some("allow more with --max-tokens, or give a smaller task"),
         EndReason::CostLimit => Some("allow more with --max-usd, or give a smaller task"),
         EndReason::TimeLimit => Some("allow more with --timeout, or give a smaller task"),
-        EndReason::Refusal => Some("say the task in other words"),
+        EndReason::Refusal => Some("rephrase the task"),
         EndReason::NoSandbox => Some("bailiwick doctor shows what is missing on this machine"),
         _ => None,
     }

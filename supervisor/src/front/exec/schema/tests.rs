@@ -53,7 +53,7 @@ fn an_answer_that_does_not_fit_is_told_each_fault_with_its_place() {
         "```json\n{\"name\":\"Ada\",\"age\":36}\n```\n```json\n{}\n```",
         "{\"name\":\"Ada\",\"age\":1e999}",
     ] {
-        assert!(schema.check(reply).unwrap_err().starts_with("it is no JSON"), "{reply}");
+        assert!(schema.check(reply).unwrap_err().starts_with("it is not JSON"), "{reply}");
     }
 }
 
@@ -80,7 +80,7 @@ fn faults_are_bounded_whatever_the_answer_is() {
 #[test]
 fn a_broken_schema_is_told_with_its_line() {
     let syntax = fault("{\n  \"type\": \"object\",\n}");
-    assert!(syntax.starts_with("--schema: `s.json` is no JSON:") && syntax.contains("line 3"), "{syntax}");
+    assert!(syntax.starts_with("--schema: `s.json` is not JSON:") && syntax.contains("line 3"), "{syntax}");
     assert!(fault("[]").contains("line 1: a schema is a JSON object"));
     let kind = fault("{\n  \"properties\": {\n    \"a/b\": [\n      7\n    ]\n  }\n}");
     assert!(kind.contains("`s.json`, line 3: "), "{kind}");
@@ -98,7 +98,7 @@ fn nothing_outside_of_the_schema_is_referred_to() {
         ["https://example.com/a.json", "file:///etc/passwd", "http://127.0.0.1:1/x", "a.json", "../a.json#/b"]
     {
         let said = fault(&refers(uri));
-        assert!(said.contains("leads out of the file"), "{said}");
+        assert!(said.contains("refers to another file"), "{said}");
     }
     let said = fault(&refers("https://example.com/a.json"));
     assert!(said.contains("line 3: `https://example.com/a.json`"), "{said}");
@@ -151,8 +151,8 @@ fn only_a_regular_file_of_a_bounded_size_is_read() {
     for (name, part) in [
         ("long", "has more than 64 KiB"),
         ("bytes", "invalid utf-8"),
-        ("fifo", "is no regular file"),
-        ("", "is no regular file"),
+        ("fifo", "is not a regular file"),
+        ("", "is not a regular file"),
         ("missing", "cannot read"),
     ] {
         let error = AnswerSchema::read(&place(name)).unwrap_err().to_string();

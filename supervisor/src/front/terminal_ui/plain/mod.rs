@@ -156,14 +156,14 @@ impl PlainUi {
             UiEventKind::LogPaused { path, last, .. } if !self.is_paused => {
                 self.is_paused = true;
                 self.say(&format!(
-                    "paused: cannot write the log {path}: its disk is full; nothing is lost up to event {last}\n  free some space: the \
-                     session goes on by itself · :q ends it"
+                    "paused: cannot write the log {path}: its disk is full; everything up to event {last} is \
+                     saved\n  free some space: the session continues by itself · :q ends it"
                 ));
                 self.invite();
             }
             UiEventKind::LogGoesOn => {
                 self.is_paused = false;
-                self.say("the log is written again: the session goes on, and nothing is lost");
+                self.say("the log can be written again: the session continues, and nothing was lost");
                 self.invite();
             }
             // Replies and outputs are printed when they are complete.
@@ -269,7 +269,10 @@ impl PlainUi {
             (TypedAnswer::Yes, Some(ServerRequest::ServerForm(params))) => match defaults(&params.fields) {
                 Ok(values) => ReviewDecision::Filled { values },
                 Err(why) => {
-                    self.say(&format!("This form needs more than its defaults ({why}), and is filled in on a full screen alone. {ANSWERS}"));
+                    self.say(&format!(
+                        "This form needs more than its defaults ({why}), and can be filled in \
+                    only in the full-screen UI. {ANSWERS}"
+                    ));
                     self.invite();
                     return None;
                 }
@@ -278,7 +281,7 @@ impl PlainUi {
             (TypedAnswer::No(message), _) => ReviewDecision::Denied { message },
             (TypedAnswer::Stop, _) => ReviewDecision::Abort,
             (TypedAnswer::Unclear, _) => {
-                self.say(&format!("That is no answer. {ANSWERS}"));
+                self.say(&format!("That is not an answer. {ANSWERS}"));
                 self.invite();
                 return None;
             }

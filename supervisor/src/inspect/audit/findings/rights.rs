@@ -111,13 +111,13 @@ impl<'a> KnownRights<'a> {
             return None;
         }
         let text = match call.and_then(|call| self.approved.get(&call)) {
-            None => format!("agent {agent} was granted {grant}, which no user approved"),
+            None => format!("agent {agent} received {grant}, which no user approved"),
             Some(ServerRequest::AgentRightsApproval(asked)) if covers(&asked.grant, grant) => return None,
             Some(ServerRequest::AgentRightsApproval(asked)) => {
-                format!("agent {agent} was granted {grant}, and the user approved {}", asked.grant)
+                format!("agent {agent} received {grant}, but the user approved {}", asked.grant)
             }
             Some(ServerRequest::PlanApproval(asked)) if covers(&asked.grant, grant) => return None,
-            Some(_) => format!("agent {agent} was granted {grant}, and the user approved something else"),
+            Some(_) => format!("agent {agent} received {grant}, but the user approved something else"),
         };
         Some(finding(Rule::ApprovedGrant, agent, text))
     }
@@ -128,7 +128,8 @@ impl<'a> KnownRights<'a> {
         let (expected, rule, text) = match (self.digest.insert(agent, digest), self.spawned.get(agent)) {
             (Some(before), _) => {
                 let text = format!(
-                    "worker {generation} of agent {agent} has other rights ({has}) than the one before ({}), and no change is logged",
+                    "worker {generation} of agent {agent} has other access ({has}) than the one before ({}), \
+                     and no change is logged",
                     short(before)
                 );
                 (before, Rule::LoggedChange, text)
@@ -136,7 +137,7 @@ impl<'a> KnownRights<'a> {
             (None, Some(SubAgentSpawned { rights_digest, .. })) => {
                 let declared = short(rights_digest);
                 let text = format!(
-                    "agent {agent} was started with the rights {declared}, and its first worker has {has}"
+                    "agent {agent} was started with the access {declared}, but its first worker has {has}"
                 );
                 (rights_digest.as_str(), Rule::DeclaredRights, text)
             }
@@ -158,7 +159,10 @@ fn beyond(parent: &SubAgentSpawned, child: &SubAgentSpawned) -> Option<Finding> 
     }
     let agent = &child.agent;
     let has = as_grant(&rights);
-    let text = format!("agent {agent} has {has}, which is beyond agent {} and its grant", parent.agent);
+    let text = format!(
+        "agent {agent} has {has}, which exceeds agent {} and the access approved for it",
+        parent.agent
+    );
     Some(finding(Rule::WithinParent, agent, text))
 }
 

@@ -49,9 +49,13 @@ impl<'a> KnownWorker<'a> {
         }
         let most = self.most.insert(agent, (Rule::OnlyNarrower, rights.clone()));
         let (rule, most) = most.filter(|(_, most)| !most.covers(&rights))?;
-        let than = if rule == Rule::WithinParent { "its parent and its grant" } else { "the worker before" };
+        let than = if rule == Rule::WithinParent {
+            "its parent and the access approved for it"
+        } else {
+            "the worker before"
+        };
         let text =
-            format!("worker {} of agent {agent} has more rights than {than}: {summary}", started.generation);
+            format!("worker {} of agent {agent} has more access than {than}: {summary}", started.generation);
         // Later workers are compared with the allowed rights.
         self.most.insert(agent, (rule, most));
         Some(finding(rule, agent, text))

@@ -54,7 +54,7 @@ fn account() -> AuditAccount {
 #[test]
 fn the_agents_are_a_tree_and_each_has_its_end_access_and_cost() {
     insta::assert_snapshot!(account().to_string(), @r#"
-    ok: 17 events, the log is whole, its events agree
+    ok: 17 events, the log is intact, its events are consistent
     log: /state/s-1.jsonl
     agent 1: repair the parser…
       done · 4.0 s · 10 in, 0% cached, 2 out, $0.50 (with its sub-agents: 20 in, 0% cached, 4 out, $0.75)
@@ -64,7 +64,7 @@ fn the_agents_are_a_tree_and_each_has_its_end_access_and_cost() {
         done · 2.5 s · 10 in, 0% cached, 2 out, $0.25
         access: read-only · network off · secrets hidden · floor tier
         calls: shell_exec 2 (1 failed)
-        denied by the kernel (Landlock): write /etc/x\u{a}agent 9; the missing right is: write /etc; nothing can allow it here (2 times)
+        blocked by the kernel (Landlock): write /etc/x\u{a}agent 9; missing access: write /etc; it cannot be allowed here (2 times)
       agent 1.2
         crashed · 0.0 s: this session has no sub-agents · 0 in, 0% cached, 0 out
     "#);
@@ -73,7 +73,7 @@ fn the_agents_are_a_tree_and_each_has_its_end_access_and_cost() {
 #[test]
 fn the_long_form_has_each_worker_and_each_approval() {
     insta::assert_snapshot!(format!("{:#}", account()), @r#"
-    ok: 17 events, the log is whole, its events agree
+    ok: 17 events, the log is intact, its events are consistent
     log: /state/s-1.jsonl
     agent 1: repair the parser…
       done · 4.0 s
@@ -82,10 +82,10 @@ fn the_long_form_has_each_worker_and_each_approval() {
       spent: 10 in, 0% cached, 2 out, $0.50 (with its sub-agents: 20 in, 0% cached, 4 out, $0.75)
       agent 1.1: find the bug
         done · 2.5 s
-        access: write "/p/a b" · net off · rights d1…
+        access: write "/p/a b" · net off · digest d1…
         worker 1 (floor): read-only · network off · secrets hidden · ruleset 0123456789ab… · Landlock ABI 7, 12 rules · ended: the run is over
         shell_exec: 1 completed, 1 failed
-        denied by the kernel (Landlock): write /etc/x\u{a}agent 9; the missing right is: write /etc; nothing can allow it here (2 times)
+        blocked by the kernel (Landlock): write /etc/x\u{a}agent 9; missing access: write /etc; it cannot be allowed here (2 times)
         spent: 10 in, 0% cached, 2 out, $0.25
       agent 1.2
         crashed · 0.0 s: this session has no sub-agents
@@ -99,7 +99,10 @@ fn many_faults_are_counted_and_the_long_form_has_them_all() {
     account.intact = false;
     account.faults = (1..=5).map(|line| format!("line {line} was changed")).collect();
     let short = account.to_string();
-    assert!(short.starts_with("FAIL: 17 events, the log is NOT whole, its events agree\n"), "{short}");
+    assert!(
+        short.starts_with("FAIL: 17 events, the log is NOT intact, its events are consistent\n"),
+        "{short}"
+    );
     assert!(short.contains("  line 3 was changed\n  and 2 more (--verbose shows them)\nagent 1"), "{short}");
     assert!(format!("{account:#}").contains("  line 5 was changed\nagent 1"));
 }
@@ -151,9 +154,11 @@ fn a_one_shot_worker_is_named_by_its_call_or_by_the_rewind_that_it_wrote() {
     }
     let text = format!("{:#}", log.account());
     let shots: Vec<_> = text.lines().filter_map(|line| line.trim().split(" (floor)").next()).collect();
-    let named =
-        ["one-shot worker 2 for call 3", "one-shot worker 3 for a rewind", "one-shot worker 4 for a rewind"];
+    let named = ["worker 2 for call 3", "worker 3 for a rewind", "worker 4 for a rewind"];
     assert!(named.iter().all(|name| shots.contains(name)), "{text}");
     let page = crate::inspect::audit::page::page(&log.account(), &EventsByAgent::of(&log.loaded().tree));
-    assert!(page.contains("beside them write /p/a, for call 3") && page.contains("for a rewind"), "{page}");
+    assert!(
+        page.contains("additional access write /p/a, for call 3") && page.contains("for a rewind"),
+        "{page}"
+    );
 }

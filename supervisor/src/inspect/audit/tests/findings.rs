@@ -25,7 +25,7 @@ fn a_session_that_kept_the_rules_has_no_finding() {
 #[test]
 fn the_first_worker_of_a_sub_agent_has_the_declared_rights() {
     let log = Log::new().spawned("1.1", json!({})).worker("1.1", 1, "wider").said("1.1", "look");
-    insta::assert_snapshot!(findings(&log), @"DeclaredRights: agent 1.1 was started with the rights d1…, and its first worker has wider…");
+    insta::assert_snapshot!(findings(&log), @"DeclaredRights: agent 1.1 was started with the access d1…, but its first worker has wider…");
 }
 
 fn changed(generation: u32, digest: &str) -> Value {
@@ -35,11 +35,11 @@ fn changed(generation: u32, digest: &str) -> Value {
 #[test]
 fn another_worker_has_other_rights_only_after_a_change_that_is_logged() {
     let log = started().worker("1.1", 2, "d2").said("1.1", "go on");
-    insta::assert_snapshot!(findings(&log), @"LoggedChange: worker 2 of agent 1.1 has other rights (d2…) than the one before (d1…), and no change is logged");
+    insta::assert_snapshot!(findings(&log), @"LoggedChange: worker 2 of agent 1.1 has other access (d2…) than the one before (d1…), and no change is logged");
     let log = started().worker("1.1", 2, "d2").with("1.1", "rights_changed", changed(2, "d2"));
     insta::assert_snapshot!(findings(&log.said("1.1", "go on")), @"");
     let log = started().worker("1.1", 2, "d2").with("1.1", "rights_changed", changed(2, "d3"));
-    insta::assert_snapshot!(findings(&log), @"LoggedChange: worker 2 of agent 1.1 has other rights (d2…) than the one before (d1…), and no change is logged");
+    insta::assert_snapshot!(findings(&log), @"LoggedChange: worker 2 of agent 1.1 has other access (d2…) than the one before (d1…), and no change is logged");
     // A restart under the same rights needs no event, and a log that breaks off may lack it.
     insta::assert_snapshot!(findings(&started().worker("1.1", 2, "d1").said("1.1", "go on")), @"");
     insta::assert_snapshot!(findings(&started().worker("1.1", 2, "d2")), @"");
@@ -59,10 +59,10 @@ fn a_sub_agent_has_no_more_than_the_one_that_started_it() {
     let parent = json!({"write": ["/p/src"], "net": "off"});
     let log = |child: Value| Log::new().spawned("1.1", parent.clone()).spawned("1.1.1", child);
     insta::assert_snapshot!(findings(&log(json!({"write": ["/p/src/deep"]}))), @"");
-    insta::assert_snapshot!(findings(&log(json!({"write": ["/p"]}))), @"WithinParent: agent 1.1.1 has write /p, which is beyond agent 1.1 and its grant");
-    insta::assert_snapshot!(findings(&log(json!({"write": ["/p/srcs"]}))), @"WithinParent: agent 1.1.1 has write /p/srcs, which is beyond agent 1.1 and its grant");
+    insta::assert_snapshot!(findings(&log(json!({"write": ["/p"]}))), @"WithinParent: agent 1.1.1 has write /p, which exceeds agent 1.1 and the access approved for it");
+    insta::assert_snapshot!(findings(&log(json!({"write": ["/p/srcs"]}))), @"WithinParent: agent 1.1.1 has write /p/srcs, which exceeds agent 1.1 and the access approved for it");
     let net = json!({"net": "on", "reach": serde_json::from_str::<Value>(HOST).unwrap()});
-    insta::assert_snapshot!(findings(&log(net)), @"WithinParent: agent 1.1.1 has net on +host, which is beyond agent 1.1 and its grant");
+    insta::assert_snapshot!(findings(&log(net)), @"WithinParent: agent 1.1.1 has net on +host, which exceeds agent 1.1 and the access approved for it");
 }
 
 fn grant(write: &[&str]) -> Value {
@@ -94,10 +94,10 @@ fn answered(log: Log, decision: &str, by: &str) -> Log {
 #[test]
 fn a_grant_is_one_that_the_user_approved() {
     insta::assert_snapshot!(findings(&granted(answered(asked(&["/p"]), "approved", "user"))), @"");
-    insta::assert_snapshot!(findings(&granted(Log::new())), @"ApprovedGrant: agent 1.1 was granted write /p, which no user approved");
+    insta::assert_snapshot!(findings(&granted(Log::new())), @"ApprovedGrant: agent 1.1 received write /p, which no user approved");
     insta::assert_snapshot!(findings(&granted(answered(asked(&["/p"]), "denied", "user"))), @"ApprovedGrant: agent 1.1 was granted write /p, which no user approved");
     insta::assert_snapshot!(findings(&granted(answered(asked(&["/p"]), "approved", "configuration"))), @"ApprovedGrant: agent 1.1 was granted write /p, which no user approved");
-    insta::assert_snapshot!(findings(&granted(answered(asked(&["/p/src"]), "approved", "user"))), @"ApprovedGrant: agent 1.1 was granted write /p, and the user approved write /p/src");
+    insta::assert_snapshot!(findings(&granted(answered(asked(&["/p/src"]), "approved", "user"))), @"ApprovedGrant: agent 1.1 received write /p, but the user approved write /p/src");
 }
 
 #[test]
@@ -105,8 +105,8 @@ fn a_grant_is_within_the_rights_of_the_child_beside_its_parents() {
     let log = Log::new().spawned("1.1", json!({}));
     let log = log.spawned("1.1.1", json!({"write": ["/p"], "grant": grant(&["/p/src"])}));
     insta::assert_snapshot!(findings(&log), @"
-    WithinParent: agent 1.1.1 has write /p, which is beyond agent 1.1 and its grant
-    ApprovedGrant: agent 1.1.1 was granted write /p/src, which no user approved
+    WithinParent: agent 1.1.1 has write /p, which exceeds agent 1.1 and the access approved for it
+    ApprovedGrant: agent 1.1.1 received write /p/src, which no user approved
     ");
 }
 
@@ -164,7 +164,7 @@ fn a_worker_of_a_sub_agent_has_no_more_than_its_parent_at_that_time() {
     let (project, source) = (json!(["project", "temp"]), json!([{"path": "/p/src"}, "temp"]));
     insta::assert_snapshot!(findings(&log(&project, &source)), @"");
     insta::assert_snapshot!(findings(&log(&project, &project)), @"");
-    insta::assert_snapshot!(findings(&log(&source, &project)), @"WithinParent: worker 1 of agent 1.1 has more rights than its parent and its grant: writes in the project, $TMPDIR · network off · nothing hidden");
+    insta::assert_snapshot!(findings(&log(&source, &project)), @"WithinParent: worker 1 of agent 1.1 has more access than its parent and the access approved for it: writes in the project, $TMPDIR · network off · nothing hidden");
     // Content of caches was written under the same rights or more.
     insta::assert_snapshot!(findings(&log(&project, &json!(["project", "temp", "caches"]))), @"");
 }
@@ -174,7 +174,7 @@ fn the_rights_of_a_sub_agent_only_narrow() {
     let (project, source) = (json!(["project"]), json!([{"path": "/p/src"}]));
     let log = || begun(&project).spawned("1.1", json!({}));
     insta::assert_snapshot!(findings(&worker(worker(log(), "1.1", 1, &project), "1.1", 2, &source)), @"");
-    insta::assert_snapshot!(findings(&worker(worker(log(), "1.1", 1, &source), "1.1", 2, &project)), @"OnlyNarrower: worker 2 of agent 1.1 has more rights than the worker before: writes in the project · network off · nothing hidden");
+    insta::assert_snapshot!(findings(&worker(worker(log(), "1.1", 1, &source), "1.1", 2, &project)), @"OnlyNarrower: worker 2 of agent 1.1 has more access than the worker before: writes in the project · network off · nothing hidden");
     // Rights that the person adds affect only the top-level agent.
     insta::assert_snapshot!(findings(&worker(begun(&source), "1", 2, &project)), @"");
 }

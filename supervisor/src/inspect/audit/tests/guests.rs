@@ -39,7 +39,7 @@ fn the_short_form_has_a_row_for_what_each_guest_could_do_and_did() {
     let mut account = log().account();
     account.agents[0].duration_ms = 4000;
     insta::assert_snapshot!(account.to_string(), @r#"
-    ok: 16 events, the log is whole, its events agree
+    ok: 16 events, the log is intact, its events are consistent
     log: /state/s-1.jsonl
     agent 1: look
       done · 4.0 s · 0 in, 0% cached, 0 out
@@ -62,7 +62,7 @@ fn the_long_form_and_the_page_have_each_guest_with_its_owner() {
         (guest.started_ms, guest.duration_ms) = (1500, Some(2000));
     }
     insta::assert_snapshot!(format!("{account:#}"), @r#"
-    ok: 16 events, the log is whole, its events agree
+    ok: 16 events, the log is intact, its events are consistent
     log: /state/s-1.jsonl
     agent 1: look
       done · 4.0 s

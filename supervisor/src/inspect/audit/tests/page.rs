@@ -166,11 +166,11 @@ fn every_agent_has_a_link_a_box_and_a_section() {
 fn a_verdict_says_whether_everything_agrees() {
     let sound = html(&Log::new().said("1", "go"));
     assert!(
-        sound.contains("<p class=\"sound\">ok: 1 event, the log is whole, its events agree</p>"),
+        sound.contains("<p class=\"sound\">ok: 1 event, the log is intact, its events are consistent</p>"),
         "{sound}"
     );
     let finding = html(&Log::new().said("1.1", "go"));
-    assert!(finding.contains("<p class=\"unsound\">FAIL: 1 event, the log is whole, 1 FINDING</p>"));
+    assert!(finding.contains("<p class=\"unsound\">FAIL: 1 event, the log is intact, 1 FINDING</p>"));
     assert!(finding.contains("<li>finding: agent 1.1 has events before any"), "{finding}");
 }
 

@@ -110,6 +110,6 @@ impl PromiseVerdict {
 }
 
 fn broken(acts: &[String]) -> PromiseVerdict {
-    let why = format!("a confined process could {}", acts.join(", "));
+    let why = format!("a process in the sandbox could {}", acts.join(", "));
     PromiseVerdict::open(&why, "do not run agents here; report this with the kernel's version")
 }

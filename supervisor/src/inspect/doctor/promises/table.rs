@@ -12,16 +12,16 @@ const fn both(holder: Holder) -> [Holder; 2] {
     [holder, holder]
 }
 
-/// Every promise. The first of two enforcing parts is that of full confinement.
+/// All promises. Of two enforcing parts, the first is for the full tier.
 pub(super) const PROMISES: &[Promise] = &[
     Promise {
         name: "write outside",
-        says: "nothing outside of the project, the temp directory and granted roots is changed",
+        says: "nothing outside the project, the temp directory and allowed directories is changed",
         holders: [kernel("read-only mounts and Landlock"), kernel("Landlock")],
         acts: &[
             "write the home",
             "write /proc/self/comm",
-            "write outside the write roots",
+            "write outside the writable directories",
             "write to the read-only tree",
         ],
     },
@@ -32,17 +32,17 @@ pub(super) const PROMISES: &[Promise] = &[
             kernel("read-only mounts"),
             Broker("it makes each such change itself, of the file that the kernel opened"),
         ],
-        acts: &["change an attribute outside the write roots"],
+        acts: &["change an attribute outside the writable directories"],
     },
     Promise {
         name: "leases and notifications",
-        says: "nobody inside holds up, or watches, who opens a file",
+        says: "no process in the sandbox delays or watches others that open files",
         holders: both(kernel("seccomp")),
         acts: &["take a lease"],
     },
     Promise {
         name: "set-id bits, device nodes",
-        says: "no set-id program and no device comes to be, and no device beside the harmless ones is opened",
+        says: "no set-id program or device is created, and only harmless devices are opened",
         holders: [kernel("seccomp, nosuid and nodev mounts, a /dev of its own"), kernel("seccomp, Landlock")],
         acts: &["set a set-id bit", "open the kernel's log"],
     },
@@ -66,7 +66,7 @@ pub(super) const PROMISES: &[Promise] = &[
     },
     Promise {
         name: "priorities and affinity",
-        says: "the scheduling of other processes stays as it is",
+        says: "the scheduling of other processes does not change",
         holders: [
             kernel("a pid namespace"),
             Nobody(
@@ -124,7 +124,7 @@ pub(super) const PROMISES: &[Promise] = &[
     },
     Promise {
         name: "network off",
-        says: "no byte leaves, and nobody outside is let in",
+        says: "no data leaves, and no connection comes in",
         holders: [
             kernel("a network namespace, seccomp"),
             Broker("it makes the sockets, bound to the loopback device; seccomp denies every other kind"),
@@ -140,13 +140,13 @@ pub(super) const PROMISES: &[Promise] = &[
     },
     Promise {
         name: "after :net off",
-        says: "connections and daemons of before are dead when the answer comes",
-        holders: both(Supervisor("the old generation is reaped first")),
+        says: "earlier connections and daemons have ended when the command returns",
+        holders: both(Supervisor("the old worker and all its processes are ended first")),
         acts: &[],
     },
     Promise {
         name: "network on",
-        says: "this machine, private networks and the metadata service are rights of their own",
+        says: "this machine, private networks and the metadata service have to be allowed separately",
         holders: both(Broker("it judges each address, and makes the connection itself")),
         acts: &[],
     },
@@ -179,13 +179,13 @@ pub(super) const PROMISES: &[Promise] = &[
     },
     Promise {
         name: "the API key",
-        says: "the key is in no environment, memory, file or message that something confined sees",
-        holders: both(Supervisor("the key never leaves the supervisor, which nobody may trace or dump")),
+        says: "no process in the sandbox sees the key in its environment, memory, files or messages",
+        holders: both(Supervisor("the key never leaves the supervisor, which no process may trace or dump")),
         acts: &[],
     },
     Promise {
         name: "files the host runs later",
-        says: "hooks, git's configuration and settings that execute are the person's own",
+        says: "only you change hooks, git's configuration and settings that run programs",
         holders: [
             Supervisor("read-only mounts hold what is there; new ones are moved aside when the call ends"),
             Supervisor("they are restored or moved aside when the call ends, and can be changed until then"),
@@ -221,23 +221,23 @@ pub(super) const PROMISES: &[Promise] = &[
     },
     Promise {
         name: "caches, build directories, search paths and homes that the environment names",
-        says: "nothing that was written under fewer rights is executed under more from there",
+        says: "nothing written with less access is executed with more access from there",
         holders: [
-            Supervisor("a place for each level of rights; copies from more rights to fewer"),
-            Supervisor("a place for each level of rights; copies from more rights to fewer"),
+            Supervisor("a place for each level of access; copies from more access to less"),
+            Supervisor("a place for each level of access; copies from more access to less"),
         ],
         acts: &[],
     },
     Promise {
         name: "approvals",
         says: "nothing runs but what was shown and approved",
-        holders: both(Supervisor("digests, and a worker for each approved effect")),
+        holders: both(Supervisor("digests, and a worker for each approved change")),
         acts: &[],
     },
     Promise {
         name: "settings",
         says: "settings of a project narrow, until the person trusts them",
-        holders: both(Supervisor("trust is in the bytes of one file at one path")),
+        holders: both(Supervisor("trust covers the exact content of one file at one path")),
         acts: &[],
     },
     Promise {

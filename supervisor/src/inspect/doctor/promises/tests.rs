@@ -99,7 +99,7 @@ fn an_act_that_succeeded_breaks_its_promise_and_no_other() {
     let off = judged(&ground(Tier::Full, 7), "network off", &tried);
     assert_eq!(
         (off.held_by, off.why.as_str()),
-        (HeldBy::Nobody, "a confined process could reach the network")
+        (HeldBy::Nobody, "a process in the sandbox could reach the network")
     );
     assert_eq!(off.denied, ["open a raw socket"]);
     assert_eq!(judged(&ground(Tier::Full, 7), "secrets", &tried).held_by, HeldBy::Kernel);

@@ -96,13 +96,13 @@ fn a_plan_is_asked_about_with_its_access_and_every_command_however_much_is_cut()
     ? 00:00:00 approval 3 requested of the execution of a plan
       [/srv]
     │ the plan
-      [access of its execution, by the supervisor]
-    │ may       write BEYOND THE PROJECT /srv
+      [access of its execution, as Bailiwick enforces it]
+    │ may       write OUTSIDE THE PROJECT /srv
     │ network   off
     │ steps     1 (1 file, 2 conditions) One
     │           2 Two
     │ failure   a failed step ends the execution
-    │ lasts     as long as the plan is executed; it asks nobody
+    │ lasts     until the plan ends; no further questions
       [will run without asking: the command of step 1]
     │ make one
       [will run without asking: the command of step 1]
@@ -130,12 +130,12 @@ fn a_torn_log_says_so_and_one_that_was_changed_says_so_first() {
     bytes.extend_from_slice(b"{\"v\":7,\"id\":99");
     let shown = |bytes: &[u8]| text(&Reading::new(None, false).read(&rebuild(bytes)), None);
     let torn = shown(&bytes);
-    assert!(torn.contains("! line 10 is torn") && !torn.contains("NOT AS IT WAS WRITTEN"), "{torn}");
+    assert!(torn.contains("! line 10 is torn") && !torn.contains("CHANGED AFTER IT WAS WRITTEN"), "{torn}");
     assert!(torn.contains("│ Nothing here."));
     let changed = String::from_utf8(session().bytes()).unwrap().replacen("fix it", "break it", 1);
     let changed = shown(changed.as_bytes());
     let at = |text: &str| changed.find(text).unwrap_or(usize::MAX);
-    assert!(at("NOT AS IT WAS WRITTEN") < at("line 3 does not continue the chain"), "{changed}");
+    assert!(at("CHANGED AFTER IT WAS WRITTEN") < at("line 3 does not continue the chain"), "{changed}");
     assert!(at("line 3 does not continue the chain") < at("│ break it"), "{changed}");
     assert!(shown(b"").contains("no event that can be read"));
 }

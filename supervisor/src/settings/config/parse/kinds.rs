@@ -75,7 +75,7 @@ fn hosts(item: &Item) -> Option<Network> {
     }
 }
 
-/// Returns the elements of a list, or nothing if it is no list or too long.
+/// Returns the elements of a list; `None` if the value is not a list or too long.
 fn list(
     kind: Kind,
     item: &Item,

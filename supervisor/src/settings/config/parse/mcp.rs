@@ -1,4 +1,5 @@
-//! The tables of servers of MCP. In a project's file they are proposals, and a mistake in one is no error of the file.
+//! Tables of MCP servers. In a project's file they are proposals, and a mistake in one does not make the file
+//! invalid.
 
 use toml_edit::Item;
 

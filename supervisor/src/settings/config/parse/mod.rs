@@ -186,7 +186,7 @@ impl SettingsReader<'_> {
 
 /// Returns the reason why a project's file cannot set one of the person's own keys.
 fn only_the_users(name: &str) -> String {
-    format!("`{name}` may stand only in the user's own config.toml")
+    format!("`{name}` is allowed only in your own config.toml")
 }
 
 /// Describes an unknown name in a table for a single project.
@@ -194,7 +194,7 @@ fn in_project(prefix: &str, name: &str) -> String {
     let full = format!("{prefix}{name}");
     if full == PROJECT || full == mcp::NAME || tables::NAMES.contains(&full.as_str()) || prefix == "agents." {
         let shown: String = full.chars().take(80).flat_map(char::escape_debug).collect();
-        return format!("`{shown}` holds in every project: it cannot stand in [project.…]");
+        return format!("`{shown}` applies to every project: it is not allowed in [project.…]");
     }
     unknown(prefix, name)
 }

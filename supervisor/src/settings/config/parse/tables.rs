@@ -30,7 +30,7 @@ impl SettingsReader<'_> {
         }
     }
 
-    /// Returns the entries of a table with their positions. Empty if the item is no table.
+    /// Returns the entries of a table with their positions; empty if the item is not a table.
     pub(super) fn entries(
         &mut self,
         name: &str,
@@ -93,7 +93,7 @@ impl SettingsReader<'_> {
             let modes = KeyMode::ALL.map(KeyMode::as_str).join(", ");
             return self.wrong(
                 at,
-                format!("`keys.{}` is no mode of the terminal UI: expected one of {modes}", shown(mode)),
+                format!("`keys.{}` is not a mode of the terminal UI: expected one of {modes}", shown(mode)),
             );
         };
         for (command, at, item) in self.entries(&format!("keys.{mode}"), at, item) {

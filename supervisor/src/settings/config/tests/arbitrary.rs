@@ -68,7 +68,7 @@ fn rights(effective: &Effective) -> Rights {
     .normalised()
 }
 
-/// Checks that `narrow` never has more rights than `wide` and differs only in keys that restrict.
+/// Checks that `narrow` never has more access than `wide` and differs only in keys that restrict.
 fn is_covered(wide: &Effective, narrow: &Effective) -> Result<(), TestCaseError> {
     prop_assert!(rights(wide).covers(&rights(narrow)), "{wide:?}\n{narrow:?}");
     prop_assert_eq!(

@@ -74,9 +74,9 @@ fn a_table_for_one_project_holds_keys_and_names_a_place() {
     insta::assert_snapshot!(wrong(text), @r#"
     config.toml:1:10: `project`: expected a table of its path, as in [project."/home/me/repo"]
     config.toml:3:1: unknown key `modle`; did you mean `model`?
-    config.toml:4:15: `keys` holds in every project: it cannot stand in [project.…]
-    config.toml:5:22: `agents.scout` holds in every project: it cannot stand in [project.…]
-    config.toml:6:15: `project` holds in every project: it cannot stand in [project.…]
+    config.toml:4:15: `keys` applies to every project: it is not allowed in [project.…]
+    config.toml:5:22: `agents.scout` applies to every project: it is not allowed in [project.…]
+    config.toml:6:15: `project` applies to every project: it is not allowed in [project.…]
     config.toml:8:20: `limits.max_steps`: expected a number from 1 to 4294967295
     "#);
 }
@@ -101,11 +101,11 @@ fn a_project_that_asks_for_too_much_is_not_obeyed_and_still_narrows() {
     let layer = project(text);
     let lines: Vec<_> = layer.void.iter().map(ToString::to_string).collect();
     insta::assert_snapshot!(lines.join("\n"), @r#"
-    .bailiwick.toml:1: ignored: `base_url` may stand only in the user's own config.toml
+    .bailiwick.toml:1: ignored: `base_url` is allowed only in your own config.toml
     .bailiwick.toml:3: ignored: a project cannot turn the network on (use --net on)
     .bailiwick.toml:5: ignored: `rights.write`: expected a list of at most 500 paths, as in ["a", "/b", "~/c"]
-    .bailiwick.toml:8: ignored: `keys` may stand only in the user's own config.toml
-    .bailiwick.toml:10: ignored: `models` may stand only in the user's own config.toml
+    .bailiwick.toml:8: ignored: `keys` is allowed only in your own config.toml
+    .bailiwick.toml:10: ignored: `models` is allowed only in your own config.toml
     "#);
     let trusted = merged(&Layer::default(), &Layer::default(), &layer, true);
     assert_eq!((trusted.base_url(), trusted.net()), (None, ipc::rights::Network::Off));
@@ -140,17 +140,13 @@ fn keys_of_the_terminal_ui_may_move_and_never_collide() {
     let keymap = merged(&Layer::default(), &layer, &Layer::default(), false).keymap().unwrap();
     assert_eq!(keymap.keys(tui::commands::KeyMode::Approval, tui::commands::Command::Deny), ["x", "n"]);
     for (text, place, what) in [
-        (
-            "[keys.approval]\nabort = \"z\"\napprove_once = \"enter\"",
-            ":3:1: ",
-            "hands rest on Enter and Space",
-        ),
-        ("[keys.approval]\napprove_session = [\"space\"]", ":2:1: ", "hands rest on Enter and Space"),
+        ("[keys.approval]\nabort = \"z\"\napprove_once = \"enter\"", ":3:1: ", "it is pressed by accident"),
+        ("[keys.approval]\napprove_session = [\"space\"]", ":2:1: ", "it is pressed by accident"),
         ("[keys.approval]\nabort = \"z\"\napprove_once = \"n\"", ":3:1: ", "would do both"),
         ("[keys.approval]\nfly = \"z\"", ":2:1: ", "no command is called \"fly\""),
-        ("[keys.normal]\nhelp = \"hyper-z\"", ":2:1: ", "is no key"),
+        ("[keys.normal]\nhelp = \"hyper-z\"", ":2:1: ", "is not a key"),
         ("[keys.normal]\nhelp = 3", ":2:1: ", "expected a key, or a list of keys"),
-        ("[keys.visual]\nhelp = \"z\"", ":1:7: ", "no mode of the terminal UI"),
+        ("[keys.visual]\nhelp = \"z\"", ":1:7: ", "not a mode of the terminal UI"),
         ("keys = 3", ":1:1: ", "is a table"),
     ] {
         let error = wrong(text);

@@ -51,7 +51,7 @@ fn a_prefix_is_plain_words() {
 #[test]
 fn a_refusal_says_why() {
     insta::assert_snapshot!(refusal("cargo test; x"), @r#""test;" is not a plain word: a prefix has no quotes, variables, patterns, operators or redirections"#);
-    insta::assert_snapshot!(refusal("eval x"), @r#""eval" is part of the shell itself: what it does to the rest of a command cannot be told"#);
+    insta::assert_snapshot!(refusal("eval x"), @r#""eval" is part of the shell itself: its effect on the rest of a command is unknown"#);
     insta::assert_snapshot!(refusal(""), @"a prefix has at least one word, the program");
 }
 
@@ -68,5 +68,5 @@ fn a_preview_names_the_lines_that_match_and_those_that_still_ask() {
     for text in ["python x.py", "git log", "make all", "ls"] {
         assert!(!preview(text).contains("Careful"), "{text}");
     }
-    insta::assert_snapshot!(preview("eval"), @r#"Matches nothing: "eval" is part of the shell itself: what it does to the rest of a command cannot be told."#);
+    insta::assert_snapshot!(preview("eval"), @r#"Matches nothing: "eval" is part of the shell itself: its effect on the rest of a command is unknown."#);
 }
