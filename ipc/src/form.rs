@@ -79,6 +79,17 @@ pub enum FieldKind {
         /// The value that is chosen at first.
         default: Option<String>,
     },
+    /// Several of some values, or none.
+    Choices {
+        /// The values, in their order.
+        choices: Vec<FormChoice>,
+        /// The fewest values.
+        least: Option<u32>,
+        /// The most values.
+        most: Option<u32>,
+        /// The values that are chosen at first.
+        default: Vec<String>,
+    },
 }
 
 /// A value that can be chosen.
@@ -147,20 +158,29 @@ fn fault_of_kind(kind: &FieldKind) -> Option<&'static str> {
             (!bounds || !default.iter().all(is_number)).then_some("a bound or default that is no number")
         }
         FieldKind::YesNo { .. } => None,
-        FieldKind::Choice { choices, default } => {
-            let labels = choices.iter().flat_map(|choice| [Some(&choice.value), choice.title.as_ref()]);
-            let values: BTreeSet<_> = choices.iter().map(|choice| &choice.value).collect();
-            if choices.is_empty() || choices.len() > MAX_CHOICES || values.len() < choices.len() {
-                Some("no choices, too many, or the same twice")
-            } else if labels.flatten().any(|label| label.len() > MAX_LABEL) {
-                Some("a long choice")
-            } else {
-                default
-                    .as_ref()
-                    .filter(|value| !values.contains(value))
-                    .map(|_| "a default that is no choice")
-            }
+        FieldKind::Choice { choices, default } => fault_of_choices(choices, default.as_slice()),
+        FieldKind::Choices { choices, least, most, default } => {
+            let count = u32::try_from(choices.len()).unwrap_or(u32::MAX);
+            let is_possible =
+                least.is_none_or(|least| least <= count && most.is_none_or(|most| least <= most));
+            fault_of_choices(choices, default)
+                .or_else(|| (!is_possible).then_some("a number of choices that nobody can make"))
         }
+    }
+}
+
+fn fault_of_choices(choices: &[FormChoice], default: &[String]) -> Option<&'static str> {
+    let labels = choices.iter().flat_map(|choice| [Some(&choice.value), choice.title.as_ref()]);
+    let values: BTreeSet<_> = choices.iter().map(|choice| &choice.value).collect();
+    if choices.is_empty() || choices.len() > MAX_CHOICES || values.len() < choices.len() {
+        Some("no choices, too many, or the same twice")
+    } else if labels.flatten().any(|label| label.len() > MAX_LABEL) {
+        Some("a long choice")
+    } else if default.iter().any(|value| !values.contains(value)) {
+        Some("a default that is no choice")
+    } else {
+        let chosen: BTreeSet<_> = default.iter().collect();
+        (chosen.len() < default.len()).then_some("a default with the same choice twice")
     }
 }
 
@@ -191,6 +211,12 @@ mod tests {
         }
     }
 
+    fn choices(values: &[&str], least: u32, most: u32, default: &[&str]) -> FieldKind {
+        let FieldKind::Choice { choices, .. } = choice(values, None) else { panic!("no choice") };
+        let default = default.iter().map(|&value| value.to_owned()).collect();
+        FieldKind::Choices { choices, least: Some(least), most: Some(most), default }
+    }
+
     fn text(default: Option<String>, least: Option<u32>) -> FieldKind {
         FieldKind::Text { format: None, least, most: None, default }
     }
@@ -208,6 +234,7 @@ mod tests {
             field("c", numbers(false, "1e3", "0.25")),
             field("d", FieldKind::YesNo { default: None }),
             field("e", choice(&["x", "y"], Some("y"))),
+            field("f", choices(&["x", "y"], 0, 2, &["y", "x"])),
         ];
         assert_eq!(fault(&fine), None);
         assert_eq!(fault(&[]), None);
@@ -225,6 +252,11 @@ mod tests {
             choice(&["x"], Some("y")),
             choice(&many, None),
             choice(&["x".repeat(MAX_LABEL + 1).as_str()], None),
+            choices(&[], 0, 1, &[]),
+            choices(&["x"], 0, 1, &["y"]),
+            choices(&["x", "y"], 0, 2, &["x", "x"]),
+            choices(&["x"], 2, 3, &[]),
+            choices(&["x", "y"], 2, 1, &[]),
         ] {
             assert!(fault(&[field("a", kind.clone())]).is_some(), "{kind:?}");
         }

@@ -12,7 +12,7 @@ use crate::id::Generation;
 pub const MAX_FRAME: usize = 4 << 20;
 
 /// The protocol's version; it changes whenever a wire type does.
-pub const VERSION: u8 = 25;
+pub const VERSION: u8 = 26;
 
 /// Bytes of version and generation.
 pub const HEADER: usize = 5;

@@ -233,7 +233,7 @@ async fn bad_frames_are_refused_by_both_kinds_of_ends() {
     let cases = [
         (oversized, "frame of 4194305 bytes exceeds the limit of 4194304"),
         (vec![1, 0, 0, 0, 1], "frame of 1 bytes has no header"),
-        (wrong_version, "frame of protocol version 200, expected 25"),
+        (wrong_version, "frame of protocol version 200, expected 26"),
         (wrong_generation, "frame of generation 9, expected 2"),
         (unknown_variant, "cannot decode a message"),
         (good[..good.len() - 1].to_vec(), "stream ended inside a frame"),

@@ -8,6 +8,7 @@ mod answer;
 mod changes;
 mod command;
 mod fetch;
+mod field_words;
 mod form;
 mod host;
 mod kinds;
@@ -27,7 +28,10 @@ pub use command::{
     AskedCommand, DeniedCommandApprovalParams, ExecCommandApprovalParams, NetworkApprovalParams,
 };
 pub use fetch::FetchApprovalParams;
-pub use form::{FormValue, FormValues, ServerFormParams, check_all, default_of, defaults, typed};
+pub use field_words::{choice_label, field_bounds, value_in_words};
+pub use form::{
+    FormValue, FormValues, ServerFormParams, check, check_all, default_of, defaults, picked, typed,
+};
 pub use host::HostApprovalParams;
 pub use kinds::{
     AGENT_RIGHTS_APPROVAL_METHOD, APPLY_PATCH_APPROVAL_METHOD, AskKind, DENIED_COMMAND_APPROVAL_METHOD,

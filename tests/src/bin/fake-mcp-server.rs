@@ -331,7 +331,7 @@ impl Server {
             let said = json!({"answer": answer, "state": params["requestState"]});
             return self.reply(id, &text(&said.to_string()));
         }
-        let question = json!({"method": "elicitation/create", "params": question()});
+        let question = json!({"method": "elicitation/create", "params": Self::question()});
         self.reply(
             id,
             &json!({"resultType": "input_required", "inputRequests": {"name": question}, "requestState": "s1"}),

@@ -114,14 +114,54 @@ fn a_question_for_a_secret_a_page_or_a_form_that_cannot_be_shown_is_declined_and
         (page, "a web page"),
         (form(Value::Object(many)), "more fields than the bound"),
         (form(json!({"a": {"type": "string", "minLength": 100_000}})), "a text beyond the bound"),
+        // These the crate of the protocol cannot read.
+        (
+            form(json!({"a": {"type": "object", "properties": {"b": {"type": "string"}}}})),
+            "a field that is no text",
+        ),
+        (form(json!({"a": {"type": "string", "format": "colour"}})), "a text of an unknown format"),
+        (form(json!({"a": {"type": "array", "items": {"type": "string"}}})), "a list of values"),
+        (json!({"message": "m"}), "it has no form"),
+        (
+            json!({"message": "m".repeat(10_000), "requestedSchema": {"type": "object", "properties": {}}}),
+            "too long",
+        ),
+    ] {
+        // A server of 2026-07-28 asks by a result.
+        for mode in ["asks", "modern-asks"] {
+            let world = asking_world(tier::all()[0], mode, &question);
+            let mut asking = Asking::in_mode(&world, "ask");
+            let notice = asking.served.until("event/notice");
+            assert_eq!(notice["data"]["code"], "form_declined", "{mode} {question}: {notice}");
+            assert!(notice["data"]["message"].as_str().unwrap().contains(why), "{mode} {question}: {notice}");
+            let said = asking.finished();
+            assert!(said.contains("decline"), "{mode} {question}: {said}");
+            asking.served.end();
+        }
+    }
+}
+
+#[test]
+fn several_choices_are_a_list_within_its_bounds() {
+    let labels = json!({"type": "array", "minItems": 1, "maxItems": 2, "items": {"type": "string", "enum": ["a", "b", "c"]}});
+    let question = json!({"message": "Which?", "requestedSchema": {"type": "object", "properties": {"labels": labels},
+        "required": ["labels"]}});
+    for (values, expected) in [
+        (json!(["c", "a"]), r#""action":"accept","content":{"labels":["c","a"]}"#),
+        (json!([]), r#""action":"cancel""#),
+        (json!(["a", "b", "c"]), r#""action":"cancel""#),
+        (json!(["d"]), r#""action":"cancel""#),
+        (json!("a"), r#""action":"cancel""#),
     ] {
         let world = asking_world(tier::all()[0], "asks", &question);
         let mut asking = Asking::in_mode(&world, "ask");
-        let notice = asking.served.until("event/notice");
-        assert_eq!(notice["data"]["code"], "form_declined", "{question}: {notice}");
-        assert!(notice["data"]["message"].as_str().unwrap().contains(why), "{question}: {notice}");
+        let asked = asking.served.asked("serverForm");
+        assert_eq!(asked["params"]["fields"][0]["kind"]["choices"]["most"], 2, "{asked}");
+        let digest = &asked["params"]["digest"];
+        asking
+            .answer(&asked, &json!({"decision": "approved", "values": {"labels": values}, "digest": digest}));
         let said = asking.finished();
-        assert!(said.contains("decline"), "{said}");
+        assert!(said.contains(expected), "{values}: {said}");
         asking.served.end();
     }
 }

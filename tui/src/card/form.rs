@@ -1,7 +1,12 @@
 //! Form of an MCP server that a person fills in.
 
-use ipc::form::{FieldKind, FormField, TextFormat};
-use protocol::approval::{FormValue, FormValues, ServerFormParams, ServerRequest, default_of, typed};
+use std::collections::BTreeSet;
+
+use ipc::form::{FieldKind, FormField};
+use protocol::approval::{
+    FormValue, FormValues, ServerFormParams, ServerRequest, check, choice_label, default_of, field_bounds,
+    picked, typed,
+};
 
 use super::content::{fact, server_access};
 use crate::model::{Block, Editor, Look, Part};
@@ -10,11 +15,20 @@ use crate::text::SafeText;
 /// Maximum number of characters of a field's name before its text.
 const MARK: usize = 24;
 
+/// The content of a field while a person fills it in.
+#[derive(Debug)]
+enum FieldEntry {
+    /// A text, a number, or the one value that is chosen.
+    Written(Editor),
+    /// The values that are chosen of several, and the place of the one that Space chooses.
+    Several { chosen: BTreeSet<String>, at: usize },
+}
+
 /// Values of a form while a person fills it in.
 #[derive(Debug)]
 pub(crate) struct FormDraft {
     fields: Vec<FormField>,
-    entries: Vec<Editor>,
+    entries: Vec<FieldEntry>,
     /// True for fields whose faults are shown.
     tried: Vec<bool>,
     chosen: usize,
@@ -25,8 +39,7 @@ impl FormDraft {
     pub(crate) fn of(request: &ServerRequest) -> Option<Self> {
         let ServerRequest::ServerForm(params) = request else { return None };
         let fields = params.fields.clone();
-        let entry = |field: &FormField| Editor::with(default_of(field).map_or_else(String::new, written));
-        let entries = fields.iter().map(entry).collect();
+        let entries = fields.iter().map(FieldEntry::of).collect();
         let tried = vec![false; fields.len()];
         Some(Self { fields, entries, tried, chosen: 0 })
     }
@@ -45,13 +58,39 @@ impl FormDraft {
         matches!(kind, Some(FieldKind::Text { .. } | FieldKind::Number { .. }))
     }
 
+    /// True if several values of the chosen field can be chosen.
+    pub(crate) fn takes_several(&self) -> bool {
+        matches!(self.entries.get(self.chosen), Some(FieldEntry::Several { .. }))
+    }
+
     pub(crate) fn editor(&self) -> Option<&Editor> {
-        self.entries.get(self.chosen).filter(|_| self.takes_text())
+        match self.entries.get(self.chosen).filter(|_| self.takes_text()) {
+            Some(FieldEntry::Written(editor)) => Some(editor),
+            _ => None,
+        }
     }
 
     pub(crate) fn editor_mut(&mut self) -> Option<&mut Editor> {
         let takes_text = self.takes_text();
-        self.entries.get_mut(self.chosen).filter(|_| takes_text)
+        match self.entries.get_mut(self.chosen).filter(|_| takes_text) {
+            Some(FieldEntry::Written(editor)) => Some(editor),
+            _ => None,
+        }
+    }
+
+    /// Chooses the marked value of several, or takes it back.
+    pub(crate) fn toggle(&mut self) {
+        let (Some(field), Some(FieldEntry::Several { chosen, at })) =
+            (self.fields.get(self.chosen), self.entries.get_mut(self.chosen))
+        else {
+            return;
+        };
+        if let FieldKind::Choices { choices, .. } = &field.kind
+            && let Some(choice) = choices.get(*at)
+            && !chosen.remove(&choice.value)
+        {
+            chosen.insert(choice.value.clone());
+        }
     }
 
     /// Returns the name of the chosen field, shortened for the line of its text.
@@ -73,18 +112,30 @@ impl FormDraft {
         is_field
     }
 
-    /// Takes the next or the previous value of a field that offers some.
+    /// Takes the next or the previous value of a field that offers some. Of several values it marks one.
     pub(crate) fn choose(&mut self, forward: bool) {
-        let Some(field) = self.fields.get(self.chosen) else { return };
+        let (Some(field), Some(entry)) = (self.fields.get(self.chosen), self.entries.get_mut(self.chosen))
+        else {
+            return;
+        };
         let mut values: Vec<&str> = match &field.kind {
             FieldKind::YesNo { .. } => vec!["yes", "no"],
-            FieldKind::Choice { choices, .. } => choices.iter().map(|choice| choice.value.as_str()).collect(),
+            FieldKind::Choice { choices, .. } | FieldKind::Choices { choices, .. } => {
+                choices.iter().map(|choice| choice.value.as_str()).collect()
+            }
             FieldKind::Text { .. } | FieldKind::Number { .. } => return,
+        };
+        let entry = match entry {
+            FieldEntry::Written(entry) => entry,
+            FieldEntry::Several { at, .. } => {
+                let step = if forward { 1 } else { values.len() - 1 };
+                *at = (*at + step) % values.len();
+                return;
+            }
         };
         if !field.required {
             values.push("");
         }
-        let Some(entry) = self.entries.get_mut(self.chosen) else { return };
         let now = values.iter().position(|value| *value == entry.text());
         let last = values.len() - 1;
         let to = match (now, forward) {
@@ -101,7 +152,7 @@ impl FormDraft {
         let mut values = FormValues::new();
         let mut first = None;
         for (at, (field, entry)) in self.fields.iter().zip(&self.entries).enumerate() {
-            match typed(field, &entry.whole()) {
+            match entry.value(field) {
                 Ok(value) => values.extend(value.map(|value| (field.name.clone(), value))),
                 Err(_) => _ = first.get_or_insert(at),
             }
@@ -128,7 +179,7 @@ impl FormDraft {
                 at = parts.len();
             }
             let shows_fault = self.tried.get(number).copied().unwrap_or(false) && !is_chosen;
-            parts.extend(lines(field, &entry.whole(), is_chosen, shows_fault));
+            parts.extend(lines(field, entry, is_chosen, shows_fault));
         }
         parts.extend(server_access(params.access.as_ref()));
         let sends = if self.fields.is_empty() { "your consent" } else { "these values" };
@@ -140,61 +191,78 @@ impl FormDraft {
     }
 }
 
+impl FieldEntry {
+    /// Returns a field with its default.
+    fn of(field: &FormField) -> Self {
+        match &field.kind {
+            FieldKind::Choices { default, .. } => {
+                Self::Several { chosen: default.iter().cloned().collect(), at: 0 }
+            }
+            _ => Self::Written(Editor::with(default_of(field).map_or_else(String::new, written))),
+        }
+    }
+
+    /// Returns the value; the error says how to fill the field in.
+    fn value(&self, field: &FormField) -> Result<Option<FormValue>, String> {
+        let Self::Several { chosen, .. } = self else { return typed(field, &self.whole()) };
+        let choices = match &field.kind {
+            FieldKind::Choices { choices, .. } => choices.as_slice(),
+            _ => &[],
+        };
+        let values = choices.iter().map(|choice| &choice.value).filter(|value| chosen.contains(*value));
+        let value = picked(field, values.cloned().collect());
+        check(field, value.as_ref()).map(|()| value)
+    }
+
+    /// Returns what is written; nothing for several values.
+    fn whole(&self) -> String {
+        match self {
+            Self::Written(editor) => editor.whole(),
+            Self::Several { .. } => String::new(),
+        }
+    }
+
+    fn is_empty(&self) -> bool {
+        match self {
+            Self::Written(editor) => editor.whole().is_empty(),
+            Self::Several { chosen, .. } => chosen.is_empty(),
+        }
+    }
+}
+
 /// Returns the lines of one field: its name, its bounds, its value, and its fault.
-fn lines(field: &FormField, text: &str, is_chosen: bool, shows_fault: bool) -> Vec<Part> {
+fn lines(field: &FormField, entry: &FieldEntry, is_chosen: bool, shows_fault: bool) -> Vec<Part> {
     let (mark, look) = if is_chosen { ("▸ ", Look::User) } else { ("  ", Look::Assistant) };
-    let title = format!("{} ({})", field.label(), bounds(field));
+    let title = format!("{} ({})", field.label(), field_bounds(field));
     let within = |text: SafeText, look| Part::new(text, look).after("    ".to_owned(), "    ".to_owned());
     let mut parts = vec![Part::new(SafeText::line(&title), look).after(mark.to_owned(), "  ".to_owned())];
     if !field.about.is_empty() {
         parts.push(within(SafeText::exact(&field.about), Look::Claim));
     }
-    let shown = match &field.kind {
-        FieldKind::Choice { choices, .. } => choices
-            .iter()
-            .find(|choice| choice.value == text)
-            .and_then(|choice| choice.title.as_ref())
-            .map_or_else(|| text.to_owned(), |title| format!("{title} [{text}]")),
-        _ => text.to_owned(),
-    };
-    let shown = if shown.is_empty() { SafeText::line("–") } else { SafeText::exact(&shown) };
-    parts.push(within(shown, if is_chosen { Look::User } else { Look::Command }));
-    let fault = typed(field, text).err().filter(|_| shows_fault || is_chosen && !text.is_empty());
+    let look = if is_chosen { Look::User } else { Look::Command };
+    match (&field.kind, entry) {
+        (FieldKind::Choices { choices, .. }, FieldEntry::Several { chosen, at }) => {
+            parts.extend(choices.iter().enumerate().map(|(number, choice)| {
+                let cursor = if is_chosen && number == *at { "› " } else { "  " };
+                let tick = if chosen.contains(&choice.value) { "[x]" } else { "[ ]" };
+                within(SafeText::exact(&format!("{cursor}{tick} {}", choice_label(choice))), look)
+            }));
+        }
+        (kind, entry) => {
+            let text = entry.whole();
+            let shown = match kind {
+                FieldKind::Choice { choices, .. } => {
+                    choices.iter().find(|choice| choice.value == text).map_or(text, choice_label)
+                }
+                _ => text,
+            };
+            let shown = if shown.is_empty() { SafeText::line("–") } else { SafeText::exact(&shown) };
+            parts.push(within(shown, look));
+        }
+    }
+    let fault = entry.value(field).err().filter(|_| shows_fault || is_chosen && !entry.is_empty());
     parts.extend(fault.map(|why| within(SafeText::line(&why), Look::Error)));
     parts
-}
-
-/// Returns the kind of a field's value and its bounds in words.
-fn bounds(field: &FormField) -> String {
-    let kind = match &field.kind {
-        FieldKind::Text { format, least, most, .. } => {
-            let kind = match format {
-                None => "text",
-                Some(TextFormat::Email) => "mail address",
-                Some(TextFormat::Uri) => "address",
-                Some(TextFormat::Date) => "date",
-                Some(TextFormat::DateTime) => "date and time",
-            };
-            let [least, most] = [least, most].map(|bound| bound.map(|bound| bound.to_string()));
-            between(kind, least, most, " characters")
-        }
-        FieldKind::Number { whole, least, most, .. } => {
-            let kind = if *whole { "whole number" } else { "number" };
-            between(kind, least.clone(), most.clone(), "")
-        }
-        FieldKind::YesNo { .. } => "yes or no".to_owned(),
-        FieldKind::Choice { choices, .. } => format!("one of {}", choices.len()),
-    };
-    if field.required { kind } else { format!("{kind}, may stay empty") }
-}
-
-fn between(kind: &str, least: Option<String>, most: Option<String>, of: &str) -> String {
-    match (least, most) {
-        (Some(least), Some(most)) => format!("{kind}, {least} to {most}{of}"),
-        (Some(least), None) => format!("{kind}, at least {least}{of}"),
-        (None, Some(most)) => format!("{kind}, at most {most}{of}"),
-        (None, None) => kind.to_owned(),
-    }
 }
 
 fn written(value: FormValue) -> String {
@@ -203,5 +271,6 @@ fn written(value: FormValue) -> String {
         FormValue::YesNo(false) => "no".to_owned(),
         FormValue::Number(number) => number.to_string(),
         FormValue::Text(text) => text,
+        FormValue::List(_) => String::new(),
     }
 }

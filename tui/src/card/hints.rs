@@ -203,11 +203,13 @@ impl Keys<'_> {
     fn filling(&self, card: &Card) -> Vec<Option<Hint>> {
         let key = |command, word| self.key(KeyMode::Form, command, word);
         let takes_text = card.form.as_ref().is_some_and(super::FormDraft::takes_text);
+        let takes_several = card.form.as_ref().is_some_and(super::FormDraft::takes_several);
         vec![
             key(Command::NextField, "next field"),
             key(Command::PreviousField, "previous field"),
             self.pair_in(KeyMode::Form, Command::PreviousChoice, Command::NextChoice, "choose")
                 .filter(|_| !takes_text),
+            takes_several.then(|| Hint::remark("Space marks".to_owned())),
             key(Command::Back, "done"),
         ]
     }

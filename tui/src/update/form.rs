@@ -42,6 +42,10 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key) -> bool {
             false
         }
         (Some(Command::Back), _) => true,
+        (None, Some(' ')) if form.takes_several() => {
+            form.toggle();
+            false
+        }
         (Some(Command::NextChoice), _) | (None, Some(' ')) if !takes_text => {
             form.choose(true);
             false

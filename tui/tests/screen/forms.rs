@@ -144,6 +144,52 @@ fn fields_are_filled_in_with_their_faults_in_place_and_sent() {
 }
 
 #[test]
+fn several_values_are_marked_one_by_one() {
+    let choice = |value: &str, title: Option<&str>| FormChoice {
+        value: value.to_owned(),
+        title: title.map(str::to_owned),
+    };
+    let choices = vec![choice("b", Some("Bug")), choice("w", None), choice("q", None)];
+    let kind = FieldKind::Choices { choices, least: Some(1), most: Some(2), default: vec!["w".to_owned()] };
+    let mut seat = Seat::new(80, 24);
+    seat.ask(1, request("Which labels?", vec![field("labels", None, true, kind)]));
+    seat.wait(400);
+    let screen = seat.screen();
+    assert!(screen.contains("labels (any of 3, 1 to 2)"), "{screen}");
+    assert!(screen.contains("  [ ] Bug [b]") && screen.contains("  [x] w"), "{screen}");
+    seat.keys("i");
+    assert!(
+        seat.screen().contains("› [ ] Bug [b]") && seat.screen().contains("Space marks"),
+        "{}",
+        seat.screen()
+    );
+    // A space marks, the arrows go to another value.
+    seat.keys(" ");
+    seat.press(KeyCode::Left);
+    seat.keys(" ");
+    assert!(
+        seat.screen().contains("› [x] q") && seat.screen().contains("choose at most 2"),
+        "{}",
+        seat.screen()
+    );
+    seat.press(KeyCode::Left);
+    seat.keys(" ");
+    assert!(
+        seat.screen().contains("› [ ] w") && !seat.screen().contains("choose at most"),
+        "{}",
+        seat.screen()
+    );
+    seat.press(KeyCode::Enter);
+    seat.wait(600);
+    seat.keys("y");
+    let list = FormValue::List(vec!["b".to_owned(), "q".to_owned()]);
+    assert_eq!(
+        decision(&mut seat),
+        ReviewDecision::Filled { values: FormValues::from([("labels".to_owned(), list)]) }
+    );
+}
+
+#[test]
 fn declining_and_cancelling_send_nothing() {
     for (key, expected) in [("n", ReviewDecision::DENIED), ("\u{1b}", ReviewDecision::Cancelled)] {
         let mut seat = asked();

@@ -3,7 +3,6 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use ipc::form::MAX_MESSAGE;
 use ipc::mcp::{MAX_ROUNDS, McpAnswer, McpDescription, McpFailure, McpForm, McpReport, McpResult};
 use tokio::sync::{Notify, mpsc, oneshot, watch};
 
@@ -61,8 +60,6 @@ pub(super) enum NotAsked {
     NoRequest,
     #[error("more than {MAX_ROUNDS} questions during one request")]
     TooMany,
-    #[error("the question is too long")]
-    TooLong,
 }
 
 impl GuestState {
@@ -145,9 +142,6 @@ impl GuestState {
         message: String,
         form: McpForm,
     ) -> Result<McpAnswer, NotAsked> {
-        if message.len() > MAX_MESSAGE {
-            return Err(NotAsked::TooLong);
-        }
         let Ok(room) = self.reports.reserve().await else { return Ok(McpAnswer::Cancelled) };
         let answered = {
             let mut inner = self.lock();

@@ -1,8 +1,8 @@
 //! The request of an MCP server for a filled in form, and the check of the values.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
-use ipc::form::{FieldKind, FormField, MAX_VALUE, TextFormat, number, whole_number};
+use ipc::form::{FieldKind, FormChoice, FormField, MAX_VALUE, TextFormat, number, whole_number};
 use ipc::id::{AgentId, CallId, ConversationId};
 use serde::{Deserialize, Serialize};
 
@@ -54,6 +54,8 @@ pub enum FormValue {
     Number(serde_json::Number),
     /// A text, or a chosen value.
     Text(String),
+    /// Several chosen values.
+    List(Vec<String>),
 }
 
 /// Values of a form by the names of their fields. A field that is left empty has none.
@@ -69,15 +71,30 @@ pub fn default_of(field: &FormField) -> Option<FormValue> {
             default.as_ref().and_then(|text| numeric(text, *whole)).map(FormValue::Number)
         }
         FieldKind::YesNo { default } => default.map(FormValue::YesNo),
+        FieldKind::Choices { default, .. } => picked(field, default.clone()),
     }
+}
+
+/// Returns the value of several choices. No choice is an empty list where the form permits one, so that the server does not take its
+/// default instead.
+pub fn picked(field: &FormField, values: Vec<String>) -> Option<FormValue> {
+    let is_needed =
+        matches!(&field.kind, FieldKind::Choices { least, .. } if least.is_some_and(|least| least > 0));
+    (!values.is_empty() || !is_needed).then_some(FormValue::List(values))
 }
 
 /// Reads what was typed into a field. Nothing is an empty field; the error says how to fill it in.
 pub fn typed(field: &FormField, text: &str) -> Result<Option<FormValue>, String> {
-    if text.trim().is_empty() {
+    if text.trim().is_empty() && !matches!(field.kind, FieldKind::Choices { .. }) {
         return check(field, None).map(|()| None);
     }
     let value = match &field.kind {
+        FieldKind::Choices { .. } => {
+            let values =
+                text.split(',').map(|value| value.trim().to_owned()).filter(|value| !value.is_empty());
+            let value = picked(field, values.collect());
+            return check(field, value.as_ref()).map(|()| value);
+        }
         FieldKind::Text { .. } => FormValue::Text(text.to_owned()),
         FieldKind::Choice { .. } => FormValue::Text(text.trim().to_owned()),
         FieldKind::Number { whole, .. } => {
@@ -100,7 +117,7 @@ pub fn defaults(fields: &[FormField]) -> Result<FormValues, String> {
 }
 
 /// Checks the value of a field. The error says how to fill it in.
-fn check(field: &FormField, value: Option<&FormValue>) -> Result<(), String> {
+pub fn check(field: &FormField, value: Option<&FormValue>) -> Result<(), String> {
     let Some(value) = value else {
         return if field.required { Err("a value is needed".to_owned()) } else { Ok(()) };
     };
@@ -111,6 +128,9 @@ fn check(field: &FormField, value: Option<&FormValue>) -> Result<(), String> {
         (FieldKind::Choice { choices, .. }, FormValue::Text(text)) => {
             let is_one = choices.iter().any(|choice| choice.value == *text);
             is_one.then_some(()).ok_or_else(|| "choose one of the values".to_owned())
+        }
+        (FieldKind::Choices { choices, least, most, .. }, FormValue::List(values)) => {
+            check_list(choices, *least, *most, values)
         }
         (FieldKind::YesNo { .. }, FormValue::YesNo(_)) => Ok(()),
         (FieldKind::Number { whole, least, most, .. }, FormValue::Number(value)) => {
@@ -124,6 +144,26 @@ fn check(field: &FormField, value: Option<&FormValue>) -> Result<(), String> {
             }
         }
         _ => Err("a value of another kind".to_owned()),
+    }
+}
+
+fn check_list(
+    choices: &[FormChoice],
+    least: Option<u32>,
+    most: Option<u32>,
+    values: &[String],
+) -> Result<(), String> {
+    let is_one = |value: &String| choices.iter().any(|choice| choice.value == *value);
+    let distinct: BTreeSet<_> = values.iter().collect();
+    let count = u32::try_from(values.len()).unwrap_or(u32::MAX);
+    if !values.iter().all(is_one) || distinct.len() < values.len() {
+        Err("choose some of the values, each once".to_owned())
+    } else if let Some(least) = least.filter(|least| count < *least) {
+        Err(format!("choose at least {least}"))
+    } else if let Some(most) = most.filter(|most| count > *most) {
+        Err(format!("choose at most {most}"))
+    } else {
+        Ok(())
     }
 }
 
@@ -215,8 +255,6 @@ fn is_date_time(text: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
-    use ipc::form::FormChoice;
-
     use super::*;
 
     fn field(required: bool, kind: FieldKind) -> FormField {
@@ -235,6 +273,24 @@ mod tests {
     fn choice() -> FormField {
         let choices = ["x", "y"].map(|value| FormChoice { value: value.to_owned(), title: None });
         field(true, FieldKind::Choice { choices: choices.into(), default: None })
+    }
+
+    fn some(required: bool, least: Option<u32>, most: Option<u32>, default: &[&str]) -> FormField {
+        let FieldKind::Choice { choices, .. } = choice().kind else { panic!("no choice") };
+        let default = default.iter().map(|&value| value.to_owned()).collect();
+        field(required, FieldKind::Choices { choices, least, most, default })
+    }
+
+    #[test]
+    fn no_choice_is_an_empty_list_where_the_form_permits_one() {
+        let list =
+            |values: &[&str]| Some(FormValue::List(values.iter().map(|&value| value.to_owned()).collect()));
+        assert_eq!(default_of(&some(true, None, None, &[])), list(&[]));
+        assert_eq!(default_of(&some(false, None, None, &["y"])), list(&["y"]));
+        assert_eq!(default_of(&some(true, Some(1), None, &[])), None);
+        assert_eq!(typed(&some(false, None, None, &["x"]), ""), Ok(list(&[])));
+        assert_eq!(typed(&some(false, Some(1), None, &[]), ""), Ok(None));
+        assert_eq!(typed(&some(true, Some(1), None, &[]), ""), Err("a value is needed".to_owned()));
     }
 
     #[test]
@@ -273,6 +329,11 @@ mod tests {
             (yes_no(), "perhaps", Err("answer yes or no")),
             (choice(), "y", Ok("\"y\"")),
             (choice(), "z", Err("choose one of the values")),
+            (some(true, None, None, &[]), "y, x", Ok("[\"y\",\"x\"]")),
+            (some(true, None, None, &[]), "x, z", Err("choose some of the values, each once")),
+            (some(true, None, None, &[]), "x, x", Err("choose some of the values, each once")),
+            (some(true, Some(2), None, &[]), "x", Err("choose at least 2")),
+            (some(true, None, Some(1), &[]), "x,y", Err("choose at most 1")),
         ];
         for (field, said, expected) in rows {
             let value = typed(&field, said).map(|value| serde_json::to_string(&value.unwrap()).unwrap());
@@ -294,6 +355,12 @@ mod tests {
             assert!(check_all(&fields, &values(bad)).is_err(), "{bad}");
         }
         assert!(check_all(&[choice()], &values("{}")).is_err());
+        let lists = [some(true, None, Some(1), &[])];
+        assert_eq!(check_all(&lists, &values(r#"{"a":["x"]}"#)), Ok(()));
+        for bad in [r#"{"a":"x"}"#, r#"{"a":["x","y"]}"#, r#"{"a":["z"]}"#, "{}"] {
+            assert!(check_all(&lists, &values(bad)).is_err(), "{bad}");
+        }
+        assert!(serde_json::from_str::<FormValues>(r#"{"a":[1]}"#).is_err());
         let long = FormValues::from([("a".to_owned(), FormValue::Text("x".repeat(MAX_VALUE + 1)))]);
         assert!(check_all(&[text(None, None, None)], &long).is_err());
     }

@@ -343,7 +343,7 @@ fn values_are_those_of_an_approved_form_alone() {
         r#"{"decision":"denied","values":{}}"#,
         r#"{"decision":"cancelled","values":{}}"#,
         r#"{"decision":"cancelled","message":"m"}"#,
-        r#"{"decision":"approved","values":{"a":[]}}"#,
+        r#"{"decision":"approved","values":{"a":[1]}}"#,
         r#"{"decision":"approved","values":{"a":{}}}"#,
         r#"{"decision":"approved","values":{"a":null}}"#,
         r#"{"decision":"approved_for_session","values":{}}"#,

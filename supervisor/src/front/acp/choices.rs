@@ -2,18 +2,25 @@
 //!
 //! An id is a kind and the digest of the exact effect. An answer that names another digest names nothing.
 
+use std::borrow::Cow;
+
 use agent_client_protocol_schema::v1::{PermissionOption, PermissionOptionKind};
+use ipc::form::{FieldKind, FormField};
 use protocol::approval::{
-    DeniedCommandApprovalParams, ReviewDecision, ServerRequest, SessionScope, defaults,
+    DeniedCommandApprovalParams, FormValue, FormValues, ReviewDecision, ServerRequest, SessionScope, check,
+    check_all, default_of, defaults, value_in_words,
 };
 use protocol::shell_word::shell_word;
 
 use super::permission::is_whole;
 use super::shown;
 
+/// The most values of a field that are options.
+const MOST_OPTIONS: usize = 8;
+
 /// An option of a permission.
 pub(super) struct Choice {
-    kind: &'static str,
+    kind: Cow<'static, str>,
     name: String,
     pub(super) chosen: Chosen,
 }
@@ -46,16 +53,8 @@ impl Choice {
 /// Returns the options of a request. For the session only scopes are offered that the request has, and only if every
 /// character of it was shown as it is.
 pub(super) fn of(request: &ServerRequest) -> Vec<Choice> {
-    let decided = |kind, name: &str, decision| Choice {
-        kind,
-        name: name.to_owned(),
-        chosen: Chosen::Decided(decision),
-    };
     if let ServerRequest::ServerForm(params) = request {
-        let words = if params.fields.is_empty() { "Yes" } else { "Send these values" };
-        let sent = defaults(&params.fields).ok();
-        let sent = sent.map(|values| decided("allow_once", words, ReviewDecision::Filled { values }));
-        return sent.into_iter().chain([decided("reject_once", "Decline", ReviewDecision::DENIED)]).collect();
+        return of_form(&params.fields);
     }
     let once = match request {
         ServerRequest::PlanApproval(_) => "Execute this plan",
@@ -66,20 +65,88 @@ pub(super) fn of(request: &ServerRequest) -> Vec<Choice> {
     let mut choices = vec![decided("allow_once", once, ReviewDecision::Approved)];
     if is_whole(request) {
         choices.extend(scopes(request).into_iter().map(|(kind, name, scope)| Choice {
-            kind,
+            kind: kind.into(),
             name: shown::title(&name),
             chosen: Chosen::Decided(ReviewDecision::ApprovedForSession { scope }),
         }));
     }
     if matches!(request, ServerRequest::PlanApproval(_)) {
         choices.push(Choice {
-            kind: "edited",
+            kind: "edited".into(),
             name: "I edited the plan's file: show it again".to_owned(),
             chosen: Chosen::Edited,
         });
     }
     choices.push(decided("reject_once", "Deny", ReviewDecision::DENIED));
     choices
+}
+
+fn decided(kind: impl Into<Cow<'static, str>>, name: &str, decision: ReviewDecision) -> Choice {
+    Choice { kind: kind.into(), name: name.to_owned(), chosen: Chosen::Decided(decision) }
+}
+
+/// Returns the options of a form: an editor has no fields, so that each option is a whole form.
+fn of_form(fields: &[FormField]) -> Vec<Choice> {
+    let asked = asked_field(fields);
+    let mut choices = Vec::new();
+    if let Some(field) = asked {
+        for (number, value) in values(field).into_iter().enumerate() {
+            let name = sends(field, &value);
+            let mut values = initial(fields);
+            values.insert(field.name.clone(), value);
+            if check_all(fields, &values).is_ok() {
+                choices.push(decided(
+                    format!("allow_once_{number}"),
+                    &name,
+                    ReviewDecision::Filled { values },
+                ));
+            }
+        }
+    }
+    if let (None, Ok(values)) = (asked, defaults(fields)) {
+        let words = if fields.is_empty() { "Yes" } else { "Send these values" };
+        choices.push(decided("allow_once", words, ReviewDecision::Filled { values }));
+    }
+    choices.push(decided("reject_once", "Decline", ReviewDecision::DENIED));
+    choices
+}
+
+/// Returns the field whose values are the options: the only one that needs a value, or the only one of the form.
+pub(super) fn asked_field(fields: &[FormField]) -> Option<&FormField> {
+    let needs = |field: &&FormField| check(field, default_of(field).as_ref()).is_err();
+    let mut open = fields.iter().filter(needs);
+    let field = match (open.next(), open.next(), fields) {
+        (Some(field), None, _) => field,
+        (None, _, [field]) => field,
+        _ => return None,
+    };
+    (!values(field).is_empty()).then_some(field)
+}
+
+/// Returns the values of a field, if they are few enough for options and each is shown whole as one.
+fn values(field: &FormField) -> Vec<FormValue> {
+    let values: Vec<_> = match &field.kind {
+        FieldKind::YesNo { .. } => vec![FormValue::YesNo(true), FormValue::YesNo(false)],
+        FieldKind::Choice { choices, .. } => {
+            choices.iter().map(|choice| FormValue::Text(choice.value.clone())).collect()
+        }
+        _ => Vec::new(),
+    };
+    let is_shown = |value: &FormValue| {
+        let name = sends(field, value);
+        shown::is_visible(&name) && shown::title(&name) == name
+    };
+    let fits = values.len() <= MOST_OPTIONS && values.iter().all(is_shown);
+    if fits { values } else { Vec::new() }
+}
+
+/// Returns the name of the option that sends a value.
+fn sends(field: &FormField, value: &FormValue) -> String {
+    format!("Send: {}", value_in_words(field, Some(value)))
+}
+
+fn initial(fields: &[FormField]) -> FormValues {
+    fields.iter().filter_map(|field| Some((field.name.clone(), default_of(field)?))).collect()
 }
 
 type Named = (&'static str, String, SessionScope);
@@ -161,5 +228,74 @@ fn denied(params: &DeniedCommandApprovalParams) -> Option<Named> {
             SessionScope::Network,
         )),
         _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ipc::form::FormChoice;
+
+    use super::*;
+
+    fn field(name: &str, kind: FieldKind) -> FormField {
+        FormField { name: name.to_owned(), title: None, about: String::new(), required: true, kind }
+    }
+
+    fn choice(titles: &[&str], default: Option<&str>) -> FieldKind {
+        let choice = |(number, title): (usize, &&str)| FormChoice {
+            value: number.to_string(),
+            title: Some((*title).to_owned()),
+        };
+        let choices = titles.iter().enumerate().map(choice).collect();
+        FieldKind::Choice { choices, default: default.map(str::to_owned) }
+    }
+
+    fn text(default: Option<&str>) -> FieldKind {
+        FieldKind::Text { format: None, least: None, most: None, default: default.map(str::to_owned) }
+    }
+
+    fn options(fields: &[FormField]) -> Vec<String> {
+        let option = |choice: Choice| match choice.chosen {
+            Chosen::Decided(ReviewDecision::Filled { values }) => {
+                format!("{}: {}", choice.name, serde_json::to_string(&values).unwrap())
+            }
+            _ => choice.name,
+        };
+        of_form(fields).into_iter().map(option).collect()
+    }
+
+    #[test]
+    fn each_option_of_a_form_is_a_whole_form_or_declines() {
+        let yes_no = || field("a", FieldKind::YesNo { default: None });
+        assert_eq!(options(&[]), ["Yes: {}", "Decline"]);
+        assert_eq!(options(&[yes_no()]), ["Send: yes: {\"a\":true}", "Send: no: {\"a\":false}", "Decline"]);
+        assert_eq!(
+            options(&[field("a", choice(&["Bug", "Wish"], Some("1"))),]),
+            ["Send: Bug [0]: {\"a\":\"0\"}", "Send: Wish [1]: {\"a\":\"1\"}", "Decline"]
+        );
+        assert_eq!(
+            options(&[field("b", text(Some("x"))), yes_no()]),
+            ["Send: yes: {\"a\":true,\"b\":\"x\"}", "Send: no: {\"a\":false,\"b\":\"x\"}", "Decline"]
+        );
+        assert_eq!(options(&[field("b", text(Some("x")))]), ["Send these values: {\"b\":\"x\"}", "Decline"]);
+    }
+
+    #[test]
+    fn a_form_that_no_option_can_fill_in_is_declined_alone() {
+        let long = "x".repeat(200);
+        let many = [""; MOST_OPTIONS + 1];
+        for fields in [
+            vec![field("b", text(None))],
+            vec![
+                field("a", FieldKind::YesNo { default: None }),
+                field("b", FieldKind::YesNo { default: None }),
+            ],
+            vec![field("a", FieldKind::YesNo { default: None }), field("b", text(None))],
+            vec![field("a", choice(&["one", &long], None))],
+            vec![field("a", choice(&["one", "t\u{202e}wo"], None))],
+            vec![field("a", choice(&many, None))],
+        ] {
+            assert_eq!(options(&fields), ["Decline"], "{fields:?}");
+        }
     }
 }

@@ -10,7 +10,7 @@ use ipc::path::WirePath;
 use ipc::tool::Access;
 use protocol::approval::{
     ApplyPatchApprovalParams, FileChange, PlanApprovalParams, ServerFormParams, ServerRequest, default_of,
-    defaults,
+    defaults, field_bounds, value_in_words,
 };
 use protocol::rpc::ResponseOutcome;
 
@@ -204,20 +204,29 @@ fn facts(request: &ServerRequest) -> String {
     lines.join("\n\n")
 }
 
-/// Returns a form with its defaults, since an editor shows no fields to fill in.
+/// Returns a form with the values that its options send.
 fn form(params: &ServerFormParams) -> Vec<String> {
     let asked = format!("the server asks, while it runs {}:", shown::line(&params.tool));
     let mut lines = vec![asked, shown::block(&params.message, "")];
-    lines.extend(params.fields.iter().map(|field| {
-        let value = default_of(field).and_then(|value| serde_json::to_string(&value).ok());
-        let value = value.unwrap_or_else(|| "no value".to_owned());
-        shown::line(&format!("{} ({}): {value}", field.label(), field.name))
-    }));
+    let chosen = choices::asked_field(&params.fields);
+    for field in &params.fields {
+        let value = match chosen {
+            Some(chosen) if chosen.name == field.name => "your answer".to_owned(),
+            _ => value_in_words(field, default_of(field).as_ref()),
+        };
+        let name = format!("{} ({}), {}: {value}", field.label(), field.name, field_bounds(field));
+        lines.push(shown::line(&name));
+        if !field.about.is_empty() {
+            lines.push(shown::block(&field.about, ""));
+        }
+    }
     lines.extend(
         params.access.as_ref().map(|access| shown::line(&format!("in the server's own sandbox: {access}"))),
     );
-    lines.extend(defaults(&params.fields).err().map(|why| {
-        let sentence = "This form cannot be filled in here: decline it, or use the terminal UI";
+    let why = defaults(&params.fields).err().filter(|_| chosen.is_none());
+    lines.extend(why.map(|why| {
+        let sentence =
+            "An editor cannot fill in this form, so that it can only be declined here; the terminal UI can";
         shown::line(&format!("{sentence} ({why})."))
     }));
     lines

@@ -2,13 +2,25 @@
 
 use ipc::form::{FieldKind, FormChoice, FormField, TextFormat, fault};
 use ipc::mcp::McpForm;
-use serde::Serialize;
+use rmcp::model::ElicitationSchema;
 use serde_json::{Map, Value};
 
 /// Returns the form of a schema, or the reason why it cannot be shown.
-pub(super) fn of(schema: &impl Serialize) -> McpForm {
-    let schema = serde_json::to_value(schema).unwrap_or_default();
-    match fields(&schema) {
+pub(super) fn of(schema: &ElicitationSchema) -> McpForm {
+    let json = serde_json::to_value(schema).unwrap_or_default();
+    let mut form = unread(&json);
+    if let (McpForm::Fields(fields), Some(order)) = (&mut form, &schema.property_order) {
+        fields.sort_by_key(|field| order.iter().position(|name| *name == field.name));
+    }
+    form
+}
+
+/// Returns the form of a schema in JSON, or the reason why it cannot be shown.
+pub(super) fn unread(schema: &Value) -> McpForm {
+    if !schema.is_object() {
+        return McpForm::Unshown("it has no form".to_owned());
+    }
+    match fields(schema) {
         Ok(fields) => McpForm::Fields(fields),
         Err(why) => McpForm::Unshown(why.to_owned()),
     }
@@ -41,19 +53,16 @@ fn fields(schema: &Value) -> Result<Vec<FormField>, &'static str> {
 }
 
 fn kind(property: &Value) -> Result<FieldKind, &'static str> {
+    if property["type"] == "array" {
+        return several(property);
+    }
     if let Some(choices) = choices(property)? {
         return Ok(FieldKind::Choice {
             choices,
             default: default(property, Value::as_str)?.map(str::to_owned),
         });
     }
-    let count = |key: &str| match &property[key] {
-        Value::Null => Ok(None),
-        number => {
-            let count = number.as_u64().and_then(|count| u32::try_from(count).ok());
-            count.map(Some).ok_or("a length that is no number")
-        }
-    };
+    let count = |key: &str| count(&property[key]);
     match property["type"].as_str() {
         Some("string") => Ok(FieldKind::Text {
             format: format(property)?,
@@ -70,6 +79,29 @@ fn kind(property: &Value) -> Result<FieldKind, &'static str> {
         Some("boolean") => Ok(FieldKind::YesNo { default: default(property, Value::as_bool)? }),
         _ => Err("a field that is no text, number, choice, or yes and no"),
     }
+}
+
+/// Returns a field that takes several of its values: `items` has them.
+fn several(property: &Value) -> Result<FieldKind, &'static str> {
+    let choices = choices(&property["items"])?.ok_or("a list of values that are not to be chosen from")?;
+    let default = match &property["default"] {
+        Value::Null => Vec::new(),
+        values => strings(values).ok_or("a default of another kind than its field")?,
+    };
+    let [least, most] = ["minItems", "maxItems"].map(|key| count(&property[key]));
+    Ok(FieldKind::Choices { choices, least: least?, most: most?, default })
+}
+
+fn count(value: &Value) -> Result<Option<u32>, &'static str> {
+    if value.is_null() {
+        return Ok(None);
+    }
+    let count = value.as_u64().and_then(|count| u32::try_from(count).ok());
+    count.map(Some).ok_or("a length that is no number")
+}
+
+fn strings(values: &Value) -> Option<Vec<String>> {
+    values.as_array()?.iter().map(|value| value.as_str().map(str::to_owned)).collect()
 }
 
 /// Returns the default of a field; fails if it has another type than the field.
@@ -108,9 +140,6 @@ fn format(property: &Value) -> Result<Option<TextFormat>, &'static str> {
 
 /// Returns the values that a field offers, in each of the ways that MCP has for it; `None` if it offers none.
 fn choices(property: &Value) -> Result<Option<Vec<FormChoice>>, &'static str> {
-    let strings = |values: &Value| -> Option<Vec<String>> {
-        values.as_array()?.iter().map(|value| value.as_str().map(str::to_owned)).collect()
-    };
     if !property["enum"].is_null() {
         let values = strings(&property["enum"]).ok_or("choices that are no texts")?;
         let titles = strings(&property["enumNames"]).unwrap_or_default();
@@ -147,6 +176,8 @@ mod tests {
             "d": {"type": "boolean", "default": true},
             "e": {"type": "string", "enum": ["x", "y"], "enumNames": ["The x"], "default": "y"},
             "f": {"type": "string", "oneOf": [{"const": "z", "title": "The z"}]},
+            "g": {"type": "array", "items": {"type": "string", "enum": ["x", "y"]}, "minItems": 1, "default": ["y"]},
+            "h": {"type": "array", "items": {"anyOf": [{"const": "z", "title": "The z"}]}, "maxItems": 1},
         }));
         let text = |text: &str| Some(text.to_owned());
         let choice = |value: &str, title: Option<&str>| FormChoice {
@@ -171,6 +202,18 @@ mod tests {
                     default: text("y"),
                 },
                 FieldKind::Choice { choices: vec![choice("z", Some("The z"))], default: None },
+                FieldKind::Choices {
+                    choices: vec![choice("x", None), choice("y", None)],
+                    least: Some(1),
+                    most: None,
+                    default: vec!["y".to_owned()],
+                },
+                FieldKind::Choices {
+                    choices: vec![choice("z", Some("The z"))],
+                    least: None,
+                    most: Some(1),
+                    default: Vec::new(),
+                },
             ]
         );
     }
@@ -179,7 +222,11 @@ mod tests {
     fn a_form_that_cannot_be_shown_as_it_is_has_a_reason() {
         for property in [
             json!({"type": "object", "properties": {}}),
-            json!({"type": "array", "items": {"type": "string", "enum": ["x"]}}),
+            json!({"type": "array", "items": {"type": "string"}}),
+            json!({"type": "array", "items": {"type": "string", "enum": ["x"]}, "default": "x"}),
+            json!({"type": "array", "items": {"type": "string", "enum": ["x"]}, "default": ["y"]}),
+            json!({"type": "array", "items": {"type": "string", "enum": ["x"]}, "minItems": 2}),
+            json!({"type": "array", "items": {"type": "string", "enum": ["x"]}, "minItems": "1"}),
             json!({"type": "string", "format": "password"}),
             json!({"type": "string", "enum": [1, 2]}),
             json!({"type": "string", "enum": []}),
@@ -193,7 +240,15 @@ mod tests {
         }
         assert!(shown(&json!({})).is_err(), "a required field is missing");
         let many: Map<_, _> = (0..40).map(|n| (n.to_string(), json!({"type": "boolean"}))).collect();
-        assert!(matches!(of(&json!({ "properties": many })), McpForm::Unshown(_)));
-        assert_eq!(of(&json!({"type": "object"})), McpForm::Fields(Vec::new()));
+        assert!(matches!(unread(&json!({ "properties": many })), McpForm::Unshown(_)));
+        assert!(matches!(unread(&json!(null)), McpForm::Unshown(_)));
+        assert_eq!(unread(&json!({"type": "object"})), McpForm::Fields(Vec::new()));
+    }
+
+    #[test]
+    fn fields_stand_in_the_order_of_the_server() {
+        let text = r#"{"type": "object", "properties": {"z": {"type": "boolean"}, "a": {"type": "string"}}}"#;
+        let McpForm::Fields(fields) = of(&serde_json::from_str(text).unwrap()) else { panic!("no form") };
+        assert_eq!(fields.iter().map(|field| &*field.name).collect::<Vec<_>>(), ["z", "a"]);
     }
 }

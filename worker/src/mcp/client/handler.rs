@@ -8,14 +8,17 @@
 use std::fmt::Write;
 use std::sync::Arc;
 
+use ipc::form::MAX_MESSAGE;
 use ipc::mcp::{McpAnswer, McpForm};
 use rmcp::ClientHandler;
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationAction,
-    ElicitationCapability, ErrorCode, ErrorData, FormElicitationCapability, Implementation, ListRootsResult,
-    ProgressNotificationParam, ProtocolVersion,
+    ClientCapabilities, ClientConfig, ConstString, CustomRequest, CustomResult, ElicitRequestParams,
+    ElicitResult, ElicitationAction, ElicitationCapability, ElicitationCreateRequestMethod, ErrorCode,
+    ErrorData, FormElicitationCapability, Implementation, ListRootsResult, ProgressNotificationParam,
+    ProtocolVersion,
 };
 use rmcp::service::{NotificationContext, RequestContext, RoleClient};
+use serde_json::Value;
 
 use super::form;
 use crate::mcp::state::GuestState;
@@ -50,9 +53,28 @@ impl ClientHandler for Handler {
         context: RequestContext<RoleClient>,
     ) -> Result<ElicitResult, ErrorData> {
         tokio::select! {
-            answered = elicit(&self.state, None, request) => answered,
+            answered = AskedForm::of(request).ask(&self.state, None) => answered,
             () = context.ct.cancelled() => Ok(ElicitResult::new(ElicitationAction::Cancel)),
         }
+    }
+
+    /// Receives the questions whose forms `rmcp` cannot read. The person is told of each.
+    async fn on_custom_request(
+        &self,
+        request: CustomRequest,
+        context: RequestContext<RoleClient>,
+    ) -> Result<CustomResult, ErrorData> {
+        if request.method != ElicitationCreateRequestMethod::VALUE {
+            return Err(ErrorData::new(ErrorCode::METHOD_NOT_FOUND, request.method, None));
+        }
+        let question = AskedForm::unread(&request.params.unwrap_or_default());
+        let answered = tokio::select! {
+            answered = question.ask(&self.state, None) => answered?,
+            () = context.ct.cancelled() => ElicitResult::new(ElicitationAction::Cancel),
+        };
+        let answer = serde_json::to_value(answered)
+            .map_err(|error| ErrorData::internal_error(error.to_string(), None))?;
+        Ok(CustomResult::new(answer))
     }
 
     async fn list_roots(&self, _: RequestContext<RoleClient>) -> Result<ListRootsResult, ErrorData> {
@@ -68,31 +90,63 @@ impl ClientHandler for Handler {
     }
 }
 
-/// Asks the user a question of the server.
-pub(super) async fn elicit(
-    state: &GuestState,
-    request: Option<u64>,
-    question: ElicitRequestParams,
-) -> Result<ElicitResult, ErrorData> {
-    let (message, form) = match question {
-        ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
-            (message, form::of(&requested_schema))
+/// A question of the server, with its form.
+pub(super) struct AskedForm {
+    message: String,
+    form: McpForm,
+}
+
+impl AskedForm {
+    /// Reads a question that `rmcp` has read.
+    pub(super) fn of(question: ElicitRequestParams) -> Self {
+        match question {
+            ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
+                Self { message, form: form::of(&requested_schema) }
+            }
+            ElicitRequestParams::UrlElicitationParams { message, .. } => {
+                Self { message, form: McpForm::Page }
+            }
+            _ => Self { message: String::new(), form: McpForm::Unshown("it is no form".to_owned()) },
         }
-        ElicitRequestParams::UrlElicitationParams { message, .. } => (message, McpForm::Page),
-        _ => return Err(ErrorData::invalid_params("only forms were announced", None)),
-    };
-    let answer = state
-        .ask(request, message, form)
-        .await
-        .map_err(|reason| ErrorData::invalid_params(reason.to_string(), None))?;
-    Ok(match answer {
-        McpAnswer::Accepted(form) => match serde_json::from_str(&form) {
-            Ok(form) => ElicitResult::new(ElicitationAction::Accept).with_content(form),
-            Err(_) => ElicitResult::new(ElicitationAction::Cancel),
-        },
-        McpAnswer::Declined => ElicitResult::new(ElicitationAction::Decline),
-        McpAnswer::Cancelled => ElicitResult::new(ElicitationAction::Cancel),
-    })
+    }
+
+    /// Reads a question that `rmcp` cannot read.
+    pub(super) fn unread(params: &Value) -> Self {
+        let message = params["message"].as_str().unwrap_or_default().to_owned();
+        let form =
+            if params["mode"] == "url" { McpForm::Page } else { form::unread(&params["requestedSchema"]) };
+        Self { message, form }
+    }
+
+    /// Puts the question to the person. Without a number it belongs to the request that was opened last.
+    pub(super) async fn ask(
+        self,
+        state: &GuestState,
+        request: Option<u64>,
+    ) -> Result<ElicitResult, ErrorData> {
+        let Self { message, form } = self.bounded();
+        let answer = state
+            .ask(request, message, form)
+            .await
+            .map_err(|reason| ErrorData::invalid_params(reason.to_string(), None))?;
+        Ok(match answer {
+            McpAnswer::Accepted(form) => match serde_json::from_str(&form) {
+                Ok(form) => ElicitResult::new(ElicitationAction::Accept).with_content(form),
+                Err(_) => ElicitResult::new(ElicitationAction::Cancel),
+            },
+            McpAnswer::Declined => ElicitResult::new(ElicitationAction::Decline),
+            McpAnswer::Cancelled => ElicitResult::new(ElicitationAction::Cancel),
+        })
+    }
+
+    /// Cuts words beyond the bound. Their form is not shown then, since the question would be another one.
+    fn bounded(self) -> Self {
+        if self.message.len() <= MAX_MESSAGE {
+            return self;
+        }
+        let message = self.message.chars().take(MOST_WORDS).collect();
+        Self { message, form: McpForm::Unshown("its words are too long".to_owned()) }
+    }
 }
 
 /// Describes progress in one line.

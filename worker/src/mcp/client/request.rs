@@ -6,16 +6,17 @@ use std::time::Duration;
 
 use ipc::mcp::{MAX_PARTS, MAX_ROUNDS, McpFailure, McpRequest, McpResult};
 use rmcp::model::{
-    CallToolRequest, CallToolRequestParams, ClientRequest, ErrorCode, GetPromptRequest,
-    GetPromptRequestParams, InputRequest, InputRequiredResult, InputResponses, JsonObject,
-    ListResourceTemplatesRequest, ListResourcesRequest, ReadResourceRequest, ReadResourceRequestParams,
-    ServerResult,
+    CallToolRequest, CallToolRequestParams, ClientRequest, ConstString, CustomResult,
+    ElicitationCreateRequestMethod, ErrorCode, GetPromptRequest, GetPromptRequestParams, InputRequest,
+    InputRequests, InputRequiredResult, InputResponses, JsonObject, ListResourceTemplatesRequest,
+    ListResourcesRequest, ReadResourceRequest, ReadResourceRequestParams, ServerResult,
 };
 use rmcp::service::{PeerRequestOptions, RequestHandle, RoleClient};
+use serde_json::Value;
 use tokio::sync::watch;
 use tokio::time::{Instant, sleep_until, timeout};
 
-use super::handler::elicit;
+use super::handler::AskedForm;
 use super::listing::Cursors;
 use super::{McpPeer, Ready, content, request_failed};
 use crate::mcp::Patience;
@@ -84,8 +85,19 @@ impl Request {
         for _ in 0..=MAX_ROUNDS {
             let request = message(what, round)?;
             match self.exchange(peer, request, &mut clock).await? {
-                ServerResult::InputRequiredResult(required) => {
-                    round = self.fulfil(required, &mut clock).await?;
+                ServerResult::InputRequiredResult(InputRequiredResult {
+                    input_requests,
+                    request_state,
+                    ..
+                }) => {
+                    let questions = asked(input_requests.unwrap_or_default())?;
+                    round = self.fulfil(questions, request_state, &mut clock).await?;
+                }
+                ServerResult::CustomResult(CustomResult(result))
+                    if result["resultType"] == "input_required" =>
+                {
+                    let state = result["requestState"].as_str().map(str::to_owned);
+                    round = self.fulfil(unread(&result["inputRequests"])?, state, &mut clock).await?;
                 }
                 answer => return result(what, answer),
             }
@@ -184,16 +196,14 @@ impl Request {
     /// Asks the user the questions of a result (2026-07-28).
     async fn fulfil(
         &mut self,
-        required: InputRequiredResult,
+        questions: Vec<(String, AskedForm)>,
+        state: Option<String>,
         clock: &mut Clock,
     ) -> Result<Round, McpFailure> {
         let mut answers = InputResponses::new();
-        for (name, question) in required.input_requests.unwrap_or_default() {
-            let InputRequest::Elicitation(question) = question else {
-                return Err(McpFailure::Broken("it asks for something that was not announced".to_owned()));
-            };
+        for (name, question) in questions {
             let answered = tokio::select! {
-                answered = elicit(&self.state, Some(self.number), question.params) => answered,
+                answered = question.ask(&self.state, Some(self.number)) => answered,
                 failure = self.state.gone() => return Err(failure),
                 () = self.opened.cancelled.notified() => return Err(McpFailure::Cancelled),
             };
@@ -203,7 +213,7 @@ impl Request {
             clock.give(self.patience.request);
         }
         let answers = (!answers.is_empty()).then_some(answers);
-        Ok(Round { answers, state: required.request_state })
+        Ok(Round { answers, state })
     }
 }
 
@@ -213,6 +223,28 @@ impl Clock {
         self.idle = Instant::now() + time;
         self.total = self.total.max(self.idle);
     }
+}
+
+/// Returns the questions of a result (2026-07-28).
+fn asked(questions: InputRequests) -> Result<Vec<(String, AskedForm)>, McpFailure> {
+    let question = |(name, question)| match question {
+        InputRequest::Elicitation(question) => Ok((name, AskedForm::of(question.params))),
+        _ => Err(not_announced()),
+    };
+    questions.into_iter().map(question).collect()
+}
+
+/// Returns the questions of a result that `rmcp` cannot read.
+fn unread(questions: &Value) -> Result<Vec<(String, AskedForm)>, McpFailure> {
+    let question = |(name, question): (&String, &Value)| {
+        let is_form = question["method"] == ElicitationCreateRequestMethod::VALUE;
+        is_form.then(|| (name.clone(), AskedForm::unread(&question["params"]))).ok_or_else(not_announced)
+    };
+    questions.as_object().into_iter().flatten().map(question).collect()
+}
+
+fn not_announced() -> McpFailure {
+    McpFailure::Broken("it asks for something that was not announced".to_owned())
 }
 
 /// Cancels the request at the server.

@@ -14,12 +14,13 @@ use ipc::rights::RightsSummary;
 use nix::errno::Errno;
 use nix::sys::termios::{FlushArg, tcflush};
 use nix::unistd::read;
-use protocol::approval::{ApprovalMode, ReviewDecision, ServerRequest, defaults};
+use protocol::approval::{ApprovalMode, ReviewDecision, ServerRequest};
 use protocol::event::EventKind;
 use protocol::frontend::{AgentAction, UiEvent, UiEventKind, UserAction, UserActionKind};
 use tokio::sync::mpsc;
 use tui::{ALLOWED, KnownModels, allowed};
 
+use self::form::PlainForm;
 use self::words::{PlainCommand, TypedAnswer};
 use super::farewell::Farewell;
 use super::start::known_models;
@@ -29,6 +30,7 @@ use crate::journal::shown::{ShownLive, broken};
 use crate::process::messages::{harmless, notes};
 use crate::process::tty;
 
+mod form;
 mod words;
 
 /// The first printed lines.
@@ -43,6 +45,8 @@ struct OpenQuestion {
     agent: AgentId,
     id: ApprovalId,
     request: Box<ServerRequest>,
+    /// The form that is filled in, once it is asked.
+    form: Option<PlainForm>,
 }
 
 struct TypedLine {
@@ -140,7 +144,7 @@ impl PlainUi {
                 self.invite();
             }
             UiEventKind::ApprovalRequested { id, request } => {
-                self.asked.push_back(OpenQuestion { agent, id, request });
+                self.asked.push_back(OpenQuestion { agent, id, request, form: None });
                 if self.asked.len() == 1 {
                     self.ask();
                 }
@@ -199,16 +203,29 @@ impl PlainUi {
     /// Asks the oldest question. Its content was printed when it was logged, possibly before other text.
     fn ask(&mut self) {
         self.since = None;
-        let Some(first) = self.asked.front() else { return };
-        let others = match self.asked.len() - 1 {
+        let behind = self.asked.len().saturating_sub(1);
+        let Some(first) = self.asked.front_mut() else { return };
+        let others = match behind {
             0 => String::new(),
             1 => " Another question waits behind it.".to_owned(),
             count => format!(" {count} other questions wait behind it."),
         };
+        let answers = match &*first.request {
+            ServerRequest::ServerForm(params) => {
+                let form = first.form.insert(PlainForm::of(params));
+                format!("\n{}", form.begin(params))
+            }
+            _ => format!(" {ANSWERS}"),
+        };
+        let question = format!("Approval {} waits for you.{others}{answers}", first.id);
+        self.put(&question);
+    }
+
+    /// Prints a question, and waits for its answer.
+    fn put(&mut self, question: &str) {
         // Earlier input cannot be an answer to this question.
         let _ = tcflush(stdin().as_fd(), FlushArg::TCIFLUSH);
-        let question = format!("Approval {} waits for you.{others} {ANSWERS}", first.id);
-        self.say(&question);
+        self.say(question);
         self.since = Some(Instant::now());
         self.invite();
     }
@@ -254,6 +271,13 @@ impl PlainUi {
         // The person typed the line end.
         self.is_open = false;
         match (self.asked.front(), self.since) {
+            (Some(OpenQuestion { form: Some(_), .. }), Some(since)) if at >= since => {
+                match PlainForm::way_out(&text) {
+                    Some(decision) => self.decided(decision, action),
+                    None if text.starts_with(':') => self.command(&text, action),
+                    None => self.fill_in(&text, action),
+                }
+            }
             (Some(_), Some(since)) if at >= since && !text.starts_with(':') => self.answer(&text, action),
             // The line was typed before the question and counts as a message.
             _ => self.command(&text, action),
@@ -265,28 +289,41 @@ impl PlainUi {
         text: &str,
         action: impl FnOnce(UserActionKind) -> UserAction,
     ) -> Option<UserAction> {
-        let decision = match (TypedAnswer::of(text), self.asked.front().map(|asked| &*asked.request)) {
-            (TypedAnswer::Yes, Some(ServerRequest::ServerForm(params))) => match defaults(&params.fields) {
-                Ok(values) => ReviewDecision::Filled { values },
-                Err(why) => {
-                    self.say(&format!(
-                        "This form needs more than its defaults ({why}), and can be filled in \
-                    only in the full-screen UI. {ANSWERS}"
-                    ));
-                    self.invite();
-                    return None;
-                }
-            },
-            (TypedAnswer::Yes, _) => ReviewDecision::Approved,
-            (TypedAnswer::No(message), _) => ReviewDecision::Denied { message },
-            (TypedAnswer::Stop, _) => ReviewDecision::Abort,
-            (TypedAnswer::Unclear, _) => {
+        let decision = match TypedAnswer::of(text) {
+            TypedAnswer::Yes => ReviewDecision::Approved,
+            TypedAnswer::No(message) => ReviewDecision::Denied { message },
+            TypedAnswer::Stop => ReviewDecision::Abort,
+            TypedAnswer::Unclear => {
                 self.say(&format!("That is not an answer. {ANSWERS}"));
                 self.invite();
                 return None;
             }
         };
-        let OpenQuestion { agent, id, request } = self.asked.pop_front()?;
+        self.decided(decision, action)
+    }
+
+    /// Takes a line of a form.
+    fn fill_in(
+        &mut self,
+        text: &str,
+        action: impl FnOnce(UserActionKind) -> UserAction,
+    ) -> Option<UserAction> {
+        let form = self.asked.front_mut()?.form.as_mut()?;
+        let next = match form.line(text) {
+            Ok(Some(decision)) => return self.decided(decision, action),
+            Ok(None) => form.question(),
+            Err(why) => format!("Not taken: {why}.\n{}", form.question()),
+        };
+        self.put(&next);
+        None
+    }
+
+    fn decided(
+        &mut self,
+        decision: ReviewDecision,
+        action: impl FnOnce(UserActionKind) -> UserAction,
+    ) -> Option<UserAction> {
+        let OpenQuestion { agent, id, request, form: _ } = self.asked.pop_front()?;
         let answer = request.answer(decision);
         let answered = UserAction { agent: Some(agent), ..action(UserActionKind::Answer { id, answer }) };
         self.ask();
