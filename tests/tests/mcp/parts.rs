@@ -134,6 +134,99 @@ fn each_agent_has_a_process_of_a_server_and_it_ends_with_the_agent() {
     }
 }
 
+/// Adds a server whose first process in a session is well-behaved, and whose others behave as the file `mode` says.
+fn add_turning(world: &World) -> PathBuf {
+    let script = "#!/bin/sh\nif mkdir \"$HOME/first\" 2> /dev/null; then exec ./fake echo; else exec ./fake \"$(cat mode)\"; fi\n";
+    write_script(&world.project().join("server.sh"), script);
+    add(world, &[]).expect(0);
+    let first = world.own().join("state/guests/docs/home/first");
+    fs::remove_dir(&first).unwrap();
+    first
+}
+
+/// Servers that turn on the sub-agent that calls them, and the words of the result of its call.
+const HOSTILE: [(&str, &str, &str); 9] = [
+    ("dies", "failed", "cannot find the database"),
+    ("dies-in-a-call", "failed", "out of luck"),
+    ("floods-strays", "failed", "too many answers that nobody asked for"),
+    ("answers-others", "completed", "true"),
+    ("broken", "failed", "lines that are no messages of MCP"),
+    ("long-line", "failed", "a line of more than"),
+    ("large-result", "failed", "a result of more than"),
+    ("two-pages", "failed", "is gone since the user approved"),
+    ("asks-in-a-storm", "failed", "too many requests of its own"),
+];
+
+#[test]
+fn a_hostile_server_of_a_sub_agent_hurts_neither_its_parent_nor_the_session() {
+    for tier in tier::all() {
+        let world = world(tier);
+        let first_process = add_turning(&world);
+        for (mode, status, words) in HOSTILE {
+            world.file("mode", mode);
+            let _ = fs::remove_dir(&first_process);
+            let first = [echo("first"), spawn(&json!({"servers": ["docs"]})), echo("again")];
+            let ran = run(&world, &first, TASK, &[echo("inside")], &[]).expect(0);
+            let of_sub = results(&ran, "1.1");
+            assert!(of_sub[0].0 == status && of_sub[0].1.contains(words), "{tier} {mode}: {of_sub:?}");
+            assert!(!ran.stdout.contains("forged"), "{tier} {mode}: {}", ran.stdout);
+            let of_first = results(&ran, "1");
+            assert!(of_first.iter().all(|(status, _)| status == "completed"), "{tier} {mode}: {of_first:?}");
+            assert!(
+                of_first[0].1.contains("first") && of_first[2].1.contains("again"),
+                "{mode}: {of_first:?}"
+            );
+        }
+    }
+}
+
+#[test]
+fn a_hostile_server_of_a_sub_agent_in_one_conversation_of_serve_leaves_the_other_alone() {
+    let world = world(tier::all()[0]);
+    let first_process = add_turning(&world);
+    for (mode, ..) in [HOSTILE[0], HOSTILE[2], HOSTILE[5]] {
+        world.file("mode", mode);
+        let _ = fs::remove_dir(&first_process);
+        let end = |replies: &[String]| [replies, &[done()]].concat();
+        let quiet = model_of_agents(end(&[echo("one"), echo("two")]), []);
+        let loud = model_of_agents(
+            end(&[spawn(&json!({"servers": ["docs"]}))]),
+            [(TASK.to_owned(), end(&[echo("inside"), echo("inside")]))],
+        );
+        let mut served = Served::greeted(&world);
+        let [of_quiet, of_loud] =
+            [&quiet, &loud].map(|model| served.converse(&world.project(), &model.base_url(), "auto"));
+        let say = |served: &mut Served, conversation: &str| {
+            // Nothing is read here: each event counts below.
+            let params = json!({"conversation_id": conversation, "text": "go"});
+            served.line(
+                &json!({"jsonrpc": "2.0", "id": conversation, "method": "sendUserMessage", "params": params})
+                    .to_string(),
+            );
+        };
+        say(&mut served, &of_quiet);
+        tests::wait_until("the well-behaved process runs", || first_process.exists());
+        say(&mut served, &of_loud);
+        let mut ended = 0;
+        let mut results = Vec::new();
+        while ended < 2 {
+            let event = served.read().expect("serve goes on");
+            let is_first = event["params"]["conversation_id"] == of_quiet.as_str();
+            match event["method"].as_str() {
+                Some("event/toolCallFinished") if is_first => results.push(event["params"].to_string()),
+                Some("event/turnFinished") if event["params"]["logged"]["agent"] == "1" => ended += 1,
+                _ => {}
+            }
+        }
+        assert_eq!(results.len(), 2, "{mode}: {results:?}");
+        assert!(
+            results.iter().zip(["one", "two"]).all(|(result, text)| result.contains(text)),
+            "{mode}: {results:?}"
+        );
+        served.end();
+    }
+}
+
 /// A plan of one step, with these lines below its heading `Rights`.
 fn plan(rights: &str) -> String {
     let rights = if rights.is_empty() { String::new() } else { format!("## Rights\n{rights}\n\n") };

@@ -1,30 +1,21 @@
 //! The confinement of a server, from its table alone.
 
-use std::fs::{self, DirBuilder};
+use std::fs;
 use std::io;
-use std::os::unix::fs::{DirBuilderExt, chown};
 use std::path::{Path, PathBuf};
 
 use boundary::policy::{SYSTEM, users_home};
 use boundary::tripwire::Watch;
 use gate::tools::GuestTool;
-use ipc::confinement::{Confinement, Environment, Identity};
+use ipc::confinement::{Confinement, Environment};
 use ipc::path::WirePath;
 use ipc::rights::{Execution, Reach, Rights};
 use protocol::approval::ServerAccess;
 
+use super::store;
 use crate::engine::place::ProjectSandbox;
 use crate::process::directories::Directories;
 use crate::settings::config::{ConfigOrigin, McpServer, at_home};
-
-/// Directories of a server's home, and the variables that name them.
-const HOME: [(&str, &str); 5] = [
-    ("HOME", "home"),
-    ("XDG_CACHE_HOME", "home/.cache"),
-    ("XDG_CONFIG_HOME", "home/.config"),
-    ("XDG_DATA_HOME", "home/.local/share"),
-    ("XDG_STATE_HOME", "home/.local/state"),
-];
 
 /// The reason why a server cannot be confined as its table says.
 #[derive(Debug, thiserror::Error)]
@@ -114,7 +105,7 @@ fn confine_at(
             return Err(ConfineError::HoldsHidden(path.clone(), place.clone()));
         }
     }
-    let store = made(setup, store)?;
+    let store = store::make(&store, setup.identity).map_err(|source| ConfineError::Store(store, source))?;
     let system = SYSTEM.iter().filter_map(|place| fs::canonicalize(place).ok()).map(WirePath::from);
     let shared = Rights {
         read: system.chain(read.iter().cloned()).chain(write.iter().cloned()).collect(),
@@ -183,7 +174,7 @@ fn environment(server: &McpServer, store: &Path) -> Environment {
     let own = |(name, place): &(&str, &str)| {
         ((*name).to_owned(), WirePath::from(store.join(place).as_path()).as_bytes().to_vec())
     };
-    Environment { pass: server.env.clone(), set: HOME.iter().map(own).collect(), caches: None }
+    Environment { pass: server.env.clone(), set: store::HOME.iter().map(own).collect(), caches: None }
 }
 
 /// Resolves the paths of a table.
@@ -195,28 +186,6 @@ fn resolved(project: &WirePath, named: &[String]) -> Result<Vec<WirePath>, Confi
         Ok(found.into())
     };
     named.iter().map(place).collect()
-}
-
-/// Makes the directory that only this server has: its temp, its home and its caches, which last.
-fn made(setup: &ProjectSandbox, store: PathBuf) -> Result<PathBuf, ConfineError> {
-    let failed = |source| ConfineError::Store(store.clone(), source);
-    for place in ["", "home/.cache", "home/.config", "home/.local/share", "home/.local/state"] {
-        DirBuilder::new().recursive(true).mode(0o700).create(store.join(place)).map_err(failed)?;
-    }
-    if let Some(Identity { uid, gid }) = setup.identity {
-        for place in [
-            "",
-            "home",
-            "home/.cache",
-            "home/.config",
-            "home/.local",
-            "home/.local/share",
-            "home/.local/state",
-        ] {
-            chown(store.join(place), Some(uid), Some(gid)).map_err(failed)?;
-        }
-    }
-    fs::canonicalize(&store).map_err(failed)
 }
 
 #[cfg(test)]

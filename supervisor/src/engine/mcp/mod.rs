@@ -18,6 +18,7 @@ mod questions;
 mod resources;
 mod result;
 mod server;
+mod store;
 
 pub(crate) use beside::BesideServers;
 pub(crate) use confine::stores;
