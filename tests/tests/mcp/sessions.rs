@@ -305,6 +305,29 @@ fn an_answer_for_the_project_lets_later_sessions_call_the_tool_until_its_server_
     add(&world, &["--env", "MCP_TOKEN", "--env", "MORE"]).expect(0);
     assert_eq!(call("docs__echo", &[]).0, "denied");
     assert!(listed().contains("  unasked  echo (void: it has changed)\n"), "{}", listed());
+    // A server that is removed takes its grants along, and the next one of that name has none.
+    let removed = Finished::of(world.bailiwick(["mcp", "remove", "docs", "-C"]).arg(world.project()));
+    let told = format!("\necho no longer runs without a question in {}\n", world.project().display());
+    assert!(removed.expect(0).stdout.ends_with(&told));
+    assert!(!fs::read_to_string(&config).unwrap().contains("echo"), "the grant stays");
+    add(&world, &["--env", "MCP_TOKEN"]).expect(0);
+    assert_eq!(call("docs__echo", &[]).0, "denied");
+}
+
+#[test]
+fn the_rest_of_a_server_whose_table_was_taken_out_by_hand_is_removed() {
+    let world = world(tier::all()[0]);
+    add(&world, &[]).expect(0);
+    let config = world.own().join("config/config.toml");
+    fs::write(&config, "# mine\n").unwrap();
+    let remove = || Finished::of(world.bailiwick(["mcp", "remove", "docs", "-C"]).arg(world.project()));
+    remove().expect(0);
+    for rest in ["state/guests/docs", "state/pins/docs.json", "state/installed/docs"] {
+        assert!(!world.own().join(rest).exists(), "{rest}");
+    }
+    assert_eq!(fs::read_to_string(&config).unwrap(), "# mine\n");
+    let again = remove().expect(2);
+    assert!(again.stderr.contains("no MCP server \"docs\" in your settings"), "{}", again.stderr);
 }
 
 #[test]

@@ -177,6 +177,11 @@ impl Installations {
         Self(directories.state.join("installed"))
     }
 
+    /// True if a server has installed files.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.0.join(name).exists()
+    }
+
     /// Removes the installed files of a server, and the remains of what was not approved.
     pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
         fs::remove_dir_all(self.0.join(name))

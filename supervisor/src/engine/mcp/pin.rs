@@ -275,6 +275,11 @@ impl Pins {
         fs::rename(&new, &path).map_err(failed)
     }
 
+    /// True if there is a pin, of any version.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        self.path(name).exists()
+    }
+
     /// Forgets a server; true if there was a pin.
     pub(crate) fn remove(&self, name: &str) -> Result<bool, PinError> {
         let path = self.path(name);

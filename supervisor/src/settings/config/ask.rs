@@ -1,8 +1,10 @@
 //! The question to a person at a terminal if they trust the project's settings file.
 
 use std::io::{self, BufRead, IsTerminal, Write};
+use std::thread;
 
 use nix::sys::termios::{FlushArg, tcflush};
+use tokio::sync::oneshot;
 
 use super::{PROJECT_NAME, Sources, TrustError, TrustQuestion};
 
@@ -34,8 +36,20 @@ pub(crate) fn yes(question: &str) -> io::Result<bool> {
     out.flush()?;
     drop(out);
     let mut answer = String::new();
-    io::stdin().lock().read_line(&mut answer)?;
+    if io::stdin().lock().read_line(&mut answer)? == 0 {
+        // Ctrl+D leaves the cursor behind the question.
+        writeln!(io::stderr())?;
+    }
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
+}
+
+/// Asks a question beside other work, so that a signal can end the wait. A thread without a join reads the answer, since nothing can
+/// call a read from a terminal off.
+pub(crate) async fn says_yes(question: String) -> io::Result<bool> {
+    let (send, answer) = oneshot::channel();
+    let ask = move || drop(send.send(yes(&question)));
+    thread::Builder::new().name("question".to_owned()).spawn(ask)?;
+    answer.await.map_err(io::Error::other)?
 }
 
 /// Asks the question about trust. Returns true for a yes, and false for any other answer.

@@ -4,6 +4,7 @@ use std::path::Path;
 
 use ipc::rights::Network;
 use protocol::network_words;
+use protocol::shell_word::shell_word;
 use serde_json::Value as Json;
 use toml_edit::Item;
 
@@ -95,6 +96,7 @@ impl McpServer {
                 self.offer = Some(words(item, |_| true).ok_or("expected a list of names of tools")?);
             }
             "enabled" => self.enabled = item.as_bool().ok_or("expected true or false")?,
+            "url" => return Err(no_address(&self.name, item.as_str().unwrap_or_default())),
             _ => {
                 return Err(
                     "unknown key: expected one of command, args, env, read, write, hosts, offer, enabled"
@@ -145,6 +147,21 @@ impl std::fmt::Display for ToolGrant {
     }
 }
 
+/// Returns the reason and the remedy for a server that listens at an address.
+pub fn no_address(name: &str, url: &str) -> String {
+    let host =
+        url.split_once("://").map_or(url, |(_, rest)| rest).split(['/', '?']).next().unwrap_or_default();
+    let [host, url] = [(host, "HOST"), (url, "URL")].map(|(word, instead)| {
+        let is_plain =
+            !word.is_empty() && word.len() <= 200 && word.bytes().all(|byte| byte.is_ascii_graphic());
+        shell_word(if is_plain { word } else { instead })
+    });
+    format!(
+        "a server at an address (`url`) is not supported: a server is a program here, on standard streams\n  hint: a bridge is such a \
+         program: bailiwick mcp add {name} --net {host} -- npx -y mcp-remote {url}"
+    )
+}
+
 /// Parses a list of hosts. An empty list means no network.
 fn network(hosts: &[String]) -> Result<Network, String> {
     if hosts.is_empty() {
@@ -191,7 +208,7 @@ pub struct McpProposal {
 }
 
 /// Reads the proposals of a `.mcp.json`. Fails with the reason why nothing in it can be read.
-pub(super) fn proposals_of_json(text: &str) -> Result<Vec<McpProposal>, String> {
+pub(super) fn proposals_of_json(text: &str) -> Result<Vec<Result<McpProposal, String>>, String> {
     let file: Json = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let servers = file.get("mcpServers").and_then(Json::as_object).ok_or("it has no object `mcpServers`")?;
     let place = SettingPlace { file: Path::new(FOREIGN_SERVERS).into(), line: 1, column: 1 };
@@ -199,9 +216,13 @@ pub(super) fn proposals_of_json(text: &str) -> Result<Vec<McpProposal>, String> 
     Ok(servers.iter().take(MOST_SERVERS).filter_map(read).collect())
 }
 
-fn of_json(name: &str, json: &Json, origin: ConfigOrigin) -> Option<McpProposal> {
+fn of_json(name: &str, json: &Json, origin: ConfigOrigin) -> Option<Result<McpProposal, String>> {
     if !is_server_name(name) {
         return None;
+    }
+    if let (None, Some(url)) = (json.get("command"), json.get("url")) {
+        let why = no_address(name, url.as_str().unwrap_or_default());
+        return Some(Err(format!("{FOREIGN_SERVERS}: {name}: {why}")));
     }
     let command = json.get("command")?.as_str().filter(|text| is_word(text))?;
     let mut server = McpServer { command: command.to_owned(), ..McpServer::new(name, origin) };
@@ -224,7 +245,7 @@ fn of_json(name: &str, json: &Json, origin: ConfigOrigin) -> Option<McpProposal>
             server.env.push(variable.clone());
         }
     }
-    Some(McpProposal { server, left_out })
+    Some(Ok(McpProposal { server, left_out }))
 }
 
 #[cfg(test)]
@@ -272,10 +293,21 @@ mod tests {
         /c/config.toml:1:6: `mcp.a__b`: a server's name has at most 32 letters, digits, `-` and `_`, and no `__`
         /c/config.toml:3:6: `mcp.none`: expected `command`, the program of the server
         /c/config.toml:7:1: `mcp.x.hosts`: "*.com" would allow every name that anyone registers below it; name the hosts
-        /c/config.toml:10:1: `mcp.y.url`: unknown key: expected one of command, args, env, read, write, hosts, offer, enabled
+        /c/config.toml:10:1: `mcp.y.url`: a server at an address (`url`) is not supported: a server is a program here, on standard streams
+          hint: a bridge is such a program: bailiwick mcp add y --net x -- npx -y mcp-remote https://x
         /c/config.toml:13:1: `mcp.z.env`: expected a list of names of variables, as in ["TOKEN"]
         /c/config.toml:15:1: `mcp.q` is a table: expected [mcp.q]
         "#);
+    }
+
+    #[test]
+    fn a_server_at_an_address_is_an_error_with_a_bridge_as_its_remedy() {
+        let wrong = |url: &str| user(&format!("[mcp.docs]\nurl = \"{url}\"\n")).unwrap_err();
+        insta::assert_snapshot!(wrong("https://mcp.example:8443/mcp?a=b&c"), @r"
+        /c/config.toml:2:1: `mcp.docs.url`: a server at an address (`url`) is not supported: a server is a program here, on standard streams
+          hint: a bridge is such a program: bailiwick mcp add docs --net mcp.example:8443 -- npx -y mcp-remote 'https://mcp.example:8443/mcp?a=b&c'
+        ");
+        assert!(wrong("$(x) y").contains("--net HOST -- npx -y mcp-remote URL"));
     }
 
     #[test]
@@ -303,7 +335,11 @@ mod tests {
             "remote": {"type": "http", "url": "https://example.com"},
             "bad name": {"command": "x"}}}"#;
         let proposals = proposals_of_json(text).unwrap();
-        let [git] = proposals.as_slice() else { panic!("{proposals:?}") };
+        let [Ok(git), Err(remote)] = proposals.as_slice() else { panic!("{proposals:?}") };
+        insta::assert_snapshot!(remote, @r"
+        .mcp.json: remote: a server at an address (`url`) is not supported: a server is a program here, on standard streams
+          hint: a bridge is such a program: bailiwick mcp add remote --net example.com -- npx -y mcp-remote https://example.com
+        ");
         assert_eq!(git.server.command_line(), ["uvx", "mcp-server-git"]);
         assert_eq!(git.server.env, ["A", "TOKEN"]);
         assert_eq!(git.left_out.len(), 2);

@@ -72,7 +72,7 @@ fn proposals(
         proposals_of_json(&text).map_err(|why| format!("{FOREIGN_SERVERS}: {why}"))
     });
     let foreign = match foreign {
-        Ok(servers) => servers.into_iter().map(Ok).collect(),
+        Ok(servers) => servers,
         Err(why) => vec![Err(why)],
     };
     own.chain(foreign).collect()

@@ -1,5 +1,6 @@
 //! Adds and removes tables of servers in the user's file. The rest of the file is preserved byte for byte.
 
+use std::collections::BTreeSet;
 use std::fmt::Write as _;
 use std::fs::{self, File};
 use std::io::{self, Write as _};
@@ -12,6 +13,7 @@ use ipc::rights::Network;
 use super::effective::at_home;
 use super::mcp::{McpServer, ToolGrant};
 use super::parse::parse_users;
+use super::taken_grants::{TakenGrant, without_grants};
 use super::value::Value;
 
 /// The reason why the person's file was not changed.
@@ -38,10 +40,15 @@ pub fn write_server(file: &Path, server: &McpServer) -> Result<(), TableError> {
     replace(file, &text)
 }
 
-/// Removes a server's table.
-pub fn remove_server(file: &Path, name: &str) -> Result<(), TableError> {
+/// Removes a server's table and the grants of its tools, in one step. Returns these grants.
+pub fn remove_server(file: &Path, name: &str) -> Result<BTreeSet<TakenGrant>, TableError> {
     let text = read(file)?;
-    replace(file, &without(&text, file, name)?)
+    let failed = || TableError::Form(name.to_owned(), file.display().to_string());
+    let (kept, taken) = without_grants(&without(&text, file, name)?, file, name).ok_or_else(failed)?;
+    if kept != text {
+        replace(file, &kept)?;
+    }
+    Ok(taken)
 }
 
 /// Key of the tools that run without a question.

@@ -8,7 +8,7 @@ use ipc::rights::Network;
 use tokio::runtime::Runtime;
 
 use super::shown::{command, tools};
-use super::{McpRefusal, installing, named, not_started, place, program, sources};
+use super::{McpRefusal, installing, interrupted, named, not_started, place, program, sources};
 use crate::command::app::ended::until_ended;
 use crate::engine::mcp::{Inspected, Installations, InstalledServer, NewInstallation, Pins, inspect, stores};
 use crate::engine::place::ProjectSandbox;
@@ -17,7 +17,8 @@ use crate::process::exit::Exit;
 use crate::process::messages::{one_line, say};
 use crate::settings::args::McpAddArgs;
 use crate::settings::config::{
-    ConfigOrigin, McpServer, Sources, USER_NAME, can_ask, is_server_name, is_variable, write_server, yes,
+    ConfigOrigin, McpServer, Sources, USER_NAME, can_ask, is_server_name, is_variable, no_address, says_yes,
+    write_server,
 };
 
 pub(super) fn run(
@@ -44,7 +45,7 @@ pub(super) fn run(
             // A table that cannot be confined is told before anything is started.
             let inspected = inspect(&setup, &server, files.installed()).await;
             let inspected = inspected.map_err(|error| not_started(&server, &error))?;
-            decide(args, &directories, ShownServer { server, inspected, files })
+            decide(args, &directories, ShownServer { server, inspected, files }).await
         };
         outcome = decided.await;
         Exit::Done
@@ -53,7 +54,7 @@ pub(super) fn run(
         // A server that was not added leaves nothing; an error leaves an empty directory.
         let _ = fs::remove_dir_all(own);
     }
-    if exit == Exit::Done { outcome } else { Ok(exit) }
+    if exit == Exit::Done { outcome } else { Ok(interrupted(exit)) }
 }
 
 /// Returns the server of the command line, of the project's proposal, or of the person's settings.
@@ -74,6 +75,7 @@ fn asked_for(args: &McpAddArgs, sources: &Sources) -> Result<McpServer, McpRefus
         ));
     }
     let mut server = match args.command.split_first() {
+        Some((url, _)) if url.contains("://") => return Err(McpRefusal::usage(no_address(&args.name, url))),
         Some((command, rest)) => McpServer {
             command: absolute(command)?,
             args: rest.to_vec(),
@@ -165,13 +167,17 @@ async fn with_files(
         None => ServerFiles::New(Box::new(installing::install(setup, &server.name, &what).await?)),
     };
     if let Some(installed) = files.installed() {
-        server.read.extend(program::interpreters(&server, installed));
+        server.read.extend(program::interpreters(&server, installed, &installing::toolchain(&what)));
     }
     Ok((server, files))
 }
 
 /// Shows the server, asks, and keeps what was approved.
-fn decide(args: &McpAddArgs, directories: &Directories, shown: ShownServer) -> Result<Exit, McpRefusal> {
+async fn decide(
+    args: &McpAddArgs,
+    directories: &Directories,
+    shown: ShownServer,
+) -> Result<Exit, McpRefusal> {
     let ShownServer { server, inspected, files } = &shown;
     let internal = |error: &dyn std::fmt::Display| McpRefusal(Exit::Internal, error.to_string());
     let pins = Pins::new(directories);
@@ -185,7 +191,7 @@ fn decide(args: &McpAddArgs, directories: &Directories, shown: ShownServer) -> R
     write!(io::stdout(), "{text}").map_err(|error| internal(&error))?;
     io::stdout().flush().map_err(|error| internal(&error))?;
     let question = format!("Let agents call {} with this access?", server.name);
-    if !args.yes && !yes(&question).map_err(|error| internal(&error))? {
+    if !args.yes && !says_yes(question).await.map_err(|error| internal(&error))? {
         say("nothing was changed");
         return Ok(Exit::Done);
     }

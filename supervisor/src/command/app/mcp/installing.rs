@@ -63,11 +63,7 @@ pub(super) async fn install(
         "installing {} in a sandbox that reaches {registry} and writes its own directory, nothing else",
         one_line(&packages)
     ));
-    let tools = match what.registry {
-        Registry::Npm => ["npm", "node"].as_slice(),
-        Registry::PyPi => &["python3"],
-    };
-    let programs = program::toolchain(tools);
+    let programs = toolchain(what);
     let installations = Installations::new(&setup.directories);
     let work = installations.install(setup, name, what, programs);
     tokio::pin!(work);
@@ -79,6 +75,14 @@ pub(super) async fn install(
         }
     };
     installed.map_err(|error| refusal(what, &error))
+}
+
+/// Returns the places of an installer's programs outside the system's directories.
+pub(super) fn toolchain(what: &SelfInstaller) -> Vec<String> {
+    program::toolchain(match what.registry {
+        Registry::Npm => &["npm", "node"],
+        Registry::PyPi => &["python3"],
+    })
 }
 
 /// Returns the lines about installed files, for a card.

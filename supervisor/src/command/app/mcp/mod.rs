@@ -22,9 +22,11 @@ use crate::engine::mcp::{InspectError, Installations, Pins, inspect, stores};
 use crate::engine::place::{ConfinementOptions, Mode, ProjectSandbox};
 use crate::process::directories::Directories;
 use crate::process::exit::{Exit, printed};
-use crate::process::messages::{complain, harmless};
+use crate::process::messages::{complain, harmless, one_line, say};
 use crate::settings::args::{McpCommand, McpRemoveArgs, McpTestArgs, TierArg};
-use crate::settings::config::{Layer, McpServer, Sources, USER_NAME, remove_server};
+use crate::settings::config::{
+    Layer, McpServer, Sources, TakenGrant, USER_NAME, is_server_name, remove_server,
+};
 
 /// An error in words, and the status that it means.
 struct McpRefusal(Exit, String);
@@ -71,6 +73,14 @@ fn named(sources: &Sources, name: &str) -> Result<McpServer, McpRefusal> {
             "no MCP server {name:?} in your settings: {known}\n  hint: bailiwick mcp list"
         ))
     })
+}
+
+/// Says after a signal that there is nothing to clean up: what was made is gone with the work.
+fn interrupted(exit: Exit) -> Exit {
+    // The terminal has written `^C` behind the question.
+    let _ = writeln!(io::stderr());
+    say("nothing was changed");
+    exit
 }
 
 /// Makes the place in which a server is started for a look: that of a session that changes nothing.
@@ -155,18 +165,22 @@ fn test(args: &McpTestArgs, directories: Directories, runtime: &Runtime) -> Resu
 }
 
 fn remove(args: &McpRemoveArgs, directories: &Directories) -> Result<Exit, McpRefusal> {
-    let sources = sources(directories, &args.directory)?;
-    let server = named(&sources, &args.name)?;
+    let name = &args.name;
+    let (pins, installations) = (Pins::new(directories), Installations::new(directories));
+    // A person may have taken the table out by hand; the rest goes with this command.
+    let has_rest = is_server_name(name)
+        && (pins.has(name) || installations.has(name) || stores(directories).join(name).exists());
+    if !has_rest {
+        named(&sources(directories, &args.directory)?, name)?;
+    }
     let file = directories.config.join(USER_NAME);
-    remove_server(&file, &server.name).map_err(McpRefusal::usage)?;
-    Pins::new(directories)
-        .remove(&server.name)
-        .map_err(|error| McpRefusal(Exit::Internal, error.to_string()))?;
-    if let Err(error) = Installations::new(directories).remove(&server.name) {
-        let why = format!("cannot remove the installed files of {}: {error}", server.name);
+    let taken = remove_server(&file, name).map_err(McpRefusal::usage)?;
+    pins.remove(name).map_err(|error| McpRefusal(Exit::Internal, error.to_string()))?;
+    if let Err(error) = installations.remove(name) {
+        let why = format!("cannot remove the installed files of {name}: {error}");
         return Err(McpRefusal(Exit::Internal, why));
     }
-    let store = stores(directories).join(&server.name);
+    let store = stores(directories).join(name);
     match fs::remove_dir_all(&store) {
         Err(error) if error.kind() != io::ErrorKind::NotFound => {
             let why =
@@ -175,7 +189,10 @@ fn remove(args: &McpRemoveArgs, directories: &Directories) -> Result<Exit, McpRe
         }
         _ => {}
     }
-    let done =
-        writeln!(io::stdout(), "removed the MCP server {}, with its approval and its own files", server.name);
-    Ok(printed(done, Exit::Done))
+    let mut text = format!("removed the MCP server {name}, with its approval and its own files\n");
+    for TakenGrant { tool, project } in taken {
+        let line = format!("{tool} no longer runs without a question in {}", project.display());
+        text.push_str(&(one_line(&line) + "\n"));
+    }
+    Ok(printed(write!(io::stdout(), "{text}"), Exit::Done))
 }

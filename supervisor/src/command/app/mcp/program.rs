@@ -31,12 +31,22 @@ pub(super) fn toolchain(programs: &[&str]) -> Vec<String> {
     places
 }
 
-/// Returns the places of the interpreters of a server's installed program that its table does not let it read.
-pub(super) fn interpreters(server: &McpServer, installed: &InstalledServer) -> Vec<String> {
+/// Returns the places of the interpreters of a server's installed program that its table does not let it read. A package writes the
+/// first line of its program, so that only places among `toolchain`, which its installer read, count.
+pub(super) fn interpreters(
+    server: &McpServer,
+    installed: &InstalledServer,
+    toolchain: &[String],
+) -> Vec<String> {
     let tree = installed.tree.display().to_string();
     let mut started = McpServer { command: installed.command().to_owned(), ..server.clone() };
     started.read.push(tree);
-    unread(&started).iter().filter_map(|place| place.to_str()).map(str::to_owned).collect()
+    of_toolchain(&unread(&started), toolchain)
+}
+
+fn of_toolchain(places: &[PathBuf], toolchain: &[String]) -> Vec<String> {
+    let is_of_it = |place: &&PathBuf| toolchain.iter().any(|root| place.starts_with(root));
+    places.iter().filter(is_of_it).filter_map(|place| place.to_str()).map(str::to_owned).collect()
 }
 
 /// Returns the directories of the program and of its interpreters that the server may not read.
@@ -130,6 +140,11 @@ mod tests {
         let mut server = McpServer::new("s", ConfigOrigin::Default);
         server.command = venv.join("bin/server").display().to_string();
         assert_eq!(unread(&server), [venv.clone(), python.clone()]);
+        // A package that names a place of the person's as its interpreter is not let read it.
+        let python = python.display().to_string();
+        assert_eq!(of_toolchain(&unread(&server), std::slice::from_ref(&python)), [python.clone()]);
+        assert!(of_toolchain(&unread(&server), &[]).is_empty());
+        let python = PathBuf::from(python);
         server.read = vec![venv.display().to_string()];
         assert_eq!(unread(&server), std::slice::from_ref(&python));
         server.read.push(python.display().to_string());

@@ -6,7 +6,7 @@ use boundary::install::SelfInstaller;
 use tokio::runtime::Runtime;
 
 use super::shown::{command, tools};
-use super::{McpRefusal, installing, named, not_started, place, program, sources};
+use super::{McpRefusal, installing, interrupted, named, not_started, place, program, sources};
 use crate::command::app::ended::until_ended;
 use crate::engine::mcp::{InstalledServer, Pin, Pins, inspect};
 use crate::engine::place::ProjectSandbox;
@@ -14,7 +14,7 @@ use crate::process::directories::Directories;
 use crate::process::exit::Exit;
 use crate::process::messages::{one_line, say};
 use crate::settings::args::McpUpdateArgs;
-use crate::settings::config::{McpServer, USER_NAME, can_ask, write_server, yes};
+use crate::settings::config::{McpServer, USER_NAME, can_ask, says_yes, write_server};
 
 pub(super) fn run(
     args: &McpUpdateArgs,
@@ -39,7 +39,7 @@ pub(super) fn run(
         outcome = decided.await;
         Exit::Done
     }));
-    if exit == Exit::Done { outcome } else { Ok(exit) }
+    if exit == Exit::Done { outcome } else { Ok(interrupted(exit)) }
 }
 
 /// Returns the server with the version that was asked for.
@@ -69,7 +69,7 @@ async fn update(
     let pins = Pins::new(&setup.directories);
     let before = pins.read(&server.name).map_err(|error| internal(&error))?;
     let new = installing::install(setup, &server.name, &what).await?;
-    server.read.extend(program::interpreters(&server, &new.server));
+    server.read.extend(program::interpreters(&server, &new.server, &installing::toolchain(&what)));
     let inspected = inspect(setup, &server, Some(&new.server)).await;
     let inspected = inspected.map_err(|error| not_started(&server, &error))?;
     let mut text = format!("command   {}\n", command(&server));
@@ -85,7 +85,7 @@ async fn update(
     }
     write!(io::stdout(), "{text}").and_then(|()| io::stdout().flush()).map_err(|error| internal(&error))?;
     let question = format!("Let agents call {} as it is now?", server.name);
-    if !args.yes && !yes(&question).map_err(|error| internal(&error))? {
+    if !args.yes && !says_yes(question).await.map_err(|error| internal(&error))? {
         say("nothing was changed: the installed version stays");
         return Ok(Exit::Done);
     }
