@@ -5,7 +5,14 @@
 # Needs npm, node and python3 of the system, and the network. Directories are made below $PLACE (default: a new one in /var/tmp).
 set -u
 here=$(cd "$(dirname "$0")/../.." && pwd)
-drive=$here/target/debug/drive-mcp
+drive=${CARGO_TARGET_DIR:-$here/target}/debug/drive-mcp
+if [ ! -x "$drive" ]; then
+    echo "there is no $drive: \`just real-mcp\` builds it and starts this script" >&2
+    exit 2
+fi
+for program in npm node python3 git; do
+    command -v "$program" > /dev/null || { echo "$program is not installed" >&2; exit 2; }
+done
 place=${PLACE:-$(mktemp -d /var/tmp/real-mcp-XXXXXX)}
 mkdir -p "$place/project"
 failed=0
@@ -17,14 +24,18 @@ if [ ! -d "$place/project/.git" ]; then
     git -C "$place/project" -c user.name=a -c user.email=a@a.example commit -qm "first"
 fi
 
-# run NAME TIERS "FLAGS" TOOL ARGUMENTS COMMAND…: installs the server, starts it in each tier and calls a tool. Lists of hosts exist
-# in the full tier alone.
+# run NAME TIERS "FLAGS" TOOL ARGUMENTS COMMAND…: installs the server, starts it in each tier and calls a tool, if TOOL is not empty.
+# Lists of hosts exist in the full tier alone.
 run() {
     name=$1 tiers=$2 flags=$3 tool=$4 arguments=$5
     shift 5
     echo "## $name"
     # shellcheck disable=SC2086
-    "$drive" "$place/$name" "$tiers" $flags --install --call "$tool" "$arguments" -- "$@" 2>&1 || failed=1
+    if [ -n "$tool" ]; then
+        "$drive" "$place/$name" "$tiers" $flags --install --call "$tool" "$arguments" -- "$@" 2>&1 || failed=1
+    else
+        "$drive" "$place/$name" "$tiers" $flags --install -- "$@" 2>&1 || failed=1
+    fi
 }
 
 run everything both "" echo '{"message":"hello"}' npx -y @modelcontextprotocol/server-everything
@@ -38,4 +49,6 @@ run git both "--read $place/project" git_log "{\"repo_path\":\"$place/project\"}
 run time both "" get_current_time '{"timezone":"Europe/Berlin"}' uvx mcp-server-time
 run sqlite both "" list_tables '{}' uvx --with 'mcp<2' mcp-server-sqlite --db-path "$place/sqlite/home/base.db"
 run search full "--net duckduckgo.com,*.duckduckgo.com" search '{"query":"landlock"}' uvx duckduckgo-mcp-server
+# Its tools need a browser, which no registry brings.
+run playwright both "" "" "" npx -y @playwright/mcp
 exit $failed
