@@ -31,7 +31,7 @@ impl AgentRun {
         totals.steps = totals.steps.saturating_add(end.steps);
         totals.usage += end.usage;
         totals.cost += end.cost.unwrap_or_default();
-        totals.text.clone_from(&end.text);
+        totals.text = end.text;
         let began = self.turn_began.take();
         let finished = TurnFinished {
             reason: end.reason,
