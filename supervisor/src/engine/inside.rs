@@ -39,7 +39,6 @@ pub(crate) enum InsideError {
     /// A stage of the start, by its name in `sandbox-exec`.
     #[error("{stage}: {detail}")]
     Refused {
-        /// The stage.
         stage: String,
         /// What failed there.
         detail: String,

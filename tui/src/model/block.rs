@@ -12,7 +12,6 @@ pub(crate) struct Block {
     pub opened: Option<bool>,
 }
 
-/// Row of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockRow {
     /// Empty row before the first part.

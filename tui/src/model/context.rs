@@ -61,7 +61,6 @@ impl PieceKind {
     }
 }
 
-/// Piece of the context.
 #[derive(Clone, Debug)]
 pub(crate) struct ContextPiece {
     pub kind: PieceKind,

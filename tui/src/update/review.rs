@@ -4,7 +4,7 @@ use super::turns;
 use crate::message::Action;
 use crate::model::{Look, Model, Outgoing, OwnTurn};
 
-/// The most characters of a branch or commit.
+/// Maximum number of characters of a branch or commit.
 const MOST: usize = 200;
 
 const INSTRUCTIONS: &str = "\

@@ -18,7 +18,7 @@ use super::standing::{is_kernel_tree, no_set_id};
 use super::succeeded::despite_success;
 use super::unreached::{UNREACHED, UNREACHED_HOST, unreached};
 
-/// The most denials reported for one command.
+/// Maximum number of denials reported for one command.
 pub(super) const MAX_DENIALS: usize = 4;
 
 impl StandingRights {

@@ -51,10 +51,10 @@ pub use self::print::{print, validate};
 
 pub const MOST_BYTES: usize = 256 * 1024;
 
-/// The most steps of a plan.
+/// Maximum number of steps of a plan.
 pub const MOST_STEPS: usize = 200;
 
-/// The most acceptance commands of a step.
+/// Maximum number of acceptance commands of a step.
 pub const MOST_COMMANDS: usize = 64;
 
 /// Returns the SHA-256 of these bytes in hexadecimal. An approval is bound to it.

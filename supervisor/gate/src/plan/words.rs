@@ -4,7 +4,7 @@ use std::path::{Component, Path};
 
 use super::error::quoted;
 
-/// The most characters in the name of a server or a tool.
+/// Maximum number of characters in the name of a server or a tool.
 const LONGEST_NAME: usize = 64;
 
 /// Returns the first invisible character of a text.

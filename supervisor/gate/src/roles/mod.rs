@@ -8,13 +8,13 @@ use protocol::cost::Usd;
 
 pub use markdown::parse_markdown;
 
-/// The most roles of a session. The model reads a description of each with every request.
+/// Maximum number of roles of a session. The model reads a description of each with every request.
 pub const MOST_ROLES: usize = 32;
 
-/// The most bytes of a description, which the parent's model reads.
+/// Maximum size in bytes of a description, which the parent's model reads.
 const LONGEST_DESCRIPTION: usize = 500;
 
-/// The most bytes of the instructions, which the sub-agent's model reads.
+/// Maximum size in bytes of the instructions, which the sub-agent's model reads.
 const LONGEST_PROMPT: usize = 16 << 10;
 
 const LONGEST_NAME: usize = 40;
@@ -37,7 +37,7 @@ pub struct Role {
     pub model: Option<String>,
     /// The only tools that the sub-agent has, as far as its rights allow them. Nothing for all tools.
     pub tools: Option<Vec<String>>,
-    /// The most replies of the sub-agent's model.
+    /// Maximum number of replies of the sub-agent's model.
     pub max_steps: Option<u32>,
     /// The most that the sub-agent may cost.
     pub max_usd: Option<Usd>,

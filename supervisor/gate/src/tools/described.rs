@@ -9,7 +9,7 @@ use protocol::event::{FileDiff, Location, ToolKind};
 
 use super::Invocation;
 
-/// The most bytes of text in the changes of one call.
+/// Maximum size in bytes of text in the changes of one call.
 const MOST: usize = 64 << 10;
 
 /// The error for changes that are too large, or that are not text.

@@ -73,7 +73,7 @@ impl PlannedServer {
     }
 }
 
-/// The most names in a sentence.
+/// Maximum number of names in a sentence.
 const NAMED: usize = 24;
 
 fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {

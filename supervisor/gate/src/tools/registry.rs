@@ -12,7 +12,7 @@ use super::{Invocation, Tool, ToolDefinition, ToolUseError};
 use crate::activity::Activity;
 use crate::roles::Roles;
 
-/// The most characters in a tool's name that every provider accepts.
+/// Maximum number of characters in a tool's name that every provider accepts.
 const NAME: usize = 64;
 
 /// The tools of an agent, fixed for its life.
@@ -34,7 +34,6 @@ pub struct Kit {
     pub plan: Option<PlanTool>,
 }
 
-/// The tool for a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanTool {
     /// Writes the plan.

@@ -7,7 +7,7 @@ use ipc::tool::{
     ToolError, ToolOutput, Written, WrittenFile,
 };
 
-/// The most bytes of one result. A worker sends far less, but a compromised one must not fill the context.
+/// Maximum size in bytes of one result. A worker sends far less, but a compromised one must not fill the context.
 const MAX_BYTES: usize = 384 << 10;
 
 const MAX_PATH: usize = 4 << 10;

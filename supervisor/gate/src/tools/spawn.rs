@@ -12,7 +12,7 @@ use super::typed::{Arguments, Typed};
 use super::{Invocation, Tool, ToolDefinition, ToolUseError};
 use crate::roles::{Role, Roles};
 
-/// The most bytes of a task.
+/// Maximum size in bytes of a task.
 const LONGEST_TASK: usize = 32 << 10;
 
 /// A call for a sub-agent with its parent's arguments. The gate computes the rights.
@@ -32,7 +32,7 @@ pub struct SpawnAgent {
     pub servers: Vec<NamedServer>,
     /// The model, if it differs from the parent's.
     pub model: Option<String>,
-    /// The most replies of the sub-agent's model.
+    /// Maximum number of replies of the sub-agent's model.
     pub max_steps: Option<u32>,
 }
 

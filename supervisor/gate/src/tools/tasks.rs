@@ -8,10 +8,10 @@ use super::arguments::BadArgument;
 use super::typed::{Arguments, Typed};
 use super::{Invocation, Tool};
 
-/// The most tasks of a list.
+/// Maximum number of tasks of a list.
 const MOST_TASKS: usize = 50;
 
-/// The most characters of a task.
+/// Maximum number of characters of a task.
 const LONGEST_TASK: usize = 200;
 
 /// A call that replaces the list of tasks, which the supervisor carries out.

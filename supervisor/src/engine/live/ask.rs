@@ -19,7 +19,7 @@ use crate::process::directories::Directories;
 /// How long a session may take to answer.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// The most bytes of an answer: what a frame has room for.
+/// Maximum size in bytes of an answer: what a frame has room for.
 const MOST: u64 = 4 << 20;
 
 /// What a session answered.

@@ -5,13 +5,13 @@ use std::collections::BTreeSet;
 use ipc::text::hexadecimal;
 use sha2::{Digest, Sha256};
 
-/// The most characters in a tool's name that every provider accepts.
+/// Maximum number of characters in a tool's name that every provider accepts.
 const NAME: usize = 64;
 
 /// Characters of a digest at the end of a name.
 const SUFFIX: usize = 8;
 
-/// The most characters of a description.
+/// Maximum number of characters of a description.
 const DESCRIPTION: usize = 4096;
 
 /// Returns the name of a server's tool: `SERVER__TOOL`, with a digest at its end where that is too long, has other characters or

@@ -23,14 +23,14 @@ use super::server::ServerSpec;
 use crate::engine::place::ProjectSandbox;
 use crate::settings::config::McpServer;
 
-/// The most tools of a server, and the most bytes of their definitions, that stand in a prompt.
+/// Maximum number of tools of a server, and the most bytes of their definitions, that stand in a prompt.
 const MOST_TOOLS: usize = 24;
 const MOST_BYTES: usize = 8 << 10;
 
-/// The most characters of the description of a prompt.
+/// Maximum number of characters of the description of a prompt.
 const MOST_ABOUT: usize = 200;
 
-/// The most servers that run at a time in a session, those of all its agents together.
+/// Maximum number of servers that run at a time in a session, those of all its agents together.
 pub(crate) const MOST_RUNNING: usize = 16;
 
 /// The servers of a session that a person approved as their tables are now. None is started before its first call.

@@ -21,7 +21,7 @@ use crate::settings::config::McpServer;
 /// Version of the file.
 const VERSION: u32 = 1;
 
-/// The most bytes of a pin: all definitions of a server, written as JSON.
+/// Maximum size in bytes of a pin: all definitions of a server, written as JSON.
 const MOST: u64 = 16 << 20;
 
 /// A server as a person approved it.

@@ -8,10 +8,10 @@ use crate::engine::driver::Caller;
 /// The shortest time between two lines. The guest keeps to it as well, and is not relied on.
 const PAUSE: Duration = Duration::from_millis(150);
 
-/// The most lines of one call.
+/// Maximum number of lines of one call.
 const MOST: u32 = 1000;
 
-/// The most characters of one line.
+/// Maximum number of characters of one line.
 const LINE: usize = 200;
 
 /// The lines of one call.

@@ -14,7 +14,6 @@ pub(super) struct QuestionOf {
     pub(super) request: u64,
 }
 
-/// The answer to a question.
 #[derive(Debug)]
 pub(super) struct AnsweredQuestion {
     pub(super) of: QuestionOf,

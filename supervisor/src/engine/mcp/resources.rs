@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 /// Name of the tool, for the model and in a call.
 pub(super) const READ: &str = "read_resource";
 
-/// The most bytes of an address.
+/// Maximum size in bytes of an address.
 const MOST_URI: usize = 4096;
 
 const EXPECTED: &str = "{server, uri?}";

@@ -6,7 +6,7 @@ use ipc::mcp::{McpContent, McpFailure, McpLink, McpResult};
 use super::names::visible;
 use crate::engine::driver::ServedAnswer;
 
-/// The most pictures of one result.
+/// Maximum number of pictures of one result.
 const MOST_PICTURES: usize = 8;
 
 /// Returns a result as text of at most `most` bytes, its beginning and its end, with its pictures. The error is a result that the

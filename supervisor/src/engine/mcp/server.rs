@@ -23,7 +23,7 @@ use super::result::{answer, words};
 use crate::engine::driver::{Caller, ServedAnswer};
 use crate::settings::config::McpServer;
 
-/// The most starts of a server in one session.
+/// Maximum number of starts of a server in one session.
 const STARTS: u32 = 2;
 
 /// Everything that starts one server and judges what it says.
@@ -34,7 +34,7 @@ pub(super) struct ServerSpec {
     /// The worker's program, which is the guest around the server.
     pub(super) program: PathBuf,
     pub(super) confinement: Confinement,
-    /// The most bytes of a result.
+    /// Maximum size in bytes of a result.
     pub(super) most: usize,
     /// The installed files, if its command installs packages.
     pub(super) installed: Option<InstalledServer>,

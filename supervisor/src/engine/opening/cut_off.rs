@@ -13,7 +13,7 @@ use tokio::runtime::Builder;
 use crate::engine::driver::SnapshotTaker;
 use crate::journal::session::CutOff;
 
-/// The most calls that are looked at.
+/// Maximum number of calls that are looked at.
 const MOST: usize = 64;
 
 /// The state in which each change that was cut off left its file, where that can be told.

@@ -23,13 +23,11 @@ pub(super) struct CutOffPlan {
     pub digest: String,
     /// Its bytes.
     pub markdown: String,
-    /// Its steps.
     pub steps: Vec<PlanStep>,
     /// The steps that are finished, from the first: they are not done again.
     pub finished: Vec<PlanStep>,
 }
 
-/// An execution.
 struct CutOffExecution<'a> {
     agent: &'a AgentId,
     plan: &'a PlanCreated,

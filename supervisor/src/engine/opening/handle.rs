@@ -21,7 +21,6 @@ pub(crate) struct Handle {
 pub(crate) enum NotTaken {
     /// It has more to do than it takes in.
     Busy,
-    /// It is over.
     Over,
 }
 

@@ -9,13 +9,12 @@ use model::provider::{
 
 use crate::settings::config::Effective;
 
-/// The most tokens of one reply that are asked for (WIRE R9: always sent, and big, with streaming).
+/// Maximum number of tokens of one reply that are asked for (WIRE R9: always sent, and big, with streaming).
 const REPLY_TOKENS: u32 = 32_000;
 
 /// The model of a session.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelOptions {
-    /// Its name.
     pub name: String,
     /// What is known of it.
     pub facts: Facts,
@@ -39,7 +38,6 @@ pub(crate) enum ModelError {
     /// The level of effort is none of its own.
     #[error("the model {model:?} does not know the effort {:?}: it knows {known}\n  hint: change `effort` in the settings, or leave it out", .effort.as_str())]
     Effort {
-        /// The model.
         model: String,
         /// What was asked for.
         effort: Effort,
@@ -50,18 +48,12 @@ pub(crate) enum ModelError {
     #[error(
         "the model {model:?} is not known to think\n  hint: leave out `thinking` in the settings, or say how the model is told to in config.toml, as in:\n    [models.{model:?}]\n    thinking = \"adaptive\""
     )]
-    Thinking {
-        /// The model.
-        model: String,
-    },
+    Thinking { model: String },
     /// What it costs cannot be bounded.
     #[error(
         "the cost of {model:?} cannot be limited: nobody knows its price\n  hint: limit its tokens, or say it in config.toml, as in:\n    [models.{model:?}]\n    prices = {{ input = 3, output = 15 }}"
     )]
-    NoPrice {
-        /// The model.
-        model: String,
-    },
+    NoPrice { model: String },
 }
 
 impl ModelOptions {
@@ -132,7 +124,7 @@ impl ModelOptions {
         }
     }
 
-    /// The most tokens of one reply.
+    /// Maximum number of tokens of one reply.
     pub(crate) fn reply_tokens(&self) -> u32 {
         self.facts.max_output.min(REPLY_TOKENS)
     }

@@ -34,7 +34,6 @@ pub(crate) struct SessionOptions {
     pub approvals: ApprovalSettings,
     /// What is confined, and how.
     pub wanted: ConfinementOptions,
-    /// The model.
     pub model: ModelOptions,
     /// The models that it may change to; none if absent.
     pub models: Option<Arc<SettingsModels>>,

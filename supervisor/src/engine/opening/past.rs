@@ -33,7 +33,6 @@ use crate::process::messages::{ReadingProgress, complain, say};
 /// The session that goes on.
 #[derive(Clone, Debug)]
 pub(crate) struct Resume {
-    /// Its log.
     pub log: PathBuf,
     /// True if the front end shows what was said so far.
     pub shows: bool,
@@ -122,7 +121,6 @@ impl Past {
         Ok(cut_off)
     }
 
-    /// Its events.
     pub(super) fn events(&self) -> &[SessionEvent] {
         &self.needed.events
     }

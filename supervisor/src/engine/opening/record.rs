@@ -14,7 +14,6 @@ use crate::process::messages::say;
 /// What is recorded, and where.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
-    /// The directory.
     pub directory: PathBuf,
     /// Who drives the session.
     pub front_end: FrontEnd,

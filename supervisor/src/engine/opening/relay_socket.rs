@@ -30,7 +30,6 @@ pub(crate) enum RelaySocketError {
          out of the project and of all writable and temporary directories"
     )]
     Writable {
-        /// The socket.
         socket: PathBuf,
         /// The place that holds it.
         root: PathBuf,

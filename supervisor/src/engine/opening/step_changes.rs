@@ -12,7 +12,7 @@ use tokio::sync::Mutex;
 use crate::engine::driver::{Caller, ServedAnswer, SnapshotTaker, ToolServer};
 use crate::journal::changes::{Base, ProjectPath};
 
-/// The most files of one step.
+/// Maximum number of files of one step.
 const MOST: usize = 1000;
 
 /// Looks at the project for the agent that executes a plan.

@@ -23,7 +23,7 @@ use crate::engine::driver::{
 use crate::engine::mcp::{BesideServers, McpHost, Offered, SessionServers};
 use crate::engine::place::{AgentPlace, ProjectSandbox};
 
-/// The most replies of a sub-agent in one turn where neither its parent nor its role says how many.
+/// Maximum number of replies of a sub-agent in one turn where neither its parent nor its role says how many.
 const USUAL_STEPS: u32 = 200;
 
 /// Makes the sub-agents of one session.

@@ -9,7 +9,6 @@ use ipc::rights::Rights;
 use super::error::SetupError;
 use super::setup::ProjectSandbox;
 
-/// The place of one agent.
 pub(crate) struct AgentPlace {
     /// The directory that is its own; removed with this value.
     pub temp: PrivateTemp,

@@ -22,7 +22,6 @@ pub(crate) enum SetupError {
     /// A path of a flag does not exist, or cannot be granted.
     #[error("{flag} {path}: {why}")]
     Path {
-        /// The flag.
         flag: &'static str,
         /// Its value.
         path: PathBuf,

@@ -10,10 +10,10 @@ use super::error::SetupError;
 use super::wanted::Leftovers;
 use crate::process::messages::{one_line, say, tell};
 
-/// The most lines of a difference that are shown.
+/// Maximum number of lines of a difference that are shown.
 const MOST_LINES: usize = 40;
 
-/// The most places that a refusal names.
+/// Maximum number of places that a refusal names.
 const MOST_NAMED: usize = 20;
 
 /// Settles it before anything may write.

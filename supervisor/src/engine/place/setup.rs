@@ -33,7 +33,6 @@ use crate::process::messages::say;
 pub struct ProjectSandbox {
     /// Our own directories.
     pub(crate) directories: Directories,
-    /// The policy.
     pub policy: Policy,
     /// What is watched, where an agent may write in the project, or may come to.
     pub watch: Option<Watch>,

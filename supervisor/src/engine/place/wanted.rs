@@ -74,7 +74,6 @@ pub(crate) struct ConfinementOptions {
 /// A path that somebody named, relative to the project or absolute.
 #[derive(Clone, Debug)]
 pub(crate) struct NamedPath {
-    /// The path.
     pub path: PathBuf,
     /// Who, and where.
     pub origin: ConfigOrigin,

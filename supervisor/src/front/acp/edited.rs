@@ -5,7 +5,7 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// The most bytes of a plan.
+/// Maximum size in bytes of a plan.
 const MOST: u64 = 256 << 10;
 
 /// Reads the file that the supervisor made for the plan. Blocks.

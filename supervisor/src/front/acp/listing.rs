@@ -9,7 +9,7 @@ use protocol::rpc::{ErrorObject, ErrorWord};
 
 use crate::journal::sessions::{Index, ListedSession};
 
-/// The most sessions of a page.
+/// Maximum number of sessions of a page.
 const PAGE: usize = 50;
 
 /// Lists the sessions that a request asks for. Blocks.

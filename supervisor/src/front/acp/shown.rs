@@ -2,7 +2,7 @@
 
 use tui::text::{SafeText, printable};
 
-/// The most characters of a title.
+/// Maximum number of characters of a title.
 const TITLE: usize = 120;
 
 /// Returns a title on one line.

@@ -17,7 +17,7 @@ use protocol::plan::StepStatus;
 
 use super::shown;
 
-/// The most bytes of a command's output while it runs. Its result has the whole.
+/// Maximum size in bytes of a command's output while it runs. Its result has the whole.
 const OUTPUT: usize = 4 << 10;
 
 /// Returns the id of a call, which is numbered within its agent.

@@ -24,7 +24,7 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The time that the container engine has to list and remove containers.
 const REMOVAL: Duration = Duration::from_mins(5);
 
-/// The most bytes of the standard error of a run that are searched for errors of the engine.
+/// Maximum size in bytes of the standard error of a run that are searched for errors of the engine.
 const MOST_ERRORS: u64 = 16 << 20;
 
 /// The directory of a run into which its container writes.

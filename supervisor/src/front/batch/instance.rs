@@ -27,7 +27,7 @@ use crate::process::messages::say;
 /// The time after its limit at which a run is killed. The run needs it to write its patch.
 const GRACE_S: f64 = 60.0;
 
-/// The most attempts to remove the directory of a run, a tenth of a second apart.
+/// Maximum number of attempts to remove the directory of a run, a tenth of a second apart.
 const CLEARINGS: usize = 30;
 
 /// The longest time that a checkout may take.
@@ -36,16 +36,16 @@ const CHECKOUT_TIME: Duration = Duration::from_mins(30);
 /// The exit status of `bailiwick sandbox` if no sandbox can be set up at the moment.
 const NO_SANDBOX: i32 = 5;
 
-/// The most runs of a task in a row that may be lost to failures of the engine and are not counted as failures of the task.
+/// Maximum number of runs of a task in a row that may be lost to failures of the engine and are not counted as failures of the task.
 const MOST_ENGINE_LOSSES: u32 = 20;
 
-/// The most bytes of a result that are read.
+/// Maximum size in bytes of a result that are read.
 const MOST_RESULT: u64 = 16 << 20;
 
-/// The most bytes of a patch that becomes a prediction.
+/// Maximum size in bytes of a patch that becomes a prediction.
 pub(super) const MOST_PATCH: u64 = 16 << 20;
 
-/// The most bytes of a log that are copied from a container.
+/// Maximum size in bytes of a log that are copied from a container.
 const MOST_LOG: u64 = 1 << 30;
 
 /// The file name of the task's prompt in the directory of a run.

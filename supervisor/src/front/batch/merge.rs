@@ -17,7 +17,7 @@ use crate::process::exit::Exit;
 use crate::process::messages::{complain, say};
 use crate::settings::args::BatchMergeArgs;
 
-/// The most tasks without a result that are listed by name.
+/// Maximum number of tasks without a result that are listed by name.
 const NAMED: usize = 20;
 
 /// The result of a task, with the shard that it was found in.

@@ -23,7 +23,7 @@ use super::state::{BatchState, load, read_bounded, store};
 use crate::settings::args::BatchRunsArgs;
 use crate::settings::config::Effective;
 
-/// The most bytes of the file with the names of all tasks.
+/// Maximum size in bytes of the file with the names of all tasks.
 const MOST_NAMES: u64 = 64 << 20;
 
 /// An output directory that is locked by this process.

@@ -16,7 +16,7 @@ use crate::engine::opening::Refusal;
 use crate::process::exit::Exit;
 use crate::process::messages::harmless;
 
-/// The most tasks that the report names for one cause.
+/// Maximum number of tasks that the report names for one cause.
 const NAMED: usize = 10;
 
 /// The report in machine-readable form.

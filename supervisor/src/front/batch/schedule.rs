@@ -25,7 +25,7 @@ use crate::process::messages::{complain, say};
 use crate::process::signals::Endings;
 use crate::settings::args::BatchRunsArgs;
 
-/// The most crashes in a row after which a task is not repeated.
+/// Maximum number of crashes in a row after which a task is not repeated.
 const MOST_CRASHES: u32 = 3;
 
 /// Limits of the whole batch.

@@ -10,7 +10,7 @@ use protocol::cost::Usd;
 use protocol::event::{EndReason, TokenUsage};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
-/// The most bytes of a file with a state.
+/// Maximum size in bytes of a file with a state.
 const MOST: u64 = 1 << 20;
 
 /// The status of a task.

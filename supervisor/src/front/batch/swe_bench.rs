@@ -17,7 +17,7 @@ use super::task::{
 /// The default prompt.
 const TEMPLATE: &str = include_str!("swe_bench.txt");
 
-/// The most bytes of a file that is one JSON array.
+/// Maximum size in bytes of a file that is one JSON array.
 const MOST_ARRAY: u64 = 512 << 20;
 
 /// A row of a data set. Verified, Lite, Multilingual and Pro have these fields and others.

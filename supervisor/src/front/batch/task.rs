@@ -15,14 +15,13 @@ use super::engine::is_image;
 
 const MOST_LINE: u64 = 8 << 20;
 
-/// The most bytes of a prompt, which is also the limit of `exec`.
+/// Maximum size in bytes of a prompt, which is also the limit of `exec`.
 const MOST_PROMPT: usize = 1 << 20;
 
 const MOST_TASKS: usize = 100_000;
 
 const MOST_ID: usize = 128;
 
-/// A task of a batch.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct BatchTask {
     pub id: String,

@@ -16,7 +16,7 @@ use super::ink::Ink;
 use super::wrap::wrapped;
 use crate::process::messages::{PlainDenial, harmless};
 
-/// The most lines of a command's output that are shown.
+/// Maximum number of lines of a command's output that are shown.
 const LINES: usize = 8;
 
 pub(super) struct Printer<W> {

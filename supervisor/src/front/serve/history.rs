@@ -10,7 +10,7 @@ use crate::journal::session::read_page;
 /// The number of events on a page by default.
 const USUAL: u32 = 200;
 
-/// The most events of a page.
+/// Maximum number of events of a page.
 const MOST: u32 = 1000;
 
 /// The bytes of the log after which a page ends. One event may be longer.

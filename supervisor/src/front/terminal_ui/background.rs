@@ -8,7 +8,7 @@ use tui::ThemeName;
 /// the second request, and answers come in order.
 pub(super) const QUESTION: &[u8] = b"\x1b]11;?\x1b\\\x1b[c";
 
-/// The most bytes of an answer.
+/// Maximum size in bytes of an answer.
 const LONGEST: usize = 64;
 
 /// True if the terminal may be asked. The Linux console does not answer.

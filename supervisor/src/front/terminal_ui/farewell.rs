@@ -4,7 +4,7 @@ use std::io::{Write, stderr, stdout};
 
 use super::COLUMNS;
 
-/// The most characters of the last answer that are printed at the end.
+/// Maximum number of characters of the last answer that are printed at the end.
 const LONGEST_ANSWER: usize = 4000;
 
 /// The end of a session, as far as the UI knows it.

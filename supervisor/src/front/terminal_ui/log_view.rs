@@ -11,13 +11,13 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tui::{LogRow, LogRows};
 
-/// The most events that are listed. Earlier ones are left out.
+/// Maximum number of events that are listed. Earlier ones are left out.
 const MOST: usize = 20_000;
 
-/// The most characters of an event's data in a row.
+/// Maximum number of characters of an event's data in a row.
 const LONGEST: usize = 200;
 
-/// The most bytes of an event that are shown.
+/// Maximum size in bytes of an event that are shown.
 const MOST_OF_EVENT: u64 = 1 << 20;
 
 /// The fields of a log line that a row needs.

@@ -9,13 +9,13 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// The most bytes of the file. If there are more, the older half is removed.
+/// Maximum size in bytes of the file. If there are more, the older half is removed.
 const MOST: u64 = 1 << 20;
 
 /// The longest message that is kept. Longer ones are mostly pastes.
 const LONGEST: usize = 16 << 10;
 
-/// The most messages of a project that are returned.
+/// Maximum number of messages of a project that are returned.
 const MOST_MESSAGES: usize = 500;
 
 /// The file of the history.

@@ -36,7 +36,7 @@ use crate::process::signals::{Changes, Endings, SignalChange};
 use crate::process::tty::stop_job;
 use crate::settings::config::at_home;
 
-/// The most events that are handled before keys and frames have their turn.
+/// Maximum number of events that are handled before keys and frames have their turn.
 const TOGETHER: usize = 256;
 
 /// The result of the session, or the error of its task if it panicked.

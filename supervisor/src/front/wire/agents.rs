@@ -10,7 +10,7 @@ use protocol::event::{
 use protocol::frontend::{UiEvent, UiEventKind};
 use protocol::rpc::{AgentInfo, AgentState, GuestInfo, OpenCall};
 
-/// The most guests of an agent that are listed after their end.
+/// Maximum number of guests of an agent that are listed after their end.
 const ENDED_GUESTS: usize = 20;
 
 /// The agents that a conversation has had so far.

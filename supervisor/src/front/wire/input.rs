@@ -6,7 +6,7 @@ use std::thread;
 use protocol::rpc::{Line, Lines};
 use tokio::sync::mpsc;
 
-/// The most lines that are read ahead.
+/// Maximum number of lines that are read ahead.
 const AHEAD: usize = 4;
 
 /// The number of bytes that are read at once.

@@ -12,7 +12,7 @@ use protocol::rpc::Passing;
 /// The waiting bytes from which pieces of text are dropped.
 const PIECES: usize = 1 << 20;
 
-/// The most waiting bytes. The last added line may exceed this limit.
+/// Maximum number of waiting bytes. The last added line may exceed this limit.
 const MOST: usize = 64 << 20;
 
 /// The error that the front end has left too much unread.

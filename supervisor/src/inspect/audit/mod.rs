@@ -145,7 +145,7 @@ fn of_log(args: &AuditArgs) -> Result<AuditAccount, AuditError> {
     Ok(account)
 }
 
-/// The most bytes of a person's message that are kept. The first message is an agent's task.
+/// Maximum size in bytes of a person's message that are kept. The first message is an agent's task.
 const LONGEST_MESSAGE: usize = 16 << 10;
 
 /// Returns the event without texts, because an audit is about actions.

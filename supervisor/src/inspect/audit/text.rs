@@ -12,10 +12,10 @@ use super::account::AuditAccount;
 use super::agent_account::{AgentAccount, Approval, DenialGroup, Spend, WorkerAccount};
 use super::guest_text::{guest_rows, guest_summary};
 
-/// The most characters of a task in a list.
+/// Maximum number of characters of a task in a list.
 const LONGEST_TASK: usize = 100;
 
-/// The most faults of a file that are shown without the verbose option.
+/// Maximum number of faults of a file that are shown without the verbose option.
 const SHOWN_FAULTS: usize = 3;
 
 /// The text for an approval without an answer.

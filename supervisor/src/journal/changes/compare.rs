@@ -17,7 +17,7 @@ use super::snapshot::{Intake, Snapshot, SnapshotFile, SnapshotLimits};
 /// The tolerance for inexact clocks of file systems: FAT counts in steps of two seconds.
 const CLOCK_MARGIN_NS: i64 = 2_000_000_000;
 
-/// The most bytes of paths in one `Fetch` call, well below the size limit of a frame.
+/// Maximum size in bytes of paths in one `Fetch` call, well below the size limit of a frame.
 const FETCH_BYTES: usize = 1 << 20;
 
 /// The project's files at the start of the session.

@@ -4,7 +4,7 @@ use std::fmt;
 
 use ipc::path::WirePath;
 
-/// The most bytes of a path for the kernel, including the NUL at the end (`PATH_MAX`, linux/limits.h).
+/// Maximum size in bytes of a path for the kernel, including the NUL at the end (`PATH_MAX`, linux/limits.h).
 const PATH_MAX: usize = 4096;
 
 /// A path below the project: relative, without empty, `.`, `..` or `.git` components.

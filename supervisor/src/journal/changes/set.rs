@@ -10,7 +10,7 @@ use super::blob::Blob;
 use super::path::ProjectPath;
 use super::snapshot::SnapshotFile;
 
-/// The most notes. A last one reports the number of those that were left out.
+/// Maximum number of notes. A last one reports the number of those that were left out.
 const MAX_NOTES: usize = 20;
 
 /// The difference between two states of the project, in the order of paths.

@@ -17,11 +17,11 @@ use super::path::{PathError, ProjectPath};
 /// Limits of an [`Intake`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotLimits {
-    /// The most files and links.
+    /// Maximum number of files and links.
     pub entries: usize,
-    /// The most bytes of all contents together.
+    /// Maximum size in bytes of all contents together.
     pub content: u64,
-    /// The most bytes of all paths and link targets together. They are kept in memory.
+    /// Maximum size in bytes of all paths and link targets together. They are kept in memory.
     pub names: usize,
 }
 

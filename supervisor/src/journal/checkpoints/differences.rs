@@ -12,16 +12,16 @@ use super::look::SeenFile;
 use super::{Checkpoints, Kept};
 use crate::journal::changes::ProjectPath;
 
-/// The most files of one checkpoint that are reported one by one.
+/// Maximum number of files of one checkpoint that are reported one by one.
 const MOST_TOLD: usize = 1000;
 
-/// The most bytes of text that are reported for one checkpoint.
+/// Maximum size in bytes of text that are reported for one checkpoint.
 const MOST_TEXT: usize = 1 << 20;
 
-/// The most bytes that are read for one checkpoint.
+/// Maximum number of bytes that are read for one checkpoint.
 const MOST_READ: u64 = 64 << 20;
 
-/// The most pairs of lines that are compared. Beyond it, all lines between an equal beginning and an equal end count as changed.
+/// Maximum number of pairs of lines that are compared. Beyond it, all lines between an equal beginning and an equal end count as changed.
 const MOST_PAIRS: usize = 1 << 20;
 
 /// A file that changed since the checkpoint before.

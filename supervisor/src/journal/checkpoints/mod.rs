@@ -28,8 +28,8 @@ pub use store::{Checkpoints, Wanted, copy, nanoseconds, remove, remove_old};
 /// The largest file whose content is kept: 2 MiB.
 pub const MOST_OF_A_FILE: u64 = 2 << 20;
 
-/// The most bytes of one session's checkpoints without contents: 256 MiB.
+/// Maximum size in bytes of one session's checkpoints without contents: 256 MiB.
 pub const MOST_OF_LOOKS: u64 = 256 << 20;
 
-/// The most bytes of contents that one session's checkpoints store: 512 MiB.
+/// Maximum size in bytes of contents that one session's checkpoints store: 512 MiB.
 pub const MOST_OF_A_SESSION: u64 = 512 << 20;

@@ -13,10 +13,10 @@ use super::store::States;
 use super::{At, Checkpoints, Kept};
 use crate::journal::changes::ProjectPath;
 
-/// The most bytes of old and new contents in one patch. A single file may have more.
+/// Maximum size in bytes of old and new contents in one patch. A single file may have more.
 const MOST_OF_A_PATCH: u64 = 24 << 20;
 
-/// The most directories for which write access is granted one by one.
+/// Maximum number of directories for which write access is granted one by one.
 const MOST_GRANTED: usize = 32;
 
 /// The files that a rewind restores, and those that it leaves.

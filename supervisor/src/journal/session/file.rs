@@ -173,7 +173,7 @@ pub(crate) fn is_held(log: &Path) -> io::Result<bool> {
     }
 }
 
-/// The most reads of the kernel's list of locks.
+/// Maximum number of reads of the kernel's list of locks.
 const LOOKS: usize = 64;
 
 /// Returns the process that has a lock on the file with this inode number. The list is read repeatedly, because the

@@ -10,7 +10,7 @@ use protocol::event::{EventKind, NoticeCode, SessionEvent, SessionStarted};
 /// Maximum size of a first event in bytes.
 const LONGEST: u64 = 1 << 20;
 
-/// The most bytes of the event that marks an import.
+/// Maximum size in bytes of the event that marks an import.
 const LONGEST_MARK: u64 = 4 << 10;
 
 /// The beginning of every message in a log. No text inside an event can contain it, because its quotes would be escaped.

@@ -18,7 +18,7 @@ use super::needed::{self, Needed, Read, Sizes};
 use super::parts::LONGEST_LINE;
 use super::{Fault, LogError};
 
-/// The most bytes of lines that are kept in memory until they are on the disk.
+/// Maximum size in bytes of lines that are kept in memory until they are on the disk.
 const MOST_UNSYNCED: u64 = 16 << 20;
 
 /// Size of the buffer for lines between two events. A long line has a buffer of its own, which is freed once it is written.

@@ -14,7 +14,7 @@ use super::parts::{LONGEST_LINE, LogPart, Parts};
 /// The fewest bytes for which a further thread is started.
 const FEW: usize = 256 << 10;
 
-/// The most threads. More would wait for memory.
+/// Maximum number of threads. More would wait for memory.
 const MOST_THREADS: usize = 8;
 
 /// Maximum number of recorded faults. A file that is not a log has one for each line.

@@ -8,7 +8,7 @@ use serde_json::value::RawValue;
 
 use super::open_ends::CUT_OFF;
 
-/// The most characters of a message by which a rewind names it.
+/// Maximum number of characters of a message by which a rewind names it.
 const NAME: usize = 200;
 
 #[derive(Default)]

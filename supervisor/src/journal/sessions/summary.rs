@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use super::bounded::{BoundedLines, event};
 
-/// The most characters of the first message that are kept.
+/// Maximum number of characters of the first message that are kept.
 const LONGEST_MESSAGE: usize = 300;
 
 /// The files that a session changed until an event of its log.

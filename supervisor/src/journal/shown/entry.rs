@@ -2,10 +2,10 @@
 
 use jiff::Timestamp;
 
-/// The most lines that remain of a shortened text.
+/// Maximum number of lines that remain of a shortened text.
 const MOST_LINES: usize = 24;
 
-/// The most characters that remain of a shortened text.
+/// Maximum number of characters that remain of a shortened text.
 const MOST_CHARS: usize = 4000;
 
 const LONGEST_TITLE: usize = 300;

@@ -25,7 +25,7 @@ use crate::process::messages::{PlainDenial, one_line};
 /// The format of a time.
 const FORM: &str = "%Y-%m-%d %H:%M:%S UTC";
 
-/// The most faults of a log that are listed.
+/// Maximum number of faults of a log that are listed.
 const MOST_FAULTS: usize = 20;
 
 /// A reader that converts the events of a log, all or those of one agent.

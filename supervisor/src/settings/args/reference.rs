@@ -14,7 +14,7 @@ const PAGE: &str = "../docs/commands.md";
 const HEAD: &str = "# Commands and flags\n\n\
     Made from the program's own help, and compared with it by a test. [Usage](usage.md) says what they are for.\n";
 
-/// The most words of a flag's help.
+/// Maximum number of words of a flag's help.
 const WORDS: usize = 12;
 
 /// The commands that `--help` lists, with those below them, by their whole names.

@@ -221,7 +221,6 @@ impl Effective {
         }
     }
 
-    /// Returns the limits of one call.
     pub fn call_limits(&self) -> Limits {
         let preset = Limits::default();
         let timeout_ms = self.number("limits.command_timeout_s").map(|seconds| seconds.saturating_mul(1000));

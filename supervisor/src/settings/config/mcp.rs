@@ -10,13 +10,13 @@ use toml_edit::Item;
 
 use super::origin::{ConfigOrigin, SettingPlace};
 
-/// The most servers of one file.
+/// Maximum number of servers of one file.
 pub(super) const MOST_SERVERS: usize = 64;
 
-/// The most bytes of a server's name.
+/// Maximum size in bytes of a server's name.
 const LONGEST_NAME: usize = 32;
 
-/// The most elements of a list, and bytes of one of them.
+/// Maximum number of elements of a list, and bytes of one of them.
 const MOST: usize = 200;
 const LONGEST: usize = 4096;
 

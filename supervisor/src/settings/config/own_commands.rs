@@ -19,16 +19,16 @@ const OWN: &str = "commands";
 /// The directories of a project's commands, the second inside the first.
 const DIRECTORIES: [&str; 2] = [".bailiwick", "commands"];
 
-/// The most bytes of a command's file.
+/// Maximum size in bytes of a command's file.
 const MOST: usize = 64 << 10;
 
-/// The most commands of a directory.
+/// Maximum number of commands of a directory.
 const MOST_COMMANDS: usize = 100;
 
-/// The most names in a directory that are read.
+/// Maximum number of names in a directory that are read.
 const MOST_NAMES: usize = 1000;
 
-/// The most characters of a description.
+/// Maximum number of characters of a description.
 const LONGEST_DESCRIPTION: usize = 200;
 
 const LONGEST_NAME: usize = 40;
@@ -36,7 +36,6 @@ const LONGEST_NAME: usize = 40;
 /// The line before and after the fields.
 const FENCE: &str = "---";
 
-/// A file with a command.
 #[derive(Clone, Debug)]
 pub(super) struct CommandFile {
     pub(super) path: PathBuf,

@@ -15,10 +15,10 @@ use super::trust::FileDigest;
 /// The directories of the roles, the second inside the first.
 const DIRECTORIES: [&str; 2] = [".bailiwick", "agents"];
 
-/// The most bytes of a role's file.
+/// Maximum size in bytes of a role's file.
 const MOST: usize = 32 << 10;
 
-/// The most names in the directory that are read.
+/// Maximum number of names in the directory that are read.
 const MOST_NAMES: usize = 1000;
 
 #[derive(Clone, Debug)]

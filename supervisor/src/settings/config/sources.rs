@@ -18,7 +18,7 @@ use super::{
 };
 use crate::process::directories::Directories;
 
-/// The most settings of a project's file that one notice names.
+/// Maximum number of settings of a project's file that one notice names.
 const NAMED: usize = 5;
 
 /// All settings outside of the command line.

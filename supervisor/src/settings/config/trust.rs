@@ -19,7 +19,7 @@ use super::project_file::ProjectFile;
 use super::{own_commands, project_roles};
 use crate::process::directories::Directories;
 
-/// The most bytes of a record: a path of 4096 bytes as JSON.
+/// Maximum size in bytes of a record: a path of 4096 bytes as JSON.
 const MOST: u64 = 64 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -16,7 +16,7 @@ pub const USER_NAME: &str = "config.toml";
 /// The name of the file with the person's own instructions, in the configuration directory.
 const INSTRUCTIONS: &str = "AGENTS.md";
 
-/// The most bytes of the settings file.
+/// Maximum size in bytes of the settings file.
 const MOST: usize = 1 << 20;
 
 const MOST_INSTRUCTIONS: usize = 64 << 10;

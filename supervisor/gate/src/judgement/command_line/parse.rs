@@ -6,7 +6,7 @@
 use super::lexical::{MAX_LENGTH, is_blank, is_delimiter, is_plain, is_plain_word, is_quotable, is_quote};
 use super::shell;
 
-/// The most simple commands in a covered command.
+/// Maximum number of simple commands in a covered command.
 const MAX_COMMANDS: usize = 64;
 
 /// The operators that may join two commands. An operator that begins with another one comes first.

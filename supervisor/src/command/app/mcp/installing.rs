@@ -18,7 +18,7 @@ use crate::settings::config::McpServer;
 /// The time between two lines that say that the installation goes on.
 const PROGRESS: Duration = Duration::from_secs(10);
 
-/// The most lines of an installer that are shown.
+/// Maximum number of lines of an installer that are shown.
 const LINES: usize = 8;
 
 /// Words of npm, pip and uv for a registry that does not answer.

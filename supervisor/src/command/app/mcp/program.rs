@@ -16,7 +16,7 @@ const SYSTEM_PROGRAMS: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 /// The longest line that names an interpreter (`BINPRM_BUF_SIZE`, execve(2)).
 const LINE: u64 = 256;
 
-/// The most interpreters behind each other.
+/// Maximum number of interpreters behind each other.
 const INTERPRETERS: usize = 4;
 
 /// Returns the places of these programs outside the system's directories. One that the system has is taken from there.

@@ -9,10 +9,10 @@ use crate::engine::mcp::{Inspected, Pin, PinnedTool};
 use crate::process::messages::{harmless, one_line};
 use crate::settings::config::McpServer;
 
-/// The most denials that are listed.
+/// Maximum number of denials that are listed.
 const DENIALS: usize = 5;
 
-/// The most characters of a description in a list.
+/// Maximum number of characters of a description in a list.
 const LINE: usize = 100;
 
 /// Returns the command, quoted as for a shell.

@@ -11,7 +11,7 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// The most lines that wait to be sent. A front end with more is too slow and is disconnected.
+/// Maximum number of lines that wait to be sent. A front end with more is too slow and is disconnected.
 const WAITING: usize = 64;
 
 /// The number of bytes that are read at once.

@@ -2,10 +2,10 @@
 
 use super::git::{GitError, ProjectGit};
 
-/// The most bytes of a difference that are read.
+/// Maximum size in bytes of a difference that are read.
 const MOST: usize = 16 << 20;
 
-/// The most bytes of a list of names.
+/// Maximum size in bytes of a list of names.
 const MOST_NAMES: usize = 4 << 20;
 
 const MOST_WORDS: usize = 64 << 10;
@@ -162,7 +162,6 @@ async fn sides(git: &ProjectGit, target: &ReviewTarget) -> Result<(String, NewSi
     }
 }
 
-/// Returns the id of a commit.
 async fn commit(git: &ProjectGit, name: &str) -> Result<String, GitError> {
     let wanted = format!("{name}^{{commit}}");
     let found = git.read(&["rev-parse", "--verify", "--end-of-options", &wanted], MOST_WORDS).await;

@@ -22,7 +22,7 @@ use crate::process::directories::Directories;
 /// The longest that a command may take.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The most bytes of an error message.
+/// Maximum size in bytes of an error message.
 const MOST_SAID: u64 = 4096;
 
 /// Options before each command: nothing of the repository's configuration is run where an option can say so. A filter of a

@@ -73,7 +73,7 @@ async fn attempt(args: ReviewArgs, directories: SessionDirs) -> Result<Exit, Ref
     Ok(printed(printed::print(args.output, &difference, &summary, &findings), exit))
 }
 
-/// The most hidden files that a note names.
+/// Maximum number of hidden files that a note names.
 const MOST_NAMED: usize = 5;
 
 /// Returns a note about hidden files that are not reviewed.

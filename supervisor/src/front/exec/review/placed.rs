@@ -8,7 +8,7 @@ use super::difference::{Difference, NewSide, PathChange};
 use super::finding::ReviewFinding;
 use super::git::{GitError, ProjectGit};
 
-/// The most bytes of files with findings that are read.
+/// Maximum size in bytes of files with findings that are read.
 const MOST: usize = 64 << 20;
 
 /// A finding, and its place.

@@ -4,13 +4,13 @@ use std::fmt::Write;
 
 use super::difference::{ChangedPath, Difference, NewSide, PathChange};
 
-/// The most bytes of the change that the task contains; the reviewer reads the rest with its tools.
+/// Maximum size in bytes of the change that the task contains; the reviewer reads the rest with its tools.
 const MOST: usize = 96 << 10;
 
-/// The most bytes of the part of one file.
+/// Maximum size in bytes of the part of one file.
 const MOST_OF_FILE: usize = 32 << 10;
 
-/// The most names of files outside of the task that it lists.
+/// Maximum number of names of files outside of the task that it lists.
 const MOST_NAMES: usize = 300;
 
 const INSTRUCTIONS: &str = "\

@@ -31,7 +31,7 @@ const ENQ: u8 = 0x05;
 /// The longest control sequence or string that can pass.
 const LONGEST: usize = 8 << 10;
 
-/// The most repetitions of a character at once.
+/// Maximum number of repetitions of a character at once.
 const MOST_REPEATED: u16 = 4096;
 
 /// The replacement for bytes that are no valid character.

@@ -9,7 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::process::tty::write_all;
 
-/// The most pieces that wait. Then the command is made to wait.
+/// Maximum number of pieces that wait. Then the command is made to wait.
 const WAITING: usize = 16;
 
 /// The queue to the thread.

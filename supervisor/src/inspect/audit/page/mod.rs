@@ -17,13 +17,13 @@ pub(super) use self::file::{PageError, write};
 
 const STYLE: &str = include_str!("style.css");
 
-/// The most agents with their own section.
+/// Maximum number of agents with their own section.
 const MOST_AGENTS: usize = 200;
 
-/// The most timeline rows of a page.
+/// Maximum number of timeline rows of a page.
 const MOST_MOMENTS: usize = 20_000;
 
-/// The most rows of one agent's timeline.
+/// Maximum number of rows of one agent's timeline.
 const MOST_MOMENTS_OF_AGENT: usize = 1000;
 
 pub(super) fn page(account: &AuditAccount, events: &EventsByAgent<'_>) -> String {

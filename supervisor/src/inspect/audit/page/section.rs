@@ -78,7 +78,7 @@ impl AgentSection<'_> {
     }
 }
 
-/// The most characters of a row of the timeline.
+/// Maximum number of characters of a row of the timeline.
 const LONGEST_ROW: usize = 400;
 
 /// Returns a shortened text for the timeline.

@@ -10,7 +10,7 @@ use super::super::blob::Blob;
 const DIGITS: &[u8; 85] =
     b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
 
-/// The most bytes in a line. The first letter of the line, `A` to `z`, is their number from 1 to 52.
+/// Maximum number of bytes in a line. The first letter of the line, `A` to `z`, is their number from 1 to 52.
 const LINE: usize = 52;
 
 /// Writes the new content, then the old one, so that the patch can be reversed.
