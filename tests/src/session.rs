@@ -449,6 +449,8 @@ fn logged(kind: &EventKind) -> String {
         }
         EventKind::GrantAdded(grant) => format!("grant {}: {}", grant.id, grant.covers),
         EventKind::GrantRevoked { id } => format!("grant {id} revoked"),
+        EventKind::TurnAllowed(allowed) => format!("all is allowed with call {}", allowed.call),
+        EventKind::TurnAllowanceEnded { cause } => format!("all is allowed no more: {cause:?}"),
         EventKind::ModeChanged { mode } => format!("mode {mode}"),
         EventKind::ModelChanged(changed) => format!("model {}", changed.to),
         EventKind::TurnFinished(turn) => format!("turn {}", turn.reason),

@@ -16,6 +16,7 @@ mod plan;
 mod request;
 mod scope;
 mod server;
+mod turn;
 
 pub use agent::{AgentAccess, AgentRightsApprovalParams};
 pub use answer::{
@@ -42,6 +43,7 @@ pub use plan::PlanApprovalParams;
 pub use request::{ApplyPatchApprovalParams, ExternalToolApprovalParams, ServerRequest};
 pub use scope::{ApprovalMode, SessionGrant, SessionScope};
 pub use server::{NamedServer, ServerAccess};
+pub use turn::TurnAccess;
 
 #[cfg(test)]
 mod tests;

@@ -7,7 +7,7 @@ use ipc::tool::Access;
 use protocol::approval::{
     AgentRightsApprovalParams, ApplyPatchApprovalParams, DeniedCommandApprovalParams,
     ExecCommandApprovalParams, ExternalToolApprovalParams, FetchApprovalParams, FileChange,
-    HostApprovalParams, NetworkApprovalParams, ServerAccess, ServerRequest,
+    HostApprovalParams, NetworkApprovalParams, ServerAccess, ServerRequest, TurnAccess,
 };
 
 use super::{FormDraft, denied, plan};
@@ -163,6 +163,42 @@ fn page_allowed(params: &FetchApprovalParams) -> Vec<Part> {
     let reached = reached(&params.grant).unwrap_or_else(|| "no additional access".to_owned());
     let once = if params.grant.is_empty() { "" } else { ", once" };
     vec![fact("allows", &format!("{reached}{once}")), fact("sends", "the whole URL to the host")]
+}
+
+/// Returns the access that a yes to everything in the turn gives, and its end.
+pub(crate) fn whole_turn(access: &TurnAccess, project: &WirePath) -> Block {
+    let TurnAccess { write, network_after, confirms_commands, .. } = access;
+    let mut parts = vec![Part::new(
+        SafeText::line("yes to everything in this turn: nothing below is asked about until the turn ends"),
+        Look::Heading,
+    )];
+    let places = write.iter().map(|path| {
+        let place = if path == project { b"in this project" } else { in_project(path, project) };
+        [b"write ", place].concat()
+    });
+    let commands: &[u8] = if *confirms_commands {
+        b"run commands that only read; your settings want the others confirmed"
+    } else {
+        b"run commands with that access"
+    };
+    let lines = places.chain([commands.to_vec()]);
+    let names = std::iter::once("allows").chain(std::iter::repeat(""));
+    parts.extend(names.zip(lines).map(|(name, line)| named(name, &line)));
+    parts.push(fact(
+        "network",
+        &match network_after {
+            Network::Off => "off".to_owned(),
+            Network::On => "off until the turn ends, then on again".to_owned(),
+            Network::Hosts(hosts) => format!("off until the turn ends, then {hosts} again"),
+        },
+    ));
+    parts.push(fact(
+        "asks",
+        "for everything else, as before: the network, other places, what your programs run later",
+    ));
+    parts.push(fact("lasts", "until the turn ends, however it ends; :mode ask takes it back before"));
+    parts.push(fact("then", "you see everything that changed, and keep it or undo it"));
+    Block::of(parts)
 }
 
 pub(crate) fn fact(name: &str, value: &str) -> Part {

@@ -48,6 +48,7 @@ pub(crate) fn hints(card: &Card, keymap: &Keymap, below: usize, width: u16) -> V
         Stage::Form => keys.filling(card),
         Stage::Versions(_) => keys.comparing(below),
         Stage::Rule(_) => keys.of_rule(card, below),
+        Stage::Turn(_) => keys.of_turn(below, card.sheet().is_read()),
         Stage::Deciding if below > 0 && !card.sheet().is_read() => keys.reading(card, below),
         Stage::Deciding => keys.deciding(card, below),
     };
@@ -265,6 +266,7 @@ impl Keys<'_> {
         let mut hints = vec![
             key(Command::ApproveOnce, "yes").filter(|_| card.unsaved() == 0),
             key(Command::ApproveSession, "for the session…").filter(|_| Menu::is_offered(&card.request)),
+            self.whole_turn(card),
             self.together(card),
             key(Command::Deny, "no"),
         ];
@@ -283,6 +285,7 @@ impl Keys<'_> {
         let mut hints = vec![
             key(Command::ApproveOnce, "allow once, run it again"),
             key(Command::ApproveSession, &card.for_session).filter(|_| denied::for_session(params).is_some()),
+            self.whole_turn(card),
             key(Command::Deny, no(card)),
         ];
         hints.extend(self.others(card));
@@ -305,6 +308,24 @@ impl Keys<'_> {
     fn together(&self, card: &Card) -> Option<Hint> {
         let words = format!("all {} changes", card.others() + 1);
         self.key(KeyMode::Approval, Command::Together, &words).filter(|_| card.others() > 0)
+    }
+
+    fn whole_turn(&self, card: &Card) -> Option<Hint> {
+        self.key(card.key_mode(), Command::ApproveTurn, "this whole turn…")
+            .filter(|_| card.request.turn().is_some())
+    }
+
+    fn of_turn(&self, below: usize, is_read: bool) -> Vec<Option<Hint>> {
+        let key = |command, word| self.key(KeyMode::Scope, command, word);
+        vec![
+            if below > 0 && !is_read {
+                Some(self.to_end(KeyMode::Scope, Command::PageDown, Command::Confirm, below))
+            } else {
+                key(Command::Confirm, "yes, to everything in this turn")
+            },
+            key(Command::Back, "back"),
+            (below > 0 && is_read).then(|| Hint::remark(lines(below))),
+        ]
     }
 
     fn of_rule(&self, card: &Card, below: usize) -> Vec<Option<Hint>> {

@@ -20,8 +20,9 @@ use ipc::path::WirePath;
 use protocol::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
 
 pub(crate) use comments::Comments;
-pub(crate) use content::in_project;
+pub(crate) use content::{in_project, whole_turn};
 pub(crate) use denied::{because, for_session};
+
 pub(crate) use form::FormDraft;
 use guard::Guard;
 pub(crate) use rule::{InForce, explain};
@@ -92,6 +93,8 @@ pub(crate) enum Stage {
     Form,
     Versions(Compared),
     Rule(CardPage),
+    /// The access that a yes to everything in the turn gives.
+    Turn(CardPage),
 }
 
 /// Reason that an approval does not count yet.
@@ -214,7 +217,7 @@ impl Card {
             Stage::Comments => self.comments.as_ref()?.editor(),
             Stage::Steps => self.steps.as_ref()?.editor(),
             Stage::Form => self.form.as_ref()?.editor(),
-            Stage::Deciding | Stage::Versions(_) | Stage::Rule(_) => None,
+            Stage::Deciding | Stage::Versions(_) | Stage::Rule(_) | Stage::Turn(_) => None,
         }
     }
 
@@ -225,7 +228,7 @@ impl Card {
             Stage::Comments => self.comments.as_mut()?.editor_mut(),
             Stage::Steps => self.steps.as_mut()?.editor_mut(),
             Stage::Form => self.form.as_mut()?.editor_mut(),
-            Stage::Deciding | Stage::Versions(_) | Stage::Rule(_) => None,
+            Stage::Deciding | Stage::Versions(_) | Stage::Rule(_) | Stage::Turn(_) => None,
         }
     }
 
@@ -236,7 +239,7 @@ impl Card {
     pub(crate) fn sheet(&self) -> &CardPage {
         match &self.stage {
             Stage::Scope(menu) => &menu.sheet,
-            Stage::Rule(sheet) => sheet,
+            Stage::Rule(sheet) | Stage::Turn(sheet) => sheet,
             Stage::Comments => self.comments.as_ref().map_or(&self.body, |comments| &comments.sheet),
             Stage::Steps => self.steps.as_ref().map_or(&self.body, |steps| &steps.sheet),
             Stage::Versions(compared) => &compared.sheet,
@@ -247,7 +250,7 @@ impl Card {
     pub(crate) fn sheet_mut(&mut self) -> &mut CardPage {
         match &mut self.stage {
             Stage::Scope(menu) => &mut menu.sheet,
-            Stage::Rule(sheet) => sheet,
+            Stage::Rule(sheet) | Stage::Turn(sheet) => sheet,
             Stage::Comments => self.comments.as_mut().map_or(&mut self.body, |comments| &mut comments.sheet),
             Stage::Steps => self.steps.as_mut().map_or(&mut self.body, |steps| &mut steps.sheet),
             Stage::Versions(compared) => &mut compared.sheet,

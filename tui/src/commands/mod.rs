@@ -175,6 +175,7 @@ pub enum Command {
     FoldPane,
     ApproveOnce,
     ApproveSession,
+    ApproveTurn,
     Deny,
     DenyWithWord,
     Whole,

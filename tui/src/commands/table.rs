@@ -466,6 +466,12 @@ pub const TABLE: &[CommandRow] = &[
         &[(Approval, &["s"]), (Denied, &["s", "h"])],
         "yes, for this session: choose the scope",
     ),
+    keyed(
+        Command::ApproveTurn,
+        "approve_turn",
+        &[(Approval, &["t"]), (Denied, &["t"])],
+        "yes to everything in this turn: show what it gives",
+    ),
     keyed(Command::Deny, "deny", &[(Approval, &["n"]), (Denied, &["n"])], "no"),
     keyed(
         Command::DenyWithWord,

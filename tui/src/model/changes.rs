@@ -134,6 +134,16 @@ impl Changes {
         }
     }
 
+    /// Returns the parts of all changes from number `first` on, by file.
+    pub(crate) fn since(&self, first: usize, project: &WirePath) -> Vec<Part> {
+        let mut files = BTreeMap::<&WirePath, Vec<&ChangeStep>>::new();
+        for step in self.steps.iter().filter(|step| step.number >= first) {
+            files.entry(&step.path).or_default().push(step);
+        }
+        let nets = files.values().filter_map(|steps| Some(self.file(steps, Net::of(steps)?, project)));
+        nets.flat_map(|block| block.parts).collect()
+    }
+
     /// Returns a summary of the changes with these numbers, such as `2 files +5 -1`; `None` without changes.
     pub(crate) fn between(&self, numbers: Range<usize>) -> Option<String> {
         let mut files = BTreeMap::<&WirePath, Vec<&ChangeStep>>::new();

@@ -29,6 +29,12 @@ pub(crate) struct Rewind {
     pub only: Vec<WirePath>,
     pub asked: Option<RewindTarget>,
     pub preview: Option<RewindPreview>,
+    /// True while the running turn is one that was allowed as a whole, at some time.
+    pub is_of_turn: bool,
+    /// Number of the first change of such a turn that is over, while the person decides on its changes.
+    pub turn: Option<usize>,
+    /// Number of messages before the running turn.
+    pub before_turn: usize,
     /// Page with the consequences.
     pub sheet: CardPage,
     /// True if the last rewind can be undone: no message followed it.
@@ -43,10 +49,18 @@ impl Rewind {
         Some(RewindTarget { to: Some(said.id), scope })
     }
 
+    /// Returns the first message of the turn that is over, and counts the messages of the next one.
+    pub(crate) fn end_turn(&mut self) -> Option<&SaidBefore> {
+        let first = self.before_turn.min(self.said.len());
+        self.before_turn = self.said.len();
+        self.said.get(first)
+    }
+
     /// Removes a message and all later ones. Returns its block's index in the transcript and its text; `None` if there is no such
     /// message.
     pub(crate) fn take_back(&mut self, to: EventId) -> Option<(usize, String)> {
         let at = self.said.iter().position(|said| said.id == to)?;
+        self.before_turn = self.before_turn.min(at);
         let gone = self.said.split_off(at);
         let (block, text) = gone.first().map(|said| (said.block, said.text.clone()))?;
         self.taken_back = Some((Vec::new(), gone));

@@ -26,6 +26,8 @@ pub(crate) struct Session {
     pub grants: Vec<SessionGrant>,
     /// Access of the turn that runs, where it differs from the session's.
     pub until: Option<TurnAccess>,
+    /// True while everything in the running turn is allowed.
+    pub turn_allowed: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -50,6 +52,7 @@ impl Session {
             pending: None,
             grants: Vec::new(),
             until: None,
+            turn_allowed: false,
         }
     }
 

@@ -5,7 +5,7 @@ use protocol::frontend::{AgentAction, UserActionKind};
 use ratatui::layout::Rect;
 
 use super::{comments, editing, form, plan, steps};
-use crate::card::{Asked, Card, CardPage, InForce, Menu, Stage, explain};
+use crate::card::{Asked, Card, CardPage, InForce, Menu, Stage, explain, whole_turn};
 use crate::commands::{Command, KeyMode};
 use crate::keymap::{Key, Keymap};
 use crate::message::Action;
@@ -29,7 +29,12 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Act
         Stage::Comments => return comments::key(model, key, actions),
         Stage::Steps => return steps::key(model, key, actions),
         Stage::Versions(_) => return steps::compare_key(model, key),
-        Stage::Deciding | Stage::Scope(_) | Stage::Word(_) | Stage::Rule(_) | Stage::Form => {}
+        Stage::Deciding
+        | Stage::Scope(_)
+        | Stage::Word(_)
+        | Stage::Rule(_)
+        | Stage::Turn(_)
+        | Stage::Form => {}
     }
     let is_form = form::is_form(card);
     let Some(command) = model.start.keymap.command(mode_of(card), key) else {
@@ -46,8 +51,9 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Act
         Command::ApproveOnce if is_form => form::send(model, at, actions),
         Command::EditSteps if is_form => form::begin(model),
         Command::ApproveOnce => approve(model, at, |_| Some(ReviewDecision::Approved), actions),
-        Command::Confirm => approve(model, at, in_session, actions),
+        Command::Confirm => approve(model, at, beyond_once, actions),
         Command::ApproveSession => for_session(model, at, actions),
+        Command::ApproveTurn => show_turn(model, at),
         Command::Rule => show_rule(model),
         Command::Together => show_together(model, actions),
         Command::Back => set_stage(model, Stage::Deciding),
@@ -115,6 +121,7 @@ pub(super) fn decides(model: &Model, key: Key) -> bool {
                 | Command::ApproveOnce
                 | Command::Confirm
                 | Command::ApproveSession
+                | Command::ApproveTurn
                 | Command::Comment
                 | Command::SendComments
                 | Command::EditPlan
@@ -127,7 +134,7 @@ pub(super) fn decides(model: &Model, key: Key) -> bool {
 
 const fn mode_of(card: &Card) -> KeyMode {
     match card.stage {
-        Stage::Scope(_) => KeyMode::Scope,
+        Stage::Scope(_) | Stage::Turn(_) => KeyMode::Scope,
         Stage::Comments => KeyMode::Comments,
         Stage::Steps => KeyMode::Steps,
         Stage::Form => KeyMode::Form,
@@ -153,10 +160,11 @@ pub(super) fn set_stage(model: &mut Model, stage: Stage) {
     }
 }
 
-/// Returns the approval for the session with the selected scope.
-fn in_session(card: &Card) -> Option<ReviewDecision> {
+/// Returns the approval of the open page: for the session with the selected scope, or for the turn.
+fn beyond_once(card: &Card) -> Option<ReviewDecision> {
     match &card.stage {
         Stage::Scope(menu) => menu.scope().map(|scope| ReviewDecision::ApprovedForSession { scope }),
+        Stage::Turn(_) => Some(ReviewDecision::ApprovedForTurn),
         Stage::Deciding
         | Stage::Word(_)
         | Stage::Comments
@@ -227,6 +235,16 @@ fn show_rule(model: &mut Model) {
         Stage::Rule(_) => Stage::Deciding,
         _ => Stage::Rule(CardPage::new(explain(&card.request, rules), revision)),
     };
+}
+
+/// Shows the access that a yes to everything in the turn gives.
+fn show_turn(model: &mut Model, at: UiTime) {
+    let revision = model.next_revision();
+    let project = &model.start.project;
+    let Some(card) = model.cards.front_mut().filter(|card| card.approvable(at).is_ok()) else { return };
+    if let Some(access) = card.request.turn() {
+        card.stage = Stage::Turn(CardPage::new(whole_turn(access, project), revision));
+    }
 }
 
 fn choose_scope(model: &mut Model, at: UiTime) {
@@ -304,7 +322,7 @@ fn finish(model: &mut Model, actions: &mut Vec<Action>) {
         }
         Stage::Comments => comments::end_writing(model),
         Stage::Steps => steps::end_writing(model, true),
-        Stage::Deciding | Stage::Form | Stage::Versions(_) | Stage::Rule(_) => {}
+        Stage::Deciding | Stage::Form | Stage::Versions(_) | Stage::Rule(_) | Stage::Turn(_) => {}
     }
 }
 
@@ -314,7 +332,12 @@ fn give_up(model: &mut Model) {
         Stage::Scope(menu) => menu.editing = None,
         Stage::Comments => comments::end_writing(model),
         Stage::Steps => steps::end_writing(model, false),
-        Stage::Word(_) | Stage::Deciding | Stage::Form | Stage::Versions(_) | Stage::Rule(_) => {
+        Stage::Word(_)
+        | Stage::Deciding
+        | Stage::Form
+        | Stage::Versions(_)
+        | Stage::Rule(_)
+        | Stage::Turn(_) => {
             card.stage = Stage::Deciding;
         }
     }

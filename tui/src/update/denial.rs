@@ -69,6 +69,9 @@ fn is_said(denial: &Denial) -> bool {
 pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) {
     let (answer, is_left) = match &answered.decision {
         ReviewDecision::Approved => ("allowed by you, run again".to_owned(), false),
+        ReviewDecision::ApprovedForTurn => {
+            ("allowed by you with this whole turn, run again".to_owned(), false)
+        }
         ReviewDecision::ApprovedForSession { .. } => {
             ("allowed by you for the session, run again".to_owned(), false)
         }

@@ -20,7 +20,8 @@ use super::{
 use crate::card::{Asked, Card};
 use crate::message::{Action, Reason};
 use crate::model::{
-    AgentView, Block, Call, Fold, Look, Mode, Model, Part, Pending, Reply, Session, TurnActivity, access,
+    AgentView, Block, Call, Fold, Look, Mode, Model, Part, Pending, Reply, Session, TurnAccess, TurnActivity,
+    access,
 };
 use crate::moment::UiTime;
 use crate::text::SafeText;
@@ -217,9 +218,16 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
             view.was_denied(&denial);
             view.say(Look::Notice, &format!("agent {}, outside its calls: {denial}", event.agent));
         }
+        EventKind::TurnAllowed(allowed) if event.agent == AgentId::root() => {
+            model.rewind.is_of_turn = true;
+            state_changed(model.agents.of(&event.agent), now, EventKind::TurnAllowed(allowed));
+        }
         EventKind::TurnFinished(turn) => {
             turns::finished(model, &event.agent, &turn, actions);
             turns::tell_lapsed(model);
+            if event.agent == AgentId::root() {
+                rewind::turn_over(model, actions);
+            }
         }
         EventKind::SubAgentSpawned(spawned) => sub_agent_spawned(model, &event.agent, &spawned),
         EventKind::SubAgentResult(result) => {
@@ -273,6 +281,16 @@ fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
         EventKind::GrantAdded(grant) => grant_added(view, grant),
         EventKind::GrantRevoked { id } => {
             view.session.grants.retain(|grant| grant.id != id);
+        }
+        EventKind::TurnAllowed(allowed) => {
+            view.session.turn_allowed = true;
+            view.session.until = Some(TurnAccess::allowed(&allowed.access, &view.session));
+            view.say(Look::Notice, &allowed.to_string());
+        }
+        EventKind::TurnAllowanceEnded { cause } => {
+            view.session.turn_allowed = false;
+            view.session.end_turn_access();
+            view.say(Look::Notice, &cause.to_string());
         }
         EventKind::ModeChanged { mode } => {
             view.session.mode = mode;
@@ -434,6 +452,7 @@ fn approval_answered(view: &mut AgentView, answered: &ApprovalAnswered) {
     let (decision, end) = match &answered.decision {
         ReviewDecision::Approved => ("allowed", String::new()),
         ReviewDecision::ApprovedForSession { .. } => ("allowed", " for the session".to_owned()),
+        ReviewDecision::ApprovedForTurn => ("allowed", ", with everything in this turn".to_owned()),
         ReviewDecision::Denied { message: None }
         | ReviewDecision::Filled { .. }
         | ReviewDecision::Cancelled => ("denied", String::new()),

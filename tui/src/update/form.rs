@@ -101,7 +101,9 @@ pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) -> boo
         ReviewDecision::Approved | ReviewDecision::Filled { .. } => "answered",
         ReviewDecision::Denied { .. } => "declined",
         ReviewDecision::Abort => "cancelled; turn stopped",
-        ReviewDecision::Cancelled | ReviewDecision::ApprovedForSession { .. } => "cancelled",
+        ReviewDecision::Cancelled
+        | ReviewDecision::ApprovedForTurn
+        | ReviewDecision::ApprovedForSession { .. } => "cancelled",
     };
     let cause = answered.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();
     view.say(Look::Notice, &format!("the question of the MCP server {server}: {decision}{cause}"));

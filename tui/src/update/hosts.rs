@@ -12,6 +12,7 @@ pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) -> boo
         ReviewDecision::Approved => "allowed for this command".to_owned(),
         ReviewDecision::ApprovedForSession { .. } => "allowed for the session".to_owned(),
         ReviewDecision::Denied { message: None }
+        | ReviewDecision::ApprovedForTurn
         | ReviewDecision::Filled { .. }
         | ReviewDecision::Cancelled => "not allowed".to_owned(),
         ReviewDecision::Denied { message: Some(word) } => format!("not allowed: {word}"),

@@ -23,10 +23,30 @@ pub(super) fn open(model: &mut Model) {
         return model.answer(Look::Notice, "there is no message to rewind to");
     }
     model.mode = Mode::Rewind;
+    model.rewind.turn = None;
     model.rewind.only.clear();
     model.rewind.chosen = model.rewind.said.len().saturating_sub(1);
     (model.rewind.asked, model.rewind.preview) = (None, None);
     lay(model);
+}
+
+/// Shows everything that changed in a turn that was allowed as a whole, to keep or to undo, when the turn is over.
+pub(super) fn turn_over(model: &mut Model, actions: &mut Vec<Action>) {
+    let is_of_turn = std::mem::take(&mut model.rewind.is_of_turn);
+    let first = model.rewind.end_turn().map(|said| (said.id, said.change));
+    let Some((to, change)) = first.filter(|_| is_of_turn) else { return };
+    let is_free = matches!(model.mode, Mode::Normal | Mode::Insert) && model.cards.is_empty();
+    if !is_free {
+        return model.say(
+            Look::Notice,
+            "the whole turn was allowed: :rewind shows what it changed, and takes it back",
+        );
+    }
+    model.came_from = model.mode;
+    model.mode = Mode::Rewind;
+    model.rewind.only.clear();
+    model.rewind.turn = Some(change);
+    ask_for(model, RewindTarget { to: Some(to), scope: RewindScope::Files }, actions);
 }
 
 /// Shows the consequences of restoring one file to its state at the start of the session.
@@ -48,7 +68,15 @@ pub(super) fn key(model: &mut Model, command: Command, actions: &mut Vec<Action>
     if let Some(rows) = scrolled(command, size.1) {
         return if asks { model.rewind.sheet.scroll(rows, size) } else { choose(model, rows) };
     }
+    let is_turn = model.rewind.turn.is_some();
     match command {
+        // The changes of a turn are kept or undone.
+        Command::RewindTo
+        | Command::RewindBoth
+        | Command::RewindFiles
+        | Command::RewindConversation
+        | Command::UndoRewind
+            if is_turn => {}
         // Restoring one file does not change the conversation.
         Command::RewindTo | Command::RewindBoth | Command::RewindConversation
             if !model.rewind.only.is_empty() => {}
@@ -61,6 +89,11 @@ pub(super) fn key(model: &mut Model, command: Command, actions: &mut Vec<Action>
         }
         Command::ConfirmRewind => confirm(model, actions),
         Command::Repaint => actions.push(Action::Repaint),
+        _ if is_turn => {
+            model.rewind.turn = None;
+            (model.rewind.asked, model.rewind.preview) = (None, None);
+            model.mode = model.came_from;
+        }
         _ if asks => {
             (model.rewind.asked, model.rewind.preview) = (None, None);
             model.rewind.only.clear();
@@ -105,7 +138,8 @@ fn confirm(model: &mut Model, actions: &mut Vec<Action>) {
     let (width, height) = size(model);
     let Some(preview) = &model.rewind.preview else { return };
     let sheet = &model.rewind.sheet;
-    if sheet.top(width, height) + usize::from(height) < sheet.rows(width) {
+    let has_to_read = model.rewind.turn.is_none();
+    if has_to_read && sheet.top(width, height) + usize::from(height) < sheet.rows(width) {
         model.remark = Some("read it to its end first".to_owned());
         return;
     }
@@ -120,6 +154,10 @@ pub(super) fn previewed(model: &mut Model, preview: RewindPreview) {
     if model.mode != Mode::Rewind {
         return;
     }
+    if model.rewind.turn.is_some() && preview.files.is_empty() && preview.left.is_empty() {
+        refused(model);
+        return model.say(Look::Notice, "the turn that you allowed changed no file");
+    }
     model.rewind.asked = Some(preview.target);
     model.rewind.preview = Some(preview);
     model.rewind.sheet = CardPage::default();
@@ -127,6 +165,7 @@ pub(super) fn previewed(model: &mut Model, preview: RewindPreview) {
 }
 
 pub(super) fn refused(model: &mut Model) {
+    model.rewind.turn = None;
     if model.mode == Mode::Rewind {
         model.mode = model.came_from;
     }
@@ -169,7 +208,9 @@ pub(super) fn rewound(model: &mut Model, rewound: &Rewound) {
             }
         }
     }
+    let is_turn = model.rewind.turn.take().is_some();
     let words = match (target.to.is_some(), target.scope) {
+        (true, RewindScope::Files) if is_turn => "the turn is undone: files restored to before it",
         (false, _) => "the last rewind is undone",
         (true, RewindScope::Both) => "files and conversation restored to before that message",
         (true, RewindScope::Files) => "files restored to before that message",
@@ -199,6 +240,7 @@ fn counted(files: usize) -> String {
 fn lay(model: &mut Model) {
     let revision = model.next_revision();
     let block = match (&model.rewind.asked, &model.rewind.preview) {
+        (Some(_), Some(preview)) if model.rewind.turn.is_some() => whole_turn(model, preview),
         (Some(target), Some(preview)) => consequences(preview, model.rewind.beginning(*target)),
         (Some(_), None) => Block::of(vec![part("looking at the project …", Look::Heading)]),
         (None, _) => messages(model),
@@ -239,6 +281,20 @@ fn messages(model: &Model) -> Block {
         parts.push(part(&text, look));
     }
     Block::of(parts)
+}
+
+/// Returns everything that changed in a turn, below the consequences of undoing it.
+fn whole_turn(model: &Model, preview: &RewindPreview) -> Block {
+    let first = model.rewind.turn.unwrap_or_default();
+    let changed = model.changes.between(first..model.changes.next());
+    let heading = match changed {
+        Some(counts) => format!("the turn that you allowed is over: {counts} · undo all of it?"),
+        None => "the turn that you allowed is over: no file has changed".to_owned(),
+    };
+    let mut block = consequences(preview, None);
+    block.parts.splice(0..1, [part(&heading, Look::Heading), part("undoing it would:", Look::Assistant)]);
+    block.parts.extend(model.changes.since(first, &model.start.project));
+    block
 }
 
 fn consequences(preview: &RewindPreview, said: Option<&str>) -> Block {

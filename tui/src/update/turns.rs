@@ -88,7 +88,9 @@ pub(super) fn finished(model: &mut Model, agent: &AgentId, turn: &TurnFinished, 
     if std::mem::take(&mut view.turn.is_review) && turn.reason == EndReason::Done {
         findings::found(view);
     }
-    if turn.reason == EndReason::Done && !view.turn.interrupted {
+    // The person first decides on the changes of a turn that was allowed as a whole.
+    let waits = model.rewind.is_of_turn && *agent == AgentId::root();
+    if turn.reason == EndReason::Done && !view.turn.interrupted && !waits {
         if let Some(message) = view.queue.pop_front() {
             send_to(model, agent, model.now, message, actions);
         }

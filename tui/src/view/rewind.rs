@@ -36,6 +36,9 @@ fn hints(model: &Model) -> String {
         (Command::RewindConversation, "conversation"),
     ];
     match (&model.rewind.asked, model.rewind.is_known()) {
+        (Some(_), true) if model.rewind.turn.is_some() => {
+            format!("{}  {close} keep it", named(&[(Command::ConfirmRewind, "undo the whole turn")]))
+        }
         (None, _) => {
             let first =
                 [(Command::RewindTo, "show what would change"), (Command::UndoRewind, "undo the last one")];

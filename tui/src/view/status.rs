@@ -25,7 +25,8 @@ pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let (row, is_short) = row(model, asked, usize::from(pane.width()));
     let net = if session.net.reaches_out() { theme.open() } else { Style::new() };
     let activity = if model.plans_now() { theme.planner() } else { Style::new() };
-    let styles = [style, activity, theme.strong(), net, theme.dim()];
+    let mode = if session.turn_allowed { theme.open() } else { theme.strong() };
+    let styles = [style, activity, mode, net, theme.dim()];
     let hides = model.start.status == StatusWords::Short;
     let ordinary = [
         !asked && model.mode == Mode::Insert,
@@ -77,6 +78,7 @@ fn long(model: &Model, asked: bool, is_named: bool, counts: String) -> StatusRow
     let word = if is_named { named } else { word };
     let mode = match &session.pending {
         Some(Pending::Mode(mode)) => format!("{} → {mode} …", session.mode),
+        _ if session.turn_allowed => "turn allowed".to_owned(),
         _ => session.mode.to_string(),
     };
     let net = match &session.pending {
@@ -93,6 +95,7 @@ fn short(model: &Model, asked: bool, counts: String) -> StatusRow {
     let session = &model.agents.shown().session;
     let mode = match &session.pending {
         Some(Pending::Mode(mode)) => format!("{}→{mode}", session.mode),
+        _ if session.turn_allowed => "turn".to_owned(),
         _ => session.mode.to_string(),
     };
     let net = match &session.pending {

@@ -55,7 +55,7 @@ fn asked(command: &str) -> AskedCommand {
 pub(crate) fn exec(command: &str) -> ExecCommandApprovalParams {
     let asked = AskedCommand { reason: Some("the tests have to run".to_owned()), ..asked(command) };
     let prefix = Some(["cargo", "test"].map(str::to_owned).to_vec());
-    ExecCommandApprovalParams::new(asked, None, prefix, Vec::new(), Some("/home/me/project".into()))
+    ExecCommandApprovalParams::new(asked, None, prefix, Vec::new(), Some("/home/me/project".into()), None)
 }
 
 /// `read-only but for $TMPDIR · network off · secrets hidden`
@@ -84,6 +84,7 @@ pub(crate) fn patch(files: &[(&str, FileChange)]) -> ApplyPatchApprovalParams {
         grant_root: None,
         with: Vec::new(),
         more: 0,
+        turn: None,
     }
 }
 
@@ -229,5 +230,5 @@ pub(crate) fn write_denied(path: &str) -> Denial {
 pub(crate) fn denied(command: &str) -> DeniedCommandApprovalParams {
     let grant = Grant { write: vec!["/etc".into()], ..Grant::default() };
     let asked = AskedCommand { access: Access::Standing, grant, ..asked(command) };
-    DeniedCommandApprovalParams::new(asked, None, write_denied("/etc/probe"), Some("/etc".into()))
+    DeniedCommandApprovalParams::new(asked, None, write_denied("/etc/probe"), Some("/etc".into()), None)
 }

@@ -155,6 +155,7 @@ fn help_is_made_from_the_table() {
       G end                         to the end, and follow it
       y                             yes, once
       s                             yes, for this session: choose the scope
+      t                             yes to everything in this turn: show what it gives
       n                             no
       e                             no, with a reason for the model
       d                             full screen, and back
@@ -176,6 +177,7 @@ fn help_is_made_from_the_table() {
       G end                         to the end, and follow it
       o                             yes, once
       s h                           yes, for this session: choose the scope
+      t                             yes to everything in this turn: show what it gives
       n                             no
       e                             no, with a reason for the model
       d                             full screen, and back

@@ -43,4 +43,5 @@ mod text;
 mod tree;
 mod typing;
 mod walk;
+mod whole_turn;
 mod writing;

@@ -43,6 +43,7 @@ pub(crate) fn spawn(task: &str) -> AgentRightsApprovalParams {
         digest: "d5".to_owned(),
         timeout_ms: 300_000,
         reason: Some("the parser needs a fix".to_owned()),
+        turn: None,
     }
 }
 

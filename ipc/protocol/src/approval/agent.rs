@@ -6,7 +6,7 @@ use ipc::id::{AgentId, CallId, ConversationId};
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, Rights};
 
-use super::NamedServer;
+use super::{NamedServer, TurnAccess};
 
 /// The access that a sub-agent is started with.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -58,4 +58,7 @@ pub struct AgentRightsApprovalParams {
     /// The agent's reason, in its own words: a claim.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Access until the end of the turn that the answer `approved_for_turn` gives; absent where that is no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnAccess>,
 }

@@ -11,7 +11,7 @@ use crate::frontend::Op;
 ///
 /// In JSON an object with `decision` and its fields: `{"decision":"approved"}`,
 /// `{"decision":"approved_for_session","scope":{"type":"command_prefix","value":["cargo","test"]}}`,
-/// `{"decision":"denied","message":"use the other file"}`, `{"decision":"abort"}`; for the form of a server also
+/// `{"decision":"approved_for_turn"}`, `{"decision":"denied","message":"use the other file"}`, `{"decision":"abort"}`; for the form of a server also
 /// `{"decision":"approved","values":{"name":"Ada"}}` and `{"decision":"cancelled"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Form", into = "Form")]
@@ -24,6 +24,9 @@ pub enum ReviewDecision {
         /// Scope of the approval.
         scope: SessionScope,
     },
+    /// Approved, together with everything that mode `auto` would allow without the network, until the turn ends. Only where the
+    /// request has `turn`.
+    ApprovedForTurn,
     /// No; the agent continues.
     Denied {
         /// A word to the model.
@@ -49,6 +52,7 @@ impl ReviewDecision {
         match self {
             Self::Approved | Self::Filled { .. } => DecisionWord::Approved,
             Self::ApprovedForSession { .. } => DecisionWord::ApprovedForSession,
+            Self::ApprovedForTurn => DecisionWord::ApprovedForTurn,
             Self::Denied { .. } => DecisionWord::Denied,
             Self::Abort => DecisionWord::Abort,
             Self::Cancelled => DecisionWord::Cancelled,
@@ -72,6 +76,7 @@ impl ReviewDecision {
 enum DecisionWord {
     Approved,
     ApprovedForSession,
+    ApprovedForTurn,
     Denied,
     Abort,
     Cancelled,
@@ -82,6 +87,7 @@ impl DecisionWord {
         match self {
             Self::Approved => "approved",
             Self::ApprovedForSession => "approved_for_session",
+            Self::ApprovedForTurn => "approved_for_turn",
             Self::Denied => "denied",
             Self::Abort => "abort",
             Self::Cancelled => "cancelled",
@@ -111,6 +117,7 @@ impl From<ReviewDecision> for Form {
             ReviewDecision::ApprovedForSession { scope } => {
                 Self { scope: Some(scope), ..word(DecisionWord::ApprovedForSession) }
             }
+            ReviewDecision::ApprovedForTurn => word(DecisionWord::ApprovedForTurn),
             ReviewDecision::Denied { message } => Self { message, ..word(DecisionWord::Denied) },
             ReviewDecision::Abort => word(DecisionWord::Abort),
             ReviewDecision::Filled { values } => {
@@ -136,6 +143,7 @@ impl TryFrom<Form> for ReviewDecision {
             (DecisionWord::ApprovedForSession, scope, None) => {
                 Ok(Self::ApprovedForSession { scope: scope.unwrap_or_default() })
             }
+            (DecisionWord::ApprovedForTurn, None, None) => Ok(Self::ApprovedForTurn),
             (DecisionWord::Denied, None, message) => Ok(Self::Denied { message }),
             (DecisionWord::Abort, None, None) => Ok(Self::Abort),
             (DecisionWord::Cancelled, None, None) => Ok(Self::Cancelled),

@@ -7,6 +7,7 @@ use ipc::rights::{Grant, Network, RightsSummary};
 use ipc::tool::Access;
 use serde::{Deserialize, Serialize};
 
+use super::TurnAccess;
 use crate::event::Recorded;
 
 /// Makes the type of a request's parameters: the fields of [`AskedCommand`], and the fields of one request alone.
@@ -110,6 +111,9 @@ command_params! {
         /// A write root that would cover this and more: a separate choice.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub grant_root: Option<WirePath>,
+        /// Access until the end of the turn that the answer `approved_for_turn` gives; absent where that is no answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub turn: Option<TurnAccess>,
     }
 }
 
@@ -139,5 +143,8 @@ command_params! {
         /// The write root that could be a standing right for the session: a separate choice.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub grant_root: Option<WirePath>,
+        /// Access until the end of the turn that the answer `approved_for_turn` gives; absent where that is no answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub turn: Option<TurnAccess>,
     }
 }

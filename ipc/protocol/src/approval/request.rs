@@ -19,7 +19,7 @@ use super::{
     ExecCommandApprovalResponse, ExternalToolApprovalResponse, FetchApprovalParams, FetchApprovalResponse,
     FileChanges, HostApprovalParams, HostApprovalResponse, NetworkApprovalParams, NetworkApprovalResponse,
     PlanApprovalParams, PlanApprovalResponse, ReviewDecision, ServerAccess, ServerFormParams,
-    ServerFormResponse,
+    ServerFormResponse, TurnAccess,
 };
 use crate::event::Recorded;
 use crate::rpc::decode;
@@ -57,6 +57,9 @@ pub struct ApplyPatchApprovalParams {
     /// Number of further changes of the same reply that could be shown together with it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: usize,
+    /// Access until the end of the turn that the answer `approved_for_turn` gives; absent where that is no answer.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub turn: Option<TurnAccess>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
@@ -217,6 +220,22 @@ impl ServerRequest {
             | Self::ServerForm(_)
             | Self::FetchApproval(_)
             | Self::AgentRightsApproval(_)
+            | Self::PlanApproval(_) => None,
+        }
+    }
+
+    /// The access of a yes to everything in the turn, where that is an answer.
+    pub const fn turn(&self) -> Option<&TurnAccess> {
+        match self {
+            Self::ApplyPatchApproval(params) => params.turn.as_ref(),
+            Self::ExecCommandApproval(params) => params.turn.as_ref(),
+            Self::DeniedCommandApproval(params) => params.turn.as_ref(),
+            Self::AgentRightsApproval(params) => params.turn.as_ref(),
+            Self::NetworkApproval(_)
+            | Self::HostApproval(_)
+            | Self::ExternalToolApproval(_)
+            | Self::ServerForm(_)
+            | Self::FetchApproval(_)
             | Self::PlanApproval(_) => None,
         }
     }

@@ -43,6 +43,7 @@ fn patch() -> ApplyPatchApprovalParams {
         grant_root: Some("/p".into()),
         with: Vec::new(),
         more: 0,
+        turn: None,
     }
 }
 
@@ -67,7 +68,7 @@ fn exec() -> ExecCommandApprovalParams {
     let environment = vec![("A".to_owned(), "b".into())];
     let asked = AskedCommand { environment, access: Access::Write, ..asked() };
     let prefix = Some(vec!["echo".to_owned()]);
-    ExecCommandApprovalParams::new(asked, Some(Network::On), prefix, Vec::new(), Some("/p".into()))
+    ExecCommandApprovalParams::new(asked, Some(Network::On), prefix, Vec::new(), Some("/p".into()), None)
 }
 
 fn denied() -> DeniedCommandApprovalParams {
@@ -82,7 +83,7 @@ fn denied() -> DeniedCommandApprovalParams {
         errno: Some(13),
     };
     let asked = AskedCommand { reason: None, ..asked() };
-    DeniedCommandApprovalParams::new(asked, None, denial, Some("/p/a".into()))
+    DeniedCommandApprovalParams::new(asked, None, denial, Some("/p/a".into()), None)
 }
 
 fn network() -> NetworkApprovalParams {
@@ -167,6 +168,7 @@ fn agent() -> AgentRightsApprovalParams {
         digest: "ab".to_owned(),
         timeout_ms: 1000,
         reason: Some("because".to_owned()),
+        turn: None,
     }
 }
 

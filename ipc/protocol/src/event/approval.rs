@@ -1,9 +1,11 @@
 //! Decisions on requests for an approval.
 
+use std::fmt;
+
 use ipc::id::{ApprovalId, CallId, GrantId};
 use serde::{Deserialize, Serialize};
 
-use crate::approval::ReviewDecision;
+use crate::approval::{ReviewDecision, TurnAccess};
 
 /// Decision on a request for an approval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
@@ -20,6 +22,51 @@ pub struct ApprovalAnswered {
     /// Fault of the answer, or reason for its absence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
+}
+
+/// A yes of the user to everything in a turn.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct TurnAllowed {
+    /// The call that was asked about.
+    pub call: CallId,
+    /// The access until the turn ends.
+    pub access: TurnAccess,
+}
+
+impl fmt::Display for TurnAllowed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let TurnAccess { rights, network_after, .. } = &self.access;
+        write!(
+            f,
+            "everything in this turn is allowed: {rights}; when the turn ends, the access is as before"
+        )?;
+        if network_after.reaches_out() {
+            write!(f, ", and the network {network_after} again")
+        } else {
+            Ok(())
+        }
+    }
+}
+
+/// End of the access that the user gave to a whole turn.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+#[derive(schemars::JsonSchema)]
+pub enum TurnAllowanceEnd {
+    /// The turn ended.
+    TurnEnded,
+    /// The user changed the approval mode.
+    ModeChanged,
+}
+
+impl fmt::Display for TurnAllowanceEnd {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the yes to everything in the turn is over: ")?;
+        f.write_str(match self {
+            Self::TurnEnded => "the turn ended",
+            Self::ModeChanged => "the mode changed",
+        })
+    }
 }
 
 /// Author of a decision on an approval.

@@ -15,7 +15,7 @@ use super::{
     FileDiff, FilesChanged, GuestEnded, GuestStarted, HostUse, LeftOut, Location, ModelChanged, NoticeCode,
     PlanApproved, PlanCreated, PlanStepStatus, PromptFixed, Recorded, RestoredPlace, Rewound, RightsChanged,
     RunResult, SessionStarted, SubAgentResult, SubAgentSpawned, TasksUpdated, ToolKind, ToolPinned,
-    TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
+    TurnAllowanceEnd, TurnAllowed, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
 };
 use crate::approval::{ApprovalMode, ServerRequest, SessionGrant};
 
@@ -141,6 +141,13 @@ pub enum EventKind {
     GrantRevoked {
         /// The id of the grant.
         id: GrantId,
+    },
+    /// The user said yes to everything in the turn of a call.
+    TurnAllowed(TurnAllowed),
+    /// The access that the user gave to a whole turn is over; the rights of before follow.
+    TurnAllowanceEnded {
+        /// The reason for it.
+        cause: TurnAllowanceEnd,
     },
     /// The approval mode changed: the handling of calls beyond the standing rights.
     ModeChanged {

@@ -1,6 +1,6 @@
 //! The course of a turn: which machine decides next, and with which values.
 
-use protocol::event::{CompactionCause, NoticeCode};
+use protocol::event::{CompactionCause, NoticeCode, TurnAllowanceEnd};
 
 use super::conversation::{AfterSummary, INTERRUPTED_HERE, Mended, Next, Then, UserSaid};
 use super::end::Ending;
@@ -217,7 +217,7 @@ impl Agent {
         self.conversation.give_summary_up(self.turn.tariff(), &mut self.out);
         self.turn.finish(ending, &mut self.out);
         self.calls.end_run();
-        let changed = self.rights.end_reading(&mut self.out);
+        let changed = self.rights.end_turn(TurnAllowanceEnd::TurnEnded, &mut self.out);
         self.take_access(changed);
     }
 }

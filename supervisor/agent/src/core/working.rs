@@ -2,14 +2,14 @@
 
 use gate::{Change, Unchanged};
 use ipc::id::CallId;
-use protocol::event::NoticeCode;
+use protocol::event::{NoticeCode, TurnAllowanceEnd};
 
 use super::calls::{After, Begun, Bounds, CallEnd, Calls, Pictures};
 use super::conversation::UserSaid;
 use super::end::Ending;
 use super::outbox::Outbox;
 use super::phase::Phase;
-use super::rights::Changed;
+use super::rights::{Changed, DuringTurn};
 use super::turn::Course;
 use super::{Agent, Effect, EndReason};
 
@@ -35,6 +35,12 @@ impl Agent {
                 let grant = &case.ask.grant;
                 let change = scope.and_then(|scope| self.rights.remember(scope, grant, &mut self.out));
                 self.tell_calls(|calls, bounds, out| calls.carry_out(*case, change, bounds, out));
+            }
+            After::AllowTurn(call, access) => {
+                if let Some((told, changed)) = self.rights.begin_allowed(call, access, &mut self.out) {
+                    self.conversation.tell_of_rights(told.to_owned());
+                    self.take_access(changed);
+                }
             }
             After::Change(change) => self.on_change(Change::Rights(change)),
             After::Executed(unexecuted) => self.turn.note_plan(unexecuted),
@@ -99,16 +105,30 @@ impl Agent {
         if self.turn.phase() == Phase::Closed {
             return;
         }
-        let Some(change) = self.rights.during_reading(change, &mut self.out) else { return };
+        let change = match self.rights.during_turn(change, &mut self.out) {
+            DuringTurn::Now(change) => change,
+            DuringTurn::EndsAllowance(change) => {
+                self.withdraw_approved(&change);
+                let changed = self.rights.end_turn(TurnAllowanceEnd::ModeChanged, &mut self.out);
+                self.take_access(changed);
+                if !self.rights.is_awaited() {
+                    self.go_on();
+                }
+                return;
+            }
+            DuringTurn::Later(change) => {
+                // Nothing that was approved in the turn keeps more of the network than the user permits now.
+                if change.is_some_and(|change| self.withdraw_approved(&change)) {
+                    self.go_on();
+                }
+                return;
+            }
+        };
         let Some(change) = self.rights.defer(change) else { return };
         let decided = self.rights.decide(&change);
         let is_refused = matches!(decided, Err(Unchanged::Refused(_)));
-        let taken = if is_refused { None } else { self.rights.withdraw(&change, &mut self.out) };
         // What an approval gave and the user takes back is ended first.
-        let withdrawn = taken.is_some_and(|taken| {
-            self.tell_calls(|calls, bounds, out| calls.withdraw_approved(&taken, bounds, out))
-                || taken.revoked
-        });
+        let withdrawn = !is_refused && self.withdraw_approved(&change);
         let changed = self.rights.make(&change, decided, withdrawn, &mut self.out);
         let is_mode_alone = matches!(changed, Changed::ModeAlone(_));
         self.take_access(changed);
@@ -119,6 +139,14 @@ impl Agent {
         if withdrawn && !self.rights.is_awaited() {
             self.go_on();
         }
+    }
+
+    /// Ends what was approved, where the user takes that back with a change. True if there was anything.
+    fn withdraw_approved(&mut self, change: &Change) -> bool {
+        self.rights.withdraw(change, &mut self.out).is_some_and(|taken| {
+            self.tell_calls(|calls, bounds, out| calls.withdraw_approved(&taken, bounds, out))
+                || taken.revoked
+        })
     }
 
     /// Tells the model of its rights with the next message, which may be the results that were held back, and makes the changes that

@@ -91,6 +91,9 @@ impl JudgedAnswer {
             ReviewDecision::ApprovedForSession { .. } => {
                 Err("a form is filled in once, and not for the session".to_owned())
             }
+            ReviewDecision::ApprovedForTurn => {
+                Err("a form is filled in once, and not for the turn".to_owned())
+            }
             ReviewDecision::Denied { message } => Ok(FormRuling::Declined(message)),
             ReviewDecision::Cancelled => Ok(FormRuling::Cancelled),
             ReviewDecision::Abort => Ok(FormRuling::Aborted),

@@ -87,6 +87,9 @@ impl JudgedAnswer {
             ReviewDecision::ApprovedForSession { .. } => {
                 return Err("a host is allowed for the session with the scope network alone".to_owned());
             }
+            ReviewDecision::ApprovedForTurn => {
+                return Err("a yes to everything in a turn allows no host".to_owned());
+            }
             ReviewDecision::Denied { message } => HostRuling::Denied(message),
             ReviewDecision::Abort => HostRuling::Aborted,
             ReviewDecision::Filled { .. } | ReviewDecision::Cancelled => {

@@ -1,6 +1,6 @@
 //! Check of answers to approval requests: an answer counts only if it matches the exact request.
 
-use protocol::approval::{AskKind, ReviewDecision};
+use protocol::approval::{AskKind, ReviewDecision, TurnAccess};
 
 use super::{Scope, Subject};
 use crate::judgement::{Ask, StandingRights};
@@ -20,6 +20,8 @@ pub struct JudgedAnswer {
 pub enum Ruling {
     /// Carry out the action; the scope covers later actions in the session.
     Approved(Option<Scope>),
+    /// Carry out the action with this access, which lasts for the rest of the turn.
+    ForTurn(TurnAccess),
     /// Do not carry out the action; the message is for the model.
     Denied(Option<String>),
     /// Do not carry out the action, and end the turn.
@@ -27,8 +29,15 @@ pub enum Ruling {
 }
 
 impl JudgedAnswer {
-    /// Checks the answer against the request. An error contains the reason that the answer is invalid; the call is then denied.
-    pub fn judge(self, ask: &Ask, subject: &Subject, standing: &StandingRights) -> Result<Ruling, String> {
+    /// Checks the answer against the request; `turn` is the access that a yes to everything in the turn gives, if the request offers
+    /// it. An error contains the reason that the answer is invalid; the call is then denied.
+    pub fn judge(
+        self,
+        ask: &Ask,
+        subject: &Subject,
+        standing: &StandingRights,
+        turn: Option<TurnAccess>,
+    ) -> Result<Ruling, String> {
         if self.kind != ask.kind {
             return Err("the answer belongs to another kind of request".to_owned());
         }
@@ -39,6 +48,10 @@ impl JudgedAnswer {
             ReviewDecision::Approved => Ruling::Approved(None),
             ReviewDecision::ApprovedForSession { scope } => {
                 Ruling::Approved(Some(Scope::of(scope, ask, subject, standing)?))
+            }
+            ReviewDecision::ApprovedForTurn => {
+                let nothing = "a yes to everything in the turn is no answer to this request";
+                Ruling::ForTurn(turn.ok_or_else(|| nothing.to_owned())?)
             }
             ReviewDecision::Denied { message } => Ruling::Denied(message),
             ReviewDecision::Abort => Ruling::Aborted,

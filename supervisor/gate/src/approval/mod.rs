@@ -13,6 +13,7 @@ mod secret;
 mod session;
 mod settings;
 mod subject;
+mod turn;
 
 pub use agent::AgentSpawn;
 pub use effect::effect_digest;

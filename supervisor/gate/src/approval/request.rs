@@ -9,7 +9,7 @@ use ipc::rights::{Grant, Network};
 use protocol::approval::{
     AgentAccess, AgentRightsApprovalParams, ApplyPatchApprovalParams, AskKind, AskedCommand,
     DeniedCommandApprovalParams, ExecCommandApprovalParams, ExternalToolApprovalParams, FetchApprovalParams,
-    FileChanges, NetworkApprovalParams, PlanApprovalParams, ServerRequest,
+    FileChanges, NetworkApprovalParams, PlanApprovalParams, ServerRequest, TurnAccess,
 };
 
 use super::scope::{root_after_denial, script};
@@ -29,6 +29,8 @@ pub struct Question<'a> {
     pub reason: Option<String>,
     /// Number of other changes in the same reply that could be shown together with this one.
     pub more: usize,
+    /// Access of a yes to everything in the turn, where that is an answer.
+    pub turn: Option<TurnAccess>,
 }
 
 /// Reason that no approval request can be made.
@@ -58,13 +60,19 @@ impl Question<'_> {
             Effect::Patch(_) if ask.kind == AskKind::Patch => return Ok(self.patch(ask, proposal)),
             Effect::Patch(_) => return Err(CannotAsk::Misfit),
         };
-        let grant_root = grant_root(self.standing, &ask.grant);
+        let (grant_root, turn) = (grant_root(self.standing, &ask.grant), self.turn.clone());
         match (ask.kind, denied) {
             (AskKind::Exec, _) => {
                 let asked = self.command(ask, proposal, exec)?;
                 let (prefix, parts) = offered(exec);
-                let params =
-                    ExecCommandApprovalParams::new(asked, exec.network.clone(), prefix, parts, grant_root);
+                let params = ExecCommandApprovalParams::new(
+                    asked,
+                    exec.network.clone(),
+                    prefix,
+                    parts,
+                    grant_root,
+                    turn,
+                );
                 Ok(ServerRequest::ExecCommandApproval(params))
             }
             (AskKind::Network, _) => {
@@ -75,7 +83,8 @@ impl Question<'_> {
             (AskKind::Denied, Some(denial)) => {
                 let asked = self.command(ask, proposal, exec)?;
                 let (denial, root) = (denial.clone(), root_after_denial(&ask.grant));
-                let params = DeniedCommandApprovalParams::new(asked, exec.network.clone(), denial, root);
+                let params =
+                    DeniedCommandApprovalParams::new(asked, exec.network.clone(), denial, root, turn);
                 Ok(ServerRequest::DeniedCommandApproval(params))
             }
             _ => Err(CannotAsk::Misfit),
@@ -111,6 +120,7 @@ impl Question<'_> {
             grant_root: None,
             with: Vec::new(),
             more: 0,
+            turn: self.turn,
         }
     }
 
@@ -179,6 +189,7 @@ impl Question<'_> {
             digest: digest.clone(),
             timeout_ms: self.timeout_ms(),
             reason: self.reason,
+            turn: self.turn,
         })
     }
 

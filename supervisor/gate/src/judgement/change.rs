@@ -8,7 +8,7 @@ use protocol::network_words::{NetworkWordError, too_wide};
 use super::standing::is_kernel_tree;
 use super::{ApprovalMode, StandingRights};
 use crate::activity::Activity;
-use crate::modes::{Position, permits};
+use crate::modes::{Position, WIDEST, permits};
 
 /// A user's change of a running agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -92,6 +92,17 @@ impl StandingRights {
                 Ok(rights.normalised())
             }
         }
+    }
+
+    /// Returns the rights of the rest of a turn in which a person says yes to everything: the writable directories of the mode that
+    /// makes the project writable, and no network. Nothing where nobody is asked, or the mode is fixed.
+    pub fn for_turn(&self, agent: Position) -> Option<Rights> {
+        if !permits(agent, self.mode).asks() {
+            return None;
+        }
+        let mut rights = self.in_mode(WIDEST, agent.activity).ok()?;
+        (rights.net, rights.reach) = (Network::Off, Reach::default());
+        Some(rights.normalised())
     }
 
     fn refusal(&self, change: &RightsChange, activity: Activity) -> Option<String> {

@@ -91,7 +91,7 @@ impl StandingRights {
 
     /// Decides on the files that a prepared change modifies.
     pub fn judge_change(&self, places: &[Place]) -> Verdict {
-        let beyond: Vec<_> = places.iter().filter(|place| !self.allows_write(&place.path)).collect();
+        let beyond: Vec<_> = places.iter().filter(|place| !self.writes_unasked(&place.path)).collect();
         if let Some(denial) = beyond.iter().find_map(|place| self.closed_place(place)) {
             return Verdict::Deny(denial);
         }
@@ -128,10 +128,10 @@ impl StandingRights {
         Some(refused(Operation::Write, Object::Path(path.clone()), missing, None))
     }
 
-    /// True if a path is in a writable directory by its text. The kernel checks its actual target.
+    /// True if a path may be written without a request by its text. The kernel checks its actual target.
     fn writes_as_named(&self, path: &WirePath) -> bool {
         let named = plain(&self.project.as_path().join(path.as_path()));
-        named.is_some_and(|named| self.allows_write(&named.into()))
+        named.is_some_and(|named| self.writes_unasked(&named.into()))
     }
 
     pub(super) fn judge_to_ask(&self, call: &ShellExec) -> Verdict {

@@ -115,6 +115,13 @@ impl StandingRights {
         (self.rights.allows_write(path) || self.is_in_temp(path)) && !self.is_read_only(path)
     }
 
+    /// True if `path` may be changed without a request where somebody is asked. What the host runs later is not: a writable project
+    /// does not include it, unless it was made writable by its own name.
+    pub fn writes_unasked(&self, path: &WirePath) -> bool {
+        let is_kept = |place: &WirePath| self.is_kept_in_every_mode(place);
+        self.allows_write(path) && (!is_kept(path) || self.write_root(path).is_some_and(is_kept))
+    }
+
     /// True if the agent may write a directory besides its private temp directory and caches. Then a command that
     /// declares to write runs without an approval, and the kernel checks each path.
     pub fn holds_a_write_root(&self) -> bool {

@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use agent_client_protocol_schema::v1::{PermissionOption, PermissionOptionKind};
 use ipc::form::{FieldKind, FormField};
 use protocol::approval::{
-    DeniedCommandApprovalParams, FormValue, FormValues, ReviewDecision, ServerRequest, SessionScope, check,
-    check_all, default_of, defaults, value_in_words,
+    DeniedCommandApprovalParams, FormValue, FormValues, ReviewDecision, ServerRequest, SessionScope,
+    TurnAccess, check, check_all, default_of, defaults, value_in_words,
 };
 use protocol::shell_word::shell_word;
 
@@ -43,7 +43,9 @@ impl Choice {
             Chosen::Decided(ReviewDecision::Approved | ReviewDecision::Filled { .. }) => {
                 PermissionOptionKind::AllowOnce
             }
-            Chosen::Decided(ReviewDecision::ApprovedForSession { .. }) => PermissionOptionKind::AllowAlways,
+            Chosen::Decided(ReviewDecision::ApprovedForSession { .. } | ReviewDecision::ApprovedForTurn) => {
+                PermissionOptionKind::AllowAlways
+            }
             _ => PermissionOptionKind::RejectOnce,
         };
         PermissionOption::new(self.id(digest), self.name.clone(), kind)
@@ -69,6 +71,9 @@ pub(super) fn of(request: &ServerRequest) -> Vec<Choice> {
             name: shown::title(&name),
             chosen: Chosen::Decided(ReviewDecision::ApprovedForSession { scope }),
         }));
+    }
+    if let Some(turn) = request.turn().filter(|_| is_whole(request)) {
+        choices.push(decided("allow_turn", &whole_turn(turn), ReviewDecision::ApprovedForTurn));
     }
     if matches!(request, ServerRequest::PlanApproval(_)) {
         choices.push(Choice {
@@ -147,6 +152,18 @@ fn sends(field: &FormField, value: &FormValue) -> String {
 
 fn initial(fields: &[FormField]) -> FormValues {
     fields.iter().filter_map(|field| Some((field.name.clone(), default_of(field)?))).collect()
+}
+
+/// Returns the name of the yes to everything in the turn, with what it gives.
+fn whole_turn(turn: &TurnAccess) -> String {
+    let places: Vec<_> = turn.write.iter().map(ToString::to_string).collect();
+    let after = if turn.network_after.reaches_out() { ", then on again" } else { "" };
+    let commands = if turn.confirms_commands { "; commands are still asked about" } else { "" };
+    let text = format!(
+        "Allow everything in this turn, with the network off until it ends{after}{commands}: write {}",
+        places.join(", ")
+    );
+    shown::title(&text)
 }
 
 type Named = (&'static str, String, SessionScope);

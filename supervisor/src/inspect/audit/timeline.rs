@@ -72,6 +72,8 @@ fn decisions(event: &EventKind) -> Option<(MomentKind, String)> {
         }
         EventKind::GrantAdded(grant) => format!("approval {} is valid for the session", grant.id),
         EventKind::GrantRevoked { id } => format!("approval {id} for the session is withdrawn"),
+        EventKind::TurnAllowed(allowed) => allowed.to_string(),
+        EventKind::TurnAllowanceEnded { cause } => cause.to_string(),
         _ => return None,
     };
     Some((MomentKind::Approval, text))

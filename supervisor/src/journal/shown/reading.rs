@@ -382,6 +382,8 @@ fn course(event: &SessionEvent, titled: &Titled<'_>) -> Option<ShownEntry> {
             format!("{begins} · {model} ({provider}) · mode {mode} · {rights} · version {version}")
         }
         EventKind::ModeChanged { mode } => format!("mode {mode}"),
+        EventKind::TurnAllowed(allowed) => allowed.to_string(),
+        EventKind::TurnAllowanceEnded { cause } => cause.to_string(),
         EventKind::ModelChanged(changed) => format!("model {} instead of {}", changed.to, changed.from),
         EventKind::RightsChanged(changed) => format!("access: {}", changed.rights),
         EventKind::CompactionStarted(started) => started.to_string(),

@@ -22,6 +22,7 @@ pub(crate) const fn decision(decision: &ReviewDecision) -> &'static str {
     match decision {
         ReviewDecision::Approved => "approved",
         ReviewDecision::ApprovedForSession { .. } => "approved for the session",
+        ReviewDecision::ApprovedForTurn => "approved, with everything in the turn",
         ReviewDecision::Denied { .. } => "denied",
         ReviewDecision::Abort => "aborted",
         ReviewDecision::Filled { .. } => "filled in and sent",

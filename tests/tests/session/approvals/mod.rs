@@ -16,6 +16,7 @@ mod flow;
 mod grants;
 mod offers;
 mod sockets;
+mod whole_turn;
 
 use tests::again;
 

@@ -59,6 +59,8 @@ notifications! {
     L(E::ApprovalAnswered(_)) => APPROVAL_ANSWERED_METHOD = "event/approvalAnswered";
     L(E::GrantAdded(_)) => GRANT_ADDED_METHOD = "event/grantAdded";
     L(E::GrantRevoked { .. }) => GRANT_REVOKED_METHOD = "event/grantRevoked";
+    L(E::TurnAllowed(_)) => TURN_ALLOWED_METHOD = "event/turnAllowed";
+    L(E::TurnAllowanceEnded { .. }) => TURN_ALLOWANCE_ENDED_METHOD = "event/turnAllowanceEnded";
     L(E::ModeChanged { .. }) => MODE_CHANGED_METHOD = "event/modeChanged";
     L(E::ModelChanged(_)) => MODEL_CHANGED_METHOD = "event/modelChanged";
     L(E::WorkerStarted(_)) => WORKER_STARTED_METHOD = "event/workerStarted";

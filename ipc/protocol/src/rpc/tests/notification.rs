@@ -158,6 +158,12 @@ fn approvals() -> Vec<Sample> {
         ("approval_answered", answered, json!({"id": 1, "cause": "late"})),
         ("grant_added", json!({"id": 1, "covers": "c", "grant": "g"}), json!({})),
         ("grant_revoked", json!({"id": 1}), json!({})),
+        (
+            "turn_allowed",
+            json!({"call": 1, "access": {"write": ["/p"], "rights": "rights", "network_after": "on"}}),
+            json!({}),
+        ),
+        ("turn_allowance_ended", json!({"cause": "turn_ended"}), json!({})),
         ("mode_changed", json!({"mode": "auto"}), json!({})),
     ]
 }

@@ -26,6 +26,7 @@ fn request() -> ServerRequest {
         prefix: None,
         parts: Vec::new(),
         grant_root: None,
+        turn: None,
     })
 }
 

@@ -22,7 +22,7 @@ use ipc::path::WirePath;
 use ipc::refusal::{Act, Refusal, Target};
 use ipc::rights::{Grant, HostRule, Hosts, Network, RightsChange};
 use ipc::tool::{EditFile, ToolCall, WriteFile};
-use protocol::approval::{AskKind, ReviewDecision};
+use protocol::approval::{AskKind, ReviewDecision, TurnAccess};
 use protocol::event::{DecidedBy, NoticeCode, ObservedBy, ToolCallStatus};
 
 use super::answered::Answered;
@@ -69,7 +69,9 @@ impl Calls {
         out: &mut Outbox,
     ) {
         let proposal = match &tool {
-            _ if bounds.rights.has_failed() => Err("no worker could be started with the current access".to_owned()),
+            _ if bounds.rights.has_failed() => {
+                Err("no worker could be started with the current access".to_owned())
+            }
             ToolCall::ShellExec(command) => {
                 Proposal::of_command(bounds.rights.seen(), command).map_err(|error| error.to_string())
             }
@@ -162,7 +164,8 @@ impl Calls {
         }
         let reason = self.slots.tool_use(call).and_then(|tool_use| tool_use.said.clone());
         let more = self.changes_after(call, bounds).len();
-        let question = Question { reason, more, ..self.question(call, bounds.rights) };
+        let turn = self.offered_turn(call, ask, subject, bounds);
+        let question = Question { reason, more, turn, ..self.question(call, bounds.rights) };
         match question.request(ask, subject) {
             Ok(request) => {
                 let id = self.next_approval();
@@ -238,14 +241,14 @@ impl Calls {
         }
         let Some((call, asking)) = self.slots.asking(id) else {
             let decision = answer.decision.as_str();
-            let message =
-                format!("request {id} is no longer open: ignored the answer ({decision})");
+            let message = format!("request {id} is no longer open: ignored the answer ({decision})");
             out.notice(NoticeCode::ApprovalIgnored, &message);
             return After::Rest;
         };
         let Asking { ask, subject, .. } = asking.clone();
         let decision = answer.decision.clone();
-        match answer.judge(&ask, &subject, bounds.rights.seen()) {
+        let turn = self.offered_turn(call, &ask, &subject, bounds);
+        match answer.judge(&ask, &subject, bounds.rights.seen(), turn) {
             Ok(ruling) => {
                 out.log_answer(call, Some(id), decision, DecidedBy::User, None);
                 self.settle(Case { call, ask, subject }, ruling, bounds, out)
@@ -257,12 +260,32 @@ impl Calls {
         }
     }
 
+    /// Returns the access that a yes to everything in the turn would give, where that answers the question about a call.
+    fn offered_turn(
+        &self,
+        call: CallId,
+        ask: &Ask,
+        subject: &Subject,
+        bounds: Bounds<'_>,
+    ) -> Option<TurnAccess> {
+        let is_of_user = self.slots.is_of_user(call) || self.slots.is_part(call);
+        if is_of_user { None } else { bounds.rights.offered_turn(ask, subject) }
+    }
+
     fn settle(&mut self, case: Case, ruling: Ruling, bounds: Bounds<'_>, out: &mut Outbox) -> After {
-        if !matches!(ruling, Ruling::Approved(_)) {
+        if !matches!(ruling, Ruling::Approved(_) | Ruling::ForTurn(_)) {
             self.decline(&case.subject, &case.ask.grant);
         }
         match ruling {
             Ruling::Approved(scope) => After::Approved(Box::new(case), scope),
+            Ruling::ForTurn(access) => {
+                // They begin again under the access of the turn, on the next worker.
+                self.slots.put_back(case.call);
+                if let Subject::Changes(all) = case.subject {
+                    all.into_iter().for_each(|(other, _)| self.slots.put_back(other));
+                }
+                After::AllowTurn(case.call, access)
+            }
             Ruling::Denied(message) => {
                 let text = match &message {
                     Some(message) => format!("{USER_DENIED} They say: {message}"),
@@ -417,6 +440,7 @@ impl Calls {
             timeout: self.charter.approvals.timeout,
             reason: None,
             more: 0,
+            turn: None,
         }
     }
 

@@ -13,7 +13,7 @@ use ipc::codec::CodecError;
 use ipc::id::{AgentId, ApprovalId, CallId, ConversationId};
 use ipc::rights::{Grant, RightsChange};
 use ipc::tool::{Access, ShellExec, ToolCall};
-use protocol::approval::{AskKind, ReviewDecision};
+use protocol::approval::{AskKind, ReviewDecision, TurnAccess};
 use protocol::event::{DecidedBy, EventKind, ListedTask, ObservedBy, TaskState, ToolCallStatus};
 use serde_json::json;
 
@@ -76,6 +76,8 @@ pub(in crate::core) enum After {
     Abort,
     /// The user approved a call, and perhaps more.
     Approved(Box<Case>, Option<Scope>),
+    /// The user said yes to everything in the turn with an answer about this call: the turn has this access.
+    AllowTurn(CallId, TurnAccess),
     /// The rights change, and calls go on.
     Change(RightsChange),
     /// The execution of a plan is over: the reason why it was not executed to its end, if it was not.

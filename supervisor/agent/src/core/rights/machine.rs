@@ -24,7 +24,7 @@ pub(in crate::core) struct RightsState {
     pub(super) seen: StandingRights,
     pub(super) replacement: Replacement,
     grants: SessionGrants,
-    /// The access after the present turn, if that only reads.
+    /// The access after the present turn, if that turn has an access of its own.
     pub(super) access_after: Option<AccessAfter>,
     position: Position,
 }
@@ -134,6 +134,9 @@ impl RightsState {
         ask: &Ask,
         preapproved: &[Vec<String>],
     ) -> Option<DecidedBy> {
+        if self.is_offline_turn(ask) {
+            return None;
+        }
         self.grants.approve(subject, ask, &self.seen, preapproved)
     }
 

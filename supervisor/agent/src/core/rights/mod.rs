@@ -8,3 +8,4 @@ mod machine;
 mod turn_access;
 
 pub(in crate::core) use machine::{Changed, RightsState, Withdrawal, ends_approvals};
+pub(in crate::core) use turn_access::DuringTurn;

@@ -1,20 +1,47 @@
-//! A turn that only reads: its worker writes nothing but the private temp directory, and nothing is approved until it is over.
+//! Access that lasts as long as a turn. A turn that only reads has less than before it, and one that the user said yes to as a
+//! whole has more.
+//!
+//! With its end the access of before is back, however it ends: the worker is replaced at both ends. Changes that the user makes
+//! meanwhile are made to the access that comes back; those that take something away are made at once as well.
 
-use gate::Change;
+use gate::approval::Subject;
+use gate::modes::permits;
+use gate::{Ask, Change, StandingRights};
+use ipc::id::CallId;
 use ipc::rights::{Network, Rights, RightsChange};
-use protocol::approval::ApprovalMode;
-use protocol::event::NoticeCode;
+use protocol::approval::{ApprovalMode, TurnAccess};
+use protocol::event::{EventKind, NoticeCode, TurnAllowanceEnd, TurnAllowed};
 
 use super::machine::{Changed, RightsState, ends_approvals};
 use crate::core::outbox::Outbox;
 
-/// The access that comes back with the end of a turn that only reads.
+/// The access that comes back with the end of a turn.
 #[derive(Debug)]
 pub(super) struct AccessAfter {
+    kind: TurnKind,
     rights: Rights,
     mode: ApprovalMode,
     /// Changes of the user during the turn, in order.
     changes: Vec<Change>,
+}
+
+/// Reason why the access of a turn differs from that before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum TurnKind {
+    /// Its worker writes nothing but the private temp directory, and nothing is approved until it is over.
+    OnlyReads,
+    /// The user said yes to everything in it: its worker writes in the project, and has no network.
+    Allowed,
+}
+
+/// Decision on a change that the user makes, where the running turn may have access of its own.
+pub(in crate::core) enum DuringTurn {
+    /// Make it at once.
+    Now(Change),
+    /// It is made when the turn is over. One that is returned bounds until then what was approved in the turn.
+    Later(Option<Change>),
+    /// It takes back the yes to everything in the turn.
+    EndsAllowance(Change),
 }
 
 /// Told to the model with the message.
@@ -25,6 +52,10 @@ const ONLY_READS: &str = "<rights>\nThe user started this turn with a command th
 const ONLY_READS_OFFLINE: &str = "<rights>\nThe user started this turn with a command that only reads: nothing but the temporary \
     directory is writable, the network is off, and nothing is approved until the turn is over.\n</rights>";
 
+/// Told to the model with the next results.
+const ALLOWED: &str = "<rights>\nThe user said yes to everything in the project until this turn ends: changes in the project are \
+    made without asking, and the network is off. What is beyond the rights is asked about as before.\n</rights>";
+
 impl RightsState {
     /// Has a turn only read, without the network if it is `offline`. Returns the words for the model, and the step that follows.
     pub(in crate::core) fn begin_reading(
@@ -32,25 +63,69 @@ impl RightsState {
         offline: bool,
         out: &mut Outbox,
     ) -> (&'static str, Changed) {
-        let (rights, mode) = (self.standing.rights.clone(), self.standing.mode);
-        let mut narrow = rights.clone();
+        let mut narrow = self.standing.rights.clone();
         narrow.write = self.standing.temp.iter().cloned().collect();
         narrow.sockets.clear();
         if offline {
             narrow.net = Network::Off;
         }
-        self.access_after = Some(AccessAfter { rights, mode, changes: Vec::new() });
+        self.keep_until_end(TurnKind::OnlyReads);
         let told = if offline { ONLY_READS_OFFLINE } else { ONLY_READS };
         (told, self.take_access(narrow.normalised(), ApprovalMode::Deny, out))
     }
 
+    /// Returns the access that a yes to everything in the turn would give, where that answers the question: where nobody would be
+    /// asked about it then.
+    pub(in crate::core) fn offered_turn(&self, ask: &Ask, subject: &Subject) -> Option<TurnAccess> {
+        if self.access_after.is_some() || self.is_awaited() {
+            return None;
+        }
+        let rights = self.standing.for_turn(self.position())?;
+        if rights == self.standing.rights.clone().normalised() {
+            return None;
+        }
+        let host = StandingRights { rights, ..self.standing.clone() };
+        let seen = host.seen_in(self.seen.tier);
+        seen.allows_in_turn(&host, ask, subject).then(|| self.seen.turn_access(&seen))
+    }
+
+    /// Gives the rest of the turn the access that the request about a call showed. Returns the words for the model, and the step
+    /// that follows.
+    pub(in crate::core) fn begin_allowed(
+        &mut self,
+        call: CallId,
+        access: TurnAccess,
+        out: &mut Outbox,
+    ) -> Option<(&'static str, Changed)> {
+        let rights = self.standing.for_turn(self.position())?;
+        out.log(EventKind::TurnAllowed(TurnAllowed { call, access }));
+        self.keep_until_end(TurnKind::Allowed);
+        Some((ALLOWED, Changed::Worker(rights)))
+    }
+
+    fn keep_until_end(&mut self, kind: TurnKind) {
+        let StandingRights { rights, mode, .. } = &self.standing;
+        self.access_after =
+            Some(AccessAfter { kind, rights: rights.clone(), mode: *mode, changes: Vec::new() });
+    }
+
+    /// True of what an earlier approval does not open in a turn that was allowed as a whole: the network is off in it, and whoever
+    /// wants it asks.
+    pub(super) fn is_offline_turn(&self, ask: &Ask) -> bool {
+        let is_allowed = self.access_after.as_ref().is_some_and(|after| after.kind == TurnKind::Allowed);
+        is_allowed && ask.grant.net.reaches_out()
+    }
+
     /// Restores the access of before the turn, with the user's changes since.
-    pub(in crate::core) fn end_reading(&mut self, out: &mut Outbox) -> Changed {
-        let Some(AccessAfter { rights, mode, changes }) = self.access_after.take() else {
+    pub(in crate::core) fn end_turn(&mut self, cause: TurnAllowanceEnd, out: &mut Outbox) -> Changed {
+        let Some(AccessAfter { kind, rights, mode, changes }) = self.access_after.take() else {
             return Changed::Nothing;
         };
-        let narrow = std::mem::replace(&mut self.standing.rights, rights);
-        self.standing.mode = mode;
+        if kind == TurnKind::Allowed {
+            out.log(EventKind::TurnAllowanceEnded { cause });
+        }
+        let of_turn = std::mem::replace(&mut self.standing.rights, rights);
+        let mode_of_turn = std::mem::replace(&mut self.standing.mode, mode);
         for change in changes {
             match self.decide(&change) {
                 Ok(rights) => {
@@ -60,8 +135,8 @@ impl RightsState {
                 Err(unchanged) => out.notice(unchanged.code(), &unchanged.to_string()),
             }
         }
-        let mode = std::mem::replace(&mut self.standing.mode, ApprovalMode::Deny);
-        let rights = std::mem::replace(&mut self.standing.rights, narrow);
+        let mode = std::mem::replace(&mut self.standing.mode, mode_of_turn);
+        let rights = std::mem::replace(&mut self.standing.rights, of_turn);
         self.take_access(rights, mode, out)
     }
 
@@ -81,30 +156,52 @@ impl RightsState {
         if has_changed { Changed::ModeAlone(self.changed_mode(mode, out)) } else { Changed::Nothing }
     }
 
-    /// Takes in the user's change during a turn that only reads. Returns it if it is to be made now: a change that gives access
-    /// waits for the turn's end.
-    pub(in crate::core) fn during_reading(&mut self, change: Change, out: &mut Outbox) -> Option<Change> {
-        let Some(after) = &mut self.access_after else { return Some(change) };
-        after.changes.push(change.clone());
-        let net = &self.standing.rights.net;
-        let takes = match &change {
-            Change::Mode(_) => ends_approvals(&change),
+    /// Decides when a change of the user is made. During a turn with access of its own, a change that gives access waits for its
+    /// end.
+    pub(in crate::core) fn during_turn(&mut self, change: Change, out: &mut Outbox) -> DuringTurn {
+        let Some(after) = &mut self.access_after else { return DuringTurn::Now(change) };
+        let (kind, mode_after) = (after.kind, after.mode);
+        // The mode that comes back anyway is no change.
+        if change != Change::Mode(mode_after) {
+            after.changes.push(change.clone());
+        }
+        if kind == TurnKind::Allowed && self.takes_yes_back(&change) {
+            return DuringTurn::EndsAllowance(change);
+        }
+        if self.takes(&change) {
+            return DuringTurn::Now(change);
+        }
+        let why = match kind {
+            TurnKind::Allowed => "you said yes to everything in this turn, without the network",
+            TurnKind::OnlyReads => "this turn only reads",
+        };
+        out.notice(NoticeCode::RightsUnchanged, &format!("{why}; the change is made when it is over"));
+        DuringTurn::Later((kind == TurnKind::Allowed).then_some(change))
+    }
+
+    /// True of a mode in which the project is not writable: whoever sets it during the turn does not want the rest of it allowed.
+    fn takes_yes_back(&self, change: &Change) -> bool {
+        match change {
+            Change::Mode(mode) => !permits(self.position(), *mode).writes_project(),
+            Change::Rights(_) => false,
+        }
+    }
+
+    /// True of a change that takes something from the access of the turn.
+    fn takes(&self, change: &Change) -> bool {
+        let Rights { net, write, sockets, .. } = &self.standing.rights;
+        match change {
+            Change::Mode(_) => ends_approvals(change),
             Change::Rights(RightsChange::Network { net: narrower, .. }) => {
                 net.covers(narrower) && net != narrower
             }
+            Change::Rights(RightsChange::RemoveWrite { path }) => write.contains(path),
+            Change::Rights(RightsChange::RemoveSocket { path }) => sockets.contains(path),
             Change::Rights(
                 RightsChange::AddHosts { .. }
                 | RightsChange::AddWrite { .. }
-                | RightsChange::RemoveWrite { .. }
-                | RightsChange::AddSocket { .. }
-                | RightsChange::RemoveSocket { .. },
+                | RightsChange::AddSocket { .. },
             ) => false,
-        };
-        if takes {
-            return Some(change);
         }
-        let when = "this turn only reads; the change is made when it is over";
-        out.notice(NoticeCode::RightsUnchanged, when);
-        None
     }
 }

@@ -105,6 +105,7 @@ fn decision() -> impl Strategy<Value = ReviewDecision> {
         1 => Just(session(SessionScope::CommandPrefix(vec!["make".to_owned()]))),
         1 => Just(session(SessionScope::GrantRoot)),
         1 => Just(session(SessionScope::Network)),
+        2 => Just(ReviewDecision::ApprovedForTurn),
         2 => Just(ReviewDecision::DENIED),
         1 => Just(ReviewDecision::Abort),
     ]

@@ -20,7 +20,6 @@ mod offers;
 mod offers_despite;
 mod own_command;
 mod plans;
-mod reading_turn;
 mod replies;
 mod rights;
 mod scopes;
@@ -29,6 +28,7 @@ mod served;
 mod stops;
 mod tasks;
 mod together;
+mod turn_access;
 mod witness;
 
 /// The driver owns the agent in a task of its own.

@@ -428,10 +428,10 @@ fn line(effect: &Effect) -> String {
     }
 }
 
-/// A request without its digest.
+/// A request without what most have: its digest, the access of the whole turn …
 fn asked(request: &ServerRequest) -> String {
     let mut params: serde_json::Value = serde_json::from_str(request.params().unwrap().get()).unwrap();
-    for usual in ["digest", "conversation_id", "agent", "rights", "timeout_ms", "environment"] {
+    for usual in ["turn", "digest", "conversation_id", "agent", "rights", "timeout_ms", "environment"] {
         params.as_object_mut().unwrap().remove(usual);
     }
     format!("{} {params}", request.method())
@@ -450,6 +450,7 @@ fn event(kind: &EventKind) -> String {
         EventKind::GrantAdded(grant) => format!("grant {}: {} ({})", grant.id, grant.covers, grant.given()),
         EventKind::GrantRevoked { id } => format!("grant {id} revoked"),
         EventKind::ModeChanged { mode } => format!("mode {mode}"),
+        EventKind::TurnAllowed(allowed) => format!("call {}: {allowed}", allowed.call),
         EventKind::ModelChanged(ModelChanged { from, to, new_context, .. }) => {
             format!("model {from} -> {to}, new context: {new_context}")
         }

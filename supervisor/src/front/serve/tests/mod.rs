@@ -97,6 +97,7 @@ impl Core {
             prefix: None,
             parts: Vec::new(),
             grant_root: None,
+            turn: None,
         };
         let request = Box::new(ServerRequest::ExecCommandApproval(params));
         self.show(UiEventKind::ApprovalRequested { id: ApprovalId(id), request });

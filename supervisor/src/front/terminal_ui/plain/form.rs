@@ -120,7 +120,7 @@ impl PlainForm {
                 self.at = 0;
                 Ok(None)
             }
-            (TypedAnswer::Unclear, _) => Err("that is no answer".to_owned()),
+            (TypedAnswer::Unclear | TypedAnswer::YesToTurn, _) => Err("that is no answer".to_owned()),
         }
     }
 

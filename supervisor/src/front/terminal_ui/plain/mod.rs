@@ -40,6 +40,18 @@ const WELCOME: &str =
 /// The words that answer a question.
 const ANSWERS: &str = "Type yes to allow this once, no to deny it, no and a reason to tell the agent why, or stop to end the turn.";
 
+/// Returns the answers to a request. A yes to everything in the turn is told with what it gives.
+fn answers(request: &ServerRequest) -> String {
+    let Some(turn) = request.turn() else { return ANSWERS.to_owned() };
+    let places: Vec<_> = turn.write.iter().map(ToString::to_string).collect();
+    let again = if turn.network_after.reaches_out() { ", and is on again then" } else { "" };
+    let commands = if turn.confirms_commands { " Commands are still asked about." } else { "" };
+    format!(
+        "{ANSWERS} Or type turn to allow everything in this turn: writing {}; the network is off until the turn ends{again}.{commands}",
+        places.join(", ")
+    )
+}
+
 /// A question that waits for an answer.
 struct OpenQuestion {
     agent: AgentId,
@@ -215,7 +227,7 @@ impl PlainUi {
                 let form = first.form.insert(PlainForm::of(params));
                 format!("\n{}", form.begin(params))
             }
-            _ => format!(" {ANSWERS}"),
+            request => format!(" {}", answers(request)),
         };
         let question = format!("Approval {} waits for you.{others}{answers}", first.id);
         self.put(&question);
@@ -289,12 +301,16 @@ impl PlainUi {
         text: &str,
         action: impl FnOnce(UserActionKind) -> UserAction,
     ) -> Option<UserAction> {
-        let decision = match TypedAnswer::of(text) {
-            TypedAnswer::Yes => ReviewDecision::Approved,
-            TypedAnswer::No(message) => ReviewDecision::Denied { message },
-            TypedAnswer::Stop => ReviewDecision::Abort,
-            TypedAnswer::Unclear => {
-                self.say(&format!("That is not an answer. {ANSWERS}"));
+        let decision = match (TypedAnswer::of(text), self.asked.front().map(|asked| &*asked.request)) {
+            (TypedAnswer::Yes, _) => ReviewDecision::Approved,
+            (TypedAnswer::YesToTurn, Some(request)) if request.turn().is_some() => {
+                ReviewDecision::ApprovedForTurn
+            }
+            (TypedAnswer::No(message), _) => ReviewDecision::Denied { message },
+            (TypedAnswer::Stop, _) => ReviewDecision::Abort,
+            (TypedAnswer::Unclear | TypedAnswer::YesToTurn, request) => {
+                let answers = request.map_or_else(|| ANSWERS.to_owned(), answers);
+                self.say(&format!("That is not an answer. {answers}"));
                 self.invite();
                 return None;
             }

@@ -14,6 +14,8 @@ use tui::review_task;
 pub(super) enum TypedAnswer {
     /// Allow this once.
     Yes,
+    /// Allow this and everything else in the turn.
+    YesToTurn,
     /// Deny this, with an optional reason for the model.
     No(Option<String>),
     /// Deny this and end the turn.
@@ -30,6 +32,7 @@ impl TypedAnswer {
         let rest = rest.trim_start_matches([' ', ',', ':']);
         match (word.to_lowercase().as_str(), rest) {
             ("yes", "") => Self::Yes,
+            ("turn", "") => Self::YesToTurn,
             ("no", "") => Self::No(None),
             ("no", reason) => Self::No(Some(reason.to_owned())),
             ("stop", "") => Self::Stop,
@@ -176,6 +179,8 @@ mod tests {
         assert_eq!(TypedAnswer::of("no"), TypedAnswer::No(None));
         assert_eq!(TypedAnswer::of("no, use tabs: two"), TypedAnswer::No(Some("use tabs: two".to_owned())));
         assert_eq!(TypedAnswer::of("stop"), TypedAnswer::Stop);
+        assert_eq!(TypedAnswer::of("turn"), TypedAnswer::YesToTurn);
+        assert_eq!(TypedAnswer::of("turn it off"), TypedAnswer::Unclear);
     }
 
     #[test]

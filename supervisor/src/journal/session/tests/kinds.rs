@@ -10,7 +10,7 @@ use ipc::rights::{Grant, Hosts, NamedRoot, Network, Reach, RightsSummary};
 use proptest::prelude::*;
 use protocol::approval::{
     ApplyPatchApprovalParams, ApprovalMode, FileChanges, ReviewDecision, ServerRequest, SessionGrant,
-    SessionScope,
+    SessionScope, TurnAccess,
 };
 use protocol::event::{
     Activity, ApprovalAnswered, AssistantMessage, ChangeKind, ChangedFile, CompactionCause,
@@ -18,8 +18,8 @@ use protocol::event::{
     Ignored, LeftFile, Location, ModelChanged, NewContext, NoticeCode, ObservedBy, OneShot, PlaceChange,
     PromptFixed, Recorded, RecordedTool, RestoredPlace, RewindScope, RewindTarget, Rewound, RightsChanged,
     RunResult, SeenChange, SeenContent, SessionEvent, SessionStarted, SubAgentResult, SubAgentSpawned,
-    SubAgentStatus, SummaryFrom, TokenUsage, ToolCallStatus, ToolKind, TurnFinished, WorkerEnd,
-    WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
+    SubAgentStatus, SummaryFrom, TokenUsage, ToolCallStatus, ToolKind, TurnAllowanceEnd, TurnAllowed,
+    TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
 };
 use serde_json::value::RawValue;
 
@@ -203,6 +203,7 @@ fn approvals() -> Vec<EventKind> {
         grant_root: Some("/p".into()),
         with: Vec::new(),
         more: 0,
+        turn: None,
     });
     let answered = |by, decision| {
         let (id, call, cause) = (Some(ApprovalId(1)), CallId(1), Some("late".to_owned()));
@@ -218,6 +219,16 @@ fn approvals() -> Vec<EventKind> {
         answered(DecidedBy::Deadline, ReviewDecision::DENIED),
         EventKind::GrantAdded(SessionGrant { id, covers, grant }),
         EventKind::GrantRevoked { id },
+        EventKind::TurnAllowed(TurnAllowed {
+            call: CallId(1),
+            access: TurnAccess {
+                write: vec![odd()],
+                rights: rights().into(),
+                network_after: Network::On,
+                confirms_commands: true,
+            },
+        }),
+        EventKind::TurnAllowanceEnded { cause: TurnAllowanceEnd::ModeChanged },
         EventKind::ModeChanged { mode: ApprovalMode::Ask },
         EventKind::ModelChanged(ModelChanged {
             from: "a".to_owned(),
@@ -418,6 +429,8 @@ fn name(kind: &EventKind) -> &'static str {
         EventKind::ApprovalAnswered(_) => "approval_answered",
         EventKind::GrantAdded(_) => "grant_added",
         EventKind::GrantRevoked { .. } => "grant_revoked",
+        EventKind::TurnAllowed(_) => "turn_allowed",
+        EventKind::TurnAllowanceEnded { .. } => "turn_allowance_ended",
         EventKind::ModeChanged { .. } => "mode_changed",
         EventKind::ModelChanged(_) => "model_changed",
         EventKind::WorkerStarted(_) => "worker_started",
