@@ -2,6 +2,7 @@
 
 mod dependencies;
 mod documents;
+mod machines;
 mod parameters;
 mod place_lists;
 mod prose;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use gate::activity::Activity;
 use gate::approval::JudgedAnswer;
+use gate::modes::{Position, Rank};
 use gate::{Change, StandingRights};
 use ipc::id::{AgentId, CallId};
 use ipc::rights::Rights;
@@ -12,7 +13,7 @@ use protocol::event::{CompactionCause, PromptFixed};
 use protocol::frontend::{AgentAction, Op};
 
 use super::calls::{Bounds, CallEnd, Calls, Charter};
-use super::conversation::{Conversation, Then, UserSaid};
+use super::conversation::{Conversation, ConversationSettings, Then, UserSaid, fixed_tokens};
 use super::end::Ending;
 use super::outbox::Outbox;
 use super::phase::Phase;
@@ -50,7 +51,18 @@ impl Debug for Agent {
 impl Agent {
     /// An agent that waits for its first turn.
     pub fn new(config: AgentConfig) -> Self {
-        let (conversation, rights) = (Conversation::new(&config), RightsState::new(&config));
+        let conversation = Conversation::new(ConversationSettings {
+            window: config.window,
+            max_tokens: config.max_tokens,
+            fixed: fixed_tokens(&config.system, &config.tools),
+            sees_images: config.sees_images,
+            surroundings: config.surroundings,
+            demand: config.answer.as_ref().map(|answer| answer.demand().to_owned()),
+            project: config.standing.project.clone(),
+        });
+        let rank = if config.id.is_top_level() { Rank::Top } else { Rank::Sub };
+        let standing = StandingRights { confirm_shell: config.approvals.confirm_shell, ..config.standing };
+        let rights = RightsState::new(standing, Position { activity: config.activity, rank });
         let charter = Charter {
             conversation: config.conversation,
             agent: config.id.clone(),

@@ -1,18 +1,18 @@
 //! What an agent is made with: fixed for its life, but for the model and what follows from it.
 
 use std::sync::Arc;
-use std::time::Duration;
 
 use gate::StandingRights;
 use gate::activity::Activity;
 use gate::approval::ApprovalSettings;
 use gate::tools::Registry;
 use ipc::id::{AgentId, ConversationId};
-use protocol::cost::{Prices, Usd};
+use protocol::cost::Prices;
 use protocol::event::PromptFixed;
 
-use super::{AnswerCheck, Execution, Planning, Window};
-use crate::conversation::{GiveUp, ProviderError, RequestOptions, Tried};
+use super::turn::fixed_prompt;
+use super::{AnswerCheck, Backoff, Execution, Planning, RunLimits, Window};
+use crate::conversation::RequestOptions;
 use crate::prompt::PromptEnvironment;
 
 /// What an agent is made with.
@@ -62,41 +62,8 @@ pub struct AgentConfig {
 impl AgentConfig {
     /// The system prompt and the tools of each of its requests, for the log.
     pub fn prompt(&self) -> PromptFixed {
-        PromptFixed {
-            system: Some(self.system.to_string()),
-            tools: self.tools.definitions().iter().map(Into::into).collect(),
-            same_as: None,
-            new_context: None,
-        }
+        fixed_prompt(&self.system, &self.tools)
     }
-}
-
-/// A model that may take the place of an agent's own, and what is known of it.
-#[derive(Clone, Debug, PartialEq)]
-pub struct ModelChoice {
-    /// Its name.
-    pub name: String,
-    /// The most tokens of one reply.
-    pub max_tokens: u32,
-    /// What else each request asks for.
-    pub options: RequestOptions,
-    /// Whether it sees pictures.
-    pub sees_images: bool,
-    /// What it costs, where that is known.
-    pub prices: Option<Prices>,
-    /// How much its context holds.
-    pub window: Window,
-}
-
-/// Bounds on one run, from a user's message to the agent's rest. The wall clock is the driver's.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct RunLimits {
-    /// The most replies of the model.
-    pub max_steps: Option<u32>,
-    /// The most tokens in all, of prompts and replies.
-    pub max_tokens: Option<u64>,
-    /// The most that it may cost; counts only where the model's prices are known.
-    pub max_usd: Option<Usd>,
 }
 
 /// Bounds on a session's sub-agents.
@@ -114,10 +81,4 @@ impl Default for TreeLimits {
     fn default() -> Self {
         Self { depth: 2, at_once: 8, per_turn: 32 }
     }
-}
-
-/// Decides whether and when a failed request is sent again.
-pub trait Backoff: Send {
-    /// How long to wait until the next attempt, or why there is none.
-    fn delay(&self, tried: Tried, error: &ProviderError) -> Result<Duration, GiveUp>;
 }

@@ -13,11 +13,14 @@
 mod agent;
 mod call;
 mod calls;
+mod change;
 mod config;
 mod conversation;
 mod end;
+mod model;
 mod outbox;
 mod phase;
+mod plan;
 mod port;
 mod restore;
 mod rights;
@@ -27,12 +30,12 @@ mod turns;
 mod working;
 
 pub use agent::Agent;
-pub use calls::{
-    Approver, Execution, PLAN_FILE, PlanInFile, Planning, STEP_BEGINS, STEP_CHANGES, Step, account_of,
-};
-pub use config::{AgentConfig, Backoff, ModelChoice, RunLimits, TreeLimits};
-pub use conversation::{Counted, Window, standing};
+pub use calls::account_of;
+pub use config::{AgentConfig, TreeLimits};
+pub use conversation::{Counted, standing};
 pub use end::{EndReason, RunEnd};
+pub use model::{Backoff, ModelChoice, RunLimits, Window};
+pub use plan::{Approver, Execution, PLAN_FILE, PlanInFile, Planning, STEP_BEGINS, STEP_CHANGES, Step};
 pub use port::{
     CallProgress, ContextItem, Effect, Estimate, FormAsked, HostAsked, HostQuestionId, Input, NewAgent,
     Purpose, ReadyWorker, RequestId, ServedOutcome, TimerId,

@@ -23,12 +23,12 @@ use super::declined::Declined;
 use super::forms::HeldForms;
 use super::hosts::HeldHosts;
 use super::outcome::explained;
-use super::planning::{Planner, Planning};
+use super::planning::Planner;
 use super::slots::{Open, Slots};
-use super::steps::Execution;
 use crate::core::call::{CallResult, ToolUse};
 use crate::core::conversation::{EARLIER_PLAN, OWN_COMMAND};
 use crate::core::outbox::Outbox;
+use crate::core::plan::{Execution, Planning};
 use crate::core::rights::RightsState;
 use crate::core::{Effect, Input, NewAgent, Purpose};
 

@@ -17,10 +17,10 @@ mod outcome;
 mod planning;
 mod plans;
 mod slots;
-mod steps;
 
 pub use account::account_of;
 pub(in crate::core) use ended::{CallEnd, Pictures};
 pub(in crate::core) use machine::{After, Begun, Bounds, Calls, Charter};
-pub use planning::{Approver, PLAN_FILE, PlanInFile, Planning};
-pub use steps::{Execution, STEP_BEGINS, STEP_CHANGES, Step};
+
+#[cfg(test)]
+mod tests;

@@ -23,11 +23,13 @@ use protocol::plan::{PlaceToCreate, Plan, StepStatus};
 use super::asked::Case;
 use super::interruption::SERVER_TAKEN_BACK;
 use super::machine::{After, Bounds, Calls};
-use super::planning::{Approver, Draft, DraftFault, PLAN_FILE, PlanInFile, Planner, Planning};
+use super::planning::{Draft, DraftFault, Planner};
 use super::slots::{MadeUp, Open};
-use super::steps::{Execution, STEP_BEGINS, STEP_CHANGES, STEP_ENDS, outcome};
 use crate::core::call::CallResult;
 use crate::core::outbox::Outbox;
+use crate::core::plan::{
+    Approver, Execution, PLAN_FILE, PlanInFile, Planning, STEP_BEGINS, STEP_CHANGES, STEP_ENDS, outcome,
+};
 use crate::core::{Effect, NewAgent, Purpose, ServedOutcome};
 use crate::prompt::task_of_plan;
 
@@ -421,28 +423,33 @@ impl Calls {
             }
             ServedOutcome::Failed(_) | ServedOutcome::Unserved(_) | ServedOutcome::Late(_) => None,
         };
-        let (call, result) = (claim.call, self.judged(claim, seen, out));
+        let call = claim.call;
+        let (result, event) = self.judged(claim, seen);
+        if let Some(event) = event {
+            out.log(event);
+        }
         self.close_at_once(call, result, bounds, out);
         After::GoOn
     }
 
-    /// Judges a claim about a step: one that is said to be done by its acceptance commands.
-    fn judged(&mut self, claim: MadeUp, seen: Option<BTreeSet<WirePath>>, out: &mut Outbox) -> CallResult {
+    /// Judges a claim about a step: one that is said to be done by its acceptance commands. Returns the event of the step as well.
+    fn judged(&mut self, claim: MadeUp, seen: Option<BTreeSet<WirePath>>) -> (CallResult, Option<EventKind>) {
         let MadeUp { update, results, .. } = claim;
+        let failed = |text: String| CallResult::not_done(ToolCallStatus::Failed, text);
         let Some(execution) = &mut self.execution else {
-            return CallResult::not_done(ToolCallStatus::Failed, "this agent executes no plan");
+            return (failed("this agent executes no plan".to_owned()), None);
         };
         if let Some(files) = seen {
             execution.see(files);
         }
         match update.status {
             StepStatus::Failed => {
-                let text = execution.fail(&update, Vec::new(), out);
-                return CallResult::not_done(ToolCallStatus::Failed, text);
+                let (text, event) = execution.fail(&update, Vec::new());
+                return (failed(text), event);
             }
             StepStatus::Pending | StepStatus::InProgress | StepStatus::Skipped => {
-                execution.set(&update, Vec::new(), out);
-                return CallResult::answered(execution.next());
+                let event = execution.set(&update, Vec::new());
+                return (CallResult::answered(execution.next()), event);
             }
             StepStatus::Completed => {}
         }
@@ -451,19 +458,20 @@ impl Calls {
         let of_each = of_each
             .map(|(command, (part, result))| outcome(*part, command, result, self.slots.duration(*part)));
         let outcomes: Vec<_> = of_each.collect();
-        let Some(failed) = outcomes.iter().find(|one| !one.passed) else {
-            return CallResult::answered(execution.complete(&update, outcomes, out));
+        let Some(first_failed) = outcomes.iter().find(|one| !one.passed) else {
+            let (text, event) = execution.complete(&update, outcomes);
+            return (CallResult::answered(text), event);
         };
-        let command = failed.command.lines().next().unwrap_or_default();
-        let reason = format!("acceptance command failed: {command} ({})", failed.ended);
+        let command = first_failed.command.lines().next().unwrap_or_default();
+        let reason = format!("acceptance command failed: {command} ({})", first_failed.ended);
         let note = match &update.note {
             Some(claim) => format!("{reason}; the agent says: {claim}"),
             None => reason,
         };
         let update = StepUpdate { status: StepStatus::Failed, note: Some(note), ..update };
         let outputs = results.into_iter().map(|(_, result)| result);
-        let text = execution.fail(&update, outcomes.into_iter().zip(outputs).collect(), out);
-        CallResult::not_done(ToolCallStatus::Failed, text)
+        let (text, event) = execution.fail(&update, outcomes.into_iter().zip(outputs).collect());
+        (failed(text), event)
     }
 
     /// Runs the acceptance commands of a step that is said to be done, one after the other, each as a call of its own.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gate::StandingRights;
-use gate::tools::ToolDefinition;
+use gate::tools::{Registry, ToolDefinition};
 use ipc::id::CallId;
 use ipc::image::Image;
 use ipc::path::WirePath;
@@ -19,11 +19,12 @@ use super::message::{OURS, RIGHTS, Unsaid, UserSaid};
 use super::opening::Opening;
 use super::record::{both_ends, ends};
 use super::tasks::Tasks;
-use super::window::{Budget, Window, bytes, tokens};
+use super::window::{Budget, bytes, tokens};
 use crate::conversation::{Message, UserBlock};
 use crate::core::outbox::Outbox;
 use crate::core::phase::Phase;
-use crate::core::{AgentConfig, ContextItem};
+use crate::core::{ContextItem, Window};
+use crate::prompt::PromptEnvironment;
 
 /// The conversation of one agent with its model.
 pub(in crate::core) struct Conversation {
@@ -41,20 +42,36 @@ pub(in crate::core) struct Conversation {
     pub(super) project: WirePath,
 }
 
+/// Settings of a conversation. The window and the limit of a reply change with the model.
+pub(in crate::core) struct ConversationSettings {
+    pub(in crate::core) window: Window,
+    /// The most tokens of a reply.
+    pub(in crate::core) max_tokens: u32,
+    /// About how many tokens the system prompt and the tools have.
+    pub(in crate::core) fixed: u64,
+    pub(in crate::core) sees_images: bool,
+    pub(in crate::core) surroundings: PromptEnvironment,
+    /// The demand on the answer of a task, if it has to fit a schema.
+    pub(in crate::core) demand: Option<String>,
+    pub(in crate::core) project: WirePath,
+}
+
 impl Conversation {
     /// A conversation in which nobody has said anything.
-    pub(in crate::core) fn new(config: &AgentConfig) -> Self {
-        let budget = Budget::new(config.window, config.max_tokens, fixed_tokens(config));
+    pub(in crate::core) fn new(settings: ConversationSettings) -> Self {
+        let ConversationSettings { window, max_tokens, fixed, sees_images, surroundings, demand, project } =
+            settings;
+        let budget = Budget::new(window, max_tokens, fixed);
         Self {
-            history: History::new(budget.fixed(), config.sees_images),
+            history: History::new(budget.fixed(), sees_images),
             ledger: Ledger::default(),
             budget,
             unsaid: Unsaid::default(),
-            opening: Opening::new(config),
+            opening: Opening::new(surroundings, demand),
             tasks: Tasks::default(),
             compaction: Compaction::default(),
-            sees_images: config.sees_images,
-            project: config.standing.project.clone(),
+            sees_images,
+            project,
         }
     }
 
@@ -301,9 +318,9 @@ impl Conversation {
 }
 
 /// About how many tokens the system prompt and the tools have.
-pub(in crate::core) fn fixed_tokens(config: &AgentConfig) -> u64 {
+pub(in crate::core) fn fixed_tokens(system: &str, tools: &Registry) -> u64 {
     let of_tool = |tool: &ToolDefinition| {
         tokens(&tool.name) + tokens(&tool.description) + tokens(tool.input_schema.get())
     };
-    tokens(&config.system) + config.tools.definitions().iter().map(of_tool).sum::<u64>()
+    tokens(system) + tools.definitions().iter().map(of_tool).sum::<u64>()
 }

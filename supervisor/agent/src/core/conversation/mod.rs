@@ -19,13 +19,15 @@ mod tasks;
 mod window;
 
 pub(in crate::core) use compaction::{AfterSummary, Asked, Mended, Next, Then, is_too_long};
-pub(in crate::core) use machine::Conversation;
+#[cfg(test)]
+pub(in crate::core) use history::History;
+pub(in crate::core) use machine::{Conversation, ConversationSettings, fixed_tokens};
 pub(in crate::core) use message::UserSaid;
 pub(in crate::core) use own_calls::{EARLIER_PLAN, OWN_COMMAND, quoted};
 pub(in crate::core) use record::ends;
 pub use restore::{Counted, standing};
 pub(in crate::core) use restore::{INTERRUPTED, INTERRUPTED_HERE};
-pub use window::Window;
 pub(in crate::core) use window::{Budget, bytes, tokens};
+
 #[cfg(test)]
-pub(in crate::core) use {history::History, machine::fixed_tokens};
+mod tests;

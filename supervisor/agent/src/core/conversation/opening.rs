@@ -4,7 +4,7 @@ use gate::StandingRights;
 use protocol::event::EventKind;
 
 use super::message::{ENVIRONMENT, OURS};
-use crate::core::{AgentConfig, ContextItem};
+use crate::core::ContextItem;
 use crate::prompt::{PromptEnvironment, environment_context};
 
 /// Texts that every context begins with.
@@ -17,12 +17,8 @@ pub(super) struct Opening {
 }
 
 impl Opening {
-    pub(super) fn new(config: &AgentConfig) -> Self {
-        Self {
-            surroundings: config.surroundings.clone(),
-            instructions: Vec::new(),
-            demand: config.answer.as_ref().map(|answer| answer.demand().to_owned()),
-        }
+    pub(super) const fn new(surroundings: PromptEnvironment, demand: Option<String>) -> Self {
+        Self { surroundings, instructions: Vec::new(), demand }
     }
 
     /// Returns the texts, with the surroundings as they are under these rights.

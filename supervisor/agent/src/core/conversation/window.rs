@@ -5,6 +5,8 @@
 //! bytes a token. What is denser (base64, hexadecimal digits) is underestimated; the room that is kept for it is large, and
 //! a provider's word that a prompt is too long is acted upon.
 
+use crate::core::Window;
+
 /// The most tokens of a first message: a new context is for new work.
 const FIRST_MESSAGE: u64 = 24_000;
 
@@ -20,37 +22,7 @@ const LEAST_GUESS: u64 = 8_000;
 /// What a result is given at least, however full the context is.
 const LEAST_RESULT: u64 = 700;
 
-/// How large a model's context is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Window {
-    /// The most tokens of a prompt and its reply together.
-    pub context: u64,
-}
-
-impl Window {
-    /// The smallest window that an agent works in: the system prompt and the tools alone take a fifth of it.
-    pub const LEAST: u64 = 16_000;
-
-    /// A window of this many tokens, or the smallest one.
-    pub const fn new(context: u64) -> Self {
-        Self { context: if context < Self::LEAST { Self::LEAST } else { context } }
-    }
-
-    /// The same, as far as the model's context of this many tokens goes.
-    #[must_use]
-    pub const fn within(self, context: u64) -> Self {
-        if context < self.context { Self::new(context) } else { self }
-    }
-}
-
-/// Today's models (WIRE §0.3).
-impl Default for Window {
-    fn default() -> Self {
-        Self { context: 1_000_000 }
-    }
-}
-
-/// What the tokens of a window are for.
+/// The uses of the tokens of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) struct Budget {
     context: u64,

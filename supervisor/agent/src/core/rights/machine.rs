@@ -12,8 +12,9 @@ use protocol::approval::ApprovalMode;
 use protocol::event::{DecidedBy, EventKind, NoticeCode, RightsChanged};
 
 use super::turn_access::AccessAfter;
+use crate::core::change::ends_approvals;
 use crate::core::outbox::Outbox;
-use crate::core::{AgentConfig, Effect, ReadyWorker};
+use crate::core::{Effect, ReadyWorker};
 use crate::prompt::{mode_context, narrowed_context, rights_context};
 
 /// The rights of one agent.
@@ -63,26 +64,16 @@ pub(in crate::core) enum Changed {
     Worker(Rights),
 }
 
-/// True if nothing stays approved after a change.
-pub(in crate::core) fn ends_approvals(change: &Change) -> bool {
-    match change {
-        Change::Mode(mode) => !permits(Position::FIRST, *mode).keeps_approvals(),
-        Change::Rights(_) => false,
-    }
-}
-
 impl RightsState {
-    pub(in crate::core) fn new(config: &AgentConfig) -> Self {
-        let mut standing = config.standing.clone();
-        standing.confirm_shell = config.approvals.confirm_shell;
-        let rank = if config.id.is_top_level() { Rank::Top } else { Rank::Sub };
+    /// The state of an agent at this position with these rights.
+    pub(in crate::core) fn new(standing: StandingRights, position: Position) -> Self {
         Self {
             seen: standing.clone(),
             standing,
             replacement: Replacement::default(),
             grants: SessionGrants::default(),
             access_after: None,
-            position: Position { activity: config.activity, rank },
+            position,
         }
     }
 

@@ -7,5 +7,8 @@
 mod machine;
 mod turn_access;
 
-pub(in crate::core) use machine::{Changed, RightsState, Withdrawal, ends_approvals};
+pub(in crate::core) use machine::{Changed, RightsState, Withdrawal};
 pub(in crate::core) use turn_access::DuringTurn;
+
+#[cfg(test)]
+mod tests;

@@ -12,7 +12,8 @@ use ipc::rights::{Network, Rights, RightsChange};
 use protocol::approval::{ApprovalMode, TurnAccess};
 use protocol::event::{EventKind, NoticeCode, TurnAllowanceEnd, TurnAllowed};
 
-use super::machine::{Changed, RightsState, ends_approvals};
+use super::machine::{Changed, RightsState};
+use crate::core::change::ends_approvals;
 use crate::core::outbox::Outbox;
 
 /// The access that comes back with the end of a turn.

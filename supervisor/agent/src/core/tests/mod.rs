@@ -1,6 +1,7 @@
 //! The state machine against recorded sequences.
 
 mod agent_rights;
+pub(in crate::core) mod alone;
 mod answer;
 mod any_conversation;
 mod any_input;

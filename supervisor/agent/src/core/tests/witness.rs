@@ -146,7 +146,10 @@ impl Witness {
 
 /// About how many tokens a request has.
 pub(super) fn size(request: &ModelRequest) -> u64 {
-    static FIXED: LazyLock<u64> = LazyLock::new(|| fixed_tokens(&config()));
+    static FIXED: LazyLock<u64> = LazyLock::new(|| {
+        let config = config();
+        fixed_tokens(&config.system, &config.tools)
+    });
     let mut history = History::new(*FIXED, true);
     for message in &request.messages {
         match &**message {

@@ -14,12 +14,14 @@ use super::loops::Course;
 use super::reply::ModelReply;
 use crate::conversation::{ModelRequest, RequestOptions, StopReason, StreamEvent, UserBlock};
 use crate::core::call::CallResult;
-use crate::core::conversation::{Asked, UserSaid, Window, quoted};
+use crate::core::conversation::{Asked, UserSaid, quoted};
 use crate::core::end::Ending;
 use crate::core::outbox::Outbox;
 use crate::core::phase::Phase;
 use crate::core::tariff::Tariff;
-use crate::core::{Backoff, Effect, EndReason, Estimate, ModelChoice, RequestId, RunEnd, RunLimits, TimerId};
+use crate::core::{
+    Backoff, Effect, EndReason, Estimate, ModelChoice, RequestId, RunEnd, RunLimits, TimerId, Window,
+};
 
 /// The turns of one agent.
 pub(in crate::core) struct Turn {
@@ -119,12 +121,7 @@ impl Turn {
 
     /// The system prompt and the tools of each request, for the log.
     pub(in crate::core) fn prompt(&self) -> PromptFixed {
-        PromptFixed {
-            system: Some(self.settings.system.to_string()),
-            tools: self.settings.tools.definitions().iter().map(Into::into).collect(),
-            same_as: None,
-            new_context: None,
-        }
+        fixed_prompt(&self.settings.system, &self.settings.tools)
     }
 
     pub(in crate::core) const fn tariff(&self) -> Tariff {
@@ -462,6 +459,16 @@ impl Turn {
         let window = Some(window.context);
         out.log(EventKind::ModelChanged(ModelChanged { from, to, new_context, window }));
         out.notice(NoticeCode::ModelChanged, &message);
+    }
+}
+
+/// The system prompt and the tools of each request, for the log.
+pub(in crate::core) fn fixed_prompt(system: &str, tools: &Registry) -> PromptFixed {
+    PromptFixed {
+        system: Some(system.to_owned()),
+        tools: tools.definitions().iter().map(Into::into).collect(),
+        same_as: None,
+        new_context: None,
     }
 }
 

@@ -15,5 +15,8 @@ mod written_call;
 pub use answer::AnswerCheck;
 pub(in crate::core) use failures::{Failed, lost};
 pub(in crate::core) use loops::Course;
-pub(in crate::core) use machine::{Stopped, Turn, TurnSettings};
+pub(in crate::core) use machine::{Stopped, Turn, TurnSettings, fixed_prompt};
 pub(in crate::core) use replies::{Replied, TurnEnd};
+
+#[cfg(test)]
+mod tests;

@@ -15,8 +15,7 @@ use serde_json::json;
 
 use super::planning::Planning;
 use crate::core::call::{CallResult, ToolUse};
-use crate::core::outbox::Outbox;
-use crate::core::rights::ends_approvals;
+use crate::core::change::ends_approvals;
 
 /// The name under which an executor's server says which files changed since the last report on a step, as a list of paths in JSON.
 pub const STEP_CHANGES: &str = "step_changes";
@@ -25,7 +24,7 @@ pub const STEP_CHANGES: &str = "step_changes";
 pub const STEP_BEGINS: &str = "begins";
 
 /// Asked for when a step ends.
-pub(super) const STEP_ENDS: &str = "ends";
+pub(in crate::core) const STEP_ENDS: &str = "ends";
 
 /// The most of an acceptance command's output that stands in the result of the step, in bytes.
 const OUTPUT: usize = 4 << 10;
@@ -161,7 +160,7 @@ impl Execution {
     }
 
     /// The reason why a claim makes no sense, if it makes none.
-    pub(super) fn misfit(&self, update: &StepUpdate) -> Option<String> {
+    pub(in crate::core) fn misfit(&self, update: &StepUpdate) -> Option<String> {
         if self.stopped {
             return Some("execution has ended with the failed step: end your turn".to_owned());
         }
@@ -179,7 +178,7 @@ impl Execution {
     }
 
     /// True if no call but a report is carried out any more.
-    pub(super) const fn is_stopped(&self) -> bool {
+    pub(in crate::core) const fn is_stopped(&self) -> bool {
         self.stopped
     }
 
@@ -195,24 +194,24 @@ impl Execution {
     }
 
     /// Notes files that a call changed, for the step that goes on.
-    pub(super) fn note_changed(&mut self, places: impl Iterator<Item = WirePath>) {
+    pub(in crate::core) fn note_changed(&mut self, places: impl Iterator<Item = WirePath>) {
         self.files.extend(places);
     }
 
     /// Takes in the files that changed since the last report, as the project was looked at.
-    pub(super) fn see(&mut self, files: BTreeSet<WirePath>) {
+    pub(in crate::core) fn see(&mut self, files: BTreeSet<WirePath>) {
         self.files = files;
     }
 
     /// Returns the acceptance commands of a step.
-    pub(super) fn commands(&self, step: u32) -> Vec<String> {
+    pub(in crate::core) fn commands(&self, step: u32) -> Vec<String> {
         let at = usize::try_from(step).ok().and_then(|step| step.checked_sub(1));
         let step = at.and_then(|at| self.steps.get(at));
         step.map(|step| step.step.commands().map(str::to_owned).collect()).unwrap_or_default()
     }
 
     /// Returns a call for each acceptance command of a step that is claimed by a call; none at all if there cannot be one for each.
-    pub(super) fn acceptance_calls(&self, claim: &ToolUseId, step: u32) -> Option<Vec<ToolUse>> {
+    pub(in crate::core) fn acceptance_calls(&self, claim: &ToolUseId, step: u32) -> Option<Vec<ToolUse>> {
         let timeout_s = self.timeout.as_secs().max(1);
         let one = |(number, command): (u32, &String)| {
             let input = json!({ "command": command, "timeout_s": timeout_s }).to_string();
@@ -221,15 +220,19 @@ impl Execution {
         (1..).zip(&self.commands(step)).map(one).collect()
     }
 
-    /// Gives a step the status that a claim, or the supervisor, gives it.
-    pub(super) fn set(&mut self, update: &StepUpdate, outcomes: Vec<AcceptanceOutcome>, out: &mut Outbox) {
+    /// Gives a step the status that a claim, or the supervisor, gives it. Returns the event.
+    pub(in crate::core) fn set(
+        &mut self,
+        update: &StepUpdate,
+        outcomes: Vec<AcceptanceOutcome>,
+    ) -> Option<EventKind> {
         let files: Vec<_> = std::mem::take(&mut self.files).into_iter().collect();
-        let Some(step) = self.step(update.step) else { return };
+        let step = self.step(update.step)?;
         let from = std::mem::replace(&mut step.status, update.status);
         step.note.clone_from(&update.note);
         step.acceptance.clone_from(&outcomes);
         step.files.extend(files.iter().cloned());
-        out.log(EventKind::PlanStepStatus(PlanStepStatus {
+        Some(EventKind::PlanStepStatus(PlanStepStatus {
             step: update.step,
             title: step.step.title.clone(),
             from,
@@ -237,30 +240,30 @@ impl Execution {
             note: update.note.clone(),
             acceptance: outcomes,
             files,
-        }));
+        }))
     }
 
-    /// Completes a step that is said to be done and whose acceptance commands passed. Returns the words for the executor.
-    pub(super) fn complete(
+    /// Completes a step that is said to be done and whose acceptance commands passed. Returns the words for the executor,
+    /// and the event.
+    pub(in crate::core) fn complete(
         &mut self,
         update: &StepUpdate,
         outcomes: Vec<AcceptanceOutcome>,
-        out: &mut Outbox,
-    ) -> String {
+    ) -> (String, Option<EventKind>) {
         let accepted = told(&outcomes, &[]);
-        self.set(update, outcomes, out);
-        format!("{accepted}{}", self.next())
+        let event = self.set(update, outcomes);
+        (format!("{accepted}{}", self.next()), event)
     }
 
-    /// Fails a step: it is tried again, as often as that is allowed, or execution ends. Returns the words for the executor.
-    pub(super) fn fail(
+    /// Fails a step: it is tried again, as often as that is allowed, or execution ends. Returns the words for the executor,
+    /// and the event.
+    pub(in crate::core) fn fail(
         &mut self,
         update: &StepUpdate,
         outcomes: Vec<(AcceptanceOutcome, CallResult)>,
-        out: &mut Outbox,
-    ) -> String {
+    ) -> (String, Option<EventKind>) {
         let (outcomes, outputs): (Vec<_>, Vec<_>) = outcomes.into_iter().unzip();
-        self.set(update, outcomes.clone(), out);
+        let event = self.set(update, outcomes.clone());
         let (on_failure, retries) = (self.on_failure, self.retries);
         let failures = self.step(update.step).map_or(0, |step| {
             step.failures = step.failures.saturating_add(1);
@@ -280,11 +283,11 @@ impl Execution {
                 update.step
             )
         };
-        format!("{}{then}", told(&outcomes, &outputs))
+        (format!("{}{then}", told(&outcomes, &outputs)), event)
     }
 
     /// Returns the words for the executor on what comes next.
-    pub(super) fn next(&self) -> String {
+    pub(in crate::core) fn next(&self) -> String {
         match self.first_open() {
             Some((number, step)) => {
                 format!("next: step {number} ({}), which is {}", step.step.title, step.status)
@@ -295,7 +298,7 @@ impl Execution {
 }
 
 /// Returns the outcome of an acceptance command that was carried out by a call.
-pub(super) fn outcome(
+pub(in crate::core) fn outcome(
     call: CallId,
     command: &str,
     result: &CallResult,
