@@ -10,14 +10,17 @@ const MACHINES: [(&str, &str); 4] =
     [("calls", "Calls"), ("conversation", "Conversation"), ("rights", "RightsState"), ("turn", "Turn")];
 
 /// The modules of the core from the ground up. A module imports modules of lower floors, and no others.
-const FLOORS: [&[&str]; 7] = [
+const FLOORS: [&[&str]; 10] = [
     &["change", "phase", "tariff"],
     &["end", "model", "call"],
     &["plan"],
-    &["port", "outbox"],
+    &["port"],
+    &["outbox"],
     &["conversation", "rights"],
     &["calls", "turn"],
-    &["agent", "config", "restore", "turns", "working"],
+    &["config"],
+    &["agent"],
+    &["restore", "turns", "working"],
 ];
 
 /// The most methods of `Agent`, which only routes.

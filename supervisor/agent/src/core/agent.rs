@@ -97,7 +97,7 @@ impl Agent {
         self
     }
 
-    /// Which agent it is.
+    /// The id of the agent.
     pub const fn id(&self) -> &AgentId {
         &self.id
     }
@@ -242,7 +242,7 @@ impl Agent {
         self.turn.prompt()
     }
 
-    /// What it is there for.
+    /// The activity of the agent.
     pub const fn activity(&self) -> Activity {
         self.rights.activity()
     }
@@ -257,12 +257,12 @@ impl Agent {
         self.calls.planning()
     }
 
-    /// What the agent may do, as its worker sees it.
+    /// The standing rights, as the worker sees them.
     pub const fn standing(&self) -> &StandingRights {
         self.rights.seen()
     }
 
-    /// What the agent may do, with the host's own paths.
+    /// The standing rights, with the host's own paths.
     pub const fn host_standing(&self) -> &StandingRights {
         self.rights.standing()
     }
@@ -272,7 +272,7 @@ impl Agent {
         &self.rights.standing().rights
     }
 
-    /// Whether a run goes on.
+    /// True while a run goes on, or waits for the start.
     pub fn is_busy(&self) -> bool {
         match self.turn.phase() {
             Phase::Resting | Phase::Closed => false,

@@ -15,7 +15,7 @@ use super::{AnswerCheck, Backoff, Execution, Planning, RunLimits, Window};
 use crate::conversation::RequestOptions;
 use crate::prompt::PromptEnvironment;
 
-/// What an agent is made with.
+/// Settings of an agent.
 pub struct AgentConfig {
     /// The model's name.
     pub model: String,
@@ -25,15 +25,15 @@ pub struct AgentConfig {
     pub tools: Arc<Registry>,
     /// The most tokens of one reply.
     pub max_tokens: u32,
-    /// What else each request asks for.
+    /// Further demands of each request.
     pub options: RequestOptions,
-    /// Whether the model sees pictures.
+    /// True if the model sees pictures.
     pub sees_images: bool,
-    /// What the model costs, where that is known.
+    /// The model's prices, where they are known.
     pub prices: Option<Prices>,
-    /// How much the model's context holds.
+    /// Size of the model's context.
     pub window: Window,
-    /// Where the agent is; each of its contexts says so.
+    /// Surroundings of the agent; each of its contexts tells them.
     pub surroundings: PromptEnvironment,
     /// Bounds on one run.
     pub limits: RunLimits,
@@ -41,17 +41,17 @@ pub struct AgentConfig {
     pub fails_when_denied: bool,
     /// The check of the last reply of a task, if it has to fit a schema.
     pub answer: Option<Arc<dyn AnswerCheck>>,
-    /// Whether and when a failed request is sent again.
+    /// Decides whether and when a failed request is sent again.
     pub backoff: Box<dyn Backoff>,
-    /// What the agent may do, with the host's own paths.
+    /// The standing rights, with the host's own paths.
     pub standing: StandingRights,
     /// The session.
     pub conversation: ConversationId,
-    /// How it asks, in mode `ask`.
+    /// Settings of approvals, in mode `ask`.
     pub approvals: ApprovalSettings,
-    /// Which agent it is.
+    /// The id of the agent.
     pub id: AgentId,
-    /// What it is there for.
+    /// The activity of the agent.
     pub activity: Activity,
     /// The planning that it does, if it does any.
     pub planning: Option<Planning>,
@@ -69,7 +69,7 @@ impl AgentConfig {
 /// Bounds on a session's sub-agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeLimits {
-    /// How many levels there are below an agent of the top level.
+    /// Number of levels below an agent of the top level.
     pub depth: u32,
     /// The most sub-agents of one level that work at a time; others wait.
     pub at_once: u32,

@@ -10,7 +10,7 @@ pub use protocol::event::EndReason;
 /// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnd {
-    /// Why it ended.
+    /// Reason for the end.
     pub reason: EndReason,
     /// A sentence for people, where the reason needs one.
     pub message: Option<String>,
@@ -18,11 +18,11 @@ pub struct RunEnd {
     pub text: String,
     /// The answer that fits the schema of the run, if it has one.
     pub output: Option<Value>,
-    /// How many requests were answered.
+    /// Number of requests that were answered.
     pub steps: u32,
     /// Tokens in all.
     pub usage: TokenUsage,
-    /// What they cost, where the model's prices are known.
+    /// Cost of them, where the model's prices are known.
     pub cost: Option<Usd>,
 }
 

@@ -1,7 +1,7 @@
 //! The agent core: one agent's loop as a pure state machine.
 //!
-//! [`Agent::handle`] takes an [`Input`] and answers with [`Effect`]s, which the driver carries out in order. There is no
-//! I/O here, no clock and no randomness: what comes in decides what goes out, so that every run can be replayed.
+//! [`Agent::handle`] takes an [`Input`] and answers with [`Effect`]s, which the driver carries out in order. There is
+//! no I/O here, no clock and no randomness: what comes in decides what goes out, so that every run can be replayed.
 //!
 //! What always holds, whatever comes in and in whatever order:
 //! * a context is append-only: what becomes too long is left for a new context that begins with a summary;

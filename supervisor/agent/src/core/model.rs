@@ -13,13 +13,13 @@ pub struct ModelChoice {
     pub name: String,
     /// The most tokens of one reply.
     pub max_tokens: u32,
-    /// What else each request asks for.
+    /// Further demands of each request.
     pub options: RequestOptions,
-    /// Whether it sees pictures.
+    /// True if it sees pictures.
     pub sees_images: bool,
-    /// What it costs, where that is known.
+    /// Its prices, where they are known.
     pub prices: Option<Prices>,
-    /// How much its context holds.
+    /// Size of its context.
     pub window: Window,
 }
 
@@ -66,6 +66,6 @@ pub struct RunLimits {
 
 /// Decides whether and when a failed request is sent again.
 pub trait Backoff: Send {
-    /// How long to wait until the next attempt, or why there is none.
+    /// Returns the time until the next attempt, or the reason why there is none.
     fn delay(&self, tried: Tried, error: &ProviderError) -> Result<Duration, GiveUp>;
 }

@@ -35,7 +35,7 @@ pub struct TimerId(pub u64);
 /// Something that the model is told besides the user's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextItem {
-    /// Where it comes from: `environment`, `AGENTS.md` …
+    /// Source of it: `environment`, `AGENTS.md` …
     pub source: String,
     /// The text.
     pub text: String,
@@ -56,7 +56,7 @@ pub struct ReadyWorker {
     pub ruleset_digest: String,
 }
 
-/// What a call brought that no worker serves.
+/// The outcome of a call that no worker serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServedOutcome {
     /// Text for the model: nothing that the supervisor believes or acts on.
@@ -71,7 +71,7 @@ pub enum ServedOutcome {
     Late(Duration),
 }
 
-/// How far a call has come that has no result yet.
+/// The progress of a call that has no result yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallProgress {
     /// The output so far; a note in the middle says how much of it is left out.
@@ -91,7 +91,7 @@ pub struct HostQuestionId {
 /// A host beyond the list that a running command connects to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostAsked {
-    /// Which question it is. It is answered once, with [`Effect::AnswerHost`].
+    /// The question. It is answered once, with [`Effect::AnswerHost`].
     pub id: HostQuestionId,
     /// The call that an approved worker carries out; absent for the standing worker, which may serve several.
     pub call: Option<CallId>,
@@ -171,7 +171,7 @@ pub enum Input {
     Stream {
         /// The attempt.
         request: RequestId,
-        /// What came.
+        /// The part of it.
         event: StreamEvent,
     },
     /// A reply failed.
@@ -184,23 +184,23 @@ pub enum Input {
     CallFinished {
         /// The call.
         call: CallId,
-        /// What it brought.
+        /// The outcome.
         outcome: CallOutcome,
-        /// How long it took, in milliseconds.
+        /// Its duration in milliseconds.
         duration_ms: u64,
     },
     /// The progress of an open call. It precedes every input that may end the call before it is done.
     Progress {
         /// The call.
         call: CallId,
-        /// How far it has come.
+        /// Its progress.
         progress: CallProgress,
     },
     /// Something that the result of an open call has to end with.
     Remark {
         /// The call.
         call: CallId,
-        /// What, for the model.
+        /// The words for the model.
         text: String,
     },
     /// The broker refused this to processes of which no call has a result.
@@ -213,21 +213,21 @@ pub enum Input {
     CallLost {
         /// The call.
         call: CallId,
-        /// What became of the worker, in a phrase.
+        /// The fate of the worker, in a phrase.
         reason: String,
     },
     /// The effect of a call that was to be prepared.
     Prepared {
         /// The call.
         call: CallId,
-        /// What it would do.
+        /// The effect.
         proposal: Proposal,
     },
     /// The effect of a call cannot be proposed.
     NotPrepared {
         /// The call.
         call: CallId,
-        /// Why, in a sentence.
+        /// The reason, in a sentence.
         reason: String,
     },
     /// The place was looked for that a denied path lies in.
@@ -241,27 +241,27 @@ pub enum Input {
     Lapsed {
         /// The request.
         id: ApprovalId,
-        /// Who did not decide.
+        /// The one who did not decide.
         by: DecidedBy,
-        /// What happened.
+        /// The event.
         cause: String,
     },
     /// An approved effect has been carried out, or not; its worker is gone.
     OneShotFinished {
         /// The call.
         call: CallId,
-        /// What it brought, or why there is no telling.
+        /// The outcome, or the reason why there is no telling.
         outcome: Result<CallOutcome, String>,
-        /// How long it took, in milliseconds.
+        /// Its duration in milliseconds.
         duration_ms: u64,
     },
     /// A call that no worker serves is over.
     Served {
         /// The call.
         call: CallId,
-        /// What it brought.
+        /// The outcome.
         outcome: ServedOutcome,
-        /// How long it took, in milliseconds.
+        /// Its duration in milliseconds.
         duration_ms: u64,
     },
     /// A sub-agent is over, to its last process.
@@ -291,7 +291,7 @@ pub enum Input {
     WorkerReady(ReadyWorker),
     /// The worker that was to have the new rights did not come to be, and no other will without a further change.
     NotReplaced {
-        /// Why, in a sentence.
+        /// The reason, in a sentence.
         reason: String,
     },
     /// Nobody is there any more who could see or answer anything.
@@ -302,9 +302,9 @@ pub enum Input {
     TimeUp,
     /// The run cannot go on, for a reason outside the conversation.
     Broken {
-        /// What it means for the run.
+        /// The consequence for the run.
         reason: EndReason,
-        /// What happened, in a sentence.
+        /// The event, in a sentence.
         message: String,
     },
 }
@@ -317,7 +317,7 @@ pub enum Effect {
     StartStream {
         /// The attempt.
         request: RequestId,
-        /// What to send.
+        /// The request.
         model: ModelRequest,
         /// The most that it may come to.
         estimate: Estimate,
@@ -328,14 +328,14 @@ pub enum Effect {
     Dispatch {
         /// The call.
         call: CallId,
-        /// What to do.
+        /// The task.
         tool: ToolCall,
     },
     /// Asks the worker for the effect of a call.
     Prepare {
         /// The call.
         call: CallId,
-        /// What to prepare.
+        /// The call to prepare.
         tool: ToolCall,
     },
     /// Looks for the nearest place of a denied path that exists; the answer is [`Input::Located`].
@@ -349,7 +349,7 @@ pub enum Effect {
     RequestApproval {
         /// The request.
         id: ApprovalId,
-        /// What is asked.
+        /// The question.
         request: Box<ServerRequest>,
     },
     /// Answers the question about a host.
@@ -376,14 +376,14 @@ pub enum Effect {
         call: CallId,
         /// The effect.
         effect: Arc<ipc::effect::Effect>,
-        /// What it is given beyond the standing rights.
+        /// Its access beyond the standing rights.
         grant: Grant,
     },
     /// Has a call served that is no worker's. One of an external tool was approved: it begins when that is on the disk.
     Serve {
         /// The call.
         call: CallId,
-        /// What to do.
+        /// The task.
         served: ServedCall,
         /// The longest that an answer may take.
         timeout: Duration,
@@ -397,7 +397,8 @@ pub enum Effect {
     },
     /// Ends a call; its outcome is not waited for any more.
     CancelCall(CallId),
-    /// Ends the worker to its last descendant, then starts one with these rights. Calls that are sent meanwhile wait for it.
+    /// Ends the worker to its last descendant, then starts one with these rights. Calls that are sent meanwhile wait
+    /// for it.
     ReplaceWorker {
         /// The rights, with the host's own paths.
         rights: Rights,
@@ -411,9 +412,9 @@ pub enum Effect {
     },
     /// Appends an event to the session log.
     Log {
-        /// What happened.
+        /// The event.
         kind: EventKind,
-        /// Who saw it.
+        /// The observer.
         observed_by: ObservedBy,
     },
     /// Tells the front end.

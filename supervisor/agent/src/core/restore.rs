@@ -9,8 +9,8 @@ use super::conversation::standing;
 use crate::prompt::rewound_context;
 
 impl Agent {
-    /// The same agent, which goes on with the conversation of these events, as the log has them in order; those of other agents are
-    /// passed over. In a new context, it has no thinking of the one before.
+    /// The same agent, which goes on with the conversation of these events, as the log has them in order; those of
+    /// other agents are passed over. In a new context, it has no thinking of the one before.
     #[must_use]
     pub fn restored(mut self, events: &[SessionEvent], in_new_context: bool) -> Self {
         let own = events_of(self.id(), events.iter());
@@ -42,8 +42,8 @@ impl Agent {
         self
     }
 
-    /// Goes on from an earlier place of the conversation, if its events are given: those of the log, the rewind included. The model is told
-    /// this with the next message. Returns the change of its list of tasks, for the log.
+    /// Goes on from an earlier place of the conversation, if its events are given: those of the log, the rewind
+    /// included. The model is told this with the next message. Returns the change of its list of tasks, for the log.
     pub fn rewind(&mut self, events: Option<&[SessionEvent]>, told: String) -> Option<EventKind> {
         let mut changed = None;
         if let Some(events) = events {

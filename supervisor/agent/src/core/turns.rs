@@ -31,7 +31,8 @@ impl Agent {
         }
     }
 
-    /// Begins the next step, if the budget allows one and the context has room for it. A command of the user's own comes first.
+    /// Begins the next step, if the budget allows one and the context has room for it. A command of the user's own
+    /// comes first.
     pub(super) fn begin_step(&mut self) {
         if let Some(command) = self.turn.take_command() {
             self.conversation.say_what_waits(&mut self.out);

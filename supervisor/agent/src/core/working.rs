@@ -48,8 +48,8 @@ impl Agent {
         self.go_on();
     }
 
-    /// Begins the calls that may begin, where the turn waits for calls; when all are closed and no worker is on its way that
-    /// replaces theirs, their results go to the model.
+    /// Begins the calls that may begin, where the turn waits for calls; when all are closed and no worker is on its way
+    /// that replaces theirs, their results go to the model.
     pub(super) fn go_on(&mut self) {
         if self.turn.phase() != Phase::Working {
             return;
@@ -149,8 +149,8 @@ impl Agent {
         })
     }
 
-    /// Tells the model of its rights with the next message, which may be the results that were held back, and makes the changes that
-    /// came while the worker was on its way.
+    /// Tells the model of its rights with the next message, which may be the results that were held back, and makes the
+    /// changes that came while the worker was on its way.
     pub(super) fn tell_of_rights(&mut self, told: Option<String>) {
         let Some(told) = told else { return };
         self.conversation.tell_of_rights(told);

@@ -11,7 +11,7 @@ use protocol::event::{FileDiff, ObservedBy, ToolCallStatus};
 
 use crate::conversation::UserBlock;
 
-/// What a call brought, for the model and for the run.
+/// The result of a call, for the model and for the run.
 #[derive(Clone, Debug)]
 pub(in crate::core) struct CallResult {
     pub(in crate::core) status: ToolCallStatus,
@@ -24,7 +24,7 @@ pub(in crate::core) struct CallResult {
     pub(in crate::core) denial: Option<String>,
     /// The end of the content that says what the events of its denials say.
     pub(in crate::core) explanation: Option<String>,
-    /// How to get what is left out of it, if it has to be cut.
+    /// The way to what is left out of it, if it has to be cut.
     pub(in crate::core) rest: Option<String>,
     /// The end of its command, if it ran one to its end.
     pub(in crate::core) exit: Option<CommandExit>,

@@ -1,8 +1,8 @@
 //! Calls that somebody has to approve: the question, the answer, and what is carried out for it.
 //!
-//! Whatever is no explicit approval of exactly what was asked is a denial; each request is decided once, by one event that
-//! says by whom and why. Changes of files of one reply may be asked about as one: each is prepared, all are shown, and one answer
-//! decides on all. Exactly the bytes that were shown are carried out, call by call.
+//! Whatever is no explicit approval of exactly what was asked is a denial; each request is decided once, by one event
+//! that says by whom and why. Changes of files of one reply may be asked about as one: each is prepared, all are shown,
+//! and one answer decides on all. Exactly the bytes that were shown are carried out, call by call.
 
 use std::sync::Arc;
 use std::time::Duration;

@@ -15,14 +15,14 @@ const MOST: usize = 32;
 /// The most sentences that go with one result.
 const MOST_SENTENCES: usize = 3;
 
-/// What was told, and what the model is to be told.
+/// Denials that were told, and those that the model is to be told.
 #[derive(Debug, Default)]
 pub(super) struct OrphanDenials {
     told: Vec<Denial>,
-    /// Whether it was said that there were more.
+    /// True once it was said that there were more.
     overflowed: bool,
     waiting: Vec<String>,
-    /// How many denials wait besides.
+    /// Number of denials that wait besides.
     more: usize,
 }
 
@@ -33,7 +33,7 @@ impl OrphanDenials {
         self.overflowed = false;
     }
 
-    /// Whether a denial is news; as many as are too many are not.
+    /// True if a denial is news; beyond a number none is.
     fn is_news(&mut self, denial: &Denial) -> bool {
         let is_news = self.told.len() < MOST && !self.told.iter().any(|known| is_same(known, denial));
         if is_news {
@@ -47,13 +47,13 @@ impl OrphanDenials {
         is_news
     }
 
-    /// Whether the first of those that are not told any more has come just now.
+    /// True if this is the first of those that are not told any more.
     fn overflows(&mut self, denial: &Denial) -> bool {
         let is_unknown = !self.told.iter().any(|known| is_same(known, denial));
         is_unknown && !std::mem::replace(&mut self.overflowed, true)
     }
 
-    /// What the next result has to end with, if there is anything.
+    /// Takes the end of the next result, if there is one.
     fn take_sentence(&mut self) -> Option<String> {
         if self.waiting.is_empty() {
             return None;

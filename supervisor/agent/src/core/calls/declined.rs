@@ -1,7 +1,8 @@
 //! Denials that the user has left as they are.
 //!
-//! A command that carries on without what it was denied may try it in each of its runs: a tool that reports to its makers, a cache
-//! in the home. Nobody is asked about that twice in a session. A command that fails is asked about each time.
+//! A command that carries on without what it was denied may try it in each of its runs: a tool that reports to its
+//! makers, a cache in the home. Nobody is asked about that twice in a session. A command that fails is asked about each
+//! time.
 
 use ipc::denial::{Denial, Object, Operation};
 use ipc::path::WirePath;

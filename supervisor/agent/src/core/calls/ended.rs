@@ -1,7 +1,8 @@
 //! Results of calls: each is closed once, and all of them make one message.
 //!
-//! A command that was denied something may have no result yet: somebody is asked whether to run it again with what it lacked. If it
-//! is left, the model has the result of the run that there was, and if it is allowed, that of the other run alone.
+//! A command that was denied something may have no result yet: somebody is asked whether to run it again with what it
+//! lacked. If it is left, the model has the result of the run that there was, and if it is allowed, that of the other
+//! run alone.
 
 use gate::StandingRights;
 use gate::approval::Subject;
@@ -228,8 +229,8 @@ impl Calls {
         after.map_or(After::GoOn, After::Change)
     }
 
-    /// A result without the output of its command, and that output as far as it came: its end is nobody's to tell. A result that is whole has all
-    /// of it, whatever was told of it on the way.
+    /// A result without the output of its command, and that output as far as it came: its end is nobody's to tell. A
+    /// result that is whole has all of it, whatever was told of it on the way.
     fn with_partial_output(&mut self, call: CallId, mut result: CallResult, is_whole: bool) -> CallResult {
         let prints = self.slots.open(call).is_some_and(Open::prints);
         let progress = self.slots.take_progress(call).filter(|it| !is_whole && !it.output.is_empty());
@@ -344,8 +345,8 @@ impl Calls {
         result.diffs.clone()
     }
 
-    /// Takes the results of the calls that are closed, in the order of the calls, each with the model's id of the call that it
-    /// answers. A call that goes on stays.
+    /// Takes the results of the calls that are closed, in the order of the calls, each with the model's id of the call
+    /// that it answers. A call that goes on stays.
     pub(in crate::core) fn take_results(&mut self) -> Vec<(Option<ToolUseId>, CallResult)> {
         self.slots.take_results()
     }
@@ -488,7 +489,8 @@ impl Calls {
         self.close_waiting(&why.sentence(None), bounds, out);
     }
 
-    /// Ends what ran and what was asked about when the rights changed: the rights that the request showed are no longer true.
+    /// Ends what ran and what was asked about when the rights changed: the rights that the request showed are no longer
+    /// true.
     pub(in crate::core) fn interrupt_for_rights(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
         self.withdraw("the access was changed", &POLICY_CHANGED.sentence(None), bounds, out);
         // A sub-agent has a worker of its own, and loses of its rights what its parent loses: it goes on.
@@ -500,8 +502,8 @@ impl Calls {
         self.withdraw("the approval mode was changed", MODE_CHANGED, bounds, out);
     }
 
-    /// Ends what an approval gave beyond the standing rights, where the user takes that back: a worker of one effect is replaced by no
-    /// other. True if there was anything.
+    /// Ends what an approval gave beyond the standing rights, where the user takes that back: a worker of one effect is
+    /// replaced by no other. True if there was anything.
     pub(in crate::core) fn withdraw_approved(
         &mut self,
         taken: &Withdrawal,

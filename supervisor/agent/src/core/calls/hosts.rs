@@ -1,7 +1,8 @@
-//! Hosts beyond the list that a running command connects to, and that somebody is asked about while the connections wait.
+//! Hosts beyond the list that a running command connects to, and that somebody is asked about while the connections
+//! wait.
 //!
-//! This is the one question that comes from a confined process. It widens nothing by itself: a yes holds for one name and port,
-//! for the worker that asked, until the command has ended.
+//! This is the one question that comes from a confined process. It widens nothing by itself: a yes holds for one name
+//! and port, for the worker that asked, until the command has ended.
 
 use std::collections::BTreeMap;
 
@@ -22,7 +23,8 @@ const ENDED: &str = "the command has ended";
 #[derive(Debug, Default)]
 pub(super) struct HeldHosts {
     open: BTreeMap<ApprovalId, HeldHost>,
-    /// Hosts that were allowed for the session. They join the list when no command runs: a change of rights ends what runs.
+    /// Hosts that were allowed for the session. They join the list when no command runs: a change of rights ends what
+    /// runs.
     allowed: Vec<HostRule>,
 }
 

@@ -1,4 +1,5 @@
-//! The words on calls that are ended before they are done: by the user, by the end of the run, or by a change of rights.
+//! The words on calls that are ended before they are done: by the user, by the end of the run, or by a change of
+//! rights.
 
 use gate::tools::{ServedCall, seconds};
 
@@ -12,7 +13,8 @@ pub(super) const IN_PART: &str =
 /// Said of a call that the supervisor served itself, and that was ended.
 pub(super) const SERVED_IN_PART: &str = "it may have been carried out in part: look before you repeat it";
 
-/// The reason for the end of a call before it is done, in the parts of a sentence that names the time it took in their middle.
+/// The reason for the end of a call before it is done, in the parts of a sentence that names the time it took in their
+/// middle.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interruption {
     /// The person behind it, or nothing.

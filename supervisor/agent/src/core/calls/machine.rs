@@ -58,7 +58,8 @@ pub(in crate::core) struct Charter {
     pub(in crate::core) approvals: ApprovalSettings,
 }
 
-/// Bounds of a decision about calls: the rights that they are judged by, and about how many tokens there are for results.
+/// Bounds of a decision about calls: the rights that they are judged by, and about how many tokens there are for
+/// results.
 #[derive(Clone, Copy)]
 pub(in crate::core) struct Bounds<'a> {
     pub(in crate::core) rights: &'a RightsState,
@@ -169,7 +170,8 @@ impl Calls {
         }
     }
 
-    /// Adds the execution of a plan of before the session, as if it had just been written. False if there cannot be a call of it.
+    /// Adds the execution of a plan of before the session, as if it had just been written. False if there cannot be a
+    /// call of it.
     pub(in crate::core) fn add_plan(&mut self, markdown: &str) -> bool {
         let input = json!({ "markdown": markdown }).to_string();
         let Some(tool_use) = ToolUse::ours(EARLIER_PLAN.to_owned(), WRITE_PLAN, input) else { return false };
@@ -234,7 +236,8 @@ impl Calls {
         self.ask_again(bounds, out);
     }
 
-    /// Returns the hosts that were allowed for the session, as a change of the rights, if no call is under way that it would end.
+    /// Returns the hosts that were allowed for the session, as a change of the rights, if no call is under way that it
+    /// would end.
     pub(in crate::core) fn take_allowed_hosts(&mut self) -> Option<Change> {
         if self.slots.any_begun() || self.slots.next_held().is_some() {
             return None;

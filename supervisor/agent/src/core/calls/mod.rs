@@ -1,7 +1,7 @@
 //! The calls of an agent: each begins, is asked about or carried out, and gets exactly one result.
 //!
-//! [`Calls`] decides which call begins, who has it, and when somebody is asked. It judges by the rights that it is given as
-//! [`Bounds`], and changes none: an approval that widens them comes back as a value.
+//! [`Calls`] decides which call begins, who has it, and when somebody is asked. It judges by the rights that it is
+//! given as [`Bounds`], and changes none: an approval that widens them comes back as a value.
 
 mod account;
 mod answered;

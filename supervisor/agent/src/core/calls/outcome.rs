@@ -17,7 +17,7 @@ use super::machine::Bounds;
 use crate::core::call::{CallResult, Denials};
 use crate::core::outbox::Outbox;
 
-/// What the model is told when its own declaration was the reason.
+/// Told to the model when its own declaration was the reason.
 const READ_HINT: &str = "\n(This command ran with access \"read\": it may write nothing but $TMPDIR and has no network. \
     If it has to do more, leave access out.)";
 
@@ -25,11 +25,11 @@ const READ_HINT: &str = "\n(This command ran with access \"read\": it may write 
 const READ_HINT_TO_ASK: &str = "\n(This command ran with access \"read\": it may write nothing but $TMPDIR and has no \
     network. If it has to change files, call it again with access \"write\": the user is asked.)";
 
-/// How a command asks for what it was refused.
+/// Tells a command how to ask for a write that it was refused.
 const WRITE_HINT: &str =
     "\n(If it has to change files of the project, call it again with access \"write\": the user is asked.)";
 
-/// How a command asks for the network.
+/// Tells a command how to ask for the network.
 const NETWORK_HINT: &str = "\n(If it needs the network, call it again with network true: the user is asked.)";
 
 /// The reading of an outcome: by the rights that the call had, and those that the agent has.
@@ -127,8 +127,8 @@ impl Reading<'_> {
         CallResult { status, is_error, explanation, exit, denied, offer, ..CallResult::answered(content) }
     }
 
-    /// Returns the offer for a command that has just run into these denials, if somebody may be asked about it. One that succeeded
-    /// all the same is asked about what is proved alone, and not again about what was left before.
+    /// Returns the offer for a command that has just run into these denials, if somebody may be asked about it. One
+    /// that succeeded all the same is asked about what is proved alone, and not again about what was left before.
     fn offer(&self, command: &ShellExec, exit: CommandExit, denials: &[Denial]) -> Option<Box<Offer>> {
         // A command that was killed, or ran out of time, may have failed for that alone.
         let given = self.given.as_ref().filter(|_| matches!(exit, CommandExit::Code(_)))?;
@@ -139,8 +139,8 @@ impl Reading<'_> {
         self.bounds.rights.seen().offer(command, denials, given).map(Box::new)
     }
 
-    /// Tells a command that exited with 0 of the writes that it was refused, since it looks as if they were done, and of the denial
-    /// that somebody is asked about. It could do without everything else, which the log has.
+    /// Tells a command that exited with 0 of the writes that it was refused, since it looks as if they were done, and
+    /// of the denial that somebody is asked about. It could do without everything else, which the log has.
     fn despite_success(&self, command: &ShellExec, denials: &[Denial], offer: Option<&Offer>) -> String {
         let standing = self.standing;
         let is_told = |denial: &&Denial| {
@@ -154,7 +154,7 @@ impl Reading<'_> {
         format!("{hint}\nDespite exit code 0: {sentences}. Your rights: {rights}")
     }
 
-    /// How a command that was refused something could ask for it.
+    /// Returns the way in which a command that was refused something could ask for it.
     fn asking_hint(&self, command: &ShellExec, denial: &Denial) -> &'static str {
         let in_project = matches!(&denial.object, Object::Path(path) if path.is_within(&self.bounds.rights.seen().project));
         let lacks_network = denial.missing_right.value() == Some(&MissingRight::Network);

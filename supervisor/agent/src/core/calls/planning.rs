@@ -76,7 +76,8 @@ impl Planner {
         Ok(Draft { author, markdown, plan })
     }
 
-    /// Returns the rights of a plan's execution as things stand, and whether a network that it asks for is not among them.
+    /// Returns the rights of a plan's execution as things stand, and whether a network that it asks for is not among
+    /// them.
     pub(super) fn rights_of(
         &self,
         plan: &Plan,
@@ -113,8 +114,8 @@ impl Planner {
         planning
     }
 
-    /// Takes in the account of an execution. Of a plan, returns the end of the planner's result, which says whether to go
-    /// on planning, and the reason why the plan was not executed to its end, if it was not.
+    /// Takes in the account of an execution. Of a plan, returns the end of the planner's result, which says whether to
+    /// go on planning, and the reason why the plan was not executed to its end, if it was not.
     pub(super) fn after_execution(
         &mut self,
         call: CallId,
@@ -169,8 +170,8 @@ impl Planner {
         Some((told, unexecuted))
     }
 
-    /// Takes rights back that the user takes back from the session, or from every approval: no plan gives them any more. True if
-    /// there were any that a plan could give.
+    /// Takes rights back that the user takes back from the session, or from every approval: no plan gives them any
+    /// more. True if there were any that a plan could give.
     pub(super) fn take_back(&mut self, change: &Change) -> bool {
         let ceiling = &mut self.planning.ceiling;
         match change {
@@ -188,7 +189,8 @@ impl Planner {
         true
     }
 
-    /// Judges whether rights of a plan's execution are still within what the session may do; the reason if they are not.
+    /// Judges whether rights of a plan's execution are still within what the session may do; the reason if they are
+    /// not.
     pub(super) fn still_allows(&self, rights: &Rights) -> Result<(), String> {
         self.planning.ceiling.still_allows_plan(rights)
     }

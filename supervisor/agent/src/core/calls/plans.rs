@@ -1,7 +1,8 @@
-//! Calls about plans: a planner's plan is written to its file, somebody decides on it, and another agent executes it; the executor
-//! reports its steps, whose acceptance commands are calls of their own.
+//! Calls about plans: a planner's plan is written to its file, somebody decides on it, and another agent executes it;
+//! the executor reports its steps, whose acceptance commands are calls of their own.
 //!
-//! The plan's bytes are all that passes from planning to execution, and their approval is all that gives execution its rights.
+//! The plan's bytes are all that passes from planning to execution, and their approval is all that gives execution its
+//! rights.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -327,7 +328,8 @@ impl Calls {
         self.slots.open_as(call, Open::Delegated);
     }
 
-    /// Takes in that the user took rights back, of whatever agent: no plan gives them any more, and a question that shows them is over.
+    /// Takes in that the user took rights back, of whatever agent: no plan gives them any more, and a question that
+    /// shows them is over.
     pub(in crate::core) fn on_taken_back(
         &mut self,
         change: &Change,
@@ -432,7 +434,8 @@ impl Calls {
         After::GoOn
     }
 
-    /// Judges a claim about a step: one that is said to be done by its acceptance commands. Returns the event of the step as well.
+    /// Judges a claim about a step: one that is said to be done by its acceptance commands. Returns the event of the
+    /// step as well.
     fn judged(&mut self, claim: MadeUp, seen: Option<BTreeSet<WirePath>>) -> (CallResult, Option<EventKind>) {
         let MadeUp { update, results, .. } = claim;
         let failed = |text: String| CallResult::not_done(ToolCallStatus::Failed, text);

@@ -32,9 +32,9 @@ struct Slot {
     call: CallId,
     tool_use: ToolUse,
     state: CallState,
-    /// How far it has come, if that was told.
+    /// Its progress, if that was told.
     progress: Option<CallProgress>,
-    /// What its result ends with.
+    /// The end of its result.
     remark: Option<String>,
     /// The call that it is made for, where the model did not make it.
     within: Option<CallId>,
@@ -88,7 +88,7 @@ impl Observation {
     }
 }
 
-/// What is done with a call that has begun.
+/// The one who has a call that has begun.
 #[derive(Clone, Debug)]
 pub(super) enum Open {
     /// A worker serves it.
@@ -130,9 +130,9 @@ pub(super) struct Asking {
 pub(super) struct Committing {
     pub(super) tool: ToolCall,
     pub(super) effect: Arc<Effect>,
-    /// What it has beyond the standing rights.
+    /// Its access beyond the standing rights.
     pub(super) grant: Grant,
-    /// What changes of the standing rights when it is over.
+    /// The change of the standing rights that follows it.
     pub(super) after: Option<RightsChange>,
 }
 
@@ -173,7 +173,8 @@ impl Slots {
         self.add(call, tool_use, None);
     }
 
-    /// Adds a call that an open one is made of: it has a result of its own, which the model sees as a part of the open one's.
+    /// Adds a call that an open one is made of: it has a result of its own, which the model sees as a part of the open
+    /// one's.
     pub(super) fn push_within(&mut self, whole: CallId, call: CallId, tool_use: ToolUse) {
         self.add(call, tool_use, Some(whole));
     }
@@ -254,7 +255,7 @@ impl Slots {
         !self.slots.is_empty() && self.slots.iter().all(|slot| slot.of_user)
     }
 
-    /// Whether every call has its result.
+    /// True if every call has its result.
     pub(super) fn are_closed(&self) -> bool {
         self.slots.iter().all(|slot| matches!(slot.state, CallState::Closed(_)))
     }
@@ -325,7 +326,7 @@ impl Slots {
         }
     }
 
-    /// How far a call had come when that was told last.
+    /// Takes the progress of a call as it was told last.
     pub(super) fn take_progress(&mut self, call: CallId) -> Option<CallProgress> {
         self.slots.iter_mut().find(|slot| slot.call == call)?.progress.take()
     }
@@ -347,7 +348,7 @@ impl Slots {
         result
     }
 
-    /// What is done with a call that has begun and is not closed.
+    /// Returns the one who has a call that has begun and is not closed.
     pub(super) fn open(&self, call: CallId) -> Option<&Open> {
         self.slots.iter().find_map(|slot| match &slot.state {
             CallState::Open(open) if slot.call == call => Some(open),
@@ -363,7 +364,7 @@ impl Slots {
         })
     }
 
-    /// What the model wrote of a call.
+    /// Returns a call as the model wrote it.
     pub(super) fn tool_use(&self, call: CallId) -> Option<&ToolUse> {
         self.slots.iter().find(|slot| slot.call == call).map(|slot| &slot.tool_use)
     }
@@ -374,7 +375,7 @@ impl Slots {
         self.slots.iter().find(unclosed).map(|slot| &slot.tool_use)
     }
 
-    /// How many calls are not closed.
+    /// Returns the number of calls that are not closed.
     pub(super) fn count_unclosed(&self) -> u64 {
         self.slots.iter().filter(|slot| !matches!(slot.state, CallState::Closed(_))).count() as u64
     }
@@ -435,8 +436,8 @@ impl Slots {
         self.set(call, CallState::Closed(Box::new(result)));
     }
 
-    /// Takes the results of closed calls in the order of the calls, each with the model's id of the call that it answers; the user's
-    /// calls have none. A call that is not closed stays.
+    /// Takes the results of closed calls in the order of the calls, each with the model's id of the call that it
+    /// answers; the user's calls have none. A call that is not closed stays.
     pub(super) fn take_results(&mut self) -> Vec<(Option<ToolUseId>, CallResult)> {
         let is_closed = |slot: &mut Slot| matches!(slot.state, CallState::Closed(_));
         let closed: Vec<_> = self.slots.extract_if(.., is_closed).collect();

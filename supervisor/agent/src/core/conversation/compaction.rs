@@ -1,9 +1,9 @@
 //! From a context that is too long to a new one that begins with a summary: what was sent is never edited.
 //!
-//! The model is asked for the summary at the end of the conversation, which the provider has in its cache. Where that does
-//! not fit or does not work, it is asked about a shortened record of it; where that does not work either, the new context
-//! begins with what is known without the model. A run never summarises twice for the same reply, and a context that begins
-//! too long is its end.
+//! The model is asked for the summary at the end of the conversation, which the provider has in its cache. Where that
+//! does not fit or does not work, it is asked about a shortened record of it; where that does not work either, the new
+//! context begins with what is known without the model. A run never summarises twice for the same reply, and a context
+//! that begins too long is its end.
 
 use std::sync::Arc;
 
@@ -98,7 +98,8 @@ impl Conversation {
         self.compaction.underway.is_some()
     }
 
-    /// Takes in the user's wish for a summary. True if it is made now, at rest; else it is made before the next request, if at all.
+    /// Takes in the user's wish for a summary. True if it is made now, at rest; else it is made before the next
+    /// request, if at all.
     pub(in crate::core) fn on_compact(&mut self, phase: Phase, out: &mut Outbox) -> bool {
         match phase {
             Phase::Closed => false,
@@ -134,7 +135,8 @@ impl Conversation {
         wins
     }
 
-    /// Decides whether the next prompt, with what joins it, leaves the room that its reply and the results after it need.
+    /// Decides whether the next prompt, with what joins it, leaves the room that its reply and the results after it
+    /// need.
     pub(in crate::core) fn next(&mut self, out: &mut Outbox) -> Next {
         let next = self.history.tokens().saturating_add(self.unsaid.tokens());
         let wanted = std::mem::take(&mut self.compaction.wanted);
@@ -165,8 +167,8 @@ impl Conversation {
         )
     }
 
-    /// True if the new context would be shorter than this one: even without a word of the model's it repeats what the user
-    /// said and the last messages.
+    /// True if the new context would be shorter than this one: even without a word of the model's it repeats what the
+    /// user said and the last messages.
     fn summary_is_shorter(&mut self, out: &mut Outbox) -> bool {
         self.read(out);
         let entries = self.history.said();

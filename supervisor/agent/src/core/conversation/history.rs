@@ -12,10 +12,10 @@ use super::record::{RecordEntry, entries};
 use super::window::tokens;
 use crate::conversation::{Message, UserBlock, plain_block};
 
-/// What the API adds around a block.
+/// Tokens that the API adds around a block.
 const BLOCK: u64 = 8;
 
-/// How many pixels of a picture are a token.
+/// Pixels of a picture for each token.
 const PIXELS: u64 = 750;
 
 /// The most tokens of a picture.
@@ -28,19 +28,19 @@ pub(in crate::core) struct History {
     /// The pictures in them, and those that have been promised to the next.
     images: Images,
     size: Size,
-    /// How many blocks it begins with that nobody said: surroundings, instructions, a summary.
+    /// Number of blocks at the beginning that nobody said: surroundings, instructions, a summary.
     opening: usize,
-    /// Whether one of those is a summary.
+    /// True if one of those is a summary.
     summarised: bool,
-    /// What it began with: the tokens of its first prompt.
+    /// Tokens of its first prompt.
     began_with: u64,
-    /// How many replies it has.
+    /// Number of its replies.
     replies: u32,
-    /// Where the interrupted reply stands that no provider has accepted yet: its message, and its first block there.
+    /// Place of the interrupted reply that no provider has accepted yet: its message, and its first block there.
     interrupted: Option<(usize, usize)>,
 }
 
-/// How many tokens a conversation has: what the provider counted, and what came since.
+/// Tokens of a conversation: those that the provider counted, and those that came since.
 #[derive(Clone, Copy, Debug)]
 struct Size {
     /// The prompt and the reply that the provider counted last; an estimate before.
@@ -95,7 +95,7 @@ impl History {
         self.push_user(opening);
     }
 
-    /// What was said in it: all but its opening.
+    /// Returns its words: all but its opening.
     pub(super) fn said(&self) -> Vec<RecordEntry> {
         let mut entries = entries(&self.messages);
         entries.drain(..self.opening.min(entries.len()));
@@ -115,13 +115,14 @@ impl History {
         })
     }
 
-    /// Counts what it holds with these tokens before it: a rewind puts replies behind messages that their prompts did not have.
+    /// Counts what it holds with these tokens before it: a rewind puts replies behind messages that their prompts did
+    /// not have.
     pub(super) fn count_again(&mut self, fixed: u64) {
         let estimate = self.estimates().fold(fixed, u64::saturating_add);
         self.size = Size { known: self.tokens().max(estimate), added: 0 };
     }
 
-    /// Whether nothing is in it.
+    /// True if nothing is in it.
     pub(super) fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
@@ -131,12 +132,12 @@ impl History {
         self.size.known.saturating_add(self.size.added)
     }
 
-    /// Whether the model has said something that a summary could be about.
+    /// True if the model has said something that a summary could be about.
     pub(super) fn has_replies(&self) -> bool {
         self.messages.iter().any(|message| matches!(**message, Message::Assistant(_)))
     }
 
-    /// Whether it began with a summary and yet with so many tokens: another summary would not help.
+    /// True if it began with a summary and yet with so many tokens: another summary would not help.
     pub(super) const fn began_too_long(&self, limit: u64) -> bool {
         self.summarised && self.replies <= 1 && self.began_with > limit
     }
@@ -152,8 +153,8 @@ impl History {
         }
     }
 
-    /// Appends blocks of the model, and what the provider counted: the prompt is what the server made of the messages, which
-    /// may be less than their sum where it compacts them itself.
+    /// Appends blocks of the model, and what the provider counted: the prompt is what the server made of the messages,
+    /// which may be less than their sum where it compacts them itself.
     pub(in crate::core) fn push_assistant(&mut self, blocks: Vec<Box<RawValue>>, usage: TokenUsage) {
         // There is a reply to what stands before it.
         self.interrupted = None;
@@ -219,7 +220,7 @@ impl History {
         }
     }
 
-    /// How many blocks of the model are in it.
+    /// Number of blocks of the model.
     fn blocks(&self) -> usize {
         let of = |message: &Arc<Message>| match &**message {
             Message::User(_) => 0,

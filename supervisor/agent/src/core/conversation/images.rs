@@ -21,11 +21,11 @@ pub(super) struct Images {
     bytes: usize,
     /// The longest side of any.
     side: u32,
-    /// Whether nobody would see them.
+    /// True if nobody would see them.
     blind: bool,
 }
 
-/// Why there is no room for a picture.
+/// Reason why there is no room for a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Full {
     #[error("this model sees no pictures; describe what is in it, or take another model")]

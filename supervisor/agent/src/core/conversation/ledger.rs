@@ -1,5 +1,6 @@
-//! What is known of a session without asking the model: what the user said, which files were touched, and what the model
-//! said of it all last. All of it follows from the agent's own events, so that a session that goes on knows the same.
+//! What is known of a session without asking the model: what the user said, which files were touched, and what the
+//! model said of it all last. All of it follows from the agent's own events, so that a session that goes on knows the
+//! same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -16,14 +17,14 @@ use super::summary;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::core) struct Ledger {
     said: Vec<String>,
-    /// What the model said last of all that was before.
+    /// The model's last summary of all that was before.
     summary: Option<String>,
     /// The calls that have begun.
     begun: BTreeMap<CallId, BegunCall>,
     files: BTreeMap<String, Deeds>,
     /// Commands that may have changed files too.
     commands: u64,
-    /// How many deeds were noted: what was touched last is worth most.
+    /// Number of deeds that were noted: what was touched last is worth most.
     clock: u64,
 }
 
@@ -38,11 +39,11 @@ enum BegunCall {
     Command,
 }
 
-/// What was done to a file.
+/// Deeds to a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Deeds {
     reads: u64,
-    /// Whether it was made here.
+    /// True if it was created here.
     created: bool,
     changes: u64,
     last: u64,
@@ -82,7 +83,7 @@ impl Ledger {
         }
     }
 
-    /// What the user said, in order.
+    /// The user's words, in order.
     pub(super) fn said(&self) -> &[String] {
         &self.said
     }
@@ -134,7 +135,7 @@ impl Ledger {
         files.into_iter().map(|(path, deeds)| format!("- {path}: {}", deeds.line())).collect()
     }
 
-    /// How many commands ran that may have changed files too.
+    /// Number of commands that may have changed files too.
     pub(super) const fn commands(&self) -> u64 {
         self.commands
     }

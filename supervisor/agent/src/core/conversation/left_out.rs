@@ -1,6 +1,7 @@
 //! A message without what the provider does not take back.
 //!
-//! Nobody knows how much of it is at fault. Pictures and thinking go first, then everything: what stays says that something was there.
+//! Nobody knows how much of it is at fault. Pictures and thinking go first, then everything: what stays says that
+//! something was there.
 
 use std::sync::Arc;
 
@@ -10,7 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::conversation::{Message, UserBlock, calls_of, plain_block};
 
-/// What stands in the place of something that is left out.
+/// Words in the place of something that is left out.
 const LEFT_OUT: &str = "(left out: the provider does not take it back)";
 
 #[derive(Serialize)]

@@ -29,7 +29,7 @@ use crate::prompt::PromptEnvironment;
 /// The conversation of one agent with its model.
 pub(in crate::core) struct Conversation {
     pub(super) history: History,
-    /// What a new context is told without the model's help.
+    /// Facts that a new context is told without the model's help.
     pub(super) ledger: Ledger,
     pub(super) budget: Budget,
     pub(super) unsaid: Unsaid,
@@ -258,8 +258,8 @@ impl Conversation {
         !self.is_compacting() && self.history.leave_out(part, self.sees_images)
     }
 
-    /// Goes on with another model: in a new context, since no provider takes back what another model thought. True if the old one
-    /// had replies.
+    /// Goes on with another model: in a new context, since no provider takes back what another model thought. True if
+    /// the old one had replies.
     pub(in crate::core) fn change_model(
         &mut self,
         window: Window,

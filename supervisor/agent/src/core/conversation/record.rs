@@ -1,7 +1,7 @@
 //! A conversation as text: what goes into a context that does not have it any more.
 //!
-//! Every line of what was said, called or printed is quoted: nothing that a tool printed can pass for a heading of ours, or
-//! for the user. Thinking is left out: a provider takes it back in its own place and nowhere else (WIRE §0.2).
+//! Every line of what was said, called or printed is quoted: nothing that a tool printed can pass for a heading of
+//! ours, or for the user. Thinking is left out: a provider takes it back in its own place and nowhere else (WIRE §0.2).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::window::{bytes, tokens};
 use crate::conversation::{Message, UserBlock};
 
-/// Which share of a record comes from its beginning, where not everything fits: a quarter.
+/// Share of a record that comes from its beginning, where not everything fits: a quarter.
 const HEAD: u64 = 4;
 
 /// One thing that was said, called or answered.
@@ -83,7 +83,7 @@ pub(super) fn both_ends(entries: &[RecordEntry], budget: u64, longest: u64) -> S
     parts.concat()
 }
 
-/// How many of these fit.
+/// Returns the number of these that fit.
 fn fitting<'a>(parts: impl Iterator<Item = &'a String>, left: &mut u64) -> usize {
     let fits = |part: &&String| left.checked_sub(tokens(part)).map(|rest| *left = rest).is_some();
     parts.take_while(fits).count()

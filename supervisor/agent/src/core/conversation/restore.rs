@@ -45,8 +45,8 @@ struct Reader {
 }
 
 impl Conversation {
-    /// Goes on with the conversation of these events of the agent: all of them, and those that no rewind took back. In a new context, it
-    /// has no thinking of the one before.
+    /// Goes on with the conversation of these events of the agent: all of them, and those that no rewind took back. In
+    /// a new context, it has no thinking of the one before.
     pub(in crate::core) fn restore(
         &mut self,
         all: &[&EventKind],
@@ -71,7 +71,8 @@ impl Conversation {
         }
     }
 
-    /// Goes on from an earlier place, whose events are these: the rewind is the last. Returns the change of the list of tasks, for the log.
+    /// Goes on from an earlier place, whose events are these: the rewind is the last. Returns the change of the list of
+    /// tasks, for the log.
     pub(in crate::core) fn rewind(&mut self, standing: &[&EventKind]) -> Option<EventKind> {
         self.take_past(standing);
         // What was to be said about what is taken back is said to nobody.
@@ -137,8 +138,8 @@ impl Counted for SessionEvent {
     }
 }
 
-/// The events that count: without those that a rewind of the conversation took back, unless it was undone. Which model answers was never
-/// taken back.
+/// The events that count: without those that a rewind of the conversation took back, unless it was undone. Which model
+/// answers was never taken back.
 pub fn standing<T: Counted>(events: &[T]) -> Vec<&T> {
     let mut standing: Vec<&T> = Vec::new();
     let mut taken_back = Vec::new();
@@ -271,7 +272,8 @@ impl Reader {
         self.history.push_user(std::mem::take(&mut self.said));
     }
 
-    /// The conversation stands so, also where nobody has said anything in it: what was told of the surroundings is still told.
+    /// The conversation stands so, also where nobody has said anything in it: what was told of the surroundings is
+    /// still told.
     fn settle(&mut self) {
         self.flush();
         if self.history.is_empty() {

@@ -1,16 +1,16 @@
 //! How much a context holds: how many tokens there are, what a text takes of them, and for what the room is kept.
 //!
-//! The provider counts exactly, but only what it has answered. What is added since is estimated from its bytes, on the safe
-//! side: three bytes of ASCII are a token, and two bytes of anything else. English, code and JSON have three to five
-//! bytes a token. What is denser (base64, hexadecimal digits) is underestimated; the room that is kept for it is large, and
-//! a provider's word that a prompt is too long is acted upon.
+//! The provider counts exactly, but only what it has answered. What is added since is estimated from its bytes, on the
+//! safe side: three bytes of ASCII are a token, and two bytes of anything else. English, code and JSON have three to
+//! five bytes a token. What is denser (base64, hexadecimal digits) is underestimated; the room that is kept for it is
+//! large, and a provider's word that a prompt is too long is acted upon.
 
 use crate::core::Window;
 
 /// The most tokens of a first message: a new context is for new work.
 const FIRST_MESSAGE: u64 = 24_000;
 
-/// What asking for a summary takes.
+/// Tokens of the request for a summary.
 const INSTRUCTION: u64 = 1_000;
 
 /// The smallest window that a server's word makes.
@@ -19,7 +19,7 @@ const SMALLEST: u64 = 4_000;
 /// The smallest window that is concluded from a refusal without a number.
 const LEAST_GUESS: u64 = 8_000;
 
-/// What a result is given at least, however full the context is.
+/// The least tokens of a result, however full the context is.
 const LEAST_RESULT: u64 = 700;
 
 /// The uses of the tokens of a window.
@@ -45,8 +45,8 @@ impl Budget {
         Self::new(Window { context }, self.limit, self.fixed)
     }
 
-    /// The window after a refusal of about so many tokens: the one that the server names, or a part of what it refused that stays below
-    /// that for certain, since an estimate may have two tokens where the server counts one.
+    /// The window after a refusal of about so many tokens: the one that the server names, or a part of what it refused
+    /// that stays below that for certain, since an estimate may have two tokens where the server counts one.
     pub(super) fn window_after(self, refused: u64, named: Option<u64>) -> u64 {
         match named.filter(|named| *named < self.context) {
             Some(named) => named.max(SMALLEST),
@@ -64,7 +64,7 @@ impl Budget {
         self.reply
     }
 
-    /// What every prompt begins with.
+    /// Tokens of the beginning of every prompt.
     pub(super) const fn fixed(self) -> u64 {
         self.fixed
     }
@@ -74,8 +74,8 @@ impl Budget {
         self.context.saturating_sub(self.reply.into())
     }
 
-    /// Past this prompt the context is summarised: there has to be room for a reply, and for results of an eighth of the
-    /// window after it.
+    /// Past this prompt the context is summarised: there has to be room for a reply, and for results of an eighth of
+    /// the window after it.
     pub(super) fn compact_at(self) -> u64 {
         self.prompt().saturating_sub(self.context / 8)
     }
@@ -85,7 +85,7 @@ impl Budget {
         (self.reply / 2).max(1)
     }
 
-    /// Whether a summary can be asked for at the end of a conversation of this many tokens.
+    /// True if a summary can be asked for at the end of a conversation of this many tokens.
     pub(super) fn can_ask_after(self, conversation: u64) -> bool {
         conversation.saturating_add(INSTRUCTION).saturating_add(self.summary().into()) <= self.context
     }
@@ -96,7 +96,7 @@ impl Budget {
         self.context.saturating_sub(kept)
     }
 
-    /// What one of the results may take that are still to come, of what is left for all of them.
+    /// Returns the tokens for one of the results that are still to come, of those left for all of them.
     pub(in crate::core) fn share(left: u64, results: u64) -> u64 {
         (left / results.max(1)).max(LEAST_RESULT)
     }
@@ -116,7 +116,8 @@ impl Budget {
         self.compact_at() / 8
     }
 
-    /// The most tokens of what the user says at once: it has to fit behind a summary, and `context` that every context has.
+    /// The most tokens of what the user says at once: it has to fit behind a summary, and `context` that every context
+    /// has.
     pub(super) fn message(self, context: u64) -> u64 {
         let before = self.fixed.saturating_add(self.first_message()).saturating_add(context);
         self.compact_at().saturating_sub(before)

@@ -17,7 +17,8 @@ use super::planning::Planning;
 use crate::core::call::{CallResult, ToolUse};
 use crate::core::change::ends_approvals;
 
-/// The name under which an executor's server says which files changed since the last report on a step, as a list of paths in JSON.
+/// The name under which an executor's server says which files changed since the last report on a step, as a list of
+/// paths in JSON.
 pub const STEP_CHANGES: &str = "step_changes";
 
 /// Asked for when a step begins: what changed before it is the next step's as well, but a first look is needed.
@@ -210,7 +211,8 @@ impl Execution {
         step.map(|step| step.step.commands().map(str::to_owned).collect()).unwrap_or_default()
     }
 
-    /// Returns a call for each acceptance command of a step that is claimed by a call; none at all if there cannot be one for each.
+    /// Returns a call for each acceptance command of a step that is claimed by a call; none at all if there cannot be
+    /// one for each.
     pub(in crate::core) fn acceptance_calls(&self, claim: &ToolUseId, step: u32) -> Option<Vec<ToolUse>> {
         let timeout_s = self.timeout.as_secs().max(1);
         let one = |(number, command): (u32, &String)| {
@@ -243,8 +245,8 @@ impl Execution {
         }))
     }
 
-    /// Completes a step that is said to be done and whose acceptance commands passed. Returns the words for the executor,
-    /// and the event.
+    /// Completes a step that is said to be done and whose acceptance commands passed. Returns the words for the
+    /// executor, and the event.
     pub(in crate::core) fn complete(
         &mut self,
         update: &StepUpdate,
@@ -255,8 +257,8 @@ impl Execution {
         (format!("{accepted}{}", self.next()), event)
     }
 
-    /// Fails a step: it is tried again, as often as that is allowed, or execution ends. Returns the words for the executor,
-    /// and the event.
+    /// Fails a step: it is tried again, as often as that is allowed, or execution ends. Returns the words for the
+    /// executor, and the event.
     pub(in crate::core) fn fail(
         &mut self,
         update: &StepUpdate,

@@ -36,8 +36,8 @@ pub struct Planning {
     pub acceptance_timeout: Duration,
     /// The steps that executions so far have finished, from the first.
     pub finished: Vec<PlanStep>,
-    /// SHA-256 of a plan, in hexadecimal, that the user approved before the session began: it is executed as far as the flags of
-    /// this run allow.
+    /// SHA-256 of a plan, in hexadecimal, that the user approved before the session began: it is executed as far as the
+    /// flags of this run allow.
     pub approved: Option<String>,
     /// The servers of the session, whose tools a plan may list.
     pub servers: Arc<[OfferedServer]>,

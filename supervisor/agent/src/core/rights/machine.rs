@@ -1,4 +1,5 @@
-//! The rights as they are and as they will be: changes, the worker that replaces another, and approvals for the session.
+//! The rights as they are and as they will be: changes, the worker that replaces another, and approvals for the
+//! session.
 
 use std::collections::VecDeque;
 
@@ -141,8 +142,8 @@ impl RightsState {
         self.grants = SessionGrants::after(last);
     }
 
-    /// Keeps an approval for the session. A change of the standing rights is returned: it waits until the call was carried out
-    /// under the old ones, since its own approval must not interrupt it.
+    /// Keeps an approval for the session. A change of the standing rights is returned: it waits until the call was
+    /// carried out under the old ones, since its own approval must not interrupt it.
     pub(in crate::core) fn remember(
         &mut self,
         scope: Scope,

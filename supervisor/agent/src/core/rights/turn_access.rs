@@ -58,7 +58,8 @@ const ALLOWED: &str = "<rights>\nThe user said yes to everything in the project 
     made without asking, and the network is off. What is beyond the rights is asked about as before.\n</rights>";
 
 impl RightsState {
-    /// Has a turn only read, without the network if it is `offline`. Returns the words for the model, and the step that follows.
+    /// Has a turn only read, without the network if it is `offline`. Returns the words for the model, and the step that
+    /// follows.
     pub(in crate::core) fn begin_reading(
         &mut self,
         offline: bool,

@@ -1,4 +1,5 @@
-//! Answers that have to fit a schema: the last reply of a task is checked, and asked for once more where it does not fit.
+//! Answers that have to fit a schema: the last reply of a task is checked, and asked for once more where it does not
+//! fit.
 
 use std::fmt::Debug;
 

@@ -66,7 +66,8 @@ impl Turn {
         }
     }
 
-    /// Takes in that the provider finds the conversation too long. True if a new context may help: once until the next reply.
+    /// Takes in that the provider finds the conversation too long. True if a new context may help: once until the next
+    /// reply.
     pub(in crate::core) const fn takes_overflow(&mut self) -> bool {
         !std::mem::replace(&mut self.run.overflowed, true)
     }

@@ -1,6 +1,7 @@
 //! A model that does the same again and again: it is told so, and then its run ends.
 //!
-//! A step is the calls of a reply with their results. One whose result changes, as where a model waits for something, is another step.
+//! A step is the calls of a reply with their results. One whose result changes, as where a model waits for something,
+//! is another step.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,13 +11,13 @@ use crate::core::call::{CallResult, ToolUse};
 /// The most steps that a model goes through again and again.
 const LONGEST: usize = 3;
 
-/// How often the same steps follow each other until the model is told so.
+/// Number of rounds of the same steps until the model is told so.
 const TOLD_AFTER: usize = 10;
 
-/// How often they follow each other until the run ends.
+/// Number of rounds of the same steps until the run ends.
 const ENDS_AFTER: usize = 20;
 
-/// How much of a call a person is shown.
+/// The most characters of a call that a person is shown.
 const SHOWN: usize = 120;
 
 /// The steps of a run, as far back as a loop of them is looked for.
@@ -32,7 +33,7 @@ pub(super) struct Steps {
     told: bool,
 }
 
-/// What follows from the steps so far.
+/// The consequence of the steps so far.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::core) enum Course {
     GoesOn,
@@ -87,7 +88,7 @@ impl Steps {
         }
     }
 
-    /// How often the last steps, so many of them, stand at the end in a row.
+    /// Returns how often the last steps, so many of them, stand at the end in a row.
     fn rounds(&self, length: usize) -> usize {
         let last: Vec<_> = self.past.iter().rev().take(length).collect();
         let steps: Vec<_> = self.past.iter().rev().collect();

@@ -72,15 +72,15 @@ pub(in crate::core) struct Whole {
     pub(in crate::core) usage: TokenUsage,
 }
 
-/// What a turn that is stopped was waiting for.
+/// The state of a turn that is stopped.
 pub(in crate::core) enum Stopped {
-    /// Nothing: no turn was running.
+    /// No turn was running.
     Nothing,
-    /// The start, or another attempt. The turn ends so.
+    /// It waited for the start, or for another attempt, and ends so.
     Ends(Ending),
-    /// This reply, as far as it came.
+    /// It waited for the end of this reply.
     Asking(ModelReply),
-    /// Calls.
+    /// It waited for calls.
     Working,
 }
 
@@ -160,8 +160,8 @@ impl Turn {
         self.run = RunAccount::default();
     }
 
-    /// Has the next run begin with the execution of a plan that was made before the session. Returns the message of the user that the
-    /// run begins with; the planner is asked only where the plan has to be revised.
+    /// Has the next run begin with the execution of a plan that was made before the session. Returns the message of the
+    /// user that the run begins with; the planner is asked only where the plan has to be revised.
     pub(in crate::core) fn plan_ahead(
         &mut self,
         markdown: String,
@@ -262,7 +262,8 @@ impl Turn {
         matches!(self.state, TurnState::Streaming { request, .. } if request == id)
     }
 
-    /// Takes in a part of a reply, and shows its text unless it is a summary. Returns the reply when it has come to its end.
+    /// Takes in a part of a reply, and shows its text unless it is a summary. Returns the reply when it has come to its
+    /// end.
     pub(in crate::core) fn on_stream(
         &mut self,
         id: RequestId,

@@ -1,4 +1,5 @@
-//! Replies that came to their end, or were interrupted: what is kept of them, and the step that follows (WIRE, "Stop reasons").
+//! Replies that came to their end, or were interrupted: what is kept of them, and the step that follows (WIRE, "Stop
+//! reasons").
 
 use gate::tools::ToolUseError;
 use protocol::event::{AssistantMessage, EventKind, NoticeCode, TokenUsage};
@@ -69,8 +70,8 @@ impl Turn {
         self.run.count(usage, self.settings.tariff);
     }
 
-    /// Takes in a reply that came to its end. With `has_executed` an agent has nothing to say any more; `unread` words of the user are
-    /// answered before the turn ends; `limit` is that of a reply.
+    /// Takes in a reply that came to its end. With `has_executed` an agent has nothing to say any more; `unread` words
+    /// of the user are answered before the turn ends; `limit` is that of a reply.
     pub(in crate::core) fn on_reply(
         &mut self,
         whole: Whole,
@@ -129,8 +130,8 @@ impl Turn {
         Kept { echo: Some(echo), then: then(self) }
     }
 
-    /// Returns the step after a reply that came to its own end: its calls are run, whatever the reason says that some servers give
-    /// (WIRE Z5).
+    /// Returns the step after a reply that came to its own end: its calls are run, whatever the reason says that some
+    /// servers give (WIRE Z5).
     fn after_whole(&mut self, calls: Vec<ToolUse>, is_silent: bool) -> Replied {
         self.forget_trouble();
         if !calls.is_empty() {
@@ -246,8 +247,8 @@ impl Turn {
         ))
     }
 
-    /// Takes in a reply that was interrupted. Returns what is echoed of it: what was shown stays in the conversation. What nobody told of
-    /// its cost is estimated, and counts.
+    /// Takes in a reply that was interrupted. Returns what is echoed of it: what was shown stays in the conversation.
+    /// What nobody told of its cost is estimated, and counts.
     pub(in crate::core) fn cut_off(
         &mut self,
         reply: &ModelReply,
@@ -270,7 +271,8 @@ impl Turn {
         if reply.has_begun() { self.estimated(reply, prompt) } else { TokenUsage::default() }
     }
 
-    /// Counts a reply that was cut off, after a prompt of about so many tokens: the provider's own count as far as it was told.
+    /// Counts a reply that was cut off, after a prompt of about so many tokens: the provider's own count as far as it
+    /// was told.
     fn estimated(&mut self, reply: &ModelReply, prompt: u64) -> TokenUsage {
         let told = reply.told;
         let input = if told.prompt() == 0 { prompt } else { told.input };
@@ -310,7 +312,8 @@ impl Turn {
 }
 
 impl Whole {
-    /// Returns the fault of a reply that cannot be answered: a gateway's, since the API itself never sends such a reply.
+    /// Returns the fault of a reply that cannot be answered: a gateway's, since the API itself never sends such a
+    /// reply.
     pub(in crate::core) fn fault(&self) -> Option<ProviderError> {
         let twins = "the provider sent a reply with two tool calls of the same id";
         self.reply.has_twin_calls().then(|| ProviderError::new("invalid_response", twins).retryable())

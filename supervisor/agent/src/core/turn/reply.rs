@@ -54,7 +54,7 @@ impl ModelReply {
         parts.into_values().filter(|text| !text.is_empty()).cloned().collect::<Vec<_>>().join("\n\n")
     }
 
-    /// Whether two tool calls have the same id: such a reply cannot be answered (WIRE R4).
+    /// True if two tool calls have the same id: such a reply cannot be answered (WIRE R4).
     pub(super) fn has_twin_calls(&self) -> bool {
         let mut seen = BTreeSet::new();
         self.closed.values().any(|block| match &block.content {
@@ -63,7 +63,7 @@ impl ModelReply {
         })
     }
 
-    /// What is echoed if it comes to no end.
+    /// Returns the echo of a reply that comes to no end.
     pub(super) fn interrupted(&self) -> Vec<Box<RawValue>> {
         let closed = self.closed.iter().map(|(index, block)| (*index, Interrupted::Closed(block)));
         let mut blocks: BTreeMap<_, _> = closed.collect();
@@ -109,7 +109,7 @@ impl ModelReply {
         (echo, calls)
     }
 
-    /// What is echoed of a reply that did not come to its end: everything up to the last text before the first tool
+    /// Returns the echo of a reply that was cut: everything up to the last text before the first tool
     /// call. Calls that were never run have no result, and a message must not end with thinking.
     pub(super) fn cut(&self) -> Vec<Box<RawValue>> {
         let mut kept: Vec<_> = self

@@ -1,7 +1,8 @@
 //! A tool call that a model wrote as text, in a form that its server did not read (WIRE Z5).
 //!
-//! Such a text is never run: nobody says that it is a call, and an answer may quote one. A reply is taken for one if all of it, or its end,
-//! is a call of a tool that the agent has. The model is told once; a second such reply in a row ends the run.
+//! Such a text is never run: nobody says that it is a call, and an answer may quote one. A reply is taken for one if
+//! all of it, or its end, is a call of a tool that the agent has. The model is told once; a second such reply in a row
+//! ends the run.
 
 mod elements;
 mod json;
