@@ -3,7 +3,11 @@
 //! [`Agent::handle`] takes an [`Input`] and answers with [`Effect`]s, which the driver carries out in order. There is
 //! no I/O here, no clock and no randomness: what comes in decides what goes out, so that every run can be replayed.
 //!
-//! What always holds, whatever comes in and in whatever order:
+//! The agent routes; four machines decide: `conversation`, `rights`, `turn` and `calls`. The fields of a
+//! machine are private to its folder, and what two of them need passes as a value. The other modules are values below
+//! all machines, and the courses above them: `turns` and `working`.
+//!
+//! These always hold, whatever comes in and in whatever order:
 //! * a context is append-only: what becomes too long is left for a new context that begins with a summary;
 //! * every `tool_use` in it has exactly one result in the next user message (WIRE R4), before anything else is sent;
 //! * a tool call is logged before it is dispatched, and dispatched only from a complete reply (WIRE S5);
