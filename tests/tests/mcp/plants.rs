@@ -134,6 +134,19 @@ fn unconfined_the_server_plants_everything() {
 }
 
 #[test]
+fn as_root_in_the_project_of_another_user_the_way_that_is_closed_is_named() {
+    if !User::all().contains(&User::Plain) {
+        tests::skip!("only root works as another user");
+    }
+    let ground = Ground::new(User::Myself, tier::all()[0], true);
+    fs::set_permissions(ground.world.own().join("state"), fs::Permissions::from_mode(0o700)).unwrap();
+    let refused = ground.add("docs", &[&ground.place.join("server.sh")]);
+    assert_ne!(refused.code, 0);
+    assert!(refused.stderr.contains("own/state, which is closed to uid"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("hint: run bailiwick as the project's owner"), "{}", refused.stderr);
+}
+
+#[test]
 fn a_server_that_plants_things_reaches_nobody_and_no_link_of_its_own_is_followed() {
     for tier in tier::all() {
         let users = User::all().into_iter().map(|user| (user, false));

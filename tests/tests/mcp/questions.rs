@@ -2,6 +2,7 @@
 
 use model::replay::ReplayServer;
 use serde_json::{Value, json};
+use tests::editor::Editor;
 use tests::replies::{done, model_of};
 use tests::served::Served;
 use tests::{World, tier};
@@ -83,6 +84,48 @@ fn a_form_is_filled_in_for_its_call_and_an_answer_beyond_it_sends_nothing() {
             assert!(said.contains(expected), "{answer}: {said}");
             asking.served.end();
         }
+    }
+}
+
+#[test]
+fn an_editor_sends_a_whole_form_by_an_option_or_can_only_decline() {
+    let go = json!({"message": "Go on?", "requestedSchema": {"type": "object", "required": ["go"], "properties": {
+        "go": {"type": "boolean"}, "how": {"type": "string", "default": "slowly"},
+    }}});
+    let names = |asked: &Value| -> Vec<String> {
+        let options = asked["params"]["options"].as_array().unwrap();
+        options.iter().map(|option| option["name"].as_str().unwrap().to_owned()).collect()
+    };
+    for (question, offered, chosen, expected) in [
+        (
+            &go,
+            ["Send: yes", "Send: no", "Decline"].as_slice(),
+            1,
+            r#""action":"accept","content":{"go":false,"how":"slowly"}"#,
+        ),
+        (&go, &["Send: yes", "Send: no", "Decline"], 2, r#""action":"decline""#),
+        (&details(), &["Decline"], 0, r#""action":"decline""#),
+    ] {
+        let world = asking_world(tier::all()[0], "asks", question);
+        let model = model_of([echo("x"), done()]);
+        let mut editor = Editor::greeted(&world, &model.base_url(), &[]);
+        let session = editor.open(&world);
+        let prompt = editor.say(&session, "go");
+        let asked = editor.asked();
+        assert_eq!(names(&asked), offered, "{asked}");
+        let text = asked["params"]["toolCall"]["content"].to_string();
+        if offered.len() == 1 {
+            assert!(text.contains("can only be declined here"), "{text}");
+        } else {
+            assert!(text.contains("how (how), text, may stay empty: slowly"), "{text}");
+        }
+        let option = &asked["params"]["options"][chosen]["optionId"];
+        editor.answer(&asked, json!({"outcome": {"outcome": "selected", "optionId": option}}));
+        assert_eq!(editor.response(prompt)["result"]["stopReason"], "end_turn");
+        let log = world.log();
+        let finished = log.iter().find(|event| event["type"] == "tool_call_finished").unwrap();
+        let said = finished["data"]["content"].as_str().unwrap();
+        assert!(said.contains(expected), "{said}");
     }
 }
 

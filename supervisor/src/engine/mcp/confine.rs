@@ -4,7 +4,7 @@ use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
-use boundary::policy::{SYSTEM, users_home};
+use boundary::policy::{SYSTEM, closed_to, users_home};
 use boundary::tripwire::Watch;
 use gate::tools::GuestTool;
 use ipc::confinement::{Confinement, Environment};
@@ -31,6 +31,11 @@ pub(crate) enum ConfineError {
          another directory"
     )]
     Project(WirePath),
+    #[error(
+        "its own directory lies in {closed}, which is closed to uid {uid}, as whom servers for this project run\n  hint: run bailiwick as \
+         the project's owner", closed = .closed.display()
+    )]
+    Closed { uid: u32, closed: PathBuf },
     #[error("cannot make the server's own directory {path}: {source}", path = .0.display(), source = .1)]
     Store(PathBuf, #[source] io::Error),
 }
@@ -106,6 +111,11 @@ fn confine_at(
         }
     }
     let store = store::make(&store, setup.identity).map_err(|source| ConfineError::Store(store, source))?;
+    if let Some(identity) = setup.identity
+        && let Some(closed) = closed_to(identity, &store)
+    {
+        return Err(ConfineError::Closed { uid: identity.uid, closed });
+    }
     let system = SYSTEM.iter().filter_map(|place| fs::canonicalize(place).ok()).map(WirePath::from);
     let shared = Rights {
         read: system.chain(read.iter().cloned()).chain(write.iter().cloned()).collect(),

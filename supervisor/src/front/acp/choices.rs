@@ -120,10 +120,8 @@ fn of_form(fields: &[FormField]) -> Vec<Choice> {
 pub(super) fn asked_field(fields: &[FormField]) -> Option<&FormField> {
     let needs = |field: &&FormField| check(field, default_of(field).as_ref()).is_err();
     let mut open = fields.iter().filter(needs);
-    let field = match (open.next(), open.next(), fields) {
-        (Some(field), None, _) => field,
-        (None, _, [field]) => field,
-        _ => return None,
+    let ((Some(field), None, _) | (None, _, [field])) = (open.next(), open.next(), fields) else {
+        return None;
     };
     (!values(field).is_empty()).then_some(field)
 }

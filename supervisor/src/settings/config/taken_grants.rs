@@ -73,14 +73,14 @@ fn cuts_of(
         let word = array.get(at).and_then(toml_edit::Value::as_str).and_then(ToolGrant::parse);
         !word.is_some_and(|grant| is_taken(&grant))
     };
-    let Some(last) = (0..array.len()).rfind(|at| is_kept(*at)) else {
+    let Some(kept) = (0..array.len()).rfind(|at| is_kept(*at)) else {
         let lines = key.span().and_then(|key| whole_lines(text, key.start..list.end));
         return vec![lines.map_or((list, "[]"), |lines| (lines, ""))];
     };
     let start = |at: usize| span(array, at).map(|span| span.start);
     let end = |at: usize| span(array, at).map(|span| span.end);
-    let before = (0..last).filter(|at| !is_kept(*at)).filter_map(|at| Some(start(at)?..start(at + 1)?));
-    let behind = (last + 1 < array.len()).then(|| Some(end(last)?..end(array.len() - 1)?)).flatten();
+    let before = (0..kept).filter(|at| !is_kept(*at)).filter_map(|at| Some(start(at)?..start(at + 1)?));
+    let behind = (kept + 1 < array.len()).then(|| Some(end(kept)?..end(array.len() - 1)?)).flatten();
     before.chain(behind).map(|span| (span, "")).collect()
 }
 

@@ -141,10 +141,9 @@ mod tests {
         server.command = venv.join("bin/server").display().to_string();
         assert_eq!(unread(&server), [venv.clone(), python.clone()]);
         // A package that names a place of the person's as its interpreter is not let read it.
-        let python = python.display().to_string();
-        assert_eq!(of_toolchain(&unread(&server), std::slice::from_ref(&python)), [python.clone()]);
+        let toolchain = [python.display().to_string()];
+        assert_eq!(of_toolchain(&unread(&server), &toolchain), toolchain);
         assert!(of_toolchain(&unread(&server), &[]).is_empty());
-        let python = PathBuf::from(python);
         server.read = vec![venv.display().to_string()];
         assert_eq!(unread(&server), std::slice::from_ref(&python));
         server.read.push(python.display().to_string());

@@ -47,11 +47,11 @@ impl PlainForm {
         let number = format!("Field {} of {}", self.at + 1, self.fields.len());
         let mut text = format!("{number}: {} ({})", one_line(field.label()), field_bounds(field));
         if !field.about.is_empty() {
-            text.push_str(&format!("\n  {}", one_line(&field.about)));
+            // A String takes every write.
+            let _ = write!(text, "\n  {}", one_line(&field.about));
         }
         if let FieldKind::Choice { choices, .. } | FieldKind::Choices { choices, .. } = &field.kind {
             for (number, choice) in choices.iter().enumerate() {
-                // A String takes every write.
                 let _ = write!(text, "\n  {}. {}", number + 1, one_line(&choice_label(choice)));
             }
         }
@@ -78,9 +78,10 @@ impl PlainForm {
             let value = value_in_words(field, value.as_ref());
             let _ = writeln!(text, "  {}: {}", one_line(field.label()), one_line(&value));
         }
-        let (these, again) = match self.fields.is_empty() {
-            true => ("your consent", ""),
-            false => ("these values", ", again to fill the form in anew"),
+        let (these, again) = if self.fields.is_empty() {
+            ("your consent", "")
+        } else {
+            ("these values", ", again to fill the form in anew")
         };
         format!(
             "{text}Type yes to send {these} to the MCP server {} for this call (the session's log keeps them), no or no and a reason to \
@@ -219,7 +220,7 @@ mod tests {
     fn each_field_is_asked_with_its_bounds_and_all_values_are_shown_before_they_are_sent() {
         let (mut form, mut said) = form();
         for line in ["9", "4", "", "1,3", "", "Yes"] {
-            said.push_str(&format!("\n? {line:?}\n"));
+            write!(said, "\n? {line:?}\n").unwrap();
             match form.line(line) {
                 Ok(decision) => {
                     assert_eq!(decision, None);
