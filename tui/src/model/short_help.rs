@@ -21,7 +21,7 @@ impl Model {
             (key(Command::EditPrompt), "write the message in $EDITOR"),
             (pair(Command::HistoryBack, Command::SearchHistory), "earlier messages; search them"),
             (key(Command::CycleMode), "from mode ask to auto, and back"),
-            (key(Command::PageUp), "read what is above"),
+            (pair(Command::PageUp, Command::PreviousMessage), "read what is above; by message"),
             (key(Command::FoldOutput), "show or fold the output of tools"),
             (key(Command::Leave), leave),
             (key(Command::Cancel), "empty the prompt; twice: end the session"),

@@ -33,12 +33,14 @@ pub(super) fn show(model: &mut Model) {
         ("by message, with the work that followed it", by(context, |piece| of_message(context, piece))),
         ("the largest pieces", largest(context)),
     ];
+    // One scale for all lists: a small part of the window has a short bar in each.
+    let most =
+        lists.iter().filter_map(|(_, rows)| rows.first()).map(|(_, tokens)| *tokens).max().unwrap_or(1);
     for (title, rows) in lists.into_iter().filter(|(_, rows)| !rows.is_empty()) {
         parts.push(line(title, Look::Heading));
-        let most = rows.first().map_or(1, |(_, tokens)| *tokens).max(1);
         let hidden = rows.len().saturating_sub(MOST);
         for (name, tokens) in rows.into_iter().take(MOST) {
-            let bar = "█".repeat(usize::try_from((tokens * BAR).div_ceil(most)).unwrap_or(0));
+            let bar = "█".repeat(usize::try_from((tokens * BAR + most / 2) / most.max(1)).unwrap_or(0));
             let (size, share) = (tokens_in_short(scale.of(tokens)), tokens * 100 / estimated);
             parts.push(line(&format!("{size:>6} {share:>3}%  {bar:<20}  {name}"), Look::Tool));
         }

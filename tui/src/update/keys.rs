@@ -364,10 +364,15 @@ fn submit(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
         return model.answer(Look::Error, &why);
     }
     if folded != text {
-        model.pasted.truncate(MOST_PASTED);
-        model.pasted.push_front(Pasted { whole: text.clone(), folded });
+        remember_folded(model, &text, folded);
     }
     send(model, at, text, actions);
+}
+
+/// Keeps the words that stand for a message in the transcript, until the log has the message.
+pub(super) fn remember_folded(model: &mut Model, text: &str, folded: String) {
+    model.pasted.truncate(MOST_PASTED);
+    model.pasted.push_front(Pasted { whole: text.to_owned(), folded });
 }
 
 /// Sends the text of a command of the person's own. The text is a message, whatever it begins with. The history has the command.

@@ -1,6 +1,6 @@
 //! `:review`: the agent reviews a change in a turn that only reads and has no network.
 
-use super::turns;
+use super::{keys, turns};
 use crate::message::Action;
 use crate::model::{Look, Model, Outgoing, OwnTurn};
 
@@ -24,6 +24,9 @@ pub(super) fn start(model: &mut Model, target: Option<&str>, actions: &mut Vec<A
     if !model.agents.shown_id().is_top_level() {
         return model.answer(Look::Error, "cannot start a review: only the main agent makes one");
     }
+    // The transcript has the command, and Ctrl+O shows what was sent for it.
+    let folded = target.map_or_else(|| "/review".to_owned(), |name| format!("/review {name}"));
+    keys::remember_folded(model, &text, folded);
     let own = Some(OwnTurn::review());
     let message = Outgoing { text, own, ..Outgoing::default() };
     turns::send(model, model.now, message, actions);

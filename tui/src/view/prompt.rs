@@ -29,7 +29,7 @@ pub(super) fn rule(model: &Model, areas: &Areas, pane: &mut Pane<'_>, theme: The
     let mut x = 2;
     if !words.is_empty() {
         x = pane.put(x, 0, " ", Style::new());
-        x = pane.put(x, 0, SafeText::line(&words).all(), theme.strong());
+        x = pane.put_cut(x, 0, SafeText::line(&words).all(), theme.strong());
         x = pane.put(x, 0, " ", Style::new());
     }
     changed(model, pane, x, theme);

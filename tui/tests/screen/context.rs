@@ -44,8 +44,8 @@ fn the_context_is_told_by_kind_file_tool_and_message_largest_first() {
        606  49%  ████████████████████  files that were read or changed
        303  24%  ██████████            output of commands
        303  24%  ██████████            system prompt and tools
-        13   1%  █                     your messages
-         3   0%  █                     answers
+        13   1%                        your messages
+         3   0%                        answers
     by file
        606  49%  ████████████████████  src/lexer.rs
     by tool
@@ -53,15 +53,15 @@ fn the_context_is_told_by_kind_file_tool_and_message_largest_first() {
        303  24%  ██████████            shell_exec
     by message, with the work that followed it
        614  49%  ████████████████████  1  mend the lexer
-       312  25%  ███████████           2  test\u{1b}[2J it
+       312  25%  ██████████            2  test\u{1b}[2J it
     the largest pieces
-       454  36%  ████████████████████  read src/lexer.rs
-       303  24%  ██████████████        system prompt
-       303  24%  ██████████████        run cargo test
-       151  12%  ███████               read src/lexer.rs
-         7   0%  █                     mend the lexer
-         6   0%  █                     test\u{1b}[2J it
-         3   0%  █                     answers
+       454  36%  ███████████████       read src/lexer.rs
+       303  24%  ██████████            system prompt
+       303  24%  ██████████            run cargo test
+       151  12%  █████                 read src/lexer.rs
+         7   0%                        mend the lexer
+         6   0%                        test\u{1b}[2J it
+         3   0%                        answers
     ");
     seat.keys("q");
     seat.log(EventKind::ContextCompacted(ContextCompacted {

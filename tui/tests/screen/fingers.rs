@@ -374,7 +374,6 @@ fn a_text_is_searched_for_in_normal() {
     assert_eq!(seat.row(12), "/needle");
     seat.keys("\n");
     assert_snapshot!(seat.screen(), @"
-
       row 6
 
       row 7 with a Needle
@@ -385,7 +384,7 @@ fn a_text_is_searched_for_in_normal() {
 
       row 10
 
-    ── line 1 of 3 · n next · N previous · 97 lines below - G to
+    ── line 1 of 3 · n next · N previous · 97 lines below - G t…
     ›
      NORMAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only
     ");

@@ -27,6 +27,15 @@ fn a_review_is_sent_at_once_and_reads_without_the_network() {
     seat.keys("iew\n");
     let told = sent(&mut seat);
     assert!(told.len() == 1 && told[0].1 && told[0].0.contains("`git diff --no-ext-diff HEAD`"), "{told:?}");
+    seat.log(EventKind::UserMessage { text: told[0].0.clone(), images: vec![] });
+    let screen = seat.screen();
+    assert!(
+        screen.contains("› /review\n") && !screen.contains("git diff"),
+        "the command stands for it\n{screen}"
+    );
+    seat.ctrl('o');
+    assert!(seat.screen().contains("git diff --no-ext-diff HEAD"), "{}", seat.screen());
+    seat.ctrl('o');
     seat.end_turn(EndReason::Done);
     seat.keys("thanks\n");
     assert_eq!(sent(&mut seat), [("thanks".to_owned(), false)]);

@@ -130,7 +130,7 @@ fn the_marked_output_alone_is_opened_and_folded_and_enter_shows_it_whole() {
       line 27
       line 28
       line 29
-    ── output 2 of 2 · Alt+P Alt+N further · Enter opens · Ctrl+O folds · 9 lines be
+    ── output 2 of 2 · Alt+P Alt+N further · Enter opens · Ctrl+O folds · 9 lines b…
     ›
      INSERT  EXECUTE · ask · net off · ↑10.5k ↓456/↑10.5k ↓456 · read-only
     ");

@@ -175,7 +175,7 @@ fn a_question_mark_at_an_empty_prompt_shows_the_help() {
     seat.keys("?");
     let screen = seat.screen();
     let rows: Vec<_> = screen.lines().skip_while(|row| !row.starts_with("  / :")).take(12).collect();
-    assert_snapshot!(rows.join("\n"), @r"
+    assert_snapshot!(rows.join("\n"), @"
     / :           commands
     @             a file of the project
     !             a command of your own, in the sandbox
@@ -183,7 +183,7 @@ fn a_question_mark_at_an_empty_prompt_shows_the_help() {
     Ctrl+G        write the message in $EDITOR
     ↑ Ctrl+R      earlier messages; search them
     Shift+Tab     from mode ask to auto, and back
-    PageUp        read what is above
+    PageUp Alt+↑  read what is above; by message
     Ctrl+O        show or fold the output of tools
     Esc           stop the turn; when idle: keys are commands
     Ctrl+C        empty the prompt; twice: end the session

@@ -7,6 +7,7 @@ use gate::command_line;
 use gate::path_pattern::PathPattern;
 use model::provider::catalogue;
 use protocol::cost::{Prices, Rates};
+use protocol::event::counted;
 use ratatui::layout::Size;
 use tui::keymap::KeymapError;
 use tui::{Capabilities, Colour, KnownModel, KnownModels, Origins, Previews, Start};
@@ -82,7 +83,7 @@ pub(super) fn known_models(effective: &Effective) -> KnownModels {
 fn price(prices: Prices) -> String {
     let Rates { input, output, .. } = prices.rates;
     let long = match prices.long {
-        Some(long) => format!(", more above {} tokens", long.above),
+        Some(long) => format!(", more above {} tokens", counted(long.above)),
         None => String::new(),
     };
     format!("${input} in, ${output} out{long}")
