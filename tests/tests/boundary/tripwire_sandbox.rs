@@ -95,7 +95,7 @@ fn what_is_missing_stays_missing_and_is_told_by_name() {
                 "{user:?}, {tier}: {}",
                 done.stderr
             );
-            assert!(!done.stderr.contains("denied"), "{}", done.stderr);
+            assert!(!done.stderr.contains("blocked by"), "{}", done.stderr);
         }
     }
 }

@@ -358,7 +358,7 @@ fn an_approval_for_the_session_reaches_no_sub_agent() {
         }
     };
     assert!(
-        inside.contains("denied") && inside.contains("the agent that started you can make the call"),
+        inside.contains("blocked by") && inside.contains("the agent that started you can make the call"),
         "{inside}"
     );
     served.end();

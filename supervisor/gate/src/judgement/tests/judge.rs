@@ -131,7 +131,7 @@ fn a_writing_command_runs_under_whatever_write_root_there_is() {
         let private = with(standing.clone(), &["/home/me/.cache/bailiwick/c"]);
         let said = writes(&private);
         let expected =
-            if standing.mode == ApprovalMode::Ask { "ask Exec: write /home/me/p" } else { "denied" };
+            if standing.mode == ApprovalMode::Ask { "ask Exec: write /home/me/p" } else { "blocked" };
         assert!(said.starts_with(expected), "{said}");
     }
 }
