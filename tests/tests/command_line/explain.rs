@@ -278,17 +278,17 @@ fn a_person_reads_the_reason_and_the_remedy_of_a_path() {
     }
     let world = world(User::Myself, Tier::Full);
     let text = |arguments: &[&str]| text(&world, Tier::Full, arguments);
-    insta::assert_snapshot!(text(&["src/new.txt"]), @r#"
+    insta::assert_snapshot!(text(&["src/new.txt"]), @r"
     [world]/project/src/new.txt (src/new.txt in the project)
       note: it does not exist; the nearest directory that does is [world]/project/src
       read     yes      everything may be read and executed but what is hidden (default)
       write    asked    in mode ask it needs your approval: write [world]/project/src (default) · to allow: --mode auto
       execute  yes      everything may be read and executed but what is hidden (default)
-    for a session here: full tier · mode ask · access:  writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
+    for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
       main agent  project: read · other access: asks you · approvals: hold
       sub-agent   project: as given to it · other access: denied · approvals: hold
       planner     project: read · other access: denied · approvals: hold
-    "#);
+    ");
     insta::assert_snapshot!(text(&["--mode", "auto", "../home/.ssh/id"]), @r#"
     [world]/project/../home/.ssh/id, which leads to [world]/home/.ssh/id
       read     no       it is hidden: [world]/home/.ssh (default) · blocked by: masked path · it cannot be allowed
@@ -332,14 +332,14 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
     }
     let world = world(User::Myself, Tier::Full);
     let text = |arguments: &[&str]| text(&world, Tier::Full, arguments);
-    insta::assert_snapshot!(text(&["127.0.0.1:5432"]), @r#"
+    insta::assert_snapshot!(text(&["127.0.0.1:5432"]), @r"
     127.0.0.1:5432: this machine itself
       connect  depends  the network is off: the sandbox's own loopback has the servers that the same command started, and none of the machine's (default) · to allow: --net on --reach host
-    for a session here: full tier · mode ask · access:  writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
+    for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
       main agent  project: read · other access: asks you · approvals: hold
       sub-agent   project: as given to it · other access: denied · approvals: hold
       planner     project: read · other access: denied · approvals: hold
-    "#);
+    ");
     insta::assert_snapshot!(text(&["--net", "on", "127.0.0.1:5432"]), @r#"
     127.0.0.1:5432: this machine itself
       connect  no       the network is on, but not for this machine itself; but servers started in the same sandbox can be reached (default) · to allow: --reach host

@@ -205,5 +205,5 @@ fn flags_of_exec_before_the_review_are_its_own_or_a_mistake() {
     command.arg(world.project()).args(world.tier_flags()).arg("review").env("ANTHROPIC_API_KEY", "none");
     assert!(Finished::of(&mut command).expect(0).stdout.contains("no finding"));
     let mistake = Finished::of(&mut world.bailiwick(["exec", "--mode", "auto", "review"])).expect(2);
-    assert!(mistake.stderr.contains("--mode comes before the command review"), "{}", mistake.stderr);
+    assert!(mistake.stderr.contains("the command review has no flag --mode"), "{}", mistake.stderr);
 }

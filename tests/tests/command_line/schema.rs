@@ -94,7 +94,7 @@ fn a_schema_that_cannot_be_used_is_a_usage_error_before_any_request() {
     for (text, part) in [
         ("{\n\"type\": 7\n}", "line 2: "),
         ("{\n\"type\": \"object\"", "is not JSON: EOF while parsing an object at line 2"),
-        ("{\"$ref\":\"http://127.0.0.1:9/s\"}", "line 1: `http://127.0.0.1:9/s` leads out of the file"),
+        ("{\"$ref\":\"http://127.0.0.1:9/s\"}", "line 1: `http://127.0.0.1:9/s` refers to another file"),
     ] {
         world.file("answer.json", text);
         let (done, bodies) = run(&world, &[says("{}", "end_turn")], &[]);

@@ -76,8 +76,9 @@ fn paths() -> Vec<String> {
     let listed = Command::new("git").args(["ls-files", "--"]).args(OF_USERS).current_dir(root()).output();
     let listed = String::from_utf8(listed.unwrap().stdout).unwrap();
     let is_read = |path: &&str| {
-        let is_test = path.contains("/tests/") || path.ends_with("tests.rs");
-        path.ends_with(".rs") && !is_test && !NOT_OF_USERS.iter().any(|other| path.starts_with(other))
+        let is_source = Path::new(path).extension().is_some_and(|kind| kind == "rs");
+        let is_test = path.contains("/tests/") || path.contains("tests.rs");
+        is_source && !is_test && !NOT_OF_USERS.iter().any(|other| path.starts_with(other))
     };
     listed.lines().filter(is_read).map(str::to_owned).collect()
 }
