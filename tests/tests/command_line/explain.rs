@@ -294,7 +294,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_a_path() {
       read     no       it is hidden: [world]/home/.ssh (default) · blocked by: masked path · it cannot be allowed
       write    no       it is hidden: [world]/home/.ssh (default) · blocked by: masked path · it cannot be allowed
       execute  no       it is hidden: [world]/home/.ssh (default) · blocked by: masked path · it cannot be allowed
-    for a session here: full tier · mode auto · access:  writes in the project, $TMPDIR, caches, [world]/given · network off · secrets hidden
+    for a session here: full tier · mode auto · access: writes in the project, $TMPDIR, caches, [world]/given · network off · secrets hidden
       main agent  project: write · other access: denied · approvals: hold
       sub-agent   project: as given to it · other access: denied · approvals: hold
       planner     project: read · other access: denied · approvals: hold
@@ -306,7 +306,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_a_path() {
       write    no       it is in no writable directory (default) · blocked by: read-only mount · to allow: --write [world]/beside/d.txt
       execute  yes      everything may be read and executed but what is hidden (default)
                         not executable (file mode, EACCES)
-    for a session here: full tier · mode auto · access:  writes in the project, $TMPDIR, caches, [world]/given · network off · secrets hidden
+    for a session here: full tier · mode auto · access: writes in the project, $TMPDIR, caches, [world]/given · network off · secrets hidden
       main agent  project: write · other access: denied · approvals: hold
       sub-agent   project: as given to it · other access: denied · approvals: hold
       planner     project: read · other access: denied · approvals: hold
@@ -317,7 +317,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_a_path() {
       write    no       it is protected: the user's own programs act on [world]/project/.git/config (default) · blocked by: read-only mount · to allow: --write .git/config
       execute  yes      everything may be read and executed but what is hidden (default)
                         not executable (file mode, EACCES)
-    for a session here: full tier · mode auto · access:  writes in the project, $TMPDIR, caches, [world]/given · network off · secrets hidden
+    for a session here: full tier · mode auto · access: writes in the project, $TMPDIR, caches, [world]/given · network off · secrets hidden
       main agent  project: write · other access: denied · approvals: hold
       sub-agent   project: as given to it · other access: denied · approvals: hold
       planner     project: read · other access: denied · approvals: hold
@@ -343,7 +343,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
     insta::assert_snapshot!(text(&["--net", "on", "127.0.0.1:5432"]), @r#"
     127.0.0.1:5432: this machine itself
       connect  no       the network is on, but not for this machine itself; but servers started in the same sandbox can be reached (default) · to allow: --reach host
-    for a session here: full tier · mode ask · access:  writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
+    for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
       main agent  project: read · other access: asks you · approvals: hold
       sub-agent   project: as given to it · other access: denied · approvals: hold
       planner     project: read · other access: denied · approvals: hold
@@ -351,7 +351,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
     insta::assert_snapshot!(text(&["--net", "on", "--reach", "metadata", "169.254.169.254:80"]), @r#"
     169.254.169.254:80: an address at which clouds hand out credentials
       connect  yes      it is an address at which clouds hand out credentials, which may be reached (--reach)
-    for a session here: full tier · mode ask · access:  writes in $TMPDIR, caches, [world]/given · network on +metadata · secrets hidden
+    for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network on +metadata · secrets hidden
       main agent  project: read · other access: asks you · approvals: hold
       sub-agent   project: as given to it · other access: denied · approvals: hold
       planner     project: read · other access: denied · approvals: hold
@@ -359,7 +359,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
     insta::assert_snapshot!(text(&["--net", "on", "10.254.253.252:443"]), @r#"
     10.254.253.252:443: an address of a private network
       connect  no       the network is on, but not for an address of a private network (default) · to allow: --reach lan
-    for a session here: full tier · mode ask · access:  writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
+    for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
       main agent  project: read · other access: asks you · approvals: hold
       sub-agent   project: as given to it · other access: denied · approvals: hold
       planner     project: read · other access: denied · approvals: hold
@@ -367,7 +367,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
     insta::assert_snapshot!(text(&["--net", "on", "example.org:443"]), @r#"
     example.org:443
       connect  depends  the network is on; the name was not looked up: pass its address to have that judged (--net)
-    for a session here: full tier · mode ask · access:  writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
+    for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
       main agent  project: read · other access: asks you · approvals: hold
       sub-agent   project: as given to it · other access: denied · approvals: hold
       planner     project: read · other access: denied · approvals: hold
@@ -384,7 +384,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
         runs   yes      runs in the sandbox, without asking
       declared: network true
         runs   asked    in mode ask it needs your approval, and runs once with: net on (default)
-    for a session here: full tier · mode ask · access:  writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
+    for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
       main agent  project: read · other access: asks you · approvals: hold
       sub-agent   project: as given to it · other access: denied · approvals: hold
       planner     project: read · other access: denied · approvals: hold
@@ -400,7 +400,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
         runs   yes      runs in the sandbox, without asking
       declared: network true
         runs   no       missing access: network (--mode) · blocked by: policy · to allow: --net on
-    for a session here: full tier · mode deny · access:  writes in $TMPDIR, [world]/given · network off · secrets hidden
+    for a session here: full tier · mode deny · access: writes in $TMPDIR, [world]/given · network off · secrets hidden
       main agent  project: read · other access: denied · approvals: none
       sub-agent   project: as given to it · other access: denied · approvals: none
       planner     project: read · other access: denied · approvals: none
