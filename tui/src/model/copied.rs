@@ -32,8 +32,15 @@ pub(super) enum CopyOf {
 #[derive(Debug, Default)]
 struct CopiedLines {
     lines: Vec<CopiedText>,
-    /// Block, part and line of the last row.
-    last: Option<(usize, usize, usize)>,
+    /// Part and line of the last row.
+    last: Option<(CopiedPart, usize)>,
+}
+
+/// Part of a block, by their indices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct CopiedPart {
+    block: usize,
+    part: usize,
 }
 
 #[derive(Debug, Default)]
@@ -82,7 +89,14 @@ impl Transcript {
                         let is_label =
                             block.parts.get(part + 1).is_some_and(|next| of_part.is_label_of(next));
                         if !is_label {
-                            copied.row((at, part), of_part, row, width, of, columns(line));
+                            copied.row(
+                                CopiedPart { block: at, part },
+                                of_part,
+                                row,
+                                width,
+                                of,
+                                columns(line),
+                            );
                         }
                     }
                     Some(BlockRow::Folded { .. }) | None => {}
@@ -101,19 +115,19 @@ impl CopiedLines {
 
     fn row(
         &mut self,
-        (block, part): (usize, usize),
+        part: CopiedPart,
         of_part: &Part,
         row: Row,
         width: u16,
         of: CopyOf,
         columns: Range<u16>,
     ) {
-        let before = self.last.filter(|last| (last.0, last.1) == (block, part)).map(|last| last.2);
+        let before = self.last.filter(|(last, _)| *last == part).map(|(_, line)| line);
         let line = match before {
             Some(line) => line + usize::from(row.first),
             None => of_part.line_of(row, width),
         };
-        self.last = Some((block, part, line));
+        self.last = Some((part, line));
         let is_same = before == Some(line);
         let keeps_blanks = of_part.look() == Look::Code;
         if of == CopyOf::Lines

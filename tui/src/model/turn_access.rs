@@ -11,30 +11,28 @@ pub(crate) struct TurnAccess {
     /// The difference from the access before, in words.
     words: String,
     mode: ApprovalMode,
-    /// True if nothing is approved in the turn.
-    denies: bool,
     rights: RightsSummary,
     /// True once the turn has ended, while the access of before is being restored.
     is_over: bool,
 }
 
 impl TurnAccess {
-    fn new(words: String, denies: bool, before: &Session) -> Self {
-        Self { words, mode: before.mode, denies, rights: before.rights.clone(), is_over: false }
+    fn new(words: String, before: &Session) -> Self {
+        Self { words, mode: before.mode, rights: before.rights.clone(), is_over: false }
     }
 
     /// Returns the access of a turn that the person said yes to as a whole.
     pub(crate) fn allowed(access: &protocol::approval::TurnAccess, before: &Session) -> Self {
         let places: Vec<_> = access.write.iter().map(ToString::to_string).collect();
         let words = format!("everything is allowed: write {}, and the network is off", places.join(", "));
-        Self::new(words, false, before)
+        Self::new(words, before)
     }
 
     /// Returns the access of a turn that a command of the person starts; `None` if the command narrows nothing.
     pub(crate) fn of(own: &OwnTurn, before: &Session) -> Option<Self> {
         let offline = if own.offline { ", and the network is off" } else { "" };
         let words = format!("/{} only reads: nothing is approved{offline}", own.name);
-        own.reads.then(|| Self::new(words, true, before))
+        own.reads.then(|| Self::new(words, before))
     }
 
     /// Returns the words while the turn runs.
@@ -42,9 +40,10 @@ impl TurnAccess {
         (!self.is_over).then_some(self.words.as_str())
     }
 
-    /// True if a change of the mode belongs to the turn: it begins, or its end restores the mode of before.
-    pub(crate) fn explains_mode(&self, mode: ApprovalMode) -> bool {
-        if self.is_over { mode == self.mode } else { self.denies && mode == ApprovalMode::Deny }
+    /// True if a change of the mode belongs to the turn: its beginning, which the person has not asked for as a change, or its end,
+    /// which restores the mode of before.
+    pub(crate) fn explains_mode(&self, mode: ApprovalMode, is_asked_for: bool) -> bool {
+        if self.is_over { mode == self.mode } else { !is_asked_for }
     }
 
     /// True if a change of the rights belongs to the turn.

@@ -3,15 +3,20 @@
 use ipc::id::AgentId;
 use protocol::event::EventKind;
 
-use crate::model::{AgentView, Look, Model, access};
+use crate::model::{AgentView, Look, Model, Pending, access};
 
 /// Returns a line about a changed setting; `None` for other events.
 pub(super) fn told(view: &AgentView, kind: &EventKind) -> Option<String> {
     // The person chose the access of the turn, and the access after it is that of before.
     let until = view.session.until.as_ref();
+    let is_asked_for = matches!(view.session.pending, Some(Pending::Mode(_)));
     match kind {
         EventKind::GrantRevoked { id } => Some(format!("no longer approved for this session: {id}")),
-        EventKind::ModeChanged { mode } if until.is_some_and(|until| until.explains_mode(*mode)) => None,
+        EventKind::ModeChanged { mode }
+            if until.is_some_and(|until| until.explains_mode(*mode, is_asked_for)) =>
+        {
+            None
+        }
         EventKind::ModeChanged { mode } => Some(format!("mode: {mode}")),
         EventKind::RightsChanged(changed)
             if until.is_some_and(|until| {

@@ -200,9 +200,14 @@ fn the_access_of_a_turn_that_only_reads_is_listed_and_its_end_says_nothing() {
     seat.keys("/access\n");
     assert!(!seat.screen().contains("until this turn ends"), "{}", seat.screen());
     seat.press(KeyCode::Esc);
-    // What the person changed meanwhile is told.
+    // What the person changes meanwhile is told, then and at the end.
     seat.keys("/review\n");
     narrow(&mut seat);
+    seat.keys(":mode auto\n");
+    seat.log(EventKind::ModeChanged { mode: ApprovalMode::Auto });
+    assert!(seat.screen().contains("mode: auto"), "{}", seat.screen());
+    seat.wait(7_000);
+    assert!(!seat.screen().contains("mode: auto"), "{}", seat.screen());
     seat.end_turn(EndReason::Done);
     seat.log(EventKind::ModeChanged { mode: ApprovalMode::Auto });
     assert!(seat.screen().contains("mode: auto"), "{}", seat.screen());

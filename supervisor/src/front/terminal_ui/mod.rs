@@ -332,7 +332,8 @@ impl PreparedUi {
             ui.ask_for_background()?;
         }
         ui.begin(prompt).await?;
-        let ended = ui.run(tokio::spawn(session.run())).await;
+        // The screen's model is in the future, which is large for a stack.
+        let ended = Box::pin(ui.run(tokio::spawn(session.run()))).await;
         drop(engaged);
         Ok(ended)
     }
