@@ -156,9 +156,10 @@ pub fn no_address(name: &str, url: &str) -> String {
             !word.is_empty() && word.len() <= 200 && word.bytes().all(|byte| byte.is_ascii_graphic());
         shell_word(if is_plain { word } else { instead })
     });
+    let net = format!("--net {host}");
     format!(
         "a server at an address (`url`) is not supported: a server is a program here, on standard streams\n  hint: a bridge is such a \
-         program: bailiwick mcp add {name} --net {host} -- npx -y mcp-remote {url}"
+         program: bailiwick mcp add {name} {net} -- npx -y mcp-remote {url}"
     )
 }
 
