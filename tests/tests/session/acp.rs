@@ -62,6 +62,31 @@ fn an_edit_is_shown_as_a_diff_and_made_if_it_is_allowed() {
 }
 
 #[test]
+fn one_answer_allows_the_whole_turn_and_the_next_turn_asks() {
+    let world = World::new(User::Myself);
+    let replies = [writes("a.txt", "x"), writes("b.txt", "y"), done(), writes("c.txt", "z"), done()];
+    let model = model_of(replies);
+    let mut editor = Editor::greeted(&world, &model.base_url(), &["--net", "on"]);
+    let session = editor.open(&world);
+    let prompt = editor.say(&session, "go");
+    let asked = editor.asked();
+    let options = asked["params"]["options"].as_array().unwrap();
+    let whole =
+        options.iter().find(|one| one["optionId"].as_str().unwrap().starts_with("allow_turn:")).unwrap();
+    let name = whole["name"].as_str().unwrap();
+    assert!(name.starts_with(
+        "Allow everything in this turn, with the network off until it ends, then on again: write /"
+    ));
+    editor.choose(&asked, "allow_turn");
+    // Nobody is asked before the turn is over.
+    assert_eq!(editor.response(prompt)["result"]["stopReason"], "end_turn");
+    assert_eq!((world.read("a.txt"), world.read("b.txt")), ("x".to_owned(), "y".to_owned()));
+    assert_eq!(editor.turn(&session, "again", "reject_once"), "end_turn");
+    assert!(!world.project().join("c.txt").exists());
+    assert_eq!(editor.end().1.code, 0);
+}
+
+#[test]
 fn a_command_is_shown_whole_with_its_access_and_allowed_for_the_session_as_it_was_shown() {
     let world = World::new(User::Myself);
     let command = "echo x >> a.txt # ```\n";

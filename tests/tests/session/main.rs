@@ -28,5 +28,6 @@ mod sessions;
 mod sessions_kept;
 mod signals;
 mod tasks;
+mod whole_turn;
 mod wire;
 mod written_calls;

@@ -76,7 +76,7 @@ pub(crate) fn names(files: &Value) -> Vec<String> {
 }
 
 /// The path, kind, mode and content of everything in the project.
-fn tree(world: &World) -> Vec<String> {
+pub(crate) fn tree(world: &World) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![world.project()];
     while let Some(directory) = open.pop() {

@@ -169,7 +169,7 @@ fn page_allowed(params: &FetchApprovalParams) -> Vec<Part> {
 pub(crate) fn whole_turn(access: &TurnAccess, project: &WirePath) -> Block {
     let TurnAccess { write, network_after, confirms_commands, .. } = access;
     let mut parts = vec![Part::new(
-        SafeText::line("yes to everything in this turn: nothing below is asked about until the turn ends"),
+        SafeText::line("yes to everything in this turn that needs no more than this:"),
         Look::Heading,
     )];
     let places = write.iter().map(|path| {

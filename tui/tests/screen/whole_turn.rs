@@ -50,7 +50,7 @@ fn the_card_says_what_the_turn_may_do_and_a_second_key_gives_it() {
 
 
      Run this command? ─────────────────────────────────────────────────────────────
-    yes to everything in this turn: nothing below is asked about until the turn ends
+    yes to everything in this turn that needs no more than this:
       allows    write in this project
                 write /home/me/.cache/bw/1
                 run commands with that access

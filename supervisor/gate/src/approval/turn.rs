@@ -15,7 +15,7 @@ use crate::tools::Invocation;
 impl StandingRights {
     /// Returns the access that a yes to everything in the turn gives, for the request; `turn` has the rights of the turn.
     pub fn turn_access(&self, turn: &Self) -> TurnAccess {
-        let is_new = |root: &&WirePath| !self.rights.allows_write(root);
+        let is_new = |root: &&WirePath| !self.allows_write(root);
         TurnAccess {
             write: turn.rights.write.iter().filter(is_new).cloned().collect(),
             rights: turn.summary().into(),
@@ -49,5 +49,72 @@ impl StandingRights {
         write.iter().all(|path| self.writes_unasked(path))
             && net.is_off()
             && sockets.iter().all(|socket| self.rights.sockets.contains(socket))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use ipc::confinement::Tier;
+    use ipc::rights::{Network, Rights};
+    use protocol::approval::ApprovalMode;
+
+    use super::*;
+    use crate::modes::Modes;
+
+    fn standing(project: &str, mode: ApprovalMode) -> StandingRights {
+        let rights = Rights { write: vec!["/tmp/bw-1".into()], net: Network::On, ..Rights::default() };
+        let modes = Some(Modes { auto: vec![project.into()], always: Vec::new() });
+        let standing = StandingRights::new(rights, project.into(), Some("/tmp/bw-1".into()), mode);
+        StandingRights { modes, ..standing }
+    }
+
+    #[test]
+    fn the_access_names_each_place_that_becomes_writable_wherever_the_project_is() {
+        for tier in [Tier::Full, Tier::Floor, Tier::FloorUnmediated] {
+            // In the full tier the private temp directory stands over /tmp.
+            for project in ["/p", "/tmp/p"] {
+                let before = standing(project, ApprovalMode::Ask);
+                let rights = before.for_turn(Position::FIRST).unwrap();
+                assert!(rights.net.is_off(), "{tier}, {project}");
+                let turn = StandingRights { rights, ..before.clone() };
+                let access = before.seen_in(tier).turn_access(&turn.seen_in(tier));
+                assert_eq!(access.write, [WirePath::from(project)], "{tier}");
+                assert_eq!(access.network_after, Network::On);
+            }
+        }
+    }
+
+    #[test]
+    fn nobody_who_is_not_asked_is_offered_a_turn() {
+        let offers = |mode, position| standing("/p", mode).for_turn(position).is_some();
+        assert!(offers(ApprovalMode::Ask, Position::FIRST));
+        for (mode, position) in [
+            (ApprovalMode::Auto, Position::FIRST),
+            (ApprovalMode::Deny, Position::FIRST),
+            (ApprovalMode::Ask, Position::SUB),
+            (ApprovalMode::Ask, Position::PLANNER),
+        ] {
+            assert!(!offers(mode, position), "{mode}, {position:?}");
+        }
+        let fixed = StandingRights { modes: None, ..standing("/p", ApprovalMode::Ask) };
+        assert!(fixed.for_turn(Position::FIRST).is_none());
+    }
+
+    #[test]
+    fn what_the_host_runs_later_is_not_in_the_turn() {
+        let before = standing("/p", ApprovalMode::Ask);
+        let turn = StandingRights { rights: before.for_turn(Position::FIRST).unwrap(), ..before };
+        for (path, writes) in [
+            ("/p/src/a", true),
+            ("/p", true),
+            ("/p/.git/index", true),
+            ("/p/.git/config", false),
+            ("/p/.git/hooks/pre-commit", false),
+            ("/p/sub/.git/hooks/x", false),
+            ("/p/.vscode/tasks.json", false),
+            ("/etc/hosts", false),
+        ] {
+            assert_eq!(turn.writes_unasked(&path.into()), writes, "{path}");
+        }
     }
 }

@@ -282,7 +282,9 @@ impl Calls {
                 // They begin again under the access of the turn, on the next worker.
                 self.slots.put_back(case.call);
                 if let Subject::Changes(all) = case.subject {
-                    all.into_iter().for_each(|(other, _)| self.slots.put_back(other));
+                    for (other, _) in all {
+                        self.slots.put_back(other);
+                    }
                 }
                 After::AllowTurn(case.call, access)
             }

@@ -1,0 +1,92 @@
+//! A yes to everything in a turn, over `serve`: undone byte for byte, and gone with the process that it was said to.
+
+#![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
+
+use std::fs;
+use std::os::unix::fs::{PermissionsExt, symlink};
+
+use serde_json::{Value, json};
+use tests::replies::{calls, done, model_of};
+use tests::served::Served;
+use tests::{User, World};
+
+use crate::rewind::{names, tree};
+
+fn answer(served: &mut Served, request: &Value, decision: &str) {
+    let digest = &request["params"]["digest"];
+    let result = json!({"decision": decision, "digest": digest});
+    served.line(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result}).to_string());
+}
+
+fn edit() -> String {
+    calls(&[("write_file", json!({"path": "kept.txt", "content": "other\n"}))])
+}
+
+fn command(text: &str) -> String {
+    calls(&[("shell_exec", json!({"command": text, "access": "write"}))])
+}
+
+#[test]
+fn all_of_the_turn_is_undone_byte_for_byte() {
+    let world = World::new(User::Myself);
+    world.file("kept.txt", "as it was\r\n");
+    world.file("bin", [0, 159, 146, 150, 255]);
+    world.file("tool", "#!/bin/sh\n");
+    fs::set_permissions(world.project().join("tool"), PermissionsExt::from_mode(0o755)).unwrap();
+    world.file("deep/er/file", "deep\n");
+    symlink("kept.txt", world.project().join("link")).unwrap();
+    let before = tree(&world);
+    let all = "rm -r deep && chmod 600 tool && ln -sfn bin link && printf y >> bin && mkdir new && echo n > new/file";
+    let server = model_of([edit(), command(all), done()]);
+    let mut served = Served::greeted(&world);
+    let id = served.converse(&world.project(), &server.base_url(), "ask");
+    served.call("sendUserMessage", json!({"conversation_id": id, "text": "go"}));
+    let said = served.until("event/userMessage")["logged"]["id"].as_u64().unwrap();
+    let request = served.asked("applyPatchApproval");
+    assert_eq!(request["params"]["turn"]["network_after"], "off");
+    answer(&mut served, &request, "approved_for_turn");
+    let access = served.until("event/turnAllowed")["data"]["access"].clone();
+    assert_eq!(access, request["params"]["turn"]);
+    assert_eq!(served.until("event/rightsChanged")["data"]["rights"], access["rights"]);
+    served.until("event/turnAllowanceEnded");
+    assert_ne!(tree(&world), before);
+    let target = json!({"conversation_id": id, "to": said, "scope": "files"});
+    served.call("rewind", target.clone());
+    let preview = served.until("event/rewindPreview")["data"].clone();
+    assert_eq!(names(&preview["files"]).len(), 6, "{preview}");
+    let mut confirmed = target;
+    confirmed["digest"] = preview["digest"].clone();
+    served.call("rewind", confirmed);
+    served.until("event/rewound");
+    assert_eq!(tree(&world), before);
+    served.end().1.expect(0);
+}
+
+#[test]
+fn a_session_that_goes_on_has_nothing_of_it() {
+    let world = World::new(User::Myself);
+    world.file("kept.txt", "as it was\n");
+    let server = model_of([edit(), command("echo it-runs; sleep 600"), command("echo x > made"), done()]);
+    let mut served = Served::greeted(&world);
+    let id = served.converse(&world.project(), &server.base_url(), "ask");
+    served.call("sendUserMessage", json!({"conversation_id": id, "text": "go"}));
+    let request = served.asked("applyPatchApproval");
+    answer(&mut served, &request, "approved_for_turn");
+    served.until("event/outputDelta");
+    served.process.kill().unwrap();
+    served.process.wait().unwrap();
+    assert_eq!(world.read("kept.txt"), "other\n");
+    let mut served = Served::greeted(&world);
+    let options = json!({"cwd": world.project(), "base_url": server.base_url(), "mode": "ask", "resume": id});
+    served.call("newConversation", options);
+    let started = served.until("event/sessionStarted");
+    assert_eq!(started["data"]["resumed"], true);
+    assert_eq!(started["data"]["rights"]["write"], json!(["temp"]), "{started}");
+    served.call("sendUserMessage", json!({"conversation_id": id, "text": "go on"}));
+    let request = served.asked("execCommandApproval");
+    assert!(request["params"]["turn"].is_object());
+    answer(&mut served, &request, "denied");
+    served.until("event/turnFinished");
+    assert!(!world.project().join("made").exists());
+    served.end().1.expect(0);
+}
