@@ -161,7 +161,8 @@ fn whole_turn(turn: &TurnAccess) -> String {
         "Allow everything in this turn, with the network off until it ends{after}{commands}: write {}",
         places.join(", ")
     );
-    shown::title(&text)
+    // Whole: what is cut would be given all the same.
+    shown::line(&text)
 }
 
 type Named = (&'static str, String, SessionScope);
