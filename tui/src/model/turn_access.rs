@@ -22,7 +22,7 @@ impl TurnAccess {
     }
 
     /// Returns the access of a turn that the person said yes to as a whole.
-    pub(crate) fn allowed(access: &protocol::approval::TurnAccess, before: &Session) -> Self {
+    fn allowed(access: &protocol::approval::TurnAccess, before: &Session) -> Self {
         let places: Vec<_> = access.write.iter().map(ToString::to_string).collect();
         let words = format!("everything is allowed: write {}, and the network is off", places.join(", "));
         Self::new(words, before)
@@ -53,8 +53,15 @@ impl TurnAccess {
 }
 
 impl Session {
+    /// Begins the access of a turn that the person said yes to as a whole.
+    pub(crate) fn allow_turn(&mut self, access: &protocol::approval::TurnAccess) {
+        self.turn_allowed = true;
+        self.until = Some(TurnAccess::allowed(access, self));
+    }
+
     /// Ends the access of a turn, which is restored by the events that follow.
     pub(crate) const fn end_turn_access(&mut self) {
+        self.turn_allowed = false;
         if let Some(until) = &mut self.until {
             until.is_over = true;
         }

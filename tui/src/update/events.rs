@@ -20,8 +20,7 @@ use super::{
 use crate::card::{Asked, Card};
 use crate::message::{Action, Reason};
 use crate::model::{
-    AgentView, Block, Call, Fold, Look, Mode, Model, Part, Pending, Reply, Session, TurnAccess, TurnActivity,
-    access,
+    AgentView, Block, Call, Fold, Look, Mode, Model, Part, Pending, Reply, Session, TurnActivity, access,
 };
 use crate::moment::UiTime;
 use crate::text::SafeText;
@@ -283,12 +282,10 @@ fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
             view.session.grants.retain(|grant| grant.id != id);
         }
         EventKind::TurnAllowed(allowed) => {
-            view.session.turn_allowed = true;
-            view.session.until = Some(TurnAccess::allowed(&allowed.access, &view.session));
+            view.session.allow_turn(&allowed.access);
             view.say(Look::Notice, &allowed.to_string());
         }
         EventKind::TurnAllowanceEnded { cause } => {
-            view.session.turn_allowed = false;
             view.session.end_turn_access();
             view.say(Look::Notice, &cause.to_string());
         }

@@ -5,6 +5,7 @@ use gate::modes::{Position, Rank};
 use ipc::id::GrantId;
 use ipc::rights::{Network, Rights, RightsChange};
 use protocol::approval::ApprovalMode;
+use protocol::event::TurnAllowanceEnd;
 
 use super::*;
 use crate::core::outbox::Outbox;
@@ -74,10 +75,11 @@ fn a_turn_that_only_reads_keeps_changes_for_its_end() {
     assert_eq!(narrow.write, ["/tmp/bw-1".into()]);
     state.replace(narrow);
     assert_eq!(state.seen().mode, ApprovalMode::Deny);
-    assert!(state.during_reading(net(Network::On), &mut out).is_none(), "it gives something");
-    let after = worker(state.end_reading(&mut out));
+    let later = state.during_turn(net(Network::On), &mut out);
+    assert!(matches!(later, DuringTurn::Later(None)), "it gives something");
+    let after = worker(state.end_turn(TurnAllowanceEnd::TurnEnded, &mut out));
     assert_eq!((after.write, after.net), (before.normalised().write, Network::On));
-    assert_eq!(state.end_reading(&mut out), Changed::Nothing);
+    assert_eq!(state.end_turn(TurnAllowanceEnd::TurnEnded, &mut out), Changed::Nothing);
 }
 
 #[test]
