@@ -190,10 +190,10 @@ mod tests {
             ),
             (
                 "a.example,10.0.0.1",
-                r#""10.0.0.1" is no host: an address is not a host name; `--reach` is for addresses of this \
-                machine and its neighbours"#,
+                "\"10.0.0.1\" is not a host: an address is not a host name; `--reach` is for addresses of this \
+                machine and its neighbours",
             ),
-            ("https://a.example", r#""https://a.example" is no host: '/' cannot be part of a host name"#),
+            ("https://a.example", r#""https://a.example" is not a host: '/' cannot be part of a host name"#),
         ] {
             assert_eq!(flag(text), Err(expected.to_owned()), "{text}");
         }

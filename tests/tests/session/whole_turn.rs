@@ -37,9 +37,9 @@ fn all_of_the_turn_is_undone_byte_for_byte() {
     symlink("kept.txt", world.project().join("link")).unwrap();
     let before = tree(&world);
     let all = "rm -r deep && chmod 600 tool && ln -sfn bin link && printf y >> bin && mkdir new && echo n > new/file";
-    let server = model_of([edit(), command(all), done()]);
+    let model = model_of([edit(), command(all), done()]);
     let mut served = Served::greeted(&world);
-    let id = served.converse(&world.project(), &server.base_url(), "ask");
+    let id = served.converse(&world.project(), &model.base_url(), "ask");
     served.call("sendUserMessage", json!({"conversation_id": id, "text": "go"}));
     let said = served.until("event/userMessage")["logged"]["id"].as_u64().unwrap();
     let request = served.asked("applyPatchApproval");
@@ -66,9 +66,9 @@ fn all_of_the_turn_is_undone_byte_for_byte() {
 fn a_session_that_goes_on_has_nothing_of_it() {
     let world = World::new(User::Myself);
     world.file("kept.txt", "as it was\n");
-    let server = model_of([edit(), command("echo it-runs; sleep 600"), command("echo x > made"), done()]);
+    let model = model_of([edit(), command("echo it-runs; sleep 600"), command("echo x > made"), done()]);
     let mut served = Served::greeted(&world);
-    let id = served.converse(&world.project(), &server.base_url(), "ask");
+    let id = served.converse(&world.project(), &model.base_url(), "ask");
     served.call("sendUserMessage", json!({"conversation_id": id, "text": "go"}));
     let request = served.asked("applyPatchApproval");
     answer(&mut served, &request, "approved_for_turn");
@@ -77,7 +77,7 @@ fn a_session_that_goes_on_has_nothing_of_it() {
     served.process.wait().unwrap();
     assert_eq!(world.read("kept.txt"), "other\n");
     let mut served = Served::greeted(&world);
-    let options = json!({"cwd": world.project(), "base_url": server.base_url(), "mode": "ask", "resume": id});
+    let options = json!({"cwd": world.project(), "base_url": model.base_url(), "mode": "ask", "resume": id});
     served.call("newConversation", options);
     let started = served.until("event/sessionStarted");
     assert_eq!(started["data"]["resumed"], true);
