@@ -55,8 +55,8 @@ impl ServeEnding {
         match self {
             Self::Shutdown => "the front end ended the session",
             Self::InputOver => "the front end closed its end",
-            Self::OutputGone => "the front end reads nothing any more",
-            Self::Interrupted | Self::Terminated | Self::HungUp => "the server received `shutdown`",
+            Self::OutputGone => "the front end no longer reads",
+            Self::Interrupted | Self::Terminated | Self::HungUp => "the server was ended by a signal",
         }
     }
 }

@@ -61,7 +61,7 @@ fn literal_answer(address: SocketAddr, place: Place, policy: &ExplainPolicy<'_>)
         Network::Off => return off(place, format!("--net on{}", reached(place, policy)), policy),
         Network::Hosts(hosts) => {
             let because = format!("the network is on only for {hosts}, by name and not by address");
-            let grant = Some("--net on".to_owned());
+            let grant = Some(format!("--net on{}", reached(place, policy)));
             return ExplainAnswer {
                 grant,
                 origin: Some(net),
