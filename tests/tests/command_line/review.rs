@@ -147,7 +147,7 @@ fn a_branch_and_a_commit_are_reviewed_and_a_clean_tree_asks_no_model() {
     let (done, bodies) = review(&world, &[answer(&[])], &[]);
     assert!(done.expect(0).stderr.contains("nothing to review") && bodies.is_empty());
     let (done, bodies) = review(&world, &[answer(&[])], &["--base", "before"]);
-    assert!(done.expect(0).stdout.contains("in the changes since before"));
+    assert!(done.expect(0).stdout.contains("in the changes since this branch left before"));
     assert!(bodies[0].contains("+fn b() { panic!() }"), "{}", bodies[0]);
     // A line that the working tree does not have, and the commit does.
     world.file("src/lib.rs", "");

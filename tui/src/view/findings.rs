@@ -24,7 +24,11 @@ pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let first = if findings.is_open { String::new() } else { format!("{open} show  ") };
     let last = if findings.is_open { "back" } else { "close" };
     let below = sheet.rows(pane.width()).saturating_sub(top + usize::from(rows));
-    let more = if below > 0 { format!("  {below} more below") } else { String::new() };
+    let more = match below {
+        0 => String::new(),
+        1 => "  1 more line".to_owned(),
+        below => format!("  {below} more lines"),
+    };
     let hints = format!("{first}{fix} ask to fix it  {close} {last}{more}");
     pane.put(0, rows, SafeText::line(&hints).all(), theme.dim());
 }

@@ -20,7 +20,11 @@ pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
         }
     }
     let below = sheet.rows(pane.width()).saturating_sub(top + usize::from(rows));
-    let more = if below > 0 { format!("{below} more below  ") } else { String::new() };
+    let more = match below {
+        0 => String::new(),
+        1 => "1 more line  ".to_owned(),
+        below => format!("{below} more lines  "),
+    };
     pane.put(0, rows, SafeText::line(&format!("{more}{}", hints(model))).all(), theme.dim());
 }
 

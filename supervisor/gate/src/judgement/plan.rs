@@ -84,13 +84,13 @@ impl StandingRights {
     /// since they were decided on.
     pub fn still_allows_plan(&self, rights: &Rights) -> Result<(), String> {
         if !permits(Position::FIRST, self.mode).keeps_approvals() {
-            return Err(format!("the mode is {} now", self.mode));
+            return Err(format!("the mode was changed to {}", self.mode));
         }
         if !self.rights.net.covers(&rights.net) {
-            return Err(format!("the network is {} now", self.rights.net));
+            return Err(format!("the network was changed to {}", self.rights.net));
         }
         let gone = |root: &&WirePath| !self.may_be_planned(root) && self.caches.as_ref() != Some(root);
-        rights.write.iter().find(gone).map_or(Ok(()), |root| Err(format!("{root} may not be written now")))
+        rights.write.iter().find(gone).map_or(Ok(()), |root| Err(format!("{root} may no longer be written")))
     }
 
     /// Describes the first right of a plan's execution that the flags of this session do not allow.

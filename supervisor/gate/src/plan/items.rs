@@ -6,7 +6,6 @@ use super::error::PlanError;
 use super::lines::{LineKind, PlanLine, dedent, indentation};
 use super::span;
 
-/// An item of a list.
 #[derive(Debug)]
 pub(super) struct PlanItem<'a> {
     /// The index of the first line.

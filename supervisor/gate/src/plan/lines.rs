@@ -56,7 +56,6 @@ impl PlanLine<'_> {
         matches!(self.kind, LineKind::Blank | LineKind::Comment)
     }
 
-    /// The text of a heading.
     pub(super) fn heading(&self) -> &str {
         self.text.trim_start_matches('#').trim()
     }
@@ -81,9 +80,14 @@ pub(super) fn scan(source: &str) -> Result<Vec<PlanLine<'_>>, PlanError> {
         Inside::Nothing => Ok(lines),
         Inside::Fence(fence, index) => {
             let mark: String = std::iter::repeat_n(fence.mark, fence.length).collect();
-            Err(PlanError::at(index, format!("expected a line {mark} that closes this fence, found the end")))
+            Err(PlanError::at(
+                index,
+                format!("expected a line {mark} that closes this fence, found the end of the file"),
+            ))
         }
-        Inside::Comment(index) => Err(PlanError::at(index, "expected --> after this comment, found the end")),
+        Inside::Comment(index) => {
+            Err(PlanError::at(index, "expected --> after this comment, found the end of the file"))
+        }
     }
 }
 
@@ -93,7 +97,8 @@ fn kind(text: &str, index: usize, inside: &mut Inside) -> Result<LineKind, PlanE
             if closes(text, fence) {
                 *inside = Inside::Nothing;
             } else if !text.trim().is_empty() && indentation(text, 0).0 < fence.column {
-                let expected = format!("code that is indented by {} columns as its fence is", fence.column);
+                let expected =
+                    format!("code indented at least as far as its fence ({} spaces)", fence.column);
                 return Err(PlanError::found(index, &expected, text));
             }
             Ok(LineKind::Fenced)

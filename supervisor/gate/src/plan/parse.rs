@@ -36,7 +36,7 @@ pub(super) fn parse(source: &str) -> Result<(Plan, Layout), PlanError> {
     if layout.steps.is_empty() {
         return Err(PlanError::at(
             lines.len().saturating_sub(1),
-            "expected a section ## Steps, found the end",
+            "expected a section ## Steps, found the end of the file",
         ));
     }
     Ok((plan, layout))

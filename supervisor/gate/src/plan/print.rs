@@ -30,7 +30,9 @@ pub(super) fn read_back(text: &str, plan: &Plan) -> Result<Document, Unwritable>
     let document = Document::parse(text).map_err(|error| Unwritable { cause: error.to_string() })?;
     match difference(document.plan(), plan) {
         None => Ok(document),
-        Some(field) => Err(Unwritable { cause: format!("{field} would be read as something else") }),
+        Some(field) => {
+            Err(Unwritable { cause: format!("{field} cannot be written in a plan file as it is") })
+        }
     }
 }
 
@@ -40,8 +42,8 @@ fn difference(one: &Plan, other: &Plan) -> Option<String> {
         (one.title != other.title, "the title"),
         (one.context != other.context, "the context"),
         (one.rights != other.rights, "the rights"),
-        (one.on_failure != other.on_failure, "the word for failures"),
-        (one.steps.len() != other.steps.len(), "a step"),
+        (one.on_failure != other.on_failure, "\"On failure\""),
+        (one.steps.len() != other.steps.len(), "the number of steps"),
     ];
     if let Some((_, field)) = fields.into_iter().find(|(differs, _)| *differs) {
         return Some(field.to_owned());
@@ -53,7 +55,8 @@ fn difference(one: &Plan, other: &Plan) -> Option<String> {
         (one.description != other.description, "description"),
         (one.files != other.files, "list of files"),
     ];
-    let field = fields.into_iter().find(|(differs, _)| *differs).map_or("acceptance", |(_, field)| field);
+    let field =
+        fields.into_iter().find(|(differs, _)| *differs).map_or("acceptance criteria", |(_, field)| field);
     Some(format!("the {field} of step {}", at + 1))
 }
 

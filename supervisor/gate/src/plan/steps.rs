@@ -119,7 +119,12 @@ fn step_heading(
     number: usize,
     index: usize,
 ) -> Result<(String, StepLayout), PlanError> {
-    let Some(line) = lines.get(index) else { return Err(PlanError::at(index, "expected a step")) };
+    let Some(line) = lines.get(index) else {
+        return Err(PlanError::at(
+            index,
+            format!("expected a step \"### {number}. …\", found the end of the file"),
+        ));
+    };
     let (digits, whole) = (number.to_string(), heading_text(line));
     let after = line.heading().strip_prefix(&digits).and_then(|rest| rest.strip_prefix('.'));
     let after = after.filter(|rest| rest.is_empty() || rest.starts_with([' ', '\t']));

@@ -243,7 +243,7 @@ fn bounded(
 fn malformed(error: &SseError<ProviderError>) -> ProviderError {
     match error {
         SseError::Transport(error) => error.clone(),
-        SseError::CutShort => truncated(&format!("the reply ended with {error}")),
+        SseError::CutShort => truncated("the reply ended inside a character"),
         SseError::InvalidUtf8 => invalid(error).retryable(),
         SseError::TooLarge { .. } => invalid(error),
     }

@@ -24,7 +24,7 @@ pub(crate) enum SseError<E> {
     TooLarge { what: &'static str, limit: usize },
     #[error("bytes that are not UTF-8")]
     InvalidUtf8,
-    #[error("the end of the stream inside a character")]
+    #[error("a stream that ends inside a character")]
     CutShort,
 }
 
@@ -108,7 +108,6 @@ enum SseFault {
 /// Splits bytes into lines, without I/O. Each byte is examined once.
 struct SseLines {
     chunk: Bytes,
-    /// The incomplete line.
     partial: BytesMut,
     /// True if the last line ended with CR: an LF that follows belongs to it.
     after_cr: bool,

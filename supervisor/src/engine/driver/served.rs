@@ -274,7 +274,7 @@ impl ServedCalls {
         let server = self.server.clone().filter(|_| self.prompts.len() < MOST_PROMPTS);
         self.prompts.spawn(async move {
             let outcome = match server {
-                None => Err("nothing expands prompts now".to_owned()),
+                None => Err("this session has no MCP servers".to_owned()),
                 Some(server) => timeout(EXPANDING, server.expand(wanted))
                     .await
                     .unwrap_or_else(|_| Err(format!("no answer within {} s", EXPANDING.as_secs()))),

@@ -14,7 +14,6 @@ use super::task::{
     said,
 };
 
-/// The default prompt.
 const TEMPLATE: &str = include_str!("swe_bench.txt");
 
 /// Maximum size in bytes of a file that is one JSON array.
@@ -53,7 +52,7 @@ const PRO_PROJECT: &str = "/app";
 
 /// Converter of rows to tasks.
 struct Maker<'a> {
-    /// The directory with clones of the repositories, or nothing if instances run in their images.
+    /// The directory with clones of the repositories; `None` if instances run in their images.
     repos: Option<&'a Path>,
     template: &'a str,
 }
@@ -69,8 +68,7 @@ pub(super) fn read(path: &Path, repos: Option<&Path>, template: Option<&Path>) -
     let mut list = List::new(path);
     let digest = if is_array(path).map_err(failed)? {
         if fs::metadata(path).map_err(failed)?.len() > MOST_ARRAY {
-            let reason = "the file is larger than 512 MiB".to_owned();
-            return Err(TaskError::Unfit { path: path.to_owned(), number: 1, reason });
+            return Err(TaskError::LargeArray(path.to_owned()));
         }
         array(path, &maker, &mut list)?
     } else {

@@ -42,7 +42,7 @@ pub(super) enum TaskSource {
 }
 
 impl TaskSource {
-    /// Returns the directory on this machine, or nothing for an image.
+    /// Returns the directory on this machine; `None` for an image.
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
             Self::Copy { directory } => Some(directory),
@@ -83,6 +83,11 @@ pub(super) enum TaskError {
     /// A task is invalid.
     #[error("cannot use task {number} in {}: {reason}", path.display())]
     Unfit { path: PathBuf, number: usize, reason: String },
+    #[error("cannot read line {number} of {}: it is longer than 8 MiB", path.display())]
+    LongLine { path: PathBuf, number: usize },
+    /// A JSON array is read as a whole, so its size has a limit. JSON lines have none.
+    #[error("cannot read {}: a JSON array of more than 512 MiB\n  hint: write it as JSON lines, which have no limit", .0.display())]
+    LargeArray(PathBuf),
     /// The file has the format of another tool.
     #[error(
         "cannot read {}: it is a Parquet file\n  hint: python3 -c 'import pandas, sys; pandas.read_parquet(sys.argv[1]).to_json(sys.argv[2], orient=\"records\", lines=True)' IN.parquet OUT.jsonl",
@@ -248,8 +253,7 @@ pub(super) fn lines(
             break;
         }
         if read as u64 > MOST_LINE {
-            let reason = "the line is longer than 8 MiB".to_owned();
-            return Err(TaskError::Unfit { path: path.to_owned(), number, reason });
+            return Err(TaskError::LongLine { path: path.to_owned(), number });
         }
         digest.update(&line);
         if !line.trim_ascii().is_empty() {

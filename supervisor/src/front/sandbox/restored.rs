@@ -15,7 +15,7 @@ pub(super) fn restored(report: &Report) -> Vec<String> {
 fn place(place: &RestoredPlace) -> String {
     let (path, what) = (place.path.as_path(), place.phrase());
     let right = match right_to_change(place) {
-        Some(path) => format!("; hint: --write {} allows it", shell_word(path)),
+        Some(path) => format!("; hint: --write {} allows this change", shell_word(path)),
         None => String::new(),
     };
     let path = path.display();
@@ -55,9 +55,9 @@ mod tests {
             restored(&report),
             [
                 "changed and restored: .envrc (created)",
-                "changed and restored: .envrc (changed); hint: --write .envrc allows it",
+                "changed and restored: .envrc (changed); hint: --write .envrc allows this change",
                 "changed and restored: a\\nbailiwick: all is well\\u{1b}[2J/.git/config (created); hint: --write \
-                 $'a\\012bailiwick: all is well\\033[2J/.git/config' allows it",
+                 $'a\\012bailiwick: all is well\\033[2J/.git/config' allows this change",
                 "changed, and could not be restored: .envrc (created); check it before you continue",
                 "note: x\\ny",
             ]

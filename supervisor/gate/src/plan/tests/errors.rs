@@ -72,7 +72,7 @@ fn every_error_names_its_line_and_what_was_expected() {
     line 1: expected a title "# …", found "## Steps"
     line 2: expected a section "## …", found "text"
     line 4: expected one title, and sections "## …", found "# U"
-    line 1: expected a section ## Steps, found the end
+    line 1: expected a section ## Steps, found the end of the file
     line 2: expected a step "### 1. …" below this heading, found none
     line 3: expected a step "### 1. …", found "text"
     line 3: expected "### 1. …", found "### 2. S"
@@ -96,11 +96,11 @@ fn every_error_names_its_line_and_what_was_expected() {
     line 2: expected one word: stop, retry or replan, found nothing
     line 3: expected one word: stop, retry or replan, found "panic"
     line 4: expected one word: stop, retry or replan, found "retry"
-    line 3: expected a line ``` that closes this fence, found the end
-    line 3: expected --> after this comment, found the end
+    line 3: expected a line ``` that closes this fence, found the end of the file
+    line 3: expected --> after this comment, found the end of the file
     line 3: expected a new line after -->, found "<!-- a --> b"
     line 3: expected no control character, found U+0000
-    line 4: expected code that is indented by 2 columns as its fence is, found "### 1. hidden"
+    line 4: expected code indented at least as far as its fence (2 spaces), found "### 1. hidden"
     line 4: expected an item "- …" below Files:, found none
     line 6: expected Files: once, found it twice
     line 5: expected a path without .. components, found "../a"
@@ -169,22 +169,22 @@ fn a_plan_that_would_be_read_as_another_is_not_written() {
     insta::assert_snapshot!(shown.join("\n"), @r#####"
     cannot write the plan: line 1: expected a title after #, found nothing
     cannot write the plan: line 2: expected a section "## …", found "b"
-    cannot write the plan: the title would be read as something else
-    cannot write the plan: the context would be read as something else
+    cannot write the plan: the title cannot be written in a plan file as it is
+    cannot write the plan: the context cannot be written in a plan file as it is
     cannot write the plan: line 4: expected a step "### 1. …" below this heading, found none
     cannot write the plan: line 3: expected a step "### 1. …" below this heading, found none
     cannot write the plan: line 4: expected a path without .. components, found "a/.."
-    cannot write the plan: the rights would be read as something else
-    cannot write the plan: a step would be read as something else
-    cannot write the plan: the description of step 1 would be read as something else
-    cannot write the plan: the description of step 1 would be read as something else
-    cannot write the plan: the description of step 1 would be read as something else
-    cannot write the plan: line 6: expected a line ``` that closes this fence, found the end
+    cannot write the plan: the rights cannot be written in a plan file as it is
+    cannot write the plan: the number of steps cannot be written in a plan file as it is
+    cannot write the plan: the description of step 1 cannot be written in a plan file as it is
+    cannot write the plan: the description of step 1 cannot be written in a plan file as it is
+    cannot write the plan: the description of step 1 cannot be written in a plan file as it is
+    cannot write the plan: line 6: expected a line ``` that closes this fence, found the end of the file
     cannot write the plan: line 8: expected a command, found an empty one
     cannot write the plan: line 8: expected no control character, found U+0007
-    cannot write the plan: the acceptance of step 1 would be read as something else
-    cannot write the plan: the acceptance of step 1 would be read as something else
-    cannot write the plan: the acceptance of step 1 would be read as something else
+    cannot write the plan: the acceptance criteria of step 1 cannot be written in a plan file as it is
+    cannot write the plan: the acceptance criteria of step 1 cannot be written in a plan file as it is
+    cannot write the plan: the acceptance criteria of step 1 cannot be written in a plan file as it is
     cannot write the plan: line 8: expected a path, found an empty one
     "#####);
     assert_eq!(validate(&plan), Ok(()));

@@ -120,13 +120,14 @@ fn failure(what: &SelfInstaller, ended: Ended, said: &str) -> String {
     let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
     let registry = what.registry.name();
     if ended == Ended::Exited(NOT_FOUND) && has(&["not found"]) {
-        let (missing, from) = match what.registry {
-            Registry::Npm => ("npm and node are not installed", "with Node.js"),
-            Registry::PyPi => {
-                ("neither python3 with its module venv nor uv is installed", "from your system's packages")
-            }
+        let (missing, remedy) = match what.registry {
+            Registry::Npm => ("npm and node are not installed", "install Node.js, which has both"),
+            Registry::PyPi => (
+                "neither python3 with its module venv nor uv is installed",
+                "install it from your system's packages",
+            ),
         };
-        return format!("{missing}, or lie where no sandbox reads\n  hint: install them {from}");
+        return format!("{missing}, or lie where no sandbox reads\n  hint: {remedy}");
     }
     if has(&["code E404", "code ETARGET", "No matching distribution found", "No solution found"]) {
         let package = what.packages.first().map(|package| what.registry.unversioned(package));
@@ -177,7 +178,7 @@ mod tests {
     fn failures_of_installers_are_told_in_words() {
         insta::assert_snapshot!(said("npx x", 127, "sh: 7: npm: not found"), @r"
         npm and node are not installed, or lie where no sandbox reads
-          hint: install them with Node.js
+          hint: install Node.js, which has both
         ");
         let missing = "npm error code ETARGET\nnpm error notarget No matching version\n";
         insta::assert_snapshot!(said("npx @s/x@9", 1, missing), @r"

@@ -87,7 +87,7 @@ fn tasks_that_cannot_be_run_are_refused_by_their_line() {
         ("[]".to_owned(), "task 1"),
         ("\n \n".to_owned(), "it has none"),
         ("PAR1\0\0".to_owned(), "it is a Parquet file\n  hint: python3 -c"),
-        ("x".repeat((8 << 20) + 1), "task 1 in /tasks: the line is longer than 8 MiB"),
+        ("x".repeat((8 << 20) + 1), "cannot read line 1 of /tasks: it is longer than 8 MiB"),
     ];
     for (text, told) in cases {
         let fault = files.fault(&text);

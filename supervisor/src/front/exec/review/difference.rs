@@ -15,8 +15,9 @@ const MOST_WORDS: usize = 64 << 10;
 pub(super) enum ReviewTarget {
     /// Changes that are not committed, with new files.
     Uncommitted,
-    /// Changes since a branch left this one.
+    /// Changes since the current branch left this one, with those that are not committed.
     Base(String),
+    /// Changes of one commit, against its first parent.
     Commit(String),
 }
 
@@ -44,7 +45,6 @@ pub(super) struct Difference {
     pub(super) is_cut: bool,
 }
 
-/// A file of a change.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ChangedPath {
     /// The path in the project.
@@ -77,7 +77,6 @@ impl ChangedPath {
 }
 
 impl Difference {
-    /// Reads a change.
     pub(super) async fn read(git: &ProjectGit, target: &ReviewTarget) -> Result<Self, GitError> {
         let prefix = git.read(&["rev-parse", "--show-prefix"], MOST_WORDS).await?.line();
         let (old, new, about) = sides(git, target).await?;
@@ -146,7 +145,7 @@ async fn sides(git: &ProjectGit, target: &ReviewTarget) -> Result<(String, NewSi
         ReviewTarget::Base(branch) => {
             let branch_commit = commit(git, branch).await?;
             let old = git.read(&["merge-base", &branch_commit, "HEAD"], MOST_WORDS).await?.line();
-            Ok((old, NewSide::WorkingTree, format!("the changes since {branch}")))
+            Ok((old, NewSide::WorkingTree, format!("the changes since this branch left {branch}")))
         }
         ReviewTarget::Commit(name) => {
             let new = commit(git, name).await?;

@@ -106,7 +106,7 @@ mod tests {
     #[test]
     fn each_finding_is_a_place_that_an_editor_opens_and_a_paragraph() {
         let difference = Difference {
-            about: "the changes since main".to_owned(),
+            about: "the changes since this branch left main".to_owned(),
             old: "abc".to_owned(),
             new: NewSide::WorkingTree,
             prefix: String::new(),
@@ -138,7 +138,7 @@ mod tests {
             beyond the end.
 
         Adds a loop.
-        2 findings: 2 high · 0 files in the changes since main
+        2 findings: 2 high · 0 files in the changes since this branch left main
         ");
     }
 }
