@@ -74,9 +74,9 @@ pub struct Order {
 /// A user and a group.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Identity {
-    /// The uid.
+    /// User id outside the sandbox.
     pub uid: u32,
-    /// The gid.
+    /// Group id outside the sandbox.
     pub gid: u32,
 }
 

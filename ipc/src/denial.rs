@@ -80,13 +80,13 @@ pub enum Operation {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Object {
-    /// A path.
+    /// A file or directory.
     Path(WirePath),
     /// A network address, or a phrase for one.
     Address(String),
-    /// A system call.
+    /// Name of a system call, as in the manual pages.
     Syscall(String),
-    /// A command.
+    /// The command line, as the model wrote it.
     Command(String),
     /// A process, or another shared object, as a phrase.
     Shared(String),

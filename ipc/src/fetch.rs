@@ -24,7 +24,7 @@ pub const MAX_REDIRECTS: usize = 5;
 /// The only message to the process.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct FetchOrder {
-    /// The page.
+    /// The page that the model wants, an HTTP or HTTPS URL.
     pub url: PageUrl,
     /// The hosts that may be connected to; all have the name in the URL.
     pub hosts: Hosts,
@@ -67,7 +67,7 @@ pub enum FetchReport {
 /// An answer of the host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fetched {
-    /// A page.
+    /// The page of the URL, or the one to which its redirects led.
     Page(Page),
     /// A redirect that is not followed, because it leads to another host or away from HTTPS.
     Elsewhere {
@@ -80,7 +80,7 @@ pub enum Fetched {
     },
 }
 
-/// A page as text.
+/// A fetched page, after its conversion to text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Page {
     /// The URL of the page, after redirects.
@@ -89,7 +89,7 @@ pub struct Page {
     pub status: u16,
     /// The content type, as the host gives it.
     pub content_type: String,
-    /// The text.
+    /// The page as text for the model (untrusted), at most [`MAX_TEXT`] bytes.
     pub text: String,
     /// True if the text was rendered from HTML.
     pub is_rendered: bool,
@@ -132,14 +132,14 @@ pub enum FetchFailure {
     },
     /// There are more than [`MAX_REDIRECTS`] redirects.
     Redirects {
-        /// The last page.
+        /// The page whose redirect is not followed.
         at: PageUrl,
     },
     /// The target of a redirect is not a valid URL.
     Redirect {
         /// The target.
         to: String,
-        /// The reason.
+        /// The fault of the URL.
         reason: String,
     },
 }

@@ -32,9 +32,9 @@ pub const PROXY: (&str, u16) = ("proxy.bailiwick.internal", 1080);
 /// A connection of a program in the sandbox to an address that stands for a host.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Arrival {
-    /// The host.
+    /// The host that the program looked up, or asked the proxy for.
     pub name: HostName,
-    /// The port.
+    /// The port on the host that the program wants.
     pub port: u16,
     /// Name that the connecting process has set for itself: any text, empty if unknown.
     pub program: String,
@@ -52,14 +52,14 @@ pub enum GatewayOrder {
     },
     /// Answers a question. The answer also applies to later connections to the same name and port.
     Answer {
-        /// Number of the question.
+        /// The number that the gateway gave the question in [`GatewayReport::Asked`].
         question: u64,
         /// True if the name and port may be connected to.
         allowed: bool,
     },
     /// Withdraws a question and its answer. Connections to the host end.
     Close {
-        /// Number of the question.
+        /// The number that the gateway gave the question in [`GatewayReport::Asked`].
         question: u64,
     },
 }
@@ -80,7 +80,7 @@ pub enum GatewayReport {
     },
     /// A connection to a host has ended.
     Ended {
-        /// Number of the connection.
+        /// The number that the gateway gave the connection in [`GatewayReport::Connected`].
         connection: u64,
         /// Bytes from the agent to the host.
         sent: u64,

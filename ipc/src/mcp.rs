@@ -58,19 +58,19 @@ pub enum McpOrder {
     Request {
         /// Number of the request, never used again.
         request: u64,
-        /// The request.
+        /// The request, which the guest translates to JSON-RPC.
         what: McpRequest,
     },
     /// Cancels a request. It still ends with one `Done`.
     Cancel {
-        /// Number of the request.
+        /// The number that the supervisor gave the request in [`McpOrder::Request`].
         request: u64,
     },
     /// Answers a question of the server.
     Answer {
-        /// Number of the question.
+        /// The number that the guest gave the question in [`McpReport::Question`].
         question: u64,
-        /// The answer.
+        /// The answer of the person, or that there is none.
         answer: McpAnswer,
     },
 }
@@ -145,14 +145,14 @@ pub enum McpReport {
     Described(McpDescription),
     /// The server reports progress.
     Progress {
-        /// Number of the request.
+        /// The number that the supervisor gave the request in [`McpOrder::Request`].
         request: u64,
         /// The server's text about its progress, at most one line.
         words: String,
     },
     /// A request ended.
     Done {
-        /// Number of the request.
+        /// The number that the supervisor gave the request in [`McpOrder::Request`].
         request: u64,
         /// The result, or the reason why there is none.
         outcome: Result<McpResult, McpFailure>,
@@ -161,9 +161,9 @@ pub enum McpReport {
     Question {
         /// Number of the question, never used again.
         question: u64,
-        /// Number of the request.
+        /// The number that the supervisor gave the request in [`McpOrder::Request`].
         request: u64,
-        /// The question.
+        /// The server's question to the person (untrusted).
         message: String,
         /// The form, or its replacement.
         form: McpForm,
@@ -266,7 +266,7 @@ pub enum McpContent {
     Resource {
         /// Address of the resource.
         uri: String,
-        /// The text.
+        /// The resource's content (untrusted).
         text: String,
     },
     /// The address of a resource.
@@ -332,9 +332,9 @@ pub enum McpFailure {
     Broken(String),
     /// The server answered with a JSON-RPC error.
     Refused {
-        /// Code of the error.
+        /// The JSON-RPC error code.
         code: i64,
-        /// Message of the error.
+        /// The server's own words (untrusted).
         message: String,
     },
     /// The request was cancelled.

@@ -18,7 +18,7 @@ pub enum ToWorker {
     Hello(Hello),
     /// A tool call to execute.
     Call {
-        /// Id of the call.
+        /// Id by which `Cancel` and all answers name the call.
         call: CallId,
         /// The work to do.
         work: Work,
@@ -27,12 +27,12 @@ pub enum ToWorker {
     Commit {
         /// The tool call of the effect.
         call: CallId,
-        /// The part.
+        /// The next part, in order.
         part: Part,
     },
     /// Cancels a tool call; its outcome still follows.
     Cancel {
-        /// The call.
+        /// The id that the supervisor gave the call in [`ToWorker::Call`].
         call: CallId,
     },
     /// No more tool calls follow: the worker finishes, sends `Bye` and exits.
@@ -94,21 +94,21 @@ pub enum ToSupervisor {
     Ready(Ready),
     /// Output of a tool call before its outcome.
     Output {
-        /// The call.
+        /// The id that the supervisor gave the call in [`ToWorker::Call`].
         call: CallId,
         /// The output.
         chunk: Chunk,
     },
     /// A part of a computed effect. The outcome of the tool call follows the last part.
     Prepared {
-        /// The call.
+        /// The id that the supervisor gave the call in [`ToWorker::Call`].
         call: CallId,
-        /// The part.
+        /// The next part, in order.
         part: Part,
     },
     /// The end of a tool call: exactly one for each.
     Outcome {
-        /// The call.
+        /// The id that the supervisor gave the call in [`ToWorker::Call`].
         call: CallId,
         /// The result.
         outcome: CallOutcome,

@@ -29,7 +29,7 @@ pub enum MissingRight {
     },
     /// Moving or removing a path that the user's own programs use.
     Move {
-        /// The path.
+        /// What would be moved or removed.
         path: WirePath,
     },
     /// Reading a file or listing a directory.
@@ -65,12 +65,12 @@ pub enum MissingRight {
     NetworkInReadingCommand,
     /// Connecting to this machine or its local networks, although the network is on.
     Reach {
-        /// The place.
+        /// The kind of address that the command tried to connect to.
         place: Place,
     },
     /// Using the network and connecting to such an address.
     NetworkAndReach {
-        /// The place.
+        /// The kind of address that the command tried to connect to.
         place: Place,
     },
     /// Accepting connections from outside the sandbox.

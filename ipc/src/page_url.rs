@@ -35,10 +35,10 @@ pub enum UrlError {
     /// There is a user name or password before the host.
     #[error("a URL with a user name or password before the host is not fetched")]
     User,
-    /// The host.
+    /// The host is not valid.
     #[error("the host of the URL cannot be used: {0}")]
     Host(#[from] HostError),
-    /// The port.
+    /// The port is not a number from 1 to 65535.
     #[error("the port of the URL is not a number from 1 to 65535")]
     Port,
     /// A character that URLs cannot have, and that browsers and servers interpret differently.
@@ -55,12 +55,12 @@ impl PageUrl {
         self.encrypted
     }
 
-    /// The host.
+    /// Returns the host, without the port.
     pub const fn host(&self) -> &HostName {
         &self.host
     }
 
-    /// The port.
+    /// Returns the port, which is the default of the scheme if the URL names none.
     pub const fn port(&self) -> u16 {
         self.port
     }

@@ -63,7 +63,7 @@ pub enum Violation {
     NoSuchCall {
         /// The message that arrived.
         kind: Kind,
-        /// The call that it names.
+        /// The call that the worker named, which is not open.
         call: CallId,
     },
     /// The open tool call does not expect this kind of message.
@@ -71,7 +71,7 @@ pub enum Violation {
     NotAsked {
         /// The message that arrived.
         kind: Kind,
-        /// The call that it names.
+        /// The open call that the worker named.
         call: CallId,
     },
     /// `Bye` came while this number of tool calls was open.

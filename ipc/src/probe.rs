@@ -25,7 +25,7 @@ pub enum Probe {
     },
     /// Connects to a unix socket, sends nothing, and closes. A listener notices the connection.
     Connect {
-        /// The path.
+        /// The path that was tried.
         path: WirePath,
     },
 }

@@ -64,18 +64,18 @@ pub enum Target {
     Internet(SocketAddr, Place),
     /// A host whose name was looked up.
     Host {
-        /// The host.
+        /// The host that the program looked up.
         name: HostName,
-        /// The port.
+        /// The port that it tried to connect to.
         port: u16,
     },
     /// A unix socket at a path.
     Socket(WirePath),
     /// A unix socket with an abstract name.
     Abstract(#[serde(with = "bytes")] Vec<u8>),
-    /// A file.
+    /// A file that the program named by its path.
     File(WirePath),
-    /// A process.
+    /// A process, by its id.
     Process(u32),
     /// An object of System V, as a phrase.
     Object(String),

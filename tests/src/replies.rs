@@ -88,7 +88,7 @@ pub fn serve_checked(script: Script, mut check: Check) -> ReplayServer {
     ReplayServer::start_checked(script, strict).expect("loopback")
 }
 
-/// Returns the vendor's error for a request that breaks its rules, or nothing.
+/// Returns the vendor's error for a request that breaks its rules, if there is one.
 fn refusal(request: &RecordedRequest) -> Option<Reply> {
     let RecordedRequest { method, path, headers, body, .. } = request;
     let fault = strict::Sent { method, path, headers, body }.fault()?;

@@ -55,7 +55,7 @@ impl Served {
         self.raw(b"\n");
     }
 
-    /// Returns the next line, or nothing at the end.
+    /// Returns the next line; `None` at the end.
     pub fn read(&mut self) -> Option<Value> {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("it serves");

@@ -41,7 +41,7 @@ pub const PATIENCE: Duration = Duration::from_secs(30);
 /// The front end's side of a session.
 pub struct FrontEnd {
     id: ConversationId,
-    /// The channel for actions, or nothing after the front end has gone.
+    /// The channel for actions; `None` after the front end has gone.
     pub actions: Option<mpsc::Sender<UserAction>>,
     events: mpsc::UnboundedReceiver<UiEvent>,
     run: JoinHandle<Result<RunEnd, SessionError>>,
@@ -79,7 +79,7 @@ pub struct Beginning {
     pub net: Network,
     /// The level of confinement.
     pub tier: TierChoice,
-    /// The path in the test's directories for a copy of another worker program, or nothing for the real one.
+    /// The path in the test's directories for a copy of another worker program; `None` for the real one.
     pub worker: Option<&'static str>,
     /// A bash command for a process that the worker leaves behind before it serves, if there is one.
     pub beside: Option<&'static str>,

@@ -16,7 +16,7 @@ pub struct Sent<'a> {
 }
 
 impl Sent<'_> {
-    /// Returns the vendor's error message for the first fault of the request, or nothing.
+    /// Returns the vendor's error message for the first fault of the request, if there is one.
     pub fn fault(&self) -> Option<String> {
         let path = self.path.split('?').next().unwrap_or_default();
         self.envelope(path).and_then(|()| self.content(path)).err()
@@ -115,7 +115,7 @@ fn is_of_messages(path: &str) -> bool {
     path.ends_with("/messages") || path.ends_with("/messages/count_tokens")
 }
 
-/// Returns the vendor's error message for the first fault of a body for this path, or nothing.
+/// Returns the vendor's error message for the first fault of a body for this path, if there is one.
 pub fn fault(path: &str, body: &Value) -> Option<String> {
     let checked = of_options(path, body).and_then(|()| {
         if is_of_messages(path) {

@@ -38,7 +38,7 @@ pub enum UiEventKind {
     },
     /// A command printed something: a worker's claim, not sanitised.
     OutputDelta {
-        /// The call.
+        /// The call whose output this is.
         call: CallId,
         /// The piece, made valid UTF-8.
         text: String,
@@ -117,7 +117,7 @@ pub enum UserActionKind {
     Answer {
         /// The id of the request.
         id: ApprovalId,
-        /// The answer.
+        /// The decision, and what the person wrote or filled in.
         answer: ApprovalAnswer,
     },
     /// Starts an agent that makes a plan, in parallel to the session's first, and changes nothing.
@@ -140,7 +140,7 @@ pub enum UserActionKind {
     /// Takes files, the conversation or both back to a message, at rest only. Answered by a preview if the digest is absent or
     /// outdated, else by the event `rewound` or a notice with the reason.
     Rewind {
-        /// The rewind.
+        /// The message to return to, or the rewind to undo.
         target: RewindTarget,
         /// The files that it is about, relative to the project: all of them where none is named.
         files: Vec<WirePath>,
@@ -218,43 +218,43 @@ pub enum AgentAction {
     },
     /// Changes the rights of the agent. Answered by the event `rights_changed`, or by a notice that says why not.
     SetRights {
-        /// The change.
+        /// The right that changes, and its new value.
         change: RightsChange,
     },
     /// Replaces the bytes of a plan that waits for its approval. Another request replaces the open one.
     EditPlan {
-        /// The request.
+        /// The id from `approval_requested`.
         id: ApprovalId,
-        /// The bytes.
+        /// The text of the plan file.
         markdown: String,
     },
     /// Changes these fields of a plan that waits for its approval, and keeps the rest of its text. Another request replaces the
     /// open one.
     RevisePlan {
-        /// The request.
+        /// The id from `approval_requested`.
         id: ApprovalId,
-        /// The plan.
+        /// The plan with its new fields.
         plan: Box<Plan>,
     },
     /// Executes a plan from before the session. The first agent, a planner, revises it if a step fails and the plan allows
     /// that.
     ExecutePlan {
-        /// The bytes.
+        /// The text of the plan file.
         markdown: String,
     },
     /// Adds the reply's other file changes to one that waits for its approval. One request for all replaces the open one.
     AskTogether {
-        /// The request.
+        /// The id from `approval_requested`.
         id: ApprovalId,
     },
     /// Changes the approval mode, and with it the standing rights.
     SetMode {
-        /// The mode.
+        /// The new approval mode.
         mode: ApprovalMode,
     },
     /// Takes back what was approved for the session.
     RevokeGrant {
-        /// The id of the grant.
+        /// The id from `grant_added`.
         id: GrantId,
     },
     /// Summarises the conversation and continues with the summary: at once at rest, else before the next request.
@@ -297,7 +297,7 @@ pub enum Op {
         id: ApprovalId,
         /// The kind of request that the answer is for.
         kind: AskKind,
-        /// The decision.
+        /// The decision: approved, once or for longer, or denied.
         decision: ReviewDecision,
         /// The digest that the answer repeats; where it is there, it has to be the request's.
         digest: Option<String>,

@@ -5,7 +5,7 @@ use ipc::rights::{HostError, HostRule, Hosts, MAX_RULES, Network, RightsChange};
 /// A list of hosts under a name that people take by its word.
 #[derive(Clone, Copy, Debug)]
 pub struct HostPreset {
-    /// The name, with its `@`.
+    /// The word for `--net` and the settings, with its `@`.
     pub name: &'static str,
     /// The rules, each with the reason for it.
     pub rules: &'static [(&'static str, &'static str)],
@@ -63,7 +63,7 @@ pub enum NetworkWordError {
     /// An entry is no host.
     #[error("{entry:?} is not a host: {source}")]
     Host {
-        /// The entry.
+        /// The entry as the person wrote it.
         entry: String,
         /// The reason.
         source: HostError,

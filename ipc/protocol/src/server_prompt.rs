@@ -35,11 +35,11 @@ pub struct ServerPromptArgument {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct WantedPrompt {
-    /// Name of the server.
+    /// Name of the server in the settings.
     pub server: String,
     /// The server's name for the prompt.
     pub name: String,
-    /// The arguments.
+    /// Value of each argument, by its name.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub arguments: BTreeMap<String, String>,
 }
@@ -49,7 +49,7 @@ pub struct WantedPrompt {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct ExpandedPrompt {
-    /// Name of the server.
+    /// Name of the server in the settings.
     pub server: String,
     /// The server's name for the prompt.
     pub name: String,

@@ -19,7 +19,7 @@ pub enum RightsChange {
     },
     /// Adds hosts to those that may be reached.
     AddHosts {
-        /// The hosts.
+        /// The hosts to add to those that can be reached.
         hosts: Hosts,
         /// Reach of the network. If absent: the present one or, if the network is off, that at the start of the session.
         #[serde(default)]

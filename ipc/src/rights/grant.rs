@@ -17,7 +17,7 @@ use crate::path::WirePath;
 pub struct Grant {
     /// Files, and directories with all below them, that may be changed.
     pub write: Vec<WirePath>,
-    /// The network.
+    /// Use of the network: off, on, or only to named hosts.
     pub net: Network,
     /// Reach of the network, if the grant turns it on.
     pub reach: Reach,

@@ -21,7 +21,7 @@ pub struct Rights {
     pub write: Vec<WirePath>,
     /// Files in the writable directories that the host executes later, and that must not change.
     pub protected: Vec<WirePath>,
-    /// The network.
+    /// Use of the network: off, on, or only to named hosts.
     pub net: Network,
     /// Local addresses that may be connected to if the network is on.
     pub reach: Reach,

@@ -24,7 +24,7 @@ pub struct RightsSummary {
     /// Directories that may be read and executed; `/` if absent.
     #[serde(default = "everything", skip_serializing_if = "is_everything")]
     pub read: Vec<NamedRoot>,
-    /// The network.
+    /// Use of the network: off, on, or only to named hosts.
     pub net: Network,
     /// Local addresses that the network includes.
     #[serde(default, skip_serializing_if = "is_default")]

@@ -1,4 +1,5 @@
-//! Calls that wait for others: `bind`, `accept`. Mediated on the host's network.
+//! `bind` and `accept`: sockets that others reach. Sent here only in the host's network namespace (floor tier, or
+//! the full tier with the machine's network).
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;

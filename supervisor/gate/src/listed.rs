@@ -3,7 +3,6 @@
 //! A line `[NAME]` starts a section; a line that starts with `#` is a comment. A `*` in a path matches any characters
 //! of one name.
 
-/// An entry of a list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
     /// The section of the entry; empty before the first section.

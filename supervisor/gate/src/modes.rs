@@ -68,7 +68,6 @@ enum NetworkAfter {
     Off,
 }
 
-/// A cell of the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Permits {
     project: ProjectRight,
@@ -102,7 +101,6 @@ pub const fn permits(position: Position, mode: ApprovalMode) -> Permits {
 /// A row of the table in words, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PermitRow {
-    /// Kind of agent.
     pub agent: &'static str,
     pub mode: ApprovalMode,
     /// The right to the project without an approval.

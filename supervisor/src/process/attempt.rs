@@ -17,7 +17,6 @@ use boundary::system;
 /// The line that a successful attack prints.
 pub const GOT_THROUGH: &str = "GOT THROUGH";
 
-/// An attack.
 #[derive(Debug, Subcommand)]
 pub enum Attempt {
     /// Attaches to a process with ptrace(2)

@@ -9,9 +9,10 @@ use std::path::{Path, PathBuf};
 /// Bailiwick's three directories. They are hidden from workers, except for the caches of a worker's own project.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Directories {
-    /// Settings and the key file.
+    /// Settings, and a key file for each provider.
     pub config: PathBuf,
-    /// Session logs and locks.
+    /// Everything that must be kept: session logs, plans, checkpoints, the protected files' baselines, files moved aside,
+    /// and locks and sockets of running sessions.
     pub state: PathBuf,
     /// Content that can be made again. The caches of each project belong to its agents.
     pub cache: PathBuf,
@@ -67,7 +68,7 @@ impl Directories {
         Self::from_environment(|name| std::env::var_os(name))
     }
 
-    /// Returns the environment variable that chose the location of `place`, or nothing for a default location.
+    /// Returns the environment variable that chose the location of `place`; `None` for a default location.
     pub fn chosen_by(&self, place: &Path, get: impl Fn(&str) -> Option<OsString>) -> Option<&'static str> {
         let is_set = |name: &&str| get(name).is_some_and(|value| Path::new(&value).is_absolute());
         let own = [

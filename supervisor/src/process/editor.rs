@@ -49,7 +49,7 @@ impl Edits {
     }
 }
 
-/// Runs the editor on a copy of a text. Returns the new text, or nothing if it is unchanged. Fails if the editor fails
+/// Runs the editor on a copy of a text. Returns the new text; `None` if it is unchanged. Fails if the editor fails
 /// or changed the guard comments.
 pub(crate) fn edit(edits: Edits, text: &str) -> Result<Option<String>, String> {
     let editor = ["VISUAL", "EDITOR"].iter().find_map(|name| std::env::var(name).ok());
@@ -91,7 +91,7 @@ fn guarded(markdown: &str) -> String {
     format!("{TOP}{markdown}{BOTTOM}")
 }
 
-/// Returns the text between the guard comments, or nothing if they were changed. The last line end may be missing.
+/// Returns the text between the guard comments; `None` if they were changed. The last line end may be missing.
 fn unguarded(text: &str) -> Option<&str> {
     let text = text.strip_prefix(TOP)?;
     text.strip_suffix(BOTTOM).or_else(|| text.strip_suffix(BOTTOM.trim_end()))

@@ -9,7 +9,7 @@ const ERASE: &str = "\r\u{1b}[K";
 
 pub(crate) struct PassedLines<W> {
     out: W,
-    /// The columns for a status line, or nothing if lines cannot be replaced.
+    /// The columns for a status line; `None` if lines cannot be replaced.
     columns: Option<usize>,
     is_passing: bool,
 }

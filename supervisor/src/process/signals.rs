@@ -123,7 +123,7 @@ impl Endings {
         AnyOf::new([libc::SIGINT, libc::SIGHUP].into_iter().chain(ending())).map(Self)
     }
 
-    /// Returns the number of a signal that has already arrived, or nothing.
+    /// Returns the number of a signal that has already arrived, if there is one.
     pub(crate) async fn so_far(&mut self) -> Option<i32> {
         // The runtime checks for signals when there is nothing else to do.
         tokio::task::yield_now().await;

@@ -10,7 +10,7 @@ use nix::unistd::Pid;
 pub(crate) use boundary::system::window_size as size;
 use boundary::system::with_default_action;
 
-/// Returns the columns of a terminal, or nothing if it does not report its size. A new pseudo-terminal reports 0.
+/// Returns the columns of a terminal; `None` if it does not report its size. A new pseudo-terminal reports 0.
 pub(crate) fn columns(terminal: &impl AsFd) -> Option<usize> {
     let columns = usize::from(size(terminal.as_fd())?.ws_col);
     (columns > 0).then_some(columns)

@@ -175,7 +175,7 @@ impl Objects {
         }
     }
 
-    /// Returns the change that somebody made to the objects, or nothing.
+    /// Returns the change that somebody made to the objects, if there is one.
     pub fn harm(&self) -> Option<&'static str> {
         // SAFETY: structures of zeros for the kernel to fill in; integers.
         unsafe {

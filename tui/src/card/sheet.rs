@@ -1,4 +1,4 @@
-//! Scrollable page that has to be read to its end.
+//! Scrollable page that knows how far it was read, for pages that have to be read to their end.
 
 use crate::model::Block;
 

@@ -8,7 +8,6 @@ use super::transcript::{Transcript, TranscriptLine};
 use super::walk::Stop;
 use crate::text::Clusters;
 
-/// Shape of a selection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Shape {
     Characters,

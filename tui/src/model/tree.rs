@@ -13,10 +13,10 @@ use crate::moment::UiTime;
 use crate::plan::Progress;
 use crate::tool_summary::first_line;
 
-/// Minimum width of a screen that shows the list next to the transcript.
+/// Minimum width of a screen that shows the column beside the transcript.
 const BESIDE: u16 = 130;
 
-/// Minimum and maximum width of the list next to the transcript, in columns.
+/// Minimum and maximum width of the column beside the transcript, in characters.
 const COLUMNS: (u16, u16) = (30, 48);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -147,7 +147,7 @@ impl Model {
             || self.mode == super::Mode::Plan && self.plans.current().is_some_and(Progress::runs)
     }
 
-    /// Returns the width of the area next to the transcript, for agents and plan steps; `None` if there is nothing to show or no
+    /// Returns the width of the column beside the transcript, for agents, plan steps and tasks; `None` if there is nothing to show or no
     /// room. It takes what prose leaves, so that no prose is wrapped again when it opens.
     pub(crate) fn tree_columns(&self, width: u16) -> Option<u16> {
         let has_content =

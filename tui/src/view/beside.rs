@@ -1,10 +1,11 @@
-//! Layout of the areas next to the transcript.
+//! Layout of the column beside the transcript.
 
 use ratatui::layout::Rect;
 
 use crate::model::Model;
 
-/// Areas next to the transcript, from top to bottom; an empty one has no rows.
+/// The column beside the transcript: agents above, below them a plan's steps or the task list. A part without content
+/// has no rows.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Beside {
     pub agents: Rect,

@@ -21,7 +21,6 @@ const STACK: usize = 256 << 20;
 /// Number of bytes at the start of a page that are searched for its type and charset.
 const BEGINNING: usize = 1024;
 
-/// Type of a page.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Kind {
     Html,

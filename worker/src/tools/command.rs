@@ -23,7 +23,6 @@ const STREAMED: usize = 1 << 20;
 const NO_MORE: &[u8] =
     b"\n[more output follows; it is not streamed; the result of a command that ends by itself has its end]\n";
 
-/// End of a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {
     /// The command ended by itself.

@@ -41,7 +41,6 @@ use crate::assignment::Assignment;
 use crate::fault::{Result, Stop, failed};
 use crate::open_call::OpenCall;
 
-/// Work of one call.
 #[derive(Debug)]
 pub enum Job {
     Work(Work),

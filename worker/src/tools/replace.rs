@@ -44,7 +44,6 @@ pub fn replace(old: &[u8], edits: &[Edit]) -> Result<Replaced> {
     Ok(replaced)
 }
 
-/// Line ends of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum LineEnds {
     Lf,

@@ -7,7 +7,6 @@ use encoding_rs::{Decoder, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 /// Number of bytes that are checked to tell binary files from text.
 pub const SNIFF: usize = 8 << 10;
 
-/// Encoding of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     Utf8,

@@ -27,7 +27,7 @@ pub enum AgentAccess {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct AgentRightsApprovalParams {
-    /// The session.
+    /// The session whose agent asks.
     pub conversation_id: ConversationId,
     /// The agent that asks: the parent.
     pub agent: AgentId,

@@ -162,7 +162,7 @@ macro_rules! response {
         #[serde(try_from = "ResponseForm", into = "ResponseForm")]
         #[derive(schemars::JsonSchema)]
         pub struct $name {
-            /// The decision.
+            /// The decision: approved, once or for longer, or denied.
             pub decision: ReviewDecision,
             /// The digest of what was decided on; where it is there, it has to be the request's.
             pub digest: Option<String>,

@@ -23,7 +23,7 @@ macro_rules! command_params {
         #[serde(deny_unknown_fields)]
         #[derive(schemars::JsonSchema)]
         pub struct $name {
-            /// The session.
+            /// The session whose agent asks.
             pub conversation_id: ConversationId,
             /// The agent that asks.
             pub agent: AgentId,
@@ -69,7 +69,7 @@ macro_rules! command_params {
 /// Fields that all requests about a command have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct AskedCommand {
-    /// The session.
+    /// The session whose agent asks.
     pub conversation_id: ConversationId,
     /// The agent that asks.
     pub agent: AgentId,

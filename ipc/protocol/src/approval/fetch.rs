@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct FetchApprovalParams {
-    /// The session.
+    /// The session whose agent asks.
     pub conversation_id: ConversationId,
     /// The agent that asks.
     pub agent: AgentId,

@@ -17,7 +17,7 @@ use super::ServerAccess;
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct ServerFormParams {
-    /// The session.
+    /// The session whose agent asks.
     pub conversation_id: ConversationId,
     /// The agent whose call it is.
     pub agent: AgentId,

@@ -15,7 +15,7 @@ use crate::event::Recorded;
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct HostApprovalParams {
-    /// The session.
+    /// The session whose agent asks.
     pub conversation_id: ConversationId,
     /// The agent that asks.
     pub agent: AgentId,

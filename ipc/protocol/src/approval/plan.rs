@@ -15,7 +15,7 @@ use crate::plan::{PlaceToCreate, Plan};
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct PlanApprovalParams {
-    /// The session.
+    /// The session whose agent asks.
     pub conversation_id: ConversationId,
     /// The agent that asks: the planner.
     pub agent: AgentId,

@@ -29,7 +29,7 @@ use crate::rpc::decode;
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct ApplyPatchApprovalParams {
-    /// The session.
+    /// The session whose agent asks.
     pub conversation_id: ConversationId,
     /// The agent that asks.
     pub agent: AgentId,
@@ -72,7 +72,7 @@ const fn is_zero(number: &usize) -> bool {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct ExternalToolApprovalParams {
-    /// The session.
+    /// The session whose agent asks.
     pub conversation_id: ConversationId,
     /// The agent that asks.
     pub agent: AgentId,
@@ -116,7 +116,7 @@ macro_rules! requests {
                 }
             }
 
-            /// The session.
+            /// The session whose agent asks.
             pub const fn conversation_id(&self) -> &ConversationId {
                 match self {
                     $(Self::$request(params) => &params.conversation_id,)*

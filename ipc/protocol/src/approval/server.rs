@@ -15,7 +15,7 @@ pub struct ServerAccess {
     pub read: Vec<WirePath>,
     /// Directories, with all below them, that the server may write in addition to its private ones.
     pub write: Vec<WirePath>,
-    /// The network.
+    /// Use of the network: off, on, or only to named hosts.
     pub net: Network,
     /// Names of the environment variables that the server gets. Their values may be secrets.
     pub variables: Vec<String>,

@@ -41,7 +41,7 @@ pub struct SubAgentSpawned {
     /// The root among them that has the project's package caches.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub caches: Option<WirePath>,
-    /// Network of the agent.
+    /// Use of the network: off, on, or only to named hosts.
     pub net: Network,
     /// Reach of the network, where it is on.
     pub reach: Reach,

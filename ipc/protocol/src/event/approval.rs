@@ -15,7 +15,7 @@ pub struct ApprovalAnswered {
     pub id: Option<ApprovalId>,
     /// The call that it is for.
     pub call: CallId,
-    /// The decision.
+    /// The decision: approved, once or for longer, or denied.
     pub decision: ReviewDecision,
     /// Author of the decision.
     pub by: DecidedBy,

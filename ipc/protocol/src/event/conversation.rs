@@ -15,11 +15,11 @@ use crate::cost::Usd;
 pub struct SessionStarted {
     /// The version of Bailiwick.
     pub version: String,
-    /// The project.
+    /// Root directory of the project.
     pub project: WirePath,
     /// The activity of its first agent.
     pub activity: Activity,
-    /// The approval mode.
+    /// The approval mode at the start; `mode_changed` follows each change.
     pub mode: ApprovalMode,
     /// The model's name.
     pub model: String,
@@ -127,7 +127,7 @@ impl std::ops::AddAssign for TokenUsage {
 /// The end of one turn of a conversation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TurnFinished {
-    /// The reason.
+    /// The reason why the agent stopped; `message` has the details, if there are any.
     pub reason: EndReason,
     /// A sentence for people, where the reason needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -143,12 +143,12 @@ pub struct TurnFinished {
     pub duration_ms: u64,
 }
 
-/// The end of a run.
+/// The end of a session, with the totals of all its agents.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RunResult {
-    /// The exit code.
+    /// Exit code that `bailiwick exec` ends with for this reason.
     pub exit_code: u8,
-    /// The reason.
+    /// The reason why the agent stopped; `message` has the details, if there are any.
     pub reason: EndReason,
     /// A sentence for people, where the reason needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -61,7 +61,7 @@ pub struct GuestStarted {
     pub rights_digest: String,
     /// SHA-256 of the rights and of what the kernel holds the guest to them by, in hexadecimal.
     pub ruleset_digest: String,
-    /// Promises that are not enforced.
+    /// Promises of the sandbox that this kernel does not enforce.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub not_enforced: Vec<String>,
     /// From its start to its first report, in microseconds.
@@ -133,12 +133,12 @@ impl GuestTotals {
     }
 }
 
-/// The reason for which a guest is gone.
+/// The end of a guest: a helper process in a sandbox of its own, as for a page or an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum GuestEnd {
-    /// Its task is done.
+    /// It did what it was started for: fetched its page, or described its server.
     Finished,
     /// Its worker, the guest that it connects for, or its agent has ended.
     OwnerEnded,
@@ -148,7 +148,7 @@ pub enum GuestEnd {
     Closed,
     /// Killed, because it was not done in time.
     Late,
-    /// It ended by itself.
+    /// Its process ended before its task did.
     Died {
         /// The end of its process.
         status: WorkerEnd,

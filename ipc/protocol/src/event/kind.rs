@@ -40,7 +40,7 @@ pub enum EventKind {
     ContextAdded {
         /// Source of the text: `environment`, `AGENTS.md` …
         source: String,
-        /// The text.
+        /// The text as the model receives it. Text from files of the project is untrusted.
         text: String,
     },
     /// A request was sent to the model.
@@ -74,13 +74,13 @@ pub enum EventKind {
     ContextCompacted(ContextCompacted),
     /// A tool call is about to be carried out.
     ToolCallStarted {
-        /// The call.
+        /// The id that the session gave the call; it is also the id in its other events.
         call: CallId,
         /// The model's id of it.
         tool_use: ToolUseId,
-        /// The tool's name.
+        /// Name of the tool as the model wrote it; it may be one that no tool has.
         name: String,
-        /// The kind of the tool.
+        /// Kind of work that the tool does, by the names of ACP.
         #[serde(default)]
         kind: ToolKind,
         /// The places that its arguments name.
@@ -92,7 +92,7 @@ pub enum EventKind {
     },
     /// A tool call ended, one way or another.
     ToolCallFinished {
-        /// The call.
+        /// The id that the session gave the call; it is also the id in its other events.
         call: CallId,
         /// The model's id of it.
         tool_use: ToolUseId,
@@ -128,7 +128,7 @@ pub enum EventKind {
     },
     /// Somebody is asked whether a call may go beyond the standing rights.
     ApprovalRequested {
-        /// The request.
+        /// The id that the answer names.
         id: ApprovalId,
         /// The request as it was shown.
         request: Box<ServerRequest>,
@@ -139,7 +139,7 @@ pub enum EventKind {
     GrantAdded(SessionGrant),
     /// An approval for the session ended.
     GrantRevoked {
-        /// The id of the grant.
+        /// The id from `grant_added`.
         id: GrantId,
     },
     /// The user said yes to everything in the turn of a call.
@@ -162,9 +162,9 @@ pub enum EventKind {
     RightsChanged(RightsChanged),
     /// A worker is gone.
     WorkerEnded {
-        /// The generation.
+        /// The generation of the worker that ended.
         generation: Generation,
-        /// The reason for it.
+        /// The end of its run, the exit status or signal of its process, or the fault for which it was killed.
         reason: Recorded<WorkerEnd>,
     },
     /// Hosts that an agent reached by name, or could not: each the first time, and all of a worker's with their bytes at its end.
@@ -182,9 +182,9 @@ pub enum EventKind {
     ToolPinned(ToolPinned),
     /// A worker broke the protocol and was killed for it.
     ProtocolViolation {
-        /// The generation.
+        /// The generation of the worker that was killed.
         generation: Generation,
-        /// The violation.
+        /// The message that was not allowed, in a phrase of the supervisor.
         violation: String,
     },
     /// Something that a person should know.
@@ -218,7 +218,7 @@ pub enum EventKind {
         /// Other calls that ran since the look before: one of them may have done it.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         beside: Vec<AgentCall>,
-        /// The places.
+        /// Each place with its change, and the outcome of its restoration.
         places: Vec<RestoredPlace>,
     },
     /// Files changed between two looks at the project, by any program.

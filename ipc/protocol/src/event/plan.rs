@@ -23,7 +23,7 @@ pub struct PlanCreated {
     pub digest: String,
     /// The author of these bytes.
     pub author: PlanAuthor,
-    /// The bytes.
+    /// The text of the plan file.
     pub markdown: String,
     /// The plan as it was read from them.
     pub plan: Plan,
@@ -98,7 +98,7 @@ pub struct StepAccount {
     pub step: u32,
     /// Title of the step.
     pub title: String,
-    /// The status of it.
+    /// Status of the step when the execution ended.
     pub status: StepStatus,
     /// The last word on it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -116,7 +116,7 @@ pub struct StepAccount {
 pub struct AcceptanceOutcome {
     /// The call that ran it.
     pub call: CallId,
-    /// The command.
+    /// The acceptance command of the step, as the plan has it.
     pub command: String,
     /// True if it ended with exit status 0.
     pub passed: bool,

@@ -48,7 +48,7 @@ pub struct RewindTarget {
 /// The consequences of a rewind, before it is carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RewindPreview {
-    /// The rewind.
+    /// The message to return to, or the rewind to undo.
     pub target: RewindTarget,
     /// The files that it is about, where it is not about all: who confirms repeats them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -78,7 +78,7 @@ pub struct LeftFile {
 /// A rewind that was carried out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Rewound {
-    /// The rewind.
+    /// The message to return to, or the rewind to undo.
     pub target: RewindTarget,
     /// The files that are again as they were.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

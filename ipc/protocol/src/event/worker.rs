@@ -12,7 +12,7 @@ use super::Recorded;
 /// A worker that is ready.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WorkerStarted {
-    /// The generation.
+    /// Number of the worker within its agent: each replacement has a higher one.
     pub generation: Generation,
     /// Process id of the worker.
     pub pid: u32,
@@ -22,7 +22,7 @@ pub struct WorkerStarted {
     pub landlock_abi: u32,
     /// Number of Landlock rules.
     pub rules: u32,
-    /// The rights.
+    /// The rights that the worker is confined to.
     pub rights: Recorded<RightsSummary>,
     /// SHA-256 of the rights, in hexadecimal.
     pub rights_digest: String,
@@ -34,7 +34,7 @@ pub struct WorkerStarted {
     /// Reason that the tier is not `full`, where the best was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_full_tier: Option<String>,
-    /// Promises that are not enforced.
+    /// Promises of the sandbox that this kernel does not enforce.
     #[serde(default, alias = "missing", skip_serializing_if = "Vec::is_empty")]
     pub not_enforced: Vec<String>,
     /// From spawning to `Ready`, in microseconds.
@@ -63,7 +63,7 @@ fn some_call<'de, D: Deserializer<'de>>(call: D) -> Result<Option<CallId>, D::Er
 pub struct HostUse {
     /// The host's name.
     pub host: String,
-    /// The port.
+    /// The port that the program tried to connect to.
     pub port: u16,
     /// Name that the connecting process gave itself: any text, empty if it is unknown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
@@ -111,7 +111,7 @@ impl fmt::Display for HostUse {
     }
 }
 
-/// Rights that changed.
+/// A change of the rights of an agent, and the worker that serves with the new ones.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RightsChanged {
     /// The first incarnation under the new rights.

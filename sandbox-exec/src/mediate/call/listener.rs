@@ -52,7 +52,7 @@ pub(in crate::mediate) enum NotificationAnswer {
     Given,
     /// Runs the pending signal handler; then the call is repeated, or fails with `EINTR`.
     Restart,
-    /// Adds this descriptor to the caller's table; answers its number.
+    /// Adds this descriptor to the caller's table; returns its number.
     Descriptor {
         descriptor: OwnedFd,
         close_on_exec: bool,

@@ -160,7 +160,7 @@ impl HostNetwork {
     /// programs that fall back treat it as unreachable, and people can tell it from unreachable. With the
     /// network off it is the error of a machine without a network.
     ///
-    /// If no process answers at an address of this machine, the rules did not cause the failure.
+    /// If no process listens at an address of this machine, the rules did not cause the failure.
     fn refusal(&self, kind: SocketKind, place: Place, to: SocketAddr) -> Denied {
         let errno = match (&self.outside, place) {
             (Some(_), _) => Errno::EACCES,

@@ -1,4 +1,4 @@
-//! Living sockets from inside with a name on the host's network, identified by their cookies: names recur.
+//! Living sockets from inside with a name in the host's network namespace, identified by their cookies: names recur.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;

@@ -1,4 +1,4 @@
-//! Introduction of datagram sockets from inside to each other, on the host's network while it is off: they
+//! Introduction of datagram sockets from inside to each other, in the host's network namespace while the network is off: they
 //! hear no other senders.
 //!
 //! A socket is created here, tied to the loopback device, and hears nobody, also if the kernel binds it

@@ -1,4 +1,5 @@
-//! Decisions on the host's network.
+//! Decisions on sockets of the host's network namespace (floor tier, or the full tier with the machine's
+//! network).
 
 pub(super) mod connections;
 pub(super) mod holders;

@@ -69,7 +69,7 @@ impl<'a> File<'a> {
     }
 
     /// True if an entry (`struct unix_diag_msg`, and attributes) is of a socket that is bound to this file
-    /// and answers. On overlayfs or btrfs stat(2) returns other numbers, so the bound name matches as well.
+    /// and takes connections, or datagrams from anybody. On overlayfs or btrfs stat(2) returns other numbers, so the bound name matches as well.
     fn is_bound_to(&self, entry: &[u8]) -> bool {
         let [_, style, state, ..] = *entry else { return false };
         let attributes = || attributes(entry.get(ENTRY..).unwrap_or_default());
@@ -88,7 +88,8 @@ impl<'a> File<'a> {
     }
 }
 
-/// Returns the cookies of the sockets of a type that answer at an abstract name, in this network namespace.
+/// Returns the cookies of the sockets of a type that take connections, or datagrams from anybody, at an
+/// abstract name in this network namespace.
 /// The kernel has such a name once per type (`unix_abstract_hash` of `net/unix/af_unix.c`).
 pub(in crate::mediate) fn of_name(style: c_int, name: &[u8]) -> Result<Vec<u64>, Errno> {
     let mut found = vec![];
@@ -96,8 +97,8 @@ pub(in crate::mediate) fn of_name(style: c_int, name: &[u8]) -> Result<Vec<u64>,
     Ok(found)
 }
 
-/// Returns the cookie of an entry of this type and abstract name, if its socket answers. An accepted socket
-/// has its listener's name and answers nobody.
+/// Returns the cookie of an entry of this type and abstract name, if its socket takes connections or
+/// datagrams. An accepted socket has its listener's name and takes neither.
 fn cookie_at(entry: &[u8], style: c_int, name: &[u8]) -> Option<u64> {
     let [_, of_type, state, ..] = *entry else { return None };
     let answers = style == libc::SOCK_DGRAM || state == LISTENING;

@@ -105,7 +105,6 @@ impl Temperature {
         (0.0..=2.0).contains(&value).then_some(Self(value))
     }
 
-    /// The number.
     pub const fn get(self) -> f64 {
         self.0
     }

@@ -43,7 +43,6 @@ pub enum Message {
 pub enum UserBlock {
     /// Text; never empty.
     Text(String),
-    /// A picture.
     Image(Image),
     /// The result of a tool call.
     ToolResult {
@@ -77,14 +76,12 @@ pub enum StreamEvent {
     TextDelta {
         /// The block's index.
         index: usize,
-        /// The piece.
         text: String,
     },
     /// A piece of visible thinking.
     ThinkingDelta {
         /// The block's index.
         index: usize,
-        /// The piece.
         text: String,
     },
     /// A tool call was announced; its arguments follow with the closed block.
@@ -100,7 +97,6 @@ pub enum StreamEvent {
     BlockClosed {
         /// The block's index.
         index: usize,
-        /// The block.
         block: AssistantBlock,
     },
     /// The reply is complete. Always the last event of a successful stream.
@@ -125,17 +121,14 @@ pub struct AssistantBlock {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContentBlock {
     Text {
-        /// The whole text.
         text: String,
     },
     /// Thinking; the text may be empty where only a signature was sent.
     Thinking {
-        /// The whole text.
         thinking: String,
     },
     /// Thinking that is not shown.
     RedactedThinking,
-    /// A tool call.
     ToolUse {
         /// The model's id of the call.
         id: ToolUseId,
@@ -240,7 +233,6 @@ impl ProviderError {
         Self { code: Some(code), ..self }
     }
 
-    /// The stable code.
     pub fn error_code(&self) -> ErrorCode {
         self.code.unwrap_or(match self.status {
             Some(401) => ErrorCode::BadKey,

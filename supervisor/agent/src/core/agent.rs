@@ -97,7 +97,6 @@ impl Agent {
         self
     }
 
-    /// The id of the agent.
     pub const fn id(&self) -> &AgentId {
         &self.id
     }

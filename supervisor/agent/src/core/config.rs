@@ -15,13 +15,10 @@ use super::{AnswerCheck, Backoff, Execution, Planning, RunLimits, Window};
 use crate::conversation::RequestOptions;
 use crate::prompt::PromptEnvironment;
 
-/// Settings of an agent.
 pub struct AgentConfig {
     /// The model's name.
     pub model: String,
-    /// The system prompt.
     pub system: Arc<str>,
-    /// The tools.
     pub tools: Arc<Registry>,
     /// The most tokens of one reply.
     pub max_tokens: u32,
@@ -45,11 +42,9 @@ pub struct AgentConfig {
     pub backoff: Box<dyn Backoff>,
     /// The standing rights, with the host's own paths.
     pub standing: StandingRights,
-    /// The session.
     pub conversation: ConversationId,
     /// Settings of approvals, in mode `ask`.
     pub approvals: ApprovalSettings,
-    /// The id of the agent.
     pub id: AgentId,
     /// The activity of the agent.
     pub activity: Activity,

@@ -7,10 +7,8 @@ use serde_json::Value;
 
 pub use protocol::event::EndReason;
 
-/// The end of a run.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnd {
-    /// Reason for the end.
     pub reason: EndReason,
     /// A sentence for people, where the reason needs one.
     pub message: Option<String>,

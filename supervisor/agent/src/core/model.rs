@@ -9,7 +9,6 @@ use crate::conversation::{GiveUp, ProviderError, RequestOptions, Tried};
 /// A model that may take the place of an agent's own, and what is known of it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ModelChoice {
-    /// Its name.
     pub name: String,
     /// The most tokens of one reply.
     pub max_tokens: u32,

@@ -37,7 +37,6 @@ pub struct TimerId(pub u64);
 pub struct ContextItem {
     /// Source of it: `environment`, `AGENTS.md` …
     pub source: String,
-    /// The text.
     pub text: String,
 }
 
@@ -107,7 +106,6 @@ pub struct HostAsked {
 pub struct FormAsked {
     /// Number of the question, never used again. It is answered once, with [`Effect::AnswerForm`].
     pub id: u64,
-    /// The call.
     pub call: CallId,
     /// Words of the server.
     pub message: String,
@@ -123,7 +121,6 @@ pub struct NewAgent {
     pub rights: Rights,
     /// The part of them that its parent does not have, and that was approved.
     pub grant: Grant,
-    /// The purpose of it.
     pub purpose: Purpose,
 }
 
@@ -139,7 +136,6 @@ pub enum Purpose {
 }
 
 impl Purpose {
-    /// The activity.
     pub const fn activity(&self) -> Activity {
         match self {
             Self::Task(activity) => *activity,
@@ -169,36 +165,28 @@ pub enum Input {
     Context(Vec<ContextItem>),
     /// A reply goes on.
     Stream {
-        /// The attempt.
         request: RequestId,
-        /// The part of it.
         event: StreamEvent,
     },
     /// A reply failed.
     StreamFailed {
-        /// The attempt.
         request: RequestId,
         error: ProviderError,
     },
     /// A worker answered a call.
     CallFinished {
-        /// The call.
         call: CallId,
-        /// The outcome.
         outcome: CallOutcome,
         /// Its duration in milliseconds.
         duration_ms: u64,
     },
     /// The progress of an open call. It precedes every input that may end the call before it is done.
     Progress {
-        /// The call.
         call: CallId,
-        /// Its progress.
         progress: CallProgress,
     },
     /// Something that the result of an open call has to end with.
     Remark {
-        /// The call.
         call: CallId,
         /// The words for the model.
         text: String,
@@ -211,44 +199,36 @@ pub enum Input {
     FormAsked(FormAsked),
     /// A call will never be answered: its worker is gone.
     CallLost {
-        /// The call.
         call: CallId,
         /// The fate of the worker, in a phrase.
         reason: String,
     },
     /// The effect of a call that was to be prepared.
     Prepared {
-        /// The call.
         call: CallId,
-        /// The effect.
         proposal: Proposal,
     },
     /// The effect of a call cannot be proposed.
     NotPrepared {
-        /// The call.
         call: CallId,
         /// The reason, in a sentence.
         reason: String,
     },
     /// The place was looked for that a denied path lies in.
     Located {
-        /// The call.
         call: CallId,
         /// The place, canonical; none where there is none that could be granted.
         place: Option<WirePath>,
     },
     /// A request for an approval is over without an answer that counts.
     Lapsed {
-        /// The request.
         id: ApprovalId,
         /// The one who did not decide.
         by: DecidedBy,
-        /// The event.
         cause: String,
     },
     /// An approved effect has been carried out, or not; its worker is gone.
     OneShotFinished {
-        /// The call.
         call: CallId,
         /// The outcome, or the reason why there is no telling.
         outcome: Result<CallOutcome, String>,
@@ -257,9 +237,7 @@ pub enum Input {
     },
     /// A call that no worker serves is over.
     Served {
-        /// The call.
         call: CallId,
-        /// The outcome.
         outcome: ServedOutcome,
         /// Its duration in milliseconds.
         duration_ms: u64,
@@ -268,7 +246,6 @@ pub enum Input {
     AgentFinished {
         /// The call that started it.
         call: CallId,
-        /// The account of it.
         report: Box<SubAgentResult>,
     },
     /// The rights of an agent above this one became less, and these are what is left of its own.
@@ -280,7 +257,6 @@ pub enum Input {
     TakenBack(Change),
     /// The session's budget has nothing left for a request that has not gone out.
     OutOfBudget {
-        /// The attempt.
         request: RequestId,
         /// The limit that is reached.
         reason: EndReason,
@@ -296,7 +272,6 @@ pub enum Input {
     },
     /// Nobody is there any more who could see or answer anything.
     FrontEndGone,
-    /// A timer fired.
     Timer(TimerId),
     /// The run's time is spent.
     TimeUp,
@@ -315,9 +290,7 @@ pub enum Input {
 pub enum Effect {
     /// Sends a request to the model.
     StartStream {
-        /// The attempt.
         request: RequestId,
-        /// The request.
         model: ModelRequest,
         /// The most that it may come to.
         estimate: Estimate,
@@ -326,62 +299,41 @@ pub enum Effect {
     CancelStream(RequestId),
     /// Sends a call to the worker.
     Dispatch {
-        /// The call.
         call: CallId,
         /// The task.
         tool: ToolCall,
     },
     /// Asks the worker for the effect of a call.
     Prepare {
-        /// The call.
         call: CallId,
         /// The call to prepare.
         tool: ToolCall,
     },
     /// Looks for the nearest place of a denied path that exists; the answer is [`Input::Located`].
-    Locate {
-        /// The call.
-        call: CallId,
-        /// The path.
-        path: WirePath,
-    },
+    Locate { call: CallId, path: WirePath },
     /// Logs a request for an approval and asks the front end; what comes of it is an [`Op`] or [`Input::Lapsed`].
-    RequestApproval {
-        /// The request.
-        id: ApprovalId,
-        /// The question.
-        request: Box<ServerRequest>,
-    },
+    RequestApproval { id: ApprovalId, request: Box<ServerRequest> },
     /// Answers the question about a host.
     AnswerHost {
-        /// The question.
         id: HostQuestionId,
         /// True if the connections may go on.
         allowed: bool,
     },
     /// Answers the question of a server.
-    AnswerForm {
-        /// The question.
-        id: u64,
-        /// The answer.
-        answer: McpAnswer,
-    },
+    AnswerForm { id: u64, answer: McpAnswer },
     /// A request is over, whoever decided.
     CloseApproval(ApprovalId),
     /// Writes into the person's settings that this tool runs without a question in this project.
     KeepTool(Box<ExternalCall>),
     /// Carries an approved effect out, in a worker of its own.
     CarryOut {
-        /// The call.
         call: CallId,
-        /// The effect.
         effect: Arc<ipc::effect::Effect>,
         /// Its access beyond the standing rights.
         grant: Grant,
     },
     /// Has a call served that is no worker's. One of an external tool was approved: it begins when that is on the disk.
     Serve {
-        /// The call.
         call: CallId,
         /// The task.
         served: ServedCall,
@@ -389,12 +341,7 @@ pub enum Effect {
         timeout: Duration,
     },
     /// Starts a sub-agent; its end is the call's result.
-    SpawnAgent {
-        /// The call.
-        call: CallId,
-        /// The sub-agent.
-        agent: Box<NewAgent>,
-    },
+    SpawnAgent { call: CallId, agent: Box<NewAgent> },
     /// Ends a call; its outcome is not waited for any more.
     CancelCall(CallId),
     /// Ends the worker to its last descendant, then starts one with these rights. Calls that are sent meanwhile wait
@@ -403,20 +350,13 @@ pub enum Effect {
         /// The rights, with the host's own paths.
         rights: Rights,
     },
-    /// Starts a timer.
     StartTimer {
-        /// The timer.
         id: TimerId,
         /// When it fires.
         after: Duration,
     },
     /// Appends an event to the session log.
-    Log {
-        /// The event.
-        kind: EventKind,
-        /// The observer.
-        observed_by: ObservedBy,
-    },
+    Log { kind: EventKind, observed_by: ObservedBy },
     /// Tells the front end.
     Show(UiEventKind),
     /// The run is over and the agent rests; another user turn may follow.

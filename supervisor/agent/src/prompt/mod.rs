@@ -13,7 +13,6 @@ pub use environment::{
     PromptEnvironment, environment_context, mode_context, narrowed_context, rewound_context, rights_context,
 };
 
-/// The system prompt.
 pub const SYSTEM: &str = include_str!("system.md");
 
 /// What an agent is told besides that may have sub-agents.

@@ -31,7 +31,6 @@ pub enum ProjectError {
     Hidden {
         path: PathBuf,
         why: String,
-        /// The hidden directory.
         place: PathBuf,
         /// The environment variable that chose the hidden directory, if it is one of Bailiwick's own.
         variable: Option<&'static str>,

@@ -36,7 +36,6 @@ pub enum Verdict {
 /// The approval that a call needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
-    /// Kind of request.
     pub kind: AskKind,
     /// The access that the rights lack.
     pub grant: Grant,

@@ -18,7 +18,6 @@ static SETTINGS: LazyLock<Vec<ProtectedSetting>> = LazyLock::new(|| {
     places(include_str!("settings.txt")).map(|listed| ProtectedSetting::at(listed.place)).collect()
 });
 
-/// An entry of the list.
 #[derive(Debug)]
 struct ProtectedSetting {
     path: &'static Path,

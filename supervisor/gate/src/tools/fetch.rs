@@ -9,7 +9,6 @@ use super::arguments::BadArgument;
 use super::typed::{Arguments, Typed};
 use super::{Invocation, Tool};
 
-/// The name of the tool.
 pub const FETCH_URL: &str = "fetch_url";
 
 /// A call of the tool.

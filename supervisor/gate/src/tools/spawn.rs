@@ -36,7 +36,6 @@ pub struct SpawnAgent {
     pub max_steps: Option<u32>,
 }
 
-/// The name of the tool.
 pub(super) const SPAWN: &str = Spawn::NAME;
 
 /// Returns the tool, for an agent with these servers that may start sub-agents with these roles.

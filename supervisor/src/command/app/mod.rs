@@ -144,7 +144,7 @@ fn place(keys: TakenKeys) -> Result<opening::SessionDirs, Exit> {
     }
 }
 
-/// Returns the resource limits of sessions, or nothing if the settings cannot be read. Another check reports that.
+/// Returns the resource limits of sessions; `None` if the settings cannot be read. Another check reports that.
 fn bounds() -> Option<Bounds> {
     let directories = Directories::of_process().ok()?;
     let sources = Sources::read(&directories, Path::new(".")).ok()?;

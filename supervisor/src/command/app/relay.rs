@@ -27,7 +27,6 @@ const LOOK: Duration = Duration::from_secs(1);
 
 const SHORTEST_TOKEN: usize = 16;
 
-/// Serves the clients.
 pub(super) fn run(args: RelayArgs, keys: &TakenKeys, runtime: &Runtime) -> Exit {
     // The caller is recorded first, so that its end cannot be missed.
     let caller = getppid();

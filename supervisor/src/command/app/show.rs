@@ -19,7 +19,6 @@ use crate::process::signals::UserSignals;
 use crate::process::tty;
 use crate::settings::args::{SessionOutput, ShowSessionArgs};
 
-/// Prints the session.
 pub(super) fn run(args: &ShowSessionArgs, runtime: &Runtime) -> Exit {
     match show(args, runtime) {
         Ok(exit) => exit,

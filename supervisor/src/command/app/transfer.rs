@@ -20,7 +20,6 @@ pub(super) fn export(args: &ExportSessionArgs) -> Exit {
     finish(write(args))
 }
 
-/// Imports a session.
 pub(super) fn import(args: &ImportArgs) -> Exit {
     finish(read(args))
 }

@@ -42,7 +42,6 @@ pub trait Boundary: Send + Sync {
 /// A page that is to be fetched.
 #[derive(Clone, Debug)]
 pub struct PageOrder {
-    /// The confinement of the agent.
     pub agent: Confinement,
     pub fetch: PermittedFetch,
     /// The log of its guest.
@@ -56,7 +55,6 @@ pub struct WorkerOrder {
     pub agent: AgentId,
     /// Which incarnation it is.
     pub generation: Generation,
-    /// Its confinement.
     pub confinement: Confinement,
     /// True if its caches get copies from places of more rights.
     pub reads_down: bool,
@@ -68,13 +66,11 @@ pub struct WorkerOrder {
 pub struct StartedWorker {
     /// Which incarnation it is.
     pub generation: Generation,
-    /// Its process id.
     pub pid: u32,
     /// What is enforced.
     pub ruleset: RulesetReport,
     /// From spawning to readiness.
     pub startup: Duration,
-    /// The way to it.
     pub control: Box<dyn WorkerControl>,
     /// What comes from it; [`WorkerEvent::Ended`] last.
     pub events: mpsc::Receiver<WorkerEvent>,

@@ -16,7 +16,6 @@ const HEAD: &str = "HEAD";
 /// The digits of a commit that are shown where there is no branch.
 const DIGITS: usize = 8;
 
-/// A look at the branch.
 #[derive(Debug, Default)]
 pub(super) struct Branch {
     asked: u32,

@@ -11,7 +11,7 @@ use protocol::event::{Account, EventKind};
 
 use agent::core::{EndReason, Estimate, RunLimits};
 
-/// The budget of a session.
+/// Tokens, money and replies of all agents of a session, against its limits.
 #[derive(Debug, Default)]
 pub(super) struct SessionBudget {
     limits: RunLimits,

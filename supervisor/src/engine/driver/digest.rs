@@ -159,7 +159,7 @@ mod tests {
         changed.normalised()
     }
 
-    /// The rights of a session whose temp directory has this name.
+    /// Returns the rights with the real path of the private temp directory in the place of its symbol.
     fn named(rights: &Rights, temp: &str) -> Rights {
         let mut rights = rights.clone();
         for root in rights.write.iter_mut().filter(|root| **root == SYMBOL.into()) {

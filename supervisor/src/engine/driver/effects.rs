@@ -27,7 +27,6 @@ use crate::process::messages::one_line;
 pub(super) enum Held {
     /// A call of the standing worker.
     Run(ToolCall),
-    /// An approved effect.
     CarryOut(Arc<ipc::effect::Effect>, Grant),
 }
 

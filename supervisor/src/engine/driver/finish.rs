@@ -156,7 +156,6 @@ impl Session {
         }))
     }
 
-    /// Logs the result.
     pub(super) fn log_result(&mut self, end: RunEnd, began: Instant) -> Result<RunEnd, SessionError> {
         self.close_actions()?;
         let Some(first) = self.runs.first_mut() else { return Err(SessionError::NoEnd) };

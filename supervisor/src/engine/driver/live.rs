@@ -13,15 +13,12 @@ use super::{AgentRun, Shared};
 /// An agent's worker as it serves now, and what it is confined by: enough to try the very same confinement beside it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Live {
-    /// The session.
     pub session: ConversationId,
-    /// The agent.
     pub agent: AgentId,
     /// Which incarnation of its worker.
     pub generation: Generation,
     /// The worker's process id.
     pub pid: u32,
-    /// In which tier.
     pub tier: Tier,
     /// What becomes of a call beyond the rights.
     pub mode: ApprovalMode,

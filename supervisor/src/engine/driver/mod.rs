@@ -103,7 +103,6 @@ pub enum SessionError {
     /// Files that the host runs later cannot be protected.
     #[error("cannot protect files that programs outside run later: {0}")]
     Tripwire(#[source] io::Error),
-    /// A fault of ours.
     #[error("bailiwick has a bug and cannot continue: {0}")]
     Panicked(String),
     /// The core ended without saying how.

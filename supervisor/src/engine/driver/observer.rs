@@ -79,7 +79,6 @@ pub enum ObserverError {
     /// The patch cannot be written.
     #[error(transparent)]
     Patch(#[from] PatchFileError),
-    /// The store failed.
     #[error("cannot keep the project's state: {0}")]
     Store(#[from] io::Error),
 }

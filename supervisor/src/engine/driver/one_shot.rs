@@ -51,7 +51,6 @@ pub struct OneShot {
     pub granted: Grant,
     /// The call; `None` for a rewind.
     pub call: Option<CallId>,
-    /// The effect.
     pub effect: Arc<Effect>,
     /// The log of the guests that its worker has.
     pub guests: GuestLog,

@@ -37,7 +37,6 @@ impl Patience {
         self.open.insert(call, time_of(work, limits));
     }
 
-    /// A call ended.
     pub(super) fn ended(&mut self, call: CallId) {
         if self.open.remove(&call).is_some() {
             self.since = Instant::now();

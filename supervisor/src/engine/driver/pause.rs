@@ -14,9 +14,7 @@ use super::{AgentRun, Session, SessionError};
 /// The time between two attempts of the session's own.
 const RETRY: Duration = Duration::from_secs(2);
 
-/// The end of a wait.
 enum Woken {
-    /// By itself.
     Itself,
     /// The user wants another attempt.
     Asked,

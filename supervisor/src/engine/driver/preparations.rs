@@ -50,7 +50,6 @@ impl Preparations {
         });
     }
 
-    /// Forgets a call.
     pub(super) fn forget(&mut self, call: CallId) {
         self.open.remove(&call);
     }

@@ -41,9 +41,7 @@ use crate::journal::session::LogError;
 
 /// What an agent run is made of.
 pub struct AgentParts {
-    /// The agent.
     pub agent: Agent,
-    /// The model.
     pub provider: Arc<dyn ModelProvider>,
     /// Its worker.
     pub worker: SessionWorker,
@@ -259,7 +257,6 @@ impl AgentRun {
         Self { models: Some(models), ..self }
     }
 
-    /// The agent.
     pub const fn id(&self) -> &AgentId {
         &self.id
     }

@@ -108,7 +108,6 @@ impl Session {
         &self.shared
     }
 
-    /// Its agents.
     pub fn runs(&self) -> &[AgentRun] {
         &self.runs
     }

@@ -30,9 +30,7 @@ pub trait PlanRecords: Send + Sync {
 pub struct Shared {
     /// Something that may be there as long as the log is held: first here, it is dropped before that.
     _held: Option<Box<dyn Send>>,
-    /// The session.
     pub conversation: ConversationId,
-    /// The log.
     pub log: SessionLog,
     /// Where events go.
     pub ui: mpsc::UnboundedSender<UiEvent>,

@@ -11,7 +11,6 @@ use agent::core::TimerId;
 pub(super) struct Timers(Vec<(Instant, TimerId)>);
 
 impl Timers {
-    /// Starts a timer.
     pub(super) fn start(&mut self, id: TimerId, after: Duration) {
         self.0.push((Instant::now() + after, id));
     }

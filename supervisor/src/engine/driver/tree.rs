@@ -47,7 +47,6 @@ impl From<String> for NotOpened {
 
 /// A sub-agent that has not begun.
 pub struct OpenedAgent {
-    /// The agent.
     pub run: AgentRun,
     /// Its model's name.
     pub model: String,

@@ -78,7 +78,6 @@ pub(super) enum Watched {
 
 /// A look after a call.
 pub(super) struct GuardLook {
-    /// The call.
     pub(super) after: AgentCall,
     /// The others that ran since the look before.
     pub(super) beside: Vec<AgentCall>,

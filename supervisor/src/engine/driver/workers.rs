@@ -66,17 +66,9 @@ pub enum WorkerUpdate {
     /// The next generation did not come to be; these calls cannot be served.
     NotStarted(StartError, Vec<CallId>),
     /// There is no worker, and none may be started, so that these calls cannot be served.
-    Closed {
-        reason: String,
-        /// The calls.
-        calls: Vec<CallId>,
-    },
+    Closed { reason: String, calls: Vec<CallId> },
     /// It said something, or ended.
-    Event {
-        /// Which incarnation.
-        generation: Generation,
-        event: WorkerEvent,
-    },
+    Event { generation: Generation, event: WorkerEvent },
 }
 
 impl SessionWorker {

@@ -22,7 +22,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Maximum size in bytes of an answer: what a frame has room for.
 const MOST: u64 = 4 << 20;
 
-/// What a session answered.
+/// A running session's answer, at its socket, about the confinement of its agents' workers.
 #[derive(Debug)]
 pub(crate) enum LiveAnswer {
     /// What the worker of each of its agents is confined by.

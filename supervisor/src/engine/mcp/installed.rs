@@ -25,7 +25,6 @@ use crate::settings::config::McpServer;
 pub(crate) struct InstalledServer {
     /// The packages as they were asked for.
     pub(crate) packages: Vec<String>,
-    /// Name of the registry.
     pub(crate) registry: String,
     /// Version of the first package, as its installer says.
     pub(crate) version: String,

@@ -172,7 +172,6 @@ impl Pin {
         }
     }
 
-    /// Adds the prompts.
     pub(crate) fn with_prompts(self, prompts: Vec<McpPrompt>) -> Self {
         Self { prompts, ..self }
     }

@@ -89,7 +89,8 @@ impl<'a> Executions<'a> {
     }
 }
 
-/// The number of the first steps of the plan with this digest that its last execution in these events has finished, if there is one.
+/// Returns how many first steps the last execution of the plan with this digest has finished; `None` if it was never
+/// executed.
 pub(crate) fn finished_steps(events: &[SessionEvent], digest: &str) -> Option<u32> {
     let of_planner = |planner: &AgentId| {
         let Executions { running, ended } = Executions::of(events, planner);
@@ -106,13 +107,13 @@ fn planners(events: &[SessionEvent]) -> BTreeSet<&AgentId> {
 }
 
 impl CutOffPlan {
-    /// The planning of a session, whose executions so far have finished these steps if there is such a plan.
-    pub(super) fn before(plan: Option<&Self>, planning: Planning) -> Planning {
+    /// Returns `planning`, with the finished steps of the cut-off plan if there is one.
+    pub(super) fn with_finished(plan: Option<&Self>, planning: Planning) -> Planning {
         let finished = plan.map(|plan| plan.finished.clone());
         Planning { finished: finished.unwrap_or(planning.finished), ..planning }
     }
 
-    /// The action that has it executed further, as if the user had asked for it: whoever decides on plans decides on it anew.
+    /// Returns the action that continues the execution; it needs approval again.
     pub(super) fn goes_on(self, conversation: &ConversationId) -> UserAction {
         let kind = UserActionKind::Agent(AgentAction::ExecutePlan { markdown: self.markdown });
         UserAction { conversation_id: conversation.clone(), agent: None, kind }

@@ -11,7 +11,6 @@ use crate::process::signals::UserSignals;
 /// A front end's end of a session, for what the user does. With the last one gone the session ends.
 #[derive(Clone, Debug)]
 pub(crate) struct Handle {
-    /// The session.
     pub conversation: ConversationId,
     actions: mpsc::Sender<UserAction>,
 }

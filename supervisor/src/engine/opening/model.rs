@@ -12,7 +12,7 @@ use crate::settings::config::Effective;
 /// Maximum number of tokens of one reply that are asked for (WIRE R9: always sent, and big, with streaming).
 const REPLY_TOKENS: u32 = 32_000;
 
-/// The model of a session.
+/// The model that a session asks, with the options of its requests.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelOptions {
     pub name: String,

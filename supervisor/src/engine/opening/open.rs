@@ -1,4 +1,4 @@
-//! A session, as every front end opens it: `exec`, the terminal UI, `serve`.
+//! Opens a session, in the same way for every front end.
 
 use std::io;
 use std::path::Path;
@@ -97,7 +97,7 @@ pub(crate) fn open(
     let started = session_started(&options, &standing, provider.name());
     let surroundings = surroundings(&options);
     let mut config = first_config(&options, standing.clone(), &conversation, &surroundings);
-    config.planning = planning.map(|planning| CutOffPlan::before(plan.as_ref(), planning));
+    config.planning = planning.map(|planning| CutOffPlan::with_finished(plan.as_ref(), planning));
     let (servers, host) = with_servers(&mut config, &mut options, &setup);
     let prompt = fixed_prompt::fix(&mut config, past.as_ref().map_or(&[], Past::events), &started);
     let (ui, events) = mpsc::unbounded_channel();
@@ -177,7 +177,6 @@ impl OpenedSession {
         &self.places
     }
 
-    /// The prompts of its servers.
     pub(crate) fn prompts(&self) -> &[ServerPrompt] {
         &self.prompts
     }

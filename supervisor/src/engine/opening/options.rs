@@ -26,7 +26,6 @@ use crate::settings::config::{Effective, Layer, McpServer, Sources};
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state among others")]
 pub(crate) struct SessionOptions {
-    /// The project.
     pub directory: PathBuf,
     /// What becomes of a call beyond the standing rights.
     pub mode: ApprovalMode,

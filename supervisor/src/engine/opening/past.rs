@@ -288,9 +288,7 @@ fn cut_off() -> TurnFinished {
 
 /// The log of a session about to begin, or to go on.
 pub(super) struct SessionBegin<'a> {
-    /// The state directory.
     pub state: &'a Path,
-    /// The session.
     pub conversation: &'a ConversationId,
     /// The key, which no log has.
     pub secret: Option<SecretString>,

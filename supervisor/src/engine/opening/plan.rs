@@ -59,7 +59,7 @@ impl PlanOptions {
         }
     }
 
-    /// The model of an agent with this part in a plan, where it is said.
+    /// Returns the model that the settings choose for the planner or the executor, if they do.
     pub(super) fn model(&self, part: Option<Part>) -> Option<&String> {
         let (planner, executor) = &self.models;
         match part? {
@@ -68,7 +68,7 @@ impl PlanOptions {
         }
     }
 
-    /// The bounds on an agent with this part in a plan.
+    /// Returns the limits of the planner or the executor.
     pub(super) fn limits(&self, part: Option<Part>) -> RunLimits {
         let max_usd = match part {
             Some(Part::Planner) => self.max_usd.0,

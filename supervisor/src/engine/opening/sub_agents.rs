@@ -199,7 +199,7 @@ const fn part(purpose: &Purpose) -> Option<Part> {
     }
 }
 
-/// The tool of an agent with this part in a plan.
+/// Returns the plan tool that the planner or the executor is given.
 pub(super) const fn tool_of(part: Part) -> PlanTool {
     match part {
         Part::Planner => PlanTool::Write,

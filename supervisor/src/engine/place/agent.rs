@@ -14,7 +14,6 @@ pub(crate) struct AgentPlace {
     pub temp: PrivateTemp,
     /// The confinement of its worker.
     pub confinement: Confinement,
-    /// Its standing rights.
     pub standing: StandingRights,
 }
 

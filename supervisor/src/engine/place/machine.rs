@@ -27,7 +27,7 @@ pub(crate) enum User {
 }
 
 impl User {
-    /// The user of workers with this identity.
+    /// Decides who the workers run as: `identity`, or without one the user of this process.
     pub(crate) fn of(identity: Option<Identity>) -> Self {
         let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
         match identity {

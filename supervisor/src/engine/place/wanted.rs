@@ -39,7 +39,6 @@ pub(crate) enum Leftovers {
 /// What is wanted.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConfinementOptions {
-    /// The network.
     pub net: Network,
     /// Where it leads besides.
     pub reach: Reach,

@@ -33,7 +33,6 @@ pub(super) struct AcpDialect<O> {
     pub(super) params: NewConversationParams,
     /// The widest mode that a client may choose, if it is not that of the start.
     widest: Option<ApprovalMode>,
-    /// The state directory.
     pub(super) state: PathBuf,
     pub(super) is_initialised: bool,
     sessions: BTreeMap<ConversationId, AcpSession>,

@@ -5,7 +5,7 @@ use protocol::shell_word::shell_word;
 
 use super::shown;
 
-/// Returns the message about the servers, or nothing if there are none.
+/// Returns the message about the servers; `None` if there are none.
 pub(super) fn proposals(servers: &[McpServer]) -> Option<String> {
     if servers.is_empty() {
         return None;

@@ -132,7 +132,7 @@ impl Runs {
         self.args.keep_checkouts
     }
 
-    /// Returns the longest time that a run may take, or nothing without a limit. The run itself stops earlier.
+    /// Returns the longest time that a run may take; `None` without a limit. The run itself stops earlier.
     pub(super) fn timeout_s(&self, task: &BatchTask) -> Option<f64> {
         task.limits.timeout_s.or_else(|| self.args.timeout.map(|time| time.as_secs_f64()))
     }

@@ -196,7 +196,7 @@ pub(super) async fn remove_all(engine: &Engine, root: &Path) -> io::Result<()> {
     told(engine, arguments, root).await.map(drop)
 }
 
-/// Returns the path below the directory of results for a path inside the container, or nothing if the path is outside of it.
+/// Returns a container's path relative to its directory of results; `None` for a path elsewhere.
 pub(super) fn below_results(path: &Path) -> Option<&Path> {
     path.strip_prefix(OUT).ok()
 }

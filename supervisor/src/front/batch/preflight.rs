@@ -54,7 +54,7 @@ impl BatchMachine {
         places.into_iter().find(|place| place.is_dir()).unwrap_or_else(|| PathBuf::from("/"))
     }
 
-    /// Returns the reason why no task can run on this machine, or nothing.
+    /// Returns the reason why no task can run on this machine, if there is one.
     pub(super) fn refusal(self) -> Option<&'static str> {
         (!self.is_x86_64).then_some("the images of SWE-bench are for x86_64, which this machine is not")
     }

@@ -23,7 +23,7 @@ const LEAVING: Duration = Duration::from_secs(20);
 /// The time that a child of an earlier, killed batch has to end.
 const ORPHANED: Duration = Duration::from_secs(30);
 
-/// The signal that told this process to end, or nothing so far.
+/// The signal that told this process to end; `None` until one arrives.
 pub(super) type ProcessStop = watch::Receiver<Option<i32>>;
 
 /// The standard files of a child.

@@ -107,7 +107,7 @@ fn count(states: &[BatchState], of: Status) -> usize {
     states.iter().filter(|state| state.status == of).count()
 }
 
-/// Returns the cost of all tasks together, or nothing if no cost is known.
+/// Returns the cost of all tasks together; `None` if no cost is known.
 pub(super) fn spent(states: &[BatchState]) -> Option<Usd> {
     states.iter().filter_map(|state| state.cost_usd).reduce(|all, one| all + one)
 }

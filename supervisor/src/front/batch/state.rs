@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 /// Maximum size in bytes of a file with a state.
 const MOST: u64 = 1 << 20;
 
-/// The status of a task.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Status {

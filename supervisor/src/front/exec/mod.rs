@@ -92,7 +92,6 @@ async fn carry_out(
     }
 }
 
-/// The end of a run.
 struct RunOutcome {
     exit: Exit,
     /// The answer of a review, if it fits its schema.

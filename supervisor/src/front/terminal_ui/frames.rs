@@ -39,7 +39,7 @@ impl Frames {
         Ok(Self { painter, to_write, written, before: Vec::new(), in_flight: false, last: None })
     }
 
-    /// Returns the time at which the next frame may be drawn, or nothing while a frame is being written.
+    /// Returns the time at which the next frame may be drawn; `None` while a frame is being written.
     pub(super) fn due(&self) -> Option<Instant> {
         let due = || self.last.map_or_else(Instant::now, |last| last + PACE);
         (!self.in_flight).then(due)

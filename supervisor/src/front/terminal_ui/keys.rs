@@ -72,7 +72,7 @@ impl Keys {
         self.parse(false)
     }
 
-    /// Returns the kind of the incomplete input, or nothing. The end of a paste has no time limit and does not count.
+    /// Returns the kind of the incomplete input, if there is one. The end of a paste has no time limit and does not count.
     pub(super) fn waits_for(&self) -> Option<KeyRest> {
         match &self.pending[..] {
             [] => None,

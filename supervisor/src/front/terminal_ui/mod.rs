@@ -133,7 +133,6 @@ struct PreparedUi {
     window: Window,
     began: Instant,
     endings: Endings,
-    /// The state directory.
     state: PathBuf,
 }
 

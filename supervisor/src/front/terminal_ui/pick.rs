@@ -20,7 +20,6 @@ use crate::process::messages::time;
 
 /// The choice of the person.
 pub(super) enum UiChoice {
-    /// The log of a session.
     Log(PathBuf),
     /// The person cancelled.
     Nothing,

@@ -49,7 +49,6 @@ impl UiMemory {
         texts
     }
 
-    /// Adds a message.
     pub(super) fn add(&self, text: &str) -> io::Result<()> {
         if text.len() > LONGEST {
             return Ok(());

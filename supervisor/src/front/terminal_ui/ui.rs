@@ -69,7 +69,7 @@ pub(super) struct Ui {
     handle: Handle,
     events: SessionEvents,
     places: UiPlaces,
-    /// The history of the prompt, or nothing after it could not be written.
+    /// The history of the prompt; `None` after it could not be written.
     remembered: Option<UiMemory>,
     clock: Instant,
     /// True if the screen is out of date.

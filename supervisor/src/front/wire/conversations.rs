@@ -121,7 +121,7 @@ impl Conversations {
         handle.try_act(UserAction { agent, ..handle.action(kind) })
     }
 
-    /// Returns the reason why a conversation cannot use a model, or nothing. A busy agent reports that itself.
+    /// Returns the reason why a conversation cannot use a model, if there is one. A busy agent reports that itself.
     pub(in crate::front) fn refuses_model(
         &self,
         conversation: &ConversationId,

@@ -55,7 +55,6 @@ impl Outbox {
         self.bytes >= MOST / 2
     }
 
-    /// Adds a line.
     pub(super) fn push(&mut self, line: String) -> Result<(), Overflow> {
         if self.bytes >= MOST {
             return Err(Overflow);

@@ -72,7 +72,7 @@ impl AuditAccount {
     }
 }
 
-/// Returns the agent that started this one, or nothing at the top level.
+/// Returns the agent that started this one; `None` at the top level.
 pub(super) fn parent_of(agent: &AgentId) -> Option<AgentId> {
     agent.as_str().rsplit_once('.').map(|(parent, _)| AgentId::from(parent))
 }

@@ -22,7 +22,7 @@ use crate::journal::shown::{about, decided_by, decision};
 #[derive(Debug, Serialize)]
 pub(super) struct AgentAccount {
     pub agent: AgentId,
-    /// The agent that started this one, or nothing at the top level.
+    /// The agent that started this one; `None` at the top level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<AgentId>,
     /// The task, in the words of the parent agent or the person's first message.
@@ -49,7 +49,7 @@ pub(super) struct AgentAccount {
     #[serde(flatten)]
     pub own: Spend,
     pub with_sub_agents: Spend,
-    /// The agent's final status in one word, or nothing if the log does not have it.
+    /// The agent's final status in one word; `None` if the log does not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
     /// The time from its start to its end, or to its last event, in milliseconds.
@@ -92,7 +92,7 @@ pub(super) struct WorkerAccount {
     /// The hosts that its programs reached by name, or could not.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostUse>,
-    /// The reason of the worker's end, or nothing if the log does not have it.
+    /// The reason of the worker's end; `None` if the log does not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
 }
@@ -103,10 +103,10 @@ pub(super) struct Approval {
     #[serde(skip)]
     id: Option<ApprovalId>,
     pub call: CallId,
-    /// The subject of the request, or nothing if an earlier approval decided.
+    /// The subject of the request; `None` if an earlier approval decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<&'static str>,
-    /// The decision, or nothing if the log does not have it.
+    /// The decision; `None` if the log does not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]

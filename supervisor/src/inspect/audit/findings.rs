@@ -18,7 +18,6 @@ use crate::journal::session::Tree;
 /// A contradiction between events of a log.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub(super) struct Finding {
-    /// The violated rule.
     pub rule: Rule,
     pub agent: AgentId,
     pub text: String,

@@ -14,7 +14,7 @@ pub(super) struct GuestAccount {
     /// The time from its start to its end, in milliseconds.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// The reason of its end, or nothing if the log does not have it.
+    /// The reason of its end; `None` if the log does not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<GuestEnd>,
     pub totals: GuestTotals,

@@ -45,7 +45,7 @@ struct OfAgent {
     worker: Generation,
     pid: u32,
     project: WirePath,
-    /// The digest of the kernel's rules in the session's log, or nothing if the log does not have it.
+    /// The digest of the kernel's rules in the session's log; `None` if the log does not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     logged_digest: Option<String>,
     #[serde(flatten)]

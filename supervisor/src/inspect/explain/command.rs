@@ -20,7 +20,7 @@ use super::answer::{ExplainAnswer, ExplainVerdict};
 #[derive(Debug, Serialize)]
 pub(super) struct CommandExplained {
     pub command: String,
-    /// The words that name programs, or nothing if bash's reading of the command is uncertain.
+    /// The words that name programs; `None` if bash's reading of the command is uncertain.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub programs: Option<Vec<ExplainProgram>>,
     /// The setting whose prefix approves the command, with its origin.

@@ -98,7 +98,7 @@ impl PatchFile {
         &self.path
     }
 
-    /// Returns the file's path inside the project, or nothing if it is outside. The patch leaves this path out.
+    /// Returns the file's path inside the project; `None` if it is outside. The patch leaves this path out.
     pub fn within(&self, canonical_project: &Path) -> Option<ProjectPath> {
         let OutputTarget::File { place, .. } = &self.target else { return None };
         WirePath::from(place.canonical.strip_prefix(canonical_project).ok()?).try_into().ok()

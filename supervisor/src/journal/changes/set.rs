@@ -30,18 +30,15 @@ pub struct FileDifference {
 /// The kind of a change, with the states of the file.
 #[derive(Clone, Debug)]
 pub enum Delta {
-    /// A new path.
     Added(State),
     Deleted(State),
     /// Another content, mode or kind at the same path.
     Modified {
-        /// The former state.
         old: State,
         new: State,
     },
     /// A new path with exactly the content of a deleted path.
     Renamed {
-        /// The deleted path.
         from: ProjectPath,
         old: State,
         new: State,
@@ -101,7 +98,7 @@ impl ChangeSet {
 }
 
 impl FileDifference {
-    /// Returns the reason why a patch cannot contain this change, or nothing.
+    /// Returns the reason why a patch cannot contain this change, if there is one.
     pub fn obstacle(&self) -> Option<String> {
         let states = self.delta.states();
         if states.iter().any(|state| self.path.is_refused_by_git(matches!(state, State::Symlink(_)))) {
@@ -131,7 +128,7 @@ impl FileDifference {
 }
 
 impl Delta {
-    /// Returns the change between two states, or nothing if they are equal.
+    /// Returns the change between two states; `None` if they are equal.
     pub(super) fn between(old: Option<State>, new: Option<State>) -> io::Result<Option<Self>> {
         Ok(match (old, new) {
             (None, None) => None,

@@ -100,12 +100,12 @@ impl Snapshot {
         self.entries.contains_key(path)
     }
 
-    /// Returns the creation time of a file, or nothing if it is unknown.
+    /// Returns the creation time of a file; `None` if it is unknown.
     pub fn born_ns(&self, path: &ProjectPath) -> Option<i64> {
         self.entries.get(path)?.born_ns
     }
 
-    /// Returns the content of a file, or nothing if it was not recorded.
+    /// Returns the content of a file; `None` if it was not recorded.
     pub fn content(&self, path: &ProjectPath) -> Option<&Blob> {
         self.entries.get(path)?.blob.as_ref()
     }
@@ -126,7 +126,7 @@ pub struct Obstacles<'a> {
 }
 
 impl<'a> Obstacles<'a> {
-    /// Returns the obstacle above a path, or nothing. The searched paths must be in ascending order.
+    /// Returns the obstacle above a path, if there is one. The searched paths must be in ascending order.
     pub fn of(&mut self, path: &ProjectPath) -> Option<&'a ProjectPath> {
         while let Some(next) = self.left.next_if(|next| *next < path) {
             while self.above.pop_if(|above| !next.as_bytes().starts_with(above.as_bytes())).is_some() {}
@@ -148,7 +148,7 @@ pub(super) struct SnapshotFile {
     pub(super) kind: SnapshotKind,
     pub(super) stamp: Stamp,
     pub(super) born_ns: Option<i64>,
-    /// The content of a file, or nothing if it was not recorded.
+    /// The content of a file; `None` if it was not recorded.
     pub(super) blob: Option<Blob>,
 }
 
@@ -239,7 +239,7 @@ impl Intake {
         Ok(())
     }
 
-    /// Returns the number of content bytes that must follow an entry, or nothing if it has no content.
+    /// Returns the number of content bytes that must follow an entry; `None` if it has no content.
     fn due(&self, kind: &SnapshotKind) -> Option<u64> {
         match kind {
             SnapshotKind::File { size, omitted: false, .. } if self.store.is_some() => Some(*size),

@@ -30,7 +30,7 @@ pub struct LookDifference {
     path: ProjectPath,
     old: Option<Kept>,
     new: Option<Kept>,
-    /// The time of the file's last change by the file system's clock, or nothing if the file is gone.
+    /// The time of the file's last change by the file system's clock; `None` if the file is gone.
     changed_ns: Option<i64>,
 }
 
@@ -54,7 +54,7 @@ pub struct LookChanges {
 }
 
 impl LookDifference {
-    /// Returns the change of a file between two checkpoints, or nothing if only its stamp changed.
+    /// Returns the change of a file between two checkpoints; `None` if only its stamp changed.
     pub(super) fn between(
         path: &ProjectPath,
         old: Option<&SeenFile>,

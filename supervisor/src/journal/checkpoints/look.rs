@@ -25,10 +25,9 @@ pub enum At {
 #[serde(rename_all = "snake_case")]
 pub enum Kept {
     File {
-        /// Permission bits.
         mode: u32,
         size: u64,
-        /// The content, or nothing if it is too large or could not be read.
+        /// The content; `None` if it is too large or could not be read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         content: Option<KeptContent>,
     },

@@ -40,7 +40,7 @@ impl Rewinding {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restore {
     pub path: ProjectPath,
-    /// The state of the file now, or nothing if it does not exist.
+    /// The state of the file now; `None` if it does not exist.
     pub now: Option<Kept>,
     pub then: Option<Kept>,
 }
@@ -75,12 +75,12 @@ impl fmt::Display for Why {
 pub(super) type Granted = (Patch, Vec<WirePath>);
 
 impl Checkpoints {
-    /// Returns the index of the checkpoint with the files as they were at a message, or nothing if no file was written since.
+    /// Returns the index of the checkpoint with the files as they were at a message; `None` if no file was written since.
     pub fn look_of(&self, message: EventId) -> Option<usize> {
         self.looks.iter().position(|look| look.serves(message))
     }
 
-    /// Returns the index of the checkpoint before the last rewind, or nothing if files changed after that rewind.
+    /// Returns the index of the checkpoint before the last rewind; `None` if files changed after that rewind.
     pub fn look_to_undo(&self) -> Option<usize> {
         let mut back =
             self.looks.iter().enumerate().rev().skip_while(|(_, look)| look.at == At::BeforeRewind);

@@ -23,7 +23,7 @@ pub(crate) struct KeptPlan {
     pub text: String,
     /// SHA-256 of them, in hexadecimal.
     pub digest: String,
-    /// The plan's record, or nothing if it is missing or unreadable.
+    /// The plan's record; `None` if it is missing or unreadable.
     pub record: Option<PlanRecord>,
 }
 
@@ -57,7 +57,7 @@ impl KeptPlan {
         self.record.as_ref().is_some_and(|record| record.digest != self.digest)
     }
 
-    /// Returns the project for which the plan was made, or nothing without a record.
+    /// Returns the project for which the plan was made; `None` without a record.
     pub(crate) fn project(&self) -> Option<&Path> {
         self.record.as_ref().map(|record| record.project.as_path())
     }

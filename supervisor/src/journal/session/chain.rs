@@ -77,7 +77,7 @@ pub(super) fn rechained(line: &[u8], prev: Link) -> Option<(Vec<u8>, Link)> {
 pub(super) struct Carried<'a> {
     /// The digest of the line before.
     pub(super) prev: &'a [u8],
-    /// True if the line's own digest fits, or nothing if it has none.
+    /// True if the line's own digest fits; `None` if it has none.
     pub(super) own: Option<bool>,
 }
 

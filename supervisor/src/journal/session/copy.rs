@@ -24,7 +24,7 @@ impl Default for Chain {
 }
 
 impl Chain {
-    /// Returns a line with the digests for its place in the chain, or nothing if it has no digests.
+    /// Returns a line with the digests for its place in the chain; `None` if it has no digests.
     pub(crate) fn next(&mut self, line: &[u8]) -> Option<Vec<u8>> {
         let (copy, own) = rechained(line, self.0)?;
         self.0 = own;

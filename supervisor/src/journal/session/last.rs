@@ -88,7 +88,7 @@ pub(crate) fn logs(sessions: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(logs.into_iter().map(|(_, path)| path).collect())
 }
 
-/// Returns the first event of a log's session, or nothing if it is incomplete.
+/// Returns the first event of a log's session; `None` if it is incomplete.
 pub(crate) fn begun(log: &Path) -> Option<SessionStarted> {
     match first(log).ok()?.kind {
         EventKind::SessionStarted(started) => Some(started),

@@ -43,7 +43,7 @@ pub struct Needed {
     pub events: Vec<SessionEvent>,
     /// Every agent of the log.
     pub agents: BTreeSet<AgentId>,
-    /// The events of the first agent that are kept unchanged, or nothing if all are.
+    /// The events of the first agent that are kept unchanged; `None` if all are.
     pub whole: Option<BTreeSet<EventId>>,
     /// The spending of each agent without its sub-agents. Rewound turns count too.
     pub spent: BTreeMap<AgentId, Account>,
@@ -276,7 +276,7 @@ enum Begun {
 }
 
 impl Begun {
-    /// Returns what begins with this event, or nothing.
+    /// Returns what begins with this event, if there is one.
     fn by(event: &SessionEvent) -> Option<Self> {
         match &event.kind {
             _ if event.agent != AgentId::root() => None,
@@ -288,7 +288,7 @@ impl Begun {
         }
     }
 
-    /// Returns what ends with this event, or nothing.
+    /// Returns what ends with this event, if there is one.
     fn ended_by(event: &SessionEvent) -> Option<Self> {
         match &event.kind {
             _ if event.agent != AgentId::root() => None,

@@ -40,7 +40,7 @@ pub(crate) struct Head {
     pub session: String,
     /// The time of the export in milliseconds since the epoch.
     exported_ms: u64,
-    /// The redaction, or nothing if the lines are byte for byte those of the log.
+    /// The redaction; `None` if the lines are byte for byte those of the log.
     pub redacted: Option<Redacted>,
     /// The number of lines after the head.
     pub events: usize,

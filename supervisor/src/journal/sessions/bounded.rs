@@ -29,7 +29,7 @@ impl BoundedLines {
         Ok(Self { log: BufReader::with_capacity(1 << 16, file), line: Vec::new() })
     }
 
-    /// Returns the next line without its line end, or nothing at the end of the log or if the last line is incomplete.
+    /// Returns the next line without its line end; `None` at the end of the log or if the last line is incomplete.
     pub(super) fn next(&mut self) -> io::Result<Option<&[u8]>> {
         loop {
             self.line.clear();

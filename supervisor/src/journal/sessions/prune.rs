@@ -13,9 +13,9 @@ const DAY: u64 = 24 * 60 * 60;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Keep {
-    /// The number of days within which kept sessions were written, or nothing to keep all.
+    /// The number of days within which kept sessions were written; `None` keeps all.
     pub days: Option<u64>,
-    /// The MiB of the newest sessions that are kept, or nothing to keep all.
+    /// The MiB of the newest sessions that are kept; `None` keeps all.
     pub mib: Option<u64>,
 }
 
@@ -28,7 +28,6 @@ pub(crate) struct Pruned {
     pub failed: Vec<LogError>,
 }
 
-/// A deleted log.
 #[derive(Debug)]
 pub(crate) struct Gone {
     pub log: PathBuf,

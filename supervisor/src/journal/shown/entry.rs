@@ -59,7 +59,7 @@ pub(super) enum EntryKind {
 #[derive(Debug)]
 pub(super) struct ShownPart {
     pub text: String,
-    /// The name of the text, or nothing if the entry's title is enough.
+    /// The name of the text; `None` if the entry's title is enough.
     pub label: Option<String>,
     /// True if the text is hidden until the reader opens it.
     pub folded: bool,

@@ -22,7 +22,6 @@ use super::words::{about, decided_by, decision};
 use crate::journal::session::{Fault, Loaded, LogError, Tree, each_event};
 use crate::process::messages::{PlainDenial, one_line};
 
-/// The format of a time.
 const FORM: &str = "%Y-%m-%d %H:%M:%S UTC";
 
 /// Maximum number of faults of a log that are listed.

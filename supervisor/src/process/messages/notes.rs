@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The held messages, or nothing while messages are printed at once.
+/// The held messages; `None` while messages are printed at once.
 static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
 /// Starts to hold messages back.

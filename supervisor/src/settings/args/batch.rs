@@ -24,7 +24,6 @@ pub(crate) struct BatchArgs {
     pub command: Option<BatchCommand>,
 }
 
-/// The commands of `batch`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum BatchCommand {
     /// Run instances of SWE-bench and write predictions for its harness
@@ -37,12 +36,10 @@ pub(crate) enum BatchCommand {
     Merge(BatchMergeArgs),
 }
 
-/// The exit status of `batch`.
 pub(crate) const BATCH_STATUS: &str = "\
 Exit status: 0 every chosen task has ended, whatever its result; 1 internal error; 2 usage; 3 tasks failed or were not started;
 129, 130 or 143 by a signal. The same command continues with the remaining tasks.";
 
-/// The exit status of `batch merge`.
 pub(crate) const MERGE_STATUS: &str = "\
 Exit status: 0 every task has a result; 1 internal error; 2 usage, or shards that do not belong together; 3 tasks have no result.";
 

@@ -8,7 +8,6 @@ use protocol::network_words::network;
 
 use super::TierArg;
 
-/// The commands of `mcp`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum McpCommand {
     /// List your servers, their access and tools, and the project's proposals

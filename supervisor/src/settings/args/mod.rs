@@ -69,7 +69,6 @@ pub(crate) struct Cli {
 /// Usage line. A command's flags may also be written before it.
 const USAGE: &str = "bailiwick [OPTIONS] [PROMPT]\n       bailiwick [OPTIONS] COMMAND";
 
-/// The commands.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run one task, without a terminal UI
@@ -131,29 +130,23 @@ pub(crate) enum Command {
     Debug(DebugCommand),
 }
 
-/// The exit status of `serve`, which has the ends of its conversations in its events.
+/// The ends of conversations are not exit statuses: they are in the events.
 const SERVE_STATUS: &str = "\
 Exit status: 0 after `shutdown` or the end of input, 1 when standard output is gone, 130 or 143 by a signal.";
 
-/// The exit status of `acp`.
 const ACP_STATUS: &str =
     "Exit status: 0 after the end of input, 1 when standard output is gone, 129, 130 or 143 by a signal.";
 
-/// The exit status of `relay`.
 const RELAY_STATUS: &str =
     "Exit status: 0 when its caller has ended; 1 internal error; 2 usage; 129, 130 or 143 by a signal.";
 
-/// The exit status of `demo`.
 const DEMO_STATUS: &str = "\
 Exit status: 0 all was shown, and with --attack every attack was blocked; 1 otherwise; 2 usage; 5 no sandbox here.";
 
-/// The exit status of `explain`.
 const EXPLAIN_STATUS: &str = "Exit status: 0, whatever the answer is; 2 usage; 5 no sandbox here.";
 
-/// The exit status of `show`.
 const SHOW_STATUS: &str = "Exit status: 0 the log is intact; 1 it was changed, and is shown anyway; 2 usage.";
 
-/// The exit status of `audit`.
 const AUDIT_STATUS: &str = "\
 Exit status: 0 the log is intact and its events are consistent, or all is as declared; 1 it is not; 2 usage; 5 no sandbox here;
 7 the log is intact, but its events are inconsistent.";
@@ -231,7 +224,6 @@ pub(crate) struct ConfigArgs {
     pub command: Option<ConfigCommand>,
 }
 
-/// The commands of `config`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// List all keys of the settings with their defaults

@@ -10,7 +10,6 @@ use super::values::{amount, seconds};
 use super::{ConfinementArgs, ModelArgs, OutputFormat};
 use crate::process::exit::EXIT_STATUS;
 
-/// The commands of `bailiwick plan`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PlanCommand {
     /// List the project's plans, the newest last
@@ -30,7 +29,7 @@ pub(crate) enum PlanCommand {
     Export(ExportArgs),
 }
 
-/// One plan.
+/// The plan that a command is for
 #[derive(Clone, Debug, Args)]
 pub(crate) struct OnePlan {
     /// Name of the plan, or its beginning [default: newest of the project]

@@ -9,12 +9,10 @@ use protocol::cost::Usd;
 use super::values::{amount, seconds};
 use super::{ModelArgs, TierArg};
 
-/// The exit status of `exec review`.
 pub(crate) const REVIEW_STATUS: &str = "\
 Exit status: 0 no finding of the severity of --fail-on or above; 8 there is one; 3 the model gave no usable review, or a
 budget is spent; 1, 2, 5, 6, 129, 130 and 143 as for `exec`.";
 
-/// The commands of `bailiwick exec`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ExecCommand {
     /// Review a change with a read-only agent and print its findings
@@ -25,7 +23,7 @@ pub(crate) enum ExecCommand {
 /// Arguments of `exec review`.
 #[derive(Debug, Args)]
 pub(crate) struct ReviewArgs {
-    /// Review the changes since the current branch left this one
+    /// Review changes since the current branch left this one, uncommitted ones included
     #[arg(long, value_name = "BRANCH", conflicts_with = "commit")]
     pub base: Option<String>,
     /// Review this commit [default: uncommitted changes]

@@ -24,7 +24,6 @@ pub(crate) struct SessionsArgs {
     pub command: Option<SessionsCommand>,
 }
 
-/// The commands of `bailiwick sessions`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum SessionsCommand {
     /// Delete old sessions, of one project or all

@@ -9,10 +9,8 @@ use protocol::network_words::network;
 
 use super::{BaselineArg, ModeArg, ProviderArg, ReachArg, TierArg};
 
-/// Values of `--net`.
 pub(crate) const NETWORK: &str = "off|on|HOST,…";
 
-/// Sandbox options.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ConfinementArgs {
     /// Network access: off, on, or hosts by name [default: off]
@@ -61,7 +59,6 @@ pub(crate) struct AgentArgs {
     pub confinement: ConfinementArgs,
 }
 
-/// Model options.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ModelArgs {
     /// Model [default: from settings, or claude-opus-5-5]

@@ -184,7 +184,7 @@ impl Effective {
         listed.map(|element| element.first().to_string_lossy().into_owned()).collect()
     }
 
-    /// Returns the theme of the terminal UI, or nothing if the terminal's background decides.
+    /// Returns the theme of the terminal UI; `None` if the terminal's background decides.
     pub fn theme(&self) -> Option<ThemeName> {
         match self.text("theme") {
             Some("dark") => Some(ThemeName::Dark),
@@ -377,7 +377,7 @@ impl Effective {
     }
 }
 
-/// Returns three quarters of this machine's memory, or nothing if its size is unknown.
+/// Returns three quarters of this machine's memory; `None` if its size is unknown.
 fn most_of_the_memory() -> Option<u64> {
     sysinfo().ok().map(|machine| machine.ram_total() / 4 * 3)
 }

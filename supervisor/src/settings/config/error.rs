@@ -37,11 +37,7 @@ pub enum SettingsError {
         what: &'static str,
     },
     #[error("{} has more than {most} bytes\n  hint: settings are short; look at what it holds", printable(.file))]
-    TooLarge {
-        file: PathBuf,
-        /// The limit in bytes.
-        most: usize,
-    },
+    TooLarge { file: PathBuf, most: usize },
     /// Other users could change the file, and so the rights of agents.
     #[error(
         "{} has mode {mode:03o}: others may change it, and with it what agents may do\n  hint: chmod go-w {}",

@@ -10,7 +10,6 @@ pub struct Key {
     pub kind: Kind,
     /// The power of a project's file over the key.
     pub project: ProjectMay,
-    /// The default value.
     pub preset: Preset,
     pub about: &'static str,
 }

@@ -59,7 +59,7 @@ impl ConfigOrigin {
         }
     }
 
-    /// Returns the position in a file, or nothing for other origins.
+    /// Returns the position in a file; `None` for other origins.
     pub const fn place(&self) -> Option<&SettingPlace> {
         match self {
             Self::User(place) | Self::Project(place) => Some(place),

@@ -29,7 +29,7 @@ const MOST: usize = 64 << 10;
 pub struct ProjectFile {
     pub project: PathBuf,
     pub layer: Layer,
-    /// The digest of the file's bytes, or nothing without a file.
+    /// The digest of the file's bytes; `None` without a file.
     pub digest: Option<FileDigest>,
     /// True if the directory also has a settings file of another agent.
     pub has_foreign: bool,

@@ -66,7 +66,7 @@ fn role(directory: impl std::os::fd::AsFd, name: &OsStr) -> Result<(Role, FileDi
     }
 }
 
-/// Returns the reason why a role's tools are invalid, or nothing.
+/// Returns the reason why a role's tools are invalid, if there is one.
 pub(super) fn unknown_tool(role: &Role) -> Option<String> {
     let all = Registry::for_kit(
         Activity::Execute,

@@ -25,7 +25,7 @@ const NAMED: usize = 5;
 #[derive(Debug)]
 pub(crate) struct Sources {
     user: UserFile,
-    /// The project's file, or nothing without a project directory. Other code reports that.
+    /// The project's file; `None` without a project directory. Other code reports that.
     project: Option<ProjectFile>,
     trust: Trust,
     trusted: bool,
@@ -150,7 +150,7 @@ impl Sources {
         }
     }
 
-    /// Returns the question about trust, or nothing if the project's file is trusted or would add no rights.
+    /// Returns the question about trust; `None` if the project's file is trusted or would add no rights.
     pub(crate) fn question(&self) -> Option<TrustQuestion> {
         let file = self.project.as_ref()?;
         let settings = Some(file).filter(|_| !self.trusted).and_then(TrustQuestion::about);
@@ -330,7 +330,7 @@ impl Sources {
     }
 }
 
-/// Returns the reason why a trusted role cannot be used, or nothing. A project's role may not choose a model that the
+/// Returns the reason why a trusted role cannot be used, if there is one. A project's role may not choose a model that the
 /// person did not list, or replace a role of the person.
 fn unfit(role: &Role, effective: &Effective) -> Option<String> {
     let Role { name, model, .. } = role;

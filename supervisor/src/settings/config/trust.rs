@@ -58,7 +58,7 @@ impl TrustQuestion {
         Self { project: project.to_owned(), lines: Vec::new(), files: Vec::new() }
     }
 
-    /// Returns the question about a file, or nothing if it would add no rights.
+    /// Returns the question about a file; `None` if it would add no rights.
     ///
     /// The question includes settings that the person's own override now, because the trust remains if those change.
     pub fn about(file: &ProjectFile) -> Option<Self> {

@@ -54,7 +54,7 @@ impl UserFile {
     }
 }
 
-/// Returns the text of one of the person's files, or nothing if it is missing.
+/// Returns the text of one of the person's files; `None` if it is missing.
 pub(super) fn own_text(
     path: &Path,
     directories: &Directories,

@@ -54,7 +54,7 @@ fn variable(setting: &OsStr) -> &[u8] {
     setting.as_bytes().split(|byte| *byte == b'=').next().unwrap_or_default()
 }
 
-/// Returns a number of seconds as a duration, or nothing if it is not between a thousandth of a second and a year.
+/// Returns a number of seconds as a duration; `None` if it is not between a thousandth of a second and a year.
 pub fn time_of(seconds: f64) -> Option<Duration> {
     let fits = (0.001..=31_536_000.0).contains(&seconds);
     fits.then(|| Duration::try_from_secs_f64(seconds).ok()).flatten()

@@ -22,7 +22,7 @@ pub struct ListAgentsResponse {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct AgentInfo {
-    /// The agent.
+    /// The agent, by its id in this session.
     pub agent: AgentId,
     /// Parent of the agent; absent for an agent that is not a sub-agent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -35,7 +35,7 @@ pub struct AgentInfo {
     /// The rights of its worker; absent before the first one has started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rights: Option<RightsSummary>,
-    /// State of the agent.
+    /// The work that the agent does now, or its end.
     pub state: AgentState,
     /// The kind of its end, once it is over.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,7 +61,7 @@ pub struct AgentInfo {
     pub ended_ms: Option<u64>,
 }
 
-/// The state of an agent.
+/// An agent's work at the time of the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -123,7 +123,7 @@ pub struct GuestInfo {
     /// The time of its end; absent while it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended_ms: Option<u64>,
-    /// The reason of its end.
+    /// Absent while the guest runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<GuestEnd>,
     /// Its account, once it has ended.
@@ -136,9 +136,9 @@ pub struct GuestInfo {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct SendToAgentParams {
-    /// The conversation.
+    /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
-    /// The agent.
+    /// The agent, by its id in this session.
     pub agent: AgentId,
     /// The message.
     pub text: String,
@@ -152,8 +152,8 @@ pub struct SendToAgentParams {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct StopAgentParams {
-    /// The conversation.
+    /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
-    /// The agent.
+    /// The agent, by its id in this session.
     pub agent: AgentId,
 }

@@ -160,7 +160,7 @@ pub struct Capabilities {
     pub client_requests: Vec<String>,
     /// The requests that it may make.
     pub server_requests: Vec<String>,
-    /// The approval modes.
+    /// The approval modes that this server knows.
     pub modes: Vec<ApprovalMode>,
     /// The form of notifications that was chosen.
     pub notifications: NotificationForm,
@@ -255,7 +255,7 @@ pub struct NewConversationParams {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct NewConversationResponse {
-    /// The conversation.
+    /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
 }
 
@@ -264,7 +264,7 @@ pub struct NewConversationResponse {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct SendUserMessageParams {
-    /// The conversation.
+    /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
     /// The message.
     pub text: String,
@@ -282,7 +282,7 @@ pub struct SendUserMessageParams {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct StartPlanParams {
-    /// The conversation.
+    /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
     /// The purpose of the plan.
     pub text: String,
@@ -293,13 +293,13 @@ pub struct StartPlanParams {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct EditPlanParams {
-    /// The conversation.
+    /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
     /// The agent whose plan it is.
     pub agent: AgentId,
     /// The approval that the plan waits for.
     pub id: ApprovalId,
-    /// The text.
+    /// The text of the plan file.
     pub markdown: String,
 }
 
@@ -308,7 +308,7 @@ pub struct EditPlanParams {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct AskTogetherParams {
-    /// The conversation.
+    /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
     /// The agent that asks.
     pub agent: AgentId,
@@ -321,7 +321,7 @@ pub struct AskTogetherParams {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct ConversationParams {
-    /// The conversation.
+    /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
 }
 
@@ -330,7 +330,7 @@ pub struct ConversationParams {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct SetNetParams {
-    /// The conversation.
+    /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
     /// The network's new state.
     pub net: Network,
@@ -344,9 +344,9 @@ pub struct SetNetParams {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct SetModeParams {
-    /// The conversation.
+    /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
-    /// The mode.
+    /// The new approval mode.
     pub mode: ApprovalMode,
 }
 
@@ -355,7 +355,7 @@ pub struct SetModeParams {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct SetModelParams {
-    /// The conversation.
+    /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
     /// The agent; the conversation's first if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -369,9 +369,9 @@ pub struct SetModelParams {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct RevokeGrantParams {
-    /// The conversation.
+    /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
-    /// The grant.
+    /// The id from `grant_added`.
     pub grant_id: GrantId,
 }
 
@@ -380,7 +380,7 @@ pub struct RevokeGrantParams {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct HistoryParams {
-    /// The conversation.
+    /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
     /// The agent whose events are wanted; those of all agents if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]

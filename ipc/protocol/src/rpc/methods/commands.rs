@@ -19,7 +19,7 @@ pub struct ListCommandsResponse {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct GetCommandParams {
-    /// The conversation.
+    /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
     /// Name of the command, without the slash.
     pub name: String,

@@ -72,7 +72,7 @@ pub enum ErrorWord {
 }
 
 impl ErrorWord {
-    /// The number for it.
+    /// Returns the JSON-RPC error code that goes with the word.
     pub const fn code(self) -> i64 {
         match self {
             Self::ParseError => -32700,

@@ -11,12 +11,12 @@ use ipc::rights::{Hosts, Network, Reach, RightsChange};
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct GrantParams {
-    /// The conversation.
+    /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
     /// The agent; the conversation's first if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub agent: Option<AgentId>,
-    /// The right.
+    /// The right to add to those of the agent.
     pub right: GrantedRight,
 }
 
@@ -28,7 +28,7 @@ pub struct GrantParams {
 pub enum GrantedRight {
     /// A file or tree that may be written; a relative path is the project's.
     Write(WirePath),
-    /// The network.
+    /// Use of the network, as a whole or of some hosts.
     Network(GrantedNetwork),
     /// A unix socket of another program that may be reached; a relative path is the project's.
     Socket(WirePath),

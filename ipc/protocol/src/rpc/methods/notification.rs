@@ -103,7 +103,7 @@ pub enum Notification {
     Logged(Box<SessionEvent>),
     /// Something that is in no log.
     Passing {
-        /// The session.
+        /// The session that the notification is about.
         conversation_id: ConversationId,
         /// The event that passes.
         kind: Passing,
@@ -117,32 +117,32 @@ pub enum Notification {
 pub enum Passing {
     /// The model's reply continues. Void if `model_failed` follows before `assistant_message`.
     TextDelta {
-        /// The agent.
+        /// The agent whose reply or call this is.
         agent: AgentId,
         /// The piece.
         text: String,
     },
     /// The model's visible thinking continues.
     ThinkingDelta {
-        /// The agent.
+        /// The agent whose reply or call this is.
         agent: AgentId,
         /// The piece.
         text: String,
     },
     /// A command printed something: a worker's claim, not sanitised.
     OutputDelta {
-        /// The agent.
+        /// The agent whose reply or call this is.
         agent: AgentId,
-        /// The call.
+        /// The call whose output this is.
         call: CallId,
         /// The piece, made valid UTF-8.
         text: String,
     },
     /// The front end reads so slowly that pieces of replies and outputs were left out; whole ones are in the events.
     DeltasSkipped {
-        /// The agent.
+        /// The agent whose reply or call this is.
         agent: AgentId,
-        /// Number of bytes of text.
+        /// Bytes of text that were left out, because the client reads too slowly.
         bytes: u64,
     },
     /// An approval no longer waits, whoever answered it.
@@ -251,7 +251,7 @@ impl Notification {
         Some(Self::Passing { conversation_id, kind })
     }
 
-    /// The session.
+    /// The session that the notification is about.
     pub const fn conversation_id(&self) -> &ConversationId {
         match self {
             Self::Logged(event) => &event.session,

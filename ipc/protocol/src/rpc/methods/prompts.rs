@@ -19,8 +19,8 @@ pub struct ListPromptsResponse {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct GetPromptParams {
-    /// The conversation.
+    /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
-    /// The prompt.
+    /// Server, name and arguments of the prompt.
     pub prompt: WantedPrompt,
 }

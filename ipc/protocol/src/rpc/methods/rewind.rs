@@ -11,7 +11,7 @@ use crate::event::RewindScope;
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct RewindParams {
-    /// The conversation.
+    /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
     /// The user's message before which everything is again as it was: the id of its event. Absent: the last rewind is undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]

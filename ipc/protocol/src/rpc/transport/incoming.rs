@@ -13,21 +13,21 @@ pub enum Incoming {
     Request {
         /// The id that the response echoes.
         id: RequestId,
-        /// The method.
+        /// The method, as the peer wrote it; it may be unknown.
         method: String,
         /// The parameters: an object; absent where there was none.
         params: Option<Box<RawValue>>,
     },
     /// Expects no response.
     Notification {
-        /// The method.
+        /// The method, as the peer wrote it; it may be unknown.
         method: String,
         /// The parameters: an object; absent where there was none.
         params: Option<Box<RawValue>>,
     },
     /// Answers a request of ours.
     Response {
-        /// The id of the request.
+        /// The id of the request of this side that is answered.
         id: RequestId,
         /// The answer.
         outcome: ResponseOutcome,
@@ -37,7 +37,7 @@ pub enum Incoming {
 /// Content of a response.
 #[derive(Clone, Debug)]
 pub enum ResponseOutcome {
-    /// The result.
+    /// The `result` member, not parsed yet.
     Result(Box<RawValue>),
     /// The error, as it was written.
     Error(Box<RawValue>),
@@ -84,7 +84,7 @@ fn present<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Box<RawV
 }
 
 impl Incoming {
-    /// Reads one line.
+    /// Parses one line of JSON-RPC 2.0. Batches are refused.
     pub fn read(line: &[u8]) -> Result<Self, Refused> {
         let json = json(line).map_err(|cause| Refused { id: None, is_no_json: true, cause })?;
         let refused = |cause: String| {

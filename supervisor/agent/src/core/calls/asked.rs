@@ -446,7 +446,7 @@ impl Calls {
         }
     }
 
-    /// The place was found that a denied path lies in, or there is none that could be granted.
+    /// Continues a denied call after the search for the place that would have to be granted; there may be none.
     pub(super) fn on_located(
         &mut self,
         call: CallId,

@@ -181,7 +181,7 @@ impl Reading<'_> {
     }
 }
 
-/// A picture is shown as it is, as long as the conversation has room for it.
+/// Returns the result of a read picture: a failure if the conversation has no room for the picture.
 fn result_of_picture(image: &Image, pictures: Pictures) -> CallResult {
     match pictures.left_out.first() {
         Some(cause) => CallResult::not_done(ToolCallStatus::Failed, cause),
@@ -206,7 +206,8 @@ fn result_of_error(error: &ToolError, standing: &StandingRights) -> CallResult {
     CallResult::not_done(status, rendered.content)
 }
 
-/// A denial is an event, and one sentence after what the tool itself said.
+/// Returns the result of a denied call: the tool's own text, a sentence for each denial, and the agent's rights.
+/// [`log_denials`] logs them.
 pub(super) fn explained(
     denials: Vec<Denial>,
     said: Rendered,
@@ -222,7 +223,7 @@ pub(super) fn explained(
     CallResult { denial, explanation, denied, ..CallResult::not_done(ToolCallStatus::Denied, content) }
 }
 
-/// The policy is the supervisor's own, and what the broker refused the broker itself has told it.
+/// Logs the denials of a result. Those of the policy and the broker are the supervisor's own observations.
 pub(super) fn log_denials(call: CallId, result: &mut CallResult, out: &mut Outbox) {
     let Some(Denials { list, rights, observed_by }) = result.denied.take() else { return };
     for denial in list {

@@ -54,7 +54,6 @@ impl Budget {
         }
     }
 
-    /// The window.
     pub(super) const fn context(self) -> u64 {
         self.context
     }

@@ -52,7 +52,6 @@ pub struct Execution {
 pub struct Step {
     /// The step as the plan has it.
     pub step: PlanStep,
-    /// The status of it.
     pub status: StepStatus,
     note: Option<String>,
     acceptance: Vec<AcceptanceOutcome>,

@@ -68,7 +68,6 @@ impl Steps {
         result.images.iter().for_each(|image| image.to_string().hash(&mut self.present));
     }
 
-    /// Ends the step.
     pub(super) fn end(&mut self) -> Course {
         self.past.push_back(self.present.finish());
         if self.past.len() > LONGEST * ENDS_AFTER {

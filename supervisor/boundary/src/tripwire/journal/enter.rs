@@ -21,7 +21,7 @@ const PATIENCE: Duration = Duration::from_secs(20);
 
 const POLL: Duration = Duration::from_millis(20);
 
-pub(super) enum JournalEntry {
+pub(super) enum Joining {
     /// No other session uses the journal, and none can enter before the [`Doorway`] is dropped.
     First(BaselineJournal, Doorway),
     /// Other sessions use the journal.
@@ -41,15 +41,15 @@ impl Drop for Doorway {
 }
 
 impl BaselineJournal {
-    /// Joins the journal of a directory and reads its lines. The first session settles the changes of a killed one.
+    /// Opens the journal of the watched directory and reads its lines. The first session settles the changes of a killed one.
     pub(in crate::tripwire) fn join(
         options: &JournalOptions,
         watched: &mut WatchedRoots,
         around: &Around,
     ) -> io::Result<Self> {
         match Self::enter(options, &watched.path, watched.held())? {
-            JournalEntry::Joined(journal) => Ok(journal),
-            JournalEntry::First(mut journal, door) => {
+            Joining::Joined(journal) => Ok(journal),
+            Joining::First(mut journal, door) => {
                 journal.settle_left(watched, around, &mut |differences| refuse(differences))?;
                 watched.forget();
                 drop(door);
@@ -58,8 +58,9 @@ impl BaselineJournal {
         }
     }
 
-    /// Enters the journal of a directory, and locks it.
-    pub(super) fn enter(options: &JournalOptions, path: &Path, held: &OwnedFd) -> io::Result<JournalEntry> {
+    /// Opens the journal as one of its sessions, with a shared lock on the watched directory. The first session keeps the
+    /// door, and so keeps others out, until it drops it.
+    pub(super) fn enter(options: &JournalOptions, path: &Path, held: &OwnedFd) -> io::Result<Joining> {
         let identity = RootIdentity::of(path, held)?;
         let place = options.directory.join(identity.key());
         let door = door(&place)?;
@@ -90,9 +91,9 @@ impl BaselineJournal {
             notes,
         };
         if is_first {
-            Ok(JournalEntry::First(journal, Doorway(door)))
+            Ok(Joining::First(journal, Doorway(door)))
         } else {
-            door.unlock().map(|()| JournalEntry::Joined(journal))
+            door.unlock().map(|()| Joining::Joined(journal))
         }
     }
 

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use protocol::event::PlaceChange;
 use protocol::rpc::BaselineWord;
 
-use super::enter::JournalEntry;
+use super::enter::Joining;
 use super::identity::RootIdentity;
 use super::{BaselineJournal, JournalOptions, boot, neighbours};
 use crate::tripwire::beneath::open_root;
@@ -56,9 +56,7 @@ pub fn settle_leftovers(
         }
         let mut watched = WatchedRoots::empty(root, path, watch.given().beneath(path))?;
         // A journal with a running session is left to that session.
-        if let JournalEntry::First(mut journal, _door) =
-            BaselineJournal::enter(options, path, watched.held())?
-        {
+        if let Joining::First(mut journal, _door) = BaselineJournal::enter(options, path, watched.held())? {
             report.append(journal.settle_left(&mut watched, &watch.around(), &mut decide)?);
         }
     }

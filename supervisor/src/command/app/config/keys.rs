@@ -7,7 +7,6 @@ use crate::process::messages::complain;
 use crate::settings::args::KeysArgs;
 use crate::settings::config::KEYS;
 
-/// Prints the keys.
 pub(super) fn run(args: &KeysArgs) -> Exit {
     let wanted = args.name.as_deref().unwrap_or_default();
     let keys: Vec<_> = KEYS.iter().filter(|key| key.name.contains(wanted)).collect();

@@ -29,7 +29,6 @@ struct SettingRow {
     ignored: bool,
 }
 
-/// Prints the settings.
 pub(super) fn run(sources: &Sources, args: &ConfigArgs) -> Exit {
     let flags = Layer::default();
     let effective = sources.effective(&flags);

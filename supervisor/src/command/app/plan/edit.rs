@@ -29,7 +29,7 @@ pub(super) fn run(store: &Store, args: &OnePlan) -> Result<Exit, Refusal> {
     Ok(Exit::Done)
 }
 
-/// Returns the edited text, or nothing if it is unchanged.
+/// Returns the edited text; `None` if it is unchanged.
 fn edited(kept: &KeptPlan) -> Result<Option<String>, Refusal> {
     let mut text = kept.text.clone();
     loop {

@@ -18,7 +18,7 @@ pub(super) struct PlanProgress {
 }
 
 impl PlanProgress {
-    /// Returns the progress of the last execution of a plan's current text, or nothing if there was none.
+    /// Returns the progress of the last execution of a plan's current text; `None` if there was none.
     pub(super) fn of(kept: &KeptPlan, directories: &Directories) -> Result<Option<Self>, String> {
         let record = kept.record.as_ref().filter(|record| record.digest == kept.digest);
         let Some((record, session)) = record.and_then(|record| Some((record, record.execution.as_ref()?)))

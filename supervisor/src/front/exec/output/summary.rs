@@ -41,7 +41,7 @@ struct LastPlan {
 
 #[derive(Debug, Serialize)]
 struct OneDenial {
-    /// The call that caused the denial, or nothing if it was not a call.
+    /// The call that caused the denial; `None` if it was not a call.
     #[serde(skip_serializing_if = "Option::is_none")]
     call: Option<CallId>,
     #[serde(skip)]
@@ -135,7 +135,7 @@ impl OutputTally {
         of_calls().find(|one| one.call == call).map(|one| &one.denial)
     }
 
-    /// Returns the JSON object for a `result` event, or nothing for another event.
+    /// Returns the JSON object for a `result` event; `None` for another event.
     pub(super) fn summary<'a>(
         &'a self,
         event: &'a SessionEvent,

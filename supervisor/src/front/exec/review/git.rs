@@ -71,7 +71,6 @@ impl GitOutput {
     }
 }
 
-/// Runs git.
 #[derive(Debug)]
 pub(super) struct ProjectGit {
     sandbox: ProjectSandbox,

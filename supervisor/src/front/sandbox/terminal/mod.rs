@@ -240,7 +240,7 @@ impl TerminalRelay {
         (key != 0 && modes.local_flags.contains(LocalFlags::ISIG) && alone).then_some(key)
     }
 
-    /// Returns the foreground process group of the command's terminal, or nothing if its session has ended.
+    /// Returns the foreground process group of the command's terminal; `None` if its session has ended.
     fn group(&self) -> Option<Pid> {
         if self.pty.session() == self.leader { self.pty.foreground() } else { None }
     }

@@ -47,7 +47,7 @@ struct Patch<'a> {
 struct Side<'a> {
     state: &'a State,
     id: BlobId,
-    /// The content, or nothing if it is too large to be compared by lines.
+    /// The content; `None` if it is too large to be compared by lines.
     bytes: Option<Vec<u8>>,
 }
 

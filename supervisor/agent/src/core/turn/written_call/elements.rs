@@ -40,7 +40,6 @@ impl<'a> Tag<'a> {
         is_word && ["tool", "function", "action"].iter().any(|part| word.contains(part))
     }
 
-    /// The name of the element.
     fn element(&self) -> &'a str {
         self.inner.split([' ', '=']).next().unwrap_or_default()
     }

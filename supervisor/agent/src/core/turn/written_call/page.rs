@@ -58,7 +58,6 @@ pub(super) struct CallPlace<'a> {
     pub(super) begins_line: bool,
 }
 
-/// A block of code.
 pub(super) struct CodeBlock<'a> {
     pub(super) before: &'a str,
     label: &'a str,
