@@ -45,7 +45,8 @@ pub struct Confinement {
     /// True if connections to hosts that are not on the list of hosts are accepted, so that a person can be
     /// asked about them. Ignored without such a list.
     pub asks_hosts: bool,
-    /// True if the terminal on descriptors 0, 1 and 2 becomes the program's controlling terminal. It must be a new terminal,
+    /// True if the terminal on descriptors 0, 1 and 2 becomes the program's controlling terminal. It must be a new
+    /// terminal,
     /// never the user's own.
     pub terminal: bool,
     /// Joint limits of the program and its descendants, where this machine can enforce them.
@@ -71,7 +72,7 @@ pub struct Order {
     pub arguments: Vec<String>,
 }
 
-/// A user and a group.
+/// User and group that a program runs as.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct Identity {
     /// User id outside the sandbox.
@@ -122,7 +123,8 @@ impl Confinement {
         }
     }
 
-    /// True if the program has a private temp directory at `/tmp` in this tier. A program that may write the host's `/tmp` sees
+    /// True if the program has a private temp directory at `/tmp` in this tier. A program that may write the host's
+    /// `/tmp` sees
     /// that one.
     pub fn has_private_tmp(&self, tier: Tier) -> bool {
         has_private_tmp(&self.rights, &self.project, self.temp.as_ref(), tier)
@@ -134,7 +136,8 @@ impl Confinement {
         rights.summary(NamedPlaces { project, temp: temp.as_ref(), caches: environment.caches.as_ref() })
     }
 
-    /// Returns the confinement as the program sees it in this tier. A private `/tmp` replaces the temp directory, also in
+    /// Returns the confinement as the program sees it in this tier. A private `/tmp` replaces the temp directory,
+    /// also in
     /// variables.
     #[must_use]
     pub fn in_tier(&self, tier: Tier) -> Self {
@@ -195,9 +198,9 @@ fn follow(value: &mut Vec<u8>, from: &[u8], to: &[u8]) {
 /// A file or directory, independent of its path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 pub struct FileIdentity {
-    /// The device number.
+    /// Device number of the file, as stat(2) gives it.
     pub device: u64,
-    /// The inode number.
+    /// Inode number of the file, as stat(2) gives it.
     pub inode: u64,
 }
 

@@ -24,7 +24,7 @@ pub const MAX_VALUE: usize = 4 << 10;
 /// The most bytes of the words of a question.
 pub const MAX_MESSAGE: usize = 4 << 10;
 
-/// A field of a form.
+/// A field of the form that an MCP server asks the person to fill in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FormField {

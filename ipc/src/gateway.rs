@@ -100,7 +100,7 @@ pub enum GatewayReport {
     Failed {
         /// The connection of the program.
         arrival: Arrival,
-        /// The reason.
+        /// The reason why no connection was made.
         failure: GatewayFailure,
     },
 }

@@ -126,7 +126,7 @@ impl AgentId {
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct AgentCall {
-    /// The agent.
+    /// The agent whose model made the call.
     pub agent: AgentId,
     /// Id of the call.
     pub call: CallId,

@@ -165,7 +165,7 @@ pub enum McpReport {
         request: u64,
         /// The server's question to the person (untrusted).
         message: String,
-        /// The form, or its replacement.
+        /// The form to fill in, a page to open, or the reason why no form is shown.
         form: McpForm,
     },
     /// The server reports that its tools have changed.
@@ -220,7 +220,7 @@ impl McpPrompt {
     }
 }
 
-/// An argument of a prompt.
+/// An argument that the person can give to a prompt of the server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct McpPromptArgument {
     /// Name of the argument.
@@ -258,7 +258,7 @@ pub struct McpResult {
 /// A part of a result.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum McpContent {
-    /// A text for the model.
+    /// A text for the model (untrusted).
     Text(String),
     /// A picture, which was not parsed.
     Image(Image),

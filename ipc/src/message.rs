@@ -96,7 +96,7 @@ pub enum ToSupervisor {
     Output {
         /// The id that the supervisor gave the call in [`ToWorker::Call`].
         call: CallId,
-        /// The output.
+        /// Bytes of output, or entries of a snapshot.
         chunk: Chunk,
     },
     /// A part of a computed effect. The outcome of the tool call follows the last part.
@@ -110,7 +110,7 @@ pub enum ToSupervisor {
     Outcome {
         /// The id that the supervisor gave the call in [`ToWorker::Call`].
         call: CallId,
-        /// The result.
+        /// The result, which the supervisor does not trust.
         outcome: CallOutcome,
     },
     /// The last message, after `Drain`.

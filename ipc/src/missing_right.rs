@@ -24,7 +24,7 @@ pub enum MissingRight {
     },
     /// Writing in a directory that a sub-agent would get.
     WriteForSubAgent {
-        /// The directory.
+        /// The directory that would have to be writable.
         path: WirePath,
     },
     /// Moving or removing a path that the user's own programs use.
@@ -39,12 +39,12 @@ pub enum MissingRight {
     },
     /// Executing a program.
     Execute {
-        /// The program.
+        /// The program that was not executed.
         path: WirePath,
     },
     /// Setting the set-user-ID or set-group-ID bit.
     SetId {
-        /// The file.
+        /// The file whose mode would change.
         path: WirePath,
     },
     /// Using the network.
@@ -56,7 +56,7 @@ pub enum MissingRight {
     },
     /// Connecting or sending to a unix socket of another program.
     Socket {
-        /// The socket.
+        /// Path of the socket.
         path: WirePath,
     },
     /// Using the network in a sub-agent.
@@ -131,7 +131,8 @@ impl MissingRight {
         )
     }
 
-    /// True if no user should grant the right: it includes the user's home, or a directory that contains the home or the
+    /// True if no user should grant the right: it includes the user's home, or a directory that contains the home or
+    /// the
     /// project.
     pub const fn takes_too_much(&self) -> bool {
         matches!(self, Self::Write { closed_by: Some(ClosedBy::Home | ClosedBy::Wide), .. })

@@ -53,7 +53,7 @@ pub enum Violation {
     /// The phase does not permit this kind of message.
     #[error("{kind} in phase {phase}")]
     Phase {
-        /// The phase.
+        /// Phase of the worker when the message arrived.
         phase: Phase,
         /// The message that arrived.
         kind: Kind,

@@ -8,7 +8,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::rights::Reach;
 
-/// Addresses of credential services: AWS (instances, containers, pods), Google, Azure, Alibaba, Oracle, Tencent, Scaleway.
+/// Addresses of credential services: AWS (instances, containers, pods), Google, Azure, Alibaba, Oracle, Tencent,
+/// Scaleway.
 const METADATA: &[IpAddr] = &[
     IpAddr::V4(Ipv4Addr::new(169, 254, 169, 254)),
     IpAddr::V4(Ipv4Addr::new(169, 254, 170, 2)),
@@ -24,7 +25,8 @@ const METADATA: &[IpAddr] = &[
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42)),
 ];
 
-/// "Address family not supported": the kernel has no IPv6. There is no [`io::ErrorKind`] for it. All supported architectures
+/// "Address family not supported": the kernel has no IPv6. There is no [`io::ErrorKind`] for it. All supported
+/// architectures
 /// use this number (`asm-generic/errno.h`).
 const EAFNOSUPPORT: i32 = 97;
 
@@ -99,7 +101,8 @@ impl Place {
     }
 }
 
-/// True if the internet does not route it: 10/8, 172.16/12, 192.168/16; 100.64/10; `fc00::/7`, and the older `fec0::/10`.
+/// True if the internet does not route it: 10/8, 172.16/12, 192.168/16; 100.64/10; `fc00::/7`, and the older
+/// `fec0::/10`.
 fn is_private(address: IpAddr) -> bool {
     match address {
         IpAddr::V4(v4) => v4.is_private() || matches!(v4.octets(), [100, 64..=127, ..]),
@@ -149,7 +152,8 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     }
 }
 
-/// True if the kernel lets us bind the address. Interfaces change, and whole networks can be local, so there is no list. With
+/// True if the kernel lets us bind the address. Interfaces change, and whole networks can be local, so there is no
+/// list. With
 /// `ip_nonlocal_bind` every address counts as local.
 pub fn is_local(address: IpAddr) -> bool {
     let strange = |error: &io::Error| {

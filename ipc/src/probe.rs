@@ -38,7 +38,7 @@ pub enum Outcome {
     Done,
     /// The kernel denied it.
     Refused {
-        /// The error number.
+        /// The errno of the system call.
         errno: i32,
         /// True if file permissions would have allowed it.
         permitted_by_mode: bool,

@@ -259,9 +259,9 @@ pub struct WrittenFile {
 pub struct Change {
     /// Number of the first line, before and after the change, from 1.
     pub first_line: u64,
-    /// The lines before; absent for a new file.
+    /// The lines before the change; absent for a new file.
     pub old: Option<String>,
-    /// The lines after.
+    /// The lines after the change.
     pub new: String,
 }
 
@@ -280,7 +280,8 @@ pub struct CommandResult {
     pub saved: Option<SavedOutput>,
     /// Paths that error messages in the output mention, from the first one on.
     pub named: Vec<NamedPlace>,
-    /// Pid, as the worker sees it, of the process that watched the command. All processes of the command descend from it.
+    /// Pid, as the worker sees it, of the process that watched the command. All processes of the command descend
+    /// from it.
     /// It is only used to assign refusals to tool calls.
     pub process: u32,
     /// Refusals that the broker reported for these processes. A worker cannot forge them.
@@ -373,7 +374,7 @@ pub struct FailedAccess {
     pub operation: Operation,
     /// The path, absolute and resolved as far as possible.
     pub path: WirePath,
-    /// The error number.
+    /// The errno of the system call.
     pub errno: i32,
     /// True if file permissions would have allowed it, by access(2), which Landlock does not restrict.
     pub permitted_by_mode: bool,

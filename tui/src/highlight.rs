@@ -14,7 +14,8 @@ use crate::text::Ink;
 /// Maximum number of lines that are highlighted together.
 pub(crate) const TOGETHER: usize = 60;
 
-/// Maximum length in bytes of a highlighted line. Some grammars are slow on long lines, which readable code does not have.
+/// Maximum length in bytes of a highlighted line. Some grammars are slow on long lines, which readable code does not
+/// have.
 const LONGEST: usize = 300;
 
 const NAME: usize = 32;

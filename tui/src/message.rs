@@ -136,7 +136,7 @@ pub enum Action {
     Remember(String),
     /// Copy this text to the terminal's clipboard and to a file; [`Msg::Note`] reports the result.
     Copy {
-        /// Kind of the text.
+        /// Kind of the copied text.
         what: Copied,
         /// Text without hidden characters.
         text: String,

@@ -23,7 +23,8 @@ const OTHER: u32 = 1_234;
 /// Gives a file what a new one would not have; false if this machine or user cannot.
 type Prepare = fn(&Path) -> bool;
 
-/// A list of access: the rights of the owner, of one user, of the group, of the mask and of others (`linux/posix_acl_xattr.h`).
+/// A list of access: the rights of the owner, of one user, of the group, of the mask and of others
+/// (`linux/posix_acl_xattr.h`).
 fn list([owner, user, group, mask, others]: [u16; 5]) -> Vec<u8> {
     let entries = [
         (1, owner, u32::MAX),

@@ -23,7 +23,8 @@ use std::path::Path;
 use libc::{EACCES, EBUSY, EPERM, EROFS, EXDEV};
 use names::quoted;
 
-/// Words about a path that the kernel denied, in lower case, each with its error number. The last three concern moves of a
+/// Words about a path that the kernel denied, in lower case, each with its error number. The last three concern
+/// moves of a
 /// mounted path, and moves and links across mounts.
 pub const REFUSALS: [(&str, i32); 7] = [
     ("permission denied", EACCES),
@@ -82,7 +83,8 @@ impl<'a> ErrorLine<'a> {
         Path::new(first).file_name().and_then(OsStr::to_str).unwrap_or(first)
     }
 
-    /// Returns the process that may not be signalled: `kill: 12: …`, `bash: line 1: kill: (12) - Operation not permitted`.
+    /// Returns the process that may not be signalled: `kill: 12: …`, `bash: line 1: kill: (12) - Operation not
+    /// permitted`.
     pub fn process(&self) -> Option<u32> {
         let segments: Vec<_> = self.before().trim_end_matches([' ', ':', '-', ')']).split(": ").collect();
         let [.., program, number] = segments.as_slice() else { return None };
@@ -140,7 +142,8 @@ impl<'a> ErrorLine<'a> {
         rest.split(end).map(|word| word.trim_matches([':', '.'])).find(|word| word.starts_with('/'))
     }
 
-    /// True if the line only repeats another text: a match of a search, a test's name, a quotation, a message of another
+    /// True if the line only repeats another text: a match of a search, a test's name, a quotation, a message of
+    /// another
     /// machine.
     fn is_quotation(&self) -> bool {
         let first = self.line.split(char::is_whitespace).next().unwrap_or_default();

@@ -12,7 +12,8 @@ use super::{ErrorLine, lines};
 /// Maximum number of places, in hostile output too.
 const MAX_PLACES: usize = 32;
 
-/// Finds the target of a name relative to `directory`; `permits` returns the acts that plain permissions allow for a path
+/// Finds the target of a name relative to `directory`; `permits` returns the acts that plain permissions allow for a
+/// path
 /// without links.
 pub fn find(named: &str, directory: &Path, permits: impl FnOnce(&Path) -> Permits) -> NamedPlace {
     let path = resolved(&directory.join(named));

@@ -55,7 +55,8 @@ pub enum UiEventKind {
         /// The id of the request.
         id: ApprovalId,
     },
-    /// The names of the project's files, as [`UserActionKind::ListFiles`] asked for them: a worker's claim, not sanitised.
+    /// The names of the project's files, as [`UserActionKind::ListFiles`] asked for them: a worker's claim, not
+    /// sanitised.
     FileNames {
         /// The names, relative to the project.
         names: Vec<WirePath>,
@@ -78,10 +79,11 @@ pub enum UiEventKind {
     PromptExpanded(Box<ExpandedPrompt>),
     /// The consequences of a rewind that is wanted: [`UserActionKind::Rewind`] with its digest carries it out.
     RewindPreview(Box<RewindPreview>),
-    /// The log cannot be written because the disk is full: no request is sent, and no call starts. Bailiwick retries from time
+    /// The log cannot be written because the disk is full: no request is sent, and no call starts. Bailiwick retries
+    /// from time
     /// to time and on [`UserActionKind::RetryLog`]. A failure of the latter repeats this event.
     LogPaused {
-        /// The log.
+        /// File of the session log.
         path: WirePath,
         /// Number of free bytes, where it is known.
         free: Option<u64>,
@@ -108,7 +110,7 @@ pub struct UserAction {
     pub kind: UserActionKind,
 }
 
-/// Kind of an action of the user.
+/// A request of the person, to the session or to one of its agents.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum UserActionKind {
     /// An action that becomes one input of the agent's core.
@@ -125,7 +127,8 @@ pub enum UserActionKind {
         /// The purpose of the plan.
         text: String,
     },
-    /// Changes the model within the same provider, at rest only. Answered by the event `model_changed`, or by a notice with the
+    /// Changes the model within the same provider, at rest only. Answered by the event `model_changed`, or by a
+    /// notice with the
     /// reason.
     SetModel {
         /// The model's name.
@@ -133,11 +136,13 @@ pub enum UserActionKind {
     },
     /// Requests the list of the project's files from the agent's worker. Answered by [`UiEventKind::FileNames`].
     ListFiles,
-    /// Requests the branch of the project from the agent's worker. Answered by [`UiEventKind::Branch`], unless the worker ends.
+    /// Requests the branch of the project from the agent's worker. Answered by [`UiEventKind::Branch`], unless the
+    /// worker ends.
     FindBranch,
     /// Requests the text of a prompt of an MCP server. Answered by [`UiEventKind::PromptExpanded`].
     ExpandPrompt(WantedPrompt),
-    /// Takes files, the conversation or both back to a message, at rest only. Answered by a preview if the digest is absent or
+    /// Takes files, the conversation or both back to a message, at rest only. Answered by a preview if the digest is
+    /// absent or
     /// outdated, else by the event `rewound` or a notice with the reason.
     Rewind {
         /// The message to return to, or the rewind to undo.
@@ -201,15 +206,16 @@ impl UserActionKind {
 pub enum AgentAction {
     /// Sends a message to the agent.
     Prompt {
-        /// The message.
+        /// The user's message, without the pictures.
         text: String,
         /// The pictures that go before it.
         images: Vec<Image>,
     },
-    /// Sends a message at rest, and has the turn only read: nothing but the private temp directory is writable, and nothing is approved
+    /// Sends a message at rest, and has the turn only read: nothing but the private temp directory is writable, and
+    /// nothing is approved
     /// until the turn is over. While a turn runs, the answer is a notice.
     PromptReading {
-        /// The message.
+        /// The user's message, without the pictures.
         text: String,
         /// The pictures that go before it.
         images: Vec<Image>,
@@ -228,7 +234,8 @@ pub enum AgentAction {
         /// The text of the plan file.
         markdown: String,
     },
-    /// Changes these fields of a plan that waits for its approval, and keeps the rest of its text. Another request replaces the
+    /// Changes these fields of a plan that waits for its approval, and keeps the rest of its text. Another request
+    /// replaces the
     /// open one.
     RevisePlan {
         /// The id from `approval_requested`.
@@ -236,13 +243,15 @@ pub enum AgentAction {
         /// The plan with its new fields.
         plan: Box<Plan>,
     },
-    /// Executes a plan from before the session. The first agent, a planner, revises it if a step fails and the plan allows
+    /// Executes a plan from before the session. The first agent, a planner, revises it if a step fails and the plan
+    /// allows
     /// that.
     ExecutePlan {
         /// The text of the plan file.
         markdown: String,
     },
-    /// Adds the reply's other file changes to one that waits for its approval. One request for all replaces the open one.
+    /// Adds the reply's other file changes to one that waits for its approval. One request for all replaces the open
+    /// one.
     AskTogether {
         /// The id from `approval_requested`.
         id: ApprovalId,
@@ -259,10 +268,12 @@ pub enum AgentAction {
     },
     /// Summarises the conversation and continues with the summary: at once at rest, else before the next request.
     Compact,
-    /// Starts an empty conversation in the same session, at rest only. Answered by the event `context_compacted`, or by a
+    /// Starts an empty conversation in the same session, at rest only. Answered by the event `context_compacted`, or
+    /// by a
     /// notice with the reason.
     Clear,
-    /// Runs a command of the user in the sandbox, at rest only. Only this command may write the project. The model reads the
+    /// Runs a command of the user in the sandbox, at rest only. Only this command may write the project. The model
+    /// reads the
     /// command and its output with the next message.
     RunCommand {
         /// The text for `bash -c`.

@@ -96,7 +96,8 @@ pub fn network(text: &str) -> Result<Network, NetworkWordError> {
     }
 }
 
-/// Reads a change of the network: `off`, `on`, a list that takes the place of what was, or with a `+` before it a list that is added.
+/// Reads a change of the network: `off`, `on`, a list that takes the place of what was, or with a `+` before it a
+/// list that is added.
 pub fn change(text: &str) -> Result<RightsChange, NetworkWordError> {
     match text.strip_prefix('+') {
         Some(list) => match network(list)? {

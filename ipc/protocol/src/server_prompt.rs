@@ -19,7 +19,7 @@ pub struct ServerPrompt {
     pub arguments: Vec<ServerPromptArgument>,
 }
 
-/// An argument of a prompt.
+/// An argument that the person can give to a prompt of an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]

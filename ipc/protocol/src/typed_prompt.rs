@@ -62,7 +62,8 @@ impl TypedPrompt {
         self.prompt.arguments.iter().any(|argument| argument.required)
     }
 
-    /// Returns the prompt with the typed arguments, in their order. The last one has the rest of the line. The error completes a
+    /// Returns the prompt with the typed arguments, in their order. The last one has the rest of the line. The error
+    /// completes a
     /// sentence that begins with the name.
     ///
     /// Fails if an argument is missing, or none is taken.

@@ -21,28 +21,29 @@ pub enum RightsChange {
     AddHosts {
         /// The hosts to add to those that can be reached.
         hosts: Hosts,
-        /// Reach of the network. If absent: the present one or, if the network is off, that at the start of the session.
+        /// Reach of the network. If absent: the present one or, if the network is off, that at the start of the
+        /// session.
         #[serde(default)]
         reach: Option<Reach>,
     },
     /// Adds a writable directory.
     AddWrite {
-        /// The directory.
+        /// Root of the writable tree.
         path: WirePath,
     },
     /// Adds a unix socket of the host.
     AddSocket {
-        /// The socket.
+        /// Path of the socket on the host.
         path: WirePath,
     },
     /// Removes a unix socket of the host.
     RemoveSocket {
-        /// The socket.
+        /// Path of the socket on the host.
         path: WirePath,
     },
     /// Removes a writable directory.
     RemoveWrite {
-        /// The directory.
+        /// Root of the writable tree.
         path: WirePath,
     },
 }

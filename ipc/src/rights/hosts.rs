@@ -17,7 +17,8 @@ const MAX_LABEL: usize = 63;
 /// Maximum number of rules of one list.
 pub const MAX_RULES: usize = 1024;
 
-/// Name of a host: labels of ASCII letters, digits, `-` and `_`, in lower case and without a final dot. Never an address.
+/// Name of a host: labels of ASCII letters, digits, `-` and `_`, in lower case and without a final dot. Never an
+/// address.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct HostName(String);
@@ -52,7 +53,7 @@ pub enum HostError {
 }
 
 impl HostName {
-    /// The name.
+    /// Returns the name as text.
     pub fn as_str(&self) -> &str {
         &self.0
     }
@@ -149,7 +150,7 @@ impl HostRule {
         &self.name
     }
 
-    /// The port.
+    /// Returns the port to which the rule applies.
     pub const fn port(&self) -> u16 {
         self.port
     }

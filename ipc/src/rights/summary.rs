@@ -75,7 +75,7 @@ fn is_default<T: Default + PartialEq>(value: &T) -> bool {
 /// The directories of a session that have a name of their own.
 #[derive(Clone, Copy, Debug)]
 pub struct NamedPlaces<'a> {
-    /// The project.
+    /// Root directory of the project.
     pub project: &'a WirePath,
     /// The private temp directory.
     pub temp: Option<&'a WirePath>,
@@ -115,7 +115,8 @@ impl NamedPlaces<'_> {
 }
 
 impl Rights {
-    /// Returns a summary. As text it is one line of the status bar, `doctor` and denials: `writes in the project, $TMPDIR
+    /// Returns a summary. As text it is one line of the status bar, `doctor` and denials: `writes in the project,
+    /// $TMPDIR
     /// · network off · secrets hidden`.
     pub fn summary(&self, places: NamedPlaces<'_>) -> RightsSummary {
         let count = |places: &[WirePath]| u64::try_from(places.len()).unwrap_or(u64::MAX);

@@ -17,7 +17,7 @@ use crate::platform::{Platform, TRUNCATE};
 use crate::system;
 use rules::{Case, RuleKind};
 
-/// Conditions for the choice of a program.
+/// Conditions that decide which seccomp program is installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a condition of its own")]
 pub struct Policy {

@@ -108,7 +108,8 @@ fn write_lines(sign: u8, lines: &[TextLine<'_>], out: &mut dyn Write) -> io::Res
 /// Range of lines, counted from 0, without the last.
 struct Extent(usize, usize);
 
-/// Writes a range as in the header of a hunk: first line from 1, and the count unless it is 1. An empty range names the line before.
+/// Writes a range as in the header of a hunk: first line from 1, and the count unless it is 1. An empty range names
+/// the line before.
 impl std::fmt::Display for Extent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.1 - self.0 {

@@ -207,7 +207,8 @@ fn damage() -> impl Strategy<Value = Damage> {
     ]
 }
 
-/// What holds of any reply: it begins once, it ends once or with an error, each block is closed once and is one line of JSON.
+/// What holds of any reply: it begins once, it ends once or with an error, each block is closed once and is one line
+/// of JSON.
 fn assert_in_order(items: &[Item]) {
     let place = |wanted: fn(&Item) -> bool| items.iter().position(wanted);
     let count = |wanted: fn(&Item) -> bool| items.iter().filter(|item| wanted(item)).count();

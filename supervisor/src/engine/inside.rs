@@ -23,11 +23,10 @@ const PATIENCE: Duration = Duration::from_secs(10);
 pub(crate) struct ChildSaid {
     /// What held it.
     pub ruleset: RulesetReport,
-    /// Its standard output.
     pub output: String,
 }
 
-/// Why it did not come to its end.
+/// The reason why it did not come to its end.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InsideError {
     /// What it was to be given or asked could not be made.

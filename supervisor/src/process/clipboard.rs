@@ -114,7 +114,8 @@ fn find(name: &str, path: &OsString, project: &Path) -> Option<PathBuf> {
     files.find(|file| !file.starts_with(project) && file.is_file() && access(file, AccessFlags::X_OK).is_ok())
 }
 
-/// Returns the output of a program: none if it fails, and nothing at all if it is late. Reads at most one byte more than `most`.
+/// Returns the output of a program: none if it fails, and nothing at all if it is late. Reads at most one byte more
+/// than `most`.
 fn output(child: &mut Child, deadline: Instant, most: usize) -> io::Result<Option<Vec<u8>>> {
     let Some(mut stdout) = child.stdout.take() else { return Ok(None) };
     let (mut bytes, mut chunk) = (Vec::new(), vec![0; 64 << 10]);

@@ -11,7 +11,8 @@ use std::path::{Path, PathBuf};
 pub struct Directories {
     /// Settings, and a key file for each provider.
     pub config: PathBuf,
-    /// Everything that must be kept: session logs, plans, checkpoints, the protected files' baselines, files moved aside,
+    /// Everything that must be kept: session logs, plans, checkpoints, the protected files' baselines, files moved
+    /// aside,
     /// and locks and sockets of running sessions.
     pub state: PathBuf,
     /// Content that can be made again. The caches of each project belong to its agents.

@@ -10,7 +10,8 @@ use tempfile::{Builder, TempDir};
 /// The directories that are tried if `TMPDIR` cannot be used.
 const ELSEWHERE: [&str; 2] = ["/tmp", "/var/tmp"];
 
-/// Creates a private directory in the system's temp directory, or elsewhere if that fails. It is removed when the value is dropped.
+/// Creates a private directory in the system's temp directory, or elsewhere if that fails. It is removed when the
+/// value is dropped.
 pub(crate) fn private_directory(prefix: &str) -> io::Result<TempDir> {
     private_in(&std::env::temp_dir(), prefix).or_else(|error| {
         let made = ELSEWHERE.iter().find_map(|place| private_in(Path::new(place), prefix).ok());

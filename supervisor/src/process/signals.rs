@@ -83,7 +83,8 @@ impl AnyOf {
     }
 }
 
-/// The signals with which a person controls a session without a terminal UI. Early signals are kept until somebody waits for them.
+/// The signals with which a person controls a session without a terminal UI. Early signals are kept until somebody
+/// waits for them.
 #[derive(Debug)]
 pub(crate) struct UserSignals {
     interrupt: Signal,

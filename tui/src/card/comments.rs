@@ -39,7 +39,8 @@ impl Comments {
         })
     }
 
-    /// Moves comments from the previous version of a plan to the steps with the same title, or to the same position if the title
+    /// Moves comments from the previous version of a plan to the steps with the same title, or to the same position
+    /// if the title
     /// is new. Returns the number of comments whose step no longer exists.
     pub(crate) fn take_over(&mut self, before: Self) -> usize {
         let old: Vec<_> = before.about.iter().map(|comment| comment.title.clone()).collect();
@@ -105,7 +106,8 @@ impl Comments {
         if self.chosen == 0 { "on the plan › ".to_owned() } else { format!("on step {} › ", self.chosen) }
     }
 
-    /// Returns all comments as one message, such as `On step 2 (Fix the parser): use a fuzzer`; `None` without comments.
+    /// Returns all comments as one message, such as `On step 2 (Fix the parser): use a fuzzer`; `None` without
+    /// comments.
     pub(crate) fn message(&self) -> Option<String> {
         let lines = self.written().map(|(number, comment, text)| match number {
             0 => format!("On the plan: {text}"),

@@ -72,7 +72,8 @@ fn task(params: &AgentRightsApprovalParams) -> Vec<Part> {
     vec![Part::new(SafeText::exact(&params.task), Look::Command)]
 }
 
-/// Returns the access of a sub-agent, including those that its parent has: the sub-agent uses them without further requests.
+/// Returns the access of a sub-agent, including those that its parent has: the sub-agent uses them without further
+/// requests.
 fn agent_rights(params: &AgentRightsApprovalParams, project: &WirePath) -> Vec<Part> {
     let AgentRightsApprovalParams { role, rights, grant, .. } = params;
     let beyond = |is_granted| if is_granted { &b", which the main agent may not"[..] } else { b"" };

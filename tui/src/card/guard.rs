@@ -4,7 +4,8 @@ use std::time::Duration;
 
 use crate::moment::UiTime;
 
-/// Minimum time between the request's appearance, or a key press, and a key that counts. A person who is typing when the request
+/// Minimum time between the request's appearance, or a key press, and a key that counts. A person who is typing when
+/// the request
 /// appears keeps typing for a moment.
 const QUIET: Duration = Duration::from_millis(300);
 

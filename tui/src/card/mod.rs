@@ -258,7 +258,8 @@ impl Card {
         }
     }
 
-    /// Records a frame on the terminal that contains the request. `whole` is true if the frame shows the text; `to_end` is the
+    /// Records a frame on the terminal that contains the request. `whole` is true if the frame shows the text;
+    /// `to_end` is the
     /// number of the page whose last row it shows. Returns true if an approval has become possible.
     pub(crate) fn drawn(&mut self, at: UiTime, whole: bool, to_end: Option<u64>) -> bool {
         self.deny.drawn(at);
@@ -284,7 +285,8 @@ impl Card {
         counts
     }
 
-    /// Ignores a key that came too early, and shows a hint about it. Returns false if the request was not on the screen yet.
+    /// Ignores a key that came too early, and shows a hint about it. Returns false if the request was not on the
+    /// screen yet.
     pub(crate) fn drops(&mut self, key: Key) -> bool {
         let is_drawn = self.deny.opens_at().is_some();
         if is_drawn {

@@ -294,7 +294,8 @@ fn choices(request: &ServerRequest, project: &WirePath) -> Vec<Choice> {
     }
 }
 
-/// Returns the suggested pattern: the file, or all files in the common directory. `None` for paths outside the project and for
+/// Returns the suggested pattern: the file, or all files in the common directory. `None` for paths outside the
+/// project and for
 /// names that are not UTF-8.
 fn pattern<'a>(paths: impl Iterator<Item = &'a WirePath>, project: &WirePath) -> Option<String> {
     let relative: Option<Vec<&Path>> =
@@ -312,7 +313,8 @@ fn pattern<'a>(paths: impl Iterator<Item = &'a WirePath>, project: &WirePath) ->
     Some(if directory.is_empty() { "**".to_owned() } else { format!("{directory}/**") })
 }
 
-/// Escapes a path, so that the pattern matches only that path. Returns `None` for a path with a backslash, which patterns cannot
+/// Escapes a path, so that the pattern matches only that path. Returns `None` for a path with a backslash, which
+/// patterns cannot
 /// contain.
 fn escaped(path: &str) -> Option<String> {
     let one = |c: char| match c {

@@ -7,7 +7,8 @@ use super::{Diff, Kind};
 /// Number of unchanged lines shown around a change.
 const AROUND: usize = 3;
 
-/// Maximum number of line pairs that are compared. Beyond it, everything between equal beginning and end counts as replaced.
+/// Maximum number of line pairs that are compared. Beyond it, everything between equal beginning and end counts as
+/// replaced.
 const MOST: usize = 1 << 20;
 
 impl Diff {

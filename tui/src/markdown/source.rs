@@ -12,7 +12,8 @@ use super::OPTIONS;
 use super::definitions::Definitions;
 use super::render::defined;
 
-/// Maximum number of bytes that are parsed again with each piece of text. The beginning of a longer block is finished early.
+/// Maximum number of bytes that are parsed again with each piece of text. The beginning of a longer block is
+/// finished early.
 pub(super) const WINDOW: usize = 8 << 10;
 
 /// Received Markdown without the finished pieces.

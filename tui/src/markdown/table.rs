@@ -37,7 +37,8 @@ impl Table {
         std::iter::once(&self.header).chain(&self.rows)
     }
 
-    /// Returns the column widths: small columns get what they need, the others share the rest. `None` if the width is too small.
+    /// Returns the column widths: small columns get what they need, the others share the rest. `None` if the width
+    /// is too small.
     fn widths(&self, width: usize) -> Option<Vec<usize>> {
         let count = self.cells().map(Vec::len).max().unwrap_or(0);
         let room = width.checked_sub(BETWEEN.chars().count().checked_mul(count.checked_sub(1)?)?)?;

@@ -16,7 +16,8 @@ pub(crate) const fn sandbox(tier: Option<Tier>) -> &'static str {
     }
 }
 
-/// Returns the places that may be written and read, in words: `read-only`, `writes in the project`. Omits the temporary directory
+/// Returns the places that may be written and read, in words: `read-only`, `writes in the project`. Omits the
+/// temporary directory
 /// and caches.
 pub(crate) fn places(rights: &RightsSummary) -> String {
     without_private(rights).places().to_string()
@@ -36,7 +37,8 @@ pub(crate) fn opened(rights: &RightsSummary) -> Option<String> {
     (!all.is_empty()).then(|| all.join(" · "))
 }
 
-/// Returns rights in words, such as `read-only · network off · secrets hidden`. Omits the temporary directory and caches.
+/// Returns rights in words, such as `read-only · network off · secrets hidden`. Omits the temporary directory and
+/// caches.
 pub(crate) fn plain(rights: &RightsSummary) -> String {
     without_private(rights).to_string()
 }

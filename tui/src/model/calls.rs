@@ -35,7 +35,8 @@ pub(crate) struct Call {
     wanted: Vec<FileDiff>,
     /// Answer to the call's request, for its first row: `allowed by you`.
     answer: String,
-    /// True if a person denied the call. The first row has the reason, so the result, which repeats it for the model, is not shown.
+    /// True if a person denied the call. The first row has the reason, so the result, which repeats it for the
+    /// model, is not shown.
     pub refused: bool,
     /// True if the block shows the sub-agent that the call started.
     pub is_agent: bool,

@@ -59,7 +59,8 @@ impl Files {
         self.look_up();
     }
 
-    /// Updates the matches for the word at the caret; `None` if the caret is not in a word with `@`. Returns true if the names
+    /// Updates the matches for the word at the caret; `None` if the caret is not in a word with `@`. Returns true if
+    /// the names
     /// should be requested: a new word has begun, and the last request is old.
     pub(crate) fn follow(&mut self, word: Option<(usize, String)>, now: UiTime) -> bool {
         if word == self.word {
@@ -102,7 +103,8 @@ fn matching(names: &[String], word: &str) -> Vec<usize> {
 }
 
 impl Model {
-    /// Returns the position of the `@` before the caret and the text after it; `None` if the caret is not in such a word.
+    /// Returns the position of the `@` before the caret and the text after it; `None` if the caret is not in such a
+    /// word.
     pub(crate) fn mention(&self) -> Option<(usize, &str)> {
         let writes = self.mode == Mode::Insert && self.recall.is_none() && self.cards.is_empty();
         let before = self.prompt.text().get(..self.prompt.caret()).filter(|_| writes)?;

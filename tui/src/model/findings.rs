@@ -91,7 +91,8 @@ impl fmt::Display for Findings {
     }
 }
 
-/// Reads the findings of an answer: each begins with a line that has a severity as its first word and then a file with a line.
+/// Reads the findings of an answer: each begins with a line that has a severity as its first word and then a file
+/// with a line.
 pub(crate) fn findings_in(answer: &str) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     let mut is_code = false;

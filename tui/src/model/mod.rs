@@ -160,7 +160,8 @@ pub struct Model {
     pub(crate) over: bool,
     /// Open approval requests, oldest first; the first one is shown.
     pub(crate) cards: VecDeque<Card>,
-    /// Comments on a plan that the person edited, with the planning agent. They move to the next approval request for that plan.
+    /// Comments on a plan that the person edited, with the planning agent. They move to the next approval request
+    /// for that plan.
     pub(crate) comments: Option<(AgentId, Comments)>,
     /// One-line summary of the last call whose request expired without an answer.
     pub(crate) lapsed: Option<String>,
@@ -205,7 +206,6 @@ pub(crate) enum LineFor {
 pub(crate) struct Reply {
     /// Index of the block with unfinished text.
     pub text: Option<usize>,
-    /// Unfinished text.
     pub source: Source,
     /// True if some of the text has not been parsed.
     pub waits: bool,

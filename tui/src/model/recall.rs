@@ -18,7 +18,8 @@ impl Model {
         self.recall = Some(Recall { draft: std::mem::take(&mut self.prompt), chosen: 0 });
     }
 
-    /// Returns the different messages that contain the typed text, newest first. Case matters only if the text has capital
+    /// Returns the different messages that contain the typed text, newest first. Case matters only if the text has
+    /// capital
     /// letters.
     pub(crate) fn recalled(&self) -> Vec<&str> {
         let typed = self.prompt.text();

@@ -75,7 +75,8 @@ impl Selected {
 }
 
 impl Transcript {
-    /// Begins a selection at the marked block, the search match or the last row on the screen. Text that arrives moves nothing
+    /// Begins a selection at the marked block, the search match or the last row on the screen. Text that arrives
+    /// moves nothing
     /// meanwhile. Returns false if there is no text.
     pub(crate) fn begin_selection(&mut self, shape: Shape, size: (u16, u16)) -> bool {
         let (width, height) = (size.0, usize::from(size.1));
@@ -151,7 +152,8 @@ impl Transcript {
         self.show_cursor(size);
     }
 
-    /// Selects all lines of the paragraph, code or output at the cursor; if they are selected already, of the whole message.
+    /// Selects all lines of the paragraph, code or output at the cursor; if they are selected already, of the whole
+    /// message.
     pub(crate) fn select_around(&mut self, size: (u16, u16)) {
         let width = size.0;
         let Some(cursor) = self.selection.map(|selection| selection.cursor) else { return };

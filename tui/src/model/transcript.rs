@@ -43,7 +43,6 @@ pub(crate) struct Visible<'a> {
     pub row: BlockRow,
     /// True for the search match and for the first row of the marked block.
     pub is_found: bool,
-    /// Columns that are selected.
     pub selected: Range<u16>,
 }
 

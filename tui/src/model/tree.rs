@@ -117,7 +117,8 @@ impl Agents {
         self.each().filter_map(|(_, view)| view.turn.began).max()
     }
 
-    /// Assigns all ended sub-agents to an earlier turn, so that the list hides them, and forgets guests that have ended.
+    /// Assigns all ended sub-agents to an earlier turn, so that the list hides them, and forgets guests that have
+    /// ended.
     pub(crate) fn forget_ended(&mut self) {
         for view in self.all_mut() {
             view.guests.forget_ended();
@@ -147,7 +148,8 @@ impl Model {
             || self.mode == super::Mode::Plan && self.plans.current().is_some_and(Progress::runs)
     }
 
-    /// Returns the width of the column beside the transcript, for agents, plan steps and tasks; `None` if there is nothing to show or no
+    /// Returns the width of the column beside the transcript, for agents, plan steps and tasks; `None` if there is
+    /// nothing to show or no
     /// room. It takes what prose leaves, so that no prose is wrapped again when it opens.
     pub(crate) fn tree_columns(&self, width: u16) -> Option<u16> {
         let has_content =

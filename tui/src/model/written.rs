@@ -17,7 +17,6 @@ pub(crate) const PLANNER: &str = " plan ";
 #[derive(Debug)]
 pub(crate) struct Written {
     pub text: SafeText,
-    /// Visible rows.
     pub rows: Vec<Row>,
     /// Column and row of the caret among the visible rows.
     pub caret: (u16, u16),

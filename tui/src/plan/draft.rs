@@ -192,7 +192,8 @@ impl Draft {
         }
     }
 
-    /// Replaces the text of the selected field. Returns false if the field rejects it: a title needs text. An empty condition is
+    /// Replaces the text of the selected field. Returns false if the field rejects it: a title needs text. An empty
+    /// condition is
     /// deleted.
     pub(crate) fn set(&mut self, text: &str) -> bool {
         let text = match self.at.field {

@@ -39,7 +39,8 @@ pub(super) fn columns(c: char) -> usize {
     c.width().unwrap_or_default()
 }
 
-/// Returns a text for direct output to a terminal, with invisible characters escaped. Line ends, tabs, known emoji sequences and
+/// Returns a text for direct output to a terminal, with invisible characters escaped. Line ends, tabs, known emoji
+/// sequences and
 /// selectors stay.
 pub fn printable(text: &str) -> String {
     let stays = |c: char| matches!(c, '\n' | '\t') || !is_hidden(c);
@@ -63,7 +64,8 @@ pub fn printable(text: &str) -> String {
     shown
 }
 
-/// Returns a text for the clipboard, with invisible characters escaped. Line ends, tabs, selectors and emoji joiners stay.
+/// Returns a text for the clipboard, with invisible characters escaped. Line ends, tabs, selectors and emoji joiners
+/// stay.
 pub(crate) fn shown(text: &str) -> String {
     let stays = |c: char| matches!(c, '\n' | '\t' | '\u{200d}') || is_presentation(c) || !is_hidden(c);
     let mut shown = String::with_capacity(text.len());

@@ -160,7 +160,8 @@ impl SafeText {
         self.column = self.text.get(line..).unwrap_or_default().width();
     }
 
-    /// Ends the text: text that is pushed later, such as a combining mark, does not join the last character. Frees unused memory.
+    /// Ends the text: text that is pushed later, such as a combining mark, does not join the last character. Frees
+    /// unused memory.
     pub fn finish(&mut self) {
         self.forget_tail();
         self.text.shrink_to_fit();
@@ -243,7 +244,8 @@ impl SafeText {
         }
     }
 
-    /// True if the cluster is drawn unchanged: it starts with a visible character and is as wide as its characters together. In
+    /// True if the cluster is drawn unchanged: it starts with a visible character and is as wide as its characters
+    /// together. In
     /// prose, emoji of several characters count too.
     fn is_undisputed(&self, cluster: &str) -> bool {
         if self.manner == Manner::Prose && is_sequence(cluster) {
@@ -266,7 +268,8 @@ impl SafeText {
             && (self.manner == Manner::Prose || !is_other_space(c))
     }
 
-    /// Appends a cluster character by character. A visible character is kept only if it cannot combine with the previous one.
+    /// Appends a cluster character by character. A visible character is kept only if it cannot combine with the
+    /// previous one.
     fn taken_apart(&mut self, cluster: &str) {
         let mut joins = false;
         for c in cluster.chars() {

@@ -40,7 +40,8 @@ impl Columns {
     }
 }
 
-/// Appends to `rows` the rows of `text` from byte `from` on, which must be the start of a row. The last row may be empty.
+/// Appends to `rows` the rows of `text` from byte `from` on, which must be the start of a row. The last row may be
+/// empty.
 pub fn wrap(text: &str, from: usize, columns: Columns, how: Wrap, rows: &mut Vec<Row>) {
     let mut first = from == 0 || text.as_bytes().get(from - 1) == Some(&b'\n');
     let mut start = from;
@@ -82,7 +83,8 @@ fn wrap_line(text: &str, line: Row, columns: Columns, how: Wrap, rows: &mut Vec<
     rows.push(open.row(line.end));
 }
 
-/// True if a line may break after a character other than a space. Scripts without spaces allow it, except before closing
+/// True if a line may break after a character other than a space. Scripts without spaces allow it, except before
+/// closing
 /// punctuation.
 fn breaks_after(text: &str, cluster: Cluster<'_>) -> bool {
     let next = text.get(cluster.end()..).and_then(|rest| rest.chars().next());

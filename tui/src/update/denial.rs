@@ -65,7 +65,8 @@ fn is_said(denial: &Denial) -> bool {
     })
 }
 
-/// Handles the answer to the request to run a denied command again. A denial that stays is shown at the end of the call.
+/// Handles the answer to the request to run a denied command again. A denial that stays is shown at the end of the
+/// call.
 pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) {
     let (answer, is_left) = match &answered.decision {
         ReviewDecision::Approved => ("allowed by you, run again".to_owned(), false),

@@ -375,7 +375,8 @@ pub(super) fn remember_folded(model: &mut Model, text: &str, folded: String) {
     model.pasted.push_front(Pasted { whole: text.to_owned(), folded });
 }
 
-/// Sends the text of a command of the person's own. The text is a message, whatever it begins with. The history has the command.
+/// Sends the text of a command of the person's own. The text is a message, whatever it begins with. The history has
+/// the command.
 fn send_own(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     if !model.agents.shown_id().is_top_level() {
         return model.answer(Look::Error, "your own commands work only with the main agent");

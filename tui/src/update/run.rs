@@ -26,7 +26,8 @@ enum Reach {
     Nothing,
 }
 
-/// Handles a key as part of a run of letters. Returns false if the key's command should be executed now. `alone` is false for a
+/// Handles a key as part of a run of letters. Returns false if the key's command should be executed now. `alone` is
+/// false for a
 /// key that was read together with others; its command may only change the view.
 pub(super) fn takes(
     model: &mut Model,
@@ -72,7 +73,8 @@ pub(super) fn takes(
     waits
 }
 
-/// True if a letter makes a run text. In Normal mode every letter but movements does; in a view, unbound letters and commands
+/// True if a letter makes a run text. In Normal mode every letter but movements does; in a view, unbound letters and
+/// commands
 /// with lasting effects do.
 const fn is_other(mode: KeyMode, reach: Reach) -> bool {
     match (mode, reach) {

@@ -121,7 +121,8 @@ fn diff(model: &mut Model, by_step: bool) {
     model.open_page(Block::of(blocks.into_iter().flat_map(|block| block.parts).collect()));
 }
 
-/// Executes `:model`: changes the model, or asks about a name that is not known. Without a name, lists the known models.
+/// Executes `:model`: changes the model, or asks about a name that is not known. Without a name, lists the known
+/// models.
 fn another_model(model: &mut Model, name: Option<&str>, actions: &mut Vec<Action>) {
     match name {
         None => model.open_models(),
@@ -192,7 +193,8 @@ fn unquoted(path: &str) -> WirePath {
     quoted.unwrap_or(path).into()
 }
 
-/// Tells the person that a right of a sub-agent is revoked for all agents of the session. Returns true if the shown agent is the
+/// Tells the person that a right of a sub-agent is revoked for all agents of the session. Returns true if the shown
+/// agent is the
 /// first one.
 fn take_away(model: &mut Model) -> bool {
     let asked = model.agents.shown_id().is_top_level();

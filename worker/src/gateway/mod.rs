@@ -65,7 +65,6 @@ pub enum GatewayError {
     /// Waiting for standard input failed.
     #[error("cannot wait for connections: {0}")]
     Arrivals(#[source] io::Error),
-    /// A task panicked.
     #[error("a task failed: {0}")]
     Task(#[from] JoinError),
 }

@@ -9,7 +9,6 @@ pub(super) enum LineError {
     /// The line exceeds the maximum length.
     #[error("a line of more than {MAX_LINE} bytes")]
     TooLong,
-    /// The stream failed.
     #[error("its standard output cannot be read: {0}")]
     Io(#[from] std::io::Error),
 }
@@ -27,7 +26,8 @@ impl<R: AsyncRead + Unpin> ServerLines<R> {
         Self { reader: BufReader::with_capacity(64 << 10, reader), line: Vec::new() }
     }
 
-    /// Reads the next line, without its end; `None` at the end of the stream. A last line without an end is dropped. Cancel safe.
+    /// Reads the next line, without its end; `None` at the end of the stream. A last line without an end is dropped.
+    /// Cancel safe.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, LineError> {
         loop {
             let available = self.reader.fill_buf().await?;

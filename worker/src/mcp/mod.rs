@@ -130,7 +130,8 @@ async fn write<W: AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// Carries out orders until the supervisor closes its end. After the end of the server it never returns: its last report does.
+/// Carries out orders until the supervisor closes its end. After the end of the server it never returns: its last
+/// report does.
 async fn run<R: AsyncRead + Unpin>(
     orders: &mut AsyncIncoming<R, McpOrder>,
     command: &McpCommand,

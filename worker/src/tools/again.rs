@@ -24,7 +24,8 @@ enum Act {
     Write,
 }
 
-/// Repeats the accesses to a path that the rights do not cover. Returns the error number of each; `None` for those not repeated.
+/// Repeats the accesses to a path that the rights do not cover. Returns the error number of each; `None` for those
+/// not repeated.
 pub fn ask(place: &NamedPlace, rights: &Rights, tier: Tier) -> Asked {
     let path = place.path.as_path();
     // `/proc/self` means the command there, and the worker here.
@@ -52,7 +53,8 @@ pub fn ask(place: &NamedPlace, rights: &Rights, tier: Tier) -> Asked {
     }
 }
 
-/// Repeats the access to a place in `/proc/PID`. For the directory itself the command tried to signal the process, so this sends
+/// Repeats the access to a place in `/proc/PID`. For the directory itself the command tried to signal the process,
+/// so this sends
 /// signal 0 (kill(2)), which has no effect. A file below it is opened for reading.
 fn of_process(place: &NamedPlace, process: u32) -> Asked {
     if !place.permits.own || place.nearest.is_some() {
@@ -71,7 +73,8 @@ fn of_process(place: &NamedPlace, process: u32) -> Asked {
     }
 }
 
-/// Returns the error number of opening a file or directory, 0 on success. Returns `None` if opening has effects (a fifo, a
+/// Returns the error number of opening a file or directory, 0 on success. Returns `None` if opening has effects (a
+/// fifo, a
 /// device), or if the path now leads elsewhere.
 fn answer(path: &Path, act: Act) -> Option<i32> {
     let found = match open(path, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty()) {

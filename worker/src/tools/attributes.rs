@@ -13,7 +13,8 @@ use sandbox_exec::system::file::{attribute, attribute_names, inode_flags};
 
 use crate::fault::errno_of;
 
-/// Maximum size in bytes of an extended attribute and of the list of names: the kernel's `XATTR_SIZE_MAX` and `XATTR_LIST_MAX`.
+/// Maximum size in bytes of an extended attribute and of the list of names: the kernel's `XATTR_SIZE_MAX` and
+/// `XATTR_LIST_MAX`.
 const MOST: usize = 1 << 16;
 /// Extended attribute of a file's access control list (acl(5)).
 const ACCESS_LIST: &CStr = c"system.posix_acl_access";

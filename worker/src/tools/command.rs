@@ -18,7 +18,8 @@ const PIECE: usize = 64 << 10;
 const FIRST: usize = 4 << 10;
 /// Time during which output is collected before it is sent.
 const GATHER: Duration = Duration::from_millis(10);
-/// Maximum number of bytes that are sent while a command runs: 1 MiB. The end of the output is in the result in any case.
+/// Maximum number of bytes that are sent while a command runs: 1 MiB. The end of the output is in the result in any
+/// case.
 const STREAMED: usize = 1 << 20;
 const NO_MORE: &[u8] =
     b"\n[more output follows; it is not streamed; the result of a command that ends by itself has its end]\n";
@@ -53,7 +54,8 @@ impl KeptOutput {
     }
 }
 
-/// Keeps a command's output, sends it if `stream`, and kills the command at the deadline or on cancellation. Returns after all of
+/// Keeps a command's output, sends it if `stream`, and kills the command at the deadline or on cancellation. Returns
+/// after all of
 /// its processes have ended.
 pub async fn follow(
     running: Running,

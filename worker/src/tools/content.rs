@@ -50,7 +50,8 @@ impl Tree {
         Ok(Self { root, parent: PathBuf::new(), directory, pending: Pending::default() })
     }
 
-    /// Sends the entry and content of a path; the entry may wait until [`Tree::flush`]. Returns false if no file or link of this
+    /// Sends the entry and content of a path; the entry may wait until [`Tree::flush`]. Returns false if no file or
+    /// link of this
     /// path exists.
     ///
     /// The inner error means that the content could not be read; the outer one ends the snapshot.

@@ -71,7 +71,8 @@ pub enum Missing {
     Make,
 }
 
-/// Opens a canonical directory component by component. Fails if a component was replaced by a link meanwhile. (openat2(2) would
+/// Opens a canonical directory component by component. Fails if a component was replaced by a link meanwhile.
+/// (openat2(2) would
 /// need one call, but the sandbox of uid 0 denies it.)
 pub fn open_directory(directory: &Path, missing: Missing) -> std::result::Result<OwnedFd, Errno> {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;

@@ -35,7 +35,8 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Opens a file without blocking. Fails unless it is a regular file, and if it must be inside the project but is not.
+    /// Opens a file without blocking. Fails unless it is a regular file, and if it must be inside the project but is
+    /// not.
     pub fn open(assignment: &Assignment, call: &ReadFile) -> Result<Self> {
         let path = assignment.absolute(&call.path);
         let opened =
@@ -56,7 +57,8 @@ impl Opened {
         (1..=SMALL).contains(&self.size)
     }
 
-    /// Reads the requested lines or the picture. Calls `check` between blocks, which may stop the read. Fails for a binary file.
+    /// Reads the requested lines or the picture. Calls `check` between blocks, which may stop the read. Fails for a
+    /// binary file.
     pub fn read(mut self, call: &ReadFile, check: impl Fn() -> Result<()>) -> Result<ToolOutput> {
         let (first, limit) = range(call)?;
         let mut block = vec![0; self.block()];

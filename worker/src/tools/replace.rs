@@ -61,7 +61,8 @@ impl LineEnds {
         }
     }
 
-    /// Converts text of the model to the file's line ends, which the model cannot see. A file with mixed line ends takes the text
+    /// Converts text of the model to the file's line ends, which the model cannot see. A file with mixed line ends
+    /// takes the text
     /// unchanged.
     fn adapt(self, text: &str) -> Cow<'_, str> {
         match self {

@@ -176,7 +176,8 @@ fn directory(temp: &Path) -> Result<OwnedFd, Errno> {
     openat(&temp, DIRECTORY, flags, Mode::empty())
 }
 
-/// Returns the disk space in bytes that the files of a directory occupy. An agent that swaps the directory meanwhile falsifies
+/// Returns the disk space in bytes that the files of a directory occupy. An agent that swaps the directory meanwhile
+/// falsifies
 /// only its own limit.
 fn taken(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();

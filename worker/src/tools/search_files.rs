@@ -54,7 +54,8 @@ fn matcher(pattern: &str) -> Result<RegexMatcher> {
     })
 }
 
-/// Filter of files. A glob without a slash matches file names, another one matches paths below the root; a leading `!` excludes.
+/// Filter of files. A glob without a slash matches file names, another one matches paths below the root; a leading
+/// `!` excludes.
 struct Glob {
     matcher: GlobMatcher,
     whole: bool,

@@ -72,7 +72,8 @@ pub fn effect(assignment: &Assignment, call: &ShellExec) -> Result<Exec> {
     })
 }
 
-/// Fails if the directory of an approved command leads through a link. The approval showed that path as one of the project, while
+/// Fails if the directory of an approved command leads through a link. The approval showed that path as one of the
+/// project, while
 /// the link may lead to a directory where the agent writes freely.
 pub fn shown_directory(exec: &Exec) -> Result<()> {
     let cwd = exec.cwd.as_path();
@@ -168,7 +169,8 @@ impl Commands {
         }
     }
 
-    /// Starts a command and waits until all of its processes have ended. Returns the end and the pid of the process that
+    /// Starts a command and waits until all of its processes have ended. Returns the end and the pid of the process
+    /// that
     /// supervised them.
     async fn follow(&self, run: &Run<'_>, kept: &mut KeptOutput, open: &mut OpenCall) -> Result<(End, u32)> {
         let temp = match run.exec.access {
@@ -231,7 +233,8 @@ fn exit(exec: &Exec, end: End) -> Result<CommandExit> {
     }
 }
 
-/// Fails if a command needs a right that the worker does not have. The kernel would deny it too, but only after a part has run.
+/// Fails if a command needs a right that the worker does not have. The kernel would deny it too, but only after a
+/// part has run.
 fn granted(assignment: &Assignment, exec: &Exec) -> Result<()> {
     let rights = &assignment.rights;
     let message = match exec {

@@ -24,7 +24,8 @@ pub enum ReviewDecision {
         /// Scope of the approval.
         scope: SessionScope,
     },
-    /// Approved, together with everything that mode `auto` would allow without the network, until the turn ends. Only where the
+    /// Approved, together with everything that mode `auto` would allow without the network, until the turn ends.
+    /// Only where the
     /// request has `turn`.
     ApprovedForTurn,
     /// No; the agent continues.
@@ -36,7 +37,7 @@ pub enum ReviewDecision {
     Abort,
     /// The form of a server, filled in.
     Filled {
-        /// The values.
+        /// The fields that the person filled in.
         values: FormValues,
     },
     /// The form of a server is closed without an answer; the agent continues.

@@ -42,7 +42,7 @@ macro_rules! command_params {
             pub digest: String,
             /// The rights of the command beyond the standing ones.
             pub grant: Grant,
-            /// The standing rights.
+            /// The access that the agent has without this approval.
             pub rights: Recorded<RightsSummary>,
             /// Time for an answer, in milliseconds from the request on.
             pub timeout_ms: u64,
@@ -87,7 +87,7 @@ pub struct AskedCommand {
     pub digest: String,
     /// The rights of the command beyond the standing ones.
     pub grant: Grant,
-    /// The standing rights.
+    /// The access that the agent has without this approval.
     pub rights: Recorded<RightsSummary>,
     /// Time for an answer, in milliseconds from the request on.
     pub timeout_ms: u64,
@@ -105,7 +105,8 @@ command_params! {
         /// The longest command prefix that could be approved for the session; absent where none could.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub prefix: Option<Vec<String>>,
-        /// The prefixes of the parts of a compound command that no single prefix covers; each could be approved for the session.
+        /// The prefixes of the parts of a compound command that no single prefix covers; each could be approved for
+        /// the session.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub parts: Vec<Vec<String>>,
         /// A write root that would cover this and more: a separate choice.
@@ -123,7 +124,8 @@ command_params! {
         /// The longest command prefix that could be approved for the session; absent where none could.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub prefix: Option<Vec<String>>,
-        /// The prefixes of the parts of a compound command that no single prefix covers; each could be approved for the session.
+        /// The prefixes of the parts of a compound command that no single prefix covers; each could be approved for
+        /// the session.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub parts: Vec<Vec<String>>,
     }

@@ -27,12 +27,13 @@ pub struct HostApprovalParams {
     pub program: String,
     /// The host and port.
     pub host: HostRule,
-    /// SHA-256 of the session, the agent, the worker's generation, the number of the question, and the host and port, in
+    /// SHA-256 of the session, the agent, the worker's generation, the number of the question, and the host and
+    /// port, in
     /// hexadecimal.
     pub digest: String,
     /// The rights beyond the standing ones: this host.
     pub grant: Grant,
-    /// The standing rights.
+    /// The access that the agent has without this approval.
     pub rights: Recorded<RightsSummary>,
     /// Time for an answer, in milliseconds from the request on.
     pub timeout_ms: u64,

@@ -30,7 +30,8 @@ pub struct PlanApprovalParams {
     /// The steps that an execution before has finished, which are not done again.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub finished: Vec<u32>,
-    /// All rights of the execution, without a private temp directory. Acceptance commands run under them without another
+    /// All rights of the execution, without a private temp directory. Acceptance commands run under them without
+    /// another
     /// request.
     pub rights: Rights,
     /// The write root among them that is the project's package caches, which lie outside the project.
@@ -44,7 +45,8 @@ pub struct PlanApprovalParams {
     /// True if the plan asks for the network, which is off in this session: execution will not have it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub network_refused: bool,
-    /// Servers of tools that the plan lists. Their calls are carried out without another request, whatever the rights above.
+    /// Servers of tools that the plan lists. Their calls are carried out without another request, whatever the
+    /// rights above.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<NamedServer>,
     /// True if each acceptance command is asked for once more before it runs.

@@ -41,7 +41,7 @@ pub struct ApplyPatchApprovalParams {
     pub digest: String,
     /// The rights of the call beyond the standing ones.
     pub grant: Grant,
-    /// The standing rights.
+    /// The access that the agent has without this approval.
     pub rights: Recorded<RightsSummary>,
     /// Time for an answer, in milliseconds from the request on.
     pub timeout_ms: u64,

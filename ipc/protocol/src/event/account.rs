@@ -29,7 +29,8 @@ impl Account {
         Self { usage, cost, known }
     }
 
-    /// The cost in words: `$0.08`, `~$0.08` with an estimate in it, and `≥ $0.08` where only a part is known; none where nothing is.
+    /// The cost in words: `$0.08`, `~$0.08` with an estimate in it, and `≥ $0.08` where only a part is known; none
+    /// where nothing is.
     pub fn money(&self) -> Option<String> {
         let mark = self.usage.mark();
         let at_least = || (self.known > Usd::ZERO).then(|| format!("≥ {mark}{}", self.known));

@@ -15,7 +15,7 @@ use crate::cost::Usd;
 /// A sub-agent is about to start.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SubAgentSpawned {
-    /// The sub-agent.
+    /// Id of the sub-agent.
     pub agent: AgentId,
     /// The call of its parent that asked for it; absent where the user did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -64,7 +64,7 @@ pub struct SubAgentSpawned {
 /// The end of a sub-agent: the supervisor's account, then the sub-agent's own words.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SubAgentResult {
-    /// The sub-agent.
+    /// Id of the sub-agent.
     pub agent: AgentId,
     /// The call of its parent that asked for it; absent where the user did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -74,14 +74,15 @@ pub struct SubAgentResult {
     /// A sentence on that, where the status needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Files that the agent changed, sorted, at most a thousand: by file tools, or found by comparison where no other agent
+    /// Files that the agent changed, sorted, at most a thousand: by file tools, or found by comparison where no
+    /// other agent
     /// wrote. Without files that git ignores.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<WirePath>,
     /// Reason that it may have changed other files too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub unseen: Option<String>,
-    /// Number of denials.
+    /// Number of all denials; `denied` has the first of them.
     pub denials: u32,
     /// The first of them, each attempt once.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -115,7 +115,7 @@ impl fmt::Display for PlaceChange {
     }
 }
 
-/// A file that changed.
+/// A file whose content, type or permissions differ between two looks at the project.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChangedFile {
     /// The file, relative to the project.

@@ -23,7 +23,7 @@ pub struct SessionStarted {
     pub mode: ApprovalMode,
     /// The model's name.
     pub model: String,
-    /// The provider's name.
+    /// The provider's name, as in the settings.
     pub provider: String,
     /// The address of the model's server. Absent in older logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -11,7 +11,7 @@ use super::word::words;
 use super::{HostUse, WorkerEnd};
 
 words! {
-    /// The kind of a guest.
+    /// The task of a guest, a helper process in a sandbox of its own.
     pub enum GuestRole {
         /// It connects to hosts by name, for a worker or another guest.
         Gateway = "gateway",

@@ -117,7 +117,8 @@ pub enum EventKind {
     },
     /// Something was beyond the rights.
     Denied {
-        /// The call that tried it; absent where no answered call did: a process that outlived its call, or was cut short with it.
+        /// The call that tried it; absent where no answered call did: a process that outlived its call, or was cut
+        /// short with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
         /// The denied act, the reason, and how to allow it.
@@ -167,7 +168,8 @@ pub enum EventKind {
         /// The end of its run, the exit status or signal of its process, or the fault for which it was killed.
         reason: Recorded<WorkerEnd>,
     },
-    /// Hosts that an agent reached by name, or could not: each the first time, and all of a worker's with their bytes at its end.
+    /// Hosts that an agent reached by name, or could not: each the first time, and all of a worker's with their
+    /// bytes at its end.
     HostsUsed {
         /// The generation of the worker.
         generation: Generation,
@@ -189,9 +191,9 @@ pub enum EventKind {
     },
     /// Something that a person should know.
     Notice {
-        /// Kind of the notice.
+        /// Word for programs; `message` is for people.
         code: NoticeCode,
-        /// The sentence.
+        /// A sentence for people.
         message: String,
     },
     /// An agent starts a sub-agent.
@@ -233,7 +235,8 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         patch: Option<WirePath>,
     },
-    /// The agent rests; another message of the user may follow. Headless runs have their [`Result`](Self::Result) instead.
+    /// The agent rests; another message of the user may follow. Headless runs have their [`Result`](Self::Result)
+    /// instead.
     TurnFinished(TurnFinished),
     /// The end of a run: its last event.
     Result(RunResult),

@@ -60,7 +60,7 @@ pub const SCHEMA: u32 = 7;
 /// The oldest version that is still read: what came since has a meaning where it is absent.
 pub const OLDEST_SCHEMA: u32 = 3;
 
-/// One event of a session.
+/// A line of the session log: an event, its place in the log, and its agent.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SessionEvent {
     /// Position in the log.
@@ -69,13 +69,13 @@ pub struct SessionEvent {
     pub parent: Option<EventId>,
     /// Time of the recording in milliseconds since the epoch.
     pub time_ms: u64,
-    /// The session.
+    /// The session to which the event belongs.
     pub session: ConversationId,
     /// The agent that it concerns.
     pub agent: AgentId,
-    /// Parent of the agent.
+    /// The agent that started `agent`; absent if no agent did.
     pub parent_agent: Option<AgentId>,
-    /// The observer.
+    /// The process that reported it. Only the supervisor's own reports are trusted.
     pub observed_by: ObservedBy,
     /// The event itself.
     pub kind: EventKind,

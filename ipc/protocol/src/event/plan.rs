@@ -85,7 +85,8 @@ pub struct PlanStepStatus {
     /// The outcomes of its acceptance commands, where they were run for this.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub acceptance: Vec<AcceptanceOutcome>,
-    /// Changed files of the project since the report on the step before, sorted, at most a thousand. If the project could not
+    /// Changed files of the project since the report on the step before, sorted, at most a thousand. If the project
+    /// could not
     /// be compared: files that file tools changed since the step began.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<WirePath>,
@@ -100,7 +101,7 @@ pub struct StepAccount {
     pub title: String,
     /// Status of the step when the execution ended.
     pub status: StepStatus,
-    /// The last word on it.
+    /// The last note on the step: the agent's claim, or the supervisor's reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The outcomes of its acceptance commands, when they were run last.
@@ -127,7 +128,8 @@ pub struct AcceptanceOutcome {
 }
 
 impl AcceptanceOutcome {
-    /// Returns the outcome without its duration, so that equal outcomes have equal lines: `passed: cargo test · exit status 0`.
+    /// Returns the outcome without its duration, so that equal outcomes have equal lines: `passed: cargo test · exit
+    /// status 0`.
     pub fn without_time(&self) -> String {
         let word = if self.passed { "passed" } else { "failed" };
         format!("{word}: {} · {}", self.command, self.ended)

@@ -13,7 +13,8 @@ use serde_json::value::RawValue;
 use super::{EventKind, OLDEST_SCHEMA, ObservedBy, SCHEMA, SessionEvent};
 
 impl SessionEvent {
-    /// The event of a line of JSON. What asks the trait below instead is compiled again with the derives of every kind of event.
+    /// The event of a line of JSON. What asks the trait below instead is compiled again with the derives of every
+    /// kind of event.
     pub fn from_json(line: &[u8]) -> serde_json::Result<Self> {
         serde_json::from_str(std::str::from_utf8(line).map_err(serde_json::Error::custom)?)
     }

@@ -37,7 +37,8 @@ impl RewindScope {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct RewindTarget {
-    /// The user's message before which everything is again as it was: the id of its event. Absent: the last rewind is undone.
+    /// The user's message before which everything is again as it was: the id of its event. Absent: the last rewind
+    /// is undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<EventId>,
     /// The parts; of an undone rewind, those that it took back.

@@ -47,7 +47,8 @@ pub struct SeenChange {
     /// The lines that went.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub removed: u64,
-    /// Texts before and after; absent if the content is no text, unchanged or too long. The text of a link is its target.
+    /// Texts before and after; absent if the content is no text, unchanged or too long. The text of a link is its
+    /// target.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub diff: Option<FileDiff>,
 }

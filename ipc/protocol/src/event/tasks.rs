@@ -18,7 +18,7 @@ pub struct TasksUpdated {
     pub tasks: Vec<ListedTask>,
 }
 
-/// A task of the list.
+/// A task of the list that an agent keeps of its own work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ListedTask {
     /// The model's words for it.
@@ -27,7 +27,7 @@ pub struct ListedTask {
     pub state: TaskState,
 }
 
-/// State of a task.
+/// Progress of a task, as the model claims it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum TaskState {

@@ -37,7 +37,7 @@ struct Text<'a> {
     text: &'a str,
 }
 
-/// What becomes of a block.
+/// Treatment of a block of a reply that was interrupted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     /// It is a text.
@@ -143,7 +143,7 @@ mod tests {
         block(content, r#"{"type":"tool_use","id":"t","name":"f","input":{}}"#)
     }
 
-    /// What is left, a block as a word.
+    /// Returns the type of each block that is echoed, and the text of each text.
     fn left(closed: &[AssistantBlock], open: Option<&str>) -> String {
         let blocks: Vec<_> =
             closed.iter().map(Interrupted::Closed).chain(open.map(Interrupted::Open)).collect();

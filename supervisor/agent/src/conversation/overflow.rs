@@ -28,7 +28,8 @@ enum WindowAt {
 
 use WindowAt::{Before, Behind, Nowhere};
 
-/// Parts of a message in small letters, all of which stand in it, and the place of the window. The first row that fits holds.
+/// Parts of a message in small letters, all of which stand in it, and the place of the window. The first row that
+/// fits holds.
 const WORDS: [(&[&str], WindowAt); 61] = [
     (&["request too large", "limit ", "requested"], Behind("limit ")),
     (&["request body too large", "max size:"], Behind("max size:")),
@@ -94,7 +95,8 @@ const WORDS: [(&[&str], WindowAt); 61] = [
 ];
 
 impl ProviderError {
-    /// True if the conversation is longer than the model's context: each server has its own words for it, and few a code.
+    /// True if the conversation is longer than the model's context: each server has its own words for it, and few a
+    /// code.
     pub fn is_context_overflow(&self) -> bool {
         let message = self.message.to_lowercase();
         // Of a rate limit the same is said, and waiting helps, unless the request alone is beyond the limit.

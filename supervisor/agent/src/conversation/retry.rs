@@ -14,7 +14,7 @@ const OVERLOAD_CAP: Duration = Duration::from_mins(1);
 /// When to try again, and when to give up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// How many attempts one request has.
+    /// Maximum number of attempts of one request.
     pub attempts: u32,
     /// The longest wait that a provider may ask for; one that asks for more is given up at once.
     pub longest_wait: Duration,
@@ -31,7 +31,7 @@ pub struct Tried {
     pub waited: Duration,
 }
 
-/// Why there is no other attempt.
+/// The reason why there is no other attempt.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GiveUp {
     /// It would fail the same way.

@@ -101,7 +101,7 @@ pub enum StreamEvent {
     },
     /// The reply is complete. Always the last event of a successful stream.
     MessageCompleted {
-        /// Why the model stopped.
+        /// The reason why the model stopped.
         stop_reason: StopReason,
         /// The tokens, cumulative.
         usage: TokenUsage,
@@ -117,7 +117,7 @@ pub struct AssistantBlock {
     pub raw: Box<RawValue>,
 }
 
-/// What a block of a reply means.
+/// Parsed content of a block of a reply.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ContentBlock {
     Text {
@@ -144,7 +144,7 @@ pub enum ContentBlock {
     },
 }
 
-/// Why the model stopped.
+/// The reason why the model stopped.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StopReason {
     /// It is done.
@@ -165,7 +165,7 @@ pub enum StopReason {
     Other(String),
 }
 
-/// Why a reply did not come, or not to its end.
+/// The reason why a reply did not come, or not to its end.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{message}")]
 pub struct ProviderError {

@@ -168,7 +168,6 @@ pub enum Input {
         request: RequestId,
         event: StreamEvent,
     },
-    /// A reply failed.
     StreamFailed {
         request: RequestId,
         error: ProviderError,

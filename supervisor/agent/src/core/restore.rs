@@ -58,7 +58,6 @@ impl Agent {
     }
 }
 
-/// The events of an agent.
 fn events_of<'a>(id: &AgentId, events: impl Iterator<Item = &'a SessionEvent>) -> Vec<&'a EventKind> {
     events.filter(|event| event.agent == *id).map(|event| &event.kind).collect()
 }

@@ -39,7 +39,7 @@ pub fn environment_context(surroundings: &PromptEnvironment, standing: &Standing
     text
 }
 
-/// What an agent is told when the approval mode has changed, and its rights with it.
+/// Message to an agent when the approval mode has changed, and its rights with it.
 pub fn mode_context(standing: &StandingRights) -> String {
     let mut text = String::from("<rights>\nThe user changed the approval mode. From now on:\n");
     mode(&mut text, standing);
@@ -67,7 +67,7 @@ fn mode(text: &mut String, standing: &StandingRights) {
     let _ = writeln!(text, "approval mode: {} ({means})", standing.mode);
 }
 
-/// What an agent is told when its rights have changed.
+/// Message to an agent when its rights have changed.
 pub fn rights_context(standing: &StandingRights) -> String {
     let mut text = String::from(
         "<rights>\nThe user changed your rights. What ran was ended for it; from now on they are:\n",
@@ -77,7 +77,7 @@ pub fn rights_context(standing: &StandingRights) -> String {
     text
 }
 
-/// What a sub-agent is told when the rights of an agent above it became less.
+/// Message to a sub-agent when the rights of an agent above it became less.
 pub fn narrowed_context(standing: &StandingRights) -> String {
     let mut text = String::from(
         "<rights>\nThe user took rights from your parent, and so from you. What ran was ended for it; from now on they are:\n",

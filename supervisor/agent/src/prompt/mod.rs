@@ -15,10 +15,10 @@ pub use environment::{
 
 pub const SYSTEM: &str = include_str!("system.md");
 
-/// What an agent is told besides that may have sub-agents.
+/// The part of the system prompt for agents that may start sub-agents.
 const DELEGATING: &str = include_str!("delegating.md");
 
-/// What a sub-agent is told besides.
+/// The part of the system prompt for sub-agents.
 const SUB_AGENT: &str = include_str!("sub_agent.md");
 
 /// The instructions of a planner.

@@ -43,7 +43,8 @@ pub struct Temps {
 }
 
 impl Temps {
-    /// Creates the directory, or checks that it belongs to this user. `serves_another` is true if workers run as another user.
+    /// Creates the directory, or checks that it belongs to this user. `serves_another` is true if workers run as
+    /// another user.
     pub fn open(cache: &Path, serves_another: bool) -> Result<Self, TempError> {
         let passed_over = match (!serves_another).then(|| make_in(cache)) {
             Some(Ok(path)) => {

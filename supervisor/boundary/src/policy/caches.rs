@@ -93,7 +93,8 @@ fn name(project: &Path) -> String {
     format!("{last}-{digest}")
 }
 
-/// Returns the file handle of a directory, which no other directory of its file system ever has. Without handles, returns the inode.
+/// Returns the file handle of a directory, which no other directory of its file system ever has. Without handles,
+/// returns the inode.
 fn identity(project: &Path) -> Vec<u8> {
     let Ok(directory) = open_root(project) else { return Vec::new() };
     let inode = || fs::symlink_metadata(project).map_or(0, |found| found.ino());

@@ -11,7 +11,8 @@ use ipc::rights::Network;
 
 use super::builds::is_named;
 
-/// Settings against repeated network access. With the network off, the first failure is final, and retries would take up to a minute.
+/// Settings against repeated network access. With the network off, the first failure is final, and retries would
+/// take up to a minute.
 const TRIES: &[(&str, &str)] = &[
     ("BUN_CONFIG_HTTP_RETRY_COUNT", "0"),
     ("BUNDLE_RETRY", "0"),

@@ -240,7 +240,8 @@ mod tests {
         assert!(!passes(&["/run/other"], None) && !passes(&[], Some(&Grant::default())));
     }
 
-    /// For every pair of levels: each path in the environment of one is writable only by levels with at least its rights.
+    /// For every pair of levels: each path in the environment of one is writable only by levels with at least its
+    /// rights.
     #[test]
     fn nothing_that_a_level_is_led_to_is_writable_by_one_with_fewer_rights() {
         let (session, _root) = with_places();

@@ -48,7 +48,8 @@ impl ExternalGitDirs {
     }
 }
 
-/// Returns the directory that a linked worktree shares: the parent of `worktrees/NAME`, whose `gitdir` names the project's `.git`.
+/// Returns the directory that a linked worktree shares: the parent of `worktrees/NAME`, whose `gitdir` names the
+/// project's `.git`.
 fn shared_with(directory: &Path, file: &Path) -> Option<ExternalGitDirs> {
     let backlink = directory.join(line(&directory.join("gitdir"))?);
     if fs::canonicalize(backlink).ok()? != file {

@@ -57,7 +57,8 @@ impl Host {
 }
 
 impl HiddenPaths {
-    /// Returns the default hidden paths with Bailiwick's `own` directories. Another user's home that contains the project is not hidden.
+    /// Returns the default hidden paths with Bailiwick's `own` directories. Another user's home that contains the
+    /// project is not hidden.
     pub fn new(host: &Host, own: &[PathBuf], project: &Path) -> Self {
         let in_homes = host.homes.iter().flat_map(|home| below(home, "home"));
         let in_runtime = host.runtime.iter().flat_map(|runtime| below(runtime, "runtime"));
@@ -112,7 +113,8 @@ fn matching(directory: &Path, pattern: &str) -> Vec<PathBuf> {
     matching.map(|entry| entry.path()).collect()
 }
 
-/// True if a plain user can read a file. Others need no rule, and the rules around each path in /etc are most of the cost of a start.
+/// True if a plain user can read a file. Others need no rule, and the rules around each path in /etc are most of the
+/// cost of a start.
 fn is_readable(path: &Path) -> bool {
     access(path, AccessFlags::R_OK).is_ok()
 }

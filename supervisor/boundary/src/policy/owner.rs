@@ -19,7 +19,8 @@ pub struct Owner {
     pub home: Option<PathBuf>,
 }
 
-/// Returns the owner of a project, if this process is root's, the project is another user's, and its mode does not let everybody write.
+/// Returns the owner of a project, if this process is root's, the project is another user's, and its mode does not
+/// let everybody write.
 pub fn foreign_owner(project: &Path) -> Option<Owner> {
     let meta = fs::metadata(project).ok()?;
     let foreign = geteuid().is_root() && meta.uid() != 0 && meta.mode() & 0o002 == 0;

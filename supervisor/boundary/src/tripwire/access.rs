@@ -66,7 +66,8 @@ impl PlaceAccess {
         owner || self.is_open_beside(before, before.default.as_deref())
     }
 
-    /// True if somebody can write a new file who cannot write the directory `around` it. Inherited access does not count.
+    /// True if somebody can write a new file who cannot write the directory `around` it. Inherited access does not
+    /// count.
     pub(super) fn is_wider_than_around(&self, around: &Self) -> bool {
         self.is_open_beside(around, around.default.as_deref().or(around.list.as_deref()))
     }

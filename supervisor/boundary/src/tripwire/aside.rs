@@ -57,7 +57,8 @@ impl Aside<'_> {
         }
     }
 
-    /// Moves the file or directory `from`, and returns its new path. Returns nothing if there is no directory to move it to.
+    /// Moves the file or directory `from`, and returns its new path. Returns nothing if there is no directory to
+    /// move it to.
     pub(super) fn move_out(
         self,
         parent: &OwnedFd,

@@ -62,7 +62,8 @@ pub(super) fn open_own_directory(at: impl AsFd, name: &OsStr) -> nix::Result<Own
     }
 }
 
-/// Opens a directory to enter it. If its mode denies that and this user owns it, the mode is widened, and returned for resetting.
+/// Opens a directory to enter it. If its mode denies that and this user owns it, the mode is widened, and returned
+/// for resetting.
 pub(super) fn open_readable(at: impl AsFd, name: &OsStr) -> nix::Result<(OwnedFd, Option<u32>)> {
     let opened = open_directory(&at, name);
     if !matches!(opened, Ok(_) | Err(Errno::EACCES)) {
@@ -194,7 +195,8 @@ pub fn list(directory: &OwnedFd, most: usize) -> io::Result<Entries> {
     entries.take(most).map(named).collect()
 }
 
-/// Calls `report` for each name of a directory until it returns `Break`, with the file type if the file system gives it.
+/// Calls `report` for each name of a directory until it returns `Break`, with the file type if the file system gives
+/// it.
 pub(super) fn each(
     directory: &OwnedFd,
     mut report: impl FnMut(OsString, Option<FileType>) -> ControlFlow<()>,

@@ -14,7 +14,8 @@ use super::references::Search;
 
 type FileSettings = Vec<(String, Option<Vec<u8>>)>;
 
-/// Generates a line of a file or a part of one: quotes, continued lines, comments, odd sections, and includes of the other files.
+/// Generates a line of a file or a part of one: quotes, continued lines, comments, odd sections, and includes of the
+/// other files.
 fn line() -> impl Strategy<Value = String> {
     let plain = select(vec![
         "[core]",

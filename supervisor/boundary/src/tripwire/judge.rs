@@ -245,7 +245,8 @@ impl JudgedSurroundings<'_> {
         is_same(kept, &guarded) && !is_same(&left, &known)
     }
 
-    /// Returns the person's entries in a configuration that an agent may not change. Returns nothing if the file does not parse.
+    /// Returns the person's entries in a configuration that an agent may not change. Returns nothing if the file
+    /// does not parse.
     pub(super) fn own(self, path: &Path, place: &WatchedPlace) -> Option<Vec<OwnEntry>> {
         let entries = parse(content(place)?).ok()?;
         let of_person = OfPerson { promised: Promised::of(&entries), led: Led::default() };
@@ -383,7 +384,8 @@ pub(super) fn content(place: &WatchedPlace) -> Option<&[u8]> {
     }
 }
 
-/// Resolves `path` against the relative path `base` by its text alone, without `.` and `..`. Returns `None` if it is absolute, or
+/// Resolves `path` against the relative path `base` by its text alone, without `.` and `..`. Returns `None` if it is
+/// absolute, or
 /// if its `..` lead above the directory that `base` is relative to.
 fn lexically(base: &Path, path: &Path) -> Option<PathBuf> {
     let mut found = PathBuf::new();

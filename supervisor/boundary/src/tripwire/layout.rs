@@ -15,7 +15,8 @@ pub(super) enum LayoutPart {
     Data,
     /// A directory of data files, at any depth.
     Tree,
-    /// The object store. Only its top and its lists of packs are checked, since git never writes an object through a link.
+    /// The object store. Only its top and its lists of packs are checked, since git never writes an object through a
+    /// link.
     Objects,
     /// A file that is checked by its content.
     Judged(FileKind),

@@ -22,7 +22,8 @@ const LEADING: &[(&str, &[&str])] = &[
     ("submodule", &["url"]),
 ];
 
-/// Keys without a subsection that an agent may not change once the person has set them: the committer, and if there is a work tree.
+/// Keys without a subsection that an agent may not change once the person has set them: the committer, and if there
+/// is a work tree.
 const SET: &[(&str, &str)] = &[
     ("core", "bare"),
     ("user", "name"),
@@ -59,7 +60,8 @@ impl<'a> Led<'a> {
 }
 
 impl<'a> JudgedSurroundings<'a> {
-    /// Returns the remotes, branches and keys in the person's configuration files that git reads together with this one.
+    /// Returns the remotes, branches and keys in the person's configuration files that git reads together with this
+    /// one.
     pub(super) fn led(self, path: &Path) -> Led<'a> {
         let directory = path.parent().unwrap_or(Path::new(""));
         let is_git = self.repositories.iter().any(|known| known.contains(directory));

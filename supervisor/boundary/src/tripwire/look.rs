@@ -138,7 +138,8 @@ impl<'a> TripwireLook<'a> {
         }
     }
 
-    /// Lists the watched entries of a directory: those of the last snapshot, and as many new ones as are checked one by one.
+    /// Lists the watched entries of a directory: those of the last snapshot, and as many new ones as are checked one
+    /// by one.
     pub(super) fn entries(
         &mut self,
         directory: &OwnedFd,
@@ -284,7 +285,8 @@ impl<'a> TripwireLook<'a> {
         }
     }
 
-    /// Records that the limit of bytes was reached, except for entries that git does not know: those are moved aside anyway.
+    /// Records that the limit of bytes was reached, except for entries that git does not know: those are moved aside
+    /// anyway.
     fn uses_up(&mut self, kind: FileKind) {
         if kind != FileKind::Unknown {
             let (place, bound) = (self.budget.place().to_owned(), self.budget.bytes_bound());

@@ -158,7 +158,8 @@ impl Tripwire {
         self.look_at(WatchedRoots::check)
     }
 
-    /// Checks the fixed list and repositories anywhere in the project, at the end of a turn. Blocks like [`Tripwire::set`].
+    /// Checks the fixed list and repositories anywhere in the project, at the end of a turn. Blocks like
+    /// [`Tripwire::set`].
     pub fn check_everything(&mut self) -> Report {
         let mut report = self.check();
         report.append(self.look_at(WatchedRoots::check_nested));

@@ -136,7 +136,8 @@ fn is_command_of_git(line: &str) -> bool {
         || line.split_ascii_whitespace().next().is_some_and(|word| COMMANDS.contains(&word))
 }
 
-/// True for a known option of a strategy, as `quote_cmdline` of git or versions before 2.40 write it: quoted, with or without dashes.
+/// True for a known option of a strategy, as `quote_cmdline` of git or versions before 2.40 write it: quoted, with
+/// or without dashes.
 fn is_strategy_option(word: &str) -> bool {
     let bare = |quote: char| word.strip_prefix(quote).and_then(|word| word.strip_suffix(quote));
     let word = bare('"').or_else(|| bare('\'')).unwrap_or(word);
@@ -225,7 +226,8 @@ fn is_sequencer_option(entry: &GitConfigEntry) -> bool {
     entry.section == b"options" && entry.subsection.is_none() && is_known
 }
 
-/// Returns the paths in `MERGE_RR`, which `git rerere` and `git commit` read and write in the work tree: `ID TAB PATH NUL`.
+/// Returns the paths in `MERGE_RR`, which `git rerere` and `git commit` read and write in the work tree: `ID TAB
+/// PATH NUL`.
 pub(super) fn conflicted_paths(text: &[u8]) -> Option<Vec<&Path>> {
     use std::os::unix::ffi::OsStrExt;
     let records = text.strip_suffix(b"\0").unwrap_or(text);

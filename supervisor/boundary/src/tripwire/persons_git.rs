@@ -44,7 +44,8 @@ impl PartialEq for PersonsGit {
 impl Eq for PersonsGit {}
 
 impl PersonsGit {
-    /// Queries the repository at the top of a project. Returns nothing if there is none. If git does not answer, no commit is known.
+    /// Queries the repository at the top of a project. Returns nothing if there is none. If git does not answer, no
+    /// commit is known.
     pub fn ask(git: Arc<dyn ConfinedGit>, project: &Path) -> Option<Self> {
         project.join(GIT).symlink_metadata().ok()?;
         let said = said(&git, project, &["sh", "-c", QUESTIONS].map(OsStr::new));

@@ -26,7 +26,8 @@ use super::state::{FileBody, FileKind, WatchState, WatchedPlace};
 /// The most links on the way to one file; `path_resolution(7)` has forty.
 const MOST_LINKS: usize = 40;
 
-/// The largest configuration outside of watched directories that is read, and the most bytes of all: an include can name any file.
+/// The largest configuration outside of watched directories that is read, and the most bytes of all: an include can
+/// name any file.
 const LARGEST: u64 = 2 << 20;
 const MOST_BYTES: usize = 16 << 20;
 
@@ -63,7 +64,8 @@ const HOOKS: &[&str] = &[
 /// Files that are watched because a watched file refers to them, each with the check for its changes.
 pub(super) type References = BTreeMap<PathBuf, FileKind>;
 
-/// Adds to each watched directory the files that any of them refers to, and the sources of settings and hooks that git reports.
+/// Adds to each watched directory the files that any of them refers to, and the sources of settings and hooks that
+/// git reports.
 pub(super) fn follow(roots: &mut [WatchedRoots], git: Option<&GitSources>) {
     for round in 0..=LONGEST_CHAIN {
         let Search { found, met, .. } = Search::new(roots).everything(git);

@@ -96,7 +96,8 @@ impl TripwireLook<'_> {
         }
     }
 
-    /// Records the git directories of submodules. A submodule's name may have slashes, so a directory is a submodule or holds some.
+    /// Records the git directories of submodules. A submodule's name may have slashes, so a directory is a submodule
+    /// or holds some.
     fn modules(&mut self, at: &OwnedFd, path: PathBuf, depth: Depth) {
         let Some(depth) = depth.below() else { return self.beyond(at, &path, Bound::Depth(depth.most)) };
         let Some(modules) = self.enter(at, &path) else { return };

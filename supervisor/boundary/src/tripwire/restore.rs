@@ -254,7 +254,8 @@ fn close(parent: &OwnedFd, name: &OsStr) -> bool {
     }
 }
 
-/// Writes a file under a temporary name in the same directory, so that its final name never holds a partial file. Returns the name.
+/// Writes a file under a temporary name in the same directory, so that its final name never holds a partial file.
+/// Returns the name.
 fn write_beside(parent: &OwnedFd, content: &[u8], access: &PlaceAccess) -> nix::Result<OsString> {
     let beside = OsString::from(format!(".bailiwick-{}", uuid::Uuid::new_v4().simple()));
     let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_WRONLY | OFlag::O_CLOEXEC;

@@ -118,7 +118,8 @@ impl<'a> ConfigView<'a> {
     }
 }
 
-/// Returns the permissions to set if a file is more open than before: the old ones, or the widest allowed for a new file.
+/// Returns the permissions to set if a file is more open than before: the old ones, or the widest allowed for a new
+/// file.
 fn closed(path: &Path, access: &PlaceAccess, before: &WatchState) -> Option<PlaceAccess> {
     let then = before.directories.get(path).or_else(|| before.places.get(path).map(|place| &place.access));
     if let Some(then) = then {

@@ -18,7 +18,8 @@ use super::root::GIT;
 use super::state::{FileKind, WatchState};
 use super::watch::Given;
 
-/// Takes a snapshot of every repository in a project except the `known` ones: its own, and its submodules and worktrees.
+/// Takes a snapshot of every repository in a project except the `known` ones: its own, and its submodules and
+/// worktrees.
 pub(super) fn nested(
     root: &OwnedFd,
     known: &BTreeSet<PathBuf>,

@@ -25,7 +25,8 @@ impl AgentSpawn {
     }
 }
 
-/// Returns the digest of a task, its servers and its rights. The encoding contains the length of each text, so that different tasks have
+/// Returns the digest of a task, its servers and its rights. The encoding contains the length of each text, so that
+/// different tasks have
 /// different bytes.
 fn digest(spawn: &SpawnAgent, rights: &Rights) -> Result<String, CodecError> {
     let SpawnAgent { task, role, servers, .. } = spawn;

@@ -37,14 +37,16 @@ pub enum ProposalError {
     /// The action differs from the tool call. The worker that prepared it is faulty or compromised.
     #[error("the prepared change does not match the call: {0}")]
     Misfit(&'static str),
-    /// The working directory contains `..`, which links can lead elsewhere: the command would run in another directory than
+    /// The working directory contains `..`, which links can lead elsewhere: the command would run in another
+    /// directory than
     /// shown.
     #[error("the working directory {0} has `..` in it; name the directory itself")]
     Unplain(WirePath),
 }
 
 impl Proposal {
-    /// Returns the proposal of a change of files that a worker prepared. `place` returns the path that must be writable for a
+    /// Returns the proposal of a change of files that a worker prepared. `place` returns the path that must be
+    /// writable for a
     /// file. Fails if the change differs from the call.
     ///
     /// Compares the files' lines, which takes up to two seconds per file.
@@ -82,7 +84,8 @@ impl Proposal {
     }
 }
 
-/// Fails if a prepared change differs from its call. A compromised worker could show another change than the call asks for.
+/// Fails if a prepared change differs from its call. A compromised worker could show another change than the call
+/// asks for.
 fn check(call: &ToolCall, patch: &Patch) -> Result<(), ProposalError> {
     let misfit = |why| Err(ProposalError::Misfit(why));
     let [FileEffect { path, old, new: Some(new), .. }] = patch.files.as_slice() else {

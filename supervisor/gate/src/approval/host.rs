@@ -72,7 +72,8 @@ impl Question<'_> {
 }
 
 impl JudgedAnswer {
-    /// Checks the answer against the question with this digest. An error contains the reason that the answer is invalid; it counts
+    /// Checks the answer against the question with this digest. An error contains the reason that the answer is
+    /// invalid; it counts
     /// as a no then.
     pub fn judge_host(self, digest: &str) -> Result<HostRuling, String> {
         if self.kind != AskKind::Host {

@@ -220,7 +220,8 @@ impl Question<'_> {
     }
 }
 
-/// Returns the project as a writable directory if it would cover all paths of `grant` and more; `None` for paths outside the
+/// Returns the project as a writable directory if it would cover all paths of `grant` and more; `None` for paths
+/// outside the
 /// project and for protected ones.
 pub fn grant_root(standing: &StandingRights, grant: &Grant) -> Option<WirePath> {
     let covered = |path: &WirePath| {

@@ -54,7 +54,8 @@ pub enum Covered {
 }
 
 impl Scope {
-    /// Returns the scope that a person chose for a request. An error contains the reason that the scope does not fit the request.
+    /// Returns the scope that a person chose for a request. An error contains the reason that the scope does not fit
+    /// the request.
     pub fn of(
         scope: SessionScope,
         ask: &Ask,
@@ -160,7 +161,8 @@ fn prefix(words: Vec<String>, exec: &Exec) -> Result<Covered, String> {
     Ok(Covered::Prefix { words, like: Box::new(exec.clone()) })
 }
 
-/// Returns one prefix for each listed part of a command. Together they need not cover the command, which is approved itself.
+/// Returns one prefix for each listed part of a command. Together they need not cover the command, which is approved
+/// itself.
 fn parts(list: Vec<Vec<String>>, exec: &Exec) -> Result<Vec<Covered>, String> {
     let text = script(exec).ok_or("no prefix can be approved for this command")?;
     if list.is_empty() {

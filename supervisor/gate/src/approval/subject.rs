@@ -27,7 +27,6 @@ pub enum Subject {
     Changes(Vec<(CallId, SubjectChange)>),
     /// Call of an external tool.
     External(ExternalCall),
-    /// Fetch of a page.
     Fetch(FetchCall),
     /// Start of a sub-agent.
     Agent(Box<AgentSpawn>),
@@ -83,7 +82,8 @@ fn digest_of_changes(all: &[(CallId, SubjectChange)]) -> String {
     hexadecimal(&all.iter().fold(Sha256::new(), hash).finalize())
 }
 
-/// Returns the SHA-256 of a call in hexadecimal. The length of each part precedes it, so that different calls have different
+/// Returns the SHA-256 of a call in hexadecimal. The length of each part precedes it, so that different calls have
+/// different
 /// bytes.
 fn digest_of_call(call: &ExternalCall) -> String {
     let ExternalCall { server, tool, json, guest } = call;

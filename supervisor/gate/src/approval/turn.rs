@@ -13,7 +13,8 @@ use crate::modes::Position;
 use crate::tools::Invocation;
 
 impl StandingRights {
-    /// Returns the access that a yes to everything in the turn gives, for the request; `turn` has the rights of the turn.
+    /// Returns the access that a yes to everything in the turn gives, for the request; `turn` has the rights of the
+    /// turn.
     pub fn turn_access(&self, turn: &Self) -> TurnAccess {
         let is_new = |root: &&WirePath| !self.allows_write(root);
         TurnAccess {
@@ -24,7 +25,8 @@ impl StandingRights {
         }
     }
 
-    /// True if an action that somebody is asked about runs without a request under these rights, which are those of the turn as
+    /// True if an action that somebody is asked about runs without a request under these rights, which are those of
+    /// the turn as
     /// its worker sees them. `host` has the same rights with host paths.
     pub fn allows_in_turn(&self, host: &Self, ask: &Ask, subject: &Subject) -> bool {
         self.includes(&ask.grant)

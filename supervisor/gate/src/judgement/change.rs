@@ -40,7 +40,8 @@ impl Unchanged {
 }
 
 impl StandingRights {
-    /// Returns the rights after a change, with host paths, as `self` has them. Fails if nothing changes or the change is not allowed.
+    /// Returns the rights after a change, with host paths, as `self` has them. Fails if nothing changes or the
+    /// change is not allowed.
     pub fn change(&self, change: &RightsChange, activity: Activity) -> Result<Rights, Unchanged> {
         if let Some(why) = self.refusal(change, activity) {
             return Err(Unchanged::Refused(why));
@@ -94,7 +95,8 @@ impl StandingRights {
         }
     }
 
-    /// Returns the rights of the rest of a turn in which a person says yes to everything: the writable directories of the mode that
+    /// Returns the rights of the rest of a turn in which a person says yes to everything: the writable directories
+    /// of the mode that
     /// makes the project writable, and no network. Nothing where nobody is asked, or the mode is fixed.
     pub fn for_turn(&self, agent: Position) -> Option<Rights> {
         if !permits(agent, self.mode).asks() {

@@ -32,7 +32,8 @@ impl StandingRights {
         Some(Denial { errno: Some(access.errno), ..denial })
     }
 
-    /// True if the sandbox causes such an error. EBUSY: a path that is mounted onto itself can be neither replaced nor removed.
+    /// True if the sandbox causes such an error. EBUSY: a path that is mounted onto itself can be neither replaced
+    /// nor removed.
     fn refuses_by(&self, errno: i32) -> bool {
         [EACCES, EPERM, EROFS, EXDEV].contains(&errno) || (self.tier == Tier::Full && errno == EBUSY)
     }
@@ -64,7 +65,8 @@ impl StandingRights {
     }
 }
 
-/// Returns the nearest existing directory above a missing path, as the worker found it. Ignores paths that are not above it.
+/// Returns the nearest existing directory above a missing path, as the worker found it. Ignores paths that are not
+/// above it.
 fn nearest(access: &FailedAccess) -> Option<&WirePath> {
     access.nearest.as_ref().filter(|nearest| access.path.is_within(nearest))
 }

@@ -51,7 +51,8 @@ pub struct Place {
 }
 
 impl StandingRights {
-    /// Decides on a call of an agent. Paths of file tools are left to the kernel or to the worker, since only they can resolve them.
+    /// Decides on a call of an agent. Paths of file tools are left to the kernel or to the worker, since only they
+    /// can resolve them.
     pub fn judge(&self, invocation: &Invocation, agent: Position) -> Verdict {
         let asks = permits(agent, self.mode).asks();
         match invocation {

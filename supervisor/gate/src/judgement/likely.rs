@@ -22,7 +22,8 @@ use super::unreached::{UNREACHED, UNREACHED_HOST, unreached};
 pub(super) const MAX_DENIALS: usize = 4;
 
 impl StandingRights {
-    /// Returns the denials that a command most likely met, from its output, each once. Never names a path that the rights cover.
+    /// Returns the denials that a command most likely met, from its output, each once. Never names a path that the
+    /// rights cover.
     pub fn likely(&self, call: &ShellExec, result: &CommandResult) -> Vec<Denial> {
         let succeeded = result.exit == CommandExit::Code(0);
         let mut found: Vec<Denial> = Vec::new();
@@ -119,7 +120,8 @@ impl StandingRights {
         is_ours.then(|| self.of_place(message, place))
     }
 
-    /// Returns the denial of access to a hidden path. In the full tier, the path is covered by a mount whose mode permits nothing.
+    /// Returns the denial of access to a hidden path. In the full tier, the path is covered by a mount whose mode
+    /// permits nothing.
     fn missing_of_hidden(&self, message: &DenialMessage<'_>, place: &NamedPlace) -> Option<Denial> {
         let path = &place.path;
         let permits = place.permits;

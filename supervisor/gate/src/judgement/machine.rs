@@ -25,13 +25,15 @@ pub struct Machine {
 }
 
 impl Machine {
-    /// Creates the description from `/proc/self/mountinfo` (`proc_pid_mountinfo(5)`) and the hidden paths that modes close to the user.
+    /// Creates the description from `/proc/self/mountinfo` (`proc_pid_mountinfo(5)`) and the hidden paths that modes
+    /// close to the user.
     pub fn new(mountinfo: &[u8], closed: Vec<WirePath>, root: bool) -> Self {
         let mounts = mountinfo.split(|&byte| byte == b'\n').filter_map(mount).collect();
         Self { mounts, closed, root, powers: None, io_uring: false, variables: BTreeSet::new() }
     }
 
-    /// Adds the capabilities from `/proc/self/status`, unless a seccomp filter was already active (`proc_pid_status(5)`).
+    /// Adds the capabilities from `/proc/self/status`, unless a seccomp filter was already active
+    /// (`proc_pid_status(5)`).
     #[must_use]
     pub fn with_powers(self, status: &str) -> Self {
         let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
@@ -39,7 +41,8 @@ impl Machine {
         Self { powers: capabilities.filter(|_| field("Seccomp:") == Some("0")), ..self }
     }
 
-    /// Adds the content of `/proc/sys/kernel/io_uring_disabled`, which only kernels with `io_uring` have (since Linux 6.6).
+    /// Adds the content of `/proc/sys/kernel/io_uring_disabled`, which only kernels with `io_uring` have (since
+    /// Linux 6.6).
     #[must_use]
     pub fn with_io_uring(self, disabled: Option<&str>) -> Self {
         Self { io_uring: disabled.is_some_and(|text| text.trim() == "0"), ..self }

@@ -26,7 +26,8 @@ pub struct Offer {
 }
 
 impl StandingRights {
-    /// Returns the offer for the first of these denials that an approval can prevent. The command already had the access `given`.
+    /// Returns the offer for the first of these denials that an approval can prevent. The command already had the
+    /// access `given`.
     pub fn offer<'a>(
         &self,
         command: &ShellExec,

@@ -45,7 +45,8 @@ impl StandingRights {
         Ok((ChildRights { rights, grant }, network && !has_network))
     }
 
-    /// Resolves a writable path of the plan. It has to be in the project, or in a directory that the session's flags make writable.
+    /// Resolves a writable path of the plan. It has to be in the project, or in a directory that the session's flags
+    /// make writable.
     fn plan_root(&self, asked: &str, to_create: &[PlaceToCreate]) -> Result<WirePath, PlanRefusal> {
         let named = plain(&self.project.as_path().join(asked));
         let root = named
@@ -74,7 +75,8 @@ impl StandingRights {
         }
     }
 
-    /// True if an approval may make a path writable for a plan. The caches come with the right to the whole project, and never by name.
+    /// True if an approval may make a path writable for a plan. The caches come with the right to the whole project,
+    /// and never by name.
     fn may_be_planned(&self, root: &WirePath) -> bool {
         let allowed = |own: &WirePath| root.is_within(own) && Some(own) != self.temp.as_ref();
         root.is_within(&self.project) || self.rights.write.iter().any(allowed) && !self.is_in_caches(root)

@@ -72,7 +72,8 @@ impl StandingRights {
         refused.filter_map(|refusal| self.refused_by_rules(refusal)).collect()
     }
 
-    /// Returns the denial for a refusal of the broker.
+    /// Returns the denial for a refusal of the broker, with the right that is missing; `None` if the rights do not
+    /// explain it.
     pub fn refused_by_rules(&self, refusal: &Refusal) -> Option<Denial> {
         let denial = match &refusal.object {
             Target::Internet(to, _) if refusal.act == Act::Accept => of_stranger(&to.ip().to_string()),

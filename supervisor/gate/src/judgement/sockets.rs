@@ -7,7 +7,8 @@ use ipc::path::WirePath;
 use super::StandingRights;
 use protocol::shell_word::shell_word;
 
-/// Directory of sockets, keyrings and tickets, which is hidden as a whole. A person may allow one socket in it, and nothing else.
+/// Directory of sockets, keyrings and tickets, which is hidden as a whole. A person may allow one socket in it, and
+/// nothing else.
 const RUNTIME: &str = "/run/user";
 
 /// Returns the hidden path for which a socket cannot be allowed.

@@ -36,7 +36,8 @@ pub struct StandingRights {
     pub temp: Option<WirePath>,
     /// The private caches, if they outlive the session.
     pub caches: Option<WirePath>,
-    /// The parent of the directories of all levels of rights. Each worker writes only its own, and no approval opens another one.
+    /// The parent of the directories of all levels of rights. Each worker writes only its own, and no approval opens
+    /// another one.
     pub levels: Option<WirePath>,
     /// The user's home, which no hint suggests to make writable.
     pub home: Option<WirePath>,
@@ -115,7 +116,8 @@ impl StandingRights {
         (self.rights.allows_write(path) || self.is_in_temp(path)) && !self.is_read_only(path)
     }
 
-    /// True if `path` may be changed without a request where somebody is asked. What the host runs later is not: a writable project
+    /// True if `path` may be changed without a request where somebody is asked. What the host runs later is not: a
+    /// writable project
     /// does not include it, unless it was made writable by its own name.
     pub fn writes_unasked(&self, path: &WirePath) -> bool {
         let is_kept = |place: &WirePath| self.is_kept_in_every_mode(place);
@@ -134,7 +136,8 @@ impl StandingRights {
         self.rights.allows_read(path) || self.is_in_temp(path)
     }
 
-    /// Returns the hidden path that is `path` or above it. The private temp directory is below a hidden path, but not hidden.
+    /// Returns the hidden path that is `path` or above it. The private temp directory is below a hidden path, but
+    /// not hidden.
     pub fn hidden_root(&self, path: &WirePath) -> Option<&WirePath> {
         self.rights.hidden.iter().find(|root| path.is_within(root) && !self.is_in_temp(path))
     }
@@ -232,7 +235,8 @@ impl StandingRights {
         }
     }
 
-    /// Returns the flag that makes a setting of another program writable. Returns nothing for git's hooks and Bailiwick's own settings.
+    /// Returns the flag that makes a setting of another program writable. Returns nothing for git's hooks and
+    /// Bailiwick's own settings.
     fn setting_grant(&self, path: &WirePath) -> Option<String> {
         let place = self.rights.protected.iter().find(|place| path.is_within(place));
         let inside = place.unwrap_or(path).as_path().strip_prefix(&self.project).ok()?;
@@ -281,7 +285,8 @@ impl StandingRights {
         is_users && path.is_within(&self.project) && !is_writable
     }
 
-    /// True if mode `auto` would protect this path of the project. In the other modes no protected paths are listed, so the name decides.
+    /// True if mode `auto` would protect this path of the project. In the other modes no protected paths are listed,
+    /// so the name decides.
     fn is_kept_in_every_mode(&self, path: &WirePath) -> bool {
         const IN_GIT: [&str; 5] = ["config", "config.worktree", "hooks", "modules", "worktrees"];
         let Ok(inside) = path.as_path().strip_prefix(&self.project) else { return false };
@@ -308,7 +313,8 @@ impl StandingRights {
         }
     }
 
-    /// Returns the denial of changing `path`, with a hint to grant `place`, the directory that the file is created in or removed from.
+    /// Returns the denial of changing `path`, with a hint to grant `place`, the directory that the file is created
+    /// in or removed from.
     pub(super) fn granted_at(&self, denial: Denial, path: &WirePath, place: &WirePath) -> Denial {
         if denial.grant.is_none() {
             return denial;

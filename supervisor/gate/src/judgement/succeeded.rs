@@ -40,7 +40,8 @@ pub(super) fn despite_success(
     Some(if proved { denial } else { Denial { grade: Grade::Likely, errno: None, ..denial } })
 }
 
-/// Returns the programs that a command starts, as far as its text tells: the first word of each part, outside of quotes.
+/// Returns the programs that a command starts, as far as its text tells: the first word of each part, outside of
+/// quotes.
 pub(super) fn programs_in(command: &str) -> Vec<&str> {
     let mut quote: Option<char> = None;
     let ends_part = |c: char| {
@@ -54,7 +55,8 @@ pub(super) fn programs_in(command: &str) -> Vec<&str> {
     command.split(ends_part).filter_map(program).collect()
 }
 
-/// Returns the program of one part, after keywords and variables: `do LC_ALL=C /bin/ls`. Returns nothing for a part of `2>&1`.
+/// Returns the program of one part, after keywords and variables: `do LC_ALL=C /bin/ls`. Returns nothing for a part
+/// of `2>&1`.
 fn program(part: &str) -> Option<&str> {
     let comes_before = |word: &&str| word.contains('=') || KEYWORDS.contains(word);
     let mut words = part.split_whitespace().skip_while(comes_before);

@@ -57,7 +57,8 @@ pub(super) fn host(line: &str) -> Option<&str> {
     tells.then(|| named().or_else(|| parameter(line))).flatten().filter(is_name)
 }
 
-/// True if a line contains a phrase. `socket: …` counts only as the name of the failed call, at the beginning of the line or after a colon.
+/// True if a line contains a phrase. `socket: …` counts only as the name of the failed call, at the beginning of the
+/// line or after a colon.
 fn says(lower: &str, phrase: &str) -> bool {
     let is_call = |at: usize| !phrase.starts_with("socket: ") || is_apart(&lower[..at]);
     lower.match_indices(phrase).any(|(at, _)| is_call(at))

@@ -154,7 +154,8 @@ impl PlanEdits<'_> {
         self.list.push((whole, [&pieces.join(&space), last].concat()));
     }
 
-    /// Returns the range of a step up to the next one. The last one ends with its last field and the comments right below.
+    /// Returns the range of a step up to the next one. The last one ends with its last field and the comments right
+    /// below.
     fn whole_step(&self, at: usize) -> Range<usize> {
         let start = |at: usize| self.layout.steps.get(at).map(|step| step.heading.start);
         let from = start(at).unwrap_or(self.source.len());

@@ -61,7 +61,8 @@ impl PlanLine<'_> {
     }
 }
 
-/// Splits a text into lines. Fails for control characters, unclosed fences and comments, and code indented less than its fence.
+/// Splits a text into lines. Fails for control characters, unclosed fences and comments, and code indented less than
+/// its fence.
 pub(super) fn scan(source: &str) -> Result<Vec<PlanLine<'_>>, PlanError> {
     let mut lines = Vec::new();
     let mut inside = Inside::Nothing;

@@ -59,7 +59,8 @@ pub fn is_listed(directory: &Path, name: &OsStr) -> bool {
     patterns.filter_map(|setting| setting.names.last()).any(|pattern| matches(pattern, &name))
 }
 
-/// Returns the paths to watch below the target of the link at `path`: the whole target, or the listed paths that begin with `path`.
+/// Returns the paths to watch below the target of the link at `path`: the whole target, or the listed paths that
+/// begin with `path`.
 ///
 /// Patterns are left out, since the target of a person's own link is not listed.
 pub fn led_to(path: &Path) -> Vec<&'static Path> {

@@ -102,7 +102,8 @@ pub(crate) fn base_url(text: &str) -> Result<Url, ConfigError> {
     }
 }
 
-/// Removes an endpoint at the end of an address. If no version precedes it, it may be a path of the server's own, and stays.
+/// Removes an endpoint at the end of an address. If no version precedes it, it may be a path of the server's own,
+/// and stays.
 fn without_endpoint(mut url: Url) -> Url {
     let path = url.path().trim_end_matches('/');
     let is_version = |segment: &str| {

@@ -16,7 +16,8 @@ use super::{Message, ModelRequest};
 /// Number of kept messages at which unused ones are first removed.
 const FIRST_SWEEP: usize = 256;
 
-/// Serialises a message for an API as JSON objects separated by commas. Returns nothing for an empty message, which APIs reject.
+/// Serialises a message for an API as JSON objects separated by commas. Returns nothing for an empty message, which
+/// APIs reject.
 pub(crate) type Serialise = fn(&Message) -> Result<Option<Vec<u8>>, serde_json::Error>;
 
 /// The texts of the messages of all agents that use a provider.

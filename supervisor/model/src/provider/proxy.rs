@@ -77,7 +77,8 @@ impl Proxy {
     }
 }
 
-/// Parses the address of a proxy, which may have no scheme. Rejects a value such as `ht!tp:/x`, which the parser of URLs would accept.
+/// Parses the address of a proxy, which may have no scheme. Rejects a value such as `ht!tp:/x`, which the parser of
+/// URLs would accept.
 pub fn address_of(value: &str) -> Option<Url> {
     let value = value.trim();
     let url: Url =

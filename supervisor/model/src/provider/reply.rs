@@ -216,7 +216,8 @@ impl HttpReply {
     }
 }
 
-/// Reads the rest of the body, so that the connection can be reused. A caller that stops at the last event does not wait for this.
+/// Reads the rest of the body, so that the connection can be reused. A caller that stops at the last event does not
+/// wait for this.
 async fn drain(mut data: Data) {
     let rest = async { while let Some(Ok(_)) = data.next().await {} };
     if timeout(DRAIN, rest).await.is_err() {

@@ -44,7 +44,8 @@ pub(crate) fn wait_in_words(message: &str) -> Option<Duration> {
     seconds(duration(text)?)
 }
 
-/// Parses a duration with units into seconds: `20s`, `1m2.5s`, `579ms`, `2 minutes`. Returns nothing for a number without a unit.
+/// Parses a duration with units into seconds: `20s`, `1m2.5s`, `579ms`, `2 minutes`. Returns nothing for a number
+/// without a unit.
 fn duration(text: &str) -> Option<f64> {
     let (mut rest, mut sum) = (text.trim_start(), None);
     while rest.starts_with(|c: char| c.is_ascii_digit()) {

@@ -57,7 +57,8 @@ impl RedactionRule {
         self.name == GENERIC
     }
 
-    /// Returns the text with each such secret replaced by the rule's name, and their number. Returns no text if there was none.
+    /// Returns the text with each such secret replaced by the rule's name, and their number. Returns no text if
+    /// there was none.
     pub(super) fn without(&self, text: &str) -> (Option<String>, u64) {
         let (mut without, mut kept, mut count) = (String::new(), 0, 0);
         let mut captures = self.expression.create_captures();

@@ -42,7 +42,8 @@ pub struct TakenKey {
     pub credential: Credential,
 }
 
-/// Makes the process non-dumpable (no ptrace, no `/proc/PID/mem` for other processes of the same user) and forbids core files.
+/// Makes the process non-dumpable (no ptrace, no `/proc/PID/mem` for other processes of the same user) and forbids
+/// core files.
 pub fn harden_process() -> io::Result<()> {
     set_dumpable(false)?;
     Ok(setrlimit(Resource::RLIMIT_CORE, 0, 0)?)

@@ -115,7 +115,8 @@ async fn asked(provider: &OpenAiChat, request: ModelRequest) -> Vec<Item> {
     provider.stream(request).collect().await
 }
 
-/// A rule that nobody told is learned from its one refusal, and the attempt after it goes well, and so does every later request.
+/// A rule that nobody told is learned from its one refusal, and the attempt after it goes well, and so does every
+/// later request.
 #[tokio::test]
 async fn r6_a_servers_rule_about_reasoning_is_learned_from_one_refusal() {
     for (name, rule) in STRICT {

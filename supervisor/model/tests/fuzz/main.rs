@@ -48,7 +48,8 @@ fn gzip(body: &[u8]) -> Vec<u8> {
     encoder.finish().expect("a vector takes everything")
 }
 
-/// What holds of any reply: it begins once, it ends once or with an error, each block is closed once and is one line of JSON.
+/// What holds of any reply: it begins once, it ends once or with an error, each block is closed once and is one line
+/// of JSON.
 fn assert_in_order(case: &str, items: &[Item]) {
     let count = |wanted: fn(&Item) -> bool| items.iter().filter(|item| wanted(item)).count();
     let is_start = |item: &Item| matches!(item, Ok(StreamEvent::MessageStarted { .. }));

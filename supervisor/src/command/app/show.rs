@@ -59,7 +59,8 @@ fn show(args: &ShowSessionArgs, runtime: &Runtime) -> Result<Exit, Refusal> {
     Ok(exit)
 }
 
-/// Returns the path of a log by the session's name or by a path. A path must have a slash, so no file of a project is taken for a session.
+/// Returns the path of a log by the session's name or by a path. A path must have a slash, so no file of a project
+/// is taken for a session.
 pub(super) fn log_of(session: Option<&str>, directory: &Path) -> Result<PathBuf, Refusal> {
     if let Some(path) = session.map(Path::new).filter(|path| path.components().count() > 1) {
         check_no_export(path).map_err(Refusal::usage)?;

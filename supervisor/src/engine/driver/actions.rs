@@ -76,7 +76,8 @@ pub(super) const fn is_last(action: &UserAction) -> bool {
     matches!(&action.kind, UserActionKind::Agent(action) if ends_session(action))
 }
 
-/// True of what takes a right away, in this mode: it is withdrawn from every agent of the session, whichever of them is named.
+/// True of what takes a right away, in this mode: it is withdrawn from every agent of the session, whichever of them
+/// is named.
 pub(super) const fn takes_away(action: &AgentAction, now: ApprovalMode) -> bool {
     match action {
         AgentAction::SetRights { change } => match change {

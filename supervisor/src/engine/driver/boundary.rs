@@ -44,7 +44,6 @@ pub trait Boundary: Send + Sync {
 pub struct PageOrder {
     pub agent: Confinement,
     pub fetch: PermittedFetch,
-    /// The log of its guest.
     pub guests: GuestLog,
 }
 
@@ -53,7 +52,7 @@ pub struct PageOrder {
 pub struct WorkerOrder {
     /// The agent that it serves.
     pub agent: AgentId,
-    /// Which incarnation it is.
+    /// The generation of the worker.
     pub generation: Generation,
     pub confinement: Confinement,
     /// True if its caches get copies from places of more rights.
@@ -64,19 +63,19 @@ pub struct WorkerOrder {
 
 /// A worker that is ready and verified.
 pub struct StartedWorker {
-    /// Which incarnation it is.
+    /// The generation of the worker.
     pub generation: Generation,
     pub pid: u32,
-    /// What is enforced.
+    /// The enforced rules.
     pub ruleset: RulesetReport,
     /// From spawning to readiness.
     pub startup: Duration,
     pub control: Box<dyn WorkerControl>,
-    /// What comes from it; [`WorkerEvent::Ended`] last.
+    /// Its messages; [`WorkerEvent::Ended`] last.
     pub events: mpsc::Receiver<WorkerEvent>,
 }
 
-/// What a worker can be told.
+/// Commands to a worker.
 pub trait WorkerControl: Send + Sync {
     /// Sends a call. Nothing happens if the worker is gone: its `Ended` event names the call as open.
     fn call(&self, call: CallId, work: Work);

@@ -20,7 +20,8 @@ pub(super) struct SessionBudget {
     replies: u32,
     /// The part of it that sub-agents have spent, until it is put down to an agent of the top level.
     below: Account,
-    /// The account of sub-agents while no turn went on, as those of a plan do: only the session has that in its account.
+    /// The account of sub-agents while no turn went on, as those of a plan do: only the session has that in its
+    /// account.
     outside: Account,
     /// What open requests may come to, one for each agent.
     reserved: BTreeMap<AgentId, Estimate>,

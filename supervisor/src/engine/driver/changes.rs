@@ -24,10 +24,8 @@ enum BaseState {
     Taken(Base),
 }
 
-/// The end of the story.
 #[derive(Debug)]
 pub struct TakenChanges {
-    /// The files that changed.
     pub files: Vec<ChangedFile>,
     /// The place of the patch, where one is wanted.
     pub patch: Option<WirePath>,

@@ -15,7 +15,8 @@ pub(super) struct Digests {
 }
 
 impl Digests {
-    /// The paths of `confinement` are the host's own, which name one place each; a private `/tmp` gives two places one name.
+    /// The paths of `confinement` are the host's own, which name one place each; a private `/tmp` gives two places
+    /// one name.
     ///
     /// Equal starts have equal digests: no attempt at the start is part of a ruleset, the random name of the temp directory
     /// is no part of the rights, and the number of rules depends on the neighbours that a hidden place has just now.

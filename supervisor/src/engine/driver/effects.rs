@@ -90,7 +90,8 @@ impl AgentRun {
         Ok(())
     }
 
-    /// The end of a run that was to make a plan: without one it is no success, since a script looks for the path of its file.
+    /// The end of a run that was to make a plan: without one it is no success, since a script looks for the path of
+    /// its file.
     fn without_plan(&self, end: RunEnd) -> RunEnd {
         let was_due = self.turns == Turns::One
             && self.id.is_top_level()
@@ -141,7 +142,8 @@ impl AgentRun {
         }
     }
 
-    /// Begins a call; what may write waits until the base is taken, the tripwire set and no other agent writes the same places,
+    /// Begins a call; what may write waits until the base is taken, the tripwire set and no other agent writes the
+    /// same places,
     /// and so does what follows it.
     fn hold_or_begin(&mut self, shared: &mut Shared, call: CallId, held: Held) -> Result<(), SessionError> {
         if !self.held.is_empty() || !self.may_begin(shared, call, &held)? {

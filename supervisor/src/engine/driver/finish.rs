@@ -49,7 +49,8 @@ impl AgentRun {
         self.end.is_some()
     }
 
-    /// Ends the worker and everything that runs for the agent but approved effects, and waits for that; gives the worker's last
+    /// Ends the worker and everything that runs for the agent but approved effects, and waits for that; gives the
+    /// worker's last
     /// words.
     pub(super) async fn wind_up(&mut self) -> Vec<(Generation, WorkerEvent)> {
         self.stream = None;
@@ -95,7 +96,7 @@ impl AgentRun {
         self.record(shared, kind, ObservedBy::Supervisor)
     }
 
-    /// What the agent came to in all.
+    /// Returns the totals of the agent.
     pub(super) fn account(&mut self) -> Option<RunEnd> {
         let mut end = self.end.take()?;
         let Totals { steps, usage, cost, text } = std::mem::take(&mut self.totals);

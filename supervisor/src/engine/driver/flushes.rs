@@ -7,7 +7,7 @@ use tokio::sync::oneshot;
 
 use crate::journal::session::{Flushed, LogError};
 
-/// What waits for the disk, in the order of its events.
+/// Work that waits until the log is on the disk, in the order of its events.
 #[derive(Default)]
 pub(super) struct Flushes {
     waiting: VecDeque<(Flushed, After)>,

@@ -75,7 +75,8 @@ impl AgentRun {
         self.record(shared, kind, ObservedBy::Supervisor)
     }
 
-    /// Logs an end for each guest that has none, when the agent ends: one that takes too long is killed with this process.
+    /// Logs an end for each guest that has none, when the agent ends: one that takes too long is killed with this
+    /// process.
     pub(super) fn log_last_guests(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         self.log_guests(shared)?;
         while let Some((guest, _)) = self.guests.open.pop_last() {

@@ -15,16 +15,17 @@ use super::{AgentRun, Shared};
 pub struct Live {
     pub session: ConversationId,
     pub agent: AgentId,
-    /// Which incarnation of its worker.
+    /// The generation of the worker.
     pub generation: Generation,
     /// The worker's process id.
     pub pid: u32,
     pub tier: Tier,
-    /// What becomes of a call beyond the rights.
+    /// Handling of a call beyond the rights.
     pub mode: ApprovalMode,
     /// True if no flag of the user's widens its rights.
     pub is_fixed: bool,
-    /// Its private caches, by which its rights are told. The summary itself leaves out what is usual, and bincode reads no such value.
+    /// Its private caches, by which its rights are told. The summary itself leaves out what is usual, and bincode
+    /// reads no such value.
     pub caches: Option<WirePath>,
     /// What names the ruleset, as in the log.
     pub ruleset_digest: String,

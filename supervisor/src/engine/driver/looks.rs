@@ -14,13 +14,15 @@ use super::rewinder::{Rewinder, may_write};
 use super::sources::Writers;
 use crate::journal::checkpoints::{At, nanoseconds};
 
-/// The longest that a look may take for another one to follow the next call: in a large project the end of the turn tells everything.
+/// The longest that a look may take for another one to follow the next call: in a large project the end of the turn
+/// tells everything.
 const QUICK: Duration = Duration::from_millis(500);
 
 /// A look that goes on.
 type Looking = JoinHandle<Result<Vec<String>, ObserverError>>;
 
-/// The looks of a running session: after a message of the user's, as soon as a call may write, and at the end of a turn in which one did.
+/// The looks of a running session: after a message of the user's, as soon as a call may write, and at the end of a
+/// turn in which one did.
 pub(super) struct Looks {
     rewinder: Rewinder,
     /// Messages of the user's since the last look.
@@ -201,7 +203,8 @@ impl Looks {
         }
     }
 
-    /// Has the project looked at, if it was not since the last message; true while that goes on: nothing may write. What a plan changes
+    /// Has the project looked at, if it was not since the last message; true while that goes on: nothing may write.
+    /// What a plan changes
     /// after the last turn is not taken for somebody else's either.
     pub(super) fn before_a_write(&mut self) -> bool {
         self.stretch.written = true;
@@ -231,7 +234,8 @@ impl Looks {
         Ok(looked.unwrap_or_default())
     }
 
-    /// Waits for the looks that are not over; the files that changed. One before a write that never came is given up: nobody takes back what
+    /// Waits for the looks that are not over; the files that changed. One before a write that never came is given
+    /// up: nobody takes back what
     /// was not changed.
     pub(super) async fn finish(&mut self) -> Vec<FilesChanged> {
         let written = self.stretch.written;

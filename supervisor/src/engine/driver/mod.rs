@@ -82,7 +82,7 @@ pub use tripwire::TripwireWatch;
 pub(crate) use tripwire::apart;
 pub use workers::SessionWorker;
 
-/// How many turns an agent run has.
+/// Number of turns of an agent run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turns {
     /// One: the run ends with it.
@@ -91,7 +91,7 @@ pub enum Turns {
     Many,
 }
 
-/// Why a session could not go on.
+/// The reason why a session could not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
     /// The log cannot be written.

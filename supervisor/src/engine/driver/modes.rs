@@ -20,7 +20,8 @@ pub struct ModePlaces {
     protected: Vec<WirePath>,
 }
 
-/// The confinement of a standing worker, of which every repository that it may write is watched and protected: there is no other way
+/// The confinement of a standing worker, of which every repository that it may write is watched and protected: there
+/// is no other way
 /// to a worker's rights than [`ModePlaces::confine`].
 #[derive(Clone, Debug)]
 pub struct WatchedConfinement(Confinement);
@@ -38,7 +39,8 @@ impl WatchedConfinement {
 }
 
 impl ModePlaces {
-    /// `watch` is watched as soon as an agent may write in the project; `environments` are those of agents by their rights.
+    /// `watch` is watched as soon as an agent may write in the project; `environments` are those of agents by their
+    /// rights.
     pub const fn new(watch: Option<Watch>, environments: Environments) -> Self {
         Self { watch, environments, protected: Vec::new() }
     }
@@ -68,7 +70,8 @@ impl ModePlaces {
         Ok(WatchedConfinement(Confinement { rights, ..confinement }))
     }
 
-    /// The confinement of an agent's worker at the level of a command that was approved with this grant. It does not have the grant.
+    /// The confinement of an agent's worker at the level of a command that was approved with this grant. It does not
+    /// have the grant.
     pub(super) fn approved(&self, standing: &Confinement, grant: &Grant) -> Confinement {
         self.environments.at_level(standing.clone(), Some(grant))
     }
@@ -98,7 +101,8 @@ impl AgentRun {
         self.modes.watch(shared, &self.worker.confinement().rights)
     }
 
-    /// Replaces the worker. Where the next one may write in the project, or in another repository, what the host runs later is taken
+    /// Replaces the worker. Where the next one may write in the project, or in another repository, what the host
+    /// runs later is taken
     /// before its first call that may write.
     pub(super) fn replace_worker(&mut self, shared: &mut Shared, rights: Rights) -> Result<(), SessionError> {
         let present = self.worker.confinement().clone();
@@ -143,7 +147,8 @@ mod tests {
         path
     }
 
-    /// Every way to a write right, with the roots that it adds: a worker's next generation, a sub-agent's first, a grant for one call.
+    /// Every way to a write right, with the roots that it adds: a worker's next generation, a sub-agent's first, a
+    /// grant for one call.
     #[test]
     fn every_repository_that_may_be_written_is_watched_and_protected() {
         let place = tempfile::tempdir().unwrap();

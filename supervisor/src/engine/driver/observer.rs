@@ -120,7 +120,8 @@ impl SnapshotTaker {
         Ok(session.take(Work::Snapshot { contents: false }, intake).await?.0)
     }
 
-    /// Looks at the project for these looks, and keeps what changed; says of each of the `written` paths what became of it.
+    /// Looks at the project for these looks, and keeps what changed; says of each of the `written` paths what became
+    /// of it.
     pub(super) async fn look(
         &self,
         mut checkpoints: Checkpoints,

@@ -31,7 +31,7 @@ use super::tripwire::{apart, events, remark};
 /// How long a patch may take, and what a command may take beyond its own time: its worker ends it in time.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// How long a worker may take to say goodbye after its effect.
+/// Time limit for a worker to end after its effect.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 /// One effect that was approved.
@@ -45,9 +45,9 @@ pub struct OneShot {
     pub standing: Confinement,
     /// What the session watches, if its agent may write in the project without asking.
     pub watch: Option<Watch>,
-    /// What was asked for.
+    /// The access that was asked for.
     pub asked: Grant,
-    /// What was granted.
+    /// The granted access.
     pub granted: Grant,
     /// The call; `None` for a rewind.
     pub call: Option<CallId>,
@@ -83,7 +83,7 @@ pub trait Journal: Send {
 #[error("the session log takes no more events")]
 pub struct Unlogged;
 
-/// Why an effect has no outcome.
+/// The reason why an effect has no outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum OneShotError {
     /// No worker came to be: nothing was done.
@@ -115,7 +115,8 @@ pub enum OneShotError {
 }
 
 impl OneShot {
-    /// The worker's confinement: the standing one, and what was both asked for and granted. What is watched is protected as
+    /// The worker's confinement: the standing one, and what was both asked for and granted. What is watched is
+    /// protected as
     /// well, as far as it exists.
     pub fn confinement(&self) -> Result<Confinement, OneShotError> {
         let mut rights = self.standing.rights.with_grant(&self.grant());
@@ -139,7 +140,8 @@ impl OneShot {
         matches!(*self.effect, Effect::Exec(_))
     }
 
-    /// The directories that are watched: none under a patch, which is what was shown, and nothing that was granted itself.
+    /// The directories that are watched: none under a patch, which is what was shown, and nothing that was granted
+    /// itself.
     fn watched(&self, rights: &Rights) -> Option<Watch> {
         let project = self.standing.project.as_path();
         let mut watch = self.watch.clone().unwrap_or_else(|| {

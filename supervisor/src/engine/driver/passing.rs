@@ -24,7 +24,8 @@ impl Passing {
         Self { text: new.clone(), thinking: new.clone(), new, outputs: HashMap::new() }
     }
 
-    /// Takes in what is to be shown; gives what can be shown by now, in order. Events were masked by the log, and a person who
+    /// Takes in what is to be shown; gives what can be shown by now, in order. Events were masked by the log, and a
+    /// person who
     /// is asked sees the very bytes that the answer is about.
     pub(super) fn take(&mut self, kind: UiEventKind) -> Vec<UiEventKind> {
         let shown = match kind {

@@ -24,7 +24,7 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// Without a call.
+    /// Returns the patience with a worker that has no call yet.
     pub(super) fn new() -> Self {
         Self { open: HashMap::new(), since: Instant::now(), given_up: false }
     }

@@ -23,7 +23,8 @@ enum Woken {
 }
 
 impl Session {
-    /// Waits while the log's disk is full. What the user does meanwhile comes behind, but for an end of the session, which ends it with the
+    /// Waits while the log's disk is full. What the user does meanwhile comes behind, but for an end of the session,
+    /// which ends it with the
     /// log's error.
     pub(super) async fn pause(&mut self) -> Result<(), SessionError> {
         // Going on may fill the disk again.

@@ -27,7 +27,8 @@ impl Session {
         }
     }
 
-    /// Tells every planner and every executor of what the user takes back, of whatever agent, before anything else becomes of it.
+    /// Tells every planner and every executor of what the user takes back, of whatever agent, before anything else
+    /// becomes of it.
     pub(super) fn take_back_from_plans(&mut self, action: &AgentAction) -> Result<(), SessionError> {
         let Some(first) = self.runs.first() else { return Ok(()) };
         let project = first.worker.confinement().project.as_path().to_owned();

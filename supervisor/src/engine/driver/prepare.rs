@@ -9,7 +9,7 @@ use tokio::sync::mpsc;
 
 use boundary::monitor::{Worker, WorkerEvent};
 
-/// Why there is no effect.
+/// The reason why there is no effect.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
     /// The call cannot have one.

@@ -53,7 +53,7 @@ pub trait RewindJournal: Journal {
     fn number(&mut self) -> impl Future<Output = Result<Generation, Unlogged>> + Send;
 }
 
-/// Why nothing was restored.
+/// The reason why nothing was restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RewindError {
     /// There is nothing.
@@ -81,7 +81,7 @@ pub struct RewoundFiles {
     pub files: Vec<ChangedFile>,
     /// The others.
     pub left: Vec<LeftFile>,
-    /// Why not everything was carried out.
+    /// The reason why not everything was carried out.
     pub error: Option<String>,
     /// The rewind, with the scope that it had.
     pub target: RewindTarget,
@@ -294,7 +294,8 @@ impl Rewinder {
     }
 }
 
-/// A rewind with the scope that it has, and the number of the user's messages that the conversation loses; an error names what cannot be meant.
+/// A rewind with the scope that it has, and the number of the user's messages that the conversation loses; an error
+/// names what cannot be meant.
 fn settled(target: RewindTarget, events: &[SessionEvent]) -> Result<(RewindTarget, u32), RewindError> {
     let Some(to) = target.to else {
         let last = events.iter().rev().find_map(|event| match &event.kind {
@@ -317,7 +318,8 @@ fn settled(target: RewindTarget, events: &[SessionEvent]) -> Result<(RewindTarge
     }
 }
 
-/// True if something may have been written after the message: by a worker of one effect, or by a call of one that may write.
+/// True if something may have been written after the message: by a worker of one effect, or by a call of one that
+/// may write.
 fn may_have_written_since(target: RewindTarget, events: &[SessionEvent]) -> bool {
     let Some(to) = target.to else { return false };
     let mut writes: BTreeMap<&AgentId, bool> = BTreeMap::new();

@@ -43,7 +43,6 @@ use crate::journal::session::LogError;
 pub struct AgentParts {
     pub agent: Agent,
     pub provider: Arc<dyn ModelProvider>,
-    /// Its worker.
     pub worker: SessionWorker,
     /// Where it is told which workers serve.
     pub live: watch::Sender<Lives>,
@@ -51,7 +50,7 @@ pub struct AgentParts {
     pub modes: ModePlaces,
     /// Where the agent is.
     pub surroundings: PromptEnvironment,
-    /// How many turns the user takes.
+    /// Number of turns: one, or as many as the user takes.
     pub turns: Turns,
 }
 
@@ -90,20 +89,20 @@ pub struct AgentRun {
     pub(super) served: ServedCalls,
     /// Hosts that fetches used.
     pub(super) page_uses: PageUses,
-    /// What waits until the log is on the disk.
+    /// Work that waits until the log is on the disk.
     pub(super) flushes: Flushes,
     /// What passes by on its way to a front end.
     pub(super) passing: Passing,
     /// The names of the project's files, while they are listed for a person.
     pub(super) file_names: FileNames,
     pub(super) branch: Branch,
-    /// What the latest worker's ruleset does not enforce.
+    /// Promises that the latest worker's ruleset does not enforce.
     pub(super) missing: Vec<String>,
-    /// Why its tier is not the full one, where the best was asked for.
+    /// The reason why its tier is not the full one, where the best was asked for.
     pub(super) no_full_tier: Option<String>,
     /// When the present turn began, of several.
     pub(super) turn_began: Option<Instant>,
-    /// What the turns before the present one came to.
+    /// Totals of the turns before the present one.
     pub(super) totals: Totals,
     pub(super) end: Option<RunEnd>,
     /// The request that waits for its part of the session's budget.
@@ -155,7 +154,7 @@ struct Suspended {
     inputs: VecDeque<Input>,
 }
 
-/// What turns came to.
+/// Totals of turns.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
     pub(super) steps: u32,
@@ -165,7 +164,7 @@ pub(super) struct Totals {
     pub(super) text: String,
 }
 
-/// What happened to an agent run.
+/// An event of an agent run.
 pub(super) enum Occurrence {
     /// A timer of the core's fired.
     Timer(TimerId),

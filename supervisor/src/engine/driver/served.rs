@@ -83,7 +83,8 @@ impl Caller {
 
 /// Serves the calls of a session that no worker serves.
 pub trait ToolServer: Send + Sync {
-    /// Carries a call out. The texts are for the model, whether they are an answer or say what failed. A future that is dropped ends
+    /// Carries a call out. The texts are for the model, whether they are an answer or say what failed. A future that
+    /// is dropped ends
     /// the call: nobody waits for it any more.
     fn serve(&self, caller: &Caller, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>>;
 
@@ -98,7 +99,8 @@ pub trait ToolServer: Send + Sync {
         drop(guests);
     }
 
-    /// Writes into the person's settings that a tool runs without a question in this project. Both results are for the person.
+    /// Writes into the person's settings that a tool runs without a question in this project. Both results are for
+    /// the person.
     fn keep(&self, _: &ExternalCall) -> Result<String, String> {
         Err("this session has no settings file to save it in".to_owned())
     }

@@ -40,7 +40,8 @@ pub struct Session {
     /// The run that is looked at first, next time.
     turn: usize,
     pub(super) tree: AgentTree,
-    /// A rewind that is under way: what the user does next waits for its end; the end of the session overtakes a preview.
+    /// A rewind that is under way: what the user does next waits for its end; the end of the session overtakes a
+    /// preview.
     pub(super) rewinding: Option<RewindTask>,
     /// True if that is only looked at, and nothing is carried out.
     pub(super) previews: bool,
@@ -48,7 +49,7 @@ pub struct Session {
     pub(super) delayed: VecDeque<UserAction>,
 }
 
-/// What happened in a session.
+/// An event of a session.
 enum Happened {
     Action(Option<UserAction>),
     TimeUp,
@@ -103,7 +104,7 @@ impl Session {
         self
     }
 
-    /// What exists once in it.
+    /// State that all its agents share.
     pub const fn shared(&self) -> &Shared {
         &self.shared
     }
@@ -419,7 +420,8 @@ async fn caught<T>(work: impl Future<Output = Result<T, SessionError>>) -> Resul
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(&*panic)))
 }
 
-/// The next thing that happens in one of the runs. The one that was served last is looked at last. One that is over is there for what is
+/// The next thing that happens in one of the runs. The one that was served last is looked at last. One that is over
+/// is there for what is
 /// still carried out for it, and the first one for a rewind. Cancel safe.
 async fn next_of(
     runs: &mut [AgentRun],

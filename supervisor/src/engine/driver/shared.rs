@@ -26,7 +26,7 @@ pub trait PlanRecords: Send + Sync {
     fn note(&self, agent: &AgentId, kind: &EventKind);
 }
 
-/// What exists once in a session.
+/// State that all agents of a session share.
 pub struct Shared {
     /// Something that may be there as long as the log is held: first here, it is dropped before that.
     _held: Option<Box<dyn Send>>,
@@ -55,7 +55,7 @@ pub struct Shared {
     pub(super) orders: VecDeque<TreeOrder>,
     /// True if an agent's rights changed: those below it may have to follow.
     pub(super) rights_changed: bool,
-    /// How many sub-agents were started in the present turn of the user's.
+    /// Number of sub-agents that were started in the present turn of the user's.
     pub(super) started_this_turn: u32,
 }
 
@@ -127,7 +127,8 @@ impl Shared {
         }
     }
 
-    /// An agent whose turn is over has no request. A sub-agent keeps its turn at writing until its worker is gone: a command of
+    /// An agent whose turn is over has no request. A sub-agent keeps its turn at writing until its worker is gone: a
+    /// command of
     /// its own may write until then.
     pub(super) fn rest(&mut self, agent: &AgentId) {
         if agent.is_top_level() {

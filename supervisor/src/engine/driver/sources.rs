@@ -16,7 +16,8 @@ use crate::journal::checkpoints::{LookChanges, counts};
 /// The time by which the stamp of a file may lie behind the clock: a tick of the kernel, at 100 Hz, and some.
 const TICK_NS: i64 = 12_000_000;
 
-/// Stamps that lie further outside of the time between two looks say nothing: another machine's clock, or a coarse file system.
+/// Stamps that lie further outside of the time between two looks say nothing: another machine's clock, or a coarse
+/// file system.
 const CLOCK_NS: i64 = 2_000_000_000;
 
 /// The calls that may have changed what the next look sees.
@@ -119,7 +120,8 @@ impl Writers {
         is_news.then_some(FilesChanged { files, more: seen.more, cut_off, ignored })
     }
 
-    /// A change without what file tools told of it, and with the other calls that may have made it; none if nothing is left.
+    /// A change without what file tools told of it, and with the other calls that may have made it; none if nothing
+    /// is left.
     fn attributed(
         &self,
         mut change: SeenChange,

@@ -107,7 +107,8 @@ impl AgentRun {
         Ok(())
     }
 
-    /// The worker that was to read them is gone. The next one reads them if it was replaced, and not if it died of them.
+    /// The worker that was to read them is gone. The next one reads them if it was replaced, and not if it died of
+    /// them.
     pub(super) fn lost_instructions(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         if !matches!(self.startup, Startup::Instructions(..)) {
             return Ok(());
@@ -135,7 +136,8 @@ impl AgentRun {
         self.tell_where_it_is(shared)
     }
 
-    /// Tells the agent of its place, which is what its worker sees, of the user's instructions and of the project's, as far as they were
+    /// Tells the agent of its place, which is what its worker sees, of the user's instructions and of the project's,
+    /// as far as they were
     /// found.
     fn tell_where_it_is(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         let startup = std::mem::replace(&mut self.startup, Startup::Done);

@@ -26,7 +26,8 @@ pub trait OpensAgents: Send {
     /// A sub-agent that has not begun, with a place of its own.
     fn open(&mut self, id: &AgentId, agent: &NewAgent) -> Result<OpenedAgent, NotOpened>;
 
-    /// The planning of a planner beside an agent with these rights, which bound those of execution; none where no plans are made.
+    /// The planning of a planner beside an agent with these rights, which bound those of execution; none where no
+    /// plans are made.
     fn planning(&self, ceiling: StandingRights) -> Option<Planning>;
 }
 
@@ -54,7 +55,7 @@ pub struct OpenedAgent {
     pub rights_digest: String,
 }
 
-/// Something that an agent wants of the tree.
+/// A request of an agent to start or end one of its sub-agents.
 pub(super) enum TreeOrder {
     /// A sub-agent, for a call.
     Start { parent: AgentId, call: CallId, agent: Box<NewAgent> },
@@ -72,7 +73,7 @@ pub(super) struct AgentTree {
     ending: FuturesUnordered<BoxFuture<'static, Closed>>,
     /// Sub-agents without a process, until everything below them is gone too.
     closed: Vec<Closed>,
-    /// How many sub-agents each agent has had.
+    /// Number of sub-agents that each agent has had.
     numbers: BTreeMap<AgentId, u32>,
 }
 
@@ -362,7 +363,8 @@ impl Session {
         self.tell_parent(&child, report)
     }
 
-    /// Sub-agents whose turn is over have no worker any longer than it takes to end one, and what is carried out for them.
+    /// Sub-agents whose turn is over have no worker any longer than it takes to end one, and what is carried out for
+    /// them.
     fn take_out_ended(&mut self) {
         while let Some(at) = self
             .runs

@@ -81,7 +81,7 @@ pub(super) struct GuardLook {
     pub(super) after: AgentCall,
     /// The others that ran since the look before.
     pub(super) beside: Vec<AgentCall>,
-    /// What was found.
+    /// The changed places.
     pub(super) report: Report,
 }
 
@@ -244,7 +244,7 @@ fn serve(watch: &Watch, orders: &orders::Receiver<Order>, answers: &mpsc::Unboun
     }
 }
 
-/// What is logged of a look; the calls `beside` may have done it as well as the one that it is about.
+/// Returns the events to log for a look; the calls `beside` may have done it as well as the one that it is about.
 pub(super) fn events(call: Option<CallId>, beside: &[AgentCall], report: Report) -> Vec<EventKind> {
     let notice = |message| EventKind::Notice { code: NoticeCode::Tripwire, message };
     let mut events: Vec<_> = report.notes.into_iter().map(notice).collect();
@@ -273,7 +273,7 @@ pub(super) fn aside<T: Send + 'static>(
     Ok(receiver)
 }
 
-/// What the model is told.
+/// Message to the model.
 pub(super) fn remark(beside: &[AgentCall], changes: &[RestoredPlace]) -> Option<String> {
     let (restored, left): (Vec<_>, Vec<_>) = changes.iter().partition(|change| change.restored);
     let said =

@@ -59,7 +59,7 @@ enum WorkerState {
     Serving { worker: StartedWorker, announced: bool, patience: Box<Patience> },
 }
 
-/// What happened to the worker.
+/// An event of the worker.
 pub enum WorkerUpdate {
     /// The next generation is ready; the calls that waited have been sent.
     Started,
@@ -175,7 +175,8 @@ impl SessionWorker {
         }
     }
 
-    /// Has the next generation serve the calls from now on, under the same rights: its caches get what places of more rights have
+    /// Has the next generation serve the calls from now on, under the same rights: its caches get what places of
+    /// more rights have
     /// come to have. Open calls end first.
     pub fn renew(&mut self) {
         let lives = matches!(self.state, WorkerState::Starting { .. } | WorkerState::Serving { .. });
@@ -354,7 +355,8 @@ impl SessionWorker {
         self.waiting.drain(..).map(|(call, _)| call).collect()
     }
 
-    /// Begins to end the worker and everything below it: what is to be ended need not be replaced, and one on its way is
+    /// Begins to end the worker and everything below it: what is to be ended need not be replaced, and one on its
+    /// way is
     /// ended as for a replacement.
     pub fn abandon(&mut self) {
         self.waiting.clear();

@@ -53,8 +53,9 @@ impl WriteTurns {
         self.holders.iter().filter(blocks).map(|(holder, _)| holder.clone()).collect()
     }
 
-    /// True if somebody asked earlier for the same places. A sub-agent of whoever the earlier one waits for goes first: that one's
-    /// turn ends only after it.
+    /// True if another agent asked earlier for the same places. An exception are sub-agents of the agent that the
+    /// earlier one
+    /// waits for: its turn cannot end before theirs.
     fn is_behind_others(&self, agent: &AgentId, roots: &[WirePath]) -> bool {
         let earlier = self.waiting.iter().take_while(|(waiting, _)| waiting != agent);
         let mut rivals = earlier.filter(|(_, wanted)| overlap(wanted, roots));

@@ -36,7 +36,7 @@ pub(super) struct WrittenFiles {
 pub(super) struct Written {
     /// In order, at most a thousand of them.
     pub(super) files: BTreeSet<WirePath>,
-    /// Why it may have changed others.
+    /// The reason why it may have changed others.
     pub(super) unseen: Option<String>,
 }
 
@@ -67,7 +67,8 @@ impl WrittenFiles {
         Self { observer, last: None, writers: BTreeMap::new(), files: BTreeMap::new(), looking: None }
     }
 
-    /// Takes note of an agent that has its turn and is about to write; true while the project is looked at, before which it must not.
+    /// Takes note of an agent that has its turn and is about to write; true while the project is looked at, before
+    /// which it must not.
     pub(super) fn before_a_write(&mut self, agent: &AgentId, roots: &[WirePath]) -> bool {
         if self.looking.is_some() {
             return true;

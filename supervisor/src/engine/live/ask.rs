@@ -16,7 +16,7 @@ use super::socket::is_ours;
 use crate::engine::driver::Live;
 use crate::process::directories::Directories;
 
-/// How long a session may take to answer.
+/// Time limit for the answer of a session.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Maximum size in bytes of an answer: what a frame has room for.
@@ -33,7 +33,8 @@ pub(crate) enum LiveAnswer {
     Nothing(String),
 }
 
-/// Asks every session that has a socket, in the order of their names; one that is over, or was killed, has nothing to say.
+/// Asks every session that has a socket, in the order of their names; one that is over, or was killed, has nothing
+/// to say.
 pub(crate) async fn ask_all(directories: &Directories) -> Vec<(String, LiveAnswer)> {
     let directory = directories.live();
     let entries = fs::read_dir(&directory).into_iter().flatten().flatten();

@@ -19,7 +19,7 @@ use tokio::time::{sleep, timeout};
 use crate::engine::driver::{Live, Lives};
 use crate::process::directories::Directories;
 
-/// How long whoever asks may take to read.
+/// Time limit for the other side to read.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// A session's socket; its name is removed with this value.
@@ -29,7 +29,8 @@ pub(crate) struct LiveSocket {
 }
 
 impl LiveSocket {
-    /// Answers from now on. Whoever opens it holds the session's log: a name that is there was left by a process that was killed.
+    /// Answers from now on. Whoever opens it holds the session's log: a name that is there was left by a process
+    /// that was killed.
     pub(crate) fn open(
         directories: &Directories,
         session: &ConversationId,
@@ -80,7 +81,8 @@ async fn tell(mut stream: UnixStream, answer: Vec<u8>) -> io::Result<()> {
     stream.shutdown().await
 }
 
-/// Whether the other end is a process of our own user. No confined one gets here: it does not see the directory, and no rule
+/// Whether the other end is a process of our own user. No confined one gets here: it does not see the directory, and
+/// no rule
 /// lets it connect.
 pub(super) fn is_ours(stream: &UnixStream) -> bool {
     getsockopt(stream, PeerCredentials).is_ok_and(|peer| peer.uid() == geteuid().as_raw())

@@ -68,7 +68,8 @@ impl InstalledServer {
     }
 }
 
-/// Returns the reason and remedy if an approved server is not started because of its installed files. Reads all of them.
+/// Returns the reason and remedy if an approved server is not started because of its installed files. Reads all of
+/// them.
 pub(crate) fn fault(server: &McpServer, pin: &Pin) -> Option<String> {
     let name = &server.name;
     match &pin.installed {
@@ -187,7 +188,8 @@ impl Installations {
             .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
     }
 
-    /// Installs a server's packages into a new directory, in a sandbox that writes nothing else and reaches the registry alone.
+    /// Installs a server's packages into a new directory, in a sandbox that writes nothing else and reaches the
+    /// registry alone.
     /// `programs` are places that the installer has to read beside the system's.
     pub(crate) async fn install(
         &self,

@@ -14,7 +14,8 @@ const SUFFIX: usize = 8;
 /// Maximum number of characters of a description.
 const DESCRIPTION: usize = 4096;
 
-/// Returns the name of a server's tool: `SERVER__TOOL`, with a digest at its end where that is too long, has other characters or
+/// Returns the name of a server's tool: `SERVER__TOOL`, with a digest at its end where that is too long, has other
+/// characters or
 /// stands already for another tool. No tool of ours has `__` in its name.
 pub(super) fn tool_name(server: &str, tool: &str, taken: &mut BTreeSet<String>) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
@@ -44,7 +45,8 @@ pub(super) fn visible(text: &str) -> String {
     })
 }
 
-/// True for control characters, and for those that change the order of a text or are not displayed. Joiners of scripts and emoji
+/// True for control characters, and for those that change the order of a text or are not displayed. Joiners of
+/// scripts and emoji
 /// stay.
 fn is_hidden(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\t')

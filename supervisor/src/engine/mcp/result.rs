@@ -9,7 +9,8 @@ use crate::engine::driver::ServedAnswer;
 /// Maximum number of pictures of one result.
 const MOST_PICTURES: usize = 8;
 
-/// Returns a result as text of at most `most` bytes, its beginning and its end, with its pictures. The error is a result that the
+/// Returns a result as text of at most `most` bytes, its beginning and its end, with its pictures. The error is a
+/// result that the
 /// server calls a failure; its pictures are only named.
 pub(super) fn answer(result: McpResult, most: usize) -> Result<ServedAnswer, String> {
     let McpResult { failed, content, structured } = result;

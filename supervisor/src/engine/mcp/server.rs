@@ -40,7 +40,6 @@ pub(super) struct ServerSpec {
     pub(super) installed: Option<InstalledServer>,
     /// Digest of its tools as a person approved them.
     pub(super) approved: String,
-    /// The log of its guest.
     pub(super) log: GuestLog,
 }
 

@@ -17,11 +17,9 @@ pub(super) struct CutOffPlan {
     pub executor: AgentId,
     /// The line that names it.
     pub title: String,
-    /// Its file.
     pub path: WirePath,
     /// SHA-256 of its bytes, in hexadecimal.
     pub digest: String,
-    /// Its bytes.
     pub markdown: String,
     pub steps: Vec<PlanStep>,
     /// The steps that are finished, from the first: they are not done again.

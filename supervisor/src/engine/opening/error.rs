@@ -29,7 +29,7 @@ impl Refusal {
     }
 }
 
-/// Why a session was not opened.
+/// The reason why a session was not opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
     /// Its place could not be made ready.

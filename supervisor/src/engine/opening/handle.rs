@@ -15,7 +15,7 @@ pub(crate) struct Handle {
     actions: mpsc::Sender<UserAction>,
 }
 
-/// Why a session does not take an action.
+/// The reason why a session does not take an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotTaken {
     /// It has more to do than it takes in.
@@ -42,12 +42,14 @@ impl Handle {
         })
     }
 
-    /// Acts as the user, on the session's first agent. An answer or a message that comes after the session's end is told of.
+    /// Acts as the user, on the session's first agent. An answer or a message that comes after the session's end is
+    /// told of.
     pub(crate) async fn act(&self, kind: UserActionKind) {
         self.act_on(self.action(kind)).await;
     }
 
-    /// Acts as the user, on the agent that the action names. An answer or a message that comes after the session's end is
+    /// Acts as the user, on the agent that the action names. An answer or a message that comes after the session's
+    /// end is
     /// told of.
     pub(crate) async fn act_on(&self, action: UserAction) {
         if let Err(mpsc::error::SendError(action)) = self.actions.send(action).await

@@ -35,13 +35,13 @@ pub(crate) struct ModelOptions {
 /// The model cannot be asked so.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ModelError {
-    /// The level of effort is none of its own.
+    /// The model does not have the level of effort that the settings name.
     #[error("the model {model:?} does not know the effort {:?}: it knows {known}\n  hint: change `effort` in the settings, or leave it out", .effort.as_str())]
     Effort {
         model: String,
-        /// What was asked for.
+        /// The level in the settings.
         effort: Effort,
-        /// What it knows.
+        /// The efforts that the model knows.
         known: String,
     },
     /// It is to think, and nobody knows how it is told to.

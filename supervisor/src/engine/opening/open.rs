@@ -186,7 +186,6 @@ impl OpenedSession {
         self.inner.shared().log.path()
     }
 
-    /// Runs the session to its end.
     pub(crate) async fn run(self) -> Result<RunEnd, SessionError> {
         Box::pin(self.inner.run(self.began.into())).await
     }
@@ -357,7 +356,8 @@ fn agent(config: AgentConfig, earlier: &Earlier) -> Agent {
     if events.is_empty() { agent } else { agent.restored(events, *in_new_context).moved(moved_from.as_ref()) }
 }
 
-/// The first agent of a session, with the duties that no other one has: an answer that fits a schema, and a list of its tasks.
+/// The first agent of a session, with the duties that no other one has: an answer that fits a schema, and a list of
+/// its tasks.
 fn first_config(
     options: &SessionOptions,
     standing: StandingRights,
@@ -415,7 +415,8 @@ pub(super) fn agent_config(
     }
 }
 
-/// True if the first agent can ever reach a host: it may now, somebody may answer its questions, or the person may change its rights.
+/// True if the first agent can ever reach a host: it may now, somebody may answer its questions, or the person may
+/// change its rights.
 /// A tool that never works would only cost tokens.
 fn can_fetch(options: &SessionOptions, standing: &StandingRights) -> bool {
     let agent = Position { activity: options.activity, rank: Rank::Top };

@@ -22,12 +22,12 @@ use crate::engine::place::ConfinementOptions;
 use crate::journal::sessions::Keep;
 use crate::settings::config::{Effective, Layer, McpServer, Sources};
 
-/// What a session is opened with.
+/// Options for opening a session.
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state among others")]
 pub(crate) struct SessionOptions {
     pub directory: PathBuf,
-    /// What becomes of a call beyond the standing rights.
+    /// Handling of a call beyond the standing rights.
     pub mode: ApprovalMode,
     /// How it is asked, in mode `ask`.
     pub approvals: ApprovalSettings,
@@ -58,7 +58,7 @@ pub(crate) struct SessionOptions {
     pub fails_when_denied: bool,
     /// The check of its first agent's answers, if they have to fit a schema.
     pub answer: Option<Arc<dyn AnswerCheck>>,
-    /// How many turns there are.
+    /// Number of turns: one, or as many as the user takes.
     pub turns: Turns,
     /// Whether and where the traffic with the model is recorded.
     pub record: Option<Record>,
@@ -72,7 +72,6 @@ pub(crate) struct SessionOptions {
     pub profile: Profile,
     /// What its first agent is there for.
     pub activity: Activity,
-    /// The options of its plans.
     pub plan: PlanOptions,
     /// The session that goes on; a new one begins if absent.
     pub resume: Option<Resume>,
@@ -94,7 +93,8 @@ impl SessionOptions {
         self
     }
 
-    /// The options that the settings make, for a front end that answers approvals. Whoever has many turns can end a wait that
+    /// The options that the settings make, for a front end that answers approvals. Whoever has many turns can end a
+    /// wait that
     /// is too long, so that the model is tried for longer.
     pub(crate) fn new(
         effective: &Effective,
@@ -153,7 +153,8 @@ pub(crate) fn plan_options(effective: &Effective) -> PlanOptions {
     }
 }
 
-/// The settings that are asked for, with the model that the settings name for planning, where nobody asked for another one. Execution keeps
+/// The settings that are asked for, with the model that the settings name for planning, where nobody asked for
+/// another one. Execution keeps
 /// the model that it would have had.
 pub(crate) fn for_activity(asked: Layer, sources: &Sources, activity: Activity) -> Layer {
     let effective = sources.effective(&asked);

@@ -30,7 +30,7 @@ use crate::journal::sessions::{Keep, prune};
 use crate::process::directories::Directories;
 use crate::process::messages::{ReadingProgress, complain, say};
 
-/// The session that goes on.
+/// An earlier session, to be continued from its log.
 #[derive(Clone, Debug)]
 pub(crate) struct Resume {
     pub log: PathBuf,
@@ -80,7 +80,8 @@ impl Past {
         Ok(past)
     }
 
-    /// A new session with everything that was said and done in this one so far, and with its looks at the project. Another process may have
+    /// A new session with everything that was said and done in this one so far, and with its looks at the project.
+    /// Another process may have
     /// that one open.
     fn fork(resume: &Resume, state: &Path, watch: &mut dyn FnMut(u64, u64)) -> Result<Self, OpenError> {
         let session = ConversationId(uuid::Uuid::now_v7().to_string());
@@ -106,7 +107,8 @@ impl Past {
         leftovers(&self.needed.events)
     }
 
-    /// Closes what is open in it. A notice for each plan whose execution was cut off, but for the one that goes on by itself.
+    /// Closes what is open in it. A notice for each plan whose execution was cut off, but for the one that goes on
+    /// by itself.
     pub(super) fn close(
         &mut self,
         setup: &ProjectSandbox,
@@ -226,7 +228,8 @@ fn has_moved(from: &WirePath, to: &WirePath) -> bool {
     }
 }
 
-/// The rewinds of files alone that were not undone: the changes before them are not in the files any more. A rewind of the conversation has
+/// The rewinds of files alone that were not undone: the changes before them are not in the files any more. A rewind
+/// of the conversation has
 /// taken their calls back with it.
 fn rewinds_of_files(standing: &[&SessionEvent]) -> BTreeSet<EventId> {
     // An undoing is of the last one before it in the log; what it brings back stands behind it here.
@@ -315,7 +318,8 @@ impl Earlier {
 }
 
 impl SessionBegin<'_> {
-    /// The log, with the first events of this run, which go to the front end too, behind what was said in those before. It may keep events
+    /// The log, with the first events of this run, which go to the front end too, behind what was said in those
+    /// before. It may keep events
     /// in memory while its disk is full.
     pub(super) fn log(
         self,

@@ -79,7 +79,8 @@ impl PlanOptions {
     }
 }
 
-/// The rights of a session's first agent that makes a plan: it reads what the session may read, and writes its private temp.
+/// The rights of a session's first agent that makes a plan: it reads what the session may read, and writes its
+/// private temp.
 pub(super) fn planner_standing(ceiling: &StandingRights) -> StandingRights {
     let rights = Rights {
         write: ceiling.temp.iter().cloned().collect(),

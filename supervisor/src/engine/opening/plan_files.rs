@@ -47,7 +47,8 @@ struct KnownPlan {
     files: HashMap<AgentId, PathBuf>,
     /// The plan that each call is about: its file, and the digest of its bytes.
     plans: HashMap<AgentCall, (PathBuf, String)>,
-    /// The places that the plan with this digest asks for and that are to be created, as they were shown to whoever approves it.
+    /// The places that the plan with this digest asks for and that are to be created, as they were shown to whoever
+    /// approves it.
     to_create: HashMap<String, Vec<PlaceToCreate>>,
     /// The digest of a plan that was approved before: it is given what was shown then.
     approved: Option<String>,
@@ -140,7 +141,8 @@ fn kept(store: &Store, plan: &CutOffPlan) -> Option<KeptPlan> {
     (kept.digest == plan.digest && record.digest == plan.digest).then_some(kept)
 }
 
-/// Notes how far an execution came that was cut off; the name of its plan, if that is kept and still the same. The log's word for the file
+/// Notes how far an execution came that was cut off; the name of its plan, if that is kept and still the same. The
+/// log's word for the file
 /// is not believed: the log may come from elsewhere.
 fn note_cut_off(setup: &ProjectSandbox, plan: &CutOffPlan) -> Option<String> {
     let store = Store::at(&setup.directories);

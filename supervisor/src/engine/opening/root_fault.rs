@@ -79,7 +79,8 @@ mod tests {
 
     use super::*;
 
-    /// A project with a directory, a file, a link out of it and one that leads nowhere; what a plan is given for this root in it.
+    /// A project with a directory, a file, a link out of it and one that leads nowhere; what a plan is given for
+    /// this root in it.
     fn given(asked: &str) -> Result<Vec<(String, String)>, String> {
         let place = tempfile::tempdir().unwrap();
         let project = place.path().canonicalize().unwrap();

@@ -18,7 +18,8 @@ pub(crate) struct AgentPlace {
 }
 
 impl ProjectSandbox {
-    /// A place for a sub-agent with these rights, which name no temp directory. It has none of the devices that the session's first
+    /// A place for a sub-agent with these rights, which name no temp directory. It has none of the devices that the
+    /// session's first
     /// agent has.
     pub(crate) fn sub_agent_place(&self, mut rights: Rights) -> Result<AgentPlace, SetupError> {
         let temp = self.another_temp()?;

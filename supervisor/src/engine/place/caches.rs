@@ -34,7 +34,8 @@ pub(super) struct CachesWanted<'a> {
 }
 
 impl CachesRoot {
-    /// Makes the directory. A session whose rights stay as they are and in which nobody is asked has one level, and needs none.
+    /// Makes the directory. A session whose rights stay as they are and in which nobody is asked has one level, and
+    /// needs none.
     pub(super) fn make(
         wanted: CachesWanted<'_>,
         directories: &Directories,

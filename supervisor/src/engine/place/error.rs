@@ -10,7 +10,7 @@ use boundary::policy::{FollowError, ProjectError};
 use crate::process::directories::DirectoriesError;
 use crate::process::exit::Exit;
 
-/// Why nothing could be started.
+/// The reason why nothing could be started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum SetupError {
     /// No place for our own files.

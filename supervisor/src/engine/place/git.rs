@@ -19,7 +19,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 pub(crate) const GIT_READS: &[(&str, &str)] =
     &[("GIT_NO_LAZY_FETCH", "1"), ("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_OPTIONAL_LOCKS", "0")];
 
-/// The beginning of the names of variables by which the person's git finds its configuration, or that are a part of it, git-config(1).
+/// The beginning of the names of variables by which the person's git finds its configuration, or that are a part of
+/// it, git-config(1).
 const CONFIGURATION: &str = "GIT_CONFIG";
 
 /// Starts commands that read.

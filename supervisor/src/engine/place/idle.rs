@@ -7,7 +7,8 @@ use boundary::policy::split_variable;
 
 use crate::settings::config::{ConfigOrigin, Effective, Element};
 
-/// A sentence for each path of `--hide` that is not there, each variable of `--env` that is not set, and `--reach` without a network. What a
+/// A sentence for each path of `--hide` that is not there, each variable of `--env` that is not set, and `--reach`
+/// without a network. What a
 /// file names may well be missing on this machine, or in this project.
 pub(crate) fn idle_flags(effective: &Effective, project: &Path) -> Vec<String> {
     let is_set = |name: &OsStr| std::env::var_os(name).is_some();

@@ -51,7 +51,8 @@ fn named(place: &CutOffChange) -> String {
     one_line(&format!("{} ({})", place.path.display(), place.what))
 }
 
-/// Asks about each place. An answer that is none of the two is asked for again; a terminal that is gone answers nothing.
+/// Asks about each place. An answer that is none of the two is asked for again; a terminal that is gone answers
+/// nothing.
 fn ask(found: &[CutOffChange]) -> io::Result<Vec<BaselineChoice>> {
     let mut out = io::stderr().lock();
     writeln!(out, "A session was killed here during a command. Your git, shell and editors run")?;

@@ -13,7 +13,8 @@ use super::scope::PlaceScope;
 use crate::process::messages::say;
 
 impl PlaceScope {
-    /// The programs of the system, beside `program` or the running one; what runs as another user has to be able to execute them,
+    /// The programs of the system, beside `program` or the running one; what runs as another user has to be able to
+    /// execute them,
     /// and to reach the project.
     pub(super) fn programs(
         &self,

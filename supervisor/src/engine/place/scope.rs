@@ -56,7 +56,7 @@ pub(crate) struct Mode {
 }
 
 impl Mode {
-    /// A mode that stays.
+    /// Returns the scope of an approval mode that cannot change.
     pub(crate) const fn fixed(mode: ApprovalMode) -> Self {
         Self { first: mode, may_change: false }
     }
@@ -280,7 +280,8 @@ fn kept(project: &Path, named: &[NamedPath]) -> Vec<PathBuf> {
     kept
 }
 
-/// The sockets of other programs that may be reached. A flag that cannot be granted ends us; what a file names may be missing on this
+/// The sockets of other programs that may be reached. A flag that cannot be granted ends us; what a file names may
+/// be missing on this
 /// machine, or its server not be running. No hidden one can be reached.
 fn sockets(project: &Path, named: &[NamedPath], hidden: &[WirePath]) -> Result<Vec<WirePath>, SetupError> {
     let open = |found: WirePath| match hides_socket(hidden, &found) {
@@ -330,7 +331,8 @@ fn is_solid(path: &Path) -> bool {
 const IN_LEVELS: &str =
     "is in the package caches of this project, from which commands with other access execute files";
 
-/// A flag that cannot be granted ends us; what a file names may be missing on this machine, or in this project. Nothing in the
+/// A flag that cannot be granted ends us; what a file names may be missing on this machine, or in this project.
+/// Nothing in the
 /// directory of the `levels` can be granted.
 fn write_roots(
     project: &Path,

@@ -42,9 +42,9 @@ pub struct ProjectSandbox {
     environments: Environments,
     /// Whether to start although a layer is missing.
     pub(crate) allow_degraded: bool,
-    /// Which tier is wanted.
+    /// The requested tier.
     pub(crate) tier: TierChoice,
-    /// What one worker may use.
+    /// Resource limits of one worker.
     bounds: Bounds,
     /// Whom workers run as, where that is not whoever we are.
     pub(crate) identity: Option<Identity>,
@@ -165,7 +165,8 @@ impl ProjectSandbox {
         ModePlaces::new(watch, environments)
     }
 
-    /// Has a sandbox-exec wait for the session's first worker, while everything else is made ready. What starts no worker announces
+    /// Has a sandbox-exec wait for the session's first worker, while everything else is made ready. What starts no
+    /// worker announces
     /// none.
     pub(crate) fn announce_worker(&self) {
         self.spawner.prepare(vec![self.programs.worker.clone().into_os_string()]);
@@ -193,7 +194,8 @@ impl ProjectSandbox {
         self.environments.places.clone()
     }
 
-    /// The confinement of a worker beside the agent's: it has a private temp of its own, and none of the agent's devices.
+    /// The confinement of a worker beside the agent's: it has a private temp of its own, and none of the agent's
+    /// devices.
     pub(crate) fn confinement_beside(&self, rights: Rights, temp: WirePath) -> Confinement {
         Confinement {
             environment: self.environments.beside(&temp, &rights.net),

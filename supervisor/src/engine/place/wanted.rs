@@ -12,7 +12,7 @@ use super::environment::home;
 use crate::settings::args::ConfinementArgs;
 use crate::settings::config::{ConfigOrigin, Effective, Element, at_home, can_ask};
 
-/// What becomes of a project's caches.
+/// Treatment of a project's caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Caches {
     /// They outlive the session, where they can.
@@ -36,7 +36,7 @@ pub(crate) enum Leftovers {
     All(BaselineChoice),
 }
 
-/// What is wanted.
+/// The requested confinement.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConfinementOptions {
     pub net: Network,
@@ -56,13 +56,13 @@ pub(crate) struct ConfinementOptions {
     pub attended: bool,
     /// Bounds on one call.
     pub limits: Limits,
-    /// What one worker may use.
+    /// Resource limits of one worker.
     pub bounds: Bounds,
     /// Whether to start although a layer is missing.
     pub allow_degraded: bool,
-    /// Which tier is wanted.
+    /// The requested tier.
     pub tier: TierChoice,
-    /// What becomes of the project's caches.
+    /// Treatment of the project's caches.
     pub caches: Caches,
     /// The word on what an earlier session left.
     pub leftovers: Leftovers,
@@ -74,7 +74,6 @@ pub(crate) struct ConfinementOptions {
 #[derive(Clone, Debug)]
 pub(crate) struct NamedPath {
     pub path: PathBuf,
-    /// Who, and where.
     pub origin: ConfigOrigin,
 }
 

@@ -34,7 +34,8 @@ impl OfferedCommands {
         Self { own, prompts: TypedPrompts::new(prompts) }
     }
 
-    /// Returns the command that a message names, or the reason why it cannot be used. Nothing is returned for other words.
+    /// Returns the command that a message names, or the reason why it cannot be used. Nothing is returned for other
+    /// words.
     pub(super) fn named(&self, text: &str, has_pictures: bool) -> Option<Result<NamedCommand, String>> {
         let text = text.strip_prefix('/')?;
         let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));

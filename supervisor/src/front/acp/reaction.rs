@@ -13,15 +13,12 @@ use crate::front::wire::pending::Asked;
 
 /// A consequence of an event.
 pub(super) enum Reaction {
-    /// A `session/update`.
     Update(Box<SessionUpdate>),
     /// A piece of output, which may wait and be joined.
     Piece(Passing),
     /// The result of a request.
     Answer(RequestId, Box<RawValue>),
-    /// The error of a request.
     Refuse(RequestId, ErrorObject),
-    /// An action of the user.
     Act(Option<AgentId>, UserActionKind),
     /// A question that stays open.
     AskAgain(Asked, Box<ServerRequest>),

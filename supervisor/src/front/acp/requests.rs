@@ -93,7 +93,7 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
         }
     }
 
-    /// Handles a message without an answer.
+    /// Handles a notification of the editor, which gets no answer.
     pub(super) fn told(&mut self, method: &str, params: Option<&RawValue>) {
         if method != AGENT_METHOD_NAMES.session_cancel {
             return say(&format!("ignored the notification {method:?}"));

@@ -84,7 +84,7 @@ impl AcpSession {
         }
     }
 
-    /// Returns the consequences of an event.
+    /// Handles an event of the session. Returns the messages to the editor and the actions that follow from it.
     pub(super) fn on(&mut self, event: UiEvent) -> Vec<Reaction> {
         let UiEvent { agent, kind, .. } = event;
         match kind {
@@ -142,7 +142,8 @@ impl AcpSession {
         reactions
     }
 
-    /// True if the words of an agent are those of the conversation: the first one, and a planner while it is talked with.
+    /// True if the words of an agent are those of the conversation: the first one, and a planner while it is talked
+    /// with.
     fn speaks(&self, agent: &AgentId) -> bool {
         let planner = self.prompt.as_ref().and_then(|prompt| match &prompt.waits {
             Waits::Planner(planner) => planner.as_ref(),
@@ -461,7 +462,7 @@ fn one(update: SessionUpdate) -> Vec<Reaction> {
     vec![boxed(update)]
 }
 
-/// Returns the words of a block of a reply.
+/// Returns the text of a content block of a reply (JSON); `None` for a block that is no text.
 fn words(block: &str) -> Option<String> {
     let block: serde_json::Value = serde_json::from_str(block).ok()?;
     let is_text = block.get("type")? == "text";

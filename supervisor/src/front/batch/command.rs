@@ -17,7 +17,8 @@ use super::presence::EnginePresence;
 use super::task::{BatchTask, TaskSource};
 use crate::settings::args::{ActivityArg, BatchRunsArgs, ConfinementArgs, ProfileArg};
 
-/// A shell script that checks out the commit `$2` of the repository `$1`. Later commits are not fetched, so the agent cannot read them.
+/// A shell script that checks out the commit `$2` of the repository `$1`. Later commits are not fetched, so the
+/// agent cannot read them.
 const CHECK_OUT: &str = r#"git init --quiet checkout
 cd checkout
 git fetch --quiet --no-tags --no-recurse-submodules --upload-pack "git -c safe.directory=* -c uploadpack.allowAnySHA1InWant=true upload-pack" "$1" "$2"
@@ -31,7 +32,8 @@ const COPY: &str = r#"cp -a --reflink=auto -- "$1" checkout"#;
 const REMOVE: &str = "chmod -R u+rwX -- checkout 2>/dev/null || true
 rm -rf -- checkout";
 
-/// The directory of a run in which a confined process makes the checkout. That process can write nothing else of the run.
+/// The directory of a run in which a confined process makes the checkout. That process can write nothing else of the
+/// run.
 pub(super) const TREE: &str = "tree";
 
 /// The name of the checkout inside [`TREE`].
@@ -158,7 +160,8 @@ impl Runs {
         command
     }
 
-    /// Returns a command that runs a fixed script in the sandbox. Git obeys files of repositories, and a checkout is not trusted.
+    /// Returns a command that runs a fixed script in the sandbox. Git obeys files of repositories, and a checkout is
+    /// not trusted.
     fn sandboxed(&self, directory: &Path, script: &str, words: &[&OsStr]) -> Command {
         let mut command = self.sandbox(directory);
         command.args(["--", "sh", "-ec", script, "sh"]).args(words);

@@ -92,7 +92,8 @@ impl Contained<'_> {
         })
     }
 
-    /// Removes the container and retries until the engine lists it no more. Returns false if the engine was unreachable in between.
+    /// Removes the container and retries until the engine lists it no more. Returns false if the engine was
+    /// unreachable in between.
     async fn remove(&self, name: &str, stop: ProcessStop) -> io::Result<bool> {
         let mut was_there = true;
         loop {
@@ -145,7 +146,8 @@ impl Contained<'_> {
     }
 }
 
-/// True if the engine's client reports that it lost its engine. A container can print the same words, and its run is then repeated.
+/// True if the engine's client reports that it lost its engine. A container can print the same words, and its run is
+/// then repeated.
 fn tells_of_the_engine(errors: &Path) -> bool {
     const WORDS: [&str; 4] = [
         "Cannot connect to the Docker daemon",

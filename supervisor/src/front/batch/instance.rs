@@ -36,7 +36,8 @@ const CHECKOUT_TIME: Duration = Duration::from_mins(30);
 /// The exit status of `bailiwick sandbox` if no sandbox can be set up at the moment.
 const NO_SANDBOX: i32 = 5;
 
-/// Maximum number of runs of a task in a row that may be lost to failures of the engine and are not counted as failures of the task.
+/// Maximum number of runs of a task in a row that may be lost to failures of the engine and are not counted as
+/// failures of the task.
 const MOST_ENGINE_LOSSES: u32 = 20;
 
 /// Maximum size in bytes of a result that are read.

@@ -108,7 +108,8 @@ fn manifest(shards: &[PathBuf]) -> Result<Manifest, MergeError> {
     first.map(|(_, manifest)| manifest).ok_or_else(|| MergeError::NoBatch(PathBuf::new()))
 }
 
-/// Adds a shard's result of a task. A finished task replaces an unfinished one. Fails if two shards have different final results.
+/// Adds a shard's result of a task. A finished task replaces an unfinished one. Fails if two shards have different
+/// final results.
 fn add(merged: &mut BTreeMap<String, FoundResult>, found: FoundResult) -> Result<(), MergeError> {
     let id = found.state.id.clone();
     match merged.get(&id) {

@@ -28,7 +28,8 @@ pub(super) struct EnginePresence {
 }
 
 impl EnginePresence {
-    /// Waits until the engine answers or the batch is told to end. Fails after 30 minutes. `directory` is for the engine's output.
+    /// Waits until the engine answers or the batch is told to end. Fails after 30 minutes. `directory` is for the
+    /// engine's output.
     pub(super) async fn wait(
         &self,
         engine: &Engine,

@@ -101,7 +101,6 @@ impl BatchChild {
         Ok(Self { child, process: register(process, Interest::READABLE)? })
     }
 
-    /// True if the child has ended.
     pub(super) fn has_ended(&mut self) -> io::Result<bool> {
         Ok(self.child.try_wait()?.is_some())
     }

@@ -57,7 +57,8 @@ struct Maker<'a> {
     template: &'a str,
 }
 
-/// Reads instances as tasks. Their repositories are clones below `repos`, or, without `repos`, they run in their images.
+/// Reads instances as tasks. Their repositories are clones below `repos`, or, without `repos`, they run in their
+/// images.
 pub(super) fn read(path: &Path, repos: Option<&Path>, template: Option<&Path>) -> Result<Tasks, TaskError> {
     let own = template.map(|path| {
         fs::read_to_string(path).map_err(|source| TaskError::Read { path: path.to_owned(), source })

@@ -96,7 +96,7 @@ pub(super) enum TaskError {
     Parquet(PathBuf),
 }
 
-/// A line of the file.
+/// A task, as a line of the file has it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {

@@ -178,7 +178,8 @@ fn line_with(text: &str, part: &str) -> usize {
     text.lines().position(|line| line.contains(part)).map_or(1, |at| at + 1)
 }
 
-/// Returns the number of the line on which the value at a JSON pointer begins; that of the nearest value above it if there is none.
+/// Returns the number of the line on which the value at a JSON pointer begins; that of the nearest value above it if
+/// there is none.
 fn line_of(text: &str, pointer: &str) -> usize {
     let mut value = text;
     for segment in pointer.split('/').skip(1) {

@@ -98,7 +98,8 @@ pub(super) fn text_of(command: &[OsString]) -> String {
     }
 }
 
-/// Returns the files that the command's error messages name. The command is the person's own, so these files may be inspected.
+/// Returns the files that the command's error messages name. The command is the person's own, so these files may be
+/// inspected.
 fn places(setup: &ProjectSandbox, standing: &StandingRights, command: &str, errors: &str) -> Vec<NamedPlace> {
     let user = User::of(setup.identity);
     let directory = start(command, standing.project.as_path());

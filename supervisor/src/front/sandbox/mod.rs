@@ -294,7 +294,7 @@ async fn follow(
     Ok(FollowedCommand { started, ended, refused: reports.take() })
 }
 
-/// The remaining output of a command.
+/// Results of passing on the output of a command.
 #[derive(Default)]
 struct Left {
     /// The end of its output on standard error or its terminal.

@@ -21,7 +21,8 @@ pub(super) fn of_environment() -> Option<ThemeName> {
     env::var("COLORFGBG").ok().as_deref().and_then(by_numbers)
 }
 
-/// Returns the theme for the last field, the background's number among sixteen colours. White and the bright colours are light.
+/// Returns the theme for the last field, the background's number among sixteen colours. White and the bright colours
+/// are light.
 fn by_numbers(value: &str) -> Option<ThemeName> {
     match value.rsplit(';').next()?.parse().ok()? {
         0..=6 | 8 => Some(ThemeName::Dark),

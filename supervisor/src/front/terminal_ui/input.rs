@@ -73,7 +73,8 @@ impl TerminalInput {
         }
     }
 
-    /// True if the last key was read together with others. This is a paste that the terminal did not mark, or fast typing.
+    /// True if the last key was read together with others. This is a paste that the terminal did not mark, or fast
+    /// typing.
     pub(super) const fn is_burst(&self) -> bool {
         self.burst
     }

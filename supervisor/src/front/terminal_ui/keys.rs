@@ -28,7 +28,6 @@ const PASTE_ENDS: &[u8] = b"\x1b[201~";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TypedKey {
     Key(KeyEvent),
-    /// A bracketed paste.
     Paste(String),
     /// The terminal got or lost the focus (DECSET 1004).
     Focus(bool),
@@ -72,7 +71,8 @@ impl Keys {
         self.parse(false)
     }
 
-    /// Returns the kind of the incomplete input, if there is one. The end of a paste has no time limit and does not count.
+    /// Returns the kind of the incomplete input, if there is one. The end of a paste has no time limit and does not
+    /// count.
     pub(super) fn waits_for(&self) -> Option<KeyRest> {
         match &self.pending[..] {
             [] => None,

@@ -59,7 +59,8 @@ const A_DAY: Duration = Duration::from_hours(24);
 /// The assumed columns of a terminal that does not report its size.
 const COLUMNS: u16 = 80;
 
-/// Runs the UI and returns the exit status. Afterwards only the last answer and two lines about the session are on the terminal.
+/// Runs the UI and returns the exit status. Afterwards only the last answer and two lines about the session are on
+/// the terminal.
 pub(crate) async fn run(args: TuiArgs, place: SessionDirs) -> Exit {
     // The next session gets the same flags. One that is chosen by name may belong to another project.
     let (mode, confinement, model) = (args.mode, args.confinement.clone(), args.model.clone());

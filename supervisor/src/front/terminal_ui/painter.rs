@@ -10,10 +10,11 @@ use ratatui::{Frame, Terminal, TerminalOptions, Viewport};
 
 use super::disputed::Disputed;
 
-/// The bytes before a frame. With them the terminal shows the frame completely or not at all (synchronized output, DECSET 2026).
+/// The bytes before a frame. With them the terminal shows the frame completely or not at all (synchronized output,
+/// DECSET 2026).
 const BEGIN: &[u8] = b"\x1b[?2026h";
 
-/// The bytes after a frame.
+/// The bytes after a frame, which end the synchronized output.
 pub const END: &[u8] = b"\x1b[?2026l";
 
 /// A drawing in memory. It sends no questions to the terminal.

@@ -45,7 +45,8 @@ pub(super) struct Tty {
 }
 
 impl Tty {
-    /// Creates a terminal from a duplicate of a descriptor, without a change to it. `mouse` is true if the UI will use the mouse.
+    /// Creates a terminal from a duplicate of a descriptor, without a change to it. `mouse` is true if the UI will
+    /// use the mouse.
     pub(super) fn new(terminal: BorrowedFd<'_>, mouse: bool) -> io::Result<Self> {
         let out = Mutex::new(File::from(terminal.try_clone_to_owned()?));
         Ok(Self { terminal: terminal.try_clone_to_owned()?, mouse, out, saved: Mutex::new(None) })

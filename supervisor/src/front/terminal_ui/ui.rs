@@ -423,7 +423,8 @@ impl Ui {
         pictures::read(&self.places.project.join(path))
     }
 
-    /// Reads the clipboard in a thread, because a program of the desktop may be slow. A second key while it reads is ignored.
+    /// Reads the clipboard in a thread, because a program of the desktop may be slow. A second key while it reads is
+    /// ignored.
     fn attach_clipboard(&mut self) {
         if self.reading_picture.is_none() {
             let project = self.places.project.clone();
@@ -455,7 +456,8 @@ fn ends_a_turn(event: &UiEvent) -> bool {
         && matches!(&event.kind, UiEventKind::Logged(event) if matches!(event.kind, EventKind::TurnFinished(_)))
 }
 
-/// Corrects a key that was typed before the raw mode, when the terminal turned Enter into a line feed (ICRNL, termios(3)).
+/// Corrects a key that was typed before the raw mode, when the terminal turned Enter into a line feed (ICRNL,
+/// termios(3)).
 fn typed_ahead(key: KeyEvent) -> KeyEvent {
     match (key.code, key.modifiers) {
         (KeyCode::Char('j'), KeyModifiers::CONTROL) => KeyEvent::new(KeyCode::Enter, KeyModifiers::NONE),

@@ -156,7 +156,8 @@ impl KnownAgent {
         });
     }
 
-    /// Records the end of a guest, and forgets the oldest of those that have ended. Numbers begin anew with each run of a session.
+    /// Records the end of a guest, and forgets the oldest of those that have ended. Numbers begin anew with each run
+    /// of a session.
     fn guest_ended(&mut self, time_ms: u64, ended: &GuestEnded) {
         let of = |info: &&mut GuestInfo| info.guest == ended.guest && info.ended_ms.is_none();
         if let Some(info) = self.guests.iter_mut().find(of) {

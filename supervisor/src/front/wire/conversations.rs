@@ -70,7 +70,6 @@ pub(in crate::front) enum NextEvent {
     Ended(ConversationEnded),
 }
 
-/// An open conversation.
 struct Conversation {
     handle: Handle,
     events: SessionEvents,

@@ -28,7 +28,6 @@ pub(super) struct Outbox {
 
 #[derive(Debug)]
 enum OutboxItem {
-    /// A complete line.
     Line(String),
     /// A piece of text, which may still grow.
     Piece(ConversationId, Passing),
@@ -79,7 +78,8 @@ impl Outbox {
         }
     }
 
-    /// Removes the next line. Returns nothing if the queue is empty. A piece of text becomes a line by `write`, or is left out
+    /// Removes the next line. Returns nothing if the queue is empty. A piece of text becomes a line by `write`, or
+    /// is left out
     /// if that returns nothing.
     pub(super) fn pop(
         &mut self,

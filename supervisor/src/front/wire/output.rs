@@ -14,7 +14,7 @@ pub(in crate::front) struct Writer {
     pub(in crate::front) finished: oneshot::Receiver<()>,
 }
 
-/// Starts the thread.
+/// Starts the thread that writes lines to standard output.
 pub(super) fn start() -> io::Result<Writer> {
     let (lines, received) = mpsc::channel(1);
     let (done, finished) = oneshot::channel();

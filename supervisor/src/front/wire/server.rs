@@ -332,7 +332,7 @@ impl<D: Dialect> Server<D> {
         outbox.pop(|conversation, piece| dialect.piece(conversation, piece))
     }
 
-    /// Answers the requests for the end and writes the remaining lines, if somebody reads them.
+    /// Answers the open `shutdown` requests and writes the remaining lines, if somebody reads them.
     async fn part(mut self, writer: Writer) {
         D::part(&mut self);
         let Writer { lines, finished } = writer;

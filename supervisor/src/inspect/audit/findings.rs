@@ -91,7 +91,8 @@ fn after_result(agent: &AgentId, events: &EventsByAgent<'_>) -> Option<Finding> 
     (late > 0).then(|| finding(Rule::EndsWithResult, agent, text))
 }
 
-/// Returns findings for started sub-agents without exactly one result. One that still runs at the end of the log needs none.
+/// Returns findings for started sub-agents without exactly one result. One that still runs at the end of the log
+/// needs none.
 fn results(tree: &Tree, events: &EventsByAgent<'_>) -> Vec<Finding> {
     let spawned = tree.events().filter_map(|event| match &event.kind {
         EventKind::SubAgentSpawned(spawned) => Some((event.id, &spawned.agent)),

@@ -97,7 +97,8 @@ fn read(path: &str) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim_end().to_owned())
 }
 
-/// True if there are signs of a container engine: the files of Docker and Podman, or the variable of systemd's container interface.
+/// True if there are signs of a container engine: the files of Docker and Podman, or the variable of systemd's
+/// container interface.
 fn is_container() -> bool {
     ["/.dockerenv", "/run/.containerenv"].into_iter().any(|path| Path::new(path).exists())
         || ["container", "KUBERNETES_SERVICE_HOST"].into_iter().any(|name| std::env::var_os(name).is_some())

@@ -51,7 +51,6 @@ pub(crate) struct DoctorCheck {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum CheckState {
-    /// The check passed.
     Ok,
     /// The check found something missing, but Bailiwick is usable.
     Warn,

@@ -7,7 +7,8 @@ use nix::sys::statvfs::{FsFlags, statvfs};
 
 use super::{CheckState, DoctorCheck};
 
-/// The size below which programs with shared memory (browsers, databases, multiprocessing) fail. Docker's default is 64 MiB.
+/// The size below which programs with shared memory (browsers, databases, multiprocessing) fail. Docker's default is
+/// 64 MiB.
 const LITTLE_SHARED_MEMORY: u64 = 64 << 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -46,7 +46,6 @@ pub(crate) struct ExplainAnswer {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "outcome", rename_all = "snake_case")]
 pub(crate) enum TriedAct {
-    /// The action succeeded.
     Done,
     /// The sandbox denied the action.
     Refused {
@@ -64,7 +63,9 @@ pub(crate) enum TriedAct {
         error: String,
     },
     /// The action was not tried.
-    Untried { why: String },
+    Untried {
+        why: String,
+    },
 }
 
 impl ExplainAnswer {

@@ -44,7 +44,8 @@ impl ExplainedPlace {
         Ok(Self { setup, wanted, approvals: effective.approvals(true), effective })
     }
 
-    /// Returns the rights without an approval for a worker at this level of confinement, with the caches of that level only.
+    /// Returns the rights without an approval for a worker at this level of confinement, with the caches of that
+    /// level only.
     pub(crate) fn standing(&self, tier: Tier) -> StandingRights {
         let standing = self.setup.standing();
         let Confinement { rights, environment, .. } = self.setup.confinement(standing.rights.clone());

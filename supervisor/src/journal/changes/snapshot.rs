@@ -187,7 +187,8 @@ impl Intake {
         }
     }
 
-    /// Creates a receiver for a snapshot with contents. They are written to `store`, an empty file that no agent can open.
+    /// Creates a receiver for a snapshot with contents. They are written to `store`, an empty file that no agent can
+    /// open.
     pub fn of_contents(store: File, limits: SnapshotLimits) -> Self {
         Self { store: Some(Arc::new(store)), ..Self::of_manifest(limits) }
     }

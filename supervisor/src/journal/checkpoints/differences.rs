@@ -21,7 +21,8 @@ const MOST_TEXT: usize = 1 << 20;
 /// Maximum number of bytes that are read for one checkpoint.
 const MOST_READ: u64 = 64 << 20;
 
-/// Maximum number of pairs of lines that are compared. Beyond it, all lines between an equal beginning and an equal end count as changed.
+/// Maximum number of pairs of lines that are compared. Beyond it, all lines between an equal beginning and an equal
+/// end count as changed.
 const MOST_PAIRS: usize = 1 << 20;
 
 /// A file that changed since the checkpoint before.

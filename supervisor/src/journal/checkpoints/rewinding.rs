@@ -75,7 +75,8 @@ impl fmt::Display for Why {
 pub(super) type Granted = (Patch, Vec<WirePath>);
 
 impl Checkpoints {
-    /// Returns the index of the checkpoint with the files as they were at a message; `None` if no file was written since.
+    /// Returns the index of the checkpoint with the files as they were at a message; `None` if no file was written
+    /// since.
     pub fn look_of(&self, message: EventId) -> Option<usize> {
         self.looks.iter().position(|look| look.serves(message))
     }
@@ -208,7 +209,8 @@ impl Checkpoints {
         Ok(patches)
     }
 
-    /// Returns the directories that become empty when these paths are gone and that did not exist at the checkpoint, the deepest first.
+    /// Returns the directories that become empty when these paths are gone and that did not exist at the checkpoint,
+    /// the deepest first.
     fn emptied(&self, gone: &BTreeSet<&ProjectPath>, rewinding: &Rewinding) -> Vec<ProjectPath> {
         let stays = self.now.keys().filter(|path| !gone.contains(path));
         let comes = rewinding.restored.iter().filter(|restore| restore.then.is_some());

@@ -58,7 +58,8 @@ impl Wanted {
 }
 
 impl Checkpoints {
-    /// Opens the checkpoints of a session in the state directory. A new session has none. The caller must have the session's log open.
+    /// Opens the checkpoints of a session in the state directory. A new session has none. The caller must have the
+    /// session's log open.
     pub fn open(state: &Path, session: &ConversationId) -> io::Result<Self> {
         let directory = of_session(state, session.as_str())?;
         DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
@@ -113,7 +114,8 @@ impl Checkpoints {
         self.looks.is_empty()
     }
 
-    /// Returns the contents to fetch for a checkpoint with this manifest: those that are new, as long as there is space.
+    /// Returns the contents to fetch for a checkpoint with this manifest: those that are new, as long as there is
+    /// space.
     pub fn wanted(&self, manifest: &Snapshot) -> Wanted {
         let mut room = MOST_OF_A_SESSION.saturating_sub(self.end);
         let is_new = |path: &ProjectPath, kind: &SnapshotKind, stamp| match (self.now.get(path), kind) {
@@ -220,7 +222,8 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Stores a content unless it is already stored. Returns nothing if it is too large or the session's space is used up.
+    /// Stores a content unless it is already stored. Returns nothing if it is too large or the session's space is
+    /// used up.
     fn keep(&mut self, blob: &Blob) -> io::Result<Option<KeptContent>> {
         if blob.len() > MOST_OF_A_FILE {
             return Ok(None);

@@ -9,7 +9,8 @@ use gate::plan::{self, Document};
 use super::record::{PlanFate, PlanRecord};
 use super::store::Store;
 
-/// Maximum number of bytes that are read of a plan's file. It is more than a plan may have, so that the error can state the size.
+/// Maximum number of bytes that are read of a plan's file. It is more than a plan may have, so that the error can
+/// state the size.
 const LONGEST_TEXT: u64 = 16 << 20;
 
 /// Maximum size of a record in bytes.

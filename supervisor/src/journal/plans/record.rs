@@ -27,7 +27,8 @@ pub(crate) struct PlanRecord {
     /// The reason why the last execution ended early, such as `crashed: CAUSE`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
-    /// The directories that the plan asks for and that did not exist when it was last shown. Its execution may write in their parents.
+    /// The directories that the plan asks for and that did not exist when it was last shown. Its execution may write
+    /// in their parents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub to_create: Vec<PlaceToCreate>,
 }

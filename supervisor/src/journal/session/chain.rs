@@ -56,7 +56,8 @@ pub(super) fn close(line: &mut Vec<u8>, prev: Link) -> Link {
     Link(hash.finalize().into())
 }
 
-/// Returns a line with its digests recomputed for a new predecessor, and its new digest. Returns nothing if the line has no digest.
+/// Returns a line with its digests recomputed for a new predecessor, and its new digest. Returns nothing if the line
+/// has no digest.
 pub(super) fn rechained(line: &[u8], prev: Link) -> Option<(Vec<u8>, Link)> {
     let has_own = carried(line)?.own.is_some();
     let digests = PREV.len() + 64 + END.len() + if has_own { SUM.len() + OWN } else { 0 };

@@ -116,7 +116,8 @@ impl LineFile {
         &self.path
     }
 
-    /// Appends a line with its line feed. Fails without a change to the file: a half-written line is cut off, now or before the next one.
+    /// Appends a line with its line feed. Fails without a change to the file: a half-written line is cut off, now or
+    /// before the next one.
     pub(super) fn append(&mut self, line: &[u8]) -> io::Result<()> {
         self.mend()?;
         self.torn = true;
@@ -158,7 +159,8 @@ impl LineFile {
 }
 
 impl Drop for LineFile {
-    /// Releases the lock explicitly. A forked child that has not executed its program yet has the file open and would keep the lock.
+    /// Releases the lock explicitly. A forked child that has not executed its program yet has the file open and
+    /// would keep the lock.
     fn drop(&mut self) {
         let _ = self.file.unlock();
     }

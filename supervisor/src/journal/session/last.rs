@@ -13,7 +13,8 @@ const LONGEST: u64 = 1 << 20;
 /// Maximum size in bytes of the event that marks an import.
 const LONGEST_MARK: u64 = 4 << 10;
 
-/// The beginning of every message in a log. No text inside an event can contain it, because its quotes would be escaped.
+/// The beginning of every message in a log. No text inside an event can contain it, because its quotes would be
+/// escaped.
 const SAID: &[u8] = b"\"type\":\"user_message\"";
 
 /// Returns the latest log of a session in `project`, a canonical path. Empty sessions, and imported ones that were not
@@ -68,7 +69,8 @@ fn stem(log: &Path) -> &str {
     log.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default()
 }
 
-/// Returns every log, the latest last. Logs with the same time are sorted by their names, which begin with a time (UUID version 7).
+/// Returns every log, the latest last. Logs with the same time are sorted by their names, which begin with a time
+/// (UUID version 7).
 pub(crate) fn logs(sessions: &Path) -> io::Result<Vec<PathBuf>> {
     let mut logs = Vec::new();
     let entries = match fs::read_dir(sessions) {
@@ -114,7 +116,8 @@ pub(crate) fn is_just_imported(log: &Path) -> io::Result<bool> {
     Ok(matches!(last.kind, EventKind::Notice { code: NoticeCode::Imported, .. }))
 }
 
-/// True if the session has a message. A log of at least [`LONGEST`] bytes counts as one with messages and is not searched.
+/// True if the session has a message. A log of at least [`LONGEST`] bytes counts as one with messages and is not
+/// searched.
 fn has_message(log: &Path) -> io::Result<bool> {
     let mut beginning = Vec::new();
     File::open(log)?.take(LONGEST).read_to_end(&mut beginning)?;

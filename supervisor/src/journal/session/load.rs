@@ -29,7 +29,8 @@ pub fn load(path: &Path) -> Result<Loaded, LogError> {
     load_as(path, &mut |_, _| (), |event| event)
 }
 
-/// Reads a log and keeps of each event what `keep` returns. `watch` receives the number of read bytes and the file's size.
+/// Reads a log and keeps of each event what `keep` returns. `watch` receives the number of read bytes and the file's
+/// size.
 pub(crate) fn load_as(
     path: &Path,
     watch: &mut dyn FnMut(u64, u64),

@@ -21,7 +21,8 @@ use super::{Fault, LogError};
 /// Maximum size in bytes of lines that are kept in memory until they are on the disk.
 const MOST_UNSYNCED: u64 = 16 << 20;
 
-/// Size of the buffer for lines between two events. A long line has a buffer of its own, which is freed once it is written.
+/// Size of the buffer for lines between two events. A long line has a buffer of its own, which is freed once it is
+/// written.
 const SPARE: usize = 64 << 10;
 
 /// The log of one session, open for appending.
@@ -153,7 +154,8 @@ impl SessionLog {
         self.file.path()
     }
 
-    /// Appends an event and returns it as logged. The kernel has the bytes afterwards, so the end of this process does not lose them.
+    /// Appends an event and returns it as logged. The kernel has the bytes afterwards, so the end of this process
+    /// does not lose them.
     pub fn append(
         &mut self,
         agent: &AgentId,
@@ -305,7 +307,8 @@ impl SessionLog {
         }
     }
 
-    /// Encodes an event as a line: its JSON object with the digest of the line before and its own. Returns the event and the line's digest.
+    /// Encodes an event as a line: its JSON object with the digest of the line before and its own. Returns the event
+    /// and the line's digest.
     fn encode(&mut self, mut event: SessionEvent) -> Result<(SessionEvent, Link), serde_json::Error> {
         self.line.clear();
         serde_json::to_writer(&mut self.line, &event)?;

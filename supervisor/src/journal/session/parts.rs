@@ -6,7 +6,8 @@ use sha2::{Digest, Sha256};
 
 use super::chain::Link;
 
-/// Maximum size in bytes of a line. A reply and the arguments of a call have at most 64 MiB each, and the rest is reserve.
+/// Maximum size in bytes of a line. A reply and the arguments of a call have at most 64 MiB each, and the rest is
+/// reserve.
 pub const LONGEST_LINE: usize = 80 << 20;
 
 /// The number of bytes that are read at once.

@@ -20,7 +20,8 @@ pub(crate) enum Removal {
     Held,
 }
 
-/// Deletes a log. The lock is held while the name is removed, so no process continues a deleted log. With `is_rehearsal` it only checks.
+/// Deletes a log. The lock is held while the name is removed, so no process continues a deleted log. With
+/// `is_rehearsal` it only checks.
 pub(crate) fn remove(log: &Path, is_rehearsal: bool) -> Result<Removal, LogError> {
     let directory = open_directory(log.parent().unwrap_or(Path::new(".")))?;
     let name = log.file_name().unwrap_or_default();

@@ -63,7 +63,8 @@ impl Tree {
         id
     }
 
-    /// Returns the event's index, or the index to insert it at as an error. The end is checked first, because logs are read in order.
+    /// Returns the event's index, or the index to insert it at as an error. The end is checked first, because logs
+    /// are read in order.
     fn place(&self, id: EventId) -> Result<usize, usize> {
         match self.events.last() {
             Some(last) if last.id < id => Err(self.events.len()),

@@ -236,7 +236,8 @@ impl<R: Read + Seek> Archived<R> {
         self.project.as_ref()
     }
 
-    /// Writes the session under a new unique name, in another project if one is given. Leaves nothing behind on failure.
+    /// Writes the session under a new unique name, in another project if one is given. Leaves nothing behind on
+    /// failure.
     pub(crate) fn import(
         self,
         state: &Path,

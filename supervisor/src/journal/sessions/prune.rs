@@ -122,7 +122,8 @@ mod tests {
     use super::*;
     use crate::journal::session::SessionLog;
 
-    /// Creates a directory with logs of these sizes in MiB. Each is a day older than the next, and the last was written now.
+    /// Creates a directory with logs of these sizes in MiB. Each is a day older than the next, and the last was
+    /// written now.
     fn sessions(sizes: &[u64], now: SystemTime) -> (TempDir, PathBuf) {
         let state = TempDir::new().unwrap();
         let sessions = state.path().join("sessions");

@@ -9,7 +9,8 @@ use tui::text::SafeText;
 
 use super::entry::ShownPart;
 
-/// Returns the parts of a request: the action, the access beyond the rights that need no approval, and the agent's reason.
+/// Returns the parts of a request: the action, the access beyond the rights that need no approval, and the agent's
+/// reason.
 pub(super) fn asked(request: &ServerRequest, project: Option<&WirePath>, full: bool) -> Vec<ShownPart> {
     let mut parts = subject(request, project, full);
     if let Some(grant) = request.grant().filter(|grant| !grant.is_empty()) {

@@ -16,7 +16,8 @@ struct ShownGuest {
 }
 
 impl ShownGuests {
-    /// Returns the title for the start or the end of a guest. One that is part of a call that is shown itself has a title with
+    /// Returns the title for the start or the end of a guest. One that is part of a call that is shown itself has a
+    /// title with
     /// `full`, and for an end that nobody wanted.
     pub(super) fn title(&mut self, event: &SessionEvent, full: bool) -> Option<String> {
         match &event.kind {

@@ -72,7 +72,8 @@ impl Html {
     }
 }
 
-/// Escapes a text. All texts reach a page through this function. Quotes are escaped too, so the text is safe in an attribute.
+/// Escapes a text. All texts reach a page through this function. Quotes are escaped too, so the text is safe in an
+/// attribute.
 fn escaped(untrusted: &str) -> String {
     let safe = SafeText::exact(untrusted);
     let mut escaped = String::with_capacity(safe.len());

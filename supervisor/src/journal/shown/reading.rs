@@ -54,7 +54,8 @@ impl<'a> Reading<'a> {
         self.shown(loaded, entries)
     }
 
-    /// Reads a log in a second pass, one event after another. `loaded` is the result of the first pass, [`without_texts`].
+    /// Reads a log in a second pass, one event after another. `loaded` is the result of the first pass,
+    /// [`without_texts`].
     pub(crate) fn read_again(mut self, log: &Path, loaded: &Loaded) -> Result<ShownText, LogError> {
         let mut entries = BTreeMap::new();
         each_event(log, &mut |event| {

@@ -305,7 +305,8 @@ impl Effective {
         Some(self.text("thinking")? == "on")
     }
 
-    /// Returns how long the provider caches the beginning of prompts. It is longer if a person `watches`, because they may answer late.
+    /// Returns how long the provider caches the beginning of prompts. It is longer if a person `watches`, because
+    /// they may answer late.
     pub fn cache(&self, watches: bool) -> CacheLifetime {
         match self.text("cache_ttl") {
             Some("1h") => CacheLifetime::OneHour,

@@ -36,7 +36,7 @@ pub struct Layer {
 /// A line of a project's file that is ignored, trusted or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Void {
-    /// The position of the line.
+    /// The file and line that changed the key, for messages.
     pub origin: ConfigOrigin,
     pub why: String,
 }
@@ -52,7 +52,7 @@ impl std::fmt::Display for Void {
 pub struct Binding {
     pub rebinding: Rebinding,
     pub(super) at: usize,
-    /// The position of the line.
+    /// The file and line that changed the key, for messages.
     pub origin: ConfigOrigin,
 }
 

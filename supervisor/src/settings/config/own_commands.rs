@@ -56,7 +56,8 @@ pub(super) fn place() -> PathBuf {
     DIRECTORIES.iter().collect()
 }
 
-/// Reads the commands of a project, which is named by its canonical path. No link is followed. Unreadable files are reported and
+/// Reads the commands of a project, which is named by its canonical path. No link is followed. Unreadable files are
+/// reported and
 /// ignored, because a command can only add something.
 pub(super) fn of_project(project: &Path) -> CommandFiles {
     let Ok(mut directory) = beneath::open_root(project) else { return CommandFiles::default() };

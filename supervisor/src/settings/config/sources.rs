@@ -248,7 +248,8 @@ impl Sources {
         self.roles.iter().filter_map(told).collect()
     }
 
-    /// Returns one line about the commands that are not used, with the first reasons, and one about those that are not trusted.
+    /// Returns one line about the commands that are not used, with the first reasons, and one about those that are
+    /// not trusted.
     fn of_commands(&self, effective: &Effective) -> Vec<String> {
         let place = own_commands::place().display().to_string();
         let Commands { own, of_project, .. } = &self.commands;
@@ -330,7 +331,8 @@ impl Sources {
     }
 }
 
-/// Returns the reason why a trusted role cannot be used, if there is one. A project's role may not choose a model that the
+/// Returns the reason why a trusted role cannot be used, if there is one. A project's role may not choose a model
+/// that the
 /// person did not list, or replace a role of the person.
 fn unfit(role: &Role, effective: &Effective) -> Option<String> {
     let Role { name, model, .. } = role;

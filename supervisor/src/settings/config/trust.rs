@@ -104,7 +104,8 @@ impl Trust {
         Self { place: directories.state.join("trust") }
     }
 
-    /// True if this file of this project is trusted. Returns false if the store is unreadable or others could have written it.
+    /// True if this file of this project is trusted. Returns false if the store is unreadable or others could have
+    /// written it.
     pub fn is_given(&self, project: &Path, digest: &FileDigest) -> bool {
         let expected = TrustRecord { project: project.into(), digest: digest.clone() };
         read(&self.record(project)).is_ok_and(|record| record == Some(expected))

@@ -140,7 +140,7 @@ pub struct SendToAgentParams {
     pub conversation_id: ConversationId,
     /// The agent, by its id in this session.
     pub agent: AgentId,
-    /// The message.
+    /// The user's message, without pictures.
     pub text: String,
     /// The pictures that go before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

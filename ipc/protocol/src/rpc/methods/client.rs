@@ -103,7 +103,8 @@ requests! {
     EditPlan(EditPlanParams) -> Accepted, EDIT_PLAN_METHOD = "editPlan";
     /// Shows the other changes of a reply together with one that waits for its approval.
     AskTogether(AskTogetherParams) -> Accepted, ASK_TOGETHER_METHOD = "askTogether";
-    /// Takes files, the conversation or both back to a message of the user; without a digest, only reports the consequences.
+    /// Takes files, the conversation or both back to a message of the user; without a digest, only reports the
+    /// consequences.
     Rewind(RewindParams) -> Accepted, REWIND_METHOD = "rewind";
     /// Ends a conversation.
     CloseConversation(ConversationParams) -> Accepted, CLOSE_CONVERSATION_METHOD = "closeConversation";
@@ -189,7 +190,8 @@ pub struct NewConversationParams {
     /// Handling of calls that the standing rights do not cover; `ask` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ApprovalMode>,
-    /// Purpose of the agent, `execute` if absent. With `plan` it makes a plan and changes nothing; another agent executes the
+    /// Purpose of the agent, `execute` if absent. With `plan` it makes a plan and changes nothing; another agent
+    /// executes the
     /// plan after its approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<Activity>,
@@ -232,7 +234,8 @@ pub struct NewConversationParams {
     /// True to start although a layer of the sandbox is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_degraded: Option<bool>,
-    /// Owner of the changes that a session left when it ended during a command. Without it, a conversation with such changes is
+    /// Owner of the changes that a session left when it ended during a command. Without it, a conversation with such
+    /// changes is
     /// not opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<BaselineWord>,
@@ -266,12 +269,13 @@ pub struct NewConversationResponse {
 pub struct SendUserMessageParams {
     /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
-    /// The message.
+    /// The user's message, without pictures.
     pub text: String,
     /// The pictures that go before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Attachment>,
-    /// True if the turn only reads, and nothing is approved in it; at rest only. Otherwise a notice says that the message was not
+    /// True if the turn only reads, and nothing is approved in it; at rest only. Otherwise a notice says that the
+    /// message was not
     /// sent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reads: bool,

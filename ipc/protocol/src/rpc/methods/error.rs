@@ -23,7 +23,7 @@ pub struct ErrorObject {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct ErrorData {
-    /// Stable word.
+    /// Word by which programs tell errors apart; it does not change between versions.
     pub word: ErrorWord,
     /// Stable code of the error, if it has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -119,14 +119,14 @@ pub enum Passing {
     TextDelta {
         /// The agent whose reply or call this is.
         agent: AgentId,
-        /// The piece.
+        /// The next part of the text.
         text: String,
     },
     /// The model's visible thinking continues.
     ThinkingDelta {
         /// The agent whose reply or call this is.
         agent: AgentId,
-        /// The piece.
+        /// The next part of the text.
         text: String,
     },
     /// A command printed something: a worker's claim, not sanitised.
@@ -167,7 +167,7 @@ pub enum Passing {
     },
 }
 
-/// Form of the notifications.
+/// Choice of a client: a method for each kind of notification, or one method for all.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -198,10 +198,10 @@ pub struct Logged {
     pub time_ms: u64,
     /// The agent that it concerns.
     pub agent: AgentId,
-    /// Parent of the agent.
+    /// The agent that started `agent`; absent if no agent did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub parent_agent: Option<AgentId>,
-    /// The observer.
+    /// The process that reported it. Only the supervisor's own reports are trusted.
     pub observed_by: ObservedBy,
 }
 
@@ -259,7 +259,7 @@ impl Notification {
         }
     }
 
-    /// The method of one of its forms.
+    /// Returns the JSON-RPC method in a form of the notifications.
     pub const fn method_in(&self, form: NotificationForm) -> &'static str {
         match form {
             NotificationForm::Typed => self.method(),

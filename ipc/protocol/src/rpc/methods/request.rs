@@ -9,7 +9,7 @@ pub fn request(id: &RequestId, request: &ServerRequest) -> serde_json::Result<St
     call(Some(id), request.method(), &request.params()?)
 }
 
-/// A notification.
+/// Serialises a notification as a line of JSON-RPC.
 pub fn notification(told: &Notification, form: NotificationForm) -> serde_json::Result<String> {
     call(None, told.method_in(form), &told.params(form)?)
 }

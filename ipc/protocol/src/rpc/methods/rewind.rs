@@ -13,7 +13,8 @@ use crate::event::RewindScope;
 pub struct RewindParams {
     /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
-    /// The user's message before which everything is again as it was: the id of its event. Absent: the last rewind is undone.
+    /// The user's message before which everything is again as it was: the id of its event. Absent: the last rewind
+    /// is undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<EventId>,
     /// The parts; both if absent.

@@ -53,7 +53,7 @@ impl Denials {
 }
 
 impl CallResult {
-    /// A call that brought a text.
+    /// Returns the result of a call that succeeded with this text.
     pub(in crate::core) fn answered(content: String) -> Self {
         Self {
             status: ToolCallStatus::Completed,
@@ -70,12 +70,12 @@ impl CallResult {
         }
     }
 
-    /// A call that was not carried out to its end, and why.
+    /// Returns the result of a call that failed or was ended, with the reason as its content.
     pub(in crate::core) fn not_done(status: ToolCallStatus, content: impl Into<String>) -> Self {
         Self { status, is_error: true, ..Self::answered(content.into()) }
     }
 
-    /// A call that nobody approved.
+    /// Returns the result of a call that was denied.
     pub(in crate::core) fn denied(content: impl Into<String>) -> Self {
         let content = content.into();
         Self { denial: Some(content.clone()), ..Self::not_done(ToolCallStatus::Denied, content) }

@@ -260,7 +260,8 @@ impl Calls {
         }
     }
 
-    /// Returns the access that a yes to everything in the turn would give, where that answers the question about a call.
+    /// Returns the access that a yes to everything in the turn would give, where that answers the question about a
+    /// call.
     fn offered_turn(
         &self,
         call: CallId,

@@ -17,7 +17,7 @@ pub(super) const SERVED_IN_PART: &str = "it may have been carried out in part: l
 /// middle.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interruption {
-    /// The person behind it, if there is one.
+    /// The words " by the user", or empty.
     pub(super) by: &'static str,
     /// The end of the sentence.
     pub(super) then: &'static str,

@@ -76,7 +76,8 @@ impl RightsState {
         (told, self.take_access(narrow.normalised(), ApprovalMode::Deny, out))
     }
 
-    /// Returns the access that a yes to everything in the turn would give, where that answers the question: where nobody would be
+    /// Returns the access that a yes to everything in the turn would give, where that answers the question: where
+    /// nobody would be
     /// asked about it then.
     pub(in crate::core) fn offered_turn(&self, ask: &Ask, subject: &Subject) -> Option<TurnAccess> {
         if self.access_after.is_some() || self.is_awaited() {
@@ -91,7 +92,8 @@ impl RightsState {
         seen.allows_in_turn(&host, ask, subject).then(|| self.seen.turn_access(&seen))
     }
 
-    /// Gives the rest of the turn the access that the request about a call showed. Returns the words for the model, and the step
+    /// Gives the rest of the turn the access that the request about a call showed. Returns the words for the model,
+    /// and the step
     /// that follows.
     pub(in crate::core) fn begin_allowed(
         &mut self,
@@ -111,7 +113,8 @@ impl RightsState {
             Some(AccessAfter { kind, rights: rights.clone(), mode: *mode, changes: Vec::new() });
     }
 
-    /// True of what an earlier approval does not open in a turn that was allowed as a whole: the network is off in it, and whoever
+    /// True of what an earlier approval does not open in a turn that was allowed as a whole: the network is off in
+    /// it, and whoever
     /// wants it asks.
     pub(super) fn is_offline_turn(&self, ask: &Ask) -> bool {
         let is_allowed = self.access_after.as_ref().is_some_and(|after| after.kind == TurnKind::Allowed);
@@ -158,7 +161,8 @@ impl RightsState {
         if has_changed { Changed::ModeAlone(self.changed_mode(mode, out)) } else { Changed::Nothing }
     }
 
-    /// Decides when a change of the user is made. During a turn with access of its own, a change that gives access waits for its
+    /// Decides when a change of the user is made. During a turn with access of its own, a change that gives access
+    /// waits for its
     /// end.
     pub(in crate::core) fn during_turn(&mut self, change: Change, out: &mut Outbox) -> DuringTurn {
         let Some(after) = &mut self.access_after else { return DuringTurn::Now(change) };
@@ -181,7 +185,8 @@ impl RightsState {
         DuringTurn::Later((kind == TurnKind::Allowed).then_some(change))
     }
 
-    /// True of a mode in which the project is not writable: whoever sets it during the turn does not want the rest of it allowed.
+    /// True of a mode in which the project is not writable: whoever sets it during the turn does not want the rest
+    /// of it allowed.
     fn takes_yes_back(&self, change: &Change) -> bool {
         match change {
             Change::Mode(mode) => !permits(self.position(), *mode).writes_project(),

@@ -27,7 +27,8 @@ enum Move {
     },
     /// The reply ends for this reason, whatever is asked.
     Stop(StopReason),
-    /// The request fails: it is too long, worth another attempt, refused for its form, hopeless, or refused for a part of it.
+    /// The request fails: it is too long, worth another attempt, refused for its form, hopeless, or refused for a
+    /// part of it.
     Fail(usize),
     Interrupt,
     Compact,
@@ -274,7 +275,8 @@ proptest! {
     }
 }
 
-/// A rewind that is undone puts replies behind messages that were said meanwhile: what the provider counted for them is too little.
+/// A rewind that is undone puts replies behind messages that were said meanwhile: what the provider counted for them
+/// is too little.
 #[test]
 fn what_an_undone_rewind_brings_back_is_counted() {
     let mut play = Play::new(true);

@@ -200,7 +200,8 @@ fn input(any: Any, script: &Script) -> Input {
     }
 }
 
-/// The provider counts what it was sent: a count that leaves most of it out would let a conversation outgrow its window.
+/// The provider counts what it was sent: a count that leaves most of it out would let a conversation outgrow its
+/// window.
 fn counted(mut input: Input, prompt: u64) -> Input {
     if let Input::Stream { event: StreamEvent::MessageCompleted { usage, .. }, .. } = &mut input {
         *usage = TokenUsage { input: prompt, output: 200, ..TokenUsage::default() };

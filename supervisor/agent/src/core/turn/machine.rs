@@ -29,7 +29,7 @@ pub(in crate::core) struct Turn {
     pub(super) run: RunAccount,
     /// True until the agent was told where it is: turns wait for that.
     starting: bool,
-    /// True if a turn waits for the start.
+    /// True if a turn begins as soon as `starting` is false.
     waits: bool,
     /// A plan that was made before the session, until its execution begins.
     earlier_plan: Option<String>,

@@ -6,7 +6,8 @@ use ipc::text::hexadecimal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The rights with which programs in a cache run: their writable directories, without those private to one agent, and their network.
+/// The rights with which programs in a cache run: their writable directories, without those private to one agent,
+/// and their network.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Level {
     write: Vec<WirePath>,

@@ -55,7 +55,8 @@ impl LevelPlaces {
         Ok(place)
     }
 
-    /// Returns the directories of all levels that include the rights of this one. A program of this level may execute files from there.
+    /// Returns the directories of all levels that include the rights of this one. A program of this level may
+    /// execute files from there.
     pub fn above(&self, level: &Level) -> Vec<PathBuf> {
         let own = self.place(level);
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten().map(|entry| entry.path());

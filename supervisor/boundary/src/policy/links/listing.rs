@@ -7,7 +7,8 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-/// The number of names from which on a list takes less time than look-ups. A list takes five system calls, and some time for each entry.
+/// The number of names from which on a list takes less time than look-ups. A list takes five system calls, and some
+/// time for each entry.
 pub(super) const WORTH_IT: u32 = 10;
 
 /// The most entries of a list. In a larger directory each name is looked up.
@@ -83,7 +84,8 @@ fn list(directory: &Path) -> io::Result<Option<Names>> {
 mod tests {
     use super::*;
 
-    /// Returns the names that the directory's listing shows to be absent. So many look-ups are announced that the directory is listed.
+    /// Returns the names that the directory's listing shows to be absent. So many look-ups are announced that the
+    /// directory is listed.
     fn lacking<'a>(directory: &Path, names: &[&'a str]) -> Vec<&'a str> {
         assert!(!LinkListing::expecting(WORTH_IT - 1).lacks(directory, OsStr::new("none")));
         let listing = LinkListing::expecting(WORTH_IT);

@@ -41,7 +41,8 @@ impl Drop for Doorway {
 }
 
 impl BaselineJournal {
-    /// Opens the journal of the watched directory and reads its lines. The first session settles the changes of a killed one.
+    /// Opens the journal of the watched directory and reads its lines. The first session settles the changes of a
+    /// killed one.
     pub(in crate::tripwire) fn join(
         options: &JournalOptions,
         watched: &mut WatchedRoots,
@@ -58,7 +59,8 @@ impl BaselineJournal {
         }
     }
 
-    /// Opens the journal as one of its sessions, with a shared lock on the watched directory. The first session keeps the
+    /// Opens the journal as one of its sessions, with a shared lock on the watched directory. The first session
+    /// keeps the
     /// door, and so keeps others out, until it drops it.
     pub(super) fn enter(options: &JournalOptions, path: &Path, held: &OwnedFd) -> io::Result<Joining> {
         let identity = RootIdentity::of(path, held)?;
@@ -140,7 +142,8 @@ fn is_in_place(file: &File, path: &Path) -> bool {
     file.metadata().is_ok_and(|one| fs::metadata(path).is_ok_and(|other| same(one, other)))
 }
 
-/// Takes a shared lock on the watched directory, which other users' sessions can see. Returns a warning for the user, if any.
+/// Takes a shared lock on the watched directory, which other users' sessions can see. Returns a warning for the
+/// user, if any.
 fn lock_directory(
     directory: &File,
     path: &Path,

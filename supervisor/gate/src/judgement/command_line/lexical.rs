@@ -32,7 +32,8 @@ pub(super) const fn is_quote(c: char) -> bool {
     matches!(c, '\'' | '"')
 }
 
-/// True for a character that ends a word: a blank, a line break, or the first of an operator. Redirections are handled elsewhere.
+/// True for a character that ends a word: a blank, a line break, or the first of an operator. Redirections are
+/// handled elsewhere.
 pub(super) const fn is_delimiter(c: char) -> bool {
     is_blank(c) || matches!(c, '\n' | ';' | '&' | '|')
 }

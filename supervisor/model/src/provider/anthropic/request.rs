@@ -17,7 +17,8 @@ const MAX_BODY: usize = 32 * 1000 * 1000;
 /// The smallest thinking budget that the API accepts, in tokens.
 const MIN_BUDGET: u32 = 1024;
 
-/// Returns the JSON of a request. The parts that stay the same from request to request come first, with the same bytes (R8).
+/// Returns the JSON of a request. The parts that stay the same from request to request come first, with the same
+/// bytes (R8).
 ///
 /// Unset options are left out, so that the model's defaults apply.
 pub(super) fn body(

@@ -51,7 +51,8 @@ impl Facts {
     }
 }
 
-/// Properties of an unknown model. Most servers have a context of 128,000 tokens; a smaller one reports an error when it is full.
+/// Properties of an unknown model. Most servers have a context of 128,000 tokens; a smaller one reports an error
+/// when it is full.
 impl Default for Facts {
     fn default() -> Self {
         Self {

@@ -312,7 +312,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// Returns the stop reason. With calls it is tool use, since some servers send `stop`, unless the reply was cut off or refused (S5).
+    /// Returns the stop reason. With calls it is tool use, since some servers send `stop`, unless the reply was cut
+    /// off or refused (S5).
     fn stop_reason(&self) -> Result<StopReason, ProviderError> {
         let refusal = self.refusal.as_str();
         Ok(match self.finish_reason.as_deref().unwrap_or("stop") {

@@ -10,7 +10,8 @@ use crate::provider::{
 /// Requests reasoning in a form that the server accepts back.
 const INCLUDE: [&str; 1] = ["reasoning.encrypted_content"];
 
-/// Prefixes of models that do not reason. They reject requests for reasoning: "Encrypted content is not supported with this model."
+/// Prefixes of models that do not reason. They reject requests for reasoning: "Encrypted content is not supported
+/// with this model."
 const WITHOUT_REASONING: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt-4o", "computer-use"];
 
 /// Returns the JSON of a request. The input is last, so that each request begins with the same bytes as the

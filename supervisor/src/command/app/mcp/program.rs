@@ -31,7 +31,8 @@ pub(super) fn toolchain(programs: &[&str]) -> Vec<String> {
     places
 }
 
-/// Returns the places of the interpreters of a server's installed program that its table does not let it read. A package writes the
+/// Returns the places of the interpreters of a server's installed program that its table does not let it read. A
+/// package writes the
 /// first line of its program, so that only places among `toolchain`, which its installer read, count.
 pub(super) fn interpreters(
     server: &McpServer,
@@ -108,7 +109,8 @@ fn interpreter(program: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Returns the directory that an installed program needs: the one above its `bin`, or its own. Never the home, what holds it, or its `.local`.
+/// Returns the directory that an installed program needs: the one above its `bin`, or its own. Never the home, what
+/// holds it, or its `.local`.
 fn tree(program: &Path) -> Option<PathBuf> {
     let directory = program.parent()?;
     let tree = if directory.ends_with("bin") { directory.parent()? } else { directory };

@@ -150,7 +150,8 @@ fn lines() -> impl Strategy<Value = String> {
 }
 
 proptest! {
-    /// After any tools and commands in turns: the diffs of the calls and what the look adds lead from the first text to the last.
+    /// After any tools and commands in turns: the diffs of the calls and what the look adds lead from the first text
+    /// to the last.
     #[test]
     fn tools_and_looks_tell_every_step(texts in proptest::collection::vec(lines(), 2..6), by_tool in any::<u8>()) {
         let mut play = Play::new();

@@ -18,7 +18,8 @@ use super::stage::Dice;
 /// Writes requests as they would be sent; sends none.
 static CLIENT: LazyLock<Anthropic> = LazyLock::new(|| Anthropic::new(AnthropicConfig::new(None)).unwrap());
 
-/// One reply: a text, the files that it wants to read, the commands that it wants to execute, and the sub-agents that it wants.
+/// One reply: a text, the files that it wants to read, the commands that it wants to execute, and the sub-agents
+/// that it wants.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reply {
     pub(super) text: String,

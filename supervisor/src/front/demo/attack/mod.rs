@@ -52,7 +52,8 @@ pub(super) async fn run(args: &DemoArgs) -> Result<Exit, Refusal> {
     }
 }
 
-/// Serves the scripted agent. The next attack waits until the one before was judged, so that harm is never assigned to the wrong attack.
+/// Serves the scripted agent. The next attack waits until the one before was judged, so that harm is never assigned
+/// to the wrong attack.
 fn serve(attacks: Arc<OnceLock<Vec<Attack>>>) -> io::Result<(ReplayServer, Sender<()>)> {
     let (judged, told) = channel();
     let mut told = told.into_iter().enumerate().map(|(count, ())| count);

@@ -89,7 +89,8 @@ impl Observed {
         }
     }
 
-    /// Returns the part of the sandbox that stopped the attack, with the evidence. Returns nothing if the attack failed for another reason.
+    /// Returns the part of the sandbox that stopped the attack, with the evidence. Returns nothing if the attack
+    /// failed for another reason.
     fn layer(&self, attack: &Attack) -> Option<String> {
         if !self.output.contains(attack.tried) {
             return None;

@@ -18,7 +18,8 @@ use tempfile::TempDir;
 use crate::front::demo::poison;
 use crate::process::scratch::private_in;
 
-/// A home directory with secrets, a project, servers beside it, and a terminal. It is removed when this value is dropped.
+/// A home directory with secrets, a project, servers beside it, and a terminal. It is removed when this value is
+/// dropped.
 pub(super) struct Victim {
     /// The secret values. No attack may print one.
     pub(super) secrets: [String; 3],
@@ -175,7 +176,8 @@ impl Terminal {
     }
 }
 
-/// Returns the parent of the temporary home. It is not `/tmp`, which full confinement replaces: an attack on a missing file proves nothing.
+/// Returns the parent of the temporary home. It is not `/tmp`, which full confinement replaces: an attack on a
+/// missing file proves nothing.
 fn parent() -> io::Result<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let writable = |place: &PathBuf| {

@@ -19,7 +19,8 @@ pub(super) fn beginning(call: &str, columns: usize) -> String {
     cut(&format!("→ {call}"), columns)
 }
 
-/// Returns the line for the end of a call. For a failure it has the first line of the result. Denials have their own line.
+/// Returns the line for the end of a call. For a failure it has the first line of the result. Denials have their own
+/// line.
 pub(super) fn ending(
     call: &str,
     status: ToolCallStatus,

@@ -10,7 +10,8 @@ use protocol::event::{EventKind, GuestEnded, GuestRole, GuestStarted, PinChange,
 pub(super) struct OpenGuests(BTreeMap<(AgentId, GuestId), GuestStarted>);
 
 impl OpenGuests {
-    /// Returns the message of an event: starts and ends of servers, connections of a gateway at its end, ends that nobody wanted.
+    /// Returns the message of an event: starts and ends of servers, connections of a gateway at its end, ends that
+    /// nobody wanted.
     pub(super) fn remark(&mut self, event: &SessionEvent) -> Option<String> {
         match &event.kind {
             EventKind::GuestStarted(started) => {

@@ -60,7 +60,8 @@ pub(super) struct Format {
     pub log: WirePath,
 }
 
-/// A thread that prints a session's events. A reader that stops reading blocks only this thread, so time limits and signals still work.
+/// A thread that prints a session's events. A reader that stops reading blocks only this thread, so time limits and
+/// signals still work.
 #[derive(Debug)]
 pub(super) struct OutputPrinter {
     finished: oneshot::Receiver<Printed>,
@@ -76,7 +77,7 @@ pub(super) struct Printed {
 }
 
 impl OutputPrinter {
-    /// Starts the thread.
+    /// Starts the thread that prints the events.
     pub(super) fn start(format: Format, mut events: mpsc::UnboundedReceiver<UiEvent>) -> io::Result<Self> {
         let mut page = Page {
             format,
@@ -208,7 +209,7 @@ impl Page {
         self.write(&printable(text));
     }
 
-    /// A line of JSON.
+    /// Prints a value as one line of JSON.
     fn print_json(&mut self, json: serde_json::Result<String>) {
         match json {
             Ok(text) => self.write(&format!("{text}\n")),

@@ -23,7 +23,7 @@ pub(super) struct PlacedFinding {
     pub(super) line: Option<String>,
 }
 
-/// The lines of files.
+/// Lines of each file, by its path.
 type Lines = BTreeMap<String, Vec<String>>;
 
 /// Looks up the places of findings, in the state after the change.

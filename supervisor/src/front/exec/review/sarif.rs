@@ -138,7 +138,8 @@ mod tests {
         PlacedFinding { finding, placed, line: Some("  text  ".to_owned()) }
     }
 
-    /// The members that SARIF 2.1.0 requires of what is written here (sections 3.13 to 3.58), and those that code scanning
+    /// The members that SARIF 2.1.0 requires of what is written here (sections 3.13 to 3.58), and those that code
+    /// scanning
     /// of GitHub requires besides.
     const REQUIRED: [&str; 16] = [
         "/version",

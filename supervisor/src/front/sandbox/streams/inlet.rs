@@ -26,7 +26,8 @@ pub(super) struct Inlet {
 }
 
 impl Inlet {
-    /// Returns the descriptor that the command reads in place of a source, and the thread that fills it if one is needed.
+    /// Returns the descriptor that the command reads in place of a source, and the thread that fills it if one is
+    /// needed.
     pub(super) fn open(source: OwnedFd, owner: Option<Identity>) -> io::Result<(OwnedFd, Option<Self>)> {
         if is_anonymous_pipe(&source)? {
             return Ok((source, None));

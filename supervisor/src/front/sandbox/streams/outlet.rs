@@ -66,7 +66,8 @@ impl Outlet {
     }
 }
 
-/// Copies the pipe until all writers have closed it. Closes the pipe early if nobody reads the destination and `unread` says so.
+/// Copies the pipe until all writers have closed it. Closes the pipe early if nobody reads the destination and
+/// `unread` says so.
 fn empty(mut pipe: File, mut destination: File, unread: UnreadOutput) -> SandboxPassed {
     let mut passed = SandboxPassed::default();
     let mut buffer = vec![0; PIECE];

@@ -165,7 +165,8 @@ impl TerminalRelay {
         }
     }
 
-    /// Adjusts the person's terminal to the command's. A command that changes its terminal's modes wants the keyboard now.
+    /// Adjusts the person's terminal to the command's. A command that changes its terminal's modes wants the
+    /// keyboard now.
     fn follow(&mut self, Manner { is_plain, translates }: Manner) {
         if !is_plain {
             self.end_grace();
@@ -176,7 +177,8 @@ impl TerminalRelay {
         self.take_keyboard();
     }
 
-    /// True if ^C reaches the command without us: nobody has taken the keyboard, so the person's terminal signals the broker too.
+    /// True if ^C reaches the command without us: nobody has taken the keyboard, so the person's terminal signals
+    /// the broker too.
     pub(super) fn leaves_interrupts(&self) -> bool {
         self.grace.is_some() || self.late_interrupts.is_some_and(|end| Instant::now() < end)
     }
@@ -366,7 +368,8 @@ async fn swallow_answers(keyboard: &Keyboard, screen: &Screen) {
     keyboard.flush();
 }
 
-/// True if SIGTSTP has its default action in the process, as the masks in `/proc/PID/status` show (`proc_pid_status(5)`).
+/// True if SIGTSTP has its default action in the process, as the masks in `/proc/PID/status` show
+/// (`proc_pid_status(5)`).
 fn leaves_stopping_to_us(process: Pid) -> bool {
     let Ok(status) = std::fs::read_to_string(format!("/proc/{process}/status")) else { return false };
     let bit = 1u64 << (Signal::SIGTSTP as u32 - 1);

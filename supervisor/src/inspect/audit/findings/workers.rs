@@ -19,7 +19,8 @@ pub(super) fn findings(tree: &Tree) -> Vec<Finding> {
 struct KnownWorker<'a> {
     project: Option<&'a WirePath>,
     now: BTreeMap<&'a AgentId, Rights>,
-    /// The maximum rights of each sub-agent: at first its parent's rights with its grant, later those of its first worker.
+    /// The maximum rights of each sub-agent: at first its parent's rights with its grant, later those of its first
+    /// worker.
     most: BTreeMap<&'a AgentId, (Rule, Rights)>,
 }
 

@@ -410,7 +410,8 @@ fn ends() -> Vec<EventKind> {
     ]
 }
 
-/// Returns the name of an event's kind. The match fails to compile when a kind is added, so that it is added to the samples.
+/// Returns the name of an event's kind. The match fails to compile when a kind is added, so that it is added to the
+/// samples.
 fn name(kind: &EventKind) -> &'static str {
     match kind {
         EventKind::SessionStarted(_) => "session_started",

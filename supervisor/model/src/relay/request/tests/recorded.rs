@@ -10,7 +10,8 @@ use std::sync::Arc;
 use super::{PRICED, body_of, read};
 use crate::provider::{Message, ProviderKind, RequestOptions, StreamEvent};
 
-/// Parts of replies that the relay rejects: tools of the provider, and options that Bailiwick's own client does not send.
+/// Parts of replies that the relay rejects: tools of the provider, and options that Bailiwick's own client does not
+/// send.
 const OF_OTHERS: [&str; 10] = [
     "_tool_use\"",
     "_call\"",
