@@ -46,7 +46,6 @@ pub struct AgentConfig {
     /// Settings of approvals, in mode `ask`.
     pub approvals: ApprovalSettings,
     pub id: AgentId,
-    /// The activity of the agent.
     pub activity: Activity,
     /// The planning that it does, if it does any.
     pub planning: Option<Planning>,

@@ -68,7 +68,7 @@ impl ChangeTracker {
         Ok(())
     }
 
-    /// What could not be seen of the base.
+    /// Takes the notes on parts of the project that could not be seen when the base was taken.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }

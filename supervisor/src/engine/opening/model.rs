@@ -32,7 +32,7 @@ pub(crate) struct ModelOptions {
     pub retries: RetryPolicy,
 }
 
-/// The model cannot be asked so.
+/// The reason why the settings of a model cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ModelError {
     /// The model does not have the level of effort that the settings name.

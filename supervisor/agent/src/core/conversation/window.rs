@@ -115,8 +115,8 @@ impl Budget {
         self.compact_at() / 8
     }
 
-    /// The most tokens of what the user says at once: it has to fit behind a summary, and `context` that every context
-    /// has.
+    /// Returns the maximum size in tokens of one message of the user: it has to fit behind a summary and the `context`
+    /// that every request has.
     pub(super) fn message(self, context: u64) -> u64 {
         let before = self.fixed.saturating_add(self.first_message()).saturating_add(context);
         self.compact_at().saturating_sub(before)
