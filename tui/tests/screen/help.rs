@@ -342,8 +342,6 @@ fn help_is_made_from_the_table() {
       G end                         to the end, and follow it
       enter                         choose the row of a list; else close
       esc q ctrl-c                  close the page
-
-
     Esc close  j/k scroll
     ────────────────────────────────────────────────────────────────────────────────────────────────────
     ›

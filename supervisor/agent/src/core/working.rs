@@ -9,7 +9,7 @@ use super::conversation::UserSaid;
 use super::end::Ending;
 use super::outbox::Outbox;
 use super::phase::Phase;
-use super::rights::{Changed, DuringTurn};
+use super::rights::{Changed, Due};
 use super::turn::Course;
 use super::{Agent, Effect, EndReason};
 
@@ -105,48 +105,29 @@ impl Agent {
         if self.turn.phase() == Phase::Closed {
             return;
         }
-        let change = match self.rights.during_turn(change, &mut self.out) {
-            DuringTurn::Now(change) => change,
-            DuringTurn::EndsAllowance(change) => {
-                self.withdraw_approved(&change);
-                let changed = self.rights.end_turn(TurnAllowanceEnd::ModeChanged, &mut self.out);
-                self.take_access(changed);
-                if !self.rights.is_awaited() {
-                    self.go_on();
-                }
-                return;
-            }
-            DuringTurn::Later(change) => {
-                // Nothing that was approved in the turn keeps more of the network than the user permits now.
-                if change.is_some_and(|change| self.withdraw_approved(&change)) {
-                    self.go_on();
-                }
-                return;
-            }
-        };
-        let Some(change) = self.rights.defer(change) else { return };
+        let Some((change, due)) = self.rights.due(change, &mut self.out) else { return };
         let decided = self.rights.decide(&change);
-        let is_refused = matches!(decided, Err(Unchanged::Refused(_)));
+        let is_refused = due == Due::Now && matches!(decided, Err(Unchanged::Refused(_)));
+        let taken = if is_refused { None } else { self.rights.withdraw(&change, &mut self.out) };
         // What an approval gave and the user takes back is ended first.
-        let withdrawn = !is_refused && self.withdraw_approved(&change);
-        let changed = self.rights.make(&change, decided, withdrawn, &mut self.out);
+        let withdrawn = taken.is_some_and(|taken| {
+            self.tell_calls(|calls, bounds, out| calls.withdraw_approved(&taken, bounds, out))
+                || taken.revoked
+        });
+        let changed = match due {
+            Due::Now => self.rights.make(&change, decided, withdrawn, &mut self.out),
+            Due::EndsAllowance => self.rights.end_turn(TurnAllowanceEnd::ModeChanged, &mut self.out),
+            Due::AfterTurn => Changed::Nothing,
+        };
         let is_mode_alone = matches!(changed, Changed::ModeAlone(_));
         self.take_access(changed);
         if is_mode_alone {
             self.tell_calls(Calls::interrupt_for_mode);
             self.go_on();
         }
-        if withdrawn && !self.rights.is_awaited() {
+        if (withdrawn || due == Due::EndsAllowance) && !self.rights.is_awaited() {
             self.go_on();
         }
-    }
-
-    /// Ends what was approved, where the user takes that back with a change. True if there was anything.
-    fn withdraw_approved(&mut self, change: &Change) -> bool {
-        self.rights.withdraw(change, &mut self.out).is_some_and(|taken| {
-            self.tell_calls(|calls, bounds, out| calls.withdraw_approved(&taken, bounds, out))
-                || taken.revoked
-        })
     }
 
     /// Tells the model of its rights with the next message, which may be the results that were held back, and makes the

@@ -164,7 +164,7 @@ impl Calls {
         }
         let reason = self.slots.tool_use(call).and_then(|tool_use| tool_use.said.clone());
         let more = self.changes_after(call, bounds).len();
-        let turn = self.offered_turn(call, ask, subject, bounds);
+        let turn = self.slots.is_whole(call).then(|| bounds.rights.offered_turn(ask, subject)).flatten();
         let question = Question { reason, more, turn, ..self.question(call, bounds.rights) };
         match question.request(ask, subject) {
             Ok(request) => {
@@ -247,7 +247,7 @@ impl Calls {
         };
         let Asking { ask, subject, .. } = asking.clone();
         let decision = answer.decision.clone();
-        let turn = self.offered_turn(call, &ask, &subject, bounds);
+        let turn = self.slots.is_whole(call).then(|| bounds.rights.offered_turn(&ask, &subject)).flatten();
         match answer.judge(&ask, &subject, bounds.rights.seen(), turn) {
             Ok(ruling) => {
                 out.log_answer(call, Some(id), decision, DecidedBy::User, None);
@@ -258,19 +258,6 @@ impl Calls {
                 After::GoOn
             }
         }
-    }
-
-    /// Returns the access that a yes to everything in the turn would give, where that answers the question about a
-    /// call.
-    fn offered_turn(
-        &self,
-        call: CallId,
-        ask: &Ask,
-        subject: &Subject,
-        bounds: Bounds<'_>,
-    ) -> Option<TurnAccess> {
-        let is_of_user = self.slots.is_of_user(call) || self.slots.is_part(call);
-        if is_of_user { None } else { bounds.rights.offered_turn(ask, subject) }
     }
 
     fn settle(&mut self, case: Case, ruling: Ruling, bounds: Bounds<'_>, out: &mut Outbox) -> After {

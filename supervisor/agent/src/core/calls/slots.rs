@@ -245,6 +245,11 @@ impl Slots {
         })
     }
 
+    /// True of a call that the model made, which is no part of another.
+    pub(super) fn is_whole(&self, call: CallId) -> bool {
+        !self.is_of_user(call) && !self.is_part(call)
+    }
+
     /// True of a call that the user made.
     pub(super) fn is_of_user(&self, call: CallId) -> bool {
         self.slots.iter().any(|slot| slot.call == call && slot.of_user)

@@ -191,7 +191,7 @@ impl RightsState {
     }
 
     /// Keeps a change for later if a worker is on its way; else returns it.
-    pub(in crate::core) fn defer(&mut self, change: Change) -> Option<Change> {
+    pub(super) fn defer(&mut self, change: Change) -> Option<Change> {
         if self.replacement.awaited {
             self.replacement.next.push_back(change);
             return None;

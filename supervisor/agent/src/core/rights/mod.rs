@@ -9,7 +9,7 @@ mod machine;
 mod turn_access;
 
 pub(in crate::core) use machine::{Changed, RightsState, Withdrawal};
-pub(in crate::core) use turn_access::DuringTurn;
+pub(in crate::core) use turn_access::Due;
 
 #[cfg(test)]
 mod tests;

@@ -75,8 +75,7 @@ fn a_turn_that_only_reads_keeps_changes_for_its_end() {
     assert_eq!(narrow.write, ["/tmp/bw-1".into()]);
     state.replace(narrow);
     assert_eq!(state.seen().mode, ApprovalMode::Deny);
-    let later = state.during_turn(net(Network::On), &mut out);
-    assert!(matches!(later, DuringTurn::Later(None)), "it gives something");
+    assert_eq!(state.due(net(Network::On), &mut out), None, "it gives something");
     let after = worker(state.end_turn(TurnAllowanceEnd::TurnEnded, &mut out));
     assert_eq!((after.write, after.net), (before.normalised().write, Network::On));
     assert_eq!(state.end_turn(TurnAllowanceEnd::TurnEnded, &mut out), Changed::Nothing);

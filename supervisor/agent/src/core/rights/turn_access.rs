@@ -35,14 +35,14 @@ enum TurnKind {
     Allowed,
 }
 
-/// Decision on a change that the user makes, where the running turn may have access of its own.
-pub(in crate::core) enum DuringTurn {
-    /// Make it at once.
-    Now(Change),
-    /// It is made when the turn is over. One that is returned bounds until then what was approved in the turn.
-    Later(Option<Change>),
-    /// It takes back the yes to everything in the turn.
-    EndsAllowance(Change),
+/// Time at which a change of the user is made, where the running turn may have access of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::core) enum Due {
+    Now,
+    /// With the end of the allowed turn, which it takes back: now.
+    EndsAllowance,
+    /// With the end of the allowed turn; until then it bounds what was approved in it.
+    AfterTurn,
 }
 
 /// Told to the model with the message.
@@ -161,28 +161,31 @@ impl RightsState {
         if has_changed { Changed::ModeAlone(self.changed_mode(mode, out)) } else { Changed::Nothing }
     }
 
-    /// Decides when a change of the user is made. During a turn with access of its own, a change that gives access
-    /// waits for its
-    /// end.
-    pub(in crate::core) fn during_turn(&mut self, change: Change, out: &mut Outbox) -> DuringTurn {
-        let Some(after) = &mut self.access_after else { return DuringTurn::Now(change) };
+    /// Decides when a change of the user is made; `None` if nothing is to be done before a worker is ready, or the turn ends. During a
+    /// turn with access of its own, a change that gives access waits for its end.
+    pub(in crate::core) fn due(&mut self, change: Change, out: &mut Outbox) -> Option<(Change, Due)> {
+        let Some(after) = &mut self.access_after else { return self.due_now(change) };
         let (kind, mode_after) = (after.kind, after.mode);
         // The mode that comes back anyway is no change.
         if change != Change::Mode(mode_after) {
             after.changes.push(change.clone());
         }
         if kind == TurnKind::Allowed && self.takes_yes_back(&change) {
-            return DuringTurn::EndsAllowance(change);
+            return Some((change, Due::EndsAllowance));
         }
         if self.takes(&change) {
-            return DuringTurn::Now(change);
+            return self.due_now(change);
         }
         let why = match kind {
             TurnKind::Allowed => "you said yes to everything in this turn, without the network",
             TurnKind::OnlyReads => "this turn only reads",
         };
         out.notice(NoticeCode::RightsUnchanged, &format!("{why}; the change is made when it is over"));
-        DuringTurn::Later((kind == TurnKind::Allowed).then_some(change))
+        (kind == TurnKind::Allowed).then_some((change, Due::AfterTurn))
+    }
+
+    fn due_now(&mut self, change: Change) -> Option<(Change, Due)> {
+        self.defer(change).map(|change| (change, Due::Now))
     }
 
     /// True of a mode in which the project is not writable: whoever sets it during the turn does not want the rest

@@ -81,7 +81,7 @@ impl PlainForm {
         let (these, again) = if self.fields.is_empty() {
             ("your consent", "")
         } else {
-            ("these values", ", again to fill the form in anew")
+            ("these values", ", again to start the form over")
         };
         format!(
             "{text}Type yes to send {these} to the MCP server {} for this call (the session's log keeps them), no or no and a reason to \
@@ -265,7 +265,7 @@ mod tests {
           labels: Bug [b], Question [q]
           note: left empty
           urgent: yes
-        Type yes to send these values to the MCP server docs for this call (the session's log keeps them), no or no and a reason to decline, again to fill the form in anew, cancel to leave it unanswered, or stop to end the turn.
+        Type yes to send these values to the MCP server docs for this call (the session's log keeps them), no or no and a reason to decline, again to start the form over, cancel to leave it unanswered, or stop to end the turn.
         "#);
         let Ok(Some(ReviewDecision::Filled { values })) = form.line("yes") else { panic!("nothing is sent") };
         let values = serde_json::to_string(&values).unwrap();

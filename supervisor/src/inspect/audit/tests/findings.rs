@@ -96,7 +96,7 @@ fn a_grant_is_one_that_the_user_approved() {
     insta::assert_snapshot!(findings(&granted(answered(asked(&["/p"]), "approved", "user"))), @"");
     insta::assert_snapshot!(findings(&granted(Log::new())), @"ApprovedGrant: agent 1.1 received write /p, which no user approved");
     insta::assert_snapshot!(findings(&granted(answered(asked(&["/p"]), "denied", "user"))), @"ApprovedGrant: agent 1.1 received write /p, which no user approved");
-    insta::assert_snapshot!(findings(&granted(answered(asked(&["/p"]), "approved", "configuration"))), @"ApprovedGrant: agent 1.1 was granted write /p, which no user approved");
+    insta::assert_snapshot!(findings(&granted(answered(asked(&["/p"]), "approved", "configuration"))), @"ApprovedGrant: agent 1.1 received write /p, which no user approved");
     insta::assert_snapshot!(findings(&granted(answered(asked(&["/p/src"]), "approved", "user"))), @"ApprovedGrant: agent 1.1 received write /p, but the user approved write /p/src");
 }
 
