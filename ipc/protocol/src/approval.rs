@@ -11,6 +11,7 @@ mod fetch;
 mod field_words;
 mod form;
 mod host;
+mod in_project;
 mod kinds;
 mod plan;
 mod request;
@@ -34,6 +35,7 @@ pub use form::{
     FormValue, FormValues, ServerFormParams, check, check_all, default_of, defaults, picked, typed,
 };
 pub use host::HostApprovalParams;
+pub use in_project::ProjectPrefixes;
 pub use kinds::{
     AGENT_RIGHTS_APPROVAL_METHOD, APPLY_PATCH_APPROVAL_METHOD, AskKind, DENIED_COMMAND_APPROVAL_METHOD,
     EXEC_COMMAND_APPROVAL_METHOD, EXTERNAL_TOOL_APPROVAL_METHOD, FETCH_APPROVAL_METHOD, HOST_APPROVAL_METHOD,

@@ -49,7 +49,8 @@ pub(crate) fn hints(card: &Card, keymap: &Keymap, below: usize, width: u16) -> V
         Stage::Form => keys.filling(card),
         Stage::Versions(_) => keys.comparing(below),
         Stage::Rule(_) => keys.of_rule(card, below),
-        Stage::Turn(_) => keys.of_turn(below, card.sheet().is_read()),
+        Stage::Turn(_) => keys.of_page("yes, to everything in this turn", below, card.sheet().is_read()),
+        Stage::Project(_) => keys.of_page("yes, always in this project", below, card.sheet().is_read()),
         Stage::Deciding if below > 0 && !card.sheet().is_read() => keys.reading(card, below),
         Stage::Deciding => keys.deciding(card, below),
     };
@@ -267,6 +268,8 @@ impl Keys<'_> {
         let mut hints = vec![
             key(Command::ApproveOnce, "yes").filter(|_| card.unsaved() == 0),
             key(Command::ApproveSession, "for the session…").filter(|_| Menu::is_offered(&card.request)),
+            key(Command::ApproveProject, "always in this project…")
+                .filter(|_| card.request.in_project().is_some()),
             self.whole_turn(card),
             self.together(card),
             key(Command::Deny, "no"),
@@ -316,13 +319,14 @@ impl Keys<'_> {
             .filter(|_| card.request.turn().is_some())
     }
 
-    fn of_turn(&self, below: usize, is_read: bool) -> Vec<Option<Hint>> {
+    /// Returns the hints of a page that says what a further answer gives.
+    fn of_page(&self, yes: &str, below: usize, is_read: bool) -> Vec<Option<Hint>> {
         let key = |command, word| self.key(KeyMode::Scope, command, word);
         vec![
             if below > 0 && !is_read {
                 Some(self.to_end(KeyMode::Scope, Command::PageDown, Command::Confirm, below))
             } else {
-                key(Command::Confirm, "yes, to everything in this turn")
+                key(Command::Confirm, yes)
             },
             key(Command::Back, "back"),
             (below > 0 && is_read).then(|| Hint::remark(lines(below))),

@@ -26,7 +26,7 @@ pub(crate) use denied::{because, for_session};
 pub(crate) use form::FormDraft;
 use guard::Guard;
 pub(crate) use rule::{InForce, explain};
-pub(crate) use scope::Menu;
+pub(crate) use scope::{Menu, always_in_project};
 pub(crate) use sheet::CardPage;
 pub(crate) use steps::Steps;
 use title::Title;
@@ -95,6 +95,8 @@ pub(crate) enum Stage {
     Rule(CardPage),
     /// The access that a yes to everything in the turn gives.
     Turn(CardPage),
+    /// The commands that a yes for the project covers, and the place that keeps it.
+    Project(CardPage),
 }
 
 /// Reason that an approval does not count yet.
@@ -217,7 +219,9 @@ impl Card {
             Stage::Comments => self.comments.as_ref()?.editor(),
             Stage::Steps => self.steps.as_ref()?.editor(),
             Stage::Form => self.form.as_ref()?.editor(),
-            Stage::Deciding | Stage::Versions(_) | Stage::Rule(_) | Stage::Turn(_) => None,
+            Stage::Deciding | Stage::Versions(_) | Stage::Rule(_) | Stage::Turn(_) | Stage::Project(_) => {
+                None
+            }
         }
     }
 
@@ -228,7 +232,9 @@ impl Card {
             Stage::Comments => self.comments.as_mut()?.editor_mut(),
             Stage::Steps => self.steps.as_mut()?.editor_mut(),
             Stage::Form => self.form.as_mut()?.editor_mut(),
-            Stage::Deciding | Stage::Versions(_) | Stage::Rule(_) | Stage::Turn(_) => None,
+            Stage::Deciding | Stage::Versions(_) | Stage::Rule(_) | Stage::Turn(_) | Stage::Project(_) => {
+                None
+            }
         }
     }
 
@@ -239,7 +245,7 @@ impl Card {
     pub(crate) fn sheet(&self) -> &CardPage {
         match &self.stage {
             Stage::Scope(menu) => &menu.sheet,
-            Stage::Rule(sheet) | Stage::Turn(sheet) => sheet,
+            Stage::Rule(sheet) | Stage::Turn(sheet) | Stage::Project(sheet) => sheet,
             Stage::Comments => self.comments.as_ref().map_or(&self.body, |comments| &comments.sheet),
             Stage::Steps => self.steps.as_ref().map_or(&self.body, |steps| &steps.sheet),
             Stage::Versions(compared) => &compared.sheet,
@@ -250,7 +256,7 @@ impl Card {
     pub(crate) fn sheet_mut(&mut self) -> &mut CardPage {
         match &mut self.stage {
             Stage::Scope(menu) => &mut menu.sheet,
-            Stage::Rule(sheet) | Stage::Turn(sheet) => sheet,
+            Stage::Rule(sheet) | Stage::Turn(sheet) | Stage::Project(sheet) => sheet,
             Stage::Comments => self.comments.as_mut().map_or(&mut self.body, |comments| &mut comments.sheet),
             Stage::Steps => self.steps.as_mut().map_or(&mut self.body, |steps| &mut steps.sheet),
             Stage::Versions(compared) => &mut compared.sheet,

@@ -3,9 +3,9 @@
 use std::path::Path;
 
 use ipc::path::WirePath;
-use protocol::approval::{ServerRequest, SessionScope};
+use protocol::approval::{ProjectPrefixes, ServerRequest, SessionScope};
 
-use super::content::{bash, fact};
+use super::content::{bash, fact, named};
 use super::sheet::CardPage;
 use crate::model::{Block, Editor, Look, Part};
 use crate::start::Previews;
@@ -223,6 +223,25 @@ impl Choice {
             _ => Vec::new(),
         }
     }
+}
+
+/// Returns the effect of a yes for the project: the commands, their access, the file that keeps it, and the way to take it back.
+pub(crate) fn always_in_project(kept: &ProjectPrefixes, project: &WirePath, previews: Previews) -> Block {
+    let heading = "always in this project: no question for commands that begin with";
+    let mut parts = vec![Part::new(SafeText::line(heading), Look::Heading)];
+    for words in &kept.prefixes {
+        parts.push(Part::new(SafeText::exact(&shell_words(words)), Look::Command));
+        parts.push(fact("", &(previews.prefix)(words)));
+    }
+    let table = format!("{}, table [project.\"{project}\"]", kept.file);
+    parts.extend([
+        fact("allows", "write in this project, once for each command; no network"),
+        fact("asks", "for the network, other directories and variables of its own, as before"),
+        fact("lasts", "in this session at once, and in each later one in this project"),
+        named("kept in", table.as_bytes()),
+        fact("undo", "delete the words from approvals.preapproved there; :revoke in this session"),
+    ]);
+    Block::of(parts)
 }
 
 /// Returns the beginning of a command, for one row of a small terminal.

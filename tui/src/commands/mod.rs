@@ -175,6 +175,7 @@ pub enum Command {
     FoldPane,
     ApproveOnce,
     ApproveSession,
+    ApproveProject,
     ApproveTurn,
     Deny,
     DenyWithWord,

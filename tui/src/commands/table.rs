@@ -467,6 +467,12 @@ pub const TABLE: &[CommandRow] = &[
         "yes, for this session: choose the scope",
     ),
     keyed(
+        Command::ApproveProject,
+        "approve_project",
+        &[(Approval, &["p"])],
+        "yes, always in this project: show what it covers",
+    ),
+    keyed(
         Command::ApproveTurn,
         "approve_turn",
         &[(Approval, &["t"]), (Denied, &["t"])],

@@ -1,11 +1,11 @@
 //! Handling of keys for an approval request.
 
-use protocol::approval::{ReviewDecision, ServerRequest, SessionScope};
+use protocol::approval::{ProjectPrefixes, ReviewDecision, ServerRequest, SessionScope};
 use protocol::frontend::{AgentAction, UserActionKind};
 use ratatui::layout::Rect;
 
 use super::{comments, editing, form, plan, steps};
-use crate::card::{Asked, Card, CardPage, InForce, Menu, Stage, explain, whole_turn};
+use crate::card::{Asked, Card, CardPage, InForce, Menu, Stage, always_in_project, explain, whole_turn};
 use crate::commands::{Command, KeyMode};
 use crate::keymap::{Key, Keymap};
 use crate::message::Action;
@@ -34,6 +34,7 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Act
         | Stage::Word(_)
         | Stage::Rule(_)
         | Stage::Turn(_)
+        | Stage::Project(_)
         | Stage::Form => {}
     }
     let is_form = form::is_form(card);
@@ -54,6 +55,7 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Act
         Command::Confirm => approve(model, at, beyond_once, actions),
         Command::ApproveSession => for_session(model, at, actions),
         Command::ApproveTurn => show_turn(model, at),
+        Command::ApproveProject => show_project(model, at),
         Command::Rule => show_rule(model),
         Command::Together => show_together(model, actions),
         Command::Back => set_stage(model, Stage::Deciding),
@@ -122,6 +124,7 @@ pub(super) fn decides(model: &Model, key: Key) -> bool {
                 | Command::Confirm
                 | Command::ApproveSession
                 | Command::ApproveTurn
+                | Command::ApproveProject
                 | Command::Comment
                 | Command::SendComments
                 | Command::EditPlan
@@ -134,7 +137,7 @@ pub(super) fn decides(model: &Model, key: Key) -> bool {
 
 const fn mode_of(card: &Card) -> KeyMode {
     match card.stage {
-        Stage::Scope(_) | Stage::Turn(_) => KeyMode::Scope,
+        Stage::Scope(_) | Stage::Turn(_) | Stage::Project(_) => KeyMode::Scope,
         Stage::Comments => KeyMode::Comments,
         Stage::Steps => KeyMode::Steps,
         Stage::Form => KeyMode::Form,
@@ -160,11 +163,12 @@ pub(super) fn set_stage(model: &mut Model, stage: Stage) {
     }
 }
 
-/// Returns the approval of the open page: for the session with the selected scope, or for the turn.
+/// Returns the approval of the open page: for the session with the selected scope, for the turn, or for the project.
 fn beyond_once(card: &Card) -> Option<ReviewDecision> {
     match &card.stage {
         Stage::Scope(menu) => menu.scope().map(|scope| ReviewDecision::ApprovedForSession { scope }),
         Stage::Turn(_) => Some(ReviewDecision::ApprovedForTurn),
+        Stage::Project(_) => card.request.in_project().map(ProjectPrefixes::all),
         Stage::Deciding
         | Stage::Word(_)
         | Stage::Comments
@@ -247,6 +251,16 @@ fn show_turn(model: &mut Model, at: UiTime) {
     }
 }
 
+/// Shows the commands that a yes for the project covers.
+fn show_project(model: &mut Model, at: UiTime) {
+    let revision = model.next_revision();
+    let (project, previews) = (&model.start.project, model.start.previews);
+    let Some(card) = model.cards.front_mut().filter(|card| card.approvable(at).is_ok()) else { return };
+    if let Some(kept) = card.request.in_project() {
+        card.stage = Stage::Project(CardPage::new(always_in_project(kept, project, previews), revision));
+    }
+}
+
 fn choose_scope(model: &mut Model, at: UiTime) {
     let revision = model.next_revision();
     let (project, previews) = (&model.start.project, model.start.previews);
@@ -322,7 +336,12 @@ fn finish(model: &mut Model, actions: &mut Vec<Action>) {
         }
         Stage::Comments => comments::end_writing(model),
         Stage::Steps => steps::end_writing(model, true),
-        Stage::Deciding | Stage::Form | Stage::Versions(_) | Stage::Rule(_) | Stage::Turn(_) => {}
+        Stage::Deciding
+        | Stage::Form
+        | Stage::Versions(_)
+        | Stage::Rule(_)
+        | Stage::Turn(_)
+        | Stage::Project(_) => {}
     }
 }
 
@@ -337,7 +356,8 @@ fn give_up(model: &mut Model) {
         | Stage::Form
         | Stage::Versions(_)
         | Stage::Rule(_)
-        | Stage::Turn(_) => {
+        | Stage::Turn(_)
+        | Stage::Project(_) => {
             card.stage = Stage::Deciding;
         }
     }

@@ -55,7 +55,15 @@ fn asked(command: &str) -> AskedCommand {
 pub(crate) fn exec(command: &str) -> ExecCommandApprovalParams {
     let asked = AskedCommand { reason: Some("the tests have to run".to_owned()), ..asked(command) };
     let prefix = Some(["cargo", "test"].map(str::to_owned).to_vec());
-    ExecCommandApprovalParams::new(asked, None, prefix, Vec::new(), Some("/home/me/project".into()), None)
+    ExecCommandApprovalParams::new(
+        asked,
+        None,
+        prefix,
+        Vec::new(),
+        Some("/home/me/project".into()),
+        None,
+        None,
+    )
 }
 
 /// `read-only but for $TMPDIR · network off · secrets hidden`

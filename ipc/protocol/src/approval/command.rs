@@ -7,7 +7,7 @@ use ipc::rights::{Grant, Network, RightsSummary};
 use ipc::tool::Access;
 use serde::{Deserialize, Serialize};
 
-use super::TurnAccess;
+use super::{ProjectPrefixes, TurnAccess};
 use crate::event::Recorded;
 
 /// Makes the type of a request's parameters: the fields of [`AskedCommand`], and the fields of one request alone.
@@ -115,6 +115,9 @@ command_params! {
         /// Access until the end of the turn that the answer `approved_for_turn` gives; absent where that is no answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub turn: Option<TurnAccess>,
+        /// Prefixes that the user's settings could keep for the project; absent where that is no answer.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        pub in_project: Option<ProjectPrefixes>,
     }
 }
 

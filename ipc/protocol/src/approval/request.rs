@@ -18,8 +18,8 @@ use super::{
     AskKind, DeniedCommandApprovalParams, DeniedCommandApprovalResponse, ExecCommandApprovalParams,
     ExecCommandApprovalResponse, ExternalToolApprovalResponse, FetchApprovalParams, FetchApprovalResponse,
     FileChanges, HostApprovalParams, HostApprovalResponse, NetworkApprovalParams, NetworkApprovalResponse,
-    PlanApprovalParams, PlanApprovalResponse, ReviewDecision, ServerAccess, ServerFormParams,
-    ServerFormResponse, TurnAccess,
+    PlanApprovalParams, PlanApprovalResponse, ProjectPrefixes, ReviewDecision, ServerAccess,
+    ServerFormParams, ServerFormResponse, TurnAccess,
 };
 use crate::event::Recorded;
 use crate::rpc::decode;
@@ -237,6 +237,14 @@ impl ServerRequest {
             | Self::ServerForm(_)
             | Self::FetchApproval(_)
             | Self::PlanApproval(_) => None,
+        }
+    }
+
+    /// The prefixes that the user's settings could keep for the project, where that is an answer.
+    pub const fn in_project(&self) -> Option<&ProjectPrefixes> {
+        match self {
+            Self::ExecCommandApproval(params) => params.in_project.as_ref(),
+            _ => None,
         }
     }
 

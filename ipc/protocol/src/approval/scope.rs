@@ -61,6 +61,9 @@ pub enum SessionScope {
     CommandPrefix(Vec<String>),
     /// Parts of the compound command that was asked for: each of these is the beginning of one.
     CommandPrefixes(Vec<Vec<String>>),
+    /// Some or all of the prefixes that the request has in `in_project`, and in later sessions of this project: the user's own
+    /// settings keep them.
+    CommandPrefixesInProject(Vec<Vec<String>>),
     /// Changes of files whose path, relative to the project, matches this glob.
     PathPattern(String),
     /// The write root that the request offered as `grant_root`, as a standing right.

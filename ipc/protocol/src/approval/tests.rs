@@ -68,7 +68,15 @@ fn exec() -> ExecCommandApprovalParams {
     let environment = vec![("A".to_owned(), "b".into())];
     let asked = AskedCommand { environment, access: Access::Write, ..asked() };
     let prefix = Some(vec!["echo".to_owned()]);
-    ExecCommandApprovalParams::new(asked, Some(Network::On), prefix, Vec::new(), Some("/p".into()), None)
+    ExecCommandApprovalParams::new(
+        asked,
+        Some(Network::On),
+        prefix,
+        Vec::new(),
+        Some("/p".into()),
+        None,
+        None,
+    )
 }
 
 fn denied() -> DeniedCommandApprovalParams {

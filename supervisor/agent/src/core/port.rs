@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use gate::Change;
 use gate::activity::Activity;
-use gate::approval::Proposal;
-use gate::tools::{ExternalCall, ServedCall, SpawnAgent};
+use gate::approval::{KeptSetting, Proposal};
+use gate::tools::{ServedCall, SpawnAgent};
 use ipc::confinement::Tier;
 use ipc::id::{ApprovalId, CallId, Generation};
 use ipc::image::Image;
@@ -322,8 +322,8 @@ pub enum Effect {
     AnswerForm { id: u64, answer: McpAnswer },
     /// A request is over, whoever decided.
     CloseApproval(ApprovalId),
-    /// Writes into the person's settings that this tool runs without a question in this project.
-    KeepTool(Box<ExternalCall>),
+    /// Writes an approval for the project into the person's settings.
+    Keep(KeptSetting),
     /// Carries an approved effect out, in a worker of its own.
     CarryOut {
         call: CallId,

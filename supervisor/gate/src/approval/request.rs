@@ -9,9 +9,10 @@ use ipc::rights::{Grant, Network};
 use protocol::approval::{
     AgentAccess, AgentRightsApprovalParams, ApplyPatchApprovalParams, AskKind, AskedCommand,
     DeniedCommandApprovalParams, ExecCommandApprovalParams, ExternalToolApprovalParams, FetchApprovalParams,
-    FileChanges, NetworkApprovalParams, PlanApprovalParams, ServerRequest, TurnAccess,
+    FileChanges, NetworkApprovalParams, PlanApprovalParams, ProjectPrefixes, ServerRequest, TurnAccess,
 };
 
+use super::in_project::offered_in_project;
 use super::scope::{root_after_denial, script};
 use super::{AgentSpawn, PlanProposal, Proposal, Subject, SubjectChange};
 use crate::judgement::command_line::{offered_parts, offered_prefix};
@@ -31,6 +32,8 @@ pub struct Question<'a> {
     pub more: usize,
     /// Access of a yes to everything in the turn, where that is an answer.
     pub turn: Option<TurnAccess>,
+    /// The person's settings file, where it can keep an approval for the project.
+    pub kept_in: Option<&'a WirePath>,
 }
 
 /// Reason that no approval request can be made.
@@ -63,6 +66,7 @@ impl Question<'_> {
         let (grant_root, turn) = (grant_root(self.standing, &ask.grant), self.turn.clone());
         match (ask.kind, denied) {
             (AskKind::Exec, _) => {
+                let in_project = self.in_project(ask, exec);
                 let asked = self.command(ask, proposal, exec)?;
                 let (prefix, parts) = offered(exec);
                 let params = ExecCommandApprovalParams::new(
@@ -72,6 +76,7 @@ impl Question<'_> {
                     parts,
                     grant_root,
                     turn,
+                    in_project,
                 );
                 Ok(ServerRequest::ExecCommandApproval(params))
             }
@@ -140,6 +145,13 @@ impl Question<'_> {
             timeout_ms: self.timeout_ms(),
             reason: self.reason,
         })
+    }
+
+    /// Returns the beginnings that the settings of the person could keep, with their file.
+    fn in_project(&self, ask: &Ask, exec: &Exec) -> Option<ProjectPrefixes> {
+        let file = self.kept_in?.clone();
+        let prefixes = offered_in_project(exec, ask, self.standing);
+        (!prefixes.is_empty()).then_some(ProjectPrefixes { prefixes, file })
     }
 
     fn external(self, call: &ExternalCall, digest: String) -> ServerRequest {

@@ -10,6 +10,7 @@ use ipc::rights::{Grant, Hosts, Network, RightsChange};
 use protocol::approval::{AskKind, SessionScope};
 
 use super::Subject;
+use super::in_project::in_project;
 use crate::judgement::command_line::{begins_a_part, check_prefix, covers};
 use crate::judgement::path_pattern::PathPattern;
 use crate::judgement::{Ask, StandingRights};
@@ -26,10 +27,19 @@ const PLAN: &str = "a plan is approved once, never for the session";
 pub enum Scope {
     /// Covered actions run without a request, each in a worker of its own.
     Remembered(Vec<Covered>),
-    /// The calls of this tool of a confined server, in later sessions of the project, too.
-    Kept { call: Box<ExternalCall>, covered: Box<Covered> },
+    /// The same in later sessions of the project, too.
+    Kept { setting: KeptSetting, covered: Vec<Covered> },
     /// The worker's permanent rights change after the call.
     Standing(RightsChange),
+}
+
+/// Approval that the person's settings keep for a project.
+#[derive(Clone, Debug)]
+pub enum KeptSetting {
+    /// Calls of this tool of a confined server.
+    Tool(Box<ExternalCall>),
+    /// Commands of these beginnings.
+    Prefixes(Vec<Vec<String>>),
 }
 
 /// Kind of actions that an approval covers.
@@ -75,8 +85,8 @@ impl Scope {
             }
             (SessionScope::ToolInProject, Subject::External(call)) if call.guest.is_some() => {
                 return Ok(Self::Kept {
-                    call: call.clone().into(),
-                    covered: Covered::Tool(call.clone()).into(),
+                    setting: KeptSetting::Tool(call.clone().into()),
+                    covered: vec![Covered::Tool(call.clone())],
                 });
             }
             (SessionScope::Exact, Subject::Fetch(call)) => {
@@ -99,6 +109,9 @@ impl Scope {
             (SessionScope::CommandPrefix(words), _, Effect::Exec(exec)) => prefix(words, exec)?,
             (SessionScope::CommandPrefixes(list), _, Effect::Exec(exec)) => {
                 return parts(list, exec).map(Self::Remembered);
+            }
+            (SessionScope::CommandPrefixesInProject(list), _, Effect::Exec(exec)) => {
+                return in_project(list, exec, ask, standing);
             }
             (SessionScope::PathPattern(text), AskKind::Patch, effect) => pattern(text, effect, standing)?,
             (SessionScope::GrantRoot, AskKind::Patch | AskKind::Exec, _) => {

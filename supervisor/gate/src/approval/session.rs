@@ -103,7 +103,7 @@ impl SessionGrants {
 /// True if a command runs as configured prefixes assume: in the project, with the standard environment and without
 /// network. If
 /// the agent may write in the directory without asking, the prefix does not count: `make` would run a file that the agent wrote.
-fn is_run_as_configured(exec: &Exec, ask: &Ask, standing: &StandingRights) -> bool {
+pub(super) fn is_run_as_configured(exec: &Exec, ask: &Ask, standing: &StandingRights) -> bool {
     let offline = ask.grant.net.is_off() && !exec.network.as_ref().is_some_and(Network::reaches_out);
     // Without additional rights it does not matter who wrote the files that the command runs.
     let found = ask.grant.is_empty() || !standing.allows_write(&exec.cwd);

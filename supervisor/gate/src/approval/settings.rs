@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use ipc::path::WirePath;
+
 /// Settings of approval requests in a session.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ApprovalSettings {
@@ -11,6 +13,8 @@ pub struct ApprovalSettings {
     pub confirm_shell: bool,
     /// Command prefixes that the user's configuration approves.
     pub preapproved: Vec<Vec<String>>,
+    /// The person's settings file, which keeps an approval for later sessions of the project; `None` if none can be kept.
+    pub kept_in: Option<WirePath>,
     /// True if the person is asked to run a command again after the sandbox denied it something.
     pub offers: bool,
     /// True if a front end can answer requests. Otherwise every request is denied at once.
@@ -24,6 +28,7 @@ impl Default for ApprovalSettings {
             timeout: Duration::from_mins(5),
             confirm_shell: false,
             preapproved: Vec::new(),
+            kept_in: None,
             offers: true,
             answerer: true,
         }

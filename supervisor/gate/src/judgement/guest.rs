@@ -351,7 +351,7 @@ mod tests {
     fn an_approval_of_a_tool_covers_its_calls_and_ends_with_its_definition_and_its_rights() {
         use protocol::approval::{AskKind, SessionScope};
 
-        use crate::approval::{Scope, SessionApprovals, SessionGrants, Subject};
+        use crate::approval::{KeptSetting, Scope, SessionApprovals, SessionGrants, Subject};
         use crate::judgement::Ask;
 
         let subject = |json: &str, guest: Option<GuestTool>, tool: &str| {
@@ -380,7 +380,7 @@ mod tests {
         assert!(approved(&subject("{}", None, "t")).is_err(), "nothing confines that server");
         let kept = |subject: &Subject| Scope::of(SessionScope::ToolInProject, &ask, subject, &standing);
         assert!(
-            matches!(kept(&subject("{}", usual(), "t")), Ok(Scope::Kept { call, .. }) if call.tool == "t")
+            matches!(kept(&subject("{}", usual(), "t")), Ok(Scope::Kept { setting: KeptSetting::Tool(call), .. }) if call.tool == "t")
         );
         assert!(kept(&subject("{}", None, "t")).is_err());
         let mut remembered = SessionGrants::default();

@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use agent::core::{HostAsked, HostQuestionId, Input};
 use boundary::monitor::HostQuestion;
+use gate::approval::KeptSetting;
 use ipc::id::{AgentId, ApprovalId, CallId, Generation};
 use protocol::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
 use protocol::event::{DecidedBy, EventKind, NoticeCode, ObservedBy};
@@ -171,6 +172,16 @@ impl AgentRun {
         if self.approvals.withdraw(id) {
             self.show(shared, UiEventKind::ApprovalClosed { id });
         }
+    }
+
+    /// Keeps an approval for later sessions, and tells the person.
+    pub(super) fn keep_approval(
+        &mut self,
+        shared: &mut Shared,
+        setting: &KeptSetting,
+    ) -> Result<(), SessionError> {
+        let text = shared.keep(setting);
+        self.notice(shared, NoticeCode::Settings, &text)
     }
 
     /// Takes a question of a worker's gateway, as an input of the core, which answers it once.

@@ -68,7 +68,7 @@ impl AgentRun {
             Effect::AnswerHost { id, allowed } => self.answer_host(id, allowed),
             Effect::AnswerForm { id, answer } => self.served.answer(id, answer),
             Effect::CloseApproval(id) => self.close_approval(shared, id),
-            Effect::KeepTool(call) => self.keep_tool(shared, &call)?,
+            Effect::Keep(setting) => self.keep_approval(shared, &setting)?,
             Effect::CarryOut { call, effect, grant } => {
                 self.hold_or_begin(shared, call, Held::CarryOut(effect, grant))?;
             }

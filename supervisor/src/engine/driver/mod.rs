@@ -76,7 +76,7 @@ pub use rewinder::{RewindError, RewindJournal, Rewinder, RewoundFiles};
 pub use run::{AgentParts, AgentRun};
 pub use served::{Caller, ServedAnswer, ToolServer};
 pub use session::Session;
-pub use shared::{PlanRecords, Shared};
+pub use shared::{ApprovalKeeper, PlanRecords, Shared};
 pub use tree::{NotOpened, OpenedAgent, OpensAgents};
 pub use tripwire::TripwireWatch;
 pub(crate) use tripwire::apart;

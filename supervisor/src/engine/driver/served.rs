@@ -7,12 +7,12 @@ use std::time::Duration;
 use agent::core::{Input, ServedOutcome};
 use boundary::monitor::GuestLog;
 use futures_util::future::BoxFuture;
-use gate::tools::{ExternalCall, PermittedFetch, ServedCall};
+use gate::tools::{PermittedFetch, ServedCall};
 use ipc::confinement::Confinement;
 use ipc::id::{AgentId, CallId};
 use ipc::image::Image;
 use ipc::mcp::{McpAnswer, McpForm};
-use protocol::event::{HostUse, NoticeCode};
+use protocol::event::HostUse;
 use protocol::frontend::UiEventKind;
 use protocol::server_prompt::{ExpandedPrompt, WantedPrompt};
 use tokio::sync::{mpsc, oneshot};
@@ -22,7 +22,7 @@ use tokio::time::{Instant, timeout};
 use super::flushes::After;
 use super::pages;
 use super::server_questions::{QuestionSender, ServerQuestion, ServerQuestions};
-use super::{AgentRun, Boundary, PageOrder, SessionError, Shared, millis};
+use super::{AgentRun, Boundary, PageOrder, Shared, millis};
 
 /// The most lines about progress that wait to be shown.
 const PROGRESS_QUEUE: usize = 64;
@@ -97,12 +97,6 @@ pub trait ToolServer: Send + Sync {
     /// Sets the log of the guests that it starts for calls.
     fn log_guests(&self, guests: GuestLog) {
         drop(guests);
-    }
-
-    /// Writes into the person's settings that a tool runs without a question in this project. Both results are for
-    /// the person.
-    fn keep(&self, _: &ExternalCall) -> Result<String, String> {
-        Err("this session has no settings file to save it in".to_owned())
     }
 
     /// Ends everything that was started for calls, when the agent ends.
@@ -358,17 +352,6 @@ impl AgentRun {
         }
     }
 
-    /// Keeps an approval of a tool for later sessions, and tells the person.
-    pub(super) fn keep_tool(&mut self, shared: &mut Shared, call: &ExternalCall) -> Result<(), SessionError> {
-        let kept = self
-            .served
-            .server
-            .as_ref()
-            .map_or_else(|| Err("no server is there".to_owned()), |server| server.keep(call));
-        let text = kept.unwrap_or_else(|why| format!("the approval holds for this session only: {why}"));
-        self.notice(shared, NoticeCode::Settings, &text)
-    }
-
     /// The log is on the disk: an approved call begins.
     pub(super) fn serve_approved(&mut self, call: CallId) {
         if self.served.release(&self.id, call) {
@@ -382,7 +365,7 @@ mod tests {
     use futures_util::FutureExt;
 
     use super::*;
-    use gate::tools::SupervisorCall;
+    use gate::tools::{ExternalCall, SupervisorCall};
 
     /// Answers with its arguments, or never.
     struct Echo;

@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use agent::core::RunLimits;
+use gate::approval::KeptSetting;
 use ipc::id::{AgentCall, AgentId, CallId, ConversationId, EventId};
 use ipc::tool::ToolCall;
 use protocol::event::{EventKind, ObservedBy, PromptFixed};
@@ -26,6 +27,12 @@ pub trait PlanRecords: Send + Sync {
     fn note(&self, agent: &AgentId, kind: &EventKind);
 }
 
+/// The settings that keep approvals for later sessions of the project.
+pub trait ApprovalKeeper: Send + Sync {
+    /// Writes an approval into the person's settings. Both results are for the person.
+    fn keep(&self, setting: &KeptSetting) -> Result<String, String>;
+}
+
 /// State that all agents of a session share.
 pub struct Shared {
     /// Something that may be there as long as the log is held: first here, it is dropped before that.
@@ -42,6 +49,7 @@ pub struct Shared {
     pub(super) looks: Option<Looks>,
     /// The records of the session's plans.
     plans: Option<Arc<dyn PlanRecords>>,
+    keeper: Option<Box<dyn ApprovalKeeper>>,
     flusher: Flusher,
     /// The prompts that sub-agents were given, each with its event.
     prompts: Vec<(EventId, PromptFixed)>,
@@ -79,6 +87,7 @@ impl Shared {
             tripwire,
             looks: None,
             plans: None,
+            keeper: None,
             budget: SessionBudget::default(),
             budget_freed: false,
             turns: WriteTurns::default(),
@@ -105,6 +114,21 @@ impl Shared {
     #[must_use]
     pub fn telling(self, plans: Arc<dyn PlanRecords>) -> Self {
         Self { plans: Some(plans), ..self }
+    }
+
+    /// The same, which keeps approvals for later sessions there.
+    #[must_use]
+    pub fn keeping(self, keeper: impl ApprovalKeeper + 'static) -> Self {
+        Self { keeper: Some(Box::new(keeper)), ..self }
+    }
+
+    /// Keeps an approval for later sessions of the project. Returns the words about it for the person.
+    pub(super) fn keep(&self, setting: &KeptSetting) -> String {
+        let kept = match &self.keeper {
+            Some(keeper) => keeper.keep(setting),
+            None => Err("this session has no settings file to save it in".to_owned()),
+        };
+        kept.unwrap_or_else(|why| format!("the approval holds for this session only: {why}"))
     }
 
     /// The same, whose files can be taken back; if somebody watches, it tells which files changed while a turn goes on.

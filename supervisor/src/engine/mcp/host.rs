@@ -19,7 +19,6 @@ use tokio::task::JoinHandle;
 use tokio::time::timeout;
 
 use super::find::{Catalogue, FIND};
-use super::kept::KeptTools;
 use super::names::visible;
 use super::offer::MOST_RUNNING;
 use super::pin::digest_of_resources;
@@ -42,7 +41,6 @@ pub(crate) struct McpHost {
     prompts: Vec<ServerPrompt>,
     last: AtomicU64,
     guests: Mutex<GuestLog>,
-    kept: KeptTools,
 }
 
 /// A server of the session.
@@ -56,7 +54,6 @@ impl McpHost {
         servers: Vec<ServerSpec>,
         catalogue: Arc<Catalogue>,
         prompts: Vec<ServerPrompt>,
-        kept: KeptTools,
         places: Arc<Semaphore>,
     ) -> Self {
         let reads = servers.iter().map(|spec| (spec.server.name.clone(), digest_of_resources(&spec.server)));
@@ -70,7 +67,6 @@ impl McpHost {
             prompts,
             last: AtomicU64::new(0),
             guests: Mutex::default(),
-            kept,
         }
     }
 
@@ -203,10 +199,6 @@ impl ToolServer for McpHost {
         *self.guests.lock().unwrap_or_else(PoisonError::into_inner) = guests;
     }
 
-    fn keep(&self, call: &ExternalCall) -> Result<String, String> {
-        self.kept.keep(call)
-    }
-
     fn expand(&self, wanted: WantedPrompt) -> BoxFuture<'static, Result<String, String>> {
         let WantedPrompt { server, name, arguments } = wanted;
         if !self.prompts.iter().any(|prompt| prompt.server == server && prompt.name == name) {
@@ -257,8 +249,7 @@ mod tests {
         };
         let name = spec.server.name.clone();
         let places = Arc::new(Semaphore::new(1));
-        let host =
-            McpHost::new(vec![spec], Arc::default(), Vec::new(), KeptTools::default(), Arc::clone(&places));
+        let host = McpHost::new(vec![spec], Arc::default(), Vec::new(), Arc::clone(&places));
         let guest = GuestTool {
             rights: Rights::default(),
             access: ServerAccess::default(),

@@ -9,7 +9,6 @@ mod find;
 mod host;
 mod inspect;
 mod installed;
-mod kept;
 mod names;
 mod offer;
 mod pin;

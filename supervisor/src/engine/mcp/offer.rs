@@ -15,7 +15,6 @@ use tokio::sync::Semaphore;
 use super::confine::{Confined, confine};
 use super::find::{Catalogue, tools as finding};
 use super::host::McpHost;
-use super::kept::KeptTools;
 use super::names::{description, tool_name, visible};
 use super::pin::{Pin, PinnedTool, Pins, digest_of_resources};
 use super::resources::{self, READ};
@@ -38,7 +37,6 @@ pub(crate) struct SessionServers {
     list: Vec<SessionServer>,
     /// The places of running servers.
     places: Arc<Semaphore>,
-    kept: KeptTools,
     /// The servers that offer nothing, with the reasons and remedies.
     pub(crate) notices: Vec<String>,
     /// The approved tools of each server that offers some.
@@ -75,8 +73,8 @@ impl SessionServers {
                 Err(why) => notices.push(why),
             }
         }
-        let (places, kept) = (Arc::new(Semaphore::new(MOST_RUNNING)), KeptTools::of(setup));
-        Self { list, places, kept, notices, pins }
+        let places = Arc::new(Semaphore::new(MOST_RUNNING));
+        Self { list, places, notices, pins }
     }
 
     /// Returns all servers, for an agent that passes them on or lists them in a plan.
@@ -108,8 +106,7 @@ impl SessionServers {
         tools.extend(resources::tool(readable.collect()));
         let specs = chosen.iter().map(|server| server.spec.clone()).collect();
         let prompts = chosen.iter().flat_map(|server| server.prompts.clone()).collect();
-        let host =
-            Arc::new(McpHost::new(specs, catalogue, prompts, self.kept.clone(), Arc::clone(&self.places)));
+        let host = Arc::new(McpHost::new(specs, catalogue, prompts, Arc::clone(&self.places)));
         let servers: Vec<_> = chosen.iter().map(|server| server.offered.clone()).collect();
         (!servers.is_empty()).then_some(Offered { tools, host, servers })
     }

@@ -5,6 +5,7 @@ mod cut_off_plan;
 mod error;
 mod fixed_prompt;
 mod handle;
+mod kept;
 mod model;
 mod models;
 mod open;

@@ -29,6 +29,7 @@ use super::cut_off_plan::CutOffPlan;
 use super::error::OpenError;
 use super::fixed_prompt;
 use super::handle::Handle;
+use super::kept::KeptApprovals;
 use super::options::SessionOptions;
 use super::past::{Earlier, Past, SessionBegin, first_events};
 use super::plan::planner_standing;
@@ -142,6 +143,7 @@ pub(crate) fn open(
     let shared = Shared::new(conversation.clone(), log, ui, changes, tripwire)
         .holding(live_socket)
         .telling(plan_records)
+        .keeping(KeptApprovals::of(&setup))
         .rewound_by(rewinder, options.turns == Turns::Many)
         .watched_by(sub_agents.observer.clone());
     goes_on(plan, &actions, &conversation);
@@ -219,6 +221,7 @@ fn patch(options: &SessionOptions, setup: &ProjectSandbox) -> Result<Option<Patc
 /// The place of the session, where no agent reaches the socket of a relay.
 fn setup(options: &mut SessionOptions, directories: Directories) -> Result<Arc<ProjectSandbox>, OpenError> {
     let setup = ProjectSandbox::new(directories, &options.directory, mode(options), &options.wanted)?;
+    options.approvals.kept_in = Some(KeptApprovals::of(&setup).file());
     if let Some(socket) = options.base_url.as_deref().and_then(socket_of) {
         let socket = relay_socket::check_now(&setup, socket)?;
         options.base_url = Some(format!("unix:{}", socket.display()));

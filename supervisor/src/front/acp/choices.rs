@@ -7,8 +7,8 @@ use std::borrow::Cow;
 use agent_client_protocol_schema::v1::{PermissionOption, PermissionOptionKind};
 use ipc::form::{FieldKind, FormField};
 use protocol::approval::{
-    DeniedCommandApprovalParams, FormValue, FormValues, ReviewDecision, ServerRequest, SessionScope,
-    TurnAccess, check, check_all, default_of, defaults, value_in_words,
+    DeniedCommandApprovalParams, FormValue, FormValues, ProjectPrefixes, ReviewDecision, ServerRequest,
+    SessionScope, TurnAccess, check, check_all, default_of, defaults, value_in_words,
 };
 use protocol::shell_word::shell_word;
 
@@ -177,7 +177,9 @@ fn scopes(request: &ServerRequest) -> Vec<Named> {
         }
         ServerRequest::ExecCommandApproval(params) => {
             let root = params.grant_root.as_ref().map(|root| grant_root(&root.to_string()));
-            commands(params.prefix.as_deref(), &params.parts).into_iter().chain(root).collect()
+            let always = params.in_project.as_ref().map(in_project);
+            let scopes = commands(params.prefix.as_deref(), &params.parts).into_iter();
+            scopes.chain(always).chain(root).collect()
         }
         ServerRequest::NetworkApproval(params) => {
             let network =
@@ -226,6 +228,12 @@ fn commands(prefix: Option<&[String]>, parts: &[Vec<String>]) -> Vec<Named> {
         scopes.push(("allow_always_parts", name, SessionScope::CommandPrefixes(parts.to_vec())));
     }
     scopes
+}
+
+/// Returns the option that keeps the prefixes in the user's settings.
+fn in_project(kept: &ProjectPrefixes) -> Named {
+    let name = format!("Allow always in this project, without the network: {}", kept.words());
+    ("allow_always_project", name, SessionScope::CommandPrefixesInProject(kept.prefixes.clone()))
 }
 
 fn denied(params: &DeniedCommandApprovalParams) -> Option<Named> {

@@ -248,6 +248,7 @@ impl Effective {
             timeout: self.number("approvals.timeout_s").map_or(preset.timeout, Duration::from_secs),
             confirm_shell: self.value("approvals.confirm_shell") == Some(&Value::Switch(true)),
             preapproved: self.elements("approvals.preapproved").iter().map(words).collect(),
+            kept_in: None,
             offers: false,
             answerer,
         }

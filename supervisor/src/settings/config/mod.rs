@@ -14,6 +14,7 @@ mod merge;
 mod origin;
 mod own_commands;
 mod parse;
+mod preapproved;
 mod project_file;
 mod project_roles;
 mod settled;
@@ -33,6 +34,7 @@ pub use mcp::{McpProposal, McpServer, ToolGrant, is_server_name, is_variable, no
 pub use merge::{Layers, merge};
 pub use origin::{ConfigOrigin, SettingPlace};
 pub use parse::parse;
+pub use preapproved::allow_prefixes;
 pub use project_file::{FOREIGN_NAME, PROJECT_NAME, ProjectFile};
 pub use settled::{Ignored, Resolution};
 pub(crate) use sources::Sources;

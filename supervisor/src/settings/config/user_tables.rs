@@ -94,7 +94,7 @@ pub fn allow_tool(file: &Path, project: &Path, grant: &ToolGrant) -> Result<(), 
 }
 
 /// True if a line is the head of a project's table.
-fn is_head(line: &str, project: &Path) -> bool {
+pub(super) fn is_head(line: &str, project: &Path) -> bool {
     let name = line.trim().strip_prefix("[project.").and_then(|rest| rest.strip_suffix(']'));
     let name = name.map(|name| name.trim_matches(['"', '\'']));
     name.is_some_and(|name| at_home(name.as_ref(), users_home().as_deref()) == project)
@@ -110,7 +110,7 @@ fn allowed_tools(text: &str, file: &Path, project: &Path) -> Option<Vec<String>>
     Some(words.map(|word| word.to_string_lossy().into_owned()).collect())
 }
 
-fn read(file: &Path) -> Result<String, TableError> {
+pub(super) fn read(file: &Path) -> Result<String, TableError> {
     match fs::read_to_string(file) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(String::new()),
         text => text.map_err(|source| TableError::Write { file: file.display().to_string(), source }),
@@ -118,7 +118,7 @@ fn read(file: &Path) -> Result<String, TableError> {
 }
 
 /// Replaces the file, or the one that it is a link to, as a whole.
-fn replace(file: &Path, text: &str) -> Result<(), TableError> {
+pub(super) fn replace(file: &Path, text: &str) -> Result<(), TableError> {
     let failed = |source| TableError::Write { file: file.display().to_string(), source };
     let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
     let mode = fs::metadata(&target).map_or(0o600, |meta| meta.permissions().mode() & 0o777);
@@ -192,7 +192,7 @@ fn table(server: &McpServer) -> String {
 }
 
 /// Returns a basic string of TOML.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
         match c {

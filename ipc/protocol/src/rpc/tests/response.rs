@@ -27,6 +27,7 @@ fn request() -> ServerRequest {
         parts: Vec::new(),
         grant_root: None,
         turn: None,
+        in_project: None,
     })
 }
 

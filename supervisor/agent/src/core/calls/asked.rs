@@ -431,6 +431,7 @@ impl Calls {
             reason: None,
             more: 0,
             turn: None,
+            kept_in: self.charter.approvals.kept_in.as_ref(),
         }
     }
 

@@ -158,9 +158,9 @@ impl RightsState {
                 }
                 None
             }
-            Scope::Kept { call, covered } => {
-                out.push(Effect::KeepTool(call));
-                self.remember(Scope::Remembered(vec![*covered]), grant, out)
+            Scope::Kept { setting, covered } => {
+                out.push(Effect::Keep(setting));
+                self.remember(Scope::Remembered(covered), grant, out)
             }
             Scope::Standing(change) => Some(change),
         }

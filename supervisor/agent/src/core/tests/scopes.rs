@@ -194,3 +194,86 @@ fn parts_of_a_compound_command_are_approved_each_by_itself() {
         assert!(lines.contains("denied by BadAnswer") && !lines.contains("carry out"), "{list:?}: {lines}");
     }
 }
+
+/// A session whose settings keep approvals for the project.
+fn keeping() -> AgentConfig {
+    let approvals =
+        ApprovalSettings { kept_in: Some("/c/config.toml".into()), ..ApprovalSettings::default() };
+    AgentConfig { approvals, ..ask_config() }
+}
+
+fn in_project(list: &[&str]) -> ReviewDecision {
+    let list = list.iter().map(|text| text.split(' ').map(str::to_owned).collect());
+    session(SessionScope::CommandPrefixesInProject(list.collect()))
+}
+
+#[test]
+fn a_prefix_for_the_project_is_kept_and_counts_at_once() {
+    let mut script = asking_with(keeping(), &[make("a", "cargo test -q"), make("b", "cargo test --all")]);
+    let asked = script.lines();
+    assert!(
+        asked.contains(r#""in_project":{"prefixes":[["cargo","test"]],"file":"/c/config.toml"}"#),
+        "{asked}"
+    );
+    script.exec(1, in_project(&["cargo test"]));
+    assert_snapshot!(script.lines(), @r#"
+    log answered 1 of call 1: approved_for_session by User - by Supervisor
+    asked 1 no more
+    keep [["cargo", "test"]]
+    log grant 1: commands that begin with: cargo test, in /p (write /p) by Supervisor
+    carry out 1: write /p
+    "#);
+    script.carried_out(1, command(0, ""));
+    assert!(script.lines().contains("call 2: approved by SessionGrant(GrantId(1))"));
+}
+
+#[test]
+fn parts_are_kept_for_the_project_each_by_itself() {
+    let mut script = asking_with(keeping(), &[make("a", "cargo fmt && cargo test -q")]);
+    let asked = script.lines();
+    assert!(asked.contains(r#""prefixes":[["cargo","fmt"],["cargo","test"]]"#), "{asked}");
+    script.exec(1, in_project(&["cargo fmt"]));
+    assert_snapshot!(script.lines(), @r#"
+    log answered 1 of call 1: approved_for_session by User - by Supervisor
+    asked 1 no more
+    keep [["cargo", "fmt"]]
+    log grant 1: commands that begin with: cargo fmt, in /p (write /p) by Supervisor
+    carry out 1: write /p
+    "#);
+}
+
+#[test]
+fn only_a_prefix_that_was_offered_is_kept_for_the_project() {
+    for list in [&[][..], &["cargo"], &["cargo build"], &["cargo test", "rm"], &["cargo test -q"]] {
+        let mut script = asking_with(keeping(), &[make("a", "cargo test -q")]);
+        script.exec(1, in_project(list));
+        let lines = script.lines();
+        assert!(lines.contains("denied by BadAnswer") && !lines.contains("keep"), "{list:?}: {lines}");
+    }
+}
+
+#[test]
+fn a_command_that_the_setting_would_not_approve_is_not_offered_for_the_project() {
+    let written = |input: serde_json::Value| call("a", "shell_exec", &input.to_string());
+    for asked_for in [
+        online("a"),
+        make("a", "bash -c x"),
+        make("a", "python3"),
+        make("a", "sudo make"),
+        make("a", "make $X"),
+        make("a", "make > out"),
+        written(serde_json::json!({"command": "make", "access": "write", "network": true})),
+        written(serde_json::json!({"command": "make", "access": "write", "cwd": "/tmp/bw-1"})),
+        written(serde_json::json!({"command": "make", "access": "write", "cwd": "/px"})),
+        write("a", "v.txt"),
+    ] {
+        let named = format!("{asked_for:?}");
+        let mut script = asking_with(keeping(), &[asked_for]);
+        let lines = script.lines();
+        assert!(!lines.contains("in_project"), "{named}: {lines}");
+        script.exec(1, in_project(&["make"]));
+        assert!(!script.lines().contains("keep"), "{named}");
+    }
+    // Without a file that keeps it, nothing is offered.
+    assert!(!asking(&[make("a", "make")]).lines().contains("in_project"));
+}

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use complaint::named_in;
 use gate::activity::Activity;
-use gate::approval::ApprovalSettings;
+use gate::approval::{ApprovalSettings, KeptSetting};
 use gate::tools::{Registry, ServedCall};
 use gate::{ApprovalMode, StandingRights};
 use ipc::confinement::Tier;
@@ -406,7 +406,8 @@ fn line(effect: &Effect) -> String {
         Effect::AnswerHost { id, allowed } => format!("host question {}: {allowed}", id.number),
         Effect::AnswerForm { id, answer } => format!("form {id}: {answer:?}"),
         Effect::CloseApproval(id) => format!("asked {id} no more"),
-        Effect::KeepTool(call) => format!("keep {} of {}", call.tool, call.server),
+        Effect::Keep(KeptSetting::Tool(call)) => format!("keep {} of {}", call.tool, call.server),
+        Effect::Keep(KeptSetting::Prefixes(prefixes)) => format!("keep {prefixes:?}"),
         Effect::CarryOut { call, grant, .. } => format!("carry out {call}: {grant}"),
         Effect::Serve { call, served, .. } => format!("serve {call} {served:?}"),
         Effect::ReplaceWorker { .. } => "replace the worker".to_owned(),

@@ -98,6 +98,7 @@ impl Core {
             parts: Vec::new(),
             grant_root: None,
             turn: None,
+            in_project: None,
         };
         let request = Box::new(ServerRequest::ExecCommandApproval(params));
         self.show(UiEventKind::ApprovalRequested { id: ApprovalId(id), request });

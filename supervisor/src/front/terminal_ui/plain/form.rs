@@ -121,7 +121,9 @@ impl PlainForm {
                 self.at = 0;
                 Ok(None)
             }
-            (TypedAnswer::Unclear | TypedAnswer::YesToTurn, _) => Err("that is no answer".to_owned()),
+            (TypedAnswer::Unclear | TypedAnswer::YesToTurn | TypedAnswer::YesAlways, _) => {
+                Err("that is no answer".to_owned())
+            }
         }
     }
 

@@ -14,7 +14,7 @@ use ipc::rights::RightsSummary;
 use nix::errno::Errno;
 use nix::sys::termios::{FlushArg, tcflush};
 use nix::unistd::read;
-use protocol::approval::{ApprovalMode, ReviewDecision, ServerRequest};
+use protocol::approval::{ApprovalMode, ProjectPrefixes, ReviewDecision, ServerRequest, TurnAccess};
 use protocol::event::EventKind;
 use protocol::frontend::{AgentAction, UiEvent, UiEventKind, UserAction, UserActionKind};
 use tokio::sync::mpsc;
@@ -40,16 +40,47 @@ const WELCOME: &str =
 /// The words that answer a question.
 const ANSWERS: &str = "Type yes to allow this once, no to deny it, no and a reason to tell the agent why, or stop to end the turn.";
 
-/// Returns the answers to a request. A yes to everything in the turn is told with what it gives.
+/// Returns the answers to a request. One that gives more than this once is told with what it gives.
 fn answers(request: &ServerRequest) -> String {
-    let Some(turn) = request.turn() else { return ANSWERS.to_owned() };
+    let mut text = ANSWERS.to_owned();
+    for more in
+        [request.in_project().map(always_answer), request.turn().map(turn_answer)].into_iter().flatten()
+    {
+        text.push(' ');
+        text.push_str(&more);
+    }
+    text
+}
+
+fn turn_answer(turn: &TurnAccess) -> String {
     let places: Vec<_> = turn.write.iter().map(ToString::to_string).collect();
     let again = if turn.network_after.reaches_out() { ", and is on again then" } else { "" };
     let commands = if turn.confirms_commands { " Commands are still asked about." } else { "" };
     format!(
-        "{ANSWERS} Or type turn to allow everything in this turn: writing {}; the network is off until the turn ends{again}.{commands}",
+        "Or type turn to allow everything in this turn: writing {}; the network is off until the turn ends{again}.{commands}",
         places.join(", ")
     )
+}
+
+fn always_answer(kept: &ProjectPrefixes) -> String {
+    format!(
+        "Or type always to allow commands that begin with {} in this project, now and in later sessions, writing in the project without the network: \
+         approvals.preapproved in {} keeps it, until you delete it there.",
+        kept.words(),
+        kept.file
+    )
+}
+
+/// Returns the decision of a typed answer; `None` if it does not answer this request.
+fn decision(text: &str, request: &ServerRequest) -> Option<ReviewDecision> {
+    match TypedAnswer::of(text) {
+        TypedAnswer::Yes => Some(ReviewDecision::Approved),
+        TypedAnswer::YesToTurn => request.turn().map(|_| ReviewDecision::ApprovedForTurn),
+        TypedAnswer::YesAlways => request.in_project().map(ProjectPrefixes::all),
+        TypedAnswer::No(message) => Some(ReviewDecision::Denied { message }),
+        TypedAnswer::Stop => Some(ReviewDecision::Abort),
+        TypedAnswer::Unclear => None,
+    }
 }
 
 /// A question that waits for an answer.
@@ -301,19 +332,12 @@ impl PlainUi {
         text: &str,
         action: impl FnOnce(UserActionKind) -> UserAction,
     ) -> Option<UserAction> {
-        let decision = match (TypedAnswer::of(text), self.asked.front().map(|asked| &*asked.request)) {
-            (TypedAnswer::Yes, _) => ReviewDecision::Approved,
-            (TypedAnswer::YesToTurn, Some(request)) if request.turn().is_some() => {
-                ReviewDecision::ApprovedForTurn
-            }
-            (TypedAnswer::No(message), _) => ReviewDecision::Denied { message },
-            (TypedAnswer::Stop, _) => ReviewDecision::Abort,
-            (TypedAnswer::Unclear | TypedAnswer::YesToTurn, request) => {
-                let answers = request.map_or_else(|| ANSWERS.to_owned(), answers);
-                self.say(&format!("That is not an answer. {answers}"));
-                self.invite();
-                return None;
-            }
+        let request = self.asked.front().map(|asked| &*asked.request);
+        let Some(decision) = request.and_then(|request| decision(text, request)) else {
+            let answers = request.map_or_else(|| ANSWERS.to_owned(), answers);
+            self.say(&format!("That is not an answer. {answers}"));
+            self.invite();
+            return None;
         };
         self.decided(decision, action)
     }

@@ -16,6 +16,8 @@ pub(super) enum TypedAnswer {
     Yes,
     /// Allow this and everything else in the turn.
     YesToTurn,
+    /// Allow this now, and commands of the same beginning in every session in the project.
+    YesAlways,
     /// Deny this, with an optional reason for the model.
     No(Option<String>),
     /// Deny this and end the turn.
@@ -33,6 +35,7 @@ impl TypedAnswer {
         match (word.to_lowercase().as_str(), rest) {
             ("yes", "") => Self::Yes,
             ("turn", "") => Self::YesToTurn,
+            ("always", "") => Self::YesAlways,
             ("no", "") => Self::No(None),
             ("no", reason) => Self::No(Some(reason.to_owned())),
             ("stop", "") => Self::Stop,
@@ -180,6 +183,8 @@ mod tests {
         assert_eq!(TypedAnswer::of("no, use tabs: two"), TypedAnswer::No(Some("use tabs: two".to_owned())));
         assert_eq!(TypedAnswer::of("stop"), TypedAnswer::Stop);
         assert_eq!(TypedAnswer::of("turn"), TypedAnswer::YesToTurn);
+        assert_eq!(TypedAnswer::of("Always"), TypedAnswer::YesAlways);
+        assert_eq!(TypedAnswer::of("always ask"), TypedAnswer::Unclear);
         assert_eq!(TypedAnswer::of("turn it off"), TypedAnswer::Unclear);
     }
 

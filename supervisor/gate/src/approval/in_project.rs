@@ -1,0 +1,37 @@
+//! A yes that lasts in a project: the beginnings of commands that the person's settings preapprove from then on.
+//!
+//! It is offered only where the setting would have answered the request. Its beginnings are those of the approval for the session.
+
+use ipc::effect::Exec;
+use protocol::approval::AskKind;
+
+use super::scope::{Covered, KeptSetting, Scope, script};
+use super::session::is_run_as_configured;
+use crate::judgement::command_line::{offered_parts, offered_prefix};
+use crate::judgement::{Ask, StandingRights};
+
+/// Returns the beginnings that the settings could keep; none where they would not cover this command as it is run.
+pub(super) fn offered_in_project(exec: &Exec, ask: &Ask, standing: &StandingRights) -> Vec<Vec<String>> {
+    let text =
+        script(exec).filter(|_| ask.kind == AskKind::Exec && is_run_as_configured(exec, ask, standing));
+    let Some(text) = text else { return Vec::new() };
+    offered_prefix(text).map_or_else(|| offered_parts(text), |prefix| vec![prefix])
+}
+
+/// Returns the scope of an answer that names these beginnings. An error contains the reason that they do not fit the request.
+pub(super) fn in_project(
+    list: Vec<Vec<String>>,
+    exec: &Exec,
+    ask: &Ask,
+    standing: &StandingRights,
+) -> Result<Scope, String> {
+    let offered = offered_in_project(exec, ask, standing);
+    if list.is_empty() {
+        return Err("no prefix was named".to_owned());
+    }
+    if let Some(other) = list.iter().find(|words| !offered.contains(words)) {
+        return Err(format!("the prefix {:?} was not offered for the project", other.join(" ")));
+    }
+    let like = |words: &Vec<String>| Covered::Prefix { words: words.clone(), like: Box::new(exec.clone()) };
+    Ok(Scope::Kept { covered: list.iter().map(like).collect(), setting: KeptSetting::Prefixes(list) })
+}

@@ -1,0 +1,66 @@
+//! Approvals that the person's settings keep for a project.
+
+use std::path::PathBuf;
+
+use gate::approval::KeptSetting;
+use gate::tools::ExternalCall;
+use ipc::path::WirePath;
+
+use crate::engine::driver::ApprovalKeeper;
+use crate::engine::place::ProjectSandbox;
+use crate::settings::config::{ToolGrant, USER_NAME, allow_prefixes, allow_tool};
+
+/// The place of such approvals: the person's settings for this project.
+#[derive(Clone, Debug)]
+pub(super) struct KeptApprovals {
+    file: PathBuf,
+    project: PathBuf,
+}
+
+impl KeptApprovals {
+    pub(super) fn of(setup: &ProjectSandbox) -> Self {
+        Self {
+            file: setup.directories.config.join(USER_NAME),
+            project: setup.policy.project.as_path().to_owned(),
+        }
+    }
+
+    /// Returns the settings file of the person.
+    pub(super) fn file(&self) -> WirePath {
+        self.file.as_path().into()
+    }
+
+    /// Adds a tool as it is defined now.
+    fn keep_tool(&self, call: &ExternalCall) -> Result<String, String> {
+        let ExternalCall { server, tool, guest, .. } = call;
+        let Some(guest) = guest else { return Err("its server has no sandbox".to_owned()) };
+        let grant = ToolGrant::new(server, tool, &guest.definition);
+        allow_tool(&self.file, &self.project, &grant).map_err(|error| error.to_string())?;
+        Ok(format!(
+            "{tool} of {server} runs without a question in {} from now on, until its definition or the server's table changes: {} has it",
+            self.project.display(),
+            self.file.display()
+        ))
+    }
+
+    fn keep_prefixes(&self, prefixes: &[Vec<String>]) -> Result<String, String> {
+        allow_prefixes(&self.file, &self.project, prefixes).map_err(|error| error.to_string())?;
+        let named: Vec<_> = prefixes.iter().map(|words| words.join(" ")).collect();
+        Ok(format!(
+            "commands that begin with {} run without a question in {} from now on, without the network: approvals.preapproved in {} has it; \
+             delete it there to be asked again",
+            named.join(" or "),
+            self.project.display(),
+            self.file.display()
+        ))
+    }
+}
+
+impl ApprovalKeeper for KeptApprovals {
+    fn keep(&self, setting: &KeptSetting) -> Result<String, String> {
+        match setting {
+            KeptSetting::Tool(call) => self.keep_tool(call),
+            KeptSetting::Prefixes(prefixes) => self.keep_prefixes(prefixes),
+        }
+    }
+}

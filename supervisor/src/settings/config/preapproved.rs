@@ -1,0 +1,221 @@
+//! Adds beginnings of commands to those that a project's table in the person's file preapproves. The rest stays byte for byte.
+
+use std::ffi::OsString;
+use std::path::Path;
+
+use boundary::policy::users_home;
+use toml_edit::{Document, Item, TableLike, Value as Toml};
+
+use super::effective::at_home;
+use super::parse::parse_users;
+use super::user_tables::{TableError, is_head, quoted, read, replace};
+use super::value::Value;
+
+const PREAPPROVED: &str = "approvals.preapproved";
+
+/// Adds these beginnings of commands to the table of a project. Those that it has already stay as they are.
+pub fn allow_prefixes(file: &Path, project: &Path, prefixes: &[Vec<String>]) -> Result<(), TableError> {
+    let failed = || TableError::Project(project.display().to_string(), file.display().to_string());
+    let text = read(file)?;
+    let mut wanted = preapproved(&text, file, project).ok_or_else(failed)?;
+    let mut new: Vec<Vec<String>> = Vec::new();
+    for words in prefixes {
+        if !wanted.contains(words) && !new.contains(words) {
+            new.push(words.clone());
+        }
+    }
+    if new.is_empty() {
+        return Ok(());
+    }
+    let list = new.iter().map(|words| element(words)).collect::<Vec<_>>().join(", ");
+    wanted.append(&mut new);
+    wanted.sort();
+    // Nothing is written that the next session would read in another way.
+    let is_as_wanted = |whole: &String| {
+        let found = preapproved(whole, file, project);
+        found.is_some_and(|mut found| {
+            found.sort();
+            found == wanted
+        })
+    };
+    let ways = [in_its_list(&text, project, &list), in_its_table(&text, project, &list)];
+    let ways = ways.into_iter().flatten().chain([in_new_table(&text, project, &list).ok_or_else(failed)?]);
+    let whole = ways.into_iter().find(is_as_wanted).ok_or_else(failed)?;
+    replace(file, &whole)
+}
+
+/// Returns the beginnings that the table of a project has. `None` if the text cannot be read.
+fn preapproved(text: &str, file: &Path, project: &Path) -> Option<Vec<Vec<String>>> {
+    let (_, projects) = parse_users(text, file).ok()?;
+    let of_it = projects.iter().filter(|one| is_of(one.project.as_os_str().to_str(), project));
+    let values = of_it.filter_map(|one| one.layer.value(PREAPPROVED));
+    let elements = values.flat_map(Value::elements);
+    let text = |word: &OsString| word.to_string_lossy().into_owned();
+    Some(elements.map(|element| element.words.iter().map(text).collect()).collect())
+}
+
+fn is_of(name: Option<&str>, project: &Path) -> bool {
+    name.is_some_and(|name| at_home(name.as_ref(), users_home().as_deref()) == project)
+}
+
+/// Returns the text with the elements at the end of the list that the project has.
+fn in_its_list(text: &str, project: &Path, list: &str) -> Option<String> {
+    let document = Document::parse(text).ok()?;
+    let projects = document.get("project")?.as_table_like()?;
+    let of_it = projects.iter().filter(|(name, _)| is_of(Some(name), project));
+    let approvals = of_it.filter_map(|(_, table)| table.get("approvals").and_then(Item::as_table_like));
+    let array =
+        approvals.filter_map(|approvals: &dyn TableLike| approvals.get("preapproved")?.as_array()).next()?;
+    let (at, added) = match array.len().checked_sub(1).and_then(|last| array.get(last)) {
+        Some(last) => (Toml::span(last)?.end, format!(", {list}")),
+        None => (array.span()?.start + 1, list.to_owned()),
+    };
+    let (before, after) = text.split_at_checked(at)?;
+    Some(format!("{before}{added}{after}"))
+}
+
+/// Returns the text with the setting below the head of the project's table, or of the table of its approvals.
+fn in_its_table(text: &str, project: &Path, list: &str) -> Option<String> {
+    let of_approvals = |line: &str| {
+        let name = head(line).strip_suffix(".approvals]");
+        name.is_some_and(|name| is_head(&format!("{name}]"), project))
+    };
+    let of_project = |line: &str| is_head(head(line), project);
+    let has_approvals = text.lines().any(of_approvals);
+    let key = if has_approvals { "preapproved" } else { PREAPPROVED };
+    let is_there = |line: &str| if has_approvals { of_approvals(line) } else { of_project(line) };
+    let (mut whole, mut is_written) = (String::new(), false);
+    for line in text.split_inclusive('\n') {
+        whole.push_str(line);
+        if !is_written && is_there(line) {
+            let end = if line.ends_with('\n') { "" } else { "\n" };
+            whole.extend([end, key, " = [", list, "]\n"]);
+            is_written = true;
+        }
+    }
+    is_written.then_some(whole)
+}
+
+/// Returns the head of a table without the comment behind it.
+fn head(line: &str) -> &str {
+    let end = line.find("] #").map_or(line.len(), |at| at + 1);
+    line.get(..end).unwrap_or(line).trim()
+}
+
+/// Returns the text with a new table for the project at its end.
+fn in_new_table(text: &str, project: &Path, list: &str) -> Option<String> {
+    let name = quoted(project.to_str()?);
+    let before = text.trim_end_matches('\n');
+    let apart = if before.is_empty() { "" } else { "\n\n" };
+    Some(format!("{before}{apart}[project.{name}]\n{PREAPPROVED} = [{list}]\n"))
+}
+
+/// Returns a beginning as an element of the list.
+fn element(words: &[String]) -> String {
+    let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
+    format!("[{}]", words.join(", "))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::fs;
+
+    use super::*;
+
+    const PROJECT: &str = "/home/me/a.b";
+
+    fn words(text: &str) -> Vec<String> {
+        text.split(' ').map(str::to_owned).collect()
+    }
+
+    /// Returns the text of the file after these beginnings were added to it, one after the other.
+    fn after(text: &str, prefixes: &[&str]) -> Result<String, TableError> {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("config.toml");
+        fs::write(&file, text).unwrap();
+        for prefix in prefixes {
+            let done = allow_prefixes(&file, Path::new(PROJECT), &[words(prefix)]);
+            if let Err(error) = done {
+                assert_eq!(fs::read_to_string(&file).unwrap(), text, "nothing is changed");
+                return Err(error);
+            }
+        }
+        Ok(fs::read_to_string(&file).unwrap())
+    }
+
+    #[test]
+    fn a_missing_file_gets_the_table_of_the_project() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("config.toml");
+        let list = [words("cargo test"), words("cargo fmt"), words("cargo test")];
+        allow_prefixes(&file, Path::new(PROJECT), &list).unwrap();
+        insta::assert_snapshot!(fs::read_to_string(&file).unwrap(), @r#"
+        [project."/home/me/a.b"]
+        approvals.preapproved = [["cargo", "test"], ["cargo", "fmt"]]
+        "#);
+    }
+
+    #[test]
+    fn the_same_beginning_twice_is_there_once_and_the_rest_stays() {
+        let mine = "# mine\nmode = \"ask\"\n\n[project.\"/home/me/a.b\"] # work\nmode = \"deny\" # here\n\n[mcp.git]\ncommand = \"x\"\n";
+        insta::assert_snapshot!(after(mine, &["cargo test", "make", "cargo test"]).unwrap(), @r##"
+        # mine
+        mode = "ask"
+
+        [project."/home/me/a.b"] # work
+        approvals.preapproved = [["cargo", "test"], ["make"]]
+        mode = "deny" # here
+
+        [mcp.git]
+        command = "x"
+        "##);
+    }
+
+    #[test]
+    fn a_list_in_any_form_takes_another_element_and_keeps_its_comments() {
+        for (text, wanted) in [
+            (
+                "[project.\"/home/me/a.b\"]\napprovals.preapproved = [\n  [\"make\"], # builds\n  # the tests\n  [\"cargo\", \"test\"],\n]\n",
+                "[project.\"/home/me/a.b\"]\napprovals.preapproved = [\n  [\"make\"], # builds\n  # the tests\n  [\"cargo\", \"test\"], [\"git\", \"log\"],\n]\n",
+            ),
+            (
+                "[project.\"/home/me/a.b\".approvals]\nconfirm_shell = true\npreapproved = [] # none yet\n",
+                "[project.\"/home/me/a.b\".approvals]\nconfirm_shell = true\npreapproved = [[\"git\", \"log\"]] # none yet\n",
+            ),
+            (
+                "[project.\"/home/me/a.b\".approvals]\nconfirm_shell = true # yes",
+                "[project.\"/home/me/a.b\".approvals]\npreapproved = [[\"git\", \"log\"]]\nconfirm_shell = true # yes",
+            ),
+            (
+                "project = { \"/home/me/a.b\" = { approvals = { preapproved = [[\"make\"]] } } }\n",
+                "project = { \"/home/me/a.b\" = { approvals = { preapproved = [[\"make\"], [\"git\", \"log\"]] } } }\n",
+            ),
+            (
+                "[project.\"/other\"]\napprovals.preapproved = [[\"git\", \"log\"]]\n",
+                "[project.\"/other\"]\napprovals.preapproved = [[\"git\", \"log\"]]\n\n[project.\"/home/me/a.b\"]\napprovals.preapproved = [[\"git\", \"log\"]]\n",
+            ),
+        ] {
+            assert_eq!(after(text, &["git log"]).unwrap(), wanted);
+        }
+    }
+
+    #[test]
+    fn a_table_in_another_form_and_a_file_with_faults_are_left_to_the_person() {
+        for text in
+            ["project = { \"/home/me/a.b\" = { mode = \"deny\" } }\n", "mode = \"none\"\n", "[project\n"]
+        {
+            let error = after(text, &["make"]).unwrap_err();
+            assert!(matches!(&error, TableError::Project(..)), "{error}");
+            assert!(error.to_string().contains("hint: edit "), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_file_that_cannot_be_written_says_so() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("none/config.toml");
+        let error = allow_prefixes(&file, Path::new(PROJECT), &[words("make")]).unwrap_err();
+        assert!(matches!(&error, TableError::Write { .. }), "{error}");
+        assert!(error.to_string().starts_with("cannot write "), "{error}");
+    }
+}
