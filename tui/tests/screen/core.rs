@@ -35,7 +35,7 @@ pub(crate) fn logged_as(id: u64, kind: EventKind) -> UiEventKind {
     }))
 }
 
-fn asked(command: &str) -> AskedCommand {
+pub(crate) fn asked(command: &str) -> AskedCommand {
     AskedCommand {
         conversation_id: "c".into(),
         agent: AgentId::root(),

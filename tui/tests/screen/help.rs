@@ -10,7 +10,7 @@ use crate::seat::Seat;
 #[test]
 #[allow(clippy::too_many_lines, reason = "the table is what is looked at")]
 fn help_is_made_from_the_table() {
-    let mut seat = Seat::new(100, 333);
+    let mut seat = Seat::new(100, 334);
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @"
     commands
@@ -155,6 +155,7 @@ fn help_is_made_from_the_table() {
       G end                         to the end, and follow it
       y                             yes, once
       s                             yes, for this session: choose the scope
+      p                             yes, always in this project: show what it covers
       t                             yes to everything in this turn: show what it gives
       n                             no
       e                             no, with a reason for the model

@@ -21,6 +21,7 @@ mod guests;
 mod help;
 mod hostile;
 mod hosts;
+mod in_project;
 mod log;
 mod own_commands;
 mod pause;

@@ -177,7 +177,7 @@ fn scopes(request: &ServerRequest) -> Vec<Named> {
         }
         ServerRequest::ExecCommandApproval(params) => {
             let root = params.grant_root.as_ref().map(|root| grant_root(&root.to_string()));
-            let always = params.in_project.as_ref().map(in_project);
+            let always = params.in_project.as_ref().and_then(in_project);
             let scopes = commands(params.prefix.as_deref(), &params.parts).into_iter();
             scopes.chain(always).chain(root).collect()
         }
@@ -230,10 +230,12 @@ fn commands(prefix: Option<&[String]>, parts: &[Vec<String>]) -> Vec<Named> {
     scopes
 }
 
-/// Returns the option that keeps the prefixes in the user's settings.
-fn in_project(kept: &ProjectPrefixes) -> Named {
-    let name = format!("Allow always in this project, without the network: {}", kept.words());
-    ("allow_always_project", name, SessionScope::CommandPrefixesInProject(kept.prefixes.clone()))
+/// Returns the option that keeps the prefixes in the user's settings. A name that would be cut is no option: what is cut would be
+/// kept all the same.
+fn in_project(kept: &ProjectPrefixes) -> Option<Named> {
+    let name = format!("Allow always in this project: {}", kept.words());
+    let scope = SessionScope::CommandPrefixesInProject(kept.prefixes.clone());
+    (shown::title(&name) == name).then_some(("allow_always_project", name, scope))
 }
 
 fn denied(params: &DeniedCommandApprovalParams) -> Option<Named> {

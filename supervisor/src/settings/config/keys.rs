@@ -411,7 +411,7 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Commands,
         project: ProjectMay::IfTrusted,
         preset: Preset::Empty,
-        about: "Beginnings of commands that mode `ask` approves by itself, without the network; each runs in a worker of its own.",
+        about: "Beginnings of commands that mode `ask` approves by itself, without the network; each runs in a worker of its own. The answer \"always in this project\" writes them into the table of the project.",
     },
     Key {
         name: "approvals.tools",
