@@ -48,7 +48,6 @@ fn the_page_says_what_it_covers_and_a_second_key_gives_it() {
 
 
 
-
      Run this command? ─────────────────────────────────────────────────────────────────────────────────
     always in this project: no question for commands that begin with
     │ cargo test
