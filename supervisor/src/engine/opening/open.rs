@@ -101,13 +101,12 @@ pub(crate) fn open(
     config.planning = planning.map(|planning| CutOffPlan::with_finished(plan.as_ref(), planning));
     let (servers, host) = with_servers(&mut config, &mut options, &setup);
     let prompt = fixed_prompt::fix(&mut config, past.as_ref().map_or(&[], Past::events), &started);
-    let (ui, events) = mpsc::unbounded_channel();
+    let ((ui, events), (actions, inbox)) = (mpsc::unbounded_channel(), mpsc::channel(16));
     // The log of a session that goes on is locked by now: it is not deleted.
     let more = cut_off.into_iter().flatten().chain(pinned(servers.pins.clone(), past.as_ref()));
     let first = first_events(started, prompt, &options, &setup.directories, more);
     let begins = SessionBegin { state: &setup.directories.state, conversation: &conversation, secret, past };
     let (log, earlier) = begins.log(&first, options.pauses, &ui)?;
-    let (actions, inbox) = mpsc::channel(16);
     let changes = changes(&options, &observer, patch);
     let tripwire = setup.watched_at_once().map(TripwireWatch::start).transpose()?;
     let (worker, modes) = first_worker(&setup, &boundary, standing.rights.clone())?;

@@ -63,11 +63,10 @@ fn in_its_list(text: &str, project: &Path, list: &str) -> Option<String> {
     let document = Document::parse(text).ok()?;
     let projects = document.get("project")?.as_table_like()?;
     let of_it = projects.iter().filter(|(name, _)| is_of(Some(name), project));
-    let approvals = of_it.filter_map(|(_, table)| table.get("approvals").and_then(Item::as_table_like));
-    let array =
-        approvals.filter_map(|approvals: &dyn TableLike| approvals.get("preapproved")?.as_array()).next()?;
-    let (at, added) = match array.len().checked_sub(1).and_then(|last| array.get(last)) {
-        Some(last) => (Toml::span(last)?.end, format!(", {list}")),
+    let mut approvals = of_it.filter_map(|(_, table)| table.get("approvals").and_then(Item::as_table_like));
+    let array = approvals.find_map(|approvals: &dyn TableLike| approvals.get("preapproved")?.as_array())?;
+    let (at, added) = match array.len().checked_sub(1).and_then(|end| array.get(end)) {
+        Some(element) => (Toml::span(element)?.end, format!(", {list}")),
         None => (array.span()?.start + 1, list.to_owned()),
     };
     let (before, after) = text.split_at_checked(at)?;

@@ -22,7 +22,7 @@ use ipc::path::WirePath;
 use ipc::refusal::{Act, Refusal, Target};
 use ipc::rights::{Grant, HostRule, Hosts, Network, RightsChange};
 use ipc::tool::{EditFile, ToolCall, WriteFile};
-use protocol::approval::{AskKind, ReviewDecision, TurnAccess};
+use protocol::approval::{AskKind, ReviewDecision};
 use protocol::event::{DecidedBy, NoticeCode, ObservedBy, ToolCallStatus};
 
 use super::answered::Answered;
