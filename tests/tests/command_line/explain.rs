@@ -364,11 +364,6 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
       sub-agent   project: as given to it · other access: denied · approvals: hold
       planner     project: read · other access: denied · approvals: hold
     "#);
-    let of_hosts = text(&["--net", "example.com", "10.254.253.252:443"]);
-    assert!(
-        of_hosts.contains(" · to allow: --net on --reach lan\n"),
-        "the network alone would not do: {of_hosts}"
-    );
     insta::assert_snapshot!(text(&["--net", "on", "example.org:443"]), @r#"
     example.org:443
       connect  depends  the network is on; the name was not looked up: pass its address to have that judged (--net)
@@ -410,6 +405,13 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
       sub-agent   project: as given to it · other access: denied · approvals: none
       planner     project: read · other access: denied · approvals: none
     "#);
+}
+
+#[test]
+fn a_local_address_needs_the_whole_network_and_the_reach() {
+    let world = World::new(User::Myself);
+    let said = text(&world, tier::all()[0], &["--net", "example.com", "10.254.253.252:443"]);
+    assert!(said.contains(" · to allow: --net on --reach lan\n"), "{said}");
 }
 
 #[test]
