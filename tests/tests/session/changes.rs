@@ -139,7 +139,7 @@ fn a_session_of_exec_keeps_looks_unless_a_flag_says_otherwise() {
     assert_eq!(lines(&seen(&first)), ["a modified text +1 -1 by 1", "b added text +1 -0 by 1"]);
     let mut rewind = world.bailiwick(["rewind", "--to", "1", "--only", "files", "-C"]);
     let shown = Finished::of(rewind.arg(world.project())).expect(2);
-    assert_eq!(shown.stdout, "as it was a\nremoved   b\n", "{}", shown.stderr);
+    assert_eq!(shown.stdout, "restore   a\ndelete    b\n", "{}", shown.stderr);
 
     let server =
         model_of([calls(&[("write_file", json!({"path": "a", "content": "4\n"}))]), shell("rm b"), done()]);

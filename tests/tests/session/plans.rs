@@ -216,7 +216,7 @@ fn an_edit_is_taken_as_a_whole_or_kept_for_its_author() {
         let mut command = world.bailiwick(["plan", "edit", "-C"]);
         Finished::of(command.arg(world.project()).env_remove("VISUAL").env("EDITOR", editor))
     };
-    assert!(edit("true").expect(0).stderr.contains("is as it was"));
+    assert!(edit("true").expect(0).stderr.contains("is unchanged"));
     assert_eq!(shown(&world)["fate"], "approved");
     let broken = edit("sed -i 's/## Steps/## Stops/'").expect(2);
     let kept = broken.stderr.trim_end().rsplit_once(" is in ").unwrap().1;

@@ -218,10 +218,10 @@ fn one_file_is_taken_back_alone() {
     talk.end();
     let mut command = world.bailiwick(["rewind", "--to", "1", "--file", "c", "-C"]);
     let shown = Finished::of(command.arg(world.project())).expect(2);
-    assert_eq!(shown.stdout, "removed   c\n", "{}", shown.stderr);
+    assert_eq!(shown.stdout, "delete    c\n", "{}", shown.stderr);
     let mut command = world.bailiwick(["rewind", "--to", "1", "--file", "../c", "-C"]);
     let refused = Finished::of(command.arg(world.project())).expect(2);
-    assert!(refused.stderr.contains("../c is no file of"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("../c is not a file of"), "{}", refused.stderr);
 }
 
 #[test]
@@ -440,11 +440,11 @@ fn the_command_line_lists_shows_and_takes_back_what_it_was_confirmed() {
     assert!(rewind(&["--undo"], 2).stderr.contains("no rewind to undo"));
     let shown = rewind(&["--to", "1"], 2);
     assert_eq!(world.read("a"), "2");
-    assert!(shown.stdout.contains("as it was a\n"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("restore   a\n"), "{}", shown.stdout);
     let digest = shown.stderr.split("--digest ").nth(1).unwrap().split(' ').next().unwrap().to_owned();
     let other = rewind(&["--to", "1", "--digest", "0"], 2);
     assert!(other.stderr.contains("got --digest 0, expected ") && other.stderr.contains(&digest));
-    assert!(other.stdout.contains("as it was a\n") && world.read("a") == "2", "{}", other.stdout);
+    assert!(other.stdout.contains("restore   a\n") && world.read("a") == "2", "{}", other.stdout);
     rewind(&["--to", "1", "--digest", &digest], 0);
     assert_eq!((world.read("a"), rewind(&[], 0).stdout), ("1".to_owned(), String::new()));
     let audit = Finished::of(world.bailiwick(["audit", "-C"]).arg(world.project())).expect(0);

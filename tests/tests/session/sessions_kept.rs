@@ -363,7 +363,7 @@ fn a_session_is_picked_from_a_list_that_typing_narrows() {
     ui.until("one session", |screen| screen.contains("1 of 2") && !screen.contains("write the docs"));
     ui.types("\r");
     ui.until_shown("The parser is fixed.");
-    ui.until_shown("session resumed");
+    ui.until_shown("earlier approvals do not carry over");
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);
 }

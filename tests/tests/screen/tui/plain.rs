@@ -46,7 +46,7 @@ fn a_session_in_lines_asks_in_words_and_commands_no_terminal() {
     assert!(sent(&server, 3).contains("leave it"));
     assert_eq!(world.read("a.txt"), "one\u{1b}[2J\n");
     ui.types(":net on\r");
-    ui.until("the change", |screen| screen.contains("rights: ") && screen.contains("net on"));
+    ui.until("the change", |screen| screen.contains("access: ") && screen.contains("network on"));
     ui.types("!echo mine\r");
     ui.until_shown("│ mine");
     ui.types(":nonsense\r");

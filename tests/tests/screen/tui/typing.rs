@@ -48,6 +48,8 @@ const COMMANDS: &[(&str, &str)] = &[
 
 /// Those whose end depends on what waits.
 const AT_REST: &[(&str, &str)] = &[
+    ("select", " SELECT "),
+    ("findings", "there are no findings"),
     ("plan", "another agent makes a plan"),
     ("edit-plan", "no plan waits for your approval"),
     ("mode ask", "nothing changed: the mode is ask"),
@@ -70,6 +72,7 @@ const VIEWS: &[&str] = &[
     "context",
     "model",
     "rights",
+    "select",
     "grants",
     "allow",
     "cost",
@@ -185,7 +188,7 @@ fn types_on(place: &Place, hand: usize, patience: Option<Duration>) {
 }
 
 fn is_view(screen: &str) -> bool {
-    [" PAGE ", " LOG ", " AGENTS "].iter().any(|name| screen.contains(name))
+    [" PAGE ", " LOG ", " AGENTS ", " SELECT "].iter().any(|name| screen.contains(name))
 }
 
 #[test]

@@ -178,7 +178,7 @@ async fn a_typed_path_is_a_standing_right_unless_nothing_may_allow_it() {
         front.until("worker 1 started").await;
         for (path, why) in [
             ("/", "the whole file system"),
-            ("/proc", "the kernel's own"),
+            ("/proc", "belongs to the kernel"),
             ("../outside/missing", "does not exist"),
         ] {
             front.act(allow(path)).await;

@@ -157,7 +157,7 @@ impl Planner {
         let told = if whole {
             "\n[the plan is executed: end your turn with a short summary for the user]".to_owned()
         } else if revises || !interrupted && (!began || report.status == SubAgentStatus::Crashed) {
-            let event = if began { "was not executed to its end" } else { "was not begun" };
+            let event = if began { "was not executed to its end" } else { "was not started" };
             format!(
                 "\n[the plan {event}: look what went wrong, then call write_plan with a revised plan. Keep \
                  the first {kept} steps exactly as they are: they are finished, and are not done again]"

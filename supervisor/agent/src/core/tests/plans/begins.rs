@@ -27,7 +27,7 @@ fn a_place_to_create_is_asked_for_as_its_directory_and_told_to_the_planner() {
 fn another_plan_may_follow_one_whose_execution_never_began_or_crashed() {
     let crashed = (SubAgentStatus::Crashed, Some("no place for it"));
     for (steps, event, finished) in [
-        (vec![], "was not begun", 0),
+        (vec![], "was not started", 0),
         (vec![StepStatus::Completed, StepStatus::InProgress], "was not executed to its end", 1),
     ] {
         let mut script = planner(planning(Approver::Flags { rounds: 1 }), false);
