@@ -84,6 +84,24 @@ impl Served {
         }
     }
 
+    /// Returns the parameters of the next notification with each of these methods, which may come in any order.
+    ///
+    /// # Panics
+    ///
+    /// Where the server ends before.
+    pub fn until_all<const N: usize>(&mut self, methods: [&str; N]) -> [Value; N] {
+        let mut found = [const { None }; N];
+        while let Some(first) = found.iter().position(Option::is_none) {
+            let line = self.read().unwrap_or_else(|| panic!("it ended before {}", methods[first]));
+            let is_new =
+                |(method, slot): (&&str, &Option<Value>)| line["method"] == **method && slot.is_none();
+            if let Some(at) = methods.iter().zip(&found).position(is_new) {
+                found[at] = Some(line["params"].clone());
+            }
+        }
+        found.map(Option::unwrap_or_default)
+    }
+
     /// Returns the next request with this method from the server.
     pub fn asked(&mut self, method: &str) -> Value {
         loop {

@@ -156,7 +156,7 @@ pub enum UserActionKind {
     RetryLog,
 }
 
-/// Part of an action that the user has to be told of if nobody reads it.
+/// What is lost when an action reaches a session or an agent that is over, and the user has to be told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unread<'a> {
     /// An answer to an approval request.
@@ -166,7 +166,7 @@ pub enum Unread<'a> {
 }
 
 impl UserActionKind {
-    /// Returns the part that the user has to be told of if nobody reads the action. Other actions mean nothing then.
+    /// Returns what is lost if the action comes too late; `None` if that does not matter.
     pub const fn unread(&self) -> Option<Unread<'_>> {
         match self {
             Self::Answer { id, answer } => Some(Unread::Answer(*id, answer)),

@@ -42,7 +42,8 @@ pub(crate) struct Seen<'a> {
     pub(super) read_only: Vec<PathBuf>,
     /// Files that the tier replaces, so that names of hosts are resolved.
     resolving: Vec<PathBuf>,
-    /// Private directories that were found on the host; empty in the full tier, which makes its own.
+    /// `/dev/shm` and `/dev/pts` where no program outside this container reaches them, so that they may be granted; empty in
+    /// the full tier, which mounts its own.
     pub(super) private: Private,
 }
 

@@ -106,7 +106,7 @@ impl MediatedCall<'_, '_> {
         connected.map(|()| 0).map_err(|stop| self.unreached(Act::Connect, kind, &target, stop))
     }
 
-    /// Reports a call that the rules deny; returns the caller's error.
+    /// Reports a call if the rules deny it; returns the error for the caller.
     pub(in crate::mediate) fn refused(&self, act: Act, hindrance: Denied) -> Errno {
         self.shared.refusals.tell(self.caller.thread(), act, hindrance)
     }

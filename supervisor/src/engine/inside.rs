@@ -63,7 +63,7 @@ pub(crate) async fn run(
     run_program(setup, confinement, [program].into_iter().chain(arguments).collect(), input).await
 }
 
-/// Runs any program.
+/// Runs a command in this confinement, with `input` on its standard input. Fails if it does not end within `PATIENCE`.
 pub(crate) async fn run_program(
     setup: &ProjectSandbox,
     confinement: Confinement,

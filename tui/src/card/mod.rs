@@ -69,9 +69,9 @@ pub(crate) struct Card {
     /// True if the request fills the screen.
     pub whole: bool,
     deadline: UiTime,
-    /// Time from which a denial counts: the request's title must have been on the screen.
+    /// Decides when a denial counts: only after the request's title was on the screen.
     deny: Guard,
-    /// Time from which an approval counts: the request's text must have been on the screen.
+    /// Decides when an approval counts: only after the request's text was on the screen.
     approve: Guard,
     /// True if the last frame showed the request's text, not only its title.
     in_sight: bool,

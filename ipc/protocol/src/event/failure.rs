@@ -38,7 +38,7 @@ words! {
         InvalidResponse = "invalid_response",
         /// The model or the address does not exist.
         NotFound = "not_found_error",
-        /// The server has too much to do.
+        /// The server is overloaded: a later attempt may work.
         Overloaded = "overloaded_error",
         /// The key may not do this.
         Permission = "permission_error",

@@ -26,7 +26,7 @@ pub struct WorkerStarted {
     pub rights: Recorded<RightsSummary>,
     /// SHA-256 of the rights, in hexadecimal.
     pub rights_digest: String,
-    /// SHA-256 of the rights and of what the kernel holds the worker to them by, in hexadecimal.
+    /// SHA-256 of the rights and of the kernel rules that enforce them, in hexadecimal.
     pub ruleset_digest: String,
     /// Purpose of a one-shot worker: one effect, after which it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -122,6 +122,6 @@ pub struct RightsChanged {
     pub rights: Recorded<RightsSummary>,
     /// SHA-256 of the rights, in hexadecimal.
     pub rights_digest: String,
-    /// SHA-256 of the rights and of what the kernel holds the worker to them by, in hexadecimal.
+    /// SHA-256 of the rights and of the kernel rules that enforce them, in hexadecimal.
     pub ruleset_digest: String,
 }

@@ -45,7 +45,7 @@ const MOST: u64 = 1 << 20;
 
 #[derive(Clone, Debug, Default)]
 pub struct Builds {
-    /// Variables that keep their values.
+    /// Variables that are passed on unchanged, since agents may write their directories.
     stay: Vec<&'static str>,
     outside: Vec<Outside>,
 }

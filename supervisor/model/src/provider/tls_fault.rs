@@ -48,12 +48,12 @@ fn of_certificate(fault: &CertificateError) -> Option<TlsFault> {
         // The library has no variant for this fault.
         CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => TlsFault::new(
             "the server's certificate is that of a certificate authority itself, as `openssl req -x509` makes it",
-            "have the authority sign a certificate of the server's own, with basicConstraints=CA:FALSE, and name the authority in SSL_CERT_FILE",
+            "have the authority sign a certificate of the server's own, with basicConstraints=CA:FALSE, and set SSL_CERT_FILE to the file with the authority's certificate",
         ),
         CertificateError::Other(other) if other.to_string().contains("UnsupportedCertVersion") => {
             TlsFault::new(
                 "the server's certificate is of an old version without extensions, as `openssl x509 -req` makes it where no file names them",
-                "have it signed again with a file of extensions (subjectAltName=DNS:NAME), and name the authority in SSL_CERT_FILE",
+                "have it signed again with a file of extensions (subjectAltName=DNS:NAME), and set SSL_CERT_FILE to the file with the authority's certificate",
             )
         }
         CertificateError::Other(other) => {

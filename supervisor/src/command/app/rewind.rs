@@ -91,7 +91,9 @@ async fn rewind(args: &RewindArgs, directories: Directories) -> Result<Exit, Ref
         EventKind::SessionStarted(started) => Some(started.project.clone()),
         _ => None,
     });
-    let project = project.ok_or_else(|| Refusal::usage("the log does not say which project it is of"))?;
+    let project = project.ok_or_else(|| {
+        Refusal::usage("the session's log does not name its project, so nothing can be restored")
+    })?;
     let setup = setup(directories, project.as_path())?;
     let temp = setup.another_temp()?;
     let boundary = setup.boundary(leftovers(&events));

@@ -18,7 +18,7 @@ const MOST: usize = 50_000;
 /// The most bytes that they have together: 8 MiB.
 const MOST_BYTES: usize = 8 << 20;
 
-/// A worker that has not answered within this time is asked anew.
+/// Age from which a listing that is not finished makes way for another request; a younger one has that request ignored.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The lists that were asked for.
@@ -28,7 +28,7 @@ pub(super) struct FileNames {
     open: Option<Listing>,
 }
 
-/// A list that comes.
+/// A listing under way, with the names so far.
 #[derive(Debug)]
 struct Listing {
     call: CallId,

@@ -23,7 +23,7 @@ pub(super) fn answer(result: McpResult, most: usize) -> Result<ServedAnswer, Str
     let text = bounded(&visible(&parts.join("\n")), most);
     match (failed, text) {
         (false, text) => Ok(ServedAnswer { text, images }),
-        (true, text) if text.is_empty() => Err("the tool failed, and says nothing".to_owned()),
+        (true, text) if text.is_empty() => Err("the tool failed, and gave no reason".to_owned()),
         (true, text) => Err(text),
     }
 }

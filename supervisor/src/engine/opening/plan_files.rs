@@ -112,7 +112,7 @@ impl PlanFiles {
         self.write(&path, &change(before));
     }
 
-    /// The plan stays what it is without its record.
+    /// Writes the record. A failure is only told: the plan can be used without its record.
     fn write(&self, path: &std::path::Path, record: &PlanRecord) {
         if let Err(error) = self.store.write_record(path, record) {
             say(&format!("note: {error}"));

@@ -14,11 +14,11 @@ use crate::settings::config::{ConfigOrigin, Effective, Layer, Sources, Value};
 /// The wishes of whoever starts a relay.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RelayWanted {
-    /// The APIs; the one of the settings where there are none.
+    /// The APIs; if empty, that of the settings.
     pub(crate) providers: Vec<ProviderKind>,
     /// The address of the provider.
     pub(crate) base_url: Option<String>,
-    /// The models that may be asked; every one with a price where there are none.
+    /// The models that may be asked; if empty, all. Either way only those with a known price.
     pub(crate) models: Vec<String>,
     /// The longest reply, in tokens.
     pub(crate) max_reply: Option<u64>,

@@ -134,7 +134,7 @@ impl SubAgents {
             let known: Vec<_> =
                 std::iter::once(&model.name).chain(agent_models).map(String::as_str).collect();
             return Err(format!(
-                "the user allows no sub-agent the model {wanted}: one of {}",
+                "no sub-agent may use the model {wanted}; the user allows: {}",
                 known.join(", ")
             ));
         }

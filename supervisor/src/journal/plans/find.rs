@@ -58,7 +58,7 @@ impl KeptPlan {
         self.record.as_ref().is_some_and(|record| record.digest != self.digest)
     }
 
-    /// Returns the project for which the plan was made; `None` without a record.
+    /// Returns the project for which the plan was made; `None` if its record is missing or unreadable.
     pub(crate) fn project(&self) -> Option<&Path> {
         self.record.as_ref().map(|record| record.project.as_path())
     }

@@ -345,7 +345,8 @@ fn ended(result: &SubAgentResult, titled: &Titled<'_>, full: bool) -> ShownEntry
     let text = result.to_string();
     let (title, rest) = text.split_once('\n').unwrap_or((&text, ""));
     let files: Vec<_> = result.files.iter().map(ToString::to_string).collect();
-    let unseen = result.unseen.as_ref().map(|why| format!("not known: {why}")).unwrap_or_default();
+    let unseen =
+        result.unseen.as_ref().map(|why| format!("it is not known which ones: {why}")).unwrap_or_default();
     let denied: Vec<_> = result.denied.iter().map(|denial| PlainDenial(denial).to_string()).collect();
     titled(EntryKind::Agent, title.to_owned())
         .with(ShownPart::cut(rest, full))

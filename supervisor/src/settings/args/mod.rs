@@ -189,7 +189,7 @@ pub(crate) struct AcpArgs {
     /// Start even if a sandbox layer is unavailable
     #[arg(long)]
     pub allow_degraded: bool,
-    /// Keep or restore files that a killed run left changed
+    /// Keep or restore what a killed session changed in executed files
     #[arg(long, value_enum, value_name = "WORD")]
     pub baseline: Option<BaselineArg>,
     /// Sandbox to use [default: strongest available]

@@ -42,10 +42,10 @@ pub(crate) struct TuiArgs {
     /// Continue the last session of the project
     #[arg(short = 'c', long = "continue")]
     pub goes_on: bool,
-    /// Continue this session
+    /// The session to continue, from `resume`.
     #[arg(skip)]
     pub session: Option<String>,
-    /// Continue in a copy of the session
+    /// True if it is continued in a copy, from `resume --fork`.
     #[arg(skip)]
     pub forks: bool,
 }

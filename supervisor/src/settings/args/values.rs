@@ -28,7 +28,7 @@ pub(crate) enum ModeArg {
 pub(crate) enum BaselineArg {
     /// Keep the changed files.
     Mine,
-    /// Restore the files to their state before the run.
+    /// Restore the files to their state before the command.
     Restore,
 }
 

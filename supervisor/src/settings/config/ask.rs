@@ -22,7 +22,7 @@ pub(crate) fn ask_for_trust(sources: &mut Sources) -> Result<(), TrustError> {
     }
 }
 
-/// True if standard input and error are a terminal with a person.
+/// True if standard input and error are terminals.
 pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }

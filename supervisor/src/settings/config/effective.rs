@@ -301,7 +301,7 @@ impl Effective {
         Effort::ALL.into_iter().find(|effort| effort.as_str() == word)
     }
 
-    /// Returns the thinking switch, if it is set.
+    /// Returns whether the model is to think before it answers; `None` if no setting says it.
     pub fn thinking(&self) -> Option<bool> {
         Some(self.text("thinking")? == "on")
     }

@@ -93,7 +93,8 @@ impl McpServer {
                 self.net = network(&hosts)?;
             }
             "offer" => {
-                self.offer = Some(words(item, |_| true).ok_or("expected a list of names of tools")?);
+                self.offer =
+                    Some(words(item, |_| true).ok_or("expected a list of tools, as in [\"search\"]")?);
             }
             "enabled" => self.enabled = item.as_bool().ok_or("expected true or false")?,
             "url" => return Err(no_address(&self.name, item.as_str().unwrap_or_default())),
@@ -123,7 +124,7 @@ impl McpServer {
 pub struct ToolGrant {
     pub server: String,
     pub tool: String,
-    /// Digest of the definition.
+    /// Digest of the tool's definition at the time of the approval, in hexadecimal.
     pub definition: String,
 }
 

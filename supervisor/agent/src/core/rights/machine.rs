@@ -215,7 +215,8 @@ impl RightsState {
         }
     }
 
-    /// Makes a change as it was decided. With `withdrawn`, it ended something that was approved.
+    /// Makes the change, whose result `decided` has. `withdrawn` is true if calls or approvals of the user ended for it: then
+    /// they are told, even if the rights stay the same.
     pub(in crate::core) fn make(
         &mut self,
         change: &Change,

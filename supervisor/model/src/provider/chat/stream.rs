@@ -35,7 +35,7 @@ pub struct Decoder {
     usage: TokenUsage,
     envelope: Envelope,
     progress: u64,
-    /// True if the log already has the message that the stream contains more than one choice.
+    /// True if the debug output already says that the stream contains more than one choice.
     told_of_others: bool,
 }
 

@@ -118,7 +118,7 @@ impl OutputPrinter {
 const READ_ONLY: &str =
     "note: the project is read-only (--mode deny, the default); --mode auto lets the agent change it";
 
-/// The notice for a run that makes a plan.
+/// The notice for a run that makes a plan and does not execute it.
 const PLANS: &str = "note: this agent makes a plan and changes nothing itself";
 
 struct Page {
