@@ -134,7 +134,7 @@ fn it_is_in_the_stream_in_the_text_in_the_log_and_in_the_audit() {
             }
             let session = world.log()[0]["session"].as_str().unwrap().to_owned();
             let audit = Finished::of(&mut world.bailiwick(["audit", &session]));
-            assert!(audit.stdout.contains("  outside of calls: denied by the "), "{tier}: {}", audit.stdout);
+            assert!(audit.stdout.contains("  outside of calls: blocked by the "), "{tier}: {}", audit.stdout);
             assert!(audit.stdout.contains(sentence), "{tier}: {}", audit.stdout);
         }
     }
