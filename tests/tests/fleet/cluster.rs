@@ -133,7 +133,7 @@ fn two_results_of_a_task_are_merged_only_where_they_are_the_same() {
     assert!(refused.stderr.contains(said), "{}", refused.stderr);
     run("other", &["--name", "other"]);
     let refused = merge(&world, &["one", "other", "--output", "both"]).expect(2);
-    assert!(refused.stderr.contains("they have another name of the model"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("they have a different name of the model"), "{}", refused.stderr);
     let refused = merge(&world, &["one", "nowhere", "--output", "both"]).expect(2);
     assert!(refused.stderr.contains("nowhere: it has no batch.json"), "{}", refused.stderr);
     fs::write(world.root().join("others.jsonl"), r#"{"id":"x","prompt":"task x","directory":"."}"#).unwrap();

@@ -236,7 +236,7 @@ fn a_batch_goes_on_only_with_what_it_began_and_alone() {
     assert_eq!(first.wait().unwrap().code(), Some(130));
     assert_eq!(state(&world, "t000")["status"], "interrupted");
     for (arguments, told) in
-        [(["--name", "other"], "another name of the model"), (["--mode", "deny"], "another mode")]
+        [(["--name", "other"], "a different name of the model"), (["--mode", "deny"], "a different mode")]
     {
         let finished = Finished::of(&mut batch(&world, &server, &file, &arguments));
         assert_eq!(finished.code, 2);
@@ -244,7 +244,7 @@ fn a_batch_goes_on_only_with_what_it_began_and_alone() {
     }
     tasks(&world, &base, 2);
     let finished = Finished::of(&mut batch(&world, &server, &file, &[]));
-    assert!(finished.stderr.contains("another file of tasks"), "{}", finished.stderr);
+    assert!(finished.stderr.contains("a different file of tasks"), "{}", finished.stderr);
     nothing_is_left(&world);
 }
 
@@ -304,7 +304,7 @@ fn the_minimal_profile_has_one_tool_and_a_short_prompt() {
         trajectory["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
     assert_eq!(roles[roles.len() - 3..], ["assistant", "tool", "assistant"]);
     let other = Finished::of(&mut batch(&world, &server, &tasks, &[]));
-    assert!(other.stderr.contains("another profile"), "{}", other.stderr);
+    assert!(other.stderr.contains("a different profile"), "{}", other.stderr);
 }
 
 /// Loss of time between the runs, and the memory of the batch: `just soak` runs five hundred tasks.
