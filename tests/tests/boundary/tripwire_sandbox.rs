@@ -118,7 +118,10 @@ fn the_right_to_configure_git_is_exactly_that() {
     }
     let floor = repository(User::Myself);
     let done = Finished::of(&mut sandbox(&floor, &["--tier", "floor"], "git config core.editor vi"));
-    assert_eq!(told(&done.stderr), [".git/config (core.editor); hint: --write .git/config allows this change"]);
+    assert_eq!(
+        told(&done.stderr),
+        [".git/config (core.editor); hint: --write .git/config allows this change"]
+    );
 }
 
 #[test]
