@@ -7,7 +7,7 @@ use crate::moment::UiTime;
 /// Minimum time between the request's appearance, or a key press, and a key that counts. A person who is typing when
 /// the request
 /// appears keeps typing for a moment.
-const QUIET: Duration = Duration::from_millis(300);
+pub(super) const QUIET: Duration = Duration::from_millis(300);
 
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Guard {

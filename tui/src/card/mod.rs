@@ -24,7 +24,7 @@ pub(crate) use content::{in_project, whole_turn};
 pub(crate) use denied::{because, for_session};
 
 pub(crate) use form::FormDraft;
-use guard::Guard;
+use guard::{Guard, QUIET};
 pub(crate) use rule::{InForce, explain};
 pub(crate) use scope::{Menu, always_in_project};
 pub(crate) use sheet::CardPage;
@@ -73,6 +73,8 @@ pub(crate) struct Card {
     deny: Guard,
     /// Decides when an approval counts: only after the request's text was on the screen.
     approve: Guard,
+    /// Time at which the last page was opened.
+    opened: UiTime,
     /// True if the last frame showed the request's text, not only its title.
     in_sight: bool,
     /// True if keys arrived together and one of them would have answered.
@@ -138,6 +140,7 @@ impl Card {
             deadline: at.plus(Duration::from_millis(request.timeout_ms())),
             deny: Guard::default(),
             approve: Guard::default(),
+            opened: UiTime::default(),
             in_sight: false,
             in_burst: false,
             dropped: None,
@@ -309,6 +312,17 @@ impl Card {
     pub(crate) fn rearm(&mut self, at: UiTime) {
         self.approve.wait_again(at);
         self.deny.wait_again(at);
+    }
+
+    /// Opens a page whose key gives more than once.
+    pub(crate) fn open_page(&mut self, at: UiTime, page: Stage) {
+        self.stage = page;
+        self.opened = at;
+    }
+
+    /// True if the page was opened only a moment ago: its key may be the next letter of a message.
+    pub(crate) fn has_just_opened(&self, at: UiTime) -> bool {
+        at < self.opened.plus(QUIET)
     }
 
     /// True if the person enlarged the request to the whole screen. A plan always fills it.

@@ -52,6 +52,8 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Act
         Command::ApproveOnce if is_form => form::send(model, at, actions),
         Command::EditSteps if is_form => form::begin(model),
         Command::ApproveOnce => approve(model, at, |_| Some(ReviewDecision::Approved), actions),
+        // The letters "py" or "ty" may begin a message.
+        Command::Confirm if has_just_opened(model, at) => return drop_key(model, key),
         Command::Confirm => approve(model, at, beyond_once, actions),
         Command::ApproveSession => for_session(model, at, actions),
         Command::ApproveTurn => show_turn(model, at),
@@ -73,6 +75,14 @@ fn no_meaning(model: &mut Model, at: UiTime, key: Key) -> bool {
     let Some(card) = model.cards.front_mut() else { return false };
     card.rearm(at);
     card.drops(key)
+}
+
+fn has_just_opened(model: &Model, at: UiTime) -> bool {
+    model.cards.front().is_some_and(|card| card.has_just_opened(at))
+}
+
+fn drop_key(model: &mut Model, key: Key) -> bool {
+    model.cards.front_mut().is_some_and(|card| card.drops(key))
 }
 
 /// Opens the command line; the request waits.
@@ -247,7 +257,7 @@ fn show_turn(model: &mut Model, at: UiTime) {
     let project = &model.start.project;
     let Some(card) = model.cards.front_mut().filter(|card| card.approvable(at).is_ok()) else { return };
     if let Some(access) = card.request.turn() {
-        card.stage = Stage::Turn(CardPage::new(whole_turn(access, project), revision));
+        card.open_page(at, Stage::Turn(CardPage::new(whole_turn(access, project), revision)));
     }
 }
 
@@ -257,7 +267,8 @@ fn show_project(model: &mut Model, at: UiTime) {
     let (project, previews) = (&model.start.project, model.start.previews);
     let Some(card) = model.cards.front_mut().filter(|card| card.approvable(at).is_ok()) else { return };
     if let Some(kept) = card.request.in_project() {
-        card.stage = Stage::Project(CardPage::new(always_in_project(kept, project, previews), revision));
+        let page = CardPage::new(always_in_project(kept, project, previews), revision);
+        card.open_page(at, Stage::Project(page));
     }
 }
 
@@ -266,7 +277,8 @@ fn choose_scope(model: &mut Model, at: UiTime) {
     let (project, previews) = (&model.start.project, model.start.previews);
     let Some(card) = model.cards.front_mut() else { return };
     if card.approvable(at).is_ok() && Menu::is_offered(&card.request) {
-        card.stage = Stage::Scope(Menu::new(&card.request, project, previews, revision));
+        let menu = Menu::new(&card.request, project, previews, revision);
+        card.open_page(at, Stage::Scope(menu));
     }
 }
 

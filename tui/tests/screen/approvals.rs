@@ -59,7 +59,9 @@ fn enter_and_space_never_approve() {
     seat.keys("\n \n");
     seat.ctrl('j');
     seat.ctrl('m');
-    seat.keys("s\n y");
+    seat.keys("s\n ");
+    seat.wait(300);
+    seat.keys("y");
     let scope = SessionScope::Exact;
     assert_eq!(
         seat.told(),
@@ -201,11 +203,17 @@ fn the_session_is_a_choice_with_a_preview() {
     seat.keys("s");
     assert_eq!(seat.told(), []);
     seat.keys("jhy");
+    assert_eq!(seat.told(), [], "the page has just opened");
+    assert!(seat.screen().contains("too early: y"), "{}", seat.screen());
+    seat.wait(300);
+    seat.keys("y");
     let scope = SessionScope::CommandPrefix(vec!["cargo".to_owned()]);
     assert_eq!(seat.told(), answered(1, ReviewDecision::ApprovedForSession { scope }));
 
     let mut seat = asked("cargo test --workspace");
-    seat.keys("sjjjy");
+    seat.keys("sjjj");
+    seat.wait(300);
+    seat.keys("y");
     let scope = SessionScope::GrantRoot;
     assert_eq!(seat.told(), answered(1, ReviewDecision::ApprovedForSession { scope }));
 
@@ -230,6 +238,7 @@ fn a_pattern_is_edited_before_it_is_approved() {
     seat.keys("*.rs\n");
     assert!(seat.screen().contains("any file that matches src/a/*.rs"), "{}", seat.screen());
     assert_eq!(seat.told(), []);
+    seat.wait(300);
     seat.keys("y");
     let told = seat.told();
     let [UserActionKind::Answer { answer: ApprovalAnswer::Patch(answer), .. }] = &told[..] else {
@@ -282,6 +291,7 @@ fn the_network_for_the_session_is_another_right() {
     seat.wait(300);
     seat.keys("sj");
     assert!(seat.screen().contains("the network for every command"));
+    seat.wait(300);
     seat.keys("y");
     let told = seat.told();
     let [UserActionKind::Answer { answer: ApprovalAnswer::Network(answer), .. }] = &told[..] else {
@@ -294,7 +304,9 @@ fn the_network_for_the_session_is_another_right() {
 fn a_choice_counts_only_when_it_was_drawn() {
     let mut seat = asked("cargo test");
     seat.draws = false;
-    seat.keys("sjy");
+    seat.keys("sj");
+    seat.wait(300);
+    seat.keys("y");
     assert_eq!(seat.told(), [], "the choice is not on the screen");
     seat.draws = true;
     seat.draw();

@@ -163,6 +163,7 @@ fn a_call_of_an_external_tool_is_asked_for_with_every_byte_of_its_arguments() {
     ›
      APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only
     ");
+    seat.wait(300);
     seat.keys("y");
     let told = seat.told();
     let [UserActionKind::Answer { answer: ApprovalAnswer::ExternalTool(answer), .. }] = &told[..] else {
@@ -197,7 +198,9 @@ fn a_call_of_a_confined_server_is_asked_for_with_the_access_of_the_server() {
     ] {
         assert!(screen.lines().any(|row| row == line), "{line}:\n{screen}");
     }
-    seat.keys("sjy");
+    seat.keys("sj");
+    seat.wait(300);
+    seat.keys("y");
     let told = seat.told();
     let [UserActionKind::Answer { answer: ApprovalAnswer::ExternalTool(answer), .. }] = &told[..] else {
         panic!("{told:?}")
@@ -243,6 +246,7 @@ fn a_tool_of_a_confined_server_is_allowed_always_in_this_project_with_its_effect
     ›
      APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only
     ");
+    seat.wait(300);
     seat.keys("y");
     let told = seat.told();
     let [UserActionKind::Answer { answer: ApprovalAnswer::ExternalTool(answer), .. }] = &told[..] else {
@@ -458,7 +462,9 @@ fn each_part_of_a_compound_command_can_be_chosen() {
                 any command that begins with ["cargo", "fmt"]
                 any command that begins with ["cargo", "test"]
     "#);
-    seat.keys("jjy");
+    seat.keys("jj");
+    seat.wait(300);
+    seat.keys("y");
     let told = format!("{:?}", seat.told());
     assert!(told.contains(r#"CommandPrefixes([["cargo", "test"]])"#), "{told}");
 }

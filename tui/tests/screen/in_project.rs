@@ -14,10 +14,14 @@ fn prefixes() -> Vec<Vec<String>> {
     vec![["cargo", "test"].map(str::to_owned).to_vec()]
 }
 
+pub(crate) fn kept() -> ProjectPrefixes {
+    let file = "/home/me/.config/bailiwick/config.toml".into();
+    ProjectPrefixes { prefixes: prefixes(), file }
+}
+
 fn asked(seat: &mut Seat) {
     let mut request = exec("cargo test");
-    let file = "/home/me/.config/bailiwick/config.toml".into();
-    request.in_project = Some(ProjectPrefixes { prefixes: prefixes(), file });
+    request.in_project = Some(kept());
     seat.ask(1, ServerRequest::ExecCommandApproval(request));
     seat.wait(400);
 }

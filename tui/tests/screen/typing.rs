@@ -3,7 +3,7 @@
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ipc::rights::{Network, RightsChange};
 use proptest::prelude::*;
-use protocol::approval::{ApprovalMode, ReviewDecision};
+use protocol::approval::{ApprovalMode, ReviewDecision, ServerRequest};
 use protocol::event::{EndReason, EventKind};
 use protocol::frontend::{AgentAction, UserActionKind};
 use tui::{Action, Msg};
@@ -18,6 +18,23 @@ fn typed(seat: &mut Seat, keys: &str, gap: u64) {
         match key {
             '\x1b' => seat.press(KeyCode::Esc),
             key => seat.keys(&key.to_string()),
+        }
+    }
+}
+
+/// A message that begins on a card opens a page of it at most.
+#[test]
+fn a_word_on_a_card_gives_nothing_beyond_once() {
+    for message in ["python -m pytest", "type it", "try again", "sync", "spy", "stay"] {
+        for gap in [0, 80, 150, 290] {
+            let mut seat = Seat::new(100, 30);
+            let mut request = crate::core::exec("cargo test");
+            request.turn = Some(crate::whole_turn::access());
+            request.in_project = Some(crate::in_project::kept());
+            seat.ask(1, ServerRequest::ExecCommandApproval(request));
+            seat.wait(1000);
+            typed(&mut seat, message, gap);
+            assert_eq!(seat.told(), [], "{message:?} every {gap} ms: {}", seat.screen());
         }
     }
 }

@@ -14,7 +14,7 @@ use protocol::frontend::{UiEventKind, UserActionKind};
 use crate::core::{denied, exec, logged_as, patch, read_only, update};
 use crate::seat::Seat;
 
-fn access() -> TurnAccess {
+pub(crate) fn access() -> TurnAccess {
     TurnAccess {
         write: vec!["/home/me/project".into(), "/home/me/.cache/bw/1".into()],
         rights: read_only().into(),

@@ -119,6 +119,9 @@ fn element(words: &[String]) -> String {
 mod tests {
     use std::fs;
 
+    use proptest::collection::vec;
+    use proptest::prelude::*;
+
     use super::*;
 
     const PROJECT: &str = "/home/me/a.b";
@@ -206,6 +209,39 @@ mod tests {
             let error = after(text, &["make"]).unwrap_err();
             assert!(matches!(&error, TableError::Project(..)), "{error}");
             assert!(error.to_string().contains("hint: edit "), "{error}");
+        }
+    }
+
+    proptest! {
+        /// Whatever the project and the words are called: they are read back as they are, and nothing else is.
+        #[test]
+        fn no_name_and_no_word_adds_anything_else(
+            name in r#"[a-z"'\\\]\[#=.~ \n\r\t\u{7f}é]{1,12}"#,
+            words in vec(vec(prop_oneof![9 => "[a-z./=-]{1,8}", 1 => r#"["'\\\]\[#=, \n\u{7f}é]{1,8}"#], 1..4), 1..4),
+        ) {
+            let place = tempfile::tempdir().unwrap();
+            let (file, project) = (place.path().join("config.toml"), Path::new("/home/me").join(name));
+            let mine = "mode = \"ask\"\n\n[project.\"/other\"]\nmode = \"deny\"\n";
+            fs::write(&file, mine).unwrap();
+            if allow_prefixes(&file, &project, &words).is_err() {
+                // A word that no setting can have.
+                prop_assert_eq!(fs::read_to_string(&file).unwrap(), mine);
+                return Ok(());
+            }
+            let text = fs::read_to_string(&file).unwrap();
+            prop_assert!(text.starts_with(mine.trim_end()));
+            let mut wanted = words;
+            wanted.sort();
+            wanted.dedup();
+            let mut found = preapproved(&text, &file, &project).unwrap();
+            found.sort();
+            prop_assert_eq!(found, wanted);
+            let document = Document::parse(&text).unwrap();
+            prop_assert_eq!(document.as_table().len(), 2, "{}", text);
+            let projects = document.get("project").and_then(Item::as_table_like).unwrap();
+            prop_assert_eq!(projects.len(), 2, "{}", text);
+            let added = projects.iter().find(|(name, _)| *name != "/other").unwrap().1.as_table_like().unwrap();
+            prop_assert_eq!(added.len(), 1, "{}", text);
         }
     }
 
