@@ -46,8 +46,7 @@ pub struct Confinement {
     /// asked about them. Ignored without such a list.
     pub asks_hosts: bool,
     /// True if the terminal on descriptors 0, 1 and 2 becomes the program's controlling terminal. It must be a new
-    /// terminal,
-    /// never the user's own.
+    /// terminal, never the user's own.
     pub terminal: bool,
     /// Joint limits of the program and its descendants, where this machine can enforce them.
     pub bounds: Bounds,
@@ -124,8 +123,7 @@ impl Confinement {
     }
 
     /// True if the program has a private temp directory at `/tmp` in this tier. A program that may write the host's
-    /// `/tmp` sees
-    /// that one.
+    /// `/tmp` sees that one.
     pub fn has_private_tmp(&self, tier: Tier) -> bool {
         has_private_tmp(&self.rights, &self.project, self.temp.as_ref(), tier)
     }
@@ -136,9 +134,8 @@ impl Confinement {
         rights.summary(NamedPlaces { project, temp: temp.as_ref(), caches: environment.caches.as_ref() })
     }
 
-    /// Returns the confinement as the program sees it in this tier. A private `/tmp` replaces the temp directory,
-    /// also in
-    /// variables.
+    /// Returns the confinement as the program sees it in this tier. A private `/tmp` replaces the temp directory, also
+    /// in variables.
     #[must_use]
     pub fn in_tier(&self, tier: Tier) -> Self {
         let (rights, temp) = rights_in_tier(&self.rights, &self.project, self.temp.as_ref(), tier);

@@ -46,9 +46,8 @@ pub struct FileEffect {
 /// target.
 pub const LINK: u32 = 0o120_000;
 
-/// Type bits of a directory, as in git. A [`FileState`] with this mode has no bytes; it is only ever removed, and
-/// only if
-/// empty.
+/// Type bits of a directory, as in git. A [`FileState`] with this mode has no bytes; it is only ever removed, and only
+/// if empty.
 pub const DIRECTORY: u32 = 0o040_000;
 
 /// A regular file's content and permission bits; a symbolic link ([`LINK`]); a directory ([`DIRECTORY`]).

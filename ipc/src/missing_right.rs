@@ -29,7 +29,7 @@ pub enum MissingRight {
     },
     /// Moving or removing a path that the user's own programs use.
     Move {
-        /// What would be moved or removed.
+        /// The file or directory that would be moved or removed.
         path: WirePath,
     },
     /// Reading a file or listing a directory.
@@ -132,8 +132,7 @@ impl MissingRight {
     }
 
     /// True if no user should grant the right: it includes the user's home, or a directory that contains the home or
-    /// the
-    /// project.
+    /// the project.
     pub const fn takes_too_much(&self) -> bool {
         matches!(self, Self::Write { closed_by: Some(ClosedBy::Home | ClosedBy::Wide), .. })
     }

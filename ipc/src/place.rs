@@ -26,8 +26,7 @@ const METADATA: &[IpAddr] = &[
 ];
 
 /// "Address family not supported": the kernel has no IPv6. There is no [`io::ErrorKind`] for it. All supported
-/// architectures
-/// use this number (`asm-generic/errno.h`).
+/// architectures use this number (`asm-generic/errno.h`).
 const EAFNOSUPPORT: i32 = 97;
 
 /// The relation of an address to this machine.
@@ -153,8 +152,7 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
 }
 
 /// True if the kernel lets us bind the address. Interfaces change, and whole networks can be local, so there is no
-/// list. With
-/// `ip_nonlocal_bind` every address counts as local.
+/// list. With `ip_nonlocal_bind` every address counts as local.
 pub fn is_local(address: IpAddr) -> bool {
     let strange = |error: &io::Error| {
         error.kind() != io::ErrorKind::AddrNotAvailable && error.raw_os_error() != Some(EAFNOSUPPORT)

@@ -280,9 +280,8 @@ pub struct CommandResult {
     pub saved: Option<SavedOutput>,
     /// Paths that error messages in the output mention, from the first one on.
     pub named: Vec<NamedPlace>,
-    /// Pid, as the worker sees it, of the process that watched the command. All processes of the command descend
-    /// from it.
-    /// It is only used to assign refusals to tool calls.
+    /// Pid, as the worker sees it, of the process that watched the command. All processes of the command descend from
+    /// it. It is only used to assign refusals to tool calls.
     pub process: u32,
     /// Refusals that the broker reported for these processes. A worker cannot forge them.
     #[serde(skip)]

@@ -267,8 +267,7 @@ pub struct Received {
 }
 
 /// Takes the next message of a socket without waiting (`recvmsg(2)`). Unlike nix, it owns every descriptor that the
-/// kernel
-/// installed, also those of a message that was cut off.
+/// kernel installed, also those of a message that was cut off.
 pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<Received, Errno> {
     // Room for as many descriptors as a message can carry, `SCM_MAX_FD` of net/scm.h, aligned as its header wants it.
     let mut control = [0_u64; 160];

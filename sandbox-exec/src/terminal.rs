@@ -9,8 +9,7 @@ use ipc::confinement::Tier;
 use crate::system;
 
 /// Makes the terminal of the standard streams this session's controlling terminal, if the session has none
-/// (`TIOCSCTTY`,
-/// `ioctl_tty(2)`). Does not take a terminal from another session.
+/// (`TIOCSCTTY`, `ioctl_tty(2)`). Does not take a terminal from another session.
 pub fn take_control() -> io::Result<()> {
     let terminal = own().ok_or_else(|| io::Error::other("none of descriptors 0, 1 and 2 is a terminal"))?;
     system::control_terminal(terminal)

@@ -2,9 +2,8 @@
 
 use std::time::Duration;
 
-/// Point in time of a monotonic clock. Only differences matter. This crate reads no clock: the caller passes the
-/// time with every
-/// message.
+/// Point in time of a monotonic clock. Only differences matter. This crate reads no clock: the caller passes the time
+/// with every message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UiTime(Duration);
 

@@ -274,9 +274,8 @@ impl Host {
         self.schedule.end(call);
     }
 
-    /// Sends `Bye` and waits for the writer if `served` is a success. Otherwise cancels the running calls and waits
-    /// for them
-    /// briefly.
+    /// Sends `Bye` and waits for the writer if `served` is a success. Otherwise cancels the running calls and waits for
+    /// them briefly.
     async fn farewell(
         mut self,
         served: Result<(), ServeError>,

@@ -20,9 +20,8 @@ pub struct DeniedCall {
 pub enum When {
     /// EPERM for any arguments.
     Always,
-    /// ENOSYS for any arguments, as on a kernel without the call; programs mostly fall back. Every kernel with
-    /// Landlock has it,
-    /// except `io_uring`.
+    /// ENOSYS for any arguments, as on a kernel without the call; programs mostly fall back. Every kernel with Landlock
+    /// has it, except `io_uring`.
     AsIfAbsent,
     /// EPERM for some arguments, so that a line of output does not show the cause.
     Sometimes,
@@ -62,9 +61,8 @@ pub fn denied_calls() -> impl Iterator<Item = DeniedCall> {
     })
 }
 
-/// Returns the call that a line reports as denied: `unshare: unshare failed: …`, `bpf: …`, `perf_event_open(…)
-/// returned with 1
-/// (…)`.
+/// Returns the call that a line reports as denied: `unshare: unshare failed: …`, `bpf: …`, `perf_event_open(…) returned
+/// with 1 (…)`.
 pub fn denied_call(line: &str) -> Option<DeniedCall> {
     let complaint = ErrorLine::of(line, &PHRASES)?;
     let before = complaint.before().trim_end_matches([' ', ':', '(']);

@@ -23,9 +23,8 @@ use std::path::Path;
 use libc::{EACCES, EBUSY, EPERM, EROFS, EXDEV};
 use names::quoted;
 
-/// Words about a path that the kernel denied, in lower case, each with its error number. The last three concern
-/// moves of a
-/// mounted path, and moves and links across mounts.
+/// Words about a path that the kernel denied, in lower case, each with its error number. The last three concern moves
+/// of a mounted path, and moves and links across mounts.
 pub const REFUSALS: [(&str, i32); 7] = [
     ("permission denied", EACCES),
     ("read-only file system", EROFS),
@@ -143,8 +142,7 @@ impl<'a> ErrorLine<'a> {
     }
 
     /// True if the line only repeats another text: a match of a search, a test's name, a quotation, a message of
-    /// another
-    /// machine.
+    /// another machine.
     fn is_quotation(&self) -> bool {
         let first = self.line.split(char::is_whitespace).next().unwrap_or_default();
         let is_match = first.split_once(':').is_some_and(|(name, rest)| {

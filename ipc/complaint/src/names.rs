@@ -38,8 +38,7 @@ pub(super) fn without_quoted(line: &str, lower: &str) -> String {
 }
 
 /// Returns the path at the start of a segment between colons. Of `open /etc/x` it is the last word, unless spaces
-/// belong to the
-/// path.
+/// belong to the path.
 pub(super) fn path_in(segment: &str) -> Option<&str> {
     let segment = segment.trim().trim_end_matches([':', '(', ',']).trim_end();
     let last = segment.rsplit_once(' ').map(|(_, word)| word);
@@ -49,18 +48,16 @@ pub(super) fn path_in(segment: &str) -> Option<&str> {
         .find(|path| ["/", "./", "../"].iter().any(|start| path.starts_with(start)))
 }
 
-/// Returns the relative name before the words of a denial: `tool: name: Permission denied`. An error's own name, as
-/// in `Error:
-/// EACCES: permission denied`, is none.
+/// Returns the relative name before the words of a denial: `tool: name: Permission denied`. An error's own name, as in
+/// `Error: EACCES: permission denied`, is none.
 pub(super) fn name_in(segment: &str) -> Option<&str> {
     let name = segment.trim_end().trim_end_matches(':');
     let is_code = name.starts_with('E') && name.bytes().all(|byte| byte.is_ascii_uppercase());
     (!name.contains([' ', '[', '(']) && !is_code).then_some(name)
 }
 
-/// Returns the path, with blanks, of a redirection that dash was denied: `sh: 1: cannot create /srv/a b`. It follows
-/// a number,
-/// so `line 1: cannot create temp file for here-document` of bash has none.
+/// Returns the path, with blanks, of a redirection that dash was denied: `sh: 1: cannot create /srv/a b`. It follows a
+/// number, so `line 1: cannot create temp file for here-document` of bash has none.
 pub(super) fn redirected(before: &str) -> Option<&str> {
     let before = before.trim_end();
     let before = before.strip_suffix(':').unwrap_or(before);

@@ -13,8 +13,7 @@ use super::{ErrorLine, lines};
 const MAX_PLACES: usize = 32;
 
 /// Finds the target of a name relative to `directory`; `permits` returns the acts that plain permissions allow for a
-/// path
-/// without links.
+/// path without links.
 pub fn find(named: &str, directory: &Path, permits: impl FnOnce(&Path) -> Permits) -> NamedPlace {
     let path = resolved(&directory.join(named));
     let nearest = path.ancestors().find(|place| place.symlink_metadata().is_ok()).unwrap_or(Path::new("/"));

@@ -7,8 +7,7 @@ const MOVES: [&str; 11] =
     ["cd", "chdir", "pushd", "popd", "-C", "--chdir", "--directory", "-execdir", "-okdir", "make", "gmake"];
 
 /// Returns the directory of the relative names in a command that starts in `directory`; `None` if the command may
-/// change it. A
-/// program that changes its directory unasked, such as a script, is not recognised.
+/// change it. A program that changes its directory unasked, such as a script, is not recognised.
 pub fn start(command: &str, directory: &Path) -> Option<PathBuf> {
     let (start, rest) = first_change(command)
         .map_or((directory.to_owned(), command), |(to, rest)| (directory.join(to), rest));

@@ -105,9 +105,8 @@ fn past_sub_blocks(bytes: &[u8], mut at: usize) -> Option<usize> {
     }
 }
 
-/// Checks that a RIFF container is complete. Its first chunk has the size (WebP container specification; RFC 6386
-/// §9.1 if
-/// lossy, §3 of the lossless bitstream's specification otherwise).
+/// Checks that a RIFF container is complete. Its first chunk has the size (WebP container specification; RFC 6386 §9.1
+/// if lossy, §3 of the lossless bitstream's specification otherwise).
 fn webp(bytes: &[u8]) -> Option<(u32, u32)> {
     const BEFORE_COUNT: usize = 8;
     const FIRST_CHUNK: usize = 12;

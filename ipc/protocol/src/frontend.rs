@@ -80,8 +80,7 @@ pub enum UiEventKind {
     /// The consequences of a rewind that is wanted: [`UserActionKind::Rewind`] with its digest carries it out.
     RewindPreview(Box<RewindPreview>),
     /// The log cannot be written because the disk is full: no request is sent, and no call starts. Bailiwick retries
-    /// from time
-    /// to time and on [`UserActionKind::RetryLog`]. A failure of the latter repeats this event.
+    /// from time to time and on [`UserActionKind::RetryLog`]. A failure of the latter repeats this event.
     LogPaused {
         /// File of the session log.
         path: WirePath,
@@ -127,9 +126,8 @@ pub enum UserActionKind {
         /// The purpose of the plan.
         text: String,
     },
-    /// Changes the model within the same provider, at rest only. Answered by the event `model_changed`, or by a
-    /// notice with the
-    /// reason.
+    /// Changes the model within the same provider, at rest only. Answered by the event `model_changed`, or by a notice
+    /// with the reason.
     SetModel {
         /// The model's name.
         model: String,
@@ -142,8 +140,7 @@ pub enum UserActionKind {
     /// Requests the text of a prompt of an MCP server. Answered by [`UiEventKind::PromptExpanded`].
     ExpandPrompt(WantedPrompt),
     /// Takes files, the conversation or both back to a message, at rest only. Answered by a preview if the digest is
-    /// absent or
-    /// outdated, else by the event `rewound` or a notice with the reason.
+    /// absent or outdated, else by the event `rewound` or a notice with the reason.
     Rewind {
         /// The message to return to, or the rewind to undo.
         target: RewindTarget,
@@ -156,7 +153,7 @@ pub enum UserActionKind {
     RetryLog,
 }
 
-/// What is lost when an action reaches a session or an agent that is over, and the user has to be told of.
+/// The loss when an action reaches a session or an agent that is over, and the user has to be told of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unread<'a> {
     /// An answer to an approval request.
@@ -212,8 +209,7 @@ pub enum AgentAction {
         images: Vec<Image>,
     },
     /// Sends a message at rest, and has the turn only read: nothing but the private temp directory is writable, and
-    /// nothing is approved
-    /// until the turn is over. While a turn runs, the answer is a notice.
+    /// nothing is approved until the turn is over. While a turn runs, the answer is a notice.
     PromptReading {
         /// The user's message, without the pictures.
         text: String,
@@ -235,8 +231,7 @@ pub enum AgentAction {
         markdown: String,
     },
     /// Changes these fields of a plan that waits for its approval, and keeps the rest of its text. Another request
-    /// replaces the
-    /// open one.
+    /// replaces the open one.
     RevisePlan {
         /// The id from `approval_requested`.
         id: ApprovalId,
@@ -244,8 +239,7 @@ pub enum AgentAction {
         plan: Box<Plan>,
     },
     /// Executes a plan from before the session. The first agent, a planner, revises it if a step fails and the plan
-    /// allows
-    /// that.
+    /// allows that.
     ExecutePlan {
         /// The text of the plan file.
         markdown: String,
@@ -268,13 +262,11 @@ pub enum AgentAction {
     },
     /// Summarises the conversation and continues with the summary: at once at rest, else before the next request.
     Compact,
-    /// Starts an empty conversation in the same session, at rest only. Answered by the event `context_compacted`, or
-    /// by a
-    /// notice with the reason.
+    /// Starts an empty conversation in the same session, at rest only. Answered by the event `context_compacted`, or by
+    /// a notice with the reason.
     Clear,
     /// Runs a command of the user in the sandbox, at rest only. Only this command may write the project. The model
-    /// reads the
-    /// command and its output with the next message.
+    /// reads the command and its output with the next message.
     RunCommand {
         /// The text for `bash -c`.
         command: String,

@@ -41,9 +41,8 @@ impl OwnCommand {
         parts(&self.text).iter().any(|part| !matches!(part, Part::Words(_)))
     }
 
-    /// Returns the text with these arguments. Nothing of an argument is expanded again. Arguments that have no place
-    /// in the text
-    /// follow it.
+    /// Returns the text with these arguments. Nothing of an argument is expanded again. Arguments that have no place in
+    /// the text follow it.
     ///
     /// Fails if the message would be too long.
     pub fn with_arguments(&self, arguments: &str) -> Result<String, String> {

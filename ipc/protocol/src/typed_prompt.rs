@@ -63,8 +63,7 @@ impl TypedPrompt {
     }
 
     /// Returns the prompt with the typed arguments, in their order. The last one has the rest of the line. The error
-    /// completes a
-    /// sentence that begins with the name.
+    /// completes a sentence that begins with the name.
     ///
     /// Fails if an argument is missing, or none is taken.
     pub fn wanted(&self, rest: &str) -> Result<WantedPrompt, String> {

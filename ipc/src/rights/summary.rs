@@ -116,8 +116,7 @@ impl NamedPlaces<'_> {
 
 impl Rights {
     /// Returns a summary. As text it is one line of the status bar, `doctor` and denials: `writes in the project,
-    /// $TMPDIR
-    /// · network off · secrets hidden`.
+    /// $TMPDIR · network off · secrets hidden`.
     pub fn summary(&self, places: NamedPlaces<'_>) -> RightsSummary {
         let count = |places: &[WirePath]| u64::try_from(places.len()).unwrap_or(u64::MAX);
         RightsSummary {

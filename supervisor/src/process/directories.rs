@@ -12,8 +12,7 @@ pub struct Directories {
     /// Settings, and a key file for each provider.
     pub config: PathBuf,
     /// Everything that must be kept: session logs, plans, checkpoints, the protected files' baselines, files moved
-    /// aside,
-    /// and locks and sockets of running sessions.
+    /// aside, and locks and sockets of running sessions.
     pub state: PathBuf,
     /// Content that can be made again. The caches of each project belong to its agents.
     pub cache: PathBuf,

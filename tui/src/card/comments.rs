@@ -39,9 +39,8 @@ impl Comments {
         })
     }
 
-    /// Moves comments from the previous version of a plan to the steps with the same title, or to the same position
-    /// if the title
-    /// is new. Returns the number of comments whose step no longer exists.
+    /// Moves comments from the previous version of a plan to the steps with the same title, or to the same position if
+    /// the title is new. Returns the number of comments whose step no longer exists.
     pub(crate) fn take_over(&mut self, before: Self) -> usize {
         let old: Vec<_> = before.about.iter().map(|comment| comment.title.clone()).collect();
         let mut gone = 0;

@@ -5,8 +5,7 @@ use std::time::Duration;
 use crate::moment::UiTime;
 
 /// Minimum time between the request's appearance, or a key press, and a key that counts. A person who is typing when
-/// the request
-/// appears keeps typing for a moment.
+/// the request appears keeps typing for a moment.
 pub(super) const QUIET: Duration = Duration::from_millis(300);
 
 #[derive(Clone, Copy, Debug, Default)]

@@ -34,8 +34,7 @@ impl Hint {
 }
 
 /// Returns the key hints of a request, answering keys first. `below` is the number of hidden text rows, `width` the
-/// number of
-/// columns.
+/// number of columns.
 pub(crate) fn hints(card: &Card, keymap: &Keymap, below: usize, width: u16) -> Vec<Hint> {
     let keys = Keys { keymap, width };
     let hints = match &card.stage {

@@ -267,9 +267,8 @@ impl Card {
         }
     }
 
-    /// Records a frame on the terminal that contains the request. `whole` is true if the frame shows the text;
-    /// `to_end` is the
-    /// number of the page whose last row it shows. Returns true if an approval has become possible.
+    /// Records a frame on the terminal that contains the request. `whole` is true if the frame shows the text; `to_end`
+    /// is the number of the page whose last row it shows. Returns true if an approval has become possible.
     pub(crate) fn drawn(&mut self, at: UiTime, whole: bool, to_end: Option<u64>) -> bool {
         self.deny.drawn(at);
         self.in_sight = whole;

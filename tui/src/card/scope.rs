@@ -313,9 +313,8 @@ fn choices(request: &ServerRequest, project: &WirePath) -> Vec<Choice> {
     }
 }
 
-/// Returns the suggested pattern: the file, or all files in the common directory. `None` for paths outside the
-/// project and for
-/// names that are not UTF-8.
+/// Returns the suggested pattern: the file, or all files in the common directory. `None` for paths outside the project
+/// and for names that are not UTF-8.
 fn pattern<'a>(paths: impl Iterator<Item = &'a WirePath>, project: &WirePath) -> Option<String> {
     let relative: Option<Vec<&Path>> =
         paths.map(|path| path.as_path().strip_prefix(project.as_path()).ok()).collect();
@@ -333,8 +332,7 @@ fn pattern<'a>(paths: impl Iterator<Item = &'a WirePath>, project: &WirePath) ->
 }
 
 /// Escapes a path, so that the pattern matches only that path. Returns `None` for a path with a backslash, which
-/// patterns cannot
-/// contain.
+/// patterns cannot contain.
 fn escaped(path: &str) -> Option<String> {
     let one = |c: char| match c {
         '\\' => None,

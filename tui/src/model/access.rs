@@ -16,9 +16,8 @@ pub(crate) const fn sandbox(tier: Option<Tier>) -> &'static str {
     }
 }
 
-/// Returns the places that may be written and read, in words: `read-only`, `writes in the project`. Omits the
-/// temporary directory
-/// and caches.
+/// Returns the places that may be written and read, in words: `read-only`, `writes in the project`. Omits the temporary
+/// directory and caches.
 pub(crate) fn places(rights: &RightsSummary) -> String {
     without_private(rights).places().to_string()
 }

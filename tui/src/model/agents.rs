@@ -154,9 +154,8 @@ impl Agents {
         std::iter::once(&mut self.first).chain(self.others.values_mut())
     }
 
-    /// Adds usage and cost of a model request to an agent, and to the turns of the agents above it. A turn of the
-    /// user lasts
-    /// until the next message, so it includes agents that end later.
+    /// Adds usage and cost of a model request to an agent, and to the turns of the agents above it. A turn of the user
+    /// lasts until the next message, so it includes agents that end later.
     pub(crate) fn spend(&mut self, agent: &AgentId, account: Account) {
         *self.spent.entry(agent.clone()).or_default() += account;
         self.of(agent).turn.account += account;
@@ -169,8 +168,7 @@ impl Agents {
     }
 
     /// Sets the cost of an agent's last turn to zero if no turn runs: the user has started a sub-agent of it, whose
-    /// cost is then
-    /// shown alone.
+    /// cost is then shown alone.
     pub(crate) fn begins_beside(&mut self, resting: &AgentId) {
         let turn = &mut self.of(resting).turn;
         if !turn.is_running() {

@@ -54,9 +54,8 @@ pub(super) struct ChangeStep {
 pub(super) enum ChangeTold {
     /// Reported by a file tool.
     ByCall(AgentCall, FileDiff),
-    /// Found by comparing two snapshots of the project. True if a run was cut off between them: its calls may have
-    /// made the
-    /// change.
+    /// Found by comparing two snapshots of the project. True if a run was cut off between them: its calls may have made
+    /// the change.
     ByLook(Box<SeenChange>, bool),
 }
 

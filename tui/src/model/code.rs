@@ -54,8 +54,7 @@ impl CodeBlock {
     }
 
     /// Continues as the longer code `other` and keeps the highlighted lines. Returns false if `other` does not start
-    /// with this
-    /// code.
+    /// with this code.
     pub(crate) fn becomes(&mut self, other: &Self) -> bool {
         let goes_on = self.language == other.language && self.text.goes_on_as(&other.text);
         if goes_on {

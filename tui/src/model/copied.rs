@@ -165,8 +165,7 @@ impl Part {
     }
 
     /// Returns the text of a row in a range of columns of the screen. A mark that is no margin, as of a list, counts
-    /// where the range
-    /// begins before the text.
+    /// where the range begins before the text.
     fn cut(&self, row: Row, width: u16, columns: Range<u16>) -> String {
         let begins = self.columns(row, width).start;
         let mut cut = String::new();

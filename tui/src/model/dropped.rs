@@ -20,9 +20,8 @@ pub(crate) struct Dropped {
     pub image: Image,
 }
 
-/// Returns the path that a paste is, if it is the path of one picture and nothing else: bare, in quotes, with
-/// escapes of a shell,
-/// or as a `file:` address.
+/// Returns the path that a paste is, if it is the path of one picture and nothing else: bare, in quotes, with escapes
+/// of a shell, or as a `file:` address.
 pub(crate) fn path_in(paste: &str) -> Option<PathBuf> {
     let text = paste.trim();
     if text.len() > LONGEST || text.chars().any(char::is_control) {

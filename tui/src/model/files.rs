@@ -60,8 +60,7 @@ impl Files {
     }
 
     /// Updates the matches for the word at the caret; `None` if the caret is not in a word with `@`. Returns true if
-    /// the names
-    /// should be requested: a new word has begun, and the last request is old.
+    /// the names should be requested: a new word has begun, and the last request is old.
     pub(crate) fn follow(&mut self, word: Option<(usize, String)>, now: UiTime) -> bool {
         if word == self.word {
             return false;

@@ -59,9 +59,8 @@ impl Palette {
 }
 
 impl Model {
-    /// Returns the commands that start with the typed word, then those that contain it; the last used ones first.
-    /// With an
-    /// argument, only the command itself.
+    /// Returns the commands that start with the typed word, then those that contain it; the last used ones first. With
+    /// an argument, only the command itself.
     pub(crate) fn palette_rows(&self) -> Vec<PaletteRow<'_>> {
         let Some(typed) = self.typed_command() else { return Vec::new() };
         let rows = TABLE.iter().filter_map(PaletteRow::of_command);
@@ -116,9 +115,9 @@ impl Model {
         true
     }
 
-    /// Completes the name of the selected command. Returns true if the command must not run yet: it needs an
-    /// argument, or the
-    /// person neither typed a letter of it nor selected it, and Enter after a bare `/` would end the session after a `/q`.
+    /// Completes the name of the selected command. Returns true if the command must not run yet: it needs an argument,
+    /// or the person neither typed a letter of it nor selected it, and Enter after a bare `/` would end the session
+    /// after a `/q`.
     pub(crate) fn complete(&mut self) -> bool {
         let Some((text, needs_argument)) = self.completed() else { return false };
         let is_line = self.mode == Mode::Command;

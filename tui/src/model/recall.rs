@@ -19,8 +19,7 @@ impl Model {
     }
 
     /// Returns the different messages that contain the typed text, newest first. Case matters only if the text has
-    /// capital
-    /// letters.
+    /// capital letters.
     pub(crate) fn recalled(&self) -> Vec<&str> {
         let typed = self.prompt.text();
         let exact = typed.chars().any(char::is_uppercase);

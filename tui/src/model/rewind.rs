@@ -56,9 +56,8 @@ impl Rewind {
         self.said.get(first)
     }
 
-    /// Removes a message and all later ones. Returns its block's index in the transcript and its text; `None` if
-    /// there is no such
-    /// message.
+    /// Removes a message and all later ones. Returns its block's index in the transcript and its text; `None` if there
+    /// is no such message.
     pub(crate) fn take_back(&mut self, to: EventId) -> Option<(usize, String)> {
         let at = self.said.iter().position(|said| said.id == to)?;
         self.before_turn = self.before_turn.min(at);
@@ -81,9 +80,8 @@ impl Rewind {
         }
     }
 
-    /// Undoes the rewind of the conversation: restores the messages, and returns the blocks for a transcript that
-    /// now has
-    /// `blocks` blocks.
+    /// Undoes the rewind of the conversation: restores the messages, and returns the blocks for a transcript that now
+    /// has `blocks` blocks.
     pub(crate) fn give_back(&mut self, blocks: usize) -> Vec<Block> {
         let Some((kept, said)) = self.taken_back.take() else { return Vec::new() };
         let first = said.first().map_or(0, |said| said.block);
@@ -94,8 +92,7 @@ impl Rewind {
     }
 
     /// Drops the blocks and messages that an earlier rewind removed. After a rewind of files alone, an undo must not
-    /// restore
-    /// them.
+    /// restore them.
     pub(crate) fn forget_taken_back(&mut self) {
         self.taken_back = None;
     }

@@ -12,9 +12,8 @@ pub(crate) struct Found {
 }
 
 impl Transcript {
-    /// Shows the next row that contains `wanted`, from the last match or the top of the screen on; wraps around.
-    /// Case matters
-    /// only if `wanted` has capital letters. Returns `None` without a match.
+    /// Shows the next row that contains `wanted`, from the last match or the top of the screen on; wraps around. Case
+    /// matters only if `wanted` has capital letters. Returns `None` without a match.
     pub(crate) fn find(&mut self, wanted: &str, down: bool, (width, height): (u16, u16)) -> Option<Found> {
         let rows = self.rows_with(wanted, width);
         let last = self.found_line(width);

@@ -75,9 +75,8 @@ impl Selected {
 }
 
 impl Transcript {
-    /// Begins a selection at the marked block, the search match or the last row on the screen. Text that arrives
-    /// moves nothing
-    /// meanwhile. Returns false if there is no text.
+    /// Begins a selection at the marked block, the search match or the last row on the screen. Text that arrives moves
+    /// nothing meanwhile. Returns false if there is no text.
     pub(crate) fn begin_selection(&mut self, shape: Shape, size: (u16, u16)) -> bool {
         let (width, height) = (size.0, usize::from(size.1));
         let top = self.top(width, height);

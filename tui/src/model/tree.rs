@@ -149,8 +149,7 @@ impl Model {
     }
 
     /// Returns the width of the column beside the transcript, for agents, plan steps and tasks; `None` if there is
-    /// nothing to show or no
-    /// room. It takes what prose leaves, so that no prose is wrapped again when it opens.
+    /// nothing to show or no room. It takes what prose leaves, so that no prose is wrapped again when it opens.
     pub(crate) fn tree_columns(&self, width: u16) -> Option<u16> {
         let has_content =
             self.tree().len() > 1 || self.plans.beside().is_some() || self.open_tasks().is_some();

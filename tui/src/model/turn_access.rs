@@ -40,9 +40,8 @@ impl TurnAccess {
         (!self.is_over).then_some(self.words.as_str())
     }
 
-    /// True if a change of the mode belongs to the turn: its beginning, which the person has not asked for as a
-    /// change, or its end,
-    /// which restores the mode of before.
+    /// True if a change of the mode belongs to the turn: its beginning, which the person has not asked for as a change,
+    /// or its end, which restores the mode of before.
     pub(crate) fn explains_mode(&self, mode: ApprovalMode, is_asked_for: bool) -> bool {
         if self.is_over { mode == self.mode } else { !is_asked_for }
     }

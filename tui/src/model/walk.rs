@@ -20,8 +20,7 @@ pub(crate) enum Stop {
 
 impl Transcript {
     /// Marks the next block of a kind, from the marked one or the top of the screen on, and scrolls to it. Returns
-    /// `None` past
-    /// the last one; the mark is gone then below, and stays above.
+    /// `None` past the last one; the mark is gone then below, and stays above.
     pub(crate) fn walk(&mut self, to: Stop, down: bool, size: (u16, u16)) -> Option<Found> {
         let stops: Vec<_> = (0..self.len()).filter(|at| self.stops_at(*at, to, size.0)).collect();
         let number = match (self.marked(size), down) {
@@ -82,9 +81,8 @@ impl Transcript {
         TranscriptLine { block, row: usize::from(gap) }
     }
 
-    /// Returns the row for the top of a screen that shows a block: a message begins there, and an output stays where
-    /// it is if
-    /// all of it is visible.
+    /// Returns the row for the top of a screen that shows a block: a message begins there, and an output stays where it
+    /// is if all of it is visible.
     fn top_for(&self, block: usize, to: Stop, (width, height): (u16, u16)) -> TranscriptLine {
         let (first, rows) = (TranscriptLine { block, row: 0 }, usize::from(height));
         if to == Stop::Message {

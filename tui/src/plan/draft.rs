@@ -193,8 +193,7 @@ impl Draft {
     }
 
     /// Replaces the text of the selected field. Returns false if the field rejects it: a title needs text. An empty
-    /// condition is
-    /// deleted.
+    /// condition is deleted.
     pub(crate) fn set(&mut self, text: &str) -> bool {
         let text = match self.at.field {
             // The indentation of the first line has a meaning.

@@ -40,8 +40,7 @@ pub(super) fn columns(c: char) -> usize {
 }
 
 /// Returns a text for direct output to a terminal, with invisible characters escaped. Line ends, tabs, known emoji
-/// sequences and
-/// selectors stay.
+/// sequences and selectors stay.
 pub fn printable(text: &str) -> String {
     let stays = |c: char| matches!(c, '\n' | '\t') || !is_hidden(c);
     if text.chars().all(stays) {

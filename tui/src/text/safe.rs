@@ -245,8 +245,7 @@ impl SafeText {
     }
 
     /// True if the cluster is drawn unchanged: it starts with a visible character and is as wide as its characters
-    /// together. In
-    /// prose, emoji of several characters count too.
+    /// together. In prose, emoji of several characters count too.
     fn is_undisputed(&self, cluster: &str) -> bool {
         if self.manner == Manner::Prose && is_sequence(cluster) {
             return cluster.width() == 2;

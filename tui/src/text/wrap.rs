@@ -84,8 +84,7 @@ fn wrap_line(text: &str, line: Row, columns: Columns, how: Wrap, rows: &mut Vec<
 }
 
 /// True if a line may break after a character other than a space. Scripts without spaces allow it, except before
-/// closing
-/// punctuation.
+/// closing punctuation.
 fn breaks_after(text: &str, cluster: Cluster<'_>) -> bool {
     let next = text.get(cluster.end()..).and_then(|rest| rest.chars().next());
     cluster.columns == 2

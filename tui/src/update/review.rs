@@ -32,9 +32,8 @@ pub(super) fn start(model: &mut Model, target: Option<&str>, actions: &mut Vec<A
     turns::send(model, model.now, message, actions);
 }
 
-/// Returns the message that has a change reviewed: what is not committed, or a branch or commit. Fails for a name
-/// that a shell
-/// would read otherwise.
+/// Returns the message that has a change reviewed: what is not committed, or a branch or commit. Fails for a name that
+/// a shell would read otherwise.
 pub fn review_task(target: Option<&str>) -> Result<String, &'static str> {
     let is_odd =
         |c: char| c.is_whitespace() || c.is_control() || matches!(c, '`' | '\'' | '"' | '$' | ';' | '\\');

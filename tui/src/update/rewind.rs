@@ -133,9 +133,8 @@ fn ask_for(model: &mut Model, target: RewindTarget, actions: &mut Vec<Action>) {
     actions.push(Action::User(AgentId::root(), UserActionKind::Rewind { target, files, digest: None }));
 }
 
-/// Carries out the rewind. Its consequences must have been read to the end, except for the undo that is offered
-/// after an
-/// allowed turn.
+/// Carries out the rewind. Its consequences must have been read to the end, except for the undo that is offered after
+/// an allowed turn.
 fn confirm(model: &mut Model, actions: &mut Vec<Action>) {
     let (width, height) = size(model);
     let Some(preview) = &model.rewind.preview else { return };

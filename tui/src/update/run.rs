@@ -27,8 +27,7 @@ enum Reach {
 }
 
 /// Handles a key as part of a run of letters. Returns false if the key's command should be executed now. `alone` is
-/// false for a
-/// key that was read together with others; its command may only change the view.
+/// false for a key that was read together with others; its command may only change the view.
 pub(super) fn takes(
     model: &mut Model,
     at: UiTime,
@@ -74,8 +73,7 @@ pub(super) fn takes(
 }
 
 /// True if a letter makes a run text. In Normal mode every letter but movements does; in a view, unbound letters and
-/// commands
-/// with lasting effects do.
+/// commands with lasting effects do.
 const fn is_other(mode: KeyMode, reach: Reach) -> bool {
     match (mode, reach) {
         (KeyMode::Normal, Reach::View) | (_, Reach::Beyond | Reach::Nothing) => true,

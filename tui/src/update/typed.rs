@@ -194,8 +194,7 @@ fn unquoted(path: &str) -> WirePath {
 }
 
 /// Tells the person that a right of a sub-agent is revoked for all agents of the session. Returns true if the shown
-/// agent is the
-/// first one.
+/// agent is the first one.
 fn take_away(model: &mut Model) -> bool {
     let asked = model.agents.shown_id().is_top_level();
     if !asked {

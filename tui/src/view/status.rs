@@ -17,8 +17,7 @@ use crate::start::StatusWords;
 use crate::text::{Clusters, SafeText};
 
 /// Draws the bar. A narrow bar abbreviates the words; mode, activity, approval mode, network and tokens are always
-/// shown, unless
-/// the settings hide what is ordinary.
+/// shown, unless the settings hide what is ordinary.
 pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let asked = model.mode != Mode::Command && model.card().is_some_and(|card| card.is_open(model.now));
     let style = if asked { theme.alarm() } else { theme.mode(model.mode) };

@@ -160,8 +160,7 @@ impl Theme {
     }
 
     /// Returns the style of colours that a program chose. Keeps `row` if the text would be unreadable, and for plain
-    /// black or
-    /// white text, which may equal the terminal's background.
+    /// black or white text, which may equal the terminal's background.
     fn chosen(self, row: Style, text: Option<Hue>, background: Option<Hue>) -> Style {
         let [text, background] = [text, background].map(|hue| hue.and_then(|hue| self.colour(hue)));
         let own = [Color::Black, Color::White, Color::Gray].map(Some);

@@ -10,9 +10,8 @@ use nix::unistd::pipe2;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-/// Capacity of a pipe in bytes: four times the default, for fewer calls. The kernel may give less, since a user has
-/// 64 MiB
-/// (pipe(7)).
+/// Capacity of a pipe in bytes: four times the default, for fewer calls. The kernel may give less, since a user has 64
+/// MiB (pipe(7)).
 const CAPACITY: i32 = 256 << 10;
 const AT_ONCE: usize = CAPACITY.unsigned_abs() as usize;
 

@@ -53,9 +53,8 @@ pub fn ask(place: &NamedPlace, rights: &Rights, tier: Tier) -> Asked {
     }
 }
 
-/// Repeats the access to a place in `/proc/PID`. For the directory itself the command tried to signal the process,
-/// so this sends
-/// signal 0 (kill(2)), which has no effect. A file below it is opened for reading.
+/// Repeats the access to a place in `/proc/PID`. For the directory itself the command tried to signal the process, so
+/// this sends signal 0 (kill(2)), which has no effect. A file below it is opened for reading.
 fn of_process(place: &NamedPlace, process: u32) -> Asked {
     if !place.permits.own || place.nearest.is_some() {
         return Asked::default();
@@ -74,8 +73,7 @@ fn of_process(place: &NamedPlace, process: u32) -> Asked {
 }
 
 /// Returns the error number of opening a file or directory, 0 on success. Returns `None` if opening has effects (a
-/// fifo, a
-/// device), or if the path now leads elsewhere.
+/// fifo, a device), or if the path now leads elsewhere.
 fn answer(path: &Path, act: Act) -> Option<i32> {
     let found = match open(path, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty()) {
         Ok(found) => found,

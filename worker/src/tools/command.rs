@@ -55,8 +55,7 @@ impl KeptOutput {
 }
 
 /// Keeps a command's output, sends it if `stream`, and kills the command at the deadline or on cancellation. Returns
-/// after all of
-/// its processes have ended.
+/// after all of its processes have ended.
 pub async fn follow(
     running: Running,
     deadline: Instant,

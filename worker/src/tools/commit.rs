@@ -262,8 +262,7 @@ struct Temporary {
 
 impl Temporary {
     /// Creates a temporary file with the content and mode of `state`, to replace `old`. Returns `None` if its other
-    /// metadata
-    /// would differ from the old file's.
+    /// metadata would differ from the old file's.
     fn new(
         directory: &OwnedFd,
         state: &FileState,

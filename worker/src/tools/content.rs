@@ -51,8 +51,7 @@ impl Tree {
     }
 
     /// Sends the entry and content of a path; the entry may wait until [`Tree::flush`]. Returns false if no file or
-    /// link of this
-    /// path exists.
+    /// link of this path exists.
     ///
     /// The inner error means that the content could not be read; the outer one ends the snapshot.
     pub fn send(

@@ -28,8 +28,8 @@ pub fn environment(exec: &Exec, temp: Option<&Path>, tier: Tier) -> Vec<(OsStrin
 }
 
 /// Returns options that make Java use `temp` for temporary files. Without them it uses `/tmp`, which the floor tier
-/// does not
-/// permit. Returns `None` if the user has set a directory, or if white space or quotes in the path would split the option.
+/// does not permit. Returns `None` if the user has set a directory, or if white space or quotes in the path would split
+/// the option.
 fn java_options(said: Option<&OsString>, temp: &OsStr) -> Option<OsString> {
     const PLACE: &[u8] = b"-Djava.io.tmpdir=";
     let said = said.map(|said| said.as_bytes()).unwrap_or_default();

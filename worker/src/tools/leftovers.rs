@@ -55,8 +55,7 @@ fn is_temporary(name: &[u8]) -> bool {
 }
 
 /// True for a file or link that was last changed before `before_ns`. A newer one may belong to another process that
-/// writes in the
-/// directory.
+/// writes in the directory.
 fn is_old(directory: &OwnedFd, name: &OsStr, before_ns: i64) -> Result<bool, Errno> {
     let status = fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
     let changed_ns = status.st_ctime.saturating_mul(1_000_000_000).saturating_add(status.st_ctime_nsec);

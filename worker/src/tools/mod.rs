@@ -63,9 +63,8 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Sets up the tools; installs the filter against running programs if the rights require it. Must be called
-    /// before a second
-    /// thread exists: seccomp(2) filters are per thread.
+    /// Sets up the tools; installs the filter against running programs if the rights require it. Must be called before
+    /// a second thread exists: seccomp(2) filters are per thread.
     pub fn new(assignment: Assignment) -> std::result::Result<Self, ToolsError> {
         if assignment.rights.exec == Execution::Denied {
             deny_execution()?;

@@ -25,9 +25,8 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// Maximum number of paths whose access is repeated.
 const MOST_TRIED: usize = 8;
 
-/// Returns the paths that a command's error messages mention, with permissions and the kernel's answer. The exit
-/// status is
-/// ignored: `touch /etc/x; true` fails and exits with 0.
+/// Returns the paths that a command's error messages mention, with permissions and the kernel's answer. The exit status
+/// is ignored: `touch /etc/x; true` fails and exits with 0.
 pub async fn look(assignment: &Assignment, exec: &Exec, ends: &Ends) -> Vec<NamedPlace> {
     let mut names = names([&ends.head, &ends.tail]);
     let directory = directory(exec);
@@ -71,9 +70,8 @@ fn permits(path: &Path) -> Permits {
     }
 }
 
-/// True if file permissions allow removing a path: its directory is writable, and if that is sticky, the user owns
-/// the file or
-/// the directory (inode(7)).
+/// True if file permissions allow removing a path: its directory is writable, and if that is sticky, the user owns the
+/// file or the directory (inode(7)).
 fn may_remove(path: &Path) -> bool {
     let Some(directory) = path.parent() else {
         return false;

@@ -72,8 +72,7 @@ pub enum Missing {
 }
 
 /// Opens a canonical directory component by component. Fails if a component was replaced by a link meanwhile.
-/// (openat2(2) would
-/// need one call, but the sandbox of uid 0 denies it.)
+/// (openat2(2) would need one call, but the sandbox of uid 0 denies it.)
 pub fn open_directory(directory: &Path, missing: Missing) -> std::result::Result<OwnedFd, Errno> {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let root = open("/", flags, Mode::empty())?;

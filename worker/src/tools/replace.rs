@@ -62,8 +62,7 @@ impl LineEnds {
     }
 
     /// Converts text of the model to the file's line ends, which the model cannot see. A file with mixed line ends
-    /// takes the text
-    /// unchanged.
+    /// takes the text unchanged.
     fn adapt(self, text: &str) -> Cow<'_, str> {
         match self {
             Self::Lf if text.contains("\r\n") => text.replace("\r\n", "\n").into(),

@@ -177,8 +177,7 @@ fn directory(temp: &Path) -> Result<OwnedFd, Errno> {
 }
 
 /// Returns the disk space in bytes that the files of a directory occupy. An agent that swaps the directory meanwhile
-/// falsifies
-/// only its own limit.
+/// falsifies only its own limit.
 fn taken(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let sizes = entries.filter_map(|entry| entry.metadata().ok()).map(|file| file.blocks());

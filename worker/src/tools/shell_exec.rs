@@ -73,8 +73,7 @@ pub fn effect(assignment: &Assignment, call: &ShellExec) -> Result<Exec> {
 }
 
 /// Fails if the directory of an approved command leads through a link. The approval showed that path as one of the
-/// project, while
-/// the link may lead to a directory where the agent writes freely.
+/// project, while the link may lead to a directory where the agent writes freely.
 pub fn shown_directory(exec: &Exec) -> Result<()> {
     let cwd = exec.cwd.as_path();
     let real = cwd.canonicalize().map_err(|error| refused_io(Operation::Read, cwd, &error))?;
@@ -170,8 +169,7 @@ impl Commands {
     }
 
     /// Starts a command and waits until all of its processes have ended. Returns the end and the pid of the process
-    /// that
-    /// supervised them.
+    /// that supervised them.
     async fn follow(&self, run: &Run<'_>, kept: &mut KeptOutput, open: &mut OpenCall) -> Result<(End, u32)> {
         let temp = match run.exec.access {
             Access::Read => Some(FreshTemp::new(run.assignment)?),

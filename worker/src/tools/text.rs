@@ -93,9 +93,8 @@ impl Form {
 /// Text that is not UTF-8 has at most one control character per this number of bytes.
 const CONTROLS: usize = 20;
 
-/// True if a file is binary: it has a NUL byte and is not UTF-16, or it is not UTF-8 and has many control
-/// characters. The second
-/// rule is for packed or encrypted data, which would otherwise pass as windows-1252.
+/// True if a file is binary: it has a NUL byte and is not UTF-16, or it is not UTF-8 and has many control characters.
+/// The second rule is for packed or encrypted data, which would otherwise pass as windows-1252.
 pub fn is_binary(sample: &[u8]) -> bool {
     let sample = &sample[..sample.len().min(SNIFF)];
     if sample.starts_with(&[0xff, 0xfe]) || sample.starts_with(&[0xfe, 0xff]) {
@@ -118,9 +117,8 @@ fn is_utf8(sample: &[u8]) -> bool {
     str::from_utf8(sample).map_or_else(|error| error.error_len().is_none(), |_| true)
 }
 
-/// Detects the encoding of text after or without a byte order mark. With more valid than broken non-ASCII
-/// characters, the text
-/// counts as UTF-8 with errors.
+/// Detects the encoding of text after or without a byte order mark. With more valid than broken non-ASCII characters,
+/// the text counts as UTF-8 with errors.
 fn unmarked(sample: &[u8], whole: bool, marked: bool) -> Encoding {
     if str::from_utf8(sample).is_ok() {
         return Encoding::Utf8;

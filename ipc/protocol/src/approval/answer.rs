@@ -24,9 +24,8 @@ pub enum ReviewDecision {
         /// Scope of the approval.
         scope: SessionScope,
     },
-    /// Approved, together with everything that mode `auto` would allow without the network, until the turn ends.
-    /// Only where the
-    /// request has `turn`.
+    /// Approved, together with everything that mode `auto` would allow without the network, until the turn ends. Only
+    /// where the request has `turn`.
     ApprovedForTurn,
     /// No; the agent continues.
     Denied {

@@ -75,9 +75,8 @@ pub fn default_of(field: &FormField) -> Option<FormValue> {
     }
 }
 
-/// Returns the value of several choices. No choice is an empty list where the form permits one, so that the server
-/// does not take its
-/// default instead.
+/// Returns the value of several choices. No choice is an empty list where the form permits one, so that the server does
+/// not take its default instead.
 pub fn picked(field: &FormField, values: Vec<String>) -> Option<FormValue> {
     let is_needed =
         matches!(&field.kind, FieldKind::Choices { least, .. } if least.is_some_and(|least| least > 0));

@@ -27,9 +27,8 @@ pub struct HostApprovalParams {
     pub program: String,
     /// The host and port.
     pub host: HostRule,
-    /// SHA-256 of the session, the agent, the worker's generation, the number of the question, and the host and
-    /// port, in
-    /// hexadecimal.
+    /// SHA-256 of the session, the agent, the worker's generation, the number of the question, and the host and port,
+    /// in hexadecimal.
     pub digest: String,
     /// The rights beyond the standing ones: this host.
     pub grant: Grant,

@@ -31,8 +31,7 @@ pub struct PlanApprovalParams {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub finished: Vec<u32>,
     /// All rights of the execution, without a private temp directory. Acceptance commands run under them without
-    /// another
-    /// request.
+    /// another request.
     pub rights: Rights,
     /// The write root among them that is the project's package caches, which lie outside the project.
     #[serde(default, skip_serializing_if = "Option::is_none")]

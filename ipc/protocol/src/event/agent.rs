@@ -74,9 +74,8 @@ pub struct SubAgentResult {
     /// A sentence on that, where the status needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Files that the agent changed, sorted, at most a thousand: by file tools, or found by comparison where no
-    /// other agent
-    /// wrote. Without files that git ignores.
+    /// Files that the agent changed, sorted, at most a thousand: by file tools, or found by comparison where no other
+    /// agent wrote. Without files that git ignores.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<WirePath>,
     /// Reason that it may have changed other files too.

@@ -86,8 +86,7 @@ pub struct PlanStepStatus {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub acceptance: Vec<AcceptanceOutcome>,
     /// Changed files of the project since the report on the step before, sorted, at most a thousand. If the project
-    /// could not
-    /// be compared: files that file tools changed since the step began.
+    /// could not be compared: files that file tools changed since the step began.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<WirePath>,
 }

@@ -88,9 +88,8 @@ impl<'a> File<'a> {
     }
 }
 
-/// Returns the cookies of the sockets of a type that take connections, or datagrams from anybody, at an
-/// abstract name in this network namespace.
-/// The kernel has such a name once per type (`unix_abstract_hash` of `net/unix/af_unix.c`).
+/// Returns the cookies of the sockets of a type that take connections, or datagrams from anybody, at an abstract name
+/// in this network namespace. The kernel has such a name once per type (`unix_abstract_hash` of `net/unix/af_unix.c`).
 pub(in crate::mediate) fn of_name(style: c_int, name: &[u8]) -> Result<Vec<u64>, Errno> {
     let mut found = vec![];
     Kernel::new()?.list(&question(), |entry| found.extend(cookie_at(entry, style, name)))?;

@@ -385,8 +385,7 @@ pub(super) fn content(place: &WatchedPlace) -> Option<&[u8]> {
 }
 
 /// Resolves `path` against the relative path `base` by its text alone, without `.` and `..`. Returns `None` if it is
-/// absolute, or
-/// if its `..` lead above the directory that `base` is relative to.
+/// absolute, or if its `..` lead above the directory that `base` is relative to.
 fn lexically(base: &Path, path: &Path) -> Option<PathBuf> {
     let mut found = PathBuf::new();
     for part in base.components().chain(path.components()) {

@@ -26,8 +26,7 @@ impl AgentSpawn {
 }
 
 /// Returns the digest of a task, its servers and its rights. The encoding contains the length of each text, so that
-/// different tasks have
-/// different bytes.
+/// different tasks have different bytes.
 fn digest(spawn: &SpawnAgent, rights: &Rights) -> Result<String, CodecError> {
     let SpawnAgent { task, role, servers, .. } = spawn;
     Ok(hexadecimal(&Sha256::digest(codec::encode(&((task, role, servers), rights))?)))

@@ -37,17 +37,15 @@ pub enum ProposalError {
     /// The action differs from the tool call. The worker that prepared it is faulty or compromised.
     #[error("the prepared change does not match the call: {0}")]
     Misfit(&'static str),
-    /// The working directory contains `..`, which links can lead elsewhere: the command would run in another
-    /// directory than
-    /// shown.
+    /// The working directory contains `..`, which links can lead elsewhere: the command would run in another directory
+    /// than shown.
     #[error("the working directory {0} has `..` in it; name the directory itself")]
     Unplain(WirePath),
 }
 
 impl Proposal {
-    /// Returns the proposal of a change of files that a worker prepared. `place` returns the path that must be
-    /// writable for a
-    /// file. Fails if the change differs from the call.
+    /// Returns the proposal of a change of files that a worker prepared. `place` returns the path that must be writable
+    /// for a file. Fails if the change differs from the call.
     ///
     /// Compares the files' lines, which takes up to two seconds per file.
     pub fn of_patch(

@@ -76,8 +76,7 @@ impl Question<'_> {
 
 impl JudgedAnswer {
     /// Checks the answer against the form with this digest. An error contains the reason that the answer is invalid;
-    /// nothing is sent
-    /// then.
+    /// nothing is sent then.
     pub fn judge_form(self, digest: &str, fields: &[FormField]) -> Result<FormRuling, String> {
         if self.kind != AskKind::Form {
             return Err("the answer belongs to another kind of request".to_owned());

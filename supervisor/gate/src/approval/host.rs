@@ -73,8 +73,7 @@ impl Question<'_> {
 
 impl JudgedAnswer {
     /// Checks the answer against the question with this digest. An error contains the reason that the answer is
-    /// invalid; it counts
-    /// as a no then.
+    /// invalid; it counts as a no then.
     pub fn judge_host(self, digest: &str) -> Result<HostRuling, String> {
         if self.kind != AskKind::Host {
             return Err("the answer belongs to another kind of request".to_owned());

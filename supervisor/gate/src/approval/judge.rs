@@ -29,9 +29,8 @@ pub enum Ruling {
 }
 
 impl JudgedAnswer {
-    /// Checks the answer against the request; `turn` is the access that a yes to everything in the turn gives, if
-    /// the request offers
-    /// it. An error contains the reason that the answer is invalid; the call is then denied.
+    /// Checks the answer against the request; `turn` is the access that a yes to everything in the turn gives, if the
+    /// request offers it. An error contains the reason that the answer is invalid; the call is then denied.
     pub fn judge(
         self,
         ask: &Ask,

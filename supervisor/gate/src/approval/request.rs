@@ -233,8 +233,7 @@ impl Question<'_> {
 }
 
 /// Returns the project as a writable directory if it would cover all paths of `grant` and more; `None` for paths
-/// outside the
-/// project and for protected ones.
+/// outside the project and for protected ones.
 pub fn grant_root(standing: &StandingRights, grant: &Grant) -> Option<WirePath> {
     let covered = |path: &WirePath| {
         path.is_within(&standing.project)

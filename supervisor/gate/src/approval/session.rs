@@ -65,9 +65,8 @@ impl SessionGrants {
             .collect()
     }
 
-    /// Returns the source of an approval that covers the action and all rights it lacks: one approval of the
-    /// session, several for
-    /// the parts of a command, or the user's configuration. `None` if there is none.
+    /// Returns the source of an approval that covers the action and all rights it lacks: one approval of the session,
+    /// several for the parts of a command, or the user's configuration. `None` if there is none.
     pub fn approve(
         &self,
         subject: &Subject,
@@ -101,8 +100,8 @@ impl SessionGrants {
 }
 
 /// True if a command runs as configured prefixes assume: in the project, with the standard environment and without
-/// network. If
-/// the agent may write in the directory without asking, the prefix does not count: `make` would run a file that the agent wrote.
+/// network. If the agent may write in the directory without asking, the prefix does not count: `make` would run a file
+/// that the agent wrote.
 pub(super) fn is_run_as_configured(exec: &Exec, ask: &Ask, standing: &StandingRights) -> bool {
     let offline = ask.grant.net.is_off() && !exec.network.as_ref().is_some_and(Network::reaches_out);
     // Without additional rights it does not matter who wrote the files that the command runs.

@@ -83,8 +83,7 @@ fn digest_of_changes(all: &[(CallId, SubjectChange)]) -> String {
 }
 
 /// Returns the SHA-256 of a call in hexadecimal. The length of each part precedes it, so that different calls have
-/// different
-/// bytes.
+/// different bytes.
 fn digest_of_call(call: &ExternalCall) -> String {
     let ExternalCall { server, tool, json, guest } = call;
     let guest = guest.as_ref().map(|guest| [guest.definition.clone(), guest.access.to_string()]);

@@ -25,9 +25,8 @@ impl StandingRights {
         }
     }
 
-    /// True if an action that somebody is asked about runs without a request under these rights, which are those of
-    /// the turn as
-    /// its worker sees them. `host` has the same rights with host paths.
+    /// True if an action that somebody is asked about runs without a request under these rights, which are those of the
+    /// turn as its worker sees them. `host` has the same rights with host paths.
     pub fn allows_in_turn(&self, host: &Self, ask: &Ask, subject: &Subject) -> bool {
         self.includes(&ask.grant)
             && match subject {

@@ -95,9 +95,8 @@ impl StandingRights {
         }
     }
 
-    /// Returns the rights of the rest of a turn in which a person says yes to everything: the writable directories
-    /// of the mode that
-    /// makes the project writable, and no network. Nothing where nobody is asked, or the mode is fixed.
+    /// Returns the rights of the rest of a turn in which a person says yes to everything: the writable directories of
+    /// the mode that makes the project writable, and no network. Nothing where nobody is asked, or the mode is fixed.
     pub fn for_turn(&self, agent: Position) -> Option<Rights> {
         if !permits(agent, self.mode).asks() {
             return None;

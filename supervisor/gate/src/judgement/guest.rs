@@ -22,9 +22,8 @@ pub enum DeniedPart {
 }
 
 impl StandingRights {
-    /// True if the agent may do everything that the server may, and the server is given no variable. The kernel
-    /// holds the server to
-    /// its rights, so that such a call gives the agent nothing. Hints of the server count for nothing.
+    /// True if the agent may do everything that the server may, and the server is given no variable. The kernel holds
+    /// the server to its rights, so that such a call gives the agent nothing. Hints of the server count for nothing.
     pub(super) fn covers_guest(&self, guest: &GuestTool) -> bool {
         // Directories of the agent alone are other directories for the server, also where they have the same name.
         let is_own = |path: &WirePath| self.temp.as_ref().is_some_and(|temp| path.is_within(temp));

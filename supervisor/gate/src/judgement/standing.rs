@@ -117,8 +117,7 @@ impl StandingRights {
     }
 
     /// True if `path` may be changed without a request where somebody is asked. What the host runs later is not: a
-    /// writable project
-    /// does not include it, unless it was made writable by its own name.
+    /// writable project does not include it, unless it was made writable by its own name.
     pub fn writes_unasked(&self, path: &WirePath) -> bool {
         let is_kept = |place: &WirePath| self.is_kept_in_every_mode(place);
         self.allows_write(path) && (!is_kept(path) || self.write_root(path).is_some_and(is_kept))

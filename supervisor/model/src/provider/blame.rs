@@ -107,8 +107,7 @@ fn index(message: &str) -> Option<usize> {
 }
 
 /// True if the word that begins in `before` may be a JSON Pointer: `/messages/0`, `#/messages/0`, `body/messages/0`.
-/// The address
-/// of a server's page or endpoint, such as `/v1/messages/3`, names nothing of a request.
+/// The address of a server's page or endpoint, such as `/v1/messages/3`, names nothing of a request.
 fn may_begin_pointer(before: &str) -> bool {
     let is_end = |c: char| c.is_whitespace() || "\"'`(<=,".contains(c);
     let word = before.rsplit(is_end).next().unwrap_or_default();

@@ -10,7 +10,7 @@ use crate::driver::{Answer, Conversation};
 
 const MARKER: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
-/// What a request is made of, byte for byte and without its markers: all but the messages, then role and block by
+/// The parts of a request, byte for byte and without its markers: all but the messages, then role and block by
 /// block.
 fn parts(body: &[u8]) -> Vec<String> {
     #[derive(serde::Deserialize)]
@@ -97,9 +97,8 @@ proptest! {
     }
 }
 
-/// R4: every call has its result in the next message, before any text, and no result is without its call. R5: no
-/// block is
-/// empty text.
+/// R4: every call has its result in the next message, before any text, and no result is without its call. R5: no block
+/// is empty text.
 fn assert_answered(body: &Value) {
     let messages = body["messages"].as_array().expect("messages");
     let ids = |message: Option<&Value>, kind: &str, id: &str| {

@@ -88,9 +88,8 @@ fn interrupted_after(events: &[StreamEvent]) -> (ModelRequest, String) {
     (play.request().1, shown)
 }
 
-/// The texts of a reply, block by block, as far as they came. A block that is closed is what it is closed with: one
-/// of our
-/// streams has other words there than before.
+/// The texts of a reply, block by block, as far as they came. A block that is closed is what it is closed with: one of
+/// our streams has other words there than before.
 fn texts(events: &[StreamEvent]) -> Vec<String> {
     let mut texts = BTreeMap::<usize, String>::new();
     for event in events {
@@ -178,8 +177,7 @@ async fn check_all(root: &Path) -> [Vec<Vec<Bytes>>; 3] {
 }
 
 /// Shows a sample of the requests to the vendor's own types. They know no blocks of beta features: of a stream whose
-/// whole reply
-/// they do not take, the parts say nothing.
+/// whole reply they do not take, the parts say nothing.
 fn check_types(streams: &[Vec<Bytes>]) {
     let sample = |bodies: &Vec<Bytes>| {
         let parts = bodies.iter().step_by(SAMPLE).cloned();

@@ -48,7 +48,7 @@ fn gzip(body: &[u8]) -> Vec<u8> {
     encoder.finish().expect("a vector takes everything")
 }
 
-/// What holds of any reply: it begins once, it ends once or with an error, each block is closed once and is one line
+/// Checks what holds of any reply: it begins once, it ends once or with an error, each block is closed once and is one line
 /// of JSON.
 fn assert_in_order(case: &str, items: &[Item]) {
     let count = |wanted: fn(&Item) -> bool| items.iter().filter(|item| wanted(item)).count();

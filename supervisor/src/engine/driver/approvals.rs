@@ -140,9 +140,8 @@ fn unshowable(id: ApprovalId, error: Option<serde_json::Error>) -> Option<Input>
 }
 
 impl AgentRun {
-    /// Has the question written down; who can answer it is asked when it is on the disk. What cannot be written down
-    /// is not
-    /// asked.
+    /// Has the question written down; who can answer it is asked when it is on the disk. What cannot be written down is
+    /// not asked.
     pub(super) fn request_approval(
         &mut self,
         shared: &mut Shared,

@@ -142,9 +142,8 @@ impl AgentRun {
         }
     }
 
-    /// Begins a call; what may write waits until the base is taken, the tripwire set and no other agent writes the
-    /// same places,
-    /// and so does what follows it.
+    /// Begins a call; what may write waits until the base is taken, the tripwire set and no other agent writes the same
+    /// places, and so does what follows it.
     fn hold_or_begin(&mut self, shared: &mut Shared, call: CallId, held: Held) -> Result<(), SessionError> {
         if !self.held.is_empty() || !self.may_begin(shared, call, &held)? {
             self.held.push_back((call, held));

@@ -50,8 +50,7 @@ impl AgentRun {
     }
 
     /// Ends the worker and everything that runs for the agent but approved effects, and waits for that; gives the
-    /// worker's last
-    /// words.
+    /// worker's last words.
     pub(super) async fn wind_up(&mut self) -> Vec<(Generation, WorkerEvent)> {
         self.stream = None;
         self.served.end().await;

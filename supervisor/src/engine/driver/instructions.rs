@@ -103,8 +103,7 @@ pub(super) struct InstructionsLooking {
 
 impl InstructionsLooking {
     /// A search, and the calls to make, each with its place: `above` are files of the repository above the project,
-    /// those of its root first. Only an agent of
-    /// the top level looks through the whole project.
+    /// those of its root first. Only an agent of the top level looks through the whole project.
     pub(super) fn begin(whole: bool, above: Vec<WirePath>) -> (Self, Vec<(u8, ToolCall)>) {
         let above = above.into_iter().take(MOST_ABOVE).map(InstructionsLook::Above);
         let looks: Vec<_> = WITHIN.into_iter().chain(above).collect();

@@ -204,8 +204,7 @@ impl Looks {
     }
 
     /// Has the project looked at, if it was not since the last message; true while that goes on: nothing may write.
-    /// What a plan changes
-    /// after the last turn is not taken for somebody else's either.
+    /// What a plan changes after the last turn is not taken for somebody else's either.
     pub(super) fn before_a_write(&mut self) -> bool {
         self.stretch.written = true;
         if !self.stretch.looked || !self.due.is_empty() {
@@ -234,9 +233,8 @@ impl Looks {
         Ok(looked.unwrap_or_default())
     }
 
-    /// Waits for the looks that are not over; the files that changed. One before a write that never came is given
-    /// up: nobody takes back what
-    /// was not changed.
+    /// Waits for the looks that are not over; the files that changed. One before a write that never came is given up:
+    /// nobody takes back what was not changed.
     pub(super) async fn finish(&mut self) -> Vec<FilesChanged> {
         let written = self.stretch.written;
         let open = self.looking.take().filter(|look| {

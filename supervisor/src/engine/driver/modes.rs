@@ -20,9 +20,8 @@ pub struct ModePlaces {
     protected: Vec<WirePath>,
 }
 
-/// The confinement of a standing worker, of which every repository that it may write is watched and protected: there
-/// is no other way
-/// to a worker's rights than [`ModePlaces::confine`].
+/// The confinement of a standing worker, of which every repository that it may write is watched and protected: there is
+/// no other way to a worker's rights than [`ModePlaces::confine`].
 #[derive(Clone, Debug)]
 pub struct WatchedConfinement(Confinement);
 
@@ -101,9 +100,8 @@ impl AgentRun {
         self.modes.watch(shared, &self.worker.confinement().rights)
     }
 
-    /// Replaces the worker. Where the next one may write in the project, or in another repository, what the host
-    /// runs later is taken
-    /// before its first call that may write.
+    /// Replaces the worker. Where the next one may write in the project, or in another repository, what the host runs
+    /// later is taken before its first call that may write.
     pub(super) fn replace_worker(&mut self, shared: &mut Shared, rights: Rights) -> Result<(), SessionError> {
         let present = self.worker.confinement().clone();
         let confinement = self.modes.environments.at_level(Confinement { rights, ..present }, None);

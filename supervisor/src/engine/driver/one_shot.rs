@@ -116,8 +116,7 @@ pub enum OneShotError {
 
 impl OneShot {
     /// The worker's confinement: the standing one, and what was both asked for and granted. What is watched is
-    /// protected as
-    /// well, as far as it exists.
+    /// protected as well, as far as it exists.
     pub fn confinement(&self) -> Result<Confinement, OneShotError> {
         let mut rights = self.standing.rights.with_grant(&self.grant());
         if let Some(watch) = self.watched(&rights) {

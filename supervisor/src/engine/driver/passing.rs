@@ -25,8 +25,7 @@ impl Passing {
     }
 
     /// Takes in what is to be shown; gives what can be shown by now, in order. Events were masked by the log, and a
-    /// person who
-    /// is asked sees the very bytes that the answer is about.
+    /// person who is asked sees the very bytes that the answer is about.
     pub(super) fn take(&mut self, kind: UiEventKind) -> Vec<UiEventKind> {
         let shown = match kind {
             UiEventKind::TextDelta { text } => UiEventKind::TextDelta { text: self.text.push_str(&text) },

@@ -24,8 +24,7 @@ enum Woken {
 
 impl Session {
     /// Waits while the log's disk is full. What the user does meanwhile comes behind, but for an end of the session,
-    /// which ends it with the
-    /// log's error.
+    /// which ends it with the log's error.
     pub(super) async fn pause(&mut self) -> Result<(), SessionError> {
         // Going on may fill the disk again.
         while self.shared.log.is_full() {

@@ -83,9 +83,8 @@ impl Caller {
 
 /// Serves the calls of a session that no worker serves.
 pub trait ToolServer: Send + Sync {
-    /// Carries a call out. The texts are for the model, whether they are an answer or say what failed. A future that
-    /// is dropped ends
-    /// the call: nobody waits for it any more.
+    /// Carries a call out. The texts are for the model, whether they are an answer or say what failed. A future that is
+    /// dropped ends the call: nobody waits for it any more.
     fn serve(&self, caller: &Caller, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>>;
 
     /// Asks a server for the text of a prompt, for a person. The error is for the person too.

@@ -420,9 +420,8 @@ async fn caught<T>(work: impl Future<Output = Result<T, SessionError>>) -> Resul
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(&*panic)))
 }
 
-/// The next thing that happens in one of the runs. The one that was served last is looked at last. One that is over
-/// is there for what is
-/// still carried out for it, and the first one for a rewind. Cancel safe.
+/// The next thing that happens in one of the runs. The one that was served last is looked at last. One that is over is
+/// there for what is still carried out for it, and the first one for a rewind. Cancel safe.
 async fn next_of(
     runs: &mut [AgentRun],
     first: usize,

@@ -152,8 +152,7 @@ impl Shared {
     }
 
     /// An agent whose turn is over has no request. A sub-agent keeps its turn at writing until its worker is gone: a
-    /// command of
-    /// its own may write until then.
+    /// command of its own may write until then.
     pub(super) fn rest(&mut self, agent: &AgentId) {
         if agent.is_top_level() {
             self.turns.give_back(agent);

@@ -136,9 +136,8 @@ impl AgentRun {
         self.tell_where_it_is(shared)
     }
 
-    /// Tells the agent of its place, which is what its worker sees, of the user's instructions and of the project's,
-    /// as far as they were
-    /// found.
+    /// Tells the agent of its place, which is what its worker sees, of the user's instructions and of the project's, as
+    /// far as they were found.
     fn tell_where_it_is(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         let startup = std::mem::replace(&mut self.startup, Startup::Done);
         let text = environment_context(&self.surroundings, self.agent.standing());

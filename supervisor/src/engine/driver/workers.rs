@@ -175,9 +175,8 @@ impl SessionWorker {
         }
     }
 
-    /// Has the next generation serve the calls from now on, under the same rights: its caches get what places of
-    /// more rights have
-    /// come to have. Open calls end first.
+    /// Has the next generation serve the calls from now on, under the same rights: its caches get what places of more
+    /// rights have come to have. Open calls end first.
     pub fn renew(&mut self) {
         let lives = matches!(self.state, WorkerState::Starting { .. } | WorkerState::Serving { .. });
         if lives && self.replacement.is_none() {
@@ -355,9 +354,8 @@ impl SessionWorker {
         self.waiting.drain(..).map(|(call, _)| call).collect()
     }
 
-    /// Begins to end the worker and everything below it: what is to be ended need not be replaced, and one on its
-    /// way is
-    /// ended as for a replacement.
+    /// Begins to end the worker and everything below it: what is to be ended need not be replaced, and one on its way
+    /// is ended as for a replacement.
     pub fn abandon(&mut self) {
         self.waiting.clear();
         self.replace(Err(StartError::Cancelled));

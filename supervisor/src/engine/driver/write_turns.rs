@@ -54,8 +54,7 @@ impl WriteTurns {
     }
 
     /// True if another agent asked earlier for the same places. An exception are sub-agents of the agent that the
-    /// earlier one
-    /// waits for: its turn cannot end before theirs.
+    /// earlier one waits for: its turn cannot end before theirs.
     fn is_behind_others(&self, agent: &AgentId, roots: &[WirePath]) -> bool {
         let earlier = self.waiting.iter().take_while(|(waiting, _)| waiting != agent);
         let mut rivals = earlier.filter(|(_, wanted)| overlap(wanted, roots));

@@ -81,9 +81,8 @@ async fn tell(mut stream: UnixStream, answer: Vec<u8>) -> io::Result<()> {
     stream.shutdown().await
 }
 
-/// Whether the other end is a process of our own user. No confined one gets here: it does not see the directory, and
-/// no rule
-/// lets it connect.
+/// True if the other end is a process of our own user. No confined one gets here: it does not see the directory, and no
+/// rule lets it connect.
 pub(super) fn is_ours(stream: &UnixStream) -> bool {
     getsockopt(stream, PeerCredentials).is_ok_and(|peer| peer.uid() == geteuid().as_raw())
 }

@@ -61,9 +61,8 @@ pub(crate) fn stores(directories: &Directories) -> PathBuf {
     directories.state.join("guests")
 }
 
-/// Computes the confinement of a server, and makes its own directory. It reads its installed files, if there are
-/// such. Nothing in it
-/// comes from the rights of an agent; hidden paths are those of the session.
+/// Computes the confinement of a server, and makes its own directory. It reads its installed files, if there are such.
+/// Nothing in it comes from the rights of an agent; hidden paths are those of the session.
 pub(crate) fn confine(
     setup: &ProjectSandbox,
     server: &McpServer,
@@ -73,9 +72,8 @@ pub(crate) fn confine(
     confine_at(setup, server, installed, store)
 }
 
-/// Computes the confinement of an installation: without project, variables and the person's files. It writes
-/// `store`, its temp and
-/// home, and nothing else yet; of the table only the programs outside the system count.
+/// Computes the confinement of an installation: without project, variables and the person's files. It writes `store`,
+/// its temp and home, and nothing else yet; of the table only the programs outside the system count.
 pub(crate) fn confine_installation(
     setup: &ProjectSandbox,
     name: &str,
@@ -151,9 +149,8 @@ fn confine_at(
     Ok(Confined { confinement, shared, access })
 }
 
-/// Makes the files read-only that the person's programs run later, as far as they are there in the directories that
-/// a server writes.
-/// Only the full tier has such mounts.
+/// Makes the files read-only that the person's programs run later, as far as they are there in the directories that a
+/// server writes. Only the full tier has such mounts.
 pub(super) fn keep_what_runs_later(confinement: &mut Confinement) -> io::Result<()> {
     let own = confinement.temp.clone();
     let written = confinement.rights.write.iter().filter(|root| Some(*root) != own.as_ref());

@@ -189,8 +189,7 @@ impl Installations {
     }
 
     /// Installs a server's packages into a new directory, in a sandbox that writes nothing else and reaches the
-    /// registry alone.
-    /// `programs` are places that the installer has to read beside the system's.
+    /// registry alone. `programs` are places that the installer has to read beside the system's.
     pub(crate) async fn install(
         &self,
         setup: &ProjectSandbox,

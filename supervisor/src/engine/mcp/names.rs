@@ -15,8 +15,7 @@ const SUFFIX: usize = 8;
 const DESCRIPTION: usize = 4096;
 
 /// Returns the name of a server's tool: `SERVER__TOOL`, with a digest at its end where that is too long, has other
-/// characters or
-/// stands already for another tool. No tool of ours has `__` in its name.
+/// characters or stands already for another tool. No tool of ours has `__` in its name.
 pub(super) fn tool_name(server: &str, tool: &str, taken: &mut BTreeSet<String>) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let whole = format!("{server}__{tool}");
@@ -45,9 +44,8 @@ pub(super) fn visible(text: &str) -> String {
     })
 }
 
-/// True for control characters, and for those that change the order of a text or are not displayed. Joiners of
-/// scripts and emoji
-/// stay.
+/// True for control characters, and for those that change the order of a text or are not displayed. Joiners of scripts
+/// and emoji stay.
 fn is_hidden(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\t')
         || matches!(c,

@@ -82,9 +82,8 @@ impl SessionServers {
         self.list.iter().map(|server| server.offered.clone()).collect()
     }
 
-    /// Returns the servers of an agent that has these. The agent's calls start processes of its own, which end with
-    /// it. `None` if it
-    /// has none.
+    /// Returns the servers of an agent that has these. The agent's calls start processes of its own, which end with it.
+    /// `None` if it has none.
     pub(crate) fn of_agent(&self, has: impl Fn(&str) -> bool) -> Option<Offered> {
         let chosen: Vec<_> = self.list.iter().filter(|server| has(&server.offered.name)).collect();
         let (mut tools, mut many, mut found): (Vec<Box<dyn Tool>>, Vec<&str>, Vec<_>) = Default::default();

@@ -10,8 +10,7 @@ use crate::engine::driver::ServedAnswer;
 const MOST_PICTURES: usize = 8;
 
 /// Returns a result as text of at most `most` bytes, its beginning and its end, with its pictures. The error is a
-/// result that the
-/// server calls a failure; its pictures are only named.
+/// result that the server calls a failure; its pictures are only named.
 pub(super) fn answer(result: McpResult, most: usize) -> Result<ServedAnswer, String> {
     let McpResult { failed, content, structured } = result;
     let mut images = Vec::new();

@@ -3,7 +3,7 @@
 //! The server writes there, and may have put a link or a file in the way of each directory. This process has rights that the server
 //! lacks, so that it follows no link below the directory.
 
-use std::fs::{self, DirBuilder, File};
+use std::fs::{self, DirBuilder};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::{DirBuilderExt, fchown};
@@ -54,7 +54,7 @@ fn below(root: &OwnedFd, place: &Path, identity: Option<Identity>) -> nix::Resul
 
 fn give(directory: &OwnedFd, identity: Option<Identity>) -> io::Result<()> {
     let Some(Identity { uid, gid }) = identity else { return Ok(()) };
-    fchown(File::from(directory.try_clone()?), Some(uid), Some(gid))
+    fchown(directory, Some(uid), Some(gid))
 }
 
 const fn directory() -> OFlag {

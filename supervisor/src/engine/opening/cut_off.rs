@@ -89,8 +89,7 @@ fn state(call: &ToolCall, again: Option<&Effect>, goes_back: bool) -> Option<Cut
 }
 
 /// The effects that the calls would have, on a thread of its own: whoever opens a session does not run within the
-/// runtime's tasks. None where
-/// they cannot be told.
+/// runtime's tasks. None where they cannot be told.
 fn effects(observer: &SnapshotTaker, calls: Vec<ToolCall>) -> Vec<Option<Effect>> {
     if calls.is_empty() {
         return Vec::new();

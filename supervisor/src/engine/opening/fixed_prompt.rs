@@ -10,8 +10,7 @@ use gate::tools::ToolDefinition;
 use model::provider::is_of_this_machine;
 
 /// Puts the recorded prompt and tools in the place of today's, if the context goes on that they belong to. Gives the
-/// event that is to be
-/// logged, if one is.
+/// event that is to be logged, if one is.
 pub(super) fn fix(
     config: &mut AgentConfig,
     earlier: &[SessionEvent],
@@ -108,9 +107,8 @@ fn has_replies(events: &[SessionEvent]) -> bool {
     events.iter().any(|event| event.agent == AgentId::root() && is_reply(event))
 }
 
-/// True if the last words came from another address: it signs its thinking itself. Older logs do not name it.
-/// Servers of this machine change
-/// their ports and sockets, and stand before the same models.
+/// True if the last words came from another address: it signs its thinking itself. Older logs do not name it. Servers
+/// of this machine change their ports and sockets, and stand before the same models.
 fn is_of_another_server(events: &[SessionEvent], now: &SessionStarted) -> bool {
     let address = |event: &SessionEvent| match &event.kind {
         EventKind::SessionStarted(started) => started.base_url.clone(),

@@ -48,9 +48,8 @@ impl Handle {
         self.act_on(self.action(kind)).await;
     }
 
-    /// Acts as the user, on the agent that the action names. An answer or a message that comes after the session's
-    /// end is
-    /// told of.
+    /// Acts as the user, on the agent that the action names. An answer or a message that comes after the session's end
+    /// is told of.
     pub(crate) async fn act_on(&self, action: UserAction) {
         if let Err(mpsc::error::SendError(action)) = self.actions.send(action).await
             && let Some(unheard) = unheard(&action)

@@ -418,8 +418,7 @@ pub(super) fn agent_config(
 }
 
 /// True if the first agent can ever reach a host: it may now, somebody may answer its questions, or the person may
-/// change its rights.
-/// A tool that never works would only cost tokens.
+/// change its rights. A tool that never works would only cost tokens.
 fn can_fetch(options: &SessionOptions, standing: &StandingRights) -> bool {
     let agent = Position { activity: options.activity, rank: Rank::Top };
     let may_ask = permits(agent, options.mode).asks() && options.approvals.answerer;

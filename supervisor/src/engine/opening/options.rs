@@ -94,8 +94,7 @@ impl SessionOptions {
     }
 
     /// The options that the settings make, for a front end that answers approvals. Whoever has many turns can end a
-    /// wait that
-    /// is too long, so that the model is tried for longer.
+    /// wait that is too long, so that the model is tried for longer.
     pub(crate) fn new(
         effective: &Effective,
         directory: PathBuf,
@@ -153,9 +152,8 @@ pub(crate) fn plan_options(effective: &Effective) -> PlanOptions {
     }
 }
 
-/// The settings that are asked for, with the model that the settings name for planning, where nobody asked for
-/// another one. Execution keeps
-/// the model that it would have had.
+/// The settings that are asked for, with the model that the settings name for planning, where nobody asked for another
+/// one. Execution keeps the model that it would have had.
 pub(crate) fn for_activity(asked: Layer, sources: &Sources, activity: Activity) -> Layer {
     let effective = sources.effective(&asked);
     let settled = |key: &str| effective.get(key).filter(|settled| settled.value.is_some());

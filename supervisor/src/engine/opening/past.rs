@@ -81,8 +81,7 @@ impl Past {
     }
 
     /// A new session with everything that was said and done in this one so far, and with its looks at the project.
-    /// Another process may have
-    /// that one open.
+    /// Another process may have that one open.
     fn fork(resume: &Resume, state: &Path, watch: &mut dyn FnMut(u64, u64)) -> Result<Self, OpenError> {
         let session = ConversationId(uuid::Uuid::now_v7().to_string());
         let (log, origin) = SessionLog::copy_of(&resume.log, state, &session, watch)?;
@@ -228,9 +227,8 @@ fn has_moved(from: &WirePath, to: &WirePath) -> bool {
     }
 }
 
-/// The rewinds of files alone that were not undone: the changes before them are not in the files any more. A rewind
-/// of the conversation has
-/// taken their calls back with it.
+/// The rewinds of files alone that were not undone: the changes before them are not in the files any more. A rewind of
+/// the conversation has taken their calls back with it.
 fn rewinds_of_files(standing: &[&SessionEvent]) -> BTreeSet<EventId> {
     // An undoing is of the last one before it in the log; what it brings back stands behind it here.
     let mut rewinds: Vec<_> = standing.iter().filter_map(|event| Some((event.id, event.rewind()?))).collect();
@@ -318,9 +316,8 @@ impl Earlier {
 }
 
 impl SessionBegin<'_> {
-    /// The log, with the first events of this run, which go to the front end too, behind what was said in those
-    /// before. It may keep events
-    /// in memory while its disk is full.
+    /// The log, with the first events of this run, which go to the front end too, behind what was said in those before.
+    /// It may keep events in memory while its disk is full.
     pub(super) fn log(
         self,
         first: &[EventKind],

@@ -142,8 +142,7 @@ fn kept(store: &Store, plan: &CutOffPlan) -> Option<KeptPlan> {
 }
 
 /// Notes how far an execution came that was cut off; the name of its plan, if that is kept and still the same. The
-/// log's word for the file
-/// is not believed: the log may come from elsewhere.
+/// log's word for the file is not believed: the log may come from elsewhere.
 fn note_cut_off(setup: &ProjectSandbox, plan: &CutOffPlan) -> Option<String> {
     let store = Store::at(&setup.directories);
     let kept = kept(&store, plan)?;

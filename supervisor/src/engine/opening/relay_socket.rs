@@ -49,9 +49,8 @@ fn widest(setup: &ProjectSandbox) -> Rights {
     Rights { net: Network::On, ..setup.policy.standing_in(WIDEST) }
 }
 
-/// Looks where the socket is, and has a confined process try to reach it. The socket's own path: links on the way to
-/// it may
-/// lead elsewhere later.
+/// Looks where the socket is, and has a confined process try to reach it. The socket's own path: links on the way to it
+/// may lead elsewhere later.
 pub(crate) async fn check(setup: &ProjectSandbox, socket: &Path) -> Result<PathBuf, RelaySocketError> {
     let socket = placed(setup, socket)?;
     // Otherwise the attempt would show nothing.

@@ -19,8 +19,7 @@ pub(crate) struct AgentPlace {
 
 impl ProjectSandbox {
     /// A place for a sub-agent with these rights, which name no temp directory. It has none of the devices that the
-    /// session's first
-    /// agent has.
+    /// session's first agent has.
     pub(crate) fn sub_agent_place(&self, mut rights: Rights) -> Result<AgentPlace, SetupError> {
         let temp = self.another_temp()?;
         let path = WirePath::from(temp.path());

@@ -8,8 +8,7 @@ use boundary::policy::split_variable;
 use crate::settings::config::{ConfigOrigin, Effective, Element};
 
 /// A sentence for each path of `--hide` that is not there, each variable of `--env` that is not set, and `--reach`
-/// without a network. What a
-/// file names may well be missing on this machine, or in this project.
+/// without a network. What a file names may well be missing on this machine, or in this project.
 pub(crate) fn idle_flags(effective: &Effective, project: &Path) -> Vec<String> {
     let is_set = |name: &OsStr| std::env::var_os(name).is_some();
     let mut notes: Vec<_> = by_flag(effective.hide()).filter_map(|path| absent(project, path)).collect();

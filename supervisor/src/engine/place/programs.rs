@@ -14,8 +14,7 @@ use crate::process::messages::say;
 
 impl PlaceScope {
     /// The programs of the system, beside `program` or the running one; what runs as another user has to be able to
-    /// execute them,
-    /// and to reach the project.
+    /// execute them, and to reach the project.
     pub(super) fn programs(
         &self,
         mode: ApprovalMode,

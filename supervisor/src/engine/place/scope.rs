@@ -280,9 +280,8 @@ fn kept(project: &Path, named: &[NamedPath]) -> Vec<PathBuf> {
     kept
 }
 
-/// The sockets of other programs that may be reached. A flag that cannot be granted ends us; what a file names may
-/// be missing on this
-/// machine, or its server not be running. No hidden one can be reached.
+/// The sockets of other programs that may be reached. A flag that cannot be granted ends us; what a file names may be
+/// missing on this machine, or its server not be running. No hidden one can be reached.
 fn sockets(project: &Path, named: &[NamedPath], hidden: &[WirePath]) -> Result<Vec<WirePath>, SetupError> {
     let open = |found: WirePath| match hides_socket(hidden, &found) {
         Some(root) => Err(format!("is hidden by {root}: no socket there can be allowed")),
@@ -331,9 +330,8 @@ fn is_solid(path: &Path) -> bool {
 const IN_LEVELS: &str =
     "is in the package caches of this project, from which commands with other access execute files";
 
-/// A flag that cannot be granted ends us; what a file names may be missing on this machine, or in this project.
-/// Nothing in the
-/// directory of the `levels` can be granted.
+/// A flag that cannot be granted ends us; what a file names may be missing on this machine, or in this project. Nothing
+/// in the directory of the `levels` can be granted.
 fn write_roots(
     project: &Path,
     named: &[NamedPath],

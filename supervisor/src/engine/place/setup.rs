@@ -166,8 +166,7 @@ impl ProjectSandbox {
     }
 
     /// Has a sandbox-exec wait for the session's first worker, while everything else is made ready. What starts no
-    /// worker announces
-    /// none.
+    /// worker announces none.
     pub(crate) fn announce_worker(&self) {
         self.spawner.prepare(vec![self.programs.worker.clone().into_os_string()]);
     }

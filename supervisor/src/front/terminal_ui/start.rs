@@ -101,9 +101,8 @@ pub(super) fn colour() -> Colour {
     colour_of(is_off, &colours, &term)
 }
 
-/// Returns the colours by the environment. A non-empty `NO_COLOR` turns them off (no-color.org), `COLORTERM`
-/// indicates exact colours,
-/// and the name in `TERM` the number of colours (terminfo(5)).
+/// Returns the colours by the environment. A non-empty `NO_COLOR` turns them off (no-color.org), `COLORTERM` indicates
+/// exact colours, and the name in `TERM` the number of colours (terminfo(5)).
 fn colour_of(is_off: bool, colours: &str, term: &str) -> Colour {
     match (colours, term) {
         _ if is_off => Colour::None,

@@ -27,9 +27,8 @@ pub(in crate::front) use sessions::Sessions;
 use crate::process::exit::Exit;
 use crate::process::messages::{complain, say};
 
-/// Serves a front end on standard input and output until it asks for the end or disconnects. A person who started
-/// this at a
-/// terminal is told `expects`: what belongs there in the place of the keyboard.
+/// Serves a front end on standard input and output until it asks for the end or disconnects. A person who started this
+/// at a terminal is told `expects`: what belongs there in the place of the keyboard.
 pub(in crate::front) async fn run<D: Dialect>(server: Server<D>, expects: &str) -> Exit {
     if std::io::stdin().is_terminal() {
         say(&format!("{expects}; Ctrl-D ends this\n  hint: type `bailiwick` for the terminal UI"));

@@ -78,9 +78,8 @@ impl Outbox {
         }
     }
 
-    /// Removes the next line. Returns nothing if the queue is empty. A piece of text becomes a line by `write`, or
-    /// is left out
-    /// if that returns nothing.
+    /// Removes the next line. Returns nothing if the queue is empty. A piece of text becomes a line by `write`, or is
+    /// left out if that returns nothing.
     pub(super) fn pop(
         &mut self,
         mut write: impl FnMut(ConversationId, Passing) -> Option<serde_json::Result<String>>,

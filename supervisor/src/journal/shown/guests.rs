@@ -17,8 +17,7 @@ struct ShownGuest {
 
 impl ShownGuests {
     /// Returns the title for the start or the end of a guest. One that is part of a call that is shown itself has a
-    /// title with
-    /// `full`, and for an end that nobody wanted.
+    /// title with `full`, and for an end that nobody wanted.
     pub(super) fn title(&mut self, event: &SessionEvent, full: bool) -> Option<String> {
         match &event.kind {
             EventKind::GuestStarted(started) => {

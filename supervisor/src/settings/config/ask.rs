@@ -44,8 +44,7 @@ pub(crate) fn yes(question: &str) -> io::Result<bool> {
 }
 
 /// Asks a question beside other work, so that a signal can end the wait. A thread without a join reads the answer,
-/// since nothing can
-/// call a read from a terminal off.
+/// since nothing can call a read from a terminal off.
 pub(crate) async fn says_yes(question: String) -> io::Result<bool> {
     let (send, answer) = oneshot::channel();
     let ask = move || drop(send.send(yes(&question)));

@@ -57,8 +57,7 @@ pub(super) fn place() -> PathBuf {
 }
 
 /// Reads the commands of a project, which is named by its canonical path. No link is followed. Unreadable files are
-/// reported and
-/// ignored, because a command can only add something.
+/// reported and ignored, because a command can only add something.
 pub(super) fn of_project(project: &Path) -> CommandFiles {
     let Ok(mut directory) = beneath::open_root(project) else { return CommandFiles::default() };
     for name in DIRECTORIES {

@@ -331,9 +331,8 @@ impl Sources {
     }
 }
 
-/// Returns the reason why a trusted role cannot be used, if there is one. A project's role may not choose a model
-/// that the
-/// person did not list, or replace a role of the person.
+/// Returns the reason why a trusted role cannot be used, if there is one. A project's role may not choose a model that
+/// the person did not list, or replace a role of the person.
 fn unfit(role: &Role, effective: &Effective) -> Option<String> {
     let Role { name, model, .. } = role;
     let is_the_users =

@@ -191,8 +191,7 @@ pub struct NewConversationParams {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ApprovalMode>,
     /// Purpose of the agent, `execute` if absent. With `plan` it makes a plan and changes nothing; another agent
-    /// executes the
-    /// plan after its approval.
+    /// executes the plan after its approval.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<Activity>,
     /// Id of the session to continue, or its beginning. Its history comes first, as events. Absent for a new session.
@@ -235,8 +234,7 @@ pub struct NewConversationParams {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_degraded: Option<bool>,
     /// Owner of the changes that a session left when it ended during a command. Without it, a conversation with such
-    /// changes is
-    /// not opened.
+    /// changes is not opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<BaselineWord>,
     /// Time to wait for an approval, in seconds; then its call is denied.
@@ -275,8 +273,7 @@ pub struct SendUserMessageParams {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Attachment>,
     /// True if the turn only reads, and nothing is approved in it; at rest only. Otherwise a notice says that the
-    /// message was not
-    /// sent.
+    /// message was not sent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reads: bool,
 }

@@ -77,8 +77,7 @@ impl RightsState {
     }
 
     /// Returns the access that a yes to everything in the turn would give, where that answers the question: where
-    /// nobody would be
-    /// asked about it then.
+    /// nobody would be asked about it then.
     pub(in crate::core) fn offered_turn(&self, ask: &Ask, subject: &Subject) -> Option<TurnAccess> {
         if self.access_after.is_some() || self.is_awaited() {
             return None;
@@ -92,9 +91,8 @@ impl RightsState {
         seen.allows_in_turn(&host, ask, subject).then(|| self.seen.turn_access(&seen))
     }
 
-    /// Gives the rest of the turn the access that the request about a call showed. Returns the words for the model,
-    /// and the step
-    /// that follows.
+    /// Gives the rest of the turn the access that the request about a call showed. Returns the words for the model, and
+    /// the step that follows.
     pub(in crate::core) fn begin_allowed(
         &mut self,
         call: CallId,
@@ -113,9 +111,8 @@ impl RightsState {
             Some(AccessAfter { kind, rights: rights.clone(), mode: *mode, changes: Vec::new() });
     }
 
-    /// True of what an earlier approval does not open in a turn that was allowed as a whole: the network is off in
-    /// it, and whoever
-    /// wants it asks.
+    /// True of what an earlier approval does not open in a turn that was allowed as a whole: the network is off in it,
+    /// and whoever wants it asks.
     pub(super) fn is_offline_turn(&self, ask: &Ask) -> bool {
         let is_allowed = self.access_after.as_ref().is_some_and(|after| after.kind == TurnKind::Allowed);
         is_allowed && ask.grant.net.reaches_out()

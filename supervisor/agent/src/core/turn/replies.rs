@@ -248,7 +248,7 @@ impl Turn {
     }
 
     /// Takes in a reply that was interrupted. Returns what is echoed of it: what was shown stays in the conversation.
-    /// What nobody told of its cost is estimated, and counts.
+    /// Usage that no reply reported is estimated, and counts.
     pub(in crate::core) fn cut_off(
         &mut self,
         reply: &ModelReply,

@@ -109,8 +109,8 @@ impl ModelReply {
         (echo, calls)
     }
 
-    /// Returns the echo of a reply that was cut: everything up to the last text before the first tool
-    /// call. Calls that were never run have no result, and a message must not end with thinking.
+    /// Returns the echo of a reply that was cut: everything up to the last text before the first tool call. Calls that
+    /// were never run have no result, and a message must not end with thinking.
     pub(super) fn cut(&self) -> Vec<Box<RawValue>> {
         let mut kept: Vec<_> = self
             .closed

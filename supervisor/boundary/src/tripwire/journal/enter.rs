@@ -59,9 +59,8 @@ impl BaselineJournal {
         }
     }
 
-    /// Opens the journal as one of its sessions, with a shared lock on the watched directory. The first session
-    /// keeps the
-    /// door, and so keeps others out, until it drops it.
+    /// Opens the journal as one of its sessions, with a shared lock on the watched directory. The first session keeps
+    /// the door, and so keeps others out, until it drops it.
     pub(super) fn enter(options: &JournalOptions, path: &Path, held: &OwnedFd) -> io::Result<Joining> {
         let identity = RootIdentity::of(path, held)?;
         let place = options.directory.join(identity.key());

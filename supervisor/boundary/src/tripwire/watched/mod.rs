@@ -120,9 +120,8 @@ impl WatchedRoots {
         self.references.extend(references);
     }
 
-    /// Becomes one of the sessions of the directory's journal. Returns the exclusive right to record the state if
-    /// that is needed: no tool call may
-    /// write meanwhile.
+    /// Becomes one of the sessions of the directory's journal. Returns the exclusive right to record the state if that
+    /// is needed: no tool call may write meanwhile.
     pub(super) fn join(
         &mut self,
         options: Option<&JournalOptions>,

@@ -152,9 +152,8 @@ impl ServerFiles {
     }
 }
 
-/// Installs the packages of a command that would install them at each start. Those that are there already serve
-/// again where the
-/// person looks at a server of the settings.
+/// Installs the packages of a command that would install them at each start. Those that are there already serve again
+/// where the person looks at a server of the settings.
 async fn with_files(
     args: &McpAddArgs,
     setup: &ProjectSandbox,

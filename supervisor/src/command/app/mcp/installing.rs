@@ -37,9 +37,8 @@ const UNREACHED: [&str; 9] = [
 /// Status of a shell that did not find a program (sh(1)).
 const NOT_FOUND: i32 = 127;
 
-/// Returns the packages that a server's command would install; nothing for other commands. Fails if the command
-/// would install from
-/// elsewhere.
+/// Returns the packages that a server's command would install; nothing for other commands. Fails if the command would
+/// install from elsewhere.
 pub(super) fn installer(server: &McpServer) -> Result<Option<SelfInstaller>, McpRefusal> {
     let McpServer { command, args, .. } = server;
     let found = SelfInstaller::of(command, args);

@@ -32,8 +32,8 @@ pub(super) fn toolchain(programs: &[&str]) -> Vec<String> {
 }
 
 /// Returns the places of the interpreters of a server's installed program that its table does not let it read. A
-/// package writes the
-/// first line of its program, so that only places among `toolchain`, which its installer read, count.
+/// package writes the first line of its program, so that only places among `toolchain`, which its installer read,
+/// count.
 pub(super) fn interpreters(
     server: &McpServer,
     installed: &InstalledServer,

@@ -14,7 +14,7 @@ use super::stage::Dice;
 /// How many trees are grown.
 const TREES: u64 = 10_000;
 
-/// Where agents may want to write: in the project, in what is closed there, beside it, in the caches, in the temp of
+/// Places that agents may want to write: in the project, in what is closed there, beside it, in the caches, in the temp of
 /// the first.
 const PLACES: [&str; 12] = [
     "/p",

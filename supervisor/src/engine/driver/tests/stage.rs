@@ -299,9 +299,8 @@ impl Stage {
 }
 
 impl Ended {
-    /// What was logged for an agent, but the session's result, without times; sorted, since what happens in parallel
-    /// may end
-    /// in any order.
+    /// All that was logged for an agent, but the session's result, without times; sorted, since what happens in parallel
+    /// may end in any order.
     pub(super) fn of(&self, agent: &AgentId) -> Vec<String> {
         let events = self.events.iter().filter(|event| event.agent == *agent);
         let kinds = events.map(|event| serde_json::to_value(&event.kind).unwrap());

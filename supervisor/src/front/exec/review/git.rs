@@ -25,9 +25,8 @@ const PATIENCE: Duration = Duration::from_mins(1);
 /// Maximum size in bytes of an error message.
 const MOST_SAID: u64 = 4096;
 
-/// Options before each command: nothing of the repository's configuration is run where an option can say so. A
-/// filter of a
-/// file has no such option, and runs confined.
+/// Options before each command: nothing of the repository's configuration is run where an option can say so. A filter
+/// of a file has no such option, and runs confined.
 const OPTIONS: [&str; 8] = [
     "git",
     "--no-pager",
@@ -89,9 +88,8 @@ impl ProjectGit {
         Ok(Self { sandbox, rights })
     }
 
-    /// Returns the hidden places of the project as pathspecs that begin with this magic. Git cannot read their
-    /// files, and a
-    /// command that meets one fails.
+    /// Returns the hidden places of the project as pathspecs that begin with this magic. Git cannot read their files,
+    /// and a command that meets one fails.
     pub(super) fn hidden(&self, magic: &str) -> Vec<String> {
         let project = self.sandbox.policy.project.as_path();
         let inside =

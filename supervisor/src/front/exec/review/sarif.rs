@@ -139,8 +139,7 @@ mod tests {
     }
 
     /// The members that SARIF 2.1.0 requires of what is written here (sections 3.13 to 3.58), and those that code
-    /// scanning
-    /// of GitHub requires besides.
+    /// scanning of GitHub requires besides.
     const REQUIRED: [&str; 16] = [
         "/version",
         "/runs/0/tool/driver/name",
