@@ -20,14 +20,14 @@ impl AgentRun {
         written: Written,
     ) -> SubAgentResult {
         // Those of its file tools are known whether or not somebody looked, and also where git ignores them.
-        let files = self.tally.files.union(&written.files).cloned().collect();
-        let (denials, denied) = (self.tally.denials, std::mem::take(&mut self.tally.denied));
+        let files = self.files.union(&written.files).cloned().collect();
+        let (denials, denied) = self.sink.take_denials();
         let end = self.account();
         let reason = end.as_ref().map_or(EndReason::Internal, |end| end.reason);
         let (steps, usage, cost_usd) =
             end.as_ref().map_or_else(Default::default, |end| (end.steps, end.usage, end.cost));
         SubAgentResult {
-            agent: self.id.clone(),
+            agent: self.sink.agent().clone(),
             call,
             status: status(reason),
             message: end.as_ref().and_then(|end| end.message.clone()),

@@ -22,21 +22,23 @@ impl AgentRun {
                 if let AgentAction::SetRights { change: RightsChange::AddWrite { path } } = &action
                     && let Some(warning) = warning_of_home(path)
                 {
-                    self.notice(shared, NoticeCode::Settings, &warning)?;
+                    self.sink.notice(shared, NoticeCode::Settings, &warning)?;
                 }
                 if let AgentAction::SetRights { change: RightsChange::AddSocket { path } } = &action {
                     let message = format!("{path} gives {}", gives(path));
-                    self.notice(shared, NoticeCode::Settings, &message)?;
+                    self.sink.notice(shared, NoticeCode::Settings, &message)?;
                 }
                 if begins_turn(&action) && !self.agent.is_busy() {
                     self.turn_began = Some(Instant::now());
-                    shared.begin_turn(&self.id);
+                    shared.begin_turn(self.sink.agent());
                 }
                 self.feed(shared, Input::Op(Op::Act(action)))
             }
-            Err(why) => {
-                self.notice(shared, NoticeCode::RightsRefused, &format!("the access was not changed: {why}"))
-            }
+            Err(why) => self.sink.notice(
+                shared,
+                NoticeCode::RightsRefused,
+                &format!("the access was not changed: {why}"),
+            ),
         }
     }
 
@@ -46,7 +48,7 @@ impl AgentRun {
         match models.and_then(|models| models.choose(name)) {
             Ok(choice) => self.feed(shared, Input::Model(Box::new(choice))),
             Err(why) => {
-                self.notice(shared, NoticeCode::ModelRefused, &format!("cannot change the model: {why}"))
+                self.sink.notice(shared, NoticeCode::ModelRefused, &format!("cannot change the model: {why}"))
             }
         }
     }

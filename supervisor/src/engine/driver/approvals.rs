@@ -152,7 +152,7 @@ impl AgentRun {
             return Ok(Some(lapsed));
         }
         let event = EventKind::ApprovalRequested { id, request: request.clone() };
-        self.record(shared, event, ObservedBy::Supervisor)?;
+        self.sink.record(shared, event, ObservedBy::Supervisor)?;
         self.approvals.unwritten.insert(id, request);
         self.flushes.push(shared.flush(), After::Ask(id));
         Ok(None)
@@ -163,13 +163,13 @@ impl AgentRun {
         if let Some(request) = self.approvals.unwritten.remove(&id) {
             let time = Duration::from_millis(request.timeout_ms());
             self.approvals.wait(id, time, shared.ui.clone());
-            self.show(shared, UiEventKind::ApprovalRequested { id, request });
+            self.sink.show(shared, UiEventKind::ApprovalRequested { id, request });
         }
     }
 
     pub(super) fn close_approval(&mut self, shared: &Shared, id: ApprovalId) {
         if self.approvals.withdraw(id) {
-            self.show(shared, UiEventKind::ApprovalClosed { id });
+            self.sink.show(shared, UiEventKind::ApprovalClosed { id });
         }
     }
 
@@ -180,7 +180,7 @@ impl AgentRun {
         setting: &KeptSetting,
     ) -> Result<(), SessionError> {
         let text = shared.keep(setting);
-        self.notice(shared, NoticeCode::Settings, &text)
+        self.sink.notice(shared, NoticeCode::Settings, &text)
     }
 
     /// Takes a question of a worker's gateway, as an input of the core, which answers it once.
@@ -212,7 +212,7 @@ impl AgentRun {
     ) -> Result<(), SessionError> {
         match self.approvals.answer(id, answer, for_us) {
             Ok(()) => Ok(()),
-            Err(why) => self.notice(shared, NoticeCode::ApprovalIgnored, &why),
+            Err(why) => self.sink.notice(shared, NoticeCode::ApprovalIgnored, &why),
         }
     }
 }

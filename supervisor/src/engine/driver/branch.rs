@@ -76,7 +76,7 @@ impl AgentRun {
         match next(look, text) {
             NextLook::Read(look, path) => self.read_branch(look, path),
             NextLook::Found(name) => {
-                self.show(shared, UiEventKind::Branch { name });
+                self.sink.show(shared, UiEventKind::Branch { name });
                 if std::mem::take(&mut self.branch.again) {
                     self.find_branch();
                 }

@@ -15,7 +15,6 @@ use protocol::event::{EventKind, NoticeCode, ObservedBy, WriteTurnAwaited, Write
 use tokio::time::Instant;
 use tracing::info_span;
 
-use super::budget::Admission;
 use super::flushes::After;
 use super::looks::Looks;
 use super::tree::TreeOrder;
@@ -48,16 +47,13 @@ impl AgentRun {
     ) -> Result<(), SessionError> {
         match effect {
             Effect::StartStream { request, model, estimate } => {
-                shared.turns.give_back(&self.id);
-                self.unfunded = Some((request, model, estimate));
-                inputs.extend(self.fund(shared));
+                shared.turns.give_back(self.sink.agent());
+                self.stream.ask(request, model, estimate);
+                inputs.extend(self.stream.fund(self.sink.agent(), &mut shared.budget));
             }
             Effect::CancelStream(request) => {
-                self.unfunded.take_if(|(waiting, ..)| *waiting == request);
-                shared.budget_freed |= shared.budget.settle(&self.id);
-                if self.stream.as_ref().is_some_and(|(running, _)| *running == request) {
-                    self.stream = None;
-                }
+                shared.budget_freed |= shared.budget.settle(self.sink.agent());
+                self.stream.cancel(request);
             }
             Effect::Dispatch { call, tool } => self.hold_or_begin(shared, call, Held::Run(tool))?,
             Effect::Prepare { call, tool } => self.prepare(call, tool),
@@ -80,10 +76,10 @@ impl AgentRun {
             }
             Effect::CancelCall(call) => self.cancel(shared, call, inputs),
             Effect::StartTimer { id, after } => self.timers.start(id, after),
-            Effect::Log { kind, observed_by } => self.record(shared, kind, observed_by)?,
-            Effect::Show(kind) => self.show(shared, kind),
+            Effect::Log { kind, observed_by } => self.sink.record(shared, kind, observed_by)?,
+            Effect::Show(kind) => self.sink.show(shared, kind),
             Effect::Finish(end) => {
-                shared.rest(&self.id);
+                shared.rest(self.sink.agent());
                 self.rest(shared, self.without_plan(end))?;
             }
         }
@@ -94,39 +90,27 @@ impl AgentRun {
     /// its file.
     fn without_plan(&self, end: RunEnd) -> RunEnd {
         let was_due = self.turns == Turns::One
-            && self.id.is_top_level()
+            && self.sink.agent().is_top_level()
             && self.agent.activity() == Activity::Plan
             && end.reason == EndReason::Done;
-        if !was_due || self.tally.has_plan {
+        if !was_due || self.sink.has_plan() {
             return end;
         }
         let message = "no plan was written: the agent ended its turn without one".to_owned();
         RunEnd { reason: EndReason::GaveUp, message: Some(message), ..end }
     }
 
-    /// Sends the request that waits, if the session's budget has something left for it.
-    fn fund(&mut self, shared: &mut Shared) -> Option<Input> {
-        let (request, model, estimate) = self.unfunded.take()?;
-        match shared.budget.admit(&self.id, estimate) {
-            Admission::Go => self.stream = Some((request, self.provider.stream(model))),
-            Admission::Wait => self.unfunded = Some((request, model, estimate)),
-            Admission::Spent(reason, message) => {
-                return Some(Input::OutOfBudget { request, reason, message });
-            }
-        }
-        None
-    }
-
     /// Another agent's request has settled: perhaps this one's may go out.
     pub(super) fn ask_for_budget(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
-        self.fund(shared).map_or(Ok(()), |input| self.feed(shared, input))
+        let input = self.stream.fund(self.sink.agent(), &mut shared.budget);
+        input.map_or(Ok(()), |input| self.feed(shared, input))
     }
 
     /// Has a sub-agent started: one that was approved when that is on the disk.
     fn spawn(&mut self, shared: &mut Shared, call: CallId, agent: Box<NewAgent>) {
         self.begins(call);
         if agent.grant.is_empty() {
-            let parent = self.id.clone();
+            let parent = self.sink.agent().clone();
             shared.orders.push_back(TreeOrder::Start { parent, call, agent });
         } else {
             self.unspawned.insert(call, agent);
@@ -137,7 +121,7 @@ impl AgentRun {
     /// The log is on the disk: an approved sub-agent starts, unless its call was ended meanwhile.
     pub(super) fn spawn_approved(&mut self, shared: &mut Shared, call: CallId) {
         if let Some(agent) = self.unspawned.remove(&call) {
-            let parent = self.id.clone();
+            let parent = self.sink.agent().clone();
             shared.orders.push_back(TreeOrder::Start { parent, call, agent });
         }
     }
@@ -167,14 +151,16 @@ impl AgentRun {
         if shared.looks.as_mut().is_some_and(Looks::before_a_write) {
             return Ok(false);
         }
-        match shared.turns.take(&self.id, roots.clone()) {
+        match shared.turns.take(self.sink.agent(), roots.clone()) {
             Ok(()) => {
                 if let Some((_, since)) = self.awaits_turn.take_if(|(waiting, _)| *waiting == call) {
                     let taken = WriteTurnTaken { call, waited_ms: millis(since.elapsed()) };
-                    self.record(shared, EventKind::WriteTurnTaken(taken), ObservedBy::Supervisor)?;
+                    self.sink.record(shared, EventKind::WriteTurnTaken(taken), ObservedBy::Supervisor)?;
                 }
-                let looks =
-                    shared.written.as_mut().is_some_and(|files| files.before_a_write(&self.id, &roots));
+                let looks = shared
+                    .written
+                    .as_mut()
+                    .is_some_and(|files| files.before_a_write(self.sink.agent(), &roots));
                 let is_watched = match held {
                     Held::Run(_) => shared.tripwire.as_mut().is_none_or(TripwireWatch::may_begin),
                     // A one-shot watches by itself.
@@ -187,7 +173,7 @@ impl AgentRun {
                 if self.awaits_turn.is_none_or(|(waiting, _)| waiting != call) {
                     self.awaits_turn = Some((call, Instant::now()));
                     let waits = EventKind::WriteTurnAwaited(WriteTurnAwaited { call, holders });
-                    self.record(shared, waits, ObservedBy::Supervisor)?;
+                    self.sink.record(shared, waits, ObservedBy::Supervisor)?;
                 }
                 Ok(false)
             }
@@ -223,10 +209,10 @@ impl AgentRun {
 
     fn begin_call(&mut self, shared: &mut Shared, call: CallId, held: Held) {
         if held.may_write() {
-            shared.turns.begin(&self.id, call);
+            shared.turns.begin(self.sink.agent(), call);
             let (roots, only) = (self.written_roots(&held), self.written_files(&held));
             if let Some(looks) = shared.looks.as_mut().filter(|_| !roots.is_empty()) {
-                looks.call_begins(AgentCall { agent: self.id.clone(), call }, roots, only);
+                looks.call_begins(AgentCall { agent: self.sink.agent().clone(), call }, roots, only);
             }
         }
         match held {
@@ -246,11 +232,11 @@ impl AgentRun {
         let _span = info_span!("call", id = %call, generation = %self.worker.generation()).entered();
         tracing::debug!(tool = tool.name(), "dispatched");
         self.begins(call);
-        shared.sent(&self.id, call, &tool);
+        shared.sent(self.sink.agent(), call, &tool);
         if let ToolCall::WriteFile(WriteFile { path, .. }) | ToolCall::EditFile(EditFile { path, .. }) = &tool
         {
             let place = self.worker.confinement().project.as_path().join(path.as_path());
-            self.tally.changing.insert(call, place.into());
+            self.changing.insert(call, place.into());
         }
         self.worker.call(call, Work::Run(tool));
     }
@@ -258,7 +244,7 @@ impl AgentRun {
     /// The base is taken or the tripwire set: what waited for both begins.
     pub(super) fn release(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         for note in shared.changes.as_mut().map(ChangeTracker::take_notes).unwrap_or_default() {
-            self.notice(shared, NoticeCode::ChangeSet, &one_line(&note))?;
+            self.sink.notice(shared, NoticeCode::ChangeSet, &one_line(&note))?;
         }
         while let Some((call, held)) = self.held.pop_front() {
             if !self.may_begin(shared, call, &held)? {
@@ -277,7 +263,7 @@ impl AgentRun {
             return;
         }
         // Nothing happens where the call started no sub-agent.
-        shared.orders.push_back(TreeOrder::End { parent: self.id.clone(), call });
+        shared.orders.push_back(TreeOrder::End { parent: self.sink.agent().clone(), call });
         let held = self.held.len();
         self.held.retain(|(waiting, _)| *waiting != call);
         let unsent = self.held.len() < held || self.worker.cancel(call) == Cancelled::BeforeItWasSent;

@@ -101,7 +101,7 @@ impl AgentRun {
 
     fn show_file_names(&mut self, shared: &Shared, call: CallId, cut: bool, failed: Option<String>) {
         if let Some(names) = self.file_names.end(call) {
-            self.show(shared, UiEventKind::FileNames { names, cut, failed });
+            self.sink.show(shared, UiEventKind::FileNames { names, cut, failed });
         }
     }
 }

@@ -17,7 +17,7 @@ use crate::process::messages::one_line;
 impl AgentRun {
     /// The agent rests: its run is over, or the user may go on.
     pub(super) fn rest(&mut self, shared: &mut Shared, mut end: RunEnd) -> Result<(), SessionError> {
-        if self.id.is_top_level() {
+        if self.sink.agent().is_top_level() {
             add_below(&mut end, shared.budget.take_below());
         }
         if self.turns == Turns::One || self.agent.is_closed() {
@@ -41,7 +41,7 @@ impl AgentRun {
             cost_usd: end.cost,
             duration_ms: began.map_or(0, |began| millis(began.elapsed())),
         };
-        self.record(shared, EventKind::TurnFinished(finished), ObservedBy::Supervisor)
+        self.sink.record(shared, EventKind::TurnFinished(finished), ObservedBy::Supervisor)
     }
 
     /// True when nothing more is to come of this run.
@@ -52,7 +52,7 @@ impl AgentRun {
     /// Ends the worker and everything that runs for the agent but approved effects, and waits for that; gives the
     /// worker's last words.
     pub(super) async fn wind_up(&mut self) -> Vec<(Generation, WorkerEvent)> {
-        self.stream = None;
+        self.stream.close();
         self.served.end().await;
         let generation = self.worker.generation();
         let uses = self.page_uses.last(generation).await;
@@ -92,7 +92,7 @@ impl AgentRun {
                 return Ok(());
             }
         };
-        self.record(shared, kind, ObservedBy::Supervisor)
+        self.sink.record(shared, kind, ObservedBy::Supervisor)
     }
 
     /// Returns the totals of the agent.

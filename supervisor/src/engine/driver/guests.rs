@@ -72,7 +72,7 @@ impl AgentRun {
             }
             GuestNews::Pinned(tools) => EventKind::ToolPinned(tools),
         };
-        self.record(shared, kind, ObservedBy::Supervisor)
+        self.sink.record(shared, kind, ObservedBy::Supervisor)
     }
 
     /// Logs an end for each guest that has none, when the agent ends: one that takes too long is killed with this
@@ -82,7 +82,7 @@ impl AgentRun {
         while let Some((guest, _)) = self.guests.open.pop_last() {
             let (reason, totals) = (GuestEnd::OwnerEnded, GuestTotals::default());
             let ended = GuestEnded { guest, reason, totals, hosts: Vec::new() };
-            self.record(shared, EventKind::GuestEnded(ended), ObservedBy::Supervisor)?;
+            self.sink.record(shared, EventKind::GuestEnded(ended), ObservedBy::Supervisor)?;
         }
         Ok(())
     }

@@ -33,7 +33,7 @@ impl AgentRun {
                     self.feed(shared, Input::NotReplaced { reason: error.to_string() })?;
                     self.goes_on_without_instructions(shared)?;
                 } else {
-                    self.notice(shared, NoticeCode::NoWorker, &reason)?;
+                    self.sink.notice(shared, NoticeCode::NoWorker, &reason)?;
                 }
                 self.lose(shared, calls, &reason)?;
             }
@@ -63,10 +63,10 @@ impl AgentRun {
                 self.withdraw_live();
                 if let Some(violation) = violation {
                     let kind = EventKind::ProtocolViolation { generation, violation };
-                    self.record(shared, kind, ObservedBy::Supervisor)?;
+                    self.sink.record(shared, kind, ObservedBy::Supervisor)?;
                 }
                 let kind = EventKind::WorkerEnded { generation, reason: reason.clone().into() };
-                self.record(shared, kind, ObservedBy::Supervisor)?;
+                self.sink.record(shared, kind, ObservedBy::Supervisor)?;
                 self.lose(shared, open, &lost_with(&reason))?;
                 self.lost_instructions(shared)?;
                 Ok(None)
@@ -74,7 +74,11 @@ impl AgentRun {
             WorkerEvent::Refused(refused) => Ok(Some(Input::Refused(refused))),
             WorkerEvent::HostAsked(question) => Ok(Some(self.on_host_asked(generation, None, question))),
             WorkerEvent::HostsUsed(uses) => {
-                self.record(shared, EventKind::HostsUsed { generation, uses }, ObservedBy::Supervisor)?;
+                self.sink.record(
+                    shared,
+                    EventKind::HostsUsed { generation, uses },
+                    ObservedBy::Supervisor,
+                )?;
                 Ok(None)
             }
             WorkerEvent::Prepared { call, part } => {
@@ -134,7 +138,7 @@ impl AgentRun {
 
     /// What came of a call, if it is anybody's now: what may have written is looked after first.
     fn when_looked(&mut self, shared: &mut Shared, call: CallId, input: Input) -> Option<Input> {
-        if shared.look_after(&self.id, call) {
+        if shared.look_after(self.sink.agent(), call) {
             self.unlooked.insert(call, input);
             return None;
         }
@@ -149,7 +153,7 @@ impl AgentRun {
             self.feed(shared, Input::Remark { call, text })?;
         }
         for event in events(Some(call), &beside, report) {
-            self.record(shared, event, ObservedBy::Supervisor)?;
+            self.sink.record(shared, event, ObservedBy::Supervisor)?;
         }
         self.unlooked.remove(&call).map_or(Ok(()), |input| self.feed(shared, input))
     }

@@ -42,7 +42,7 @@ impl AgentRun {
         let Some(worker) = self.worker.serving() else { return self.withdraw_live() };
         let live = Live {
             session: shared.conversation.clone(),
-            agent: self.id.clone(),
+            agent: self.sink.agent().clone(),
             generation: worker.generation,
             pid: worker.pid,
             tier: worker.ruleset.tier,
@@ -55,11 +55,11 @@ impl AgentRun {
                 ..self.worker.confinement().clone()
             },
         };
-        self.live.send_modify(|lives| drop(lives.insert(self.id.clone(), live)));
+        self.live.send_modify(|lives| drop(lives.insert(self.sink.agent().clone(), live)));
     }
 
     /// Lets it be known that none serves.
     pub(super) fn withdraw_live(&self) {
-        self.live.send_modify(|lives| drop(lives.remove(&self.id)));
+        self.live.send_modify(|lives| drop(lives.remove(self.sink.agent())));
     }
 }

@@ -181,7 +181,7 @@ impl AgentRun {
         };
         let standing = Confinement { asks_hosts: self.agent.asks_hosts(), ..standing };
         let shot = OneShot {
-            agent: self.id.clone(),
+            agent: self.sink.agent().clone(),
             generation: self.worker.reserve_generation(),
             standing,
             watch: self.watch().cloned(),
@@ -216,7 +216,7 @@ impl AgentRun {
         match told {
             OneShotUpdate::Log { kind, logged } => {
                 let starts = matches!(kind, EventKind::WorkerStarted(_));
-                self.record(shared, kind, ObservedBy::Supervisor)?;
+                self.sink.record(shared, kind, ObservedBy::Supervisor)?;
                 if starts {
                     // The next thing is the effect: that it was approved survives whatever it does.
                     self.flushes.push(shared.flush(), After::GoOn(logged));

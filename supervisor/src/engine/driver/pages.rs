@@ -80,7 +80,7 @@ impl AgentRun {
     pub(super) fn on_page_use(&mut self, shared: &mut Shared, used: HostUse) -> Result<(), SessionError> {
         let generation = self.worker.generation();
         let sum = self.page_uses.sum(generation, used);
-        self.record(shared, EventKind::HostsUsed { generation, uses: vec![sum] }, ObservedBy::Supervisor)
+        self.sink.record(shared, EventKind::HostsUsed { generation, uses: vec![sum] }, ObservedBy::Supervisor)
     }
 }
 

@@ -91,7 +91,7 @@ impl Session {
                 if let UiEventKind::Logged(event) = &logged {
                     events.push((**event).clone());
                 }
-                first.show(&self.shared, logged);
+                first.sink.show(&self.shared, logged);
                 let conversation = target.scope.has_conversation().then_some(events.as_slice());
                 match first.agent.rewind(conversation, told) {
                     Some(tasks) => first.record(&mut self.shared, tasks, ObservedBy::Supervisor),

@@ -6,17 +6,15 @@
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::sync::Arc;
 
-use agent::core::{Agent, Effect, Estimate, HostQuestionId, Input, NewAgent, RequestId, RunEnd, TimerId};
+use agent::core::{Agent, Effect, HostQuestionId, Input, NewAgent, RunEnd, TimerId};
 use agent::prompt::PromptEnvironment;
 use boundary::monitor::{GuestNews, HostAnswers};
-use futures_util::StreamExt;
-use ipc::denial::Denial;
 use ipc::id::{AgentId, CallId};
 use ipc::message::CallOutcome;
 use ipc::path::WirePath;
-use model::provider::{EventStream, ModelProvider, ModelRequest};
+use model::provider::ModelProvider;
 use protocol::cost::Usd;
-use protocol::event::{EventKind, HostUse, NoticeCode, ObservedBy, TokenUsage};
+use protocol::event::{EventKind, HostUse, ObservedBy, TokenUsage};
 use protocol::frontend::UiEventKind;
 use tokio::sync::watch;
 use tokio::time::Instant;
@@ -24,12 +22,13 @@ use tokio::time::Instant;
 use super::approvals::Approvals;
 use super::branch::Branch;
 use super::effects::Held;
+use super::event_sink::EventSink;
 use super::file_names::FileNames;
 use super::flushes::{After, Flushes};
 use super::guests::Guests;
+use super::model_stream::ModelStream;
 use super::one_shots::{OneShotUpdate, OneShots};
 use super::pages::PageUses;
-use super::passing::Passing;
 use super::preparations::Preparations;
 use super::progress::Progress;
 use super::served::{ServedCalls, ServedUpdate};
@@ -56,9 +55,8 @@ pub struct AgentParts {
 
 /// One agent of a session.
 pub struct AgentRun {
-    pub(super) id: AgentId,
+    pub(super) sink: EventSink,
     pub(super) agent: Agent,
-    pub(super) provider: Arc<dyn ModelProvider>,
     pub(super) worker: SessionWorker,
     pub(super) live: watch::Sender<Lives>,
     pub(super) modes: ModePlaces,
@@ -67,7 +65,7 @@ pub struct AgentRun {
     pub(super) models: Option<Arc<dyn Models>>,
     pub(super) turns: Turns,
     pub(super) startup: Startup,
-    pub(super) stream: Option<(RequestId, EventStream)>,
+    pub(super) stream: ModelStream,
     pub(super) timers: Timers,
     /// How far the calls have come that are served.
     pub(super) progress: Progress,
@@ -91,8 +89,6 @@ pub struct AgentRun {
     pub(super) page_uses: PageUses,
     /// Work that waits until the log is on the disk.
     pub(super) flushes: Flushes,
-    /// What passes by on its way to a front end.
-    pub(super) passing: Passing,
     /// The names of the project's files, while they are listed for a person.
     pub(super) file_names: FileNames,
     pub(super) branch: Branch,
@@ -105,46 +101,20 @@ pub struct AgentRun {
     /// Totals of the turns before the present one.
     pub(super) totals: Totals,
     pub(super) end: Option<RunEnd>,
-    /// The request that waits for its part of the session's budget.
-    pub(super) unfunded: Option<(RequestId, ModelRequest, Estimate)>,
     /// Sub-agents whose approval is not on the disk yet.
     pub(super) unspawned: HashMap<CallId, Box<NewAgent>>,
     /// True while a worker below this agent is being ended since it has rights that were taken away.
     pub(super) waits_for_subtree: bool,
     /// The call that waits for the agent's turn at writing, once that was said.
     pub(super) awaits_turn: Option<(CallId, Instant)>,
-    pub(super) tally: Tally,
+    /// Files that the agent's file tools changed.
+    pub(super) files: BTreeSet<WirePath>,
+    /// Files that open calls of them change.
+    pub(super) changing: HashMap<CallId, WirePath>,
     /// The rest of an input that the pause of the log cut short.
     suspended: Suspended,
     /// The agent's own directories, which go with it.
     place: Option<Box<dyn Send>>,
-}
-
-/// An agent's account besides tokens and money.
-#[derive(Debug, Default)]
-pub(super) struct Tally {
-    pub(super) denials: u32,
-    /// The first of them, each attempt once.
-    pub(super) denied: Vec<Denial>,
-    /// Files that its file tools changed.
-    pub(super) files: BTreeSet<WirePath>,
-    /// Files that open calls of them change.
-    pub(super) changing: HashMap<CallId, WirePath>,
-    /// True if it made a plan.
-    pub(super) has_plan: bool,
-}
-
-/// The most denials that an agent's account lists: the log has all of them.
-const LISTED_DENIALS: usize = 8;
-
-impl Tally {
-    fn note(&mut self, denial: &Denial) {
-        self.denials = self.denials.saturating_add(1);
-        let is_same = |other: &Denial| other.operation == denial.operation && other.object == denial.object;
-        if self.denied.len() < LISTED_DENIALS && !self.denied.iter().any(is_same) {
-            self.denied.push(denial.clone());
-        }
-    }
 }
 
 /// Effects that are not carried out yet, and the inputs behind them.
@@ -195,9 +165,8 @@ impl AgentRun {
         let guests = Guests::default();
         worker.log_guests(guests.log().clone());
         Self {
-            id: agent.id().clone(),
+            sink: EventSink::new(agent.id().clone()),
             agent,
-            provider,
             worker,
             live,
             modes,
@@ -205,7 +174,7 @@ impl AgentRun {
             models: None,
             turns,
             startup: Startup::default(),
-            stream: None,
+            stream: ModelStream::new(provider),
             timers: Timers::default(),
             progress: Progress::default(),
             held: VecDeque::new(),
@@ -218,7 +187,6 @@ impl AgentRun {
             served: ServedCalls::default(),
             page_uses: PageUses::default(),
             flushes: Flushes::default(),
-            passing: Passing::default(),
             file_names: FileNames::default(),
             branch: Branch::default(),
             missing: Vec::new(),
@@ -226,11 +194,11 @@ impl AgentRun {
             turn_began: None,
             totals: Totals::default(),
             end: None,
-            unfunded: None,
             unspawned: HashMap::new(),
             waits_for_subtree: false,
             awaits_turn: None,
-            tally: Tally::default(),
+            files: BTreeSet::new(),
+            changing: HashMap::new(),
             suspended: Suspended::default(),
             place: None,
         }
@@ -257,7 +225,7 @@ impl AgentRun {
     }
 
     pub const fn id(&self) -> &AgentId {
-        &self.id
+        self.sink.agent()
     }
 
     /// What its agent is and may do.
@@ -267,7 +235,7 @@ impl AgentRun {
 
     /// Has its first worker started.
     pub(super) fn begin(&mut self, shared: &Shared) {
-        self.passing = Passing::new(&shared.log);
+        self.sink.begin(shared);
         self.worker.ask_hosts(self.agent.asks_hosts());
         self.worker.start();
     }
@@ -275,7 +243,7 @@ impl AgentRun {
     /// Logs the system prompt and the tools of its requests.
     pub(super) fn log_prompt(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         let prompt = shared.prompt(self.agent.prompt());
-        self.record(shared, EventKind::PromptFixed(prompt), ObservedBy::Supervisor)
+        self.sink.record(shared, EventKind::PromptFixed(prompt), ObservedBy::Supervisor)
     }
 
     /// Waits for whatever happens first. Cancel safe.
@@ -296,7 +264,7 @@ impl AgentRun {
             used = self.page_uses.next() => Occurrence::PageUse(used),
             served = self.served.next() => Occurrence::Served(served),
             happening = self.worker.next(), if worker_may_change => Occurrence::Worker(happening),
-            input = next_event(&mut self.stream) => Occurrence::Model(input),
+            input = self.stream.next() => Occurrence::Model(input),
         }
     }
 
@@ -372,7 +340,7 @@ impl AgentRun {
     pub(super) fn on_output(&mut self, shared: &Shared, call: CallId, bytes: &[u8]) {
         if self.progress.printed(call, bytes) {
             let text = String::from_utf8_lossy(bytes).into_owned();
-            self.show(shared, UiEventKind::OutputDelta { call, text });
+            self.sink.show(shared, UiEventKind::OutputDelta { call, text });
         }
     }
 
@@ -386,9 +354,9 @@ impl AgentRun {
             Input::CallLost { call, .. } => (*call, false),
             _ => return,
         };
-        shared.turns.end(&self.id, call);
-        let changed = self.tally.changing.remove(&call);
-        self.tally.files.extend(changed.filter(|_| done));
+        shared.turns.end(self.sink.agent(), call);
+        let changed = self.changing.remove(&call);
+        self.files.extend(changed.filter(|_| done));
     }
 
     pub(super) fn record(
@@ -397,45 +365,6 @@ impl AgentRun {
         kind: EventKind,
         observed_by: ObservedBy,
     ) -> Result<(), SessionError> {
-        match &kind {
-            EventKind::Denied { denial, .. } => self.tally.note(denial),
-            EventKind::PlanCreated(_) => self.tally.has_plan = true,
-            _ => {}
-        }
-        let logged = shared.record(&self.id, kind, observed_by)?;
-        self.show(shared, logged);
-        Ok(())
-    }
-
-    pub(super) fn notice(
-        &mut self,
-        shared: &mut Shared,
-        code: NoticeCode,
-        message: &str,
-    ) -> Result<(), SessionError> {
-        let kind = EventKind::Notice { code, message: message.to_owned() };
-        self.record(shared, kind, ObservedBy::Supervisor)
-    }
-
-    pub(super) fn show(&mut self, shared: &Shared, kind: UiEventKind) {
-        for kind in self.passing.take(kind) {
-            shared.show(&self.id, kind);
-        }
-    }
-}
-
-async fn next_event(stream: &mut Option<(RequestId, EventStream)>) -> Option<Input> {
-    let Some((request, events)) = stream else { return std::future::pending().await };
-    let request = *request;
-    match events.next().await {
-        Some(Ok(event)) => Some(Input::Stream { request, event }),
-        Some(Err(error)) => {
-            *stream = None;
-            Some(Input::StreamFailed { request, error })
-        }
-        None => {
-            *stream = None;
-            None
-        }
+        self.sink.record(shared, kind, observed_by)
     }
 }

@@ -322,10 +322,10 @@ impl AgentRun {
             ServedUpdate::Over(input) => return Some(input),
             ServedUpdate::Question(question) => return Some(self.served.questions.open(question)),
             ServedUpdate::Progress(call, words) => {
-                self.show(shared, UiEventKind::OutputDelta { call, text: format!("{words}\n") });
+                self.sink.show(shared, UiEventKind::OutputDelta { call, text: format!("{words}\n") });
             }
             ServedUpdate::Prompt(expanded) => {
-                self.show(shared, UiEventKind::PromptExpanded(Box::new(expanded)));
+                self.sink.show(shared, UiEventKind::PromptExpanded(Box::new(expanded)));
             }
         }
         None
@@ -344,7 +344,7 @@ impl AgentRun {
             uses: self.page_uses.sender(),
             guests: self.guests.log().clone(),
         });
-        if self.served.take(&self.id, call, wanted, longest) {
+        if self.served.take(self.sink.agent(), call, wanted, longest) {
             self.flushes.push(shared.flush(), After::Serve(call));
         } else {
             self.begins(call);
@@ -353,7 +353,7 @@ impl AgentRun {
 
     /// The log is on the disk: an approved call begins.
     pub(super) fn serve_approved(&mut self, call: CallId) {
-        if self.served.release(&self.id, call) {
+        if self.served.release(self.sink.agent(), call) {
             self.begins(call);
         }
     }

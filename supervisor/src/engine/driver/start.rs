@@ -60,7 +60,7 @@ impl AgentRun {
         let digest = started.ruleset_digest.clone();
         self.missing.clone_from(&started.not_enforced);
         self.no_full_tier.clone_from(&started.no_full_tier);
-        self.record(shared, EventKind::WorkerStarted(started), ObservedBy::Supervisor)?;
+        self.sink.record(shared, EventKind::WorkerStarted(started), ObservedBy::Supervisor)?;
         self.feed(shared, Input::WorkerReady(ready))?;
         self.publish(shared, digest);
         self.look_for_instructions();
@@ -84,7 +84,7 @@ impl AgentRun {
     fn look_for_instructions(&mut self) {
         if matches!(self.startup, Startup::Worker) {
             let above = instructions_above(self.agent.host_standing().project.as_path());
-            let (looking, calls) = InstructionsLooking::begin(self.id.is_top_level(), above);
+            let (looking, calls) = InstructionsLooking::begin(self.sink.agent().is_top_level(), above);
             self.startup = Startup::Instructions(Instant::now() + INSTRUCTIONS_TIME, looking);
             for (at, tool) in calls {
                 self.worker.call(CallOrigin::Instructions(at).id(), Work::Run(tool));
@@ -131,7 +131,7 @@ impl AgentRun {
     /// They do not come in time: a worker that does not answer is replaced.
     pub(super) fn give_up_instructions(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         let message = format!("{INSTRUCTIONS} was not read: the worker did not answer");
-        self.notice(shared, NoticeCode::NoInstructions, &message)?;
+        self.sink.notice(shared, NoticeCode::NoInstructions, &message)?;
         self.worker.replace(Ok(self.worker.watched().clone()));
         self.tell_where_it_is(shared)
     }
@@ -159,12 +159,12 @@ impl AgentRun {
         shared: &mut Shared,
         looking: &InstructionsLooking,
     ) -> Result<(), SessionError> {
-        if !self.id.is_top_level() {
+        if !self.sink.agent().is_top_level() {
             return Ok(());
         }
         let dead = dead_link(self.agent.host_standing().project.as_path());
         for remark in looking.remarks().into_iter().chain(dead) {
-            self.notice(shared, NoticeCode::NoInstructions, &remark)?;
+            self.sink.notice(shared, NoticeCode::NoInstructions, &remark)?;
         }
         Ok(())
     }

@@ -456,7 +456,7 @@ impl Session {
         };
         let wider: Vec<_> = self.tree.living.keys().filter(ends).cloned().collect();
         for run in &mut self.runs {
-            run.waits_for_subtree = wider.iter().any(|below| below.is_below(&run.id));
+            run.waits_for_subtree = wider.iter().any(|below| below.is_below(run.id()));
         }
     }
 

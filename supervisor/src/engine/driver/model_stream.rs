@@ -1,0 +1,71 @@
+//! The request of an agent to its model: waiting for its part of the session's budget, or answered by a stream.
+
+use std::sync::Arc;
+
+use agent::core::{Estimate, Input, RequestId};
+use futures_util::StreamExt;
+use ipc::id::AgentId;
+use model::provider::{EventStream, ModelProvider, ModelRequest};
+
+use super::budget::{Admission, SessionBudget};
+
+/// The way of an agent to its model. One request is open at a time.
+pub(super) struct ModelStream {
+    provider: Arc<dyn ModelProvider>,
+    /// The request that waits for its part of the session's budget.
+    unfunded: Option<(RequestId, ModelRequest, Estimate)>,
+    open: Option<(RequestId, EventStream)>,
+}
+
+impl ModelStream {
+    pub(super) const fn new(provider: Arc<dyn ModelProvider>) -> Self {
+        Self { provider, unfunded: None, open: None }
+    }
+
+    /// Takes a request, which [`Self::fund`] sends.
+    pub(super) fn ask(&mut self, request: RequestId, model: ModelRequest, estimate: Estimate) {
+        self.unfunded = Some((request, model, estimate));
+    }
+
+    /// Sends the request that waits, if the budget has something left for it. Returns the core's input if nothing is left.
+    pub(super) fn fund(&mut self, agent: &AgentId, budget: &mut SessionBudget) -> Option<Input> {
+        let (request, model, estimate) = self.unfunded.take()?;
+        match budget.admit(agent, estimate) {
+            Admission::Go => self.open = Some((request, self.provider.stream(model))),
+            Admission::Wait => self.unfunded = Some((request, model, estimate)),
+            Admission::Spent(reason, message) => {
+                return Some(Input::OutOfBudget { request, reason, message });
+            }
+        }
+        None
+    }
+
+    /// Ends a request, whether it waits or is answered.
+    pub(super) fn cancel(&mut self, request: RequestId) {
+        self.unfunded.take_if(|(waiting, ..)| *waiting == request);
+        self.open.take_if(|(running, _)| *running == request);
+    }
+
+    /// Ends the stream, when the agent ends.
+    pub(super) fn close(&mut self) {
+        self.open = None;
+    }
+
+    /// Waits for the next part of the reply, as the core's input; `None` where the stream ended. Pends while no stream is open. Cancel
+    /// safe.
+    pub(super) async fn next(&mut self) -> Option<Input> {
+        let Some((request, events)) = &mut self.open else { return std::future::pending().await };
+        let request = *request;
+        match events.next().await {
+            Some(Ok(event)) => Some(Input::Stream { request, event }),
+            Some(Err(error)) => {
+                self.open = None;
+                Some(Input::StreamFailed { request, error })
+            }
+            None => {
+                self.open = None;
+                None
+            }
+        }
+    }
+}
