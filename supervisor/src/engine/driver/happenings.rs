@@ -8,8 +8,7 @@ use protocol::error_code::ErrorCode;
 use protocol::event::{EventKind, NoticeCode, ObservedBy, WorkerEnd};
 use tracing::info_span;
 
-use super::call_origin::CallOrigin;
-use super::start::Startup;
+use super::own_calls::CallOrigin;
 use super::tripwire::{GuardLook, events, remark};
 use super::workers::WorkerUpdate;
 use super::{AgentRun, SessionError, Shared};
@@ -23,7 +22,7 @@ impl AgentRun {
         match happening {
             WorkerUpdate::Started => self.worker_is_ready(shared)?,
             WorkerUpdate::NotStarted(error, _)
-                if matches!(self.startup, Startup::Worker) && !self.worker.is_closed() =>
+                if self.own_calls.awaits_worker() && !self.worker.is_closed() =>
             {
                 self.cannot_start(shared, &error)?;
             }
@@ -31,7 +30,8 @@ impl AgentRun {
                 let reason = format!("no worker could be started: {error}");
                 if self.worker.is_closed() {
                     self.feed(shared, Input::NotReplaced { reason: error.to_string() })?;
-                    self.goes_on_without_instructions(shared)?;
+                    let begin = self.own_calls.not_replaced();
+                    self.do_own(shared, begin)?;
                 } else {
                     self.sink.notice(shared, NoticeCode::NoWorker, &reason)?;
                 }
@@ -55,7 +55,10 @@ impl AgentRun {
                 Ok(None)
             }
             WorkerEvent::Output { call, chunk: Chunk::Entries(entries) } => {
-                self.take_file_names(shared, call, entries);
+                if let Some(CallOrigin::Own(call)) = CallOrigin::of(call) {
+                    let orders = self.own_calls.entries(call, entries);
+                    self.do_own(shared, orders)?;
+                }
                 Ok(None)
             }
             WorkerEvent::Outcome { call, outcome } => self.on_outcome(shared, call, outcome),
@@ -68,7 +71,8 @@ impl AgentRun {
                 let kind = EventKind::WorkerEnded { generation, reason: reason.clone().into() };
                 self.sink.record(shared, kind, ObservedBy::Supervisor)?;
                 self.lose(shared, open, &lost_with(&reason))?;
-                self.lost_instructions(shared)?;
+                let begin = self.own_calls.worker_ended(self.worker.is_being_replaced());
+                self.do_own(shared, begin)?;
                 Ok(None)
             }
             WorkerEvent::Refused(refused) => Ok(Some(Input::Refused(refused))),
@@ -101,9 +105,10 @@ impl AgentRun {
                 let Some(outcome) = self.preparations.finish(call, outcome) else { return Ok(None) };
                 return Ok(self.finished(shared, call, outcome));
             }
-            Some(CallOrigin::Instructions(at)) => self.take_instructions(shared, at, &outcome)?,
-            Some(CallOrigin::FileNames(_)) => self.file_names_are_whole(shared, call, &outcome),
-            Some(CallOrigin::Branch(_)) => self.take_branch(shared, call, &outcome),
+            Some(CallOrigin::Own(call)) => {
+                let orders = self.own_calls.answered(call, &outcome);
+                self.do_own(shared, orders)?;
+            }
             // The standing worker has no such call.
             Some(CallOrigin::Rewind) | None => {}
         }
@@ -127,10 +132,11 @@ impl AgentRun {
                         self.feed(shared, input)?;
                     }
                 }
-                Some(CallOrigin::FileNames(_)) => self.file_names_are_lost(shared, call, reason),
-                Some(CallOrigin::Branch(_)) => self.branch.forget(),
-                // A start without instructions is decided for all of its calls at once.
-                Some(CallOrigin::Instructions(_) | CallOrigin::Rewind) | None => {}
+                Some(CallOrigin::Own(call)) => {
+                    let shown = self.own_calls.lost(call, reason);
+                    self.do_own(shared, shown)?;
+                }
+                Some(CallOrigin::Rewind) | None => {}
             }
         }
         Ok(())

@@ -24,7 +24,7 @@ use tokio::sync::oneshot;
 use tokio::time::{Instant, sleep_until};
 
 use super::boundary::{Boundary, StartedWorker, WorkerOrder};
-use super::call_origin::CallOrigin;
+use super::own_calls::CallOrigin;
 use super::start::worker_started;
 use super::tripwire::{apart, events, remark};
 

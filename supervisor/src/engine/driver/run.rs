@@ -20,19 +20,17 @@ use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::approvals::Approvals;
-use super::branch::Branch;
 use super::effects::Held;
 use super::event_sink::EventSink;
-use super::file_names::FileNames;
 use super::flushes::{After, Flushes};
 use super::guests::Guests;
 use super::model_stream::ModelStream;
 use super::one_shots::{OneShotUpdate, OneShots};
+use super::own_calls::OwnCalls;
 use super::pages::PageUses;
 use super::preparations::Preparations;
 use super::progress::Progress;
 use super::served::{ServedCalls, ServedUpdate};
-use super::start::Startup;
 use super::timers::Timers;
 use super::workers::WorkerUpdate;
 use super::{Lives, ModePlaces, Models, SessionError, SessionWorker, Shared, Turns};
@@ -64,7 +62,7 @@ pub struct AgentRun {
     /// The models that it may change to; none if absent.
     pub(super) models: Option<Arc<dyn Models>>,
     pub(super) turns: Turns,
-    pub(super) startup: Startup,
+    pub(super) own_calls: OwnCalls,
     pub(super) stream: ModelStream,
     pub(super) timers: Timers,
     /// How far the calls have come that are served.
@@ -89,9 +87,6 @@ pub struct AgentRun {
     pub(super) page_uses: PageUses,
     /// Work that waits until the log is on the disk.
     pub(super) flushes: Flushes,
-    /// The names of the project's files, while they are listed for a person.
-    pub(super) file_names: FileNames,
-    pub(super) branch: Branch,
     /// Promises that the latest worker's ruleset does not enforce.
     pub(super) missing: Vec<String>,
     /// The reason why its tier is not the full one, where the best was asked for.
@@ -173,7 +168,7 @@ impl AgentRun {
             surroundings,
             models: None,
             turns,
-            startup: Startup::default(),
+            own_calls: OwnCalls::default(),
             stream: ModelStream::new(provider),
             timers: Timers::default(),
             progress: Progress::default(),
@@ -187,8 +182,6 @@ impl AgentRun {
             served: ServedCalls::default(),
             page_uses: PageUses::default(),
             flushes: Flushes::default(),
-            file_names: FileNames::default(),
-            branch: Branch::default(),
             missing: Vec::new(),
             no_full_tier: None,
             turn_began: None,
@@ -255,7 +248,7 @@ impl AgentRun {
             // A stream never starves the rest: it is polled last.
             biased;
             timer = self.timers.next() => Occurrence::Timer(timer),
-            () = self.startup.is_late() => Occurrence::NoInstructions,
+            () = self.own_calls.is_late() => Occurrence::NoInstructions,
             (flushed, after) = self.flushes.next() => Occurrence::Flushed(flushed, after),
             news = self.guests.next() => Occurrence::Guest(news),
             over = self.approvals.next() => Occurrence::Input(over),

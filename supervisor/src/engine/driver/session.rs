@@ -247,13 +247,13 @@ impl Session {
             (UserActionKind::SetModel { model }, Some(run)) => {
                 self.guarded(run, |run, shared| run.change_model(shared, &model))
             }
-            (UserActionKind::ListFiles, Some(run)) => self.guarded(run, |run, _| {
-                run.list_files();
-                Ok(())
+            (UserActionKind::ListFiles, Some(run)) => self.guarded(run, |run, shared| {
+                let orders = run.own_calls.list_files();
+                run.do_own(shared, orders)
             }),
-            (UserActionKind::FindBranch, Some(run)) => self.guarded(run, |run, _| {
-                run.find_branch();
-                Ok(())
+            (UserActionKind::FindBranch, Some(run)) => self.guarded(run, |run, shared| {
+                let order = run.own_calls.find_branch();
+                run.do_own(shared, order)
             }),
             (UserActionKind::ExpandPrompt(wanted), Some(run)) => self.guarded(run, |run, _| {
                 run.expand_prompt(wanted);

@@ -1,50 +1,19 @@
 //! The start of an agent run: a worker, and what the project says to agents. Both are waited for like anything else, and the
 //! core begins no turn before them.
 
-use std::time::Duration;
-
 use agent::core::{ContextItem, EndReason, Input, ReadyWorker};
 use agent::prompt::environment_context;
 use boundary::monitor::StartError;
 use ipc::confinement::Confinement;
-use ipc::message::{CallOutcome, Work};
 use protocol::event::{EventKind, NoticeCode, ObservedBy, WorkerStarted};
-use tokio::time::{Instant, sleep_until};
 
 use super::boundary::StartedWorker;
-use super::call_origin::CallOrigin;
 use super::digest::Digests;
-use super::instructions::{INSTRUCTIONS, InstructionsLooking};
-use super::repository_above::{dead_link, instructions_above};
+use super::own_calls::{OwnOrder, ProjectWords};
 use super::{AgentRun, SessionError, Shared};
-
-/// The longest that the search for instructions may hold a run: a worker that was taken over need not answer.
-const INSTRUCTIONS_TIME: Duration = Duration::from_secs(10);
 
 /// The context that the user's own instructions come from.
 const USERS: &str = "the user's AGENTS.md";
-
-/// How far an agent run has come.
-#[derive(Debug, Default)]
-pub(super) enum Startup {
-    /// The first worker is on its way.
-    #[default]
-    Worker,
-    /// It looks for the project's instructions, until this moment.
-    Instructions(Instant, InstructionsLooking),
-    /// The agent was told where it is.
-    Done,
-}
-
-impl Startup {
-    /// Waits until the instructions are late; pends if they are not waited for. Cancel safe.
-    pub(super) async fn is_late(&self) {
-        match self {
-            Self::Instructions(until, _) => sleep_until(*until).await,
-            Self::Worker | Self::Done => std::future::pending().await,
-        }
-    }
-}
 
 impl AgentRun {
     pub(super) fn worker_is_ready(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
@@ -63,8 +32,9 @@ impl AgentRun {
         self.sink.record(shared, EventKind::WorkerStarted(started), ObservedBy::Supervisor)?;
         self.feed(shared, Input::WorkerReady(ready))?;
         self.publish(shared, digest);
-        self.look_for_instructions();
-        Ok(())
+        let project = &self.agent.host_standing().project;
+        let orders = self.own_calls.worker_is_ready(self.sink.agent().is_top_level(), project);
+        self.do_own(shared, orders)
     }
 
     /// There is no first worker.
@@ -73,100 +43,50 @@ impl AgentRun {
         shared: &mut Shared,
         error: &StartError,
     ) -> Result<(), SessionError> {
-        self.startup = Startup::Done;
+        self.own_calls.cannot_start();
         self.feed(
             shared,
             Input::Broken { reason: EndReason::NoSandbox, message: error.code().mark(&error.to_string()) },
         )
     }
 
-    /// Has the worker look for them by calls of our own, once: the supervisor opens nothing in a project.
-    fn look_for_instructions(&mut self) {
-        if matches!(self.startup, Startup::Worker) {
-            let above = instructions_above(self.agent.host_standing().project.as_path());
-            let (looking, calls) = InstructionsLooking::begin(self.sink.agent().is_top_level(), above);
-            self.startup = Startup::Instructions(Instant::now() + INSTRUCTIONS_TIME, looking);
-            for (at, tool) in calls {
-                self.worker.call(CallOrigin::Instructions(at).id(), Work::Run(tool));
-            }
-        }
-    }
-
-    /// Takes the answer to one of those calls.
-    pub(super) fn take_instructions(
+    /// Carries out orders about our own calls.
+    pub(super) fn do_own(
         &mut self,
         shared: &mut Shared,
-        at: u8,
-        outcome: &CallOutcome,
+        orders: impl IntoIterator<Item = OwnOrder>,
     ) -> Result<(), SessionError> {
-        if let Startup::Instructions(_, looking) = &mut self.startup
-            && looking.take(at, outcome)
-        {
-            self.tell_where_it_is(shared)?;
+        for order in orders {
+            match order {
+                OwnOrder::Send(call, work) => self.worker.call(call.id(), work),
+                OwnOrder::Cancel(call) => _ = self.worker.cancel(call.id()),
+                OwnOrder::Show(kind) => self.sink.show(shared, kind),
+                OwnOrder::ReplaceWorker => self.worker.replace(Ok(self.worker.watched().clone())),
+                OwnOrder::Begin(words) => self.tell_place(shared, words)?,
+            }
         }
         Ok(())
     }
 
-    /// The worker that was to read them is gone. The next one reads them if it was replaced, and not if it died of
-    /// them.
-    pub(super) fn lost_instructions(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
-        if !matches!(self.startup, Startup::Instructions(..)) {
-            return Ok(());
-        }
-        if self.worker.is_being_replaced() {
-            self.startup = Startup::Worker;
-            return Ok(());
-        }
-        self.tell_where_it_is(shared)
-    }
-
-    /// The rights were changed during the start, and no worker came of that: the user knows, and may change them again.
-    pub(super) fn goes_on_without_instructions(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
-        match self.startup {
-            Startup::Worker => self.tell_where_it_is(shared),
-            Startup::Instructions(..) | Startup::Done => Ok(()),
-        }
-    }
-
-    /// They do not come in time: a worker that does not answer is replaced.
+    /// Begins without the project's instructions, which do not come in time.
     pub(super) fn give_up_instructions(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
-        let message = format!("{INSTRUCTIONS} was not read: the worker did not answer");
+        let (message, orders) = self.own_calls.give_up();
         self.sink.notice(shared, NoticeCode::NoInstructions, &message)?;
-        self.worker.replace(Ok(self.worker.watched().clone()));
-        self.tell_where_it_is(shared)
+        self.do_own(shared, orders)
     }
 
-    /// Tells the agent of its place, which is what its worker sees, of the user's instructions and of the project's, as
-    /// far as they were found.
-    fn tell_where_it_is(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
-        let startup = std::mem::replace(&mut self.startup, Startup::Done);
+    /// Tells the agent of its place, as its worker sees it, of the user's instructions and of the project's. People hear once for all
+    /// agents of instructions that the agent does not have.
+    fn tell_place(&mut self, shared: &mut Shared, words: ProjectWords) -> Result<(), SessionError> {
         let text = environment_context(&self.surroundings, self.agent.standing());
         let mut items = vec![ContextItem { source: "environment".to_owned(), text }];
         let users = self.surroundings.instructions.clone();
         items.extend(users.map(|text| ContextItem { source: USERS.to_owned(), text }));
-        if let Startup::Instructions(_, looking) = startup {
-            items.extend(looking.items());
-            self.tell_what_is_left_out(shared, &looking)?;
-        }
-        self.feed(shared, Input::Context(items))
-    }
-}
-
-impl AgentRun {
-    /// Says which instructions the agent does not have, once for all agents.
-    fn tell_what_is_left_out(
-        &mut self,
-        shared: &mut Shared,
-        looking: &InstructionsLooking,
-    ) -> Result<(), SessionError> {
-        if !self.sink.agent().is_top_level() {
-            return Ok(());
-        }
-        let dead = dead_link(self.agent.host_standing().project.as_path());
-        for remark in looking.remarks().into_iter().chain(dead) {
+        items.extend(words.items);
+        for remark in words.remarks {
             self.sink.notice(shared, NoticeCode::NoInstructions, &remark)?;
         }
-        Ok(())
+        self.feed(shared, Input::Context(items))
     }
 }
 

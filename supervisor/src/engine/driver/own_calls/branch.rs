@@ -1,14 +1,13 @@
 //! The branch of the project, for the status line. The agent's worker reads it by calls of our own, when a front end asks: nobody but a
 //! worker opens anything in a project, and no process is started for it.
 
-use ipc::id::CallId;
 use ipc::message::{CallOutcome, Work};
 use ipc::path::WirePath;
 use ipc::tool::{ReadFile, ToolCall, ToolOutput};
 use protocol::frontend::UiEventKind;
 
-use super::call_origin::CallOrigin;
-use super::{AgentRun, Shared};
+use super::order::OwnOrder;
+use super::origin::OwnCall;
 
 /// The file that names the branch, in the project's git directory.
 const HEAD: &str = "HEAD";
@@ -16,10 +15,11 @@ const HEAD: &str = "HEAD";
 /// The digits of a commit that are shown where there is no branch.
 const DIGITS: usize = 8;
 
+/// The looks at the branch that were asked for.
 #[derive(Debug, Default)]
 pub(super) struct Branch {
     asked: u32,
-    open: Option<(CallId, BranchLook)>,
+    open: Option<(u32, BranchLook)>,
     /// True if it was asked for again meanwhile: what is read may be older than that.
     again: bool,
 }
@@ -43,50 +43,42 @@ enum NextLook {
 }
 
 impl Branch {
-    /// The worker that was to read it is gone.
-    pub(super) fn forget(&mut self) {
-        (self.open, self.again) = (None, false);
-    }
-
-    fn read(&mut self, look: BranchLook, path: WirePath) -> (CallId, Work) {
-        let call = CallOrigin::Branch(self.asked).id();
-        self.asked = self.asked.wrapping_add(1);
-        self.open = Some((call, look));
-        (call, Work::Run(ToolCall::ReadFile(ReadFile { path, offset: None, limit: Some(1), inside: false })))
-    }
-}
-
-impl AgentRun {
     /// Has the worker read the branch; once more if it does so already.
-    pub(super) fn find_branch(&mut self) {
-        if self.branch.open.is_some() {
-            self.branch.again = true;
-            return;
+    pub(super) fn find(&mut self) -> Option<OwnOrder> {
+        if self.open.is_some() {
+            self.again = true;
+            return None;
         }
-        self.read_branch(BranchLook::Head, format!(".git/{HEAD}").as_str().into());
+        Some(self.read(BranchLook::Head, format!(".git/{HEAD}").as_str().into()))
     }
 
-    /// A file was read, or could not be.
-    pub(super) fn take_branch(&mut self, shared: &Shared, call: CallId, outcome: &CallOutcome) {
-        let Some((_, look)) = self.branch.open.take_if(|(open, _)| *open == call) else { return };
+    /// Takes the answer to a look.
+    pub(super) fn take(&mut self, count: u32, outcome: &CallOutcome) -> Vec<OwnOrder> {
+        let Some((_, look)) = self.open.take_if(|(open, _)| *open == count) else { return Vec::new() };
         let text = match outcome {
             CallOutcome::Done(ToolOutput::File(file)) => Some(file.text.trim_end()),
             _ => None,
         };
         match next(look, text) {
-            NextLook::Read(look, path) => self.read_branch(look, path),
+            NextLook::Read(look, path) => vec![self.read(look, path)],
             NextLook::Found(name) => {
-                self.sink.show(shared, UiEventKind::Branch { name });
-                if std::mem::take(&mut self.branch.again) {
-                    self.find_branch();
-                }
+                let again = if std::mem::take(&mut self.again) { self.find() } else { None };
+                [OwnOrder::Show(UiEventKind::Branch { name })].into_iter().chain(again).collect()
             }
         }
     }
 
-    fn read_branch(&mut self, look: BranchLook, path: WirePath) {
-        let (call, work) = self.branch.read(look, path);
-        self.worker.call(call, work);
+    /// Forgets the look that is open: the worker that was to read is gone.
+    pub(super) fn forget(&mut self) {
+        (self.open, self.again) = (None, false);
+    }
+
+    fn read(&mut self, look: BranchLook, path: WirePath) -> OwnOrder {
+        let count = self.asked;
+        self.asked = self.asked.wrapping_add(1);
+        self.open = Some((count, look));
+        let read = ReadFile { path, offset: None, limit: Some(1), inside: false };
+        OwnOrder::Send(OwnCall::Branch(count), Work::Run(ToolCall::ReadFile(read)))
     }
 }
 

@@ -8,13 +8,9 @@ const OWN: u64 = 1 << 63;
 /// The part of such an id that counts calls of one purpose; the purpose is between the two.
 const COUNT: u64 = u32::MAX as u64;
 
-/// The asker of a call: the model, or a purpose of our own.
+/// A call that the supervisor sends by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum CallOrigin {
-    /// A call of the agent's core.
-    Model(CallId),
-    /// A rewind. Its one-shots carry out one effect each, and need no number.
-    Rewind,
+pub(in crate::engine::driver) enum OwnCall {
     /// The search for the project's instructions, and the place of the file in its list.
     Instructions(u8),
     /// A list of the project's files, counted from 0.
@@ -23,31 +19,51 @@ pub(super) enum CallOrigin {
     Branch(u32),
 }
 
-impl CallOrigin {
+impl OwnCall {
     /// The id of the call on the wire.
-    pub(super) fn id(self) -> CallId {
+    pub(in crate::engine::driver) fn id(self) -> CallId {
         let own = |purpose: u64, count: u32| CallId(OWN | purpose << 32 | u64::from(count));
         match self {
-            Self::Rewind => CallId(0),
-            Self::Model(call) => call,
             Self::Instructions(at) => own(0, at.into()),
             Self::FileNames(count) => own(1, count),
             Self::Branch(count) => own(2, count),
         }
     }
+}
+
+/// The asker of a call: the model, or the supervisor.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine::driver) enum CallOrigin {
+    /// A call of the agent's core.
+    Model(CallId),
+    /// A rewind. Its one-shots carry out one effect each, and need no number.
+    Rewind,
+    Own(OwnCall),
+}
+
+impl CallOrigin {
+    /// The id of the call on the wire.
+    pub(in crate::engine::driver) fn id(self) -> CallId {
+        match self {
+            Self::Rewind => CallId(0),
+            Self::Model(call) => call,
+            Self::Own(own) => own.id(),
+        }
+    }
 
     /// The origin of the call with this id; `None` for an id that nothing has.
-    pub(super) fn of(call: CallId) -> Option<Self> {
+    pub(in crate::engine::driver) fn of(call: CallId) -> Option<Self> {
         if call.0 & OWN == 0 {
             return Some(if call.0 == 0 { Self::Rewind } else { Self::Model(call) });
         }
         let count = u32::try_from(call.0 & COUNT).ok()?;
-        match (call.0 & !OWN) >> 32 {
-            0 => u8::try_from(count).ok().map(Self::Instructions),
-            1 => Some(Self::FileNames(count)),
-            2 => Some(Self::Branch(count)),
-            _ => None,
-        }
+        let own = match (call.0 & !OWN) >> 32 {
+            0 => OwnCall::Instructions(u8::try_from(count).ok()?),
+            1 => OwnCall::FileNames(count),
+            2 => OwnCall::Branch(count),
+            _ => return None,
+        };
+        Some(Self::Own(own))
     }
 }
 
@@ -61,12 +77,12 @@ mod tests {
             CallOrigin::Rewind,
             CallOrigin::Model(CallId(1)),
             CallOrigin::Model(CallId(OWN - 1)),
-            CallOrigin::Instructions(0),
-            CallOrigin::Instructions(u8::MAX),
-            CallOrigin::FileNames(0),
-            CallOrigin::FileNames(u32::MAX),
-            CallOrigin::Branch(0),
-            CallOrigin::Branch(u32::MAX),
+            CallOrigin::Own(OwnCall::Instructions(0)),
+            CallOrigin::Own(OwnCall::Instructions(u8::MAX)),
+            CallOrigin::Own(OwnCall::FileNames(0)),
+            CallOrigin::Own(OwnCall::FileNames(u32::MAX)),
+            CallOrigin::Own(OwnCall::Branch(0)),
+            CallOrigin::Own(OwnCall::Branch(u32::MAX)),
         ];
         assert_eq!(origins.map(|origin| CallOrigin::of(origin.id())), origins.map(Some));
         // The scripted workers of the tests tell our calls from the model's by this bit.

@@ -1,0 +1,130 @@
+//! The names of the project's files, for a person who names one in a message. The agent's worker lists them by a call of our own, as it
+//! does for a patch: nobody but a worker opens anything in a project.
+
+use std::time::Duration;
+
+use ipc::message::{CallOutcome, SnapshotEntry, Work};
+use ipc::path::WirePath;
+use protocol::frontend::UiEventKind;
+use tokio::time::Instant;
+
+use super::order::OwnOrder;
+use super::origin::OwnCall;
+
+/// The most names that are listed.
+const MOST: usize = 50_000;
+
+/// The most bytes that they have together: 8 MiB.
+const MOST_BYTES: usize = 8 << 20;
+
+/// Age from which a listing that is not finished makes way for another request; a younger one has that request ignored.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// The lists that were asked for.
+#[derive(Debug, Default)]
+pub(super) struct FileNames {
+    asked: u32,
+    open: Option<Listing>,
+}
+
+/// A listing under way, with the names so far.
+#[derive(Debug)]
+struct Listing {
+    count: u32,
+    began: Instant,
+    names: Vec<WirePath>,
+    bytes: usize,
+}
+
+impl FileNames {
+    /// Has the worker list the project's files, unless it does so already.
+    pub(super) fn list(&mut self) -> Vec<OwnOrder> {
+        let late = match &self.open {
+            Some(listing) if listing.began.elapsed() < PATIENCE => return Vec::new(),
+            Some(listing) => Some(OwnOrder::Cancel(OwnCall::FileNames(listing.count))),
+            None => None,
+        };
+        let call = OwnCall::FileNames(self.begin());
+        late.into_iter().chain([OwnOrder::Send(call, Work::Snapshot { contents: false })]).collect()
+    }
+
+    /// Takes names; a list that is full ends with those before them.
+    pub(super) fn take_entries(&mut self, count: u32, entries: Vec<SnapshotEntry>) -> Vec<OwnOrder> {
+        if entries.into_iter().all(|entry| self.take(count, entry.path)) {
+            return Vec::new();
+        }
+        let cancel = OwnOrder::Cancel(OwnCall::FileNames(count));
+        [cancel].into_iter().chain(self.shown(count, true, None)).collect()
+    }
+
+    /// Takes the answer to a listing: the worker has listed all names, or cannot.
+    pub(super) fn finish(&mut self, count: u32, outcome: &CallOutcome) -> Option<OwnOrder> {
+        let failed = match outcome {
+            CallOutcome::Done(_) => None,
+            CallOutcome::Failed(error) => Some(error.message.clone()),
+            CallOutcome::Prepared | CallOutcome::Cancelled => Some("the worker was interrupted".to_owned()),
+        };
+        self.shown(count, false, failed)
+    }
+
+    /// Ends a listing of which the worker is gone.
+    pub(super) fn lose(&mut self, count: u32, reason: &str) -> Option<OwnOrder> {
+        self.shown(count, false, Some(reason.to_owned()))
+    }
+
+    fn shown(&mut self, count: u32, cut: bool, failed: Option<String>) -> Option<OwnOrder> {
+        let names = self.end(count)?;
+        Some(OwnOrder::Show(UiEventKind::FileNames { names, cut, failed }))
+    }
+
+    fn begin(&mut self) -> u32 {
+        let count = self.asked;
+        self.asked = self.asked.wrapping_add(1);
+        self.open = Some(Listing { count, began: Instant::now(), names: Vec::new(), bytes: 0 });
+        count
+    }
+
+    /// Takes a name; false if there is no room for it.
+    fn take(&mut self, count: u32, name: WirePath) -> bool {
+        let Some(listing) = self.open.as_mut().filter(|listing| listing.count == count) else { return true };
+        let bytes = listing.bytes.saturating_add(name.as_bytes().len());
+        if listing.names.len() >= MOST || bytes > MOST_BYTES {
+            return false;
+        }
+        listing.bytes = bytes;
+        listing.names.push(name);
+        true
+    }
+
+    /// Returns the names of a list that ends, if it is waited for.
+    fn end(&mut self, count: u32) -> Option<Vec<WirePath>> {
+        self.open.take_if(|listing| listing.count == count).map(|listing| listing.names)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_list_has_a_bound_and_late_names_are_nobodys() {
+        let mut files = FileNames::default();
+        let call = files.begin();
+        assert!((0..MOST).all(|n| files.take(call, format!("f{n}").as_str().into())));
+        assert!(!files.take(call, "one more".into()));
+        assert_eq!(files.end(call).map(|names| names.len()), Some(MOST));
+        assert!(files.take(call, "late".into()) && files.end(call).is_none());
+        let other = files.begin();
+        assert!(other != call && files.take(call, "of the one before".into()));
+        assert_eq!(files.end(other), Some(Vec::new()));
+    }
+
+    #[test]
+    fn long_names_end_a_list_before_it_takes_the_memory() {
+        let mut files = FileNames::default();
+        let call = files.begin();
+        let name: WirePath = vec![b'x'; 1 << 20].into();
+        assert!((0..8).all(|_| files.take(call, name.clone())));
+        assert!(!files.take(call, name));
+    }
+}

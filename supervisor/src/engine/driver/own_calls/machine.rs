@@ -1,0 +1,173 @@
+//! The open calls of our own, and how far an agent has come to begin.
+//!
+//! An agent begins when it has a worker and the project's words to agents. Both are waited for like anything else, and the core begins no
+//! turn before them.
+
+use std::path::Path;
+use std::time::Duration;
+
+use ipc::message::{CallOutcome, SnapshotEntry, Work};
+use ipc::path::WirePath;
+use tokio::time::{Instant, sleep_until};
+
+use super::branch::Branch;
+use super::file_names::FileNames;
+use super::instructions::{INSTRUCTIONS, InstructionsLooking};
+use super::order::{OwnOrder, ProjectWords};
+use super::origin::OwnCall;
+use super::repository_above::{dead_link, instructions_above};
+
+/// The longest that the search for instructions may hold a run: a worker that was taken over need not answer.
+const INSTRUCTIONS_TIME: Duration = Duration::from_secs(10);
+
+/// Calls of our own to one agent's worker.
+#[derive(Debug, Default)]
+pub(in crate::engine::driver) struct OwnCalls {
+    startup: Startup,
+    file_names: FileNames,
+    branch: Branch,
+}
+
+/// Progress of an agent's start.
+#[derive(Debug, Default)]
+enum Startup {
+    /// The first worker is on its way.
+    #[default]
+    Worker,
+    /// The worker looks for the project's instructions.
+    Instructions(Search),
+    /// The agent was told of its place.
+    Done,
+}
+
+#[derive(Debug)]
+struct Search {
+    until: Instant,
+    looking: InstructionsLooking,
+    /// The project of an agent of the top level: for others nobody is told of files that were not read.
+    told: Option<WirePath>,
+}
+
+impl OwnCalls {
+    /// True until there is a worker.
+    pub(in crate::engine::driver) const fn awaits_worker(&self) -> bool {
+        matches!(self.startup, Startup::Worker)
+    }
+
+    /// Has a new worker look for the project's instructions, once: the supervisor opens nothing in a project.
+    pub(in crate::engine::driver) fn worker_is_ready(
+        &mut self,
+        is_top_level: bool,
+        project: &WirePath,
+    ) -> Vec<OwnOrder> {
+        if !self.awaits_worker() {
+            return Vec::new();
+        }
+        let above = instructions_above(project.as_path());
+        let (looking, calls) = InstructionsLooking::begin(is_top_level, above);
+        let told = is_top_level.then(|| project.clone());
+        let until = Instant::now() + INSTRUCTIONS_TIME;
+        self.startup = Startup::Instructions(Search { until, looking, told });
+        let send = |(at, tool)| OwnOrder::Send(OwnCall::Instructions(at), Work::Run(tool));
+        calls.into_iter().map(send).collect()
+    }
+
+    /// Waits for nothing any more: there is no first worker.
+    pub(in crate::engine::driver) fn cannot_start(&mut self) {
+        self.startup = Startup::Done;
+    }
+
+    /// Begins without instructions if a change of access during the start left no worker: the person knows, and may change it again.
+    pub(in crate::engine::driver) fn not_replaced(&mut self) -> Option<OwnOrder> {
+        self.awaits_worker().then(|| self.begin())
+    }
+
+    /// Takes the end of the worker. The next one looks for the instructions if the worker was replaced, and not if it died of the search.
+    pub(in crate::engine::driver) fn worker_ended(&mut self, is_being_replaced: bool) -> Option<OwnOrder> {
+        if !matches!(self.startup, Startup::Instructions(_)) {
+            return None;
+        }
+        if is_being_replaced {
+            self.startup = Startup::Worker;
+            return None;
+        }
+        Some(self.begin())
+    }
+
+    /// Waits until the instructions are late; pends if nobody waits for them. Cancel safe.
+    pub(in crate::engine::driver) async fn is_late(&self) {
+        match &self.startup {
+            Startup::Instructions(search) => sleep_until(search.until).await,
+            Startup::Worker | Startup::Done => std::future::pending().await,
+        }
+    }
+
+    /// Begins without the instructions that are late. The worker that does not answer is replaced.
+    pub(in crate::engine::driver) fn give_up(&mut self) -> (String, [OwnOrder; 2]) {
+        let message = format!("{INSTRUCTIONS} was not read: the worker did not answer");
+        (message, [OwnOrder::ReplaceWorker, self.begin()])
+    }
+
+    pub(in crate::engine::driver) fn list_files(&mut self) -> Vec<OwnOrder> {
+        self.file_names.list()
+    }
+
+    pub(in crate::engine::driver) fn find_branch(&mut self) -> Option<OwnOrder> {
+        self.branch.find()
+    }
+
+    /// Takes names of files.
+    pub(in crate::engine::driver) fn entries(
+        &mut self,
+        call: OwnCall,
+        entries: Vec<SnapshotEntry>,
+    ) -> Vec<OwnOrder> {
+        match call {
+            OwnCall::FileNames(count) => self.file_names.take_entries(count, entries),
+            OwnCall::Instructions(_) | OwnCall::Branch(_) => Vec::new(),
+        }
+    }
+
+    pub(in crate::engine::driver) fn answered(
+        &mut self,
+        call: OwnCall,
+        outcome: &CallOutcome,
+    ) -> Vec<OwnOrder> {
+        match call {
+            OwnCall::Instructions(at) => self.take_instructions(at, outcome).into_iter().collect(),
+            OwnCall::FileNames(count) => self.file_names.finish(count, outcome).into_iter().collect(),
+            OwnCall::Branch(count) => self.branch.take(count, outcome),
+        }
+    }
+
+    /// Takes the loss of a call with its worker.
+    pub(in crate::engine::driver) fn lost(&mut self, call: OwnCall, reason: &str) -> Option<OwnOrder> {
+        match call {
+            OwnCall::FileNames(count) => return self.file_names.lose(count, reason),
+            OwnCall::Branch(_) => self.branch.forget(),
+            // A start without instructions is decided for all of its calls at once.
+            OwnCall::Instructions(_) => {}
+        }
+        None
+    }
+
+    fn take_instructions(&mut self, at: u8, outcome: &CallOutcome) -> Option<OwnOrder> {
+        let Startup::Instructions(search) = &mut self.startup else { return None };
+        search.looking.take(at, outcome).then(|| self.begin())
+    }
+
+    fn begin(&mut self) -> OwnOrder {
+        let words = match std::mem::replace(&mut self.startup, Startup::Done) {
+            Startup::Instructions(Search { looking, told, .. }) => ProjectWords {
+                items: looking.items(),
+                remarks: told.map(|project| remarks(&looking, project.as_path())).unwrap_or_default(),
+            },
+            Startup::Worker | Startup::Done => ProjectWords::default(),
+        };
+        OwnOrder::Begin(words)
+    }
+}
+
+fn remarks(looking: &InstructionsLooking, project: &Path) -> Vec<String> {
+    looking.remarks().into_iter().chain(dead_link(project)).collect()
+}
