@@ -18,7 +18,7 @@ use tracing::info_span;
 use super::flushes::After;
 use super::looks::Looks;
 use super::tree::TreeOrder;
-use super::workers::Cancelled;
+use super::worker::Cancelled;
 use super::{AgentRun, ChangeTracker, SessionError, Shared, TripwireWatch, Turns, millis};
 use crate::process::messages::one_line;
 
@@ -72,7 +72,8 @@ impl AgentRun {
             Effect::SpawnAgent { call, agent } => self.spawn(shared, call, agent),
             Effect::ReplaceWorker { rights } => {
                 shared.rights_changed = true;
-                self.replace_worker(shared, rights)?;
+                let confined = self.modes.confine_next(shared, self.worker.confinement(), rights)?;
+                self.worker.replace(Ok(confined));
             }
             Effect::CancelCall(call) => self.cancel(shared, call, inputs),
             Effect::StartTimer { id, after } => self.timers.start(id, after),

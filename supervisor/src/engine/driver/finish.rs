@@ -58,7 +58,7 @@ impl AgentRun {
         let uses = self.page_uses.last(generation).await;
         let uses = uses.into_iter().map(|used| (generation, WorkerEvent::HostsUsed(vec![used])));
         let last = uses.chain(self.worker.end().await).collect();
-        self.withdraw_live();
+        self.live.withdraw();
         last
     }
 
@@ -164,8 +164,8 @@ impl Session {
             reason: end.reason,
             error: end.message.as_deref().and_then(ErrorCode::of),
             message: end.message.clone(),
-            no_full_tier: first.no_full_tier.clone(),
-            not_enforced: first.missing.clone(),
+            no_full_tier: first.worker.no_full_tier().map(str::to_owned),
+            not_enforced: first.worker.not_enforced().to_vec(),
             text: end.text.clone(),
             output: end.output.clone(),
             steps: end.steps,

@@ -10,7 +10,7 @@ use tracing::info_span;
 
 use super::own_calls::CallOrigin;
 use super::tripwire::{GuardLook, events, remark};
-use super::workers::WorkerUpdate;
+use super::worker::WorkerUpdate;
 use super::{AgentRun, SessionError, Shared};
 
 impl AgentRun {
@@ -63,7 +63,7 @@ impl AgentRun {
             }
             WorkerEvent::Outcome { call, outcome } => self.on_outcome(shared, call, outcome),
             WorkerEvent::Ended { reason, violation, open } => {
-                self.withdraw_live();
+                self.live.withdraw();
                 if let Some(violation) = violation {
                     let kind = EventKind::ProtocolViolation { generation, violation };
                     self.sink.record(shared, kind, ObservedBy::Supervisor)?;

@@ -17,7 +17,6 @@ mod finish;
 mod flushes;
 mod guests;
 mod happenings;
-mod live;
 mod looks;
 mod model_stream;
 mod models;
@@ -28,7 +27,6 @@ mod one_shots;
 mod own_calls;
 mod pages;
 mod passing;
-mod patience;
 mod pause;
 mod planners;
 mod preparations;
@@ -48,7 +46,7 @@ mod tests;
 mod timers;
 mod tree;
 mod tripwire;
-mod workers;
+mod worker;
 mod write_turns;
 mod written_files;
 
@@ -64,7 +62,6 @@ pub(crate) use boundary::read_down;
 pub use boundary::{Boundary, PageOrder, Processes, StartedWorker, WorkerControl, WorkerOrder};
 pub use changes::ChangeTracker;
 pub(crate) use digest::{rights_digest, ruleset_digest};
-pub use live::{Live, Lives};
 pub use models::Models;
 pub use modes::{ModePlaces, WatchedConfinement};
 pub use observer::{ObserverError, SnapshotTaker};
@@ -78,7 +75,7 @@ pub use shared::{ApprovalKeeper, PlanRecords, Shared};
 pub use tree::{NotOpened, OpenedAgent, OpensAgents};
 pub use tripwire::TripwireWatch;
 pub(crate) use tripwire::apart;
-pub use workers::SessionWorker;
+pub use worker::{Live, Lives, SessionWorker};
 
 /// Number of turns of an agent run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -9,7 +9,7 @@ use ipc::confinement::Confinement;
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Rights};
 
-use super::{AgentRun, SessionError, Shared, TripwireWatch};
+use super::{SessionError, Shared, TripwireWatch};
 
 /// What a session has ready for every mode that it may come to.
 #[derive(Clone, Debug)]
@@ -75,8 +75,28 @@ impl ModePlaces {
         self.environments.at_level(standing.clone(), Some(grant))
     }
 
+    /// The session's watch, as far as this agent's rights have widened it.
+    pub(super) const fn watched(&self) -> Option<&Watch> {
+        self.watch.as_ref()
+    }
+
+    /// Returns the confinement of the next worker, which differs from the present one in its rights. Where that worker may write in the
+    /// project, or in another repository, what the host runs later is taken before its first call that may write.
+    pub(super) fn confine_next(
+        &mut self,
+        shared: &mut Shared,
+        present: &Confinement,
+        rights: Rights,
+    ) -> Result<WatchedConfinement, SessionError> {
+        let next = Confinement { rights, ..present.clone() };
+        let confined = self.confine(self.environments.at_level(next, None));
+        let confined = confined.map_err(SessionError::Tripwire)?;
+        self.watch(shared, &confined.get().rights)?;
+        Ok(confined)
+    }
+
     /// Has what the host runs later taken, if it is not yet, before an agent with these rights may write.
-    fn watch(&self, shared: &mut Shared, rights: &Rights) -> Result<(), SessionError> {
+    pub(super) fn watch(&self, shared: &mut Shared, rights: &Rights) -> Result<(), SessionError> {
         match (&shared.tripwire, self.watch_under(rights)) {
             (None, Some(watch)) => {
                 let guard = TripwireWatch::start(watch.clone()).map_err(SessionError::Tripwire)?;
@@ -85,30 +105,6 @@ impl ModePlaces {
             (Some(guard), Some(watch)) => guard.widen(watch.clone()),
             (_, None) => {}
         }
-        Ok(())
-    }
-}
-
-impl AgentRun {
-    /// The session's watch, as far as this agent's rights have widened it.
-    pub(super) const fn watch(&self) -> Option<&Watch> {
-        self.modes.watch.as_ref()
-    }
-
-    /// The same for the first worker of an agent that starts while a session is under way.
-    pub(super) fn watch_under(&self, shared: &mut Shared) -> Result<(), SessionError> {
-        self.modes.watch(shared, &self.worker.confinement().rights)
-    }
-
-    /// Replaces the worker. Where the next one may write in the project, or in another repository, what the host runs
-    /// later is taken before its first call that may write.
-    pub(super) fn replace_worker(&mut self, shared: &mut Shared, rights: Rights) -> Result<(), SessionError> {
-        let present = self.worker.confinement().clone();
-        let confinement = self.modes.environments.at_level(Confinement { rights, ..present }, None);
-        let confined = self.modes.confine(confinement);
-        let confined = confined.map_err(SessionError::Tripwire)?;
-        self.modes.watch(shared, &confined.get().rights)?;
-        self.worker.replace(Ok(confined));
         Ok(())
     }
 }

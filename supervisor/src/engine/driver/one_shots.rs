@@ -184,7 +184,7 @@ impl AgentRun {
             agent: self.sink.agent().clone(),
             generation: self.worker.reserve_generation(),
             standing,
-            watch: self.watch().cloned(),
+            watch: self.modes.watched().cloned(),
             asked: grant.clone(),
             granted: grant,
             call: Some(call),
@@ -256,7 +256,7 @@ impl AgentRun {
         if let Some(guard) = &shared.tripwire {
             return guard.accept(files);
         }
-        let Some(watch) = self.watch().filter(|_| !files.is_empty()).cloned() else { return };
+        let Some(watch) = self.modes.watched().filter(|_| !files.is_empty()).cloned() else { return };
         let told = aside("tripwire", move || {
             if let Err(error) = tell_others(&watch, &files) {
                 tracing::warn!(%error, "other sessions do not hear of an approved change");

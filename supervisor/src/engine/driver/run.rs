@@ -32,7 +32,7 @@ use super::preparations::Preparations;
 use super::progress::Progress;
 use super::served::{ServedCalls, ServedUpdate};
 use super::timers::Timers;
-use super::workers::WorkerUpdate;
+use super::worker::{LiveEntry, WorkerUpdate};
 use super::{Lives, ModePlaces, Models, SessionError, SessionWorker, Shared, Turns};
 use crate::journal::session::LogError;
 
@@ -56,7 +56,7 @@ pub struct AgentRun {
     pub(super) sink: EventSink,
     pub(super) agent: Agent,
     pub(super) worker: SessionWorker,
-    pub(super) live: watch::Sender<Lives>,
+    pub(super) live: LiveEntry,
     pub(super) modes: ModePlaces,
     pub(super) surroundings: PromptEnvironment,
     /// The models that it may change to; none if absent.
@@ -87,10 +87,6 @@ pub struct AgentRun {
     pub(super) page_uses: PageUses,
     /// Work that waits until the log is on the disk.
     pub(super) flushes: Flushes,
-    /// Promises that the latest worker's ruleset does not enforce.
-    pub(super) missing: Vec<String>,
-    /// The reason why its tier is not the full one, where the best was asked for.
-    pub(super) no_full_tier: Option<String>,
     /// When the present turn began, of several.
     pub(super) turn_began: Option<Instant>,
     /// Totals of the turns before the present one.
@@ -98,8 +94,6 @@ pub struct AgentRun {
     pub(super) end: Option<RunEnd>,
     /// Sub-agents whose approval is not on the disk yet.
     pub(super) unspawned: HashMap<CallId, Box<NewAgent>>,
-    /// True while a worker below this agent is being ended since it has rights that were taken away.
-    pub(super) waits_for_subtree: bool,
     /// The call that waits for the agent's turn at writing, once that was said.
     pub(super) awaits_turn: Option<(CallId, Instant)>,
     /// Files that the agent's file tools changed.
@@ -161,9 +155,9 @@ impl AgentRun {
         worker.log_guests(guests.log().clone());
         Self {
             sink: EventSink::new(agent.id().clone()),
+            live: LiveEntry::new(agent.id().clone(), live),
             agent,
             worker,
-            live,
             modes,
             surroundings,
             models: None,
@@ -182,13 +176,10 @@ impl AgentRun {
             served: ServedCalls::default(),
             page_uses: PageUses::default(),
             flushes: Flushes::default(),
-            missing: Vec::new(),
-            no_full_tier: None,
             turn_began: None,
             totals: Totals::default(),
             end: None,
             unspawned: HashMap::new(),
-            waits_for_subtree: false,
             awaits_turn: None,
             files: BTreeSet::new(),
             changing: HashMap::new(),
@@ -242,8 +233,7 @@ impl AgentRun {
     /// Waits for whatever happens first. Cancel safe.
     pub(super) async fn next(&mut self) -> Occurrence {
         // The next worker is not there before what ran beside the old one is gone.
-        let others_end = self.one_shots.any_ends() || self.waits_for_subtree;
-        let worker_may_change = !(self.worker.is_being_replaced() && others_end);
+        let worker_may_change = !self.worker.is_held_back(self.one_shots.any_ends());
         tokio::select! {
             // A stream never starves the rest: it is polled last.
             biased;

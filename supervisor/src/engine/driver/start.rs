@@ -27,11 +27,9 @@ impl AgentRun {
             ruleset_digest: started.ruleset_digest.clone(),
         };
         let digest = started.ruleset_digest.clone();
-        self.missing.clone_from(&started.not_enforced);
-        self.no_full_tier.clone_from(&started.no_full_tier);
         self.sink.record(shared, EventKind::WorkerStarted(started), ObservedBy::Supervisor)?;
         self.feed(shared, Input::WorkerReady(ready))?;
-        self.publish(shared, digest);
+        self.live.publish(&shared.conversation, &self.worker, self.agent.standing(), digest);
         let project = &self.agent.host_standing().project;
         let orders = self.own_calls.worker_is_ready(self.sink.agent().is_top_level(), project);
         self.do_own(shared, orders)

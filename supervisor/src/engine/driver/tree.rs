@@ -315,7 +315,7 @@ impl Session {
         };
         self.record_for(&child.parent, EventKind::SubAgentSpawned(spawned))?;
         run.log_prompt(&mut self.shared)?;
-        run.watch_under(&mut self.shared)?;
+        run.modes.watch(&mut self.shared, &run.worker.confinement().rights)?;
         run.begin(&self.shared);
         self.tree.living.insert(id, child);
         self.runs.push(run);
@@ -456,7 +456,8 @@ impl Session {
         };
         let wider: Vec<_> = self.tree.living.keys().filter(ends).cloned().collect();
         for run in &mut self.runs {
-            run.waits_for_subtree = wider.iter().any(|below| below.is_below(run.id()));
+            let waits = wider.iter().any(|below| below.is_below(run.id()));
+            run.worker.wait_for_subtree(waits);
         }
     }
 

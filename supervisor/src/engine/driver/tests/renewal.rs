@@ -13,7 +13,7 @@ use ipc::tool::{ReadFile, ToolCall};
 use tokio::time::timeout;
 
 use super::imagined::{Imagined, Manner};
-use crate::engine::driver::workers::WorkerUpdate;
+use crate::engine::driver::worker::WorkerUpdate;
 use crate::engine::driver::{Boundary, ModePlaces, SessionWorker};
 
 fn worker(manner: Manner) -> SessionWorker {

@@ -13,7 +13,7 @@ use ipc::tool::ToolCall;
 use tokio::time::{Instant, sleep_until};
 
 /// The time for a call of a file tool, and of a command beyond its own: its worker ends it in time.
-pub(super) const PATIENCE: Duration = Duration::from_mins(5);
+const PATIENCE: Duration = Duration::from_mins(5);
 
 /// The open calls of a worker, and their time.
 #[derive(Debug)]

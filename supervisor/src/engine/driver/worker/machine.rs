@@ -11,8 +11,8 @@ use ipc::message::Work;
 use protocol::event::WorkerEnd;
 use tokio::sync::oneshot;
 
-use super::WatchedConfinement;
-use super::boundary::{Boundary, StartedWorker, WorkerOrder};
+use super::super::boundary::{Boundary, StartedWorker, WorkerOrder};
+use super::super::modes::WatchedConfinement;
 use super::patience::Patience;
 
 type StartOutcome = Result<StartedWorker, StartError>;
@@ -31,6 +31,12 @@ pub struct SessionWorker {
     /// What takes the present worker's place as soon as it is gone.
     replacement: Option<Result<WatchedConfinement, StartError>>,
     renewal: Renewal,
+    /// True while a worker below this agent is being ended since it has access that was taken away.
+    waits_for_subtree: bool,
+    /// Promises that the latest worker's ruleset does not enforce.
+    not_enforced: Vec<String>,
+    /// The reason why its tier is not the full one, where the best was asked for.
+    no_full_tier: Option<String>,
 }
 
 /// The replacement of a worker by one with the same rights.
@@ -85,16 +91,19 @@ impl SessionWorker {
             waiting: VecDeque::new(),
             replacement: None,
             renewal: Renewal::No,
+            waits_for_subtree: false,
+            not_enforced: Vec::new(),
+            no_full_tier: None,
         }
     }
 
     /// Sets the log of the guests of its workers.
-    pub(super) fn log_guests(&mut self, guests: GuestLog) {
+    pub(in crate::engine::driver) fn log_guests(&mut self, guests: GuestLog) {
         self.guests = guests;
     }
 
     /// True if the worker that takes the present one's place has other rights.
-    pub(super) fn changes_rights(&self) -> bool {
+    pub(in crate::engine::driver) fn changes_rights(&self) -> bool {
         let rights = |confinement: &WatchedConfinement| confinement.get().rights.clone();
         matches!(&self.replacement, Some(Ok(next)) if rights(next) != rights(&self.confinement))
     }
@@ -104,7 +113,7 @@ impl SessionWorker {
         self.watched().get()
     }
 
-    pub(super) fn watched(&self) -> &WatchedConfinement {
+    pub(in crate::engine::driver) fn watched(&self) -> &WatchedConfinement {
         match &self.replacement {
             Some(Ok(confinement)) => confinement,
             Some(Err(_)) | None => &self.confinement,
@@ -132,6 +141,26 @@ impl SessionWorker {
     /// Whether the worker is being ended so that another one takes its place.
     pub fn is_being_replaced(&self) -> bool {
         self.replacement.is_some()
+    }
+
+    /// True if the next worker has to wait: for workers below the agent, or for what ran beside the old one.
+    pub(in crate::engine::driver) fn is_held_back(&self, others_end: bool) -> bool {
+        self.is_being_replaced() && (others_end || self.waits_for_subtree)
+    }
+
+    /// Sets whether a worker below the agent is being ended.
+    pub(in crate::engine::driver) fn wait_for_subtree(&mut self, waits: bool) {
+        self.waits_for_subtree = waits;
+    }
+
+    /// Promises that the latest worker's ruleset does not enforce.
+    pub(in crate::engine::driver) fn not_enforced(&self) -> &[String] {
+        &self.not_enforced
+    }
+
+    /// The reason why the tier of the latest worker is not the full one, where the best was asked for.
+    pub(in crate::engine::driver) fn no_full_tier(&self) -> Option<&str> {
+        self.no_full_tier.as_deref()
     }
 
     /// Where workers beside this one come from.
@@ -185,7 +214,7 @@ impl SessionWorker {
     }
 
     /// Sets whether somebody is asked about hosts beyond the list. A worker that has a list is renewed if that changes.
-    pub(super) fn ask_hosts(&mut self, asks: bool) {
+    pub(in crate::engine::driver) fn ask_hosts(&mut self, asks: bool) {
         if std::mem::replace(&mut self.asks_hosts, asks) != asks
             && self.confinement.get().rights.net.hosts().is_some()
         {
@@ -302,6 +331,8 @@ impl SessionWorker {
                     patience.sent(call, &work, &self.confinement.get().rights.limits);
                     worker.control.call(call, work);
                 }
+                self.not_enforced.clone_from(&worker.ruleset.missing);
+                self.no_full_tier = worker.ruleset.no_full_tier.as_ref().map(|reason| reason.detail.clone());
                 self.state = WorkerState::Serving { worker, announced, patience };
                 Some(WorkerUpdate::Started)
             }
