@@ -20,7 +20,7 @@ impl AgentRun {
         written: Written,
     ) -> SubAgentResult {
         // Those of its file tools are known whether or not somebody looked, and also where git ignores them.
-        let files = self.files.union(&written.files).cloned().collect();
+        let files = self.calls.changed().union(&written.files).cloned().collect();
         let (denials, denied) = self.sink.take_denials();
         let end = self.account();
         let reason = end.as_ref().map_or(EndReason::Internal, |end| end.reason);

@@ -53,9 +53,8 @@ impl AgentRun {
     /// worker's last words.
     pub(super) async fn wind_up(&mut self) -> Vec<(Generation, WorkerEvent)> {
         self.stream.close();
-        self.served.end().await;
         let generation = self.worker.generation();
-        let uses = self.page_uses.last(generation).await;
+        let uses = self.calls.end(generation).await;
         let uses = uses.into_iter().map(|used| (generation, WorkerEvent::HostsUsed(vec![used])));
         let last = uses.chain(self.worker.end().await).collect();
         self.live.withdraw();

@@ -6,7 +6,6 @@ use ipc::id::{CallId, Generation};
 use ipc::message::{CallOutcome, Chunk};
 use protocol::error_code::ErrorCode;
 use protocol::event::{EventKind, NoticeCode, ObservedBy, WorkerEnd};
-use tracing::info_span;
 
 use super::own_calls::CallOrigin;
 use super::tripwire::{GuardLook, events, remark};
@@ -86,7 +85,7 @@ impl AgentRun {
                 Ok(None)
             }
             WorkerEvent::Prepared { call, part } => {
-                self.preparations.take(call, part);
+                self.calls.take_part(call, part);
                 Ok(None)
             }
             // Comes for no call that is asked for here: the table of phases saw to it.
@@ -102,8 +101,7 @@ impl AgentRun {
     ) -> Result<Option<Input>, SessionError> {
         match CallOrigin::of(call) {
             Some(CallOrigin::Model(call)) => {
-                let Some(outcome) = self.preparations.finish(call, outcome) else { return Ok(None) };
-                return Ok(self.finished(shared, call, outcome));
+                return Ok(self.calls.answered(shared, self.sink.agent(), call, outcome));
             }
             Some(CallOrigin::Own(call)) => {
                 let orders = self.own_calls.answered(call, &outcome);
@@ -115,20 +113,11 @@ impl AgentRun {
         Ok(None)
     }
 
-    fn finished(&mut self, shared: &mut Shared, call: CallId, outcome: CallOutcome) -> Option<Input> {
-        let _span = info_span!("call", id = %call).entered();
-        tracing::debug!("answered");
-        let duration_ms = self.progress.duration_ms(call);
-        self.when_looked(shared, call, Input::CallFinished { call, outcome, duration_ms })
-    }
-
     fn lose(&mut self, shared: &mut Shared, calls: Vec<CallId>, reason: &str) -> Result<(), SessionError> {
         for call in calls {
             match CallOrigin::of(call) {
                 Some(CallOrigin::Model(call)) => {
-                    self.preparations.forget(call);
-                    let lost = Input::CallLost { call, reason: reason.to_owned() };
-                    if let Some(input) = self.when_looked(shared, call, lost) {
+                    if let Some(input) = self.calls.lost(shared, self.sink.agent(), call, reason) {
                         self.feed(shared, input)?;
                     }
                 }
@@ -142,15 +131,6 @@ impl AgentRun {
         Ok(())
     }
 
-    /// What came of a call, if it is anybody's now: what may have written is looked after first.
-    fn when_looked(&mut self, shared: &mut Shared, call: CallId, input: Input) -> Option<Input> {
-        if shared.look_after(self.sink.agent(), call) {
-            self.unlooked.insert(call, input);
-            return None;
-        }
-        Some(input)
-    }
-
     /// The look after a call is over.
     pub(super) fn on_looked(&mut self, shared: &mut Shared, look: GuardLook) -> Result<(), SessionError> {
         let GuardLook { after, beside, report } = look;
@@ -161,7 +141,7 @@ impl AgentRun {
         for event in events(Some(call), &beside, report) {
             self.sink.record(shared, event, ObservedBy::Supervisor)?;
         }
-        self.unlooked.remove(&call).map_or(Ok(()), |input| self.feed(shared, input))
+        self.calls.looked(call).map_or(Ok(()), |input| self.feed(shared, input))
     }
 }
 

@@ -191,7 +191,7 @@ impl AgentRun {
             effect,
             guests: self.guests.log().of_call(call),
         };
-        self.begins(call);
+        self.calls.begin(call, self.output_bytes());
         let boundary = self.worker.boundary();
         let caches = shot.caches().cloned();
         let files = files(&shot.effect);
@@ -286,8 +286,14 @@ impl AgentRun {
         }
         match after {
             After::Ask(id) => self.ask(shared, id),
-            After::Serve(call) => self.serve_approved(call),
-            After::Spawn(call) => self.spawn_approved(shared, call),
+            After::Serve(call) => {
+                self.calls.serve_approved(self.sink.agent(), call, self.output_bytes());
+            }
+            After::Spawn(call) => {
+                if let Some(agent) = self.calls.spawn_approved(call) {
+                    self.order_start(shared, call, agent);
+                }
+            }
             // An effect whose task is gone needs no leave.
             After::GoOn(logged) => drop(logged.send(())),
         }

@@ -9,7 +9,6 @@ use protocol::event::NoticeCode;
 use protocol::frontend::AgentAction;
 
 use super::actions::resolved;
-use super::tree::take_back;
 use super::{Session, SessionError};
 
 impl Session {
@@ -39,7 +38,7 @@ impl Session {
         };
         self.tree.take_back_from_waiting(&change);
         self.for_each(|run, shared| {
-            run.unspawned.values_mut().for_each(|agent| take_back(agent, &change));
+            run.calls.take_back(&change);
             let has_plan = run.agent.planning().is_some() || run.agent.execution().is_some();
             if has_plan { run.feed(shared, Input::TakenBack(change.clone())) } else { Ok(()) }
         })

@@ -3,34 +3,28 @@
 //! [`AgentRun::next`] waits for what happens next and may be dropped at any moment; [`AgentRun::on`] takes it in. Effects are
 //! executed in order, so that what the core logs before a dispatch is in the log before the worker hears of it.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
 
-use agent::core::{Agent, Effect, HostQuestionId, Input, NewAgent, RunEnd, TimerId};
+use agent::core::{Agent, Effect, HostQuestionId, Input, RunEnd, TimerId};
 use agent::prompt::PromptEnvironment;
 use boundary::monitor::{GuestNews, HostAnswers};
 use ipc::id::{AgentId, CallId};
-use ipc::message::CallOutcome;
-use ipc::path::WirePath;
 use model::provider::ModelProvider;
 use protocol::cost::Usd;
-use protocol::event::{EventKind, HostUse, ObservedBy, TokenUsage};
+use protocol::event::{EventKind, ObservedBy, TokenUsage};
 use protocol::frontend::UiEventKind;
 use tokio::sync::watch;
 use tokio::time::Instant;
 
 use super::approvals::Approvals;
-use super::effects::Held;
+use super::calls::{CallUpdate, OpenCalls, ToolServer};
 use super::event_sink::EventSink;
 use super::flushes::{After, Flushes};
 use super::guests::Guests;
 use super::model_stream::ModelStream;
 use super::one_shots::{OneShotUpdate, OneShots};
 use super::own_calls::OwnCalls;
-use super::pages::PageUses;
-use super::preparations::Preparations;
-use super::progress::Progress;
-use super::served::{ServedCalls, ServedUpdate};
 use super::timers::Timers;
 use super::worker::{LiveEntry, WorkerUpdate};
 use super::{Lives, ModePlaces, Models, SessionError, SessionWorker, Shared, Turns};
@@ -65,14 +59,6 @@ pub struct AgentRun {
     pub(super) own_calls: OwnCalls,
     pub(super) stream: ModelStream,
     pub(super) timers: Timers,
-    /// How far the calls have come that are served.
-    pub(super) progress: Progress,
-    /// Calls that may write, and what came after them, until the base is taken and the tripwire set.
-    pub(super) held: VecDeque<(CallId, Held)>,
-    /// What came of calls, until the tripwire was looked at.
-    pub(super) unlooked: HashMap<CallId, Input>,
-    /// Effects that are worked out.
-    pub(super) preparations: Preparations,
     /// Requests that are waited for.
     pub(super) approvals: Approvals,
     /// Ways for the answers to questions about hosts.
@@ -81,10 +67,7 @@ pub struct AgentRun {
     pub(super) one_shots: OneShots,
     /// Confined processes of the agent that are no workers.
     pub(super) guests: Guests,
-    /// Calls that are served outside the worker.
-    pub(super) served: ServedCalls,
-    /// Hosts that fetches used.
-    pub(super) page_uses: PageUses,
+    pub(super) calls: OpenCalls,
     /// Work that waits until the log is on the disk.
     pub(super) flushes: Flushes,
     /// When the present turn began, of several.
@@ -92,14 +75,6 @@ pub struct AgentRun {
     /// Totals of the turns before the present one.
     pub(super) totals: Totals,
     pub(super) end: Option<RunEnd>,
-    /// Sub-agents whose approval is not on the disk yet.
-    pub(super) unspawned: HashMap<CallId, Box<NewAgent>>,
-    /// The call that waits for the agent's turn at writing, once that was said.
-    pub(super) awaits_turn: Option<(CallId, Instant)>,
-    /// Files that the agent's file tools changed.
-    pub(super) files: BTreeSet<WirePath>,
-    /// Files that open calls of them change.
-    pub(super) changing: HashMap<CallId, WirePath>,
     /// The rest of an input that the pause of the log cut short.
     suspended: Suspended,
     /// The agent's own directories, which go with it.
@@ -131,14 +106,12 @@ pub(super) enum Occurrence {
     NoInstructions,
     /// The log is on the disk, or cannot be.
     Flushed(Result<(), LogError>, After),
-    /// A request for an approval is over, or an effect is worked out.
+    /// A request for an approval is over.
     Input(Input),
     /// A guest started or ended.
     Guest(GuestNews),
     /// A call that no worker serves is over, or goes on.
-    Served(ServedUpdate),
-    /// A fetch is over, which used a host.
-    PageUse(HostUse),
+    Call(CallUpdate),
     /// An approved effect's task said something.
     OneShot(OneShotUpdate),
     /// The worker came to be, said something, or ended.
@@ -165,24 +138,15 @@ impl AgentRun {
             own_calls: OwnCalls::default(),
             stream: ModelStream::new(provider),
             timers: Timers::default(),
-            progress: Progress::default(),
-            held: VecDeque::new(),
-            unlooked: HashMap::new(),
-            preparations: Preparations::default(),
             approvals: Approvals::default(),
             host_answers: HashMap::new(),
             one_shots: OneShots::default(),
             guests,
-            served: ServedCalls::default(),
-            page_uses: PageUses::default(),
+            calls: OpenCalls::default(),
             flushes: Flushes::default(),
             turn_began: None,
             totals: Totals::default(),
             end: None,
-            unspawned: HashMap::new(),
-            awaits_turn: None,
-            files: BTreeSet::new(),
-            changing: HashMap::new(),
             suspended: Suspended::default(),
             place: None,
         }
@@ -206,6 +170,14 @@ impl AgentRun {
     #[must_use]
     pub fn choosing_from(self, models: Arc<dyn Models>) -> Self {
         Self { models: Some(models), ..self }
+    }
+
+    /// The same run, whose calls that are no worker's this server carries out. Without one they fail.
+    #[must_use]
+    pub fn served_by(mut self, server: Arc<dyn ToolServer>) -> Self {
+        server.log_guests(self.guests.log().clone());
+        self.calls.serve_by(server);
+        self
     }
 
     pub const fn id(&self) -> &AgentId {
@@ -234,6 +206,7 @@ impl AgentRun {
     pub(super) async fn next(&mut self) -> Occurrence {
         // The next worker is not there before what ran beside the old one is gone.
         let worker_may_change = !self.worker.is_held_back(self.one_shots.any_ends());
+        let generation = self.worker.generation();
         tokio::select! {
             // A stream never starves the rest: it is polled last.
             biased;
@@ -243,9 +216,7 @@ impl AgentRun {
             news = self.guests.next() => Occurrence::Guest(news),
             over = self.approvals.next() => Occurrence::Input(over),
             told = self.one_shots.next() => Occurrence::OneShot(told),
-            prepared = self.preparations.next() => Occurrence::Input(prepared),
-            used = self.page_uses.next() => Occurrence::PageUse(used),
-            served = self.served.next() => Occurrence::Served(served),
+            update = self.calls.next(generation) => Occurrence::Call(update),
             happening = self.worker.next(), if worker_may_change => Occurrence::Worker(happening),
             input = self.stream.next() => Occurrence::Model(input),
         }
@@ -267,8 +238,14 @@ impl AgentRun {
             }
             // Taken above.
             Occurrence::Guest(_) => None,
-            Occurrence::PageUse(used) => return self.on_page_use(shared, used),
-            Occurrence::Served(update) => self.on_served_update(shared, update),
+            Occurrence::Call(CallUpdate::Show(kind)) => {
+                self.sink.show(shared, kind);
+                None
+            }
+            Occurrence::Call(CallUpdate::Record(kind)) => {
+                return self.sink.record(shared, kind, ObservedBy::Supervisor);
+            }
+            Occurrence::Call(CallUpdate::Input(input)) => Some(input),
             Occurrence::Input(input) => Some(input),
             Occurrence::OneShot(told) => self.on_told(shared, told)?,
             Occurrence::Worker(happening) => self.on_happening(shared, happening)?,
@@ -304,42 +281,21 @@ impl AgentRun {
                 continue;
             }
             let Some(input) = rest.inputs.pop_front() else { return Ok(()) };
-            for (call, progress) in self.progress.before(&input) {
+            for (call, progress) in self.calls.before(&input) {
                 self.agent.handle(Input::Progress { call, progress });
             }
-            self.note(shared, &input);
+            self.calls.close(shared, self.sink.agent(), &input);
             rest.effects = self.agent.handle(input).into();
             self.worker.ask_hosts(self.agent.asks_hosts());
         }
     }
 
-    /// Notes that a call begins.
-    pub(super) fn begins(&mut self, call: CallId) {
-        let output_bytes = self.agent.standing().rights.limits.output_bytes;
-        self.progress.begin(call, output_bytes);
-    }
-
     /// Shows what a command printed, and keeps it for the case that the command is ended.
     pub(super) fn on_output(&mut self, shared: &Shared, call: CallId, bytes: &[u8]) {
-        if self.progress.printed(call, bytes) {
+        if self.calls.printed(call, bytes) {
             let text = String::from_utf8_lossy(bytes).into_owned();
             self.sink.show(shared, UiEventKind::OutputDelta { call, text });
         }
-    }
-
-    /// Takes down the end of a call: of its turn at writing, and of what it changed.
-    fn note(&mut self, shared: &mut Shared, input: &Input) {
-        let (call, done) = match input {
-            Input::CallFinished { call, outcome, .. } => (*call, matches!(outcome, CallOutcome::Done(_))),
-            Input::OneShotFinished { call, outcome, .. } => {
-                (*call, matches!(outcome, Ok(CallOutcome::Done(_))))
-            }
-            Input::CallLost { call, .. } => (*call, false),
-            _ => return,
-        };
-        shared.turns.end(self.sink.agent(), call);
-        let changed = self.changing.remove(&call);
-        self.files.extend(changed.filter(|_| done));
     }
 
     pub(super) fn record(

@@ -256,7 +256,7 @@ impl Session {
                 run.do_own(shared, order)
             }),
             (UserActionKind::ExpandPrompt(wanted), Some(run)) => self.guarded(run, |run, _| {
-                run.expand_prompt(wanted);
+                run.calls.expand(wanted);
                 Ok(())
             }),
             (

@@ -4,7 +4,6 @@
 //! the agents can be added and taken out while none of them is at work.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
-use std::sync::Arc;
 
 use agent::core::{ContextItem, Input, NewAgent, Planning, Purpose, TreeLimits, account_of};
 use boundary::monitor::WorkerEvent;
@@ -19,6 +18,7 @@ use protocol::event::{EventKind, SubAgentResult, SubAgentSpawned, SubAgentStatus
 use protocol::frontend::{AgentAction, Op};
 use tokio::time::Instant;
 
+use super::calls::take_back;
 use super::{AgentRun, Session, SessionError};
 
 /// Makes the agent runs of sub-agents.
@@ -182,13 +182,6 @@ impl AgentTree {
             child.grant = left;
             changed || less
         })
-    }
-}
-
-/// Takes back from an executor that has not begun what the user takes back.
-pub(super) fn take_back(agent: &mut NewAgent, change: &Change) {
-    if let Purpose::Executor(execution) = &mut agent.purpose {
-        Arc::make_mut(execution).take_back(change);
     }
 }
 

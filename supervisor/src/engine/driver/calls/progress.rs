@@ -9,7 +9,7 @@ use ipc::id::CallId;
 use ipc::message::CallOutcome;
 use tokio::time::Instant;
 
-use super::millis;
+use super::super::millis;
 
 /// The most bytes of one command's output that are kept, whatever its rights say: those of the longest result.
 const MOST: u64 = 1 << 20;

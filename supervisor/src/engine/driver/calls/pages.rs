@@ -9,10 +9,8 @@ use ipc::place::Place;
 use ipc::rights::Reach;
 use ipc::text::{harmless, one_line};
 use nix::errno::Errno;
-use protocol::event::{EventKind, HostUse, ObservedBy};
+use protocol::event::HostUse;
 use tokio::sync::mpsc;
-
-use super::{AgentRun, SessionError, Shared};
 
 /// Hosts that the fetches of an agent used.
 pub(super) struct PageUses {
@@ -55,7 +53,7 @@ impl PageUses {
     }
 
     /// Adds a use to those of the generation; returns the sum.
-    fn sum(&mut self, generation: Generation, used: HostUse) -> HostUse {
+    pub(super) fn sum(&mut self, generation: Generation, used: HostUse) -> HostUse {
         if self.sums.0 != generation {
             self.sums = (generation, Vec::new());
         }
@@ -72,15 +70,6 @@ impl PageUses {
         sum.failure = used.failure.or(sum.failure.take());
         sum.address = sum.address.take().or(used.address);
         sum.clone()
-    }
-}
-
-impl AgentRun {
-    /// Logs the use of a host by a fetch, with the agent's worker.
-    pub(super) fn on_page_use(&mut self, shared: &mut Shared, used: HostUse) -> Result<(), SessionError> {
-        let generation = self.worker.generation();
-        let sum = self.page_uses.sum(generation, used);
-        self.sink.record(shared, EventKind::HostsUsed { generation, uses: vec![sum] }, ObservedBy::Supervisor)
     }
 }
 

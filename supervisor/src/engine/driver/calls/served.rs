@@ -9,20 +9,19 @@ use boundary::monitor::GuestLog;
 use futures_util::future::BoxFuture;
 use gate::tools::{PermittedFetch, ServedCall};
 use ipc::confinement::Confinement;
-use ipc::id::{AgentId, CallId};
+use ipc::id::{AgentId, CallId, Generation};
 use ipc::image::Image;
 use ipc::mcp::{McpAnswer, McpForm};
 use protocol::event::HostUse;
-use protocol::frontend::UiEventKind;
 use protocol::server_prompt::{ExpandedPrompt, WantedPrompt};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::{AbortHandle, Id, JoinError, JoinSet};
 use tokio::time::{Instant, timeout};
 
-use super::flushes::After;
-use super::pages;
+use super::super::boundary::{Boundary, PageOrder};
+use super::super::millis;
+use super::pages::{self, PageUses};
 use super::server_questions::{QuestionSender, ServerQuestion, ServerQuestions};
-use super::{AgentRun, Boundary, PageOrder, Shared, millis};
 
 /// The most lines about progress that wait to be shown.
 const PROGRESS_QUEUE: usize = 64;
@@ -118,6 +117,8 @@ pub(super) struct ServedCalls {
     prompts: JoinSet<ExpandedPrompt>,
     /// Absent before the first call and after the end.
     fetchers: Option<Fetchers>,
+    /// Hosts that fetches used.
+    pages: PageUses,
 }
 
 /// Words about the progress of calls, on their way to be shown.
@@ -135,6 +136,8 @@ impl Default for ProgressChannel {
 
 /// News of the calls that no worker serves.
 pub(super) enum ServedUpdate {
+    /// A fetch is over, which used a host.
+    Used(HostUse),
     /// A call is over.
     Over(Input),
     /// A call goes on, with a line about it.
@@ -160,8 +163,23 @@ struct Running {
 }
 
 impl ServedCalls {
+    pub(super) fn serve_by(&mut self, server: Arc<dyn ToolServer>) {
+        self.server = Some(server);
+    }
+
+    /// Sets the origin of the guests that fetch pages, for a worker that is confined so.
+    pub(super) fn fetch_by(&mut self, boundary: Arc<dyn Boundary>, agent: Confinement, guests: GuestLog) {
+        self.fetchers = Some(Fetchers { boundary, agent, uses: self.pages.sender(), guests });
+    }
+
     /// Takes a call in. True if it was approved and waits for the disk: then [`Self::release`] begins it.
-    fn take(&mut self, agent: &AgentId, call: CallId, wanted: ServedCall, longest: Duration) -> bool {
+    pub(super) fn take(
+        &mut self,
+        agent: &AgentId,
+        call: CallId,
+        wanted: ServedCall,
+        longest: Duration,
+    ) -> bool {
         let waits = match &wanted {
             ServedCall::External(_) => true,
             ServedCall::Fetch(fetch) => fetch.is_approved,
@@ -176,7 +194,7 @@ impl ServedCalls {
     }
 
     /// Begins a call that waited for the disk, unless it was ended meanwhile; true if it begins.
-    fn release(&mut self, agent: &AgentId, call: CallId) -> bool {
+    pub(super) fn release(&mut self, agent: &AgentId, call: CallId) -> bool {
         let waited = self.unwritten.remove(&call);
         waited.map(|(wanted, longest)| self.begin(agent, call, wanted, longest)).is_some()
     }
@@ -242,6 +260,7 @@ impl ServedCalls {
         loop {
             tokio::select! {
                 biased;
+                used = self.pages.next() => return ServedUpdate::Used(used),
                 Some(CallProgressed { call, words }) = self.progress.inbox.recv() => {
                     if self.running.contains_key(&call) {
                         return ServedUpdate::Progress(call, words);
@@ -258,13 +277,23 @@ impl ServedCalls {
         }
     }
 
+    /// Adds the use of a host to those with the agent's worker of this generation; returns the sum.
+    pub(super) fn sum(&mut self, generation: Generation, used: HostUse) -> HostUse {
+        self.pages.sum(generation, used)
+    }
+
+    /// Takes the question of a server, as an input of the core.
+    pub(super) fn open(&mut self, question: ServerQuestion) -> Input {
+        self.questions.open(question)
+    }
+
     /// Answers the question of a server.
     pub(super) fn answer(&mut self, question: u64, answer: McpAnswer) {
         self.questions.answer(question, answer);
     }
 
     /// Has a server expand a prompt for a person.
-    fn expand(&mut self, wanted: WantedPrompt) {
+    pub(super) fn expand(&mut self, wanted: WantedPrompt) {
         let WantedPrompt { server: of, name, .. } = wanted.clone();
         let server = self.server.clone().filter(|_| self.prompts.len() < MOST_PROMPTS);
         self.prompts.spawn(async move {
@@ -294,8 +323,8 @@ impl ServedCalls {
         Some(Input::Served { call, outcome, duration_ms: millis(began.elapsed()) })
     }
 
-    /// Ends all of them, and waits for that.
-    pub(super) async fn end(&mut self) {
+    /// Ends all of them, and waits for that. Returns the sums of the hosts that open fetches used.
+    pub(super) async fn end(&mut self, generation: Generation) -> Vec<HostUse> {
         self.fetchers = None;
         self.unwritten.clear();
         self.running.clear();
@@ -304,58 +333,7 @@ impl ServedCalls {
         if let Some(server) = &self.server {
             server.close().await;
         }
-    }
-}
-
-impl AgentRun {
-    /// The same run, whose calls that are no worker's this server carries out. Without one they fail.
-    #[must_use]
-    pub fn served_by(mut self, server: Arc<dyn ToolServer>) -> Self {
-        server.log_guests(self.guests.log().clone());
-        self.served.server = Some(server);
-        self
-    }
-
-    /// Shows news of calls that no worker serves; returns the core's input of one that is over, or of a question.
-    pub(super) fn on_served_update(&mut self, shared: &Shared, update: ServedUpdate) -> Option<Input> {
-        match update {
-            ServedUpdate::Over(input) => return Some(input),
-            ServedUpdate::Question(question) => return Some(self.served.questions.open(question)),
-            ServedUpdate::Progress(call, words) => {
-                self.sink.show(shared, UiEventKind::OutputDelta { call, text: format!("{words}\n") });
-            }
-            ServedUpdate::Prompt(expanded) => {
-                self.sink.show(shared, UiEventKind::PromptExpanded(Box::new(expanded)));
-            }
-        }
-        None
-    }
-
-    /// Has a server expand a prompt for a person.
-    pub(super) fn expand_prompt(&mut self, wanted: WantedPrompt) {
-        self.served.expand(wanted);
-    }
-
-    /// Has a call served: one that was approved when that is on the disk.
-    pub(super) fn serve(&mut self, shared: &mut Shared, call: CallId, wanted: ServedCall, longest: Duration) {
-        self.served.fetchers = Some(Fetchers {
-            boundary: self.worker.boundary(),
-            agent: self.worker.confinement().clone(),
-            uses: self.page_uses.sender(),
-            guests: self.guests.log().clone(),
-        });
-        if self.served.take(self.sink.agent(), call, wanted, longest) {
-            self.flushes.push(shared.flush(), After::Serve(call));
-        } else {
-            self.begins(call);
-        }
-    }
-
-    /// The log is on the disk: an approved call begins.
-    pub(super) fn serve_approved(&mut self, call: CallId) {
-        if self.served.release(self.sink.agent(), call) {
-            self.begins(call);
-        }
+        self.pages.last(generation).await
     }
 }
 
@@ -406,7 +384,10 @@ mod tests {
             match timeout(Duration::from_secs(20), calls.next()).await.unwrap() {
                 ServedUpdate::Over(Input::Served { call, outcome, .. }) => return (call.0, outcome),
                 ServedUpdate::Progress(_, words) => assert_eq!(words, "begun"),
-                ServedUpdate::Over(_) | ServedUpdate::Prompt(_) | ServedUpdate::Question(_) => {
+                ServedUpdate::Used(_)
+                | ServedUpdate::Over(_)
+                | ServedUpdate::Prompt(_)
+                | ServedUpdate::Question(_) => {
                     panic!("nobody asked for it")
                 }
             }

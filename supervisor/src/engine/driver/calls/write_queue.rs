@@ -1,0 +1,181 @@
+//! Calls that may write, until they may begin, and the calls behind them.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use ipc::confinement::Confinement;
+use ipc::effect::Effect;
+use ipc::id::{AgentCall, AgentId, CallId};
+use ipc::path::WirePath;
+use ipc::rights::Grant;
+use ipc::tool::{EditFile, ToolCall, WriteFile};
+use protocol::event::{EventKind, ObservedBy, WriteTurnAwaited, WriteTurnTaken};
+use tokio::time::Instant;
+
+use super::super::event_sink::EventSink;
+use super::super::looks::Looks;
+use super::super::{SessionError, Shared, TripwireWatch, millis};
+
+/// A call that begins when the base is taken, the tripwire set and no other agent writes the same places.
+pub(in crate::engine::driver) enum Held {
+    /// A call of the standing worker.
+    Run(ToolCall),
+    CarryOut(Arc<Effect>, Grant),
+}
+
+impl Held {
+    const fn may_write(&self) -> bool {
+        match self {
+            Self::Run(tool) => tool.may_write(),
+            Self::CarryOut(..) => true,
+        }
+    }
+
+    /// The places that the call may write and that other agents may write as well: all but the agent's own temp.
+    fn roots(&self, standing: &Confinement) -> Vec<WirePath> {
+        let Confinement { rights, temp, .. } = standing;
+        let granted = match self {
+            Self::Run(_) => [].as_slice(),
+            Self::CarryOut(_, grant) => grant.write.as_slice(),
+        };
+        let roots = rights.write.iter().chain(granted);
+        roots.filter(|root| Some(*root) != temp.as_ref()).cloned().collect()
+    }
+
+    /// The files that the call is about, of a file tool; `None` for a command.
+    fn files(&self, project: &WirePath) -> Option<Vec<WirePath>> {
+        match self {
+            Self::Run(tool) => written_by(tool, project).map(|file| vec![file]),
+            Self::CarryOut(effect, _) => match &**effect {
+                Effect::Patch(patch) => Some(patch.files.iter().map(|file| file.path.clone()).collect()),
+                Effect::Exec(_) => None,
+            },
+        }
+    }
+}
+
+/// The file that a file tool writes.
+pub(super) fn written_by(tool: &ToolCall, project: &WirePath) -> Option<WirePath> {
+    match tool {
+        ToolCall::WriteFile(WriteFile { path, .. }) | ToolCall::EditFile(EditFile { path, .. }) => {
+            Some(project.as_path().join(path.as_path()).into())
+        }
+        _ => None,
+    }
+}
+
+/// The calls of one agent that wait, in their order.
+#[derive(Default)]
+pub(super) struct WriteQueue {
+    held: VecDeque<(CallId, Held)>,
+    /// The call that waits for the agent's turn at writing, once that is logged.
+    awaits_turn: Option<(CallId, Instant)>,
+}
+
+impl WriteQueue {
+    /// Takes a call; gives it back if it begins now.
+    pub(super) fn admit(
+        &mut self,
+        shared: &mut Shared,
+        sink: &mut EventSink,
+        standing: &Confinement,
+        call: CallId,
+        held: Held,
+    ) -> Result<Option<Held>, SessionError> {
+        if self.held.is_empty() && self.may_begin(shared, sink, standing, call, &held)? {
+            begin(shared, sink.agent(), standing, call, &held);
+            return Ok(Some(held));
+        }
+        self.held.push_back((call, held));
+        Ok(None)
+    }
+
+    /// Returns the first call if it begins now.
+    pub(super) fn next(
+        &mut self,
+        shared: &mut Shared,
+        sink: &mut EventSink,
+        standing: &Confinement,
+    ) -> Result<Option<(CallId, Held)>, SessionError> {
+        let Some((call, held)) = self.held.pop_front() else { return Ok(None) };
+        if !self.may_begin(shared, sink, standing, call, &held)? {
+            self.held.push_front((call, held));
+            return Ok(None);
+        }
+        begin(shared, sink.agent(), standing, call, &held);
+        Ok(Some((call, held)))
+    }
+
+    /// Removes a call; true if it was here.
+    pub(super) fn cancel(&mut self, call: CallId) -> bool {
+        let before = self.held.len();
+        self.held.retain(|(waiting, _)| *waiting != call);
+        self.held.len() < before
+    }
+
+    fn may_begin(
+        &mut self,
+        shared: &mut Shared,
+        sink: &mut EventSink,
+        standing: &Confinement,
+        call: CallId,
+        held: &Held,
+    ) -> Result<bool, SessionError> {
+        if !held.may_write() {
+            return Ok(true);
+        }
+        if shared.is_preparing() || shared.log.is_full() {
+            return Ok(false);
+        }
+        let roots = held.roots(standing);
+        if roots.is_empty() {
+            return Ok(true);
+        }
+        if shared.looks.as_mut().is_some_and(Looks::before_a_write) {
+            return Ok(false);
+        }
+        if let Err(holders) = shared.turns.take(sink.agent(), roots.clone()) {
+            self.log_wait(shared, sink, call, holders)?;
+            return Ok(false);
+        }
+        if let Some((_, since)) = self.awaits_turn.take_if(|(waiting, _)| *waiting == call) {
+            let taken = WriteTurnTaken { call, waited_ms: millis(since.elapsed()) };
+            sink.record(shared, EventKind::WriteTurnTaken(taken), ObservedBy::Supervisor)?;
+        }
+        let looks = shared.written.as_mut().is_some_and(|files| files.before_a_write(sink.agent(), &roots));
+        let is_watched = match held {
+            Held::Run(_) => shared.tripwire.as_mut().is_none_or(TripwireWatch::may_begin),
+            // A one-shot watches by itself.
+            Held::CarryOut(..) => true,
+        };
+        Ok(!looks && is_watched && !shared.log.is_full())
+    }
+
+    /// Logs once that a call waits for the agent's turn at writing.
+    fn log_wait(
+        &mut self,
+        shared: &mut Shared,
+        sink: &mut EventSink,
+        call: CallId,
+        holders: Vec<AgentId>,
+    ) -> Result<(), SessionError> {
+        if self.awaits_turn.is_some_and(|(waiting, _)| waiting == call) {
+            return Ok(());
+        }
+        self.awaits_turn = Some((call, Instant::now()));
+        let waits = EventKind::WriteTurnAwaited(WriteTurnAwaited { call, holders });
+        sink.record(shared, waits, ObservedBy::Supervisor)
+    }
+}
+
+/// Notes what a call may write from now on.
+fn begin(shared: &mut Shared, agent: &AgentId, standing: &Confinement, call: CallId, held: &Held) {
+    if !held.may_write() {
+        return;
+    }
+    shared.turns.begin(agent, call);
+    let (roots, only) = (held.roots(standing), held.files(&standing.project));
+    if let Some(looks) = shared.looks.as_mut().filter(|_| !roots.is_empty()) {
+        looks.call_begins(AgentCall { agent: agent.clone(), call }, roots, only);
+    }
+}
