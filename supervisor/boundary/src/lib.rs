@@ -1,7 +1,7 @@
-//! Starts every confined process, and computes the rights of each.
+//! Starts every confined process, and computes its access.
 //!
-//! `policy` computes rights from a project, a mode and flags. `monitor` starts and verifies processes.
-//! `install` fetches packages of servers. `tripwire` restores files that the host would execute later.
+//! `policy` computes access from a project, a mode and flags. `monitor` starts and verifies processes. `install`
+//! fetches packages of servers. `tripwire` restores files that the host would execute later.
 
 #![deny(unsafe_code)]
 

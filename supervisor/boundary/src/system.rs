@@ -21,7 +21,6 @@ use nix::unistd::Pid;
 use tokio::io::Interest;
 use tokio::io::unix::AsyncFd;
 
-/// Wraps a descriptor that a system call returned, or returns its error.
 pub fn own(answer: impl TryInto<c_int>) -> io::Result<OwnedFd> {
     let number = answer.try_into().map_err(|_| io::Error::from(io::ErrorKind::InvalidData))?;
     if number < 0 {
@@ -31,7 +30,7 @@ pub fn own(answer: impl TryInto<c_int>) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Registers a descriptor with the runtime. Must be called within the runtime.
+/// Must be called within the runtime.
 pub fn register(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` gives the same open descriptor for as long as it lives.
     Ok(unsafe { AsyncFd::register_with_interest(descriptor, interest) }?)
@@ -50,7 +49,7 @@ pub fn signal_process(process: BorrowedFd<'_>, signal: Signal) -> io::Result<()>
     done(unsafe { libc::syscall(libc::SYS_pidfd_send_signal, process.as_raw_fd(), signal as c_int, info, 0) })
 }
 
-/// True if this process ignores a signal, for example because nohup(1) started it.
+/// True if this process ignores a signal, as under nohup(1).
 pub fn is_ignored(signal: Signal) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: changes nothing, and writes the structure; one of zeros is valid too.
@@ -61,7 +60,7 @@ pub fn is_ignored(signal: Signal) -> bool {
     action.sa_sigaction == libc::SIG_IGN
 }
 
-/// Runs `act` while a signal has its default action, then restores the handler.
+/// Runs `act` while a signal has its default action.
 pub fn with_default_action<T>(signal: Signal, act: impl FnOnce() -> T) -> nix::Result<T> {
     let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
     // SAFETY: installs the default action; no handler is involved.
@@ -72,7 +71,7 @@ pub fn with_default_action<T>(signal: Signal, act: impl FnOnce() -> T) -> nix::R
     Ok(outcome)
 }
 
-/// Returns the number of unread bytes in a pipe, from either end; 0 on failure.
+/// Returns the number of unread bytes in a pipe, 0 on failure.
 pub fn unread(pipe: &impl AsFd) -> usize {
     let mut bytes: c_int = 0;
     // SAFETY: FIONREAD writes one integer (pipe_ioctl in the kernel's fs/pipe.c).
@@ -91,21 +90,20 @@ pub fn open_peer(terminal: &impl AsFd) -> io::Result<OwnedFd> {
     own(unsafe { libc::ioctl(number, libc::TIOCGPTPEER, flags) })
 }
 
-/// Sets the window size of a terminal. The kernel signals the foreground processes. Cannot fail for an open terminal.
+/// Cannot fail for an open terminal. The kernel signals the foreground processes.
 pub fn set_window_size(terminal: &impl AsRawFd, size: Winsize) {
     // SAFETY: TIOCSWINSZ reads one `winsize`.
     unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) };
 }
 
-/// Makes a new file share the blocks of another one, if the file system can (`FICLONE`,
-/// `ioctl_ficlonerange(2)`).
+/// Makes a new file share the blocks of another one (`FICLONE`, `ioctl_ficlonerange(2)`).
 pub fn share_blocks(source: &impl AsFd, target: &impl AsFd) -> io::Result<()> {
     let (source, target) = (source.as_fd().as_raw_fd(), target.as_fd().as_raw_fd());
     // SAFETY: two descriptors.
     done(unsafe { libc::ioctl(target, libc::FICLONE, source) })
 }
 
-/// Returns the window size; nothing if the descriptor is not a terminal.
+/// `None` if the descriptor is not a terminal.
 pub fn window_size(terminal: BorrowedFd<'_>) -> Option<Winsize> {
     let mut size = MaybeUninit::<Winsize>::uninit();
     // SAFETY: TIOCGWINSZ writes one `winsize`, or fails.
@@ -114,8 +112,7 @@ pub fn window_size(terminal: BorrowedFd<'_>) -> Option<Winsize> {
     (answer == 0).then(|| unsafe { size.assume_init() })
 }
 
-/// Returns the session whose controlling terminal this is. `terminal` is the master side of a
-/// pseudo-terminal.
+/// Returns the session of the master side of a pseudo-terminal.
 pub fn session_of(terminal: &impl AsRawFd) -> Option<Pid> {
     let mut session: libc::pid_t = 0;
     // SAFETY: TIOCGSID writes one `pid_t`.
@@ -171,7 +168,7 @@ pub mod harmless {
     }
 }
 
-/// Returns freed memory to the kernel. By itself, glibc does so only at the end of the heap.
+/// Returns freed memory to the kernel, which glibc does only at the end of the heap.
 pub fn give_back_heap() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it has no preconditions (malloc_trim(3)).
@@ -180,10 +177,9 @@ pub fn give_back_heap() {
     }
 }
 
-/// Returns the type and file handle of a directory, which no other directory of its file system ever has.
-/// Fails on a file system without handles.
+/// Returns type and file handle of a directory, which its file system never reuses. Fails on a file system without
+/// handles.
 pub fn file_handle(directory: &impl AsFd) -> io::Result<Vec<u8>> {
-    /// `struct file_handle`, with room for the largest.
     #[repr(C)]
     struct RawFileHandle {
         bytes: u32,
@@ -212,8 +208,7 @@ pub fn file_handle(directory: &impl AsFd) -> io::Result<Vec<u8>> {
     Err(refused)
 }
 
-/// Returns an extended attribute of an open file; nothing if there is none or it is not supported
-/// (`fgetxattr(2)`).
+/// `None` if there is no such attribute or the file system has none (`fgetxattr(2)`).
 pub fn attribute(held: impl AsFd, name: &CStr) -> io::Result<Option<Vec<u8>>> {
     let number = held.as_fd().as_raw_fd();
     let mut value = vec![0; 256];
@@ -236,7 +231,7 @@ pub fn attribute(held: impl AsFd, name: &CStr) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Sets or removes an extended attribute at a path. Follows links (`setxattr(2)`, `removexattr(2)`).
+/// Follows links (`setxattr(2)`, `removexattr(2)`). `None` removes the attribute.
 pub fn set_attribute(path: &Path, name: &CStr, value: Option<&[u8]>) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let (path, name) = (path.as_ptr(), name.as_ptr());

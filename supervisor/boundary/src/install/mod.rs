@@ -1,8 +1,8 @@
-//! MCP servers whose command installs them: `npx -y PACKAGE`, `uvx PACKAGE` and the like.
+//! MCP servers whose command installs them, such as `npx -y PACKAGE` and `uvx PACKAGE`.
 //!
-//! Bailiwick splits such a command into two steps. The installation runs in a sandbox that may write one
-//! directory and reach the package registry by name. Each later start uses this directory, without a network.
-//! An approval is for the digest of the directory.
+//! Bailiwick splits such a command: the installation runs in a sandbox that may write one directory and reach the
+//! package registry by name. Later starts use the directory without a network. An approval is for the digest of the
+//! directory.
 
 mod recognise;
 mod run;

@@ -1,5 +1,3 @@
-//! Recognises commands that install a package and run a program of it.
-
 use std::path::Path;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -8,7 +6,6 @@ pub enum Registry {
     PyPi,
 }
 
-/// A command that installs packages and runs a program of the first one.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelfInstaller {
     pub registry: Registry,
@@ -19,7 +16,6 @@ pub struct SelfInstaller {
     pub arguments: Vec<String>,
 }
 
-/// A syntax of such a command, such as that of `npx`.
 struct Form {
     program: &'static str,
     words: &'static [&'static str],
@@ -28,7 +24,6 @@ struct Form {
     ignored: &'static [&'static str],
     /// Flags that name the package. The first word that is no flag is then the program.
     from: &'static [&'static str],
-    /// Flags that name an additional package.
     with: &'static [&'static str],
 }
 
@@ -104,8 +99,7 @@ const FORMS: [Form; 8] = [
 ];
 
 impl SelfInstaller {
-    /// Parses a command. Returns nothing if it installs nothing, or has an unknown flag, source or form of
-    /// version.
+    /// Parses a command. `None` if it installs nothing, or has an unknown flag, source or form of version.
     pub fn of(command: &str, arguments: &[String]) -> Option<Self> {
         let name = Path::new(command).file_name()?.to_str()?;
         let form = FORMS.iter().find(|form| {
@@ -125,8 +119,8 @@ impl SelfInstaller {
         FORMS.iter().any(|form| name == Some(form.program) && begins(form))
     }
 
-    /// Returns the command with another version of its first package. Returns nothing if `version` is
-    /// invalid, or if the command installs nothing.
+    /// Replaces the version of the command's first package. `None` if `version` is invalid, or if the command installs
+    /// nothing.
     pub fn versioned(command: &str, arguments: &[String], version: &str) -> Option<Vec<String>> {
         let Self { registry, packages, .. } = Self::of(command, arguments)?;
         if version.is_empty() || version.starts_with(['-', '=']) || !is_version(version) {
@@ -155,8 +149,7 @@ impl SelfInstaller {
         }
     }
 
-    /// Returns the installed program in the directory `tree`, and its arguments. `name` is the program's name
-    /// in the package.
+    /// Returns the installed program in the directory `tree`, and its arguments.
     pub fn command(&self, tree: &Path, name: &str) -> (String, Vec<String>) {
         let directory = match self.registry {
             Registry::Npm => tree.join("node_modules/.bin"),
@@ -230,8 +223,8 @@ impl Registry {
         format!("{}{sign}{version}", self.unversioned(package))
     }
 
-    /// Returns a package with or without a version, as its installer accepts it. Returns nothing for files,
-    /// URLs and repositories.
+    /// Returns a package with or without a version, as its installer accepts it. `None` for files, URLs and
+    /// repositories.
     fn package(self, word: &str) -> Option<String> {
         match self {
             Self::Npm => {

@@ -1,5 +1,3 @@
-//! Runs an installation in a sandbox of its own.
-
 use std::io;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -23,11 +21,10 @@ use crate::monitor::{
 
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// The most bytes that are kept of an installer's output.
+/// Maximum number of kept bytes of an installer's output.
 const SAID: usize = 4 << 10;
 
-/// Installs packages of npm, and prints name and version of the program: the only one of the package, or the
-/// one with the package's name.
+/// Installs packages of npm, and prints name and version of the program.
 const NPM: &str = r#"
 npm install --prefix "$tree" --no-audit --no-fund --no-update-notifier --loglevel=error -- "$@" >&2
 cd "$tree" && node -e '
@@ -58,8 +55,8 @@ print(sys.argv[2] or (name if name in names else (names + [""])[0]), found.versi
 ' "$1" "$program"
 "#;
 
-/// Commands at the beginning of every installation. They ignore the person's own configuration, and direct
-/// caches to the private temp directory.
+/// Start of every installation script. Ignores the person's own configuration, and directs caches to the private temp
+/// directory.
 const BEFORE: &str = r#"set -eu
 tree=$1 program=$2
 shift 2
@@ -85,7 +82,6 @@ pub enum InstallError {
     Slow,
     #[error("the installation failed ({ended}): {said}")]
     Failed { ended: Ended, said: String, refused: Vec<Refusal> },
-    /// The package has no program, or the program's name is invalid.
     #[error("the package has no program to start")]
     NoProgram,
     #[error(transparent)]
@@ -97,18 +93,14 @@ pub struct Installed {
     /// The program. It needs no network to start.
     pub command: String,
     pub arguments: Vec<String>,
-    /// Version of the package, as the installer reports it.
     pub version: String,
     pub tree: TreeDigest,
-    /// The connections of the installer.
     pub hosts: Vec<HostUse>,
-    /// System calls that the sandbox denied.
     pub refused: Vec<Refusal>,
 }
 
 impl SelfInstaller {
-    /// Returns the confinement of the installation: that of the server, but with write access to `tree` and
-    /// with the registry as the only host.
+    /// Returns the server's confinement, but with write access to `tree` and with the registry as the only host.
     pub fn confinement(&self, server: Confinement, tree: &Path) -> Confinement {
         let mut rights = server.rights;
         rights.write.push(tree.into());
@@ -118,8 +110,7 @@ impl SelfInstaller {
     }
 }
 
-/// Installs a package into an existing directory, and digests the directory. `confinement` is from
-/// [`SelfInstaller::confinement`].
+/// Installs a package into an existing directory, and digests the directory.
 pub async fn install(
     spawner: &Spawner,
     confinement: Confinement,
@@ -155,7 +146,6 @@ pub async fn install(
     Ok(Installed { command, arguments, version, tree: digested, hosts, refused })
 }
 
-/// The last bytes of both output streams of an installer.
 struct SaidAtLast {
     output: String,
     errors: String,
@@ -201,7 +191,6 @@ async fn next_report(gateway: &mut Option<Gateway>) -> Option<ipc::gateway::Gate
     }
 }
 
-/// Reads a stream to its end, and returns its last bytes as text.
 async fn last(stream: Option<OwnedFd>) -> io::Result<String> {
     let Some(stream) = stream else { return Ok(String::new()) };
     end_of(Receiver::from_owned_fd(stream)?).await

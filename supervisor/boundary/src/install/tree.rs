@@ -19,14 +19,14 @@ const MAX_ENTRIES: u64 = 300_000;
 
 const MAX_BYTES: u64 = 4 << 30;
 
-/// The most bytes of a file in which the path of its directory is searched.
+/// Maximum size of a file that is searched for the path of its directory.
 const MAX_SEARCHED: u64 = 1 << 20;
 
-/// Names of files that differ between two installations of the same packages: compiled files contain times,
-/// and `RECORD` contains digests of files that contain the directory's path.
+/// Names of files that differ between two installations of the same packages: compiled files contain times, `RECORD`
+/// digests of files with the directory's path.
 const UNSTEADY: [&str; 2] = ["__pycache__", "RECORD"];
 
-/// The greatest depth. Each level holds a descriptor.
+/// Maximum depth. Each level holds an open descriptor.
 const MAX_DEPTH: usize = 128;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -37,7 +37,6 @@ pub struct TreeDigest {
     pub bytes: u64,
 }
 
-/// Numbers of files and links that differ between two directories.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct TreeChanges {
     pub added: usize,
@@ -61,7 +60,6 @@ pub enum TreeError {
     Special(PathBuf),
 }
 
-/// Digests a directory. Follows no link, and reads only regular files.
 pub fn digest_tree(root: &Path) -> Result<TreeDigest, TreeError> {
     let walk = TreeWalk::of(root, None)?;
     let sha256 = walk.digest.finalize().iter().fold(String::new(), |mut text, byte| {
@@ -89,7 +87,7 @@ pub fn compare_trees(before: &Path, now: &Path) -> Result<TreeChanges, TreeError
 struct TreeWalk<'a> {
     root: &'a Path,
     digest: Sha256,
-    /// If requested, the digest of each file and link, by path.
+    /// Digest of each file and link by path, if requested.
     each: Option<BTreeMap<PathBuf, Vec<u8>>>,
     entries: u64,
     bytes: u64,
@@ -127,7 +125,6 @@ impl<'a> TreeWalk<'a> {
         Ok(())
     }
 
-    /// Keeps the digest of one entry, if digests of entries are requested.
     fn kept(&mut self, stat: &FileStat, place: &[OsString]) {
         let is_steady = || !place.iter().any(|name| UNSTEADY.iter().any(|unsteady| name == unsteady));
         if let Some(each) = self.each.as_mut().filter(|_| kind(stat) != SFlag::S_IFDIR && is_steady()) {
@@ -225,7 +222,6 @@ impl<'a> TreeWalk<'a> {
     }
 }
 
-/// Returns the position of `part` in `text`.
 fn found(text: &[u8], part: &[u8]) -> Option<usize> {
     text.windows(part.len().max(1)).position(|window| window == part)
 }

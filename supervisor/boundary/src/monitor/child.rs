@@ -1,9 +1,8 @@
 //! Starts a child process with exactly the given descriptors, without copying this process.
 //!
-//! fork(2) would copy the page tables of the supervisor, and every page that either side touches afterwards.
-//! `posix_spawn(3)` copies nothing, but blocks the calling thread, with all signals masked, until the child
-//! executes. If ^Z stopped the child before that, the supervisor could not stop, and the shell would wait for
-//! ever. So the child starts with the stopping signals of a terminal blocked. sandbox-exec unblocks them
+//! `posix_spawn(3)`, unlike fork(2), copies no page tables, but blocks the calling thread, with all signals masked,
+//! until the child executes. If ^Z stopped the child before that, the supervisor could not stop, and the shell would
+//! wait for ever. So the child starts with the stopping signals of a terminal blocked. sandbox-exec unblocks them
 //! first, and pending ones then stop it.
 
 use std::ffi::{CString, OsStr};
@@ -18,12 +17,10 @@ use nix::unistd::Pid;
 
 use crate::system;
 
-/// The signals that stop a process group: ^Z, and access to the terminal from the background.
 const STOPPING: [Signal; 3] = [Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU];
 
-/// Executes `program` with this process's environment. The child gets `descriptors` under the numbers from 0
-/// on, and those of this process that do not close on exec. Only the signals [`STOPPING`] are blocked in the
-/// child.
+/// Executes `program` with this process's environment. The child gets `descriptors` under the numbers from 0 on, and
+/// those of this process without close-on-exec. Only the signals [`STOPPING`] are blocked in the child.
 pub(super) fn execute(program: &str, arguments: &[&OsStr], descriptors: Vec<OwnedFd>) -> io::Result<Pid> {
     let least = RawFd::try_from(descriptors.len()).map_err(io::Error::other)?;
     let mut actions = PosixSpawnFileActions::init()?;
@@ -50,7 +47,7 @@ fn signals() -> nix::Result<PosixSpawnAttr> {
     Ok(attributes)
 }
 
-/// Moves a descriptor to a number of at least `least`, so that it is not overwritten.
+/// Moves a descriptor to a number of at least `least`, so that it is not overwritten by a lower one.
 fn above(descriptor: OwnedFd, least: RawFd) -> io::Result<OwnedFd> {
     if descriptor.as_raw_fd() >= least {
         return Ok(descriptor);
@@ -131,7 +128,7 @@ mod tests {
         assert_eq!(text, format!("SigBlk:\t{bits:016x}\n"));
     }
 
-    /// Tells the process that [`a_group_that_is_stopped_while_it_spawns_stops_as_a_whole`] starts to spawn for ever.
+    /// Marks the test process that starts programs for ever.
     const SPAWN_FOR_EVER: &str = "BAILIWICK_TEST_SPAWN_FOR_EVER";
 
     #[test]

@@ -19,15 +19,14 @@ use super::guest::{Guest, GuestError, GuestEvent, GuestKind, GuestSpec};
 use super::guest_log::{GuestLog, GuestOwner};
 use super::spawn::Spawner;
 
-/// Name of the guest in reports about an agent's programs.
 const PROGRAM: &str = "fetch_url";
 
 const CONNECTIONS: u64 = MAX_REDIRECTS as u64 + 1;
 
-/// Time limit of the supervisor. The guest has a shorter one of its own.
+/// Time limit of the supervisor. The guest has a shorter one.
 const LATEST: Duration = Duration::from_secs(35);
 
-/// Files and directories with certificates of authorities; none contains a key.
+/// Files and directories with certificates of authorities, all without private keys.
 const AUTHORITIES: [&str; 8] = [
     "/etc/ssl/certs",
     "/etc/ssl/cert.pem",
@@ -66,7 +65,6 @@ impl GuestKind for FetchKind {
 #[derive(Clone, Debug)]
 pub struct FetchSpec {
     pub program: PathBuf,
-    /// The agent's confinement; the guest gets its tier and user.
     pub agent: Confinement,
     /// Local and private addresses that may be connected to, in addition to public ones.
     pub reach: Reach,
@@ -76,8 +74,8 @@ pub struct FetchSpec {
 }
 
 impl FetchSpec {
-    /// Returns the guest to start. Its confinement has the agent's network access, permits no commands, and
-    /// permits only the files of the resolver, the certificate authorities and the program itself.
+    /// Returns the guest to start. It may run no commands, and read only the resolver's files, certificate authorities
+    /// and its own program.
     pub fn guest(self) -> GuestSpec<FetchKind> {
         let Self { program, mut agent, reach, url, hosts, log } = self;
         agent.rights.reach = reach;
@@ -93,7 +91,6 @@ impl FetchSpec {
     }
 }
 
-/// Returns the certificate authorities that the supervisor's environment names, as canonical paths.
 fn named() -> Option<Authorities> {
     let canonical = |path: &Path| WirePath::from(fs::canonicalize(path).unwrap_or_else(|_| path.to_owned()));
     let file = env::var_os(FILE).filter(|path| !path.is_empty());
@@ -110,7 +107,6 @@ fn named() -> Option<Authorities> {
 pub struct FetchEnd {
     /// The page, or the reason why there is none.
     pub outcome: Result<Result<Fetched, FetchFailure>, GuestError>,
-    /// The connections to the page's host.
     pub used: HostUse,
 }
 
@@ -139,7 +135,6 @@ pub async fn fetch(spawner: &Spawner, spec: FetchSpec, cancelled: oneshot::Recei
     FetchEnd { outcome, used }
 }
 
-/// Reads the reports of a guest until it ends.
 async fn follow(
     guest: &mut Guest<FetchKind>,
     used: &mut HostUse,

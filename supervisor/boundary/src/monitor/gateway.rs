@@ -1,6 +1,4 @@
 //! The gateway: a guest that connects to allowed hosts for a confined program without a network of its own.
-//!
-//! A program that starts gets a gateway of its own, which ends with the program.
 
 use std::fs::{self, OpenOptions};
 use std::io;
@@ -19,7 +17,6 @@ use super::spawn::Stdio;
 
 pub type GatewayError = GuestError;
 
-/// A started gateway that has no order yet. Dropping this ends the gateway.
 pub type LaunchedGateway = LaunchedGuest<GatewayKind>;
 
 #[derive(Debug)]
@@ -31,7 +28,7 @@ impl GuestKind for GatewayKind {
 
     const ROLE: GuestRole = GuestRole::Gateway;
     const FLAG: &'static str = "--gateway";
-    /// Capacity for an answer and an end of each question, twice.
+    /// Capacity for an answer and an end of each question, for two rounds of them.
     const QUEUE: usize = 4 * MAX_QUESTIONS;
 
     fn is_ready(report: &GatewayReport) -> bool {
@@ -60,19 +57,17 @@ const READ: [&str; 10] = [
     "/usr/lib64",
 ];
 
-/// The first order and the descriptors of a gateway to start.
 pub(super) struct GatewayPlan {
     pub(super) program: PathBuf,
     pub(super) order: Order,
     pub(super) stdio: Stdio,
-    /// The end of the socket on which the agent's broker passes connections to the gateway.
+    /// End of the socket on which the agent's broker passes connections to the gateway.
     pub(super) arrivals: OwnedFd,
     pub(super) channel: OwnedFd,
     pub(super) start: GatewayOrder,
 }
 
 impl GatewayPlan {
-    /// Plans the gateway of a program with this confinement and these allowed hosts.
     pub(super) fn new(program: &Path, agent: &Confinement, hosts: &Hosts) -> io::Result<Self> {
         let (arrivals, stdin) =
             socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC)?;
@@ -92,8 +87,8 @@ impl GatewayPlan {
     }
 }
 
-/// Returns the confinement of an agent's gateway. It has the agent's network access, permits no commands, and
-/// permits only the files of the resolver and the program itself.
+/// Returns a confinement with the agent's network access and no commands. It permits only files of the resolver and the
+/// program itself.
 pub fn gateway_confinement(program: &Path, agent: &Confinement) -> Confinement {
     let places = READ.iter().map(Path::new).chain([program]);
     let rights = Rights {
@@ -116,8 +111,8 @@ pub fn gateway_confinement(program: &Path, agent: &Confinement) -> Confinement {
 pub struct Gateway(Box<Guest<GatewayKind>>);
 
 impl Gateway {
-    /// Sends the first order, verifies the confinement and waits until the gateway is ready. After an error
-    /// no process of the gateway remains.
+    /// Sends the first order and waits until the gateway is verified and ready. After an error no process of the
+    /// gateway remains.
     pub async fn ready(
         launched: LaunchedGateway,
         of: GuestOwner,
@@ -133,7 +128,6 @@ impl Gateway {
         self.0.order(order);
     }
 
-    /// Returns the next report; `None` once the gateway has ended or sent an invalid report. Cancel safe.
     pub async fn next(&mut self) -> Option<GatewayReport> {
         loop {
             match self.0.next().await {
@@ -145,7 +139,6 @@ impl Gateway {
         }
     }
 
-    /// Ends the gateway and its connections, because its program has ended. Logs `uses`.
     pub async fn end(mut self, uses: Vec<HostUse>) -> io::Result<()> {
         self.0.used(uses);
         self.0.end(GuestEnd::OwnerEnded).await.map(drop)

@@ -1,6 +1,5 @@
-//! Guests: confined processes that have rights of their own and execute no tool calls. A guest and the
-//! supervisor exchange typed frames on one socket, the guest's standard output. The supervisor trusts nothing
-//! that a guest sends.
+//! Guests: confined processes that have access of their own and execute no tool calls. A guest and the supervisor
+//! exchange typed frames on one socket, the guest's standard output. The supervisor trusts nothing that a guest sends.
 
 use std::fmt::Debug;
 use std::fs::OpenOptions;
@@ -43,22 +42,20 @@ const LAST_MOMENT: Duration = Duration::from_millis(500);
 
 /// A kind of guest: a role of the worker's program, with its message types.
 pub trait GuestKind: Debug + 'static {
-    /// A message to the guest. The first one is the guest's task.
+    /// A message to the guest. The first one is its task.
     type Order: Serialize + Debug + Send + Unpin + 'static;
-    /// A message from the guest.
     type Report: DeserializeOwned + Debug + Send + Unpin;
 
-    /// Name of the kind in the log.
     const ROLE: GuestRole;
-    /// Flag with which the worker's program becomes this kind of guest.
+    /// Command-line flag with which the worker's program becomes this kind of guest.
     const FLAG: &'static str;
-    /// The most orders that wait until the guest reads them.
+    /// Maximum number of unread orders.
     const QUEUE: usize;
 
     /// True for the first report of a guest, which says that it has its task.
     fn is_ready(report: &Self::Report) -> bool;
 
-    /// Returns the hosts in a task, if the guest's own program limits its connections to them.
+    /// Hosts to which the guest's own program limits its connections, from its task.
     fn hosts(task: &Self::Order) -> Option<Hosts> {
         let _ = task;
         None
@@ -68,12 +65,10 @@ pub trait GuestKind: Debug + 'static {
 #[derive(Debug)]
 pub struct GuestSpec<K: GuestKind> {
     pub program: PathBuf,
-    /// The guest's own confinement.
     pub confinement: Confinement,
     pub order: K::Order,
     /// The server, worker or tool call that the guest is for.
     pub of: GuestOwner,
-    /// The log that gets the guest's start and end.
     pub log: GuestLog,
 }
 
@@ -87,7 +82,6 @@ pub enum GuestError {
     Verify(#[from] VerifyError),
     #[error(transparent)]
     Frame(#[from] FrameError),
-    /// The guest ended, or its first report was not the expected one.
     #[error("it ended before it was ready")]
     Ended,
     #[error("it was not ready after {} s", START_TIMEOUT.as_secs())]
@@ -98,13 +92,12 @@ pub enum GuestError {
     Io(#[from] io::Error),
 }
 
-/// A started guest that has no task yet. Dropping this ends the guest.
+/// A started guest that has no task yet. Dropping it ends the guest.
 #[derive(Debug)]
 pub struct LaunchedGuest<K: GuestKind> {
     program: PathBuf,
     confinement: Confinement,
     began: Instant,
-    /// `None` after [`Guest::ready`].
     begun: Option<Begun<K>>,
 }
 
@@ -117,8 +110,7 @@ struct Begun<K: GuestKind> {
 }
 
 impl<K: GuestKind> LaunchedGuest<K> {
-    /// Wraps a process that was just started. `channel` is the supervisor's end of the guest's standard
-    /// output.
+    /// Wraps a new process. `channel` is the supervisor's end of the guest's standard output.
     pub(super) fn new(
         pidfd: OwnedFd,
         status: OwnedFd,
@@ -145,7 +137,6 @@ impl<K: GuestKind> Drop for LaunchedGuest<K> {
 type Reports<K> = AsyncIncoming<OwnedReadHalf, <K as GuestKind>::Report>;
 type Orders<K> = AsyncOutgoing<OwnedWriteHalf, <K as GuestKind>::Order>;
 
-/// Creates the socket: the supervisor's end, and the guest's standard output.
 pub(super) fn channel() -> io::Result<(OwnedFd, OwnedFd)> {
     Ok(socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)?)
 }
@@ -154,20 +145,16 @@ pub(super) fn channel() -> io::Result<(OwnedFd, OwnedFd)> {
 pub struct Guest<K: GuestKind> {
     broker: BrokerProcess,
     reports: Reports<K>,
-    /// Orders that the guest has not read yet. `None` after the guest was told to end, by the end of this
-    /// channel.
+    /// Queue of unread orders. `None` after the guest was told to end.
     orders: Option<mpsc::Sender<K::Order>>,
     refusals: Refusals,
-    /// The reason why no more reports come.
     fault: Option<Fault>,
     logged: LoggedGuest,
 }
 
 #[derive(Debug)]
 enum Fault {
-    /// The guest closed its socket.
     Closed,
-    /// The guest sent something that is not a report.
     Frame(String),
 }
 
@@ -176,7 +163,6 @@ pub enum GuestEvent<R> {
     Report(R),
     /// System calls that the broker denied to the guest and its descendants.
     Refused(Vec<Refusal>),
-    /// The guest ended, or sent something that is not a report. No event follows.
     Ended,
 }
 
@@ -206,8 +192,7 @@ impl<K: GuestKind> Guest<K> {
         }
     }
 
-    /// Sends a guest its task, verifies its confinement and waits until it is ready. After an error no
-    /// process of the guest remains.
+    /// Sends a guest its task and waits until it is verified and ready. After an error no process of the guest remains.
     pub(super) async fn ready(
         mut launched: LaunchedGuest<K>,
         of: GuestOwner,
@@ -262,13 +247,12 @@ impl<K: GuestKind> Guest<K> {
         }
     }
 
-    /// Sends an order once the queue has room. Fails if the guest has ended.
+    /// Waits until the queue has room. Fails if the guest has ended.
     pub async fn send(&self, order: K::Order) -> Result<(), FrameError> {
         let gone = || FrameError::Io(io::ErrorKind::BrokenPipe.into());
         self.orders.as_ref().ok_or_else(gone)?.send(order).await.map_err(|_| gone())
     }
 
-    /// Returns the next event. Cancel safe.
     pub async fn next(&mut self) -> GuestEvent<K::Report> {
         tokio::select! {
             report = self.reports.receive() => match report {
@@ -294,19 +278,16 @@ impl<K: GuestKind> Guest<K> {
         self.logged.totals.denials = self.logged.totals.denials.saturating_add(denials);
     }
 
-    /// Returns the guest's counters for the log.
     pub const fn totals(&mut self) -> &mut GuestTotals {
         &mut self.logged.totals
     }
 
-    /// Sets the connections of the guest for the log.
     pub fn used(&mut self, hosts: Vec<HostUse>) {
         self.logged.totals = self.logged.totals.with_hosts(&hosts);
         self.logged.hosts = hosts;
     }
 
-    /// Ends the guest and its descendants. `reason` is logged, unless the guest ended or broke the protocol
-    /// before.
+    /// Ends the guest and its descendants. `reason` is logged, unless the guest ended or broke the protocol first.
     pub async fn end(self, reason: GuestEnd) -> io::Result<WorkerEnd> {
         self.end_telling(reason).await.0
     }
@@ -317,8 +298,8 @@ impl<K: GuestKind> Guest<K> {
         let _ = timeout(grace, async { while matches!(self.reports.receive().await, Ok(Some(_))) {} }).await;
     }
 
-    /// Ends the guest and its descendants. Returns the denied system calls that were not reported before. The
-    /// end is logged when the last result is dropped.
+    /// Ends the guest and its descendants. Returns the denied system calls that were not reported before. Dropping the
+    /// last result logs the end.
     pub async fn end_telling(
         mut self,
         reason: GuestEnd,
@@ -346,7 +327,6 @@ impl<K: GuestKind> Guest<K> {
     }
 }
 
-/// Writes orders to a guest until the queue is closed or the guest ends.
 async fn write<K: GuestKind>(mut orders: Orders<K>, mut queue: mpsc::Receiver<K::Order>) {
     while let Some(order) = queue.recv().await {
         if orders.send(order).await.is_err() {
@@ -355,8 +335,7 @@ async fn write<K: GuestKind>(mut orders: Orders<K>, mut queue: mpsc::Receiver<K:
     }
 }
 
-/// Waits until the program behind a status pipe has started. Returns its pid, and the rules that are
-/// enforced.
+/// Waits until the program has started. Returns its pid and the rules that are enforced.
 async fn started(status: &mut StatusPipe) -> Result<(u32, RulesetReport), GuestError> {
     match status.started().await? {
         Some(BrokerReport::Started { pid, ruleset }) => Ok((pid, ruleset)),

@@ -19,7 +19,7 @@ const LONGEST: usize = 300;
 pub enum GuestNews {
     Started(Box<StartedGuest>),
     Ended(GuestEnded),
-    /// An MCP server describes other tools than a person approved.
+    /// An MCP server describes tools other than those that a person approved.
     Pinned(ToolPinned),
 }
 
@@ -29,16 +29,14 @@ pub struct StartedGuest {
     pub kind: GuestRole,
     pub of: GuestOwner,
     pub pid: u32,
-    /// The program that runs as the guest.
     pub program: PathBuf,
     pub confinement: Confinement,
     pub ruleset: RulesetReport,
-    /// The hosts in the guest's task.
     pub hosts: Option<Hosts>,
     pub startup: Duration,
 }
 
-/// The server, worker, guest or tool call that a guest is for. The guest ends with it.
+/// The server, worker, guest or tool call that a guest is for.
 #[derive(Clone, Debug, Default)]
 pub struct GuestOwner {
     /// The name of the server or tool, as in the settings.
@@ -54,11 +52,9 @@ impl GuestOwner {
     }
 }
 
-/// A sender to the log of an agent. The default discards everything, for programs without a session.
 #[derive(Clone, Debug, Default)]
 pub struct GuestLog {
     agent: Option<Arc<AgentLog>>,
-    /// The tool call that guests are started for.
     call: Option<CallId>,
 }
 
@@ -69,19 +65,16 @@ struct AgentLog {
 }
 
 impl GuestLog {
-    /// Creates a sender and its receiver.
     pub fn channel() -> (Self, mpsc::UnboundedReceiver<GuestNews>) {
         let (news, inbox) = mpsc::unbounded_channel();
         (Self { agent: Some(Arc::new(AgentLog { news, last: AtomicU32::new(0) })), call: None }, inbox)
     }
 
-    /// Returns the same log for guests of this tool call.
     #[must_use]
     pub fn of_call(&self, call: CallId) -> Self {
         Self { call: Some(call), ..self.clone() }
     }
 
-    /// Reports the tools that a server describes.
     pub fn pinned(&self, tools: ToolPinned) {
         if let Some(agent) = &self.agent {
             // An error means that the session is over.
@@ -95,7 +88,6 @@ impl GuestLog {
         GuestId(last.saturating_add(1))
     }
 
-    /// Reports that a guest is ready. Dropping the result reports the guest's end.
     pub(super) fn started(&self, mut guest: StartedGuest) -> LoggedGuest {
         guest.of.call = guest.of.call.or(self.call);
         let logged = LoggedGuest {
@@ -110,7 +102,7 @@ impl GuestLog {
     }
 }
 
-/// A guest whose start was reported. Dropping this reports its end.
+/// A guest whose start was reported. Dropping it reports the end.
 #[derive(Debug)]
 pub struct LoggedGuest {
     agent: Option<Arc<AgentLog>>,

@@ -1,34 +1,32 @@
 //! Questions of a gateway: may a program connect to a host that is not on the list of allowed hosts?
 //!
-//! A gateway is not trusted. A question counts only if the broker has reported that a process of the agent
-//! connects to the same name and port. An answer is for one question, and is withdrawn when the command ends.
+//! A question of the untrusted gateway counts only if the broker has reported the same connection of a process of the
+//! agent. An answer is for one question, and is withdrawn when the command ends.
 
 use ipc::gateway::{Arrival, GatewayOrder, MAX_QUESTIONS};
 use ipc::refusal::{Refusal, Target};
 use ipc::rights::{HostName, HostRule};
 use tokio::sync::mpsc;
 
-/// Maximum number of questions of one worker's gateway. Later ones are denied.
+/// Maximum number of questions per worker. Later ones are denied.
 const MOST: u32 = 1024;
 
-/// A question that a person has to answer.
 #[derive(Debug)]
 pub struct HostQuestion {
     pub number: u64,
     pub host: HostRule,
     /// Name that the connecting process has set for itself.
     pub program: String,
-    /// The worker's child from which the connecting process descends, as in the result of a command.
+    /// The worker's child from which the connecting process descends.
     pub process: u32,
     pub answers: HostAnswers,
 }
 
-/// A sender of answers to the questions of one worker's gateway.
 #[derive(Clone, Debug)]
 pub struct HostAnswers(mpsc::UnboundedSender<(u64, bool)>);
 
 impl HostAnswers {
-    /// Answers a question. A second answer has no effect, nor an answer to a question that was withdrawn.
+    /// Answers a question. Later answers, and answers to withdrawn questions, have no effect.
     pub fn answer(&self, question: u64, allowed: bool) {
         // A worker that is gone needs no answer.
         let _ = self.0.send((question, allowed));
@@ -38,7 +36,6 @@ impl HostAnswers {
 #[derive(Debug)]
 pub struct HostQuestions {
     kept: Vec<KeptQuestion>,
-    /// Number of questions so far.
     asked: u32,
     answers: HostAnswers,
     inbox: mpsc::UnboundedReceiver<(u64, bool)>,
@@ -62,8 +59,7 @@ impl Default for HostQuestions {
 }
 
 impl HostQuestions {
-    /// Registers a question. `report` is the broker's report of the connection. Returns nothing if the
-    /// question does not count.
+    /// Registers a question. `report` is the broker's report of the connection. `None` if the question does not count.
     pub fn ask(&mut self, number: u64, arrival: Arrival, report: Option<Refusal>) -> Option<HostQuestion> {
         let Arrival { name, port, .. } = arrival;
         let Refusal { process, program, .. } = report?;
@@ -78,7 +74,6 @@ impl HostQuestions {
         Some(HostQuestion { number, host, program, process, answers: self.answers.clone() })
     }
 
-    /// Waits for an answer to an open question, and returns it as an order to the gateway. Cancel safe.
     pub async fn answered(&mut self) -> GatewayOrder {
         loop {
             let Some((question, allowed)) = self.inbox.recv().await else {
@@ -99,8 +94,8 @@ impl HostQuestions {
         self.kept.iter().any(|kept| kept.allowed == Some(true) && kept.is_about(name, *port))
     }
 
-    /// Withdraws the questions of a command that has ended. An allowed host stays allowed for another command
-    /// that connects to it, whose process `heir` returns.
+    /// Withdraws the questions of a command that has ended. `heir` returns the process of another command with the same
+    /// connection; for it, an allowed host stays allowed.
     pub fn end_of(
         &mut self,
         process: u32,
@@ -113,7 +108,6 @@ impl HostQuestions {
         self.close(|kept| kept.process == process)
     }
 
-    /// Withdraws all questions, after the last command has ended.
     pub fn end_of_all(&mut self) -> Vec<GatewayOrder> {
         self.close(|_| true)
     }

@@ -1,5 +1,3 @@
-//! Counts the connections that the gateway of one worker made or denied.
-
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
@@ -9,13 +7,13 @@ use tokio::time::timeout;
 
 use super::gateway::Gateway;
 
-/// Maximum number of combinations of host, port and program that are counted; later ones are not reported.
+/// Maximum number of combinations of host, port and program that are counted and reported.
 const MOST: usize = 1024;
 
-/// The longest wait for a gateway's next report after its program has ended.
+/// Maximum wait for a gateway's next report after its program has ended.
 const LAST_REPORTS: Duration = Duration::from_millis(20);
 
-/// The most reports that are read after the program has ended: one or two for each open connection.
+/// Maximum number of reports that are read after the program has ended: one or two per open connection.
 const MOST_LAST_REPORTS: usize = 2048;
 
 /// Maximum number of characters of a program's name.
@@ -30,8 +28,7 @@ pub struct HostUses {
 }
 
 impl HostUses {
-    /// Counts a report. Returns the entry if this is the first connection, or the first failure, of this
-    /// program to this host.
+    /// Counts a report. Returns the entry for the first connection or failure of this program to this host.
     pub fn count(&mut self, report: GatewayReport) -> Option<HostUse> {
         match report {
             GatewayReport::Ready | GatewayReport::Asked { .. } => None,
@@ -57,8 +54,7 @@ impl HostUses {
         }
     }
 
-    /// Counts the last reports of a gateway whose program has ended, and ends the gateway with all its
-    /// connections.
+    /// Counts the last reports of a gateway whose program has ended, and ends the gateway.
     pub async fn end_gateway(&mut self, mut gateway: Gateway) {
         // The program's ends of the connections are closed by now, so that a gateway that works tells their bytes soon.
         for _ in 0..MOST_LAST_REPORTS {
@@ -69,7 +65,6 @@ impl HostUses {
         let _ = gateway.end(self.uses.values().cloned().collect()).await;
     }
 
-    /// Returns all entries, with the bytes sent and received so far.
     pub fn all(self) -> Vec<HostUse> {
         self.uses.into_values().collect()
     }

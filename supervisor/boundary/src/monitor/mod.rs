@@ -1,9 +1,7 @@
 //! Starts, reads and verifies confined processes; no other module does.
 //!
-//! A [`Spawner`] owns the one thread that starts processes. A [`Worker`] is a process that executes tool
-//! calls of an agent; its generation is its number among the agent's workers. The table in [`ipc::phase`]
-//! lists the messages that a worker may send; any other message ends the worker. A [`Guest`] is a process
-//! that executes no tool calls.
+//! A [`Worker`] executes tool calls of an agent; its generation is its number among the agent's workers. The table in
+//! [`ipc::phase`] lists the messages that it may send; any other message ends it. A [`Guest`] executes no tool calls.
 
 mod before;
 mod child;

@@ -1,5 +1,4 @@
-//! Ends processes that survived a killed sandbox. As a subreaper, this process inherits them, whatever they
-//! did to their death signal.
+//! Ends processes that survived a killed sandbox. This process inherits them, as it is a subreaper.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +7,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, getpid};
 
-/// The longest time to chase processes that keep forking.
+/// Maximum time to kill processes that keep forking.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Makes this process the parent of its orphaned descendants from now on (`PR_SET_CHILD_SUBREAPER(2const)`).
@@ -16,8 +15,8 @@ pub fn inherit_orphans() -> nix::Result<()> {
     prctl::set_child_subreaper(true)
 }
 
-/// Kills and reaps every child of this process, and the orphans that they leave. Only for a process that has
-/// no other children. A child keeps its pid until it is reaped here, so no other process is hit.
+/// Kills and reaps all children of this process and their orphans. A child keeps its pid until it is reaped, so no
+/// other process is hit.
 pub fn end_orphans() {
     let until = Instant::now() + PATIENCE;
     loop {

@@ -1,5 +1,5 @@
-//! The broker, which is the sandbox-exec process around a confined program. It is signalled and reaped
-//! through its pidfd alone.
+//! The broker, which is the sandbox-exec process around a confined program. Signals and waits go through its pidfd
+//! alone.
 
 use std::fmt;
 use std::io;
@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use crate::system;
 
-/// The time that a broker has to end all its descendants before it is killed.
+/// Time for a broker to end all its descendants before it is killed.
 const PATIENCE: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl fmt::Display for Ended {
 }
 
 impl BrokerProcess {
-    /// Wraps a child that was just started. Must be called within the runtime.
+    /// Must be called within the runtime.
     pub fn new(pidfd: OwnedFd) -> io::Result<Self> {
         Ok(Self { pidfd: system::register(pidfd, Interest::READABLE)? })
     }
@@ -68,7 +68,6 @@ impl BrokerProcess {
         }
     }
 
-    /// Ends the broker and its descendants, and reaps it. Kills it if it does not end in time.
     pub async fn end(&self) -> io::Result<Ended> {
         self.terminate();
         if let Ok(ended) = timeout(PATIENCE, self.wait()).await {

@@ -1,6 +1,3 @@
-//! Refusals: system calls that the broker of a worker denied, to commands of running tool calls and to other
-//! processes.
-
 use std::fs::File;
 use std::io::Read;
 
@@ -9,14 +6,13 @@ use ipc::rights::HostName;
 
 use super::status::StatusPipe;
 
-/// The most times that refusals which belong to no tool call may wake the supervisor between two results.
-/// Further ones are reported with the next result, so that programs cannot keep the supervisor busy.
+/// Maximum number of reports outside of tool calls that wake the supervisor between two results, so that programs
+/// cannot keep it busy. Further ones are sent with the next result.
 const MOST_WAKE_UPS: u32 = 64;
 
 #[derive(Debug)]
 pub(super) struct Refusals {
     status: StatusPipe,
-    /// The pid of the worker in the broker's pid namespace.
     worker: Option<u32>,
     wake_ups: u32,
 }
@@ -26,7 +22,7 @@ impl Refusals {
         Self { status, worker: innermost(pid), wake_ups: 0 }
     }
 
-    /// Removes and returns the refusals so far of the command with this process.
+    /// Removes and returns the refusals of this process's command.
     pub(super) fn take_of(&mut self, process: u32) -> Vec<Refusal> {
         self.status.take_of(process)
     }
@@ -36,7 +32,7 @@ impl Refusals {
         self.status.asked(host, port)
     }
 
-    /// Waits for a refusal while no tool call runs. Cancel safe.
+    /// Waits for a refusal outside of tool calls. Cancel safe.
     pub(super) async fn more(&mut self) {
         if self.wake_ups >= MOST_WAKE_UPS {
             std::future::pending::<()>().await;
@@ -45,13 +41,13 @@ impl Refusals {
         self.wake_ups += 1;
     }
 
-    /// Removes and returns the refusals so far while no tool call runs.
+    /// Removes and returns the refusals outside of tool calls.
     pub(super) fn take_beside(&mut self) -> Vec<Refusal> {
         self.status.take()
     }
 
-    /// Removes and returns the refusals that belong to no result, after the last running tool call or the end
-    /// of the worker. Leaves out those of the worker itself, whose results already have the errors.
+    /// Removes and returns the refusals that belong to no result. Leaves out those of the worker itself, whose results
+    /// already have the errors.
     pub(super) fn take_rest(&mut self) -> Vec<Refusal> {
         self.wake_ups = 0;
         let mut rest = self.status.take();
@@ -60,8 +56,7 @@ impl Refusals {
     }
 }
 
-/// Returns the pid of a process in its innermost pid namespace, which is that of its broker (`NSpid`,
-/// `proc_pid_status(5)`).
+/// Returns the pid of a process in the pid namespace of its broker (`NSpid`, `proc_pid_status(5)`).
 fn innermost(pid: u32) -> Option<u32> {
     let mut status = String::with_capacity(4 << 10);
     File::open(format!("/proc/{pid}/status")).ok()?.read_to_string(&mut status).ok()?;

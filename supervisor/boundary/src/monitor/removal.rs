@@ -1,8 +1,8 @@
 //! Removes a directory tree that confined commands wrote, whatever is in it.
 //!
-//! The removal follows no link and does not recurse: before a directory is removed, its subdirectories are
-//! moved up to the root of the tree. So two descriptors suffice for any depth. Directories on other mounts
-//! are not entered. Each name comes from a listing of the same open directory.
+//! Before a directory is removed, its subdirectories are moved up to the root of the tree, so two descriptors suffice
+//! for any depth. Links are not followed, directories on other mounts not entered. Each name comes from a listing of
+//! the same open directory.
 
 use std::ffi::OsStr;
 use std::fs::{self, Permissions};
@@ -17,10 +17,9 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat, openat2, renameat};
 use nix::sys::stat::{Mode, fstat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-/// The longest time for a removal, in case a process fills the tree faster than it is emptied.
+/// Maximum time for a removal, in case a process fills the tree faster than it is emptied.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// The identity of a directory, independent of its name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Identity {
     pub(super) device: u64,
@@ -34,7 +33,7 @@ impl Identity {
     }
 }
 
-/// Opens a directory. Fails if the last name is a link.
+/// Fails if the last name is a link.
 pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     let parent = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
@@ -79,7 +78,7 @@ impl TempRemoval {
         }
     }
 
-    /// Removes an entry of the root. Of a directory, removes everything that can be removed now.
+    /// Removes an entry of the root, or as much of a directory as can be removed now.
     fn remove(&mut self, name: &OsStr) -> io::Result<()> {
         if Instant::now() > self.until {
             return Err(io::ErrorKind::TimedOut.into());
@@ -131,8 +130,7 @@ impl TempRemoval {
     }
 }
 
-/// Opens a subdirectory on the same mount, and makes it accessible. Fails with `why` for anything but a
-/// directory.
+/// Opens a subdirectory on the same mount. Fails with `why` for anything but a directory.
 fn enter(parent: BorrowedFd<'_>, name: &OsStr, why: Errno) -> io::Result<OwnedFd> {
     let flags = PLACE | OFlag::O_NOFOLLOW;
     let how = OpenHow::new().flags(flags);
@@ -152,13 +150,11 @@ fn enter(parent: BorrowedFd<'_>, name: &OsStr, why: Errno) -> io::Result<OwnedFd
     Ok(directory)
 }
 
-/// Gives the owner all permissions on a directory that a command closed (`chmod 0`). A failure shows in the
-/// next step.
+/// Gives the owner all permissions on a directory that a command closed (`chmod 0`).
 fn open_up(directory: BorrowedFd<'_>) {
     let _ = fs::set_permissions(by_descriptor(directory), Permissions::from_mode(0o700));
 }
 
-/// Returns the path in /proc of an open descriptor (`proc_pid_fd(5)`), since chmod(2) and getdents(2) reject `O_PATH`.
 pub(super) fn by_descriptor(descriptor: BorrowedFd<'_>) -> PathBuf {
     format!("/proc/self/fd/{}", descriptor.as_raw_fd()).into()
 }

@@ -1,13 +1,11 @@
 //! A sandbox-exec process that is started before it is needed, which saves time later.
 //!
-//! The process has no rights and no session data yet. It waits for an order on a pipe, and ends when the pipe
-//! is closed, for example because the supervisor has ended.
+//! It has no access and no session data yet. It waits for an order on a pipe, and ends when the pipe is closed.
 
 use std::ffi::OsString;
 
 use super::spawn::BegunLaunch;
 
-/// A waiting sandbox-exec. Dropping this ends the process.
 #[derive(Debug)]
 pub(super) struct PrestartedBroker {
     begun: Option<BegunLaunch>,
@@ -19,7 +17,6 @@ impl PrestartedBroker {
         Self { begun: Some(begun), command }
     }
 
-    /// True if the process still runs and was prepared for this command.
     pub(super) fn fits(&self, command: &[OsString]) -> bool {
         self.begun.as_ref().is_some_and(BegunLaunch::is_alive) && self.command == command
     }

@@ -50,8 +50,7 @@ pub struct Programs {
 pub struct Launch {
     pub confinement: Confinement,
     pub command: Vec<OsString>,
-    /// Additional arguments, which differ from one start of the program to the next. A waiting sandbox-exec
-    /// knows only `command`.
+    /// Arguments that differ from one start of the program to the next, after those of `command`.
     pub arguments: Vec<String>,
     pub stdio: Stdio,
 }
@@ -62,10 +61,8 @@ pub enum Stdio {
     Given { stdin: OwnedFd, stdout: OwnedFd, stderr: OwnedFd },
 }
 
-/// A started program, with the supervisor's ends of its pipes.
 #[derive(Debug)]
 pub struct Launched {
-    /// Pidfd of the broker, which is the sandbox-exec process around the program.
     pub pidfd: OwnedFd,
     pub stdin: Option<OwnedFd>,
     pub stdout: Option<OwnedFd>,
@@ -73,15 +70,12 @@ pub struct Launched {
     pub stderr: Option<OwnedFd>,
     pub status: OwnedFd,
     pub origin: Origin,
-    /// The gateway, for a program that reaches hosts by name.
     pub gateway: Option<LaunchedGateway>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// A process that was started earlier and waited.
     Spare,
-    /// A process that was started for this program.
     Fresh,
 }
 
@@ -105,17 +99,15 @@ impl From<nix::Error> for SpawnError {
     }
 }
 
-/// Sends launches to a spawn thread. One hook completes each confinement.
 #[derive(Clone, Debug)]
 pub struct Spawner {
     requests: Arc<Requests>,
     before: Before,
 }
 
-/// The hook, shared by all starts of a session.
 type Before = Arc<Mutex<dyn BeforeSpawn>>;
 
-/// The spawn thread of this process, while a `Spawner` uses it.
+/// The thread of this process that starts programs, while a `Spawner` uses it.
 static OF_THIS_PROCESS: Mutex<Weak<Requests>> = Mutex::new(Weak::new());
 
 #[derive(Debug)]
@@ -127,8 +119,7 @@ struct Requests {
 }
 
 impl Requests {
-    /// Starts the thread. Opens sandbox-exec once, so that a file placed at its path later is never executed.
-    /// (A running program cannot be overwritten: ETXTBSY, execve(2).)
+    /// Opens sandbox-exec once, so that a file placed at its path later is never executed.
     fn start(sandbox_exec: PathBuf) -> io::Result<Self> {
         // If sandbox-exec is missing, the first start reports that with its path.
         let opened = open(&sandbox_exec, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty());
@@ -163,7 +154,6 @@ enum Request {
 }
 
 impl Programs {
-    /// Returns the paths in the directory of the running program.
     pub fn beside_current_exe() -> io::Result<Self> {
         Ok(Self::beside(&std::env::current_exe()?))
     }
@@ -175,16 +165,13 @@ impl Programs {
 }
 
 impl Spawner {
-    /// Starts a spawn thread, which ends with its last `Spawner`.
-    ///
-    /// `before` completes the confinement of every program that is started.
+    /// Starts a thread, which ends with its last `Spawner`. `before` completes the confinement of every program.
     pub fn start(sandbox_exec: PathBuf, before: impl BeforeSpawn + 'static) -> io::Result<Self> {
         let requests = Arc::new(Requests::start(sandbox_exec)?);
         Ok(Self { requests, before: Arc::new(Mutex::new(before)) })
     }
 
-    /// Uses the spawn thread of this process, and starts one if there is none. So all sessions of a process share one
-    /// thread and one waiting sandbox-exec.
+    /// Uses the one thread of this process, which all its sessions share, and starts it if necessary.
     pub fn of_this_process(sandbox_exec: PathBuf, before: impl BeforeSpawn + 'static) -> io::Result<Self> {
         let mut shared = OF_THIS_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
         let running = shared.upgrade().filter(|requests| requests.sandbox_exec == sandbox_exec);
@@ -204,7 +191,6 @@ impl Spawner {
         self.spawn_in(Origin::Spare, launch).await
     }
 
-    /// Starts a confined program, preferably in this kind of sandbox-exec.
     pub(super) async fn spawn_in(&self, origin: Origin, launch: Launch) -> Result<Launched, SpawnError> {
         self.request(origin, launch)?.await.map_err(|_| SpawnError::ThreadGone)?
     }
@@ -221,7 +207,6 @@ impl Spawner {
         Ok(answer)
     }
 
-    /// Starts a sandbox-exec that waits for the next launch of this command with piped streams.
     pub fn prepare(&self, command: Vec<OsString>) {
         // A thread that has ended launches no more programs.
         let _ = self.send(Request::Prepare { command });
@@ -305,8 +290,7 @@ impl Program {
         Ok((LaunchedGateway::new(pidfd, status, channel, program, confinement, start), arrivals))
     }
 
-    /// Executes sandbox-exec, which waits for its orders. `arrivals` leads to the program's gateway, if there
-    /// is one.
+    /// Starts a sandbox-exec that waits for its orders. `arrivals` leads to the program's gateway.
     fn begin(
         &self,
         command: &[OsString],
@@ -345,7 +329,6 @@ impl Program {
     }
 }
 
-/// A sandbox-exec that waits for its orders.
 #[derive(Debug)]
 pub(super) struct BegunLaunch {
     launched: Launched,
@@ -387,7 +370,6 @@ impl BegunLaunch {
 
 struct Streams {
     theirs: [OwnedFd; 3],
-    /// The supervisor's ends of those streams that are pipes.
     ours: [Option<OwnedFd>; 3],
 }
 
@@ -445,7 +427,6 @@ mod tests {
         waitid(Id::PIDFd(launched.pidfd.as_fd()), WaitPidFlag::WEXITED).unwrap();
     }
 
-    /// The environment of tests, and of programs that wrap this one.
     #[tokio::test]
     async fn a_script_is_executed_by_a_descriptor_too() {
         let directory = tempfile::tempdir().unwrap();

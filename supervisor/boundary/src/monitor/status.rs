@@ -1,8 +1,7 @@
 //! Reads the status pipe of a broker: the start of the program, and the system calls that the broker denied.
 //!
-//! While tool calls run, nobody reads refusals; they are read when a tool call ends. The broker writes each
-//! refusal before it answers the system call, so that all refusals up to then are in the pipe. A flood of
-//! refusals takes no more than the capacity of the pipe, and no time before that.
+//! The broker writes each refusal before it answers the system call, so that all refusals up to the end of a tool call
+//! are in the pipe. The capacity of the pipe bounds a flood of refusals.
 
 use std::fs;
 use std::io;
@@ -23,9 +22,8 @@ use nix::errno::Errno;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::unix::pipe;
 
-/// The most reports read at once, more than a pipe holds.
+/// Maximum number of reports read at once, more than a pipe holds.
 const MOST_AT_ONCE: usize = 1024;
-/// The most refusals kept.
 const MOST: usize = 1024;
 
 #[derive(Debug)]
@@ -35,13 +33,13 @@ pub struct StatusPipe {
 }
 
 impl StatusPipe {
-    /// Wraps the pipe of a broker that was just started. Must be called within the runtime.
+    /// Must be called within the runtime.
     pub fn new(pipe: OwnedFd) -> io::Result<Self> {
         let pipe = Prompt(pipe::Receiver::from_owned_fd(pipe)?);
         Ok(Self { reports: AsyncIncoming::new(pipe, Generation::default()), refused: Vec::new() })
     }
 
-    /// Waits for the report about the start of the program. `None` if the pipe was closed without one. Cancel safe.
+    /// Waits for the report about the program's start. `None` if the pipe was closed without one. Cancel safe.
     pub async fn started(&mut self) -> Result<Option<BrokerReport>, FrameError> {
         loop {
             match self.reports.receive().await? {
@@ -63,7 +61,6 @@ impl StatusPipe {
         }
     }
 
-    /// Removes and returns the refusals so far of a child of the program and its descendants.
     pub fn take_of(&mut self, process: u32) -> Vec<Refusal> {
         self.read();
         let (of_it, others) =
@@ -72,7 +69,6 @@ impl StatusPipe {
         of_it
     }
 
-    /// Returns the report of a connection that waits because its host is not on the list of allowed hosts.
     pub fn asked(&mut self, host: &HostName, at: u16) -> Option<&Refusal> {
         self.read();
         let is_it = |refusal: &&Refusal| {
@@ -88,7 +84,6 @@ impl StatusPipe {
         std::mem::take(&mut self.refused)
     }
 
-    /// Reads the available reports. After an invalid one, reads no more.
     fn read(&mut self) {
         for _ in 0..MOST_AT_ONCE {
             match self.reports.receive().now_or_never() {
@@ -99,7 +94,7 @@ impl StatusPipe {
         }
     }
 
-    /// Keeps a refusal in place of an earlier one of the same process, action and object.
+    /// Keeps a refusal, and drops an earlier one of the same process, action and object.
     fn keep(&mut self, mut refusal: Refusal) {
         if let Target::Internet(to, place) = &mut refusal.object {
             *place = seen_from_here(*to, *place);
@@ -114,8 +109,8 @@ impl StatusPipe {
     }
 }
 
-/// Returns the location of an address from the supervisor's view. In a network namespace, the broker takes
-/// this machine's addresses for remote ones. The network's DNS resolver counts as elsewhere.
+/// Returns the location of an address from the supervisor's view. A broker in a network namespace takes this machine's
+/// addresses for remote ones. The network's DNS resolver counts as elsewhere.
 fn seen_from_here(to: SocketAddr, place: Place) -> Place {
     let settings = || fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
     match place {

@@ -1,9 +1,8 @@
 //! The parent of a user's private temp directories, which is hidden from every confined program.
 //!
-//! The parent is in the cache directory, so that its siblings need no rules, and names that appear later are
-//! hidden as well. The system's temp directory has neither advantage. It is used only if the cache directory
-//! is unsuitable: its path leaves no room for a socket's name, it is not writable, or workers run as a user
-//! who cannot enter it.
+//! It is in the cache directory, so that its siblings need no rules, and later names are hidden as well. The system's
+//! temp directory is used only if the cache directory is unsuitable: its path is too long for a socket's name, or the
+//! workers' user cannot write or enter it.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -17,34 +16,30 @@ use nix::unistd::geteuid;
 use super::removal;
 use super::temp::TempError;
 
-/// The longest path of the directory, out of the 108 bytes of `sun_path` (unix(7)).
+/// Maximum length of the directory's path, out of the 108 bytes of `sun_path` (unix(7)).
 const LONGEST: usize = 48;
 
-/// The longest path of the system's temp directory.
+/// Maximum length of the path of the system's temp directory.
 const LONGEST_PARENT: usize = 36;
 
-/// Mode with which no other user enters the directory, and nobody lists it. In the lowest sandbox tier, rules
-/// hide the contents, and only the mode hides the names.
+/// Mode that lets no other user enter, and nobody list. In the lowest sandbox tier, only the mode hides the names.
 const PRIVATE: u32 = 0o300;
 
-/// Mode that lets no other user enter.
 const LISTED: u32 = 0o700;
 
-/// Mode that lets other users enter, but not list.
+/// Mode that lets other users enter but not list.
 const ENTERED: u32 = 0o311;
 
 #[derive(Clone, Debug)]
 pub struct Temps {
     path: PathBuf,
-    /// The environment variable that sets the directory's parent.
     pub(super) variable: &'static str,
     serves_another: bool,
     note: Option<String>,
 }
 
 impl Temps {
-    /// Creates the directory, or checks that it belongs to this user. `serves_another` is true if workers run as
-    /// another user.
+    /// Creates the directory, or checks its owner. `serves_another` is true if workers run as another user.
     pub fn open(cache: &Path, serves_another: bool) -> Result<Self, TempError> {
         let passed_over = match (!serves_another).then(|| make_in(cache)) {
             Some(Ok(path)) => {
@@ -70,7 +65,7 @@ impl Temps {
         &self.path
     }
 
-    /// Creates a directory with the same owner beside this one, and returns its path.
+    /// Creates a directory with the same owner in the same parent.
     pub fn beside(&self, name: &str) -> Result<PathBuf, TempError> {
         let own = self.path.file_name().unwrap_or_default().to_string_lossy();
         let path = self.path.with_file_name(format!("{own}-{name}"));
@@ -81,7 +76,7 @@ impl Temps {
         }
     }
 
-    /// Returns a sentence for the user if the directory that the user chose is not used.
+    /// Returns a sentence for the user if the directory that the user chose is unsuitable.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
@@ -89,7 +84,7 @@ impl Temps {
 
 const NAME: &str = "temps";
 
-/// Returns the variable that sets the cache directory, if there is one.
+/// Returns the variable that sets the cache directory.
 fn chosen_cache() -> Option<&'static str> {
     ["BAILIWICK_HOME", "XDG_CACHE_HOME"].into_iter().find(|name| std::env::var_os(name).is_some())
 }
@@ -121,7 +116,7 @@ fn too_long(chosen: Option<PathBuf>) -> Option<(&'static str, PathBuf, io::Error
     Some(("TMPDIR", path, error))
 }
 
-/// Returns candidates outside of the cache directory, in order of preference.
+/// Returns candidates outside of the cache directory, preferred ones first.
 fn elsewhere(temporary: Option<&Path>, mode: u32) -> Vec<PathBuf> {
     let short = temporary.filter(|path| path.as_os_str().len() <= LONGEST_PARENT).map(Path::to_owned);
     let everybodys = fs::canonicalize("/tmp").unwrap_or_else(|_| "/tmp".into());
@@ -136,8 +131,7 @@ fn elsewhere(temporary: Option<&Path>, mode: u32) -> Vec<PathBuf> {
     places.filter(|path| path.as_os_str().len() <= LONGEST).collect()
 }
 
-/// Creates the first possible candidate. If another user took the name in a shared directory, the next
-/// candidate is tried.
+/// Creates the first possible candidate. Skips names that another user took in a shared directory.
 fn first_of(places: Vec<PathBuf>, mode: u32) -> Result<PathBuf, TempError> {
     let mut first = None;
     for path in places {

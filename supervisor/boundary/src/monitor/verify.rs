@@ -1,6 +1,6 @@
 //! Verifies from `/proc/PID/status` that a worker is confined (`proc_pid_status(5)`).
 //!
-//! That file does not show a Landlock domain. For Landlock, the broker tries forbidden actions and reports the results.
+//! The file does not show a Landlock domain. For Landlock, the broker tries forbidden actions and reports the results.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -11,7 +11,6 @@ use ipc::confinement::Identity;
 pub enum VerifyError {
     #[error("cannot read the status of process {pid}: {error}")]
     Unreadable { pid: u32, error: String },
-    /// A field has a value that a confined process cannot have.
     #[error("process {pid} is not in the sandbox: {field} is {found}, expected {expected}")]
     Field { pid: u32, field: &'static str, found: String, expected: String },
 }
@@ -27,8 +26,7 @@ const EXPECTED: [(&str, &str); 7] = [
     ("TracerPid", "0"),
 ];
 
-/// Checks that a process has filters, no new privileges and no capabilities, and that it runs as `identity`,
-/// if one is given.
+/// Checks the filters, no new privileges, no capabilities and, if given, the identity of a process.
 pub fn verify_confined(pid: u32, identity: Option<Identity>) -> Result<(), VerifyError> {
     let unreadable = |error: io::Error| VerifyError::Unreadable { pid, error: error.to_string() };
     let status = read_status(pid).map_err(unreadable)?;
@@ -36,7 +34,7 @@ pub fn verify_confined(pid: u32, identity: Option<Identity>) -> Result<(), Verif
     identity.map_or(Ok(()), |identity| judge_identity(pid, &status, identity))
 }
 
-/// Reads the status. The file's size is given as 0, so a buffer is allocated first to avoid several reads.
+/// Reads the status into a buffer of its own size, since the file's size is given as 0.
 fn read_status(pid: u32) -> io::Result<String> {
     let mut status = String::with_capacity(4 << 10);
     File::open(format!("/proc/{pid}/status"))?.read_to_string(&mut status)?;

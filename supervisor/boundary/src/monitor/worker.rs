@@ -1,5 +1,3 @@
-//! A worker process: started, verified, used, and ended with its last descendant.
-
 mod calls;
 mod reader;
 mod start;
@@ -28,7 +26,7 @@ use super::host_questions::HostQuestion;
 use super::process::BrokerProcess;
 use super::spawn::{Origin, Spawner};
 
-/// The environment variable that sets the log level of a worker.
+/// Environment variable that sets the log level of a worker.
 const LOG_LEVEL: &str = "BAILIWICK_LOG";
 
 pub type Started = (Worker, mpsc::Receiver<WorkerEvent>);
@@ -39,13 +37,11 @@ type Outgoing = AsyncOutgoing<pipe::Sender, ToWorker>;
 #[derive(Clone, Debug)]
 pub struct WorkerSpec {
     pub agent: AgentId,
-    /// Number of this worker among those of the agent.
     pub generation: Generation,
     pub confinement: Confinement,
     pub program: PathBuf,
-    /// Writes of an earlier process of the session that were interrupted.
+    /// Interrupted writes of an earlier process of the session.
     pub leftovers: Option<Leftovers>,
-    /// The log of the worker's guests.
     pub guests: GuestLog,
 }
 
@@ -63,7 +59,7 @@ pub enum WorkerEvent {
         call: CallId,
         outcome: CallOutcome,
     },
-    /// System calls that the broker denied to processes that belong to no tool call.
+    /// Denied system calls of processes that belong to no tool call.
     Refused(Vec<Refusal>),
     /// Connections by host name: the first one to each host, and all of them at the end.
     HostsUsed(Vec<HostUse>),
@@ -72,7 +68,7 @@ pub enum WorkerEvent {
     /// The worker and its descendants have ended. No event follows.
     Ended {
         reason: WorkerEnd,
-        /// The violation of the protocol that ended the worker, if there was one.
+        /// Violation of the protocol that ended the worker.
         violation: Option<String>,
         open: Vec<CallId>,
     },
@@ -80,7 +76,6 @@ pub enum WorkerEvent {
 
 #[derive(Debug)]
 pub struct Worker {
-    /// Number of this worker among those of the agent.
     pub generation: Generation,
     pub pid: u32,
     pub ruleset: RulesetReport,
@@ -88,12 +83,11 @@ pub struct Worker {
     pub startup: Duration,
     calls: CallSender,
     broker: Arc<BrokerProcess>,
-    /// Tells the reader to wait only for the end of the process.
     killed: Arc<Notify>,
 }
 
 impl Worker {
-    /// Starts and verifies a worker. `Ended` is the last event on the channel.
+    /// `Ended` is the last event on the channel.
     pub async fn start(spawner: &Spawner, spec: WorkerSpec) -> Result<Started, StartError> {
         Self::start_unless(spawner, spec, std::future::pending()).await
     }
@@ -121,7 +115,7 @@ impl Worker {
         &self.calls
     }
 
-    /// Ends the worker and its descendants at once, by force if necessary. The `Ended` event follows.
+    /// Ends the worker and its descendants at once, by force if necessary. An `Ended` event follows.
     pub fn kill(&self) {
         self.broker.terminate();
         self.killed.notify_one();

@@ -1,6 +1,5 @@
-//! Replaces build directories of the user's environment that agents must not write by directories in the
-//! private caches, where builds in the sandbox succeed. Other build directories stay, and are shared with the
-//! user's own builds.
+//! Replaces build directories that agents must not write by directories in the private caches, where builds in the
+//! sandbox succeed. Other build directories are shared with the user's own builds.
 
 use std::ffi::OsString;
 use std::fs::{Metadata, OpenOptions};
@@ -14,9 +13,8 @@ use ipc::confinement::Environment;
 use libc::O_NONBLOCK;
 use toml_edit::Document;
 
-/// Environment variables of build directories, each with the name of the replacement in the private caches.
-/// Lists of directories, and directories that have to exist (`GOTMPDIR`), are left out: for these, tools use
-/// their defaults.
+/// Environment variables of build directories, each with its replacement in the private caches. Lists, and directories
+/// that have to exist (`GOTMPDIR`), are left out: for these, tools use their defaults.
 const VARIABLES: &[(&str, &str)] = &[
     // Cargo's directory of all build results.
     ("CARGO_TARGET_DIR", "cargo-target"),
@@ -35,7 +33,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("ZIG_LOCAL_CACHE_DIR", "zig"),
 ];
 
-/// Cargo's settings below `build`, the variables that override them, and the names of their replacements.
+/// Cargo's settings below `build`, the variables that override them, and their replacements.
 const CARGOS_SETTINGS: &[(&str, &str, &str)] = &[
     ("target-dir", "CARGO_TARGET_DIR", "cargo-target"),
     ("build-dir", "CARGO_BUILD_BUILD_DIR", "cargo-build"),
@@ -45,18 +43,16 @@ const MOST: u64 = 1 << 20;
 
 #[derive(Clone, Debug, Default)]
 pub struct Builds {
-    /// Variables that are passed on unchanged, since agents may write their directories.
+    /// Variables that are passed on, since agents may write their directories.
     stay: Vec<&'static str>,
     outside: Vec<Outside>,
 }
 
-/// A build directory that no agent may write.
 #[derive(Clone, Debug)]
 struct Outside {
     variable: &'static str,
-    /// The name of the replacement in the private caches.
+    /// Name of the replacement in the private caches.
     name: &'static str,
-    /// The setting as the user wrote it, such as `CARGO_TARGET_DIR=/x`.
     said: String,
 }
 
@@ -64,13 +60,12 @@ struct Outside {
 pub struct BuildRoots<'a> {
     /// The project. Relative paths are resolved against it.
     pub project: &'a Path,
-    /// Further directories that agents may write.
+    /// Other directories that agents may write.
     pub write: &'a [PathBuf],
     pub home: Option<&'a Path>,
 }
 
 impl Builds {
-    /// Looks up each variable, except those that the user passes or sets by a flag.
     pub fn find(
         value: impl Fn(&str) -> Option<OsString>,
         environment: &Environment,
@@ -95,7 +90,6 @@ impl Builds {
         builds
     }
 
-    /// Sets the variables of an environment to private caches at `place`.
     pub fn lead(&self, environment: &mut Environment, place: &Path) {
         environment.pass.extend(self.stay.iter().map(ToString::to_string));
         let moved = |outside: &Outside| {
@@ -104,7 +98,6 @@ impl Builds {
         environment.set.extend(self.outside.iter().map(moved));
     }
 
-    /// Describes each replaced build directory for the user.
     pub fn notes(&self, environment: &Environment) -> Vec<String> {
         let note = |Outside { variable, said, .. }: &Outside| {
             let (_, place) = environment.set.iter().find(|(name, _)| name == variable)?;
@@ -115,15 +108,14 @@ impl Builds {
     }
 }
 
-/// True if a flag passes or sets the variable.
 pub(super) fn is_named(environment: &Environment, variable: &str) -> bool {
     let set = environment.set.iter().map(|(name, _)| name);
     environment.pass.iter().chain(set).any(|name| name == variable)
 }
 
 impl BuildRoots<'_> {
-    /// True if agents may write a directory, after following its links, at least in mode `auto`. Cargo's templates
-    /// count as inside only if they begin with the project.
+    /// True if agents may write the directory behind all links, at least in mode `auto`. A path that begins with one of
+    /// cargo's templates counts only if the template is the project.
     fn may_be_written(&self, base: &Path, directory: &Path) -> bool {
         if directory.as_os_str().as_bytes().starts_with(b"{") {
             return directory.starts_with("{workspace-root}");
@@ -133,8 +125,8 @@ impl BuildRoots<'_> {
     }
 
     /// Returns the build directories that `~/.cargo/config.toml` sets outside of writable directories. Relative paths
-    /// are resolved against the parent of cargo's home (The Cargo Book, "Config-relative paths"). A home that agents
-    /// may write is not read.
+    /// start at the parent of cargo's home (The Cargo Book, "Config-relative paths"). A home that agents may write is
+    /// not read.
     fn of_cargos_settings(&self, cargo_home: Option<PathBuf>) -> Vec<Outside> {
         let cargo_home = cargo_home.or_else(|| Some(self.home?.join(".cargo"))).unwrap_or_default();
         let is_users_own = !self.may_be_written(self.project, &cargo_home);

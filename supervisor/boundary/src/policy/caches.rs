@@ -1,9 +1,7 @@
-//! Private caches of package managers, one for each project and level of rights, set by environment
-//! variables.
+//! Private caches of package managers, one per project and level of access, set by environment variables.
 //!
-//! The caches of the user's own builds are not writable: a manipulated file in them would run in the next
-//! project. Tools that can read them in addition to their own do so. `CARGO_HOME` and `XDG_CACHE_HOME` are
-//! not changed, since cargo works with a read-only home, and tools read models and the like in the cache
+//! The user's own caches are only read, since a manipulated file in them would run in the next project. `CARGO_HOME`
+//! and `XDG_CACHE_HOME` stay: cargo works with a read-only home, and tools read models and the like in the cache
 //! directory.
 
 use std::ffi::OsString;
@@ -22,12 +20,11 @@ use super::hidden::HiddenPaths;
 use crate::system::file_handle;
 use crate::tripwire::beneath::open_root;
 
-/// Directory in the cache directory for the caches of all projects, and of sessions whose caches end with
-/// them.
+/// Directory in the cache directory for the caches of all projects.
 const PROJECTS: &str = "projects";
 const SESSIONS: &str = "sessions";
 
-/// Text that explains the cache directory to a person and to backup programs (<https://bford.info/cachedir/>).
+/// File that explains the cache directory to people and backup programs (<https://bford.info/cachedir/>).
 const TAG: (&str, &str) = (
     "CACHEDIR.TAG",
     "Signature: 8a477f597d28d172789f06886806bc55\n\
@@ -35,11 +32,11 @@ const TAG: (&str, &str) = (
      # All of it may be deleted while no session runs.\n",
 );
 
-/// A name that no file has. Hiding it makes sandbox-exec grant its siblings one by one, so that caches of projects that
-/// appear later are not readable.
+/// A name that no file has. Hiding it makes sandbox-exec list its siblings one by one, so that caches of later projects
+/// are not readable.
 const NOTHING: &str = ".nothing";
 
-/// Environment variables, each with the name of its directory in the private caches.
+/// Environment variables, each with its directory in the private caches.
 const VARIABLES: &[(&str, &str)] = &[
     ("GOCACHE", "go-build"),
     ("GOMODCACHE", "go-mod"),
@@ -56,15 +53,14 @@ const VARIABLES: &[(&str, &str)] = &[
     ("SCCACHE_DIR", "sccache"),
 ];
 
-/// Creates the directory of a project's caches, and returns its canonical path. Agents write in its subdirectories, but
-/// not in the directory itself.
+/// Creates the directory of a project's caches. Agents write in its subdirectories, but not in the directory itself.
 pub fn make_caches(cache: &Path, project: &Path) -> io::Result<PathBuf> {
     let place = cache.join(PROJECTS).join(name(project));
     make(cache, &place)?;
     fs::canonicalize(place)
 }
 
-/// Creates the directory for the caches of sessions that remove them at their end. Returns its canonical path.
+/// Creates the directory for caches that sessions remove at their end.
 pub fn make_sessions(cache: &Path) -> io::Result<PathBuf> {
     let place = cache.join(SESSIONS);
     make(cache, &place)?;
@@ -81,8 +77,8 @@ fn make(cache: &Path, place: &Path) -> io::Result<()> {
     }
 }
 
-/// Returns a directory name that is unique to a project and readable. A new checkout at the same path gets another
-/// name, so that files of the old one are not executed.
+/// Returns a readable directory name that is unique to a project. A new checkout at the same path gets another name, so
+/// that files of the old one are not executed.
 fn name(project: &Path) -> String {
     let digest = Sha256::new().chain_update(project.as_os_str().as_bytes());
     let digest = digest.chain_update([0]).chain_update(identity(project)).finalize();
@@ -93,8 +89,7 @@ fn name(project: &Path) -> String {
     format!("{last}-{digest}")
 }
 
-/// Returns the file handle of a directory, which no other directory of its file system ever has. Without handles,
-/// returns the inode.
+/// Returns the directory's file handle, which its file system never reuses, or its inode if there are no handles.
 fn identity(project: &Path) -> Vec<u8> {
     let Ok(directory) = open_root(project) else { return Vec::new() };
     let inode = || fs::symlink_metadata(project).map_or(0, |found| found.ino());
@@ -102,8 +97,8 @@ fn identity(project: &Path) -> Vec<u8> {
 }
 
 impl HiddenPaths {
-    /// Hides the directory of private temp directories, and all caches but the project's own, at `own`.
-    /// Everything else in the cache directory stays hidden, except the file that explains it.
+    /// Hides the directory of private temp directories, and all caches but the project's own, at `own`. The rest of the
+    /// cache directory is hidden elsewhere.
     #[must_use]
     pub fn around_own(mut self, own: Option<&Path>, temps: &Path) -> Self {
         let is_hidden = |place: &&Path| self.0.iter().any(|path| path.as_path() == *place);
@@ -122,22 +117,22 @@ impl HiddenPaths {
     }
 }
 
-/// Returns the entries of a directory, and a name that hides later entries.
+/// Returns the entries of a directory, and a name whose hiding hides later entries.
 fn beside(place: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path());
     entries.chain([place.join(NOTHING)])
 }
 
-/// Caches of the user's own builds, which some tools can read in addition to their own.
+/// The user's own caches, which some tools can read in addition to private ones.
 #[derive(Clone, Debug, Default)]
 pub struct Fetched {
     variables: Vec<(&'static str, Vec<u8>)>,
-    /// Arguments for Maven; nothing without a home.
+    /// Arguments for Maven.
     maven: Option<Vec<u8>>,
 }
 
 impl Fetched {
-    /// Looks for the caches in a home. Go also uses the user's proxies, unless their value contains a password.
+    /// Looks for the caches in a home. Go also uses the user's proxies, unless they contain a password.
     pub fn find(home: Option<&Path>, proxies: Option<OsString>) -> Self {
         let Some(home) = home else { return Self::default() };
         let exists = |path: &str| Some(home.join(path)).filter(|path| path.is_dir() && is_one_word(path));
@@ -158,7 +153,7 @@ impl Fetched {
         Self { variables, maven: Some(tail.unwrap_or_default()) }
     }
 
-    /// Sets the variables of package managers to caches at `place`, unless the user has set them.
+    /// Sets variables of package managers to caches at `place`, unless the user sets them.
     pub fn lead(&self, environment: &mut Environment, place: &Path) {
         let private = VARIABLES.iter().map(|(variable, name)| (*variable, bytes(&place.join(name))));
         let private = private.chain(self.variables.iter().cloned()).chain(self.maven(place));
@@ -170,7 +165,7 @@ impl Fetched {
         }
     }
 
-    /// Returns the variable for Maven. Versions before 3.9 ignore it, and read only the user's repository.
+    /// Returns the variable for Maven. Versions before 3.9 ignore it.
     fn maven(&self, place: &Path) -> Option<(&'static str, Vec<u8>)> {
         let own = place.join("maven");
         let tail = self.maven.as_ref().filter(|_| is_one_word(&own))?;

@@ -1,4 +1,5 @@
-//! Environment variables that keep programs from failing, waiting or asking in a sandbox. The user's own values take precedence.
+//! Environment variables that keep programs from failing, waiting or asking in a sandbox. The user's own values have
+//! precedence.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -11,8 +12,7 @@ use ipc::rights::Network;
 
 use super::builds::is_named;
 
-/// Settings against repeated network access. With the network off, the first failure is final, and retries would
-/// take up to a minute.
+/// Settings against repeated network access. With the network off, retries would take up to a minute.
 const TRIES: &[(&str, &str)] = &[
     ("BUN_CONFIG_HTTP_RETRY_COUNT", "0"),
     ("BUNDLE_RETRY", "0"),
@@ -26,8 +26,7 @@ const TRIES: &[(&str, &str)] = &[
     ("npm_config_fetch_retries", "0"),
 ];
 
-/// Variables of certificate authorities. Each is passed if its file can be read: without it, a tool trusts fewer
-/// authorities, and with an unreadable file, it fails.
+/// Variables of certificate authorities, passed only if the file can be read: with an unreadable file, tools fail.
 const AUTHORITIES: &[&str] = &[
     "AWS_CA_BUNDLE",
     "BUNDLE_SSL_CA_CERT",
@@ -54,27 +53,24 @@ const AUTHORITIES: &[&str] = &[
     "npm_config_cafile",
 ];
 
-/// Option for GNU tar. As uid 0, tar tries to change the owners of files, which the sandbox denies.
+/// As uid 0, tar tries to change the owners of files, which the sandbox denies.
 const TAR: (&str, &str) = ("TAR_OPTIONS", "--no-same-owner");
 
-/// An editor command for programs without a terminal. Prints an error and fails, also when it is split into words.
+/// An editor that prints an error and fails, also when it is split into words. For programs without a terminal.
 const NO_EDITOR: &str = "sh -c 'echo \"no editor: nobody sits at a terminal here; pass the text by a flag, or set EDITOR to a program\" >&2; exit 1'";
 
 /// Settings of git that override the user's configured editor, but not `GIT_EDITOR`, `VISUAL`, `EDITOR` and `git -c`.
-/// Git appends the file name to each (git-var(1)).
+/// Git appends the file name (git-var(1)).
 const GIT_SETTINGS: &[(&str, &str)] = &[
     ("core.editor", r#"e() { eval "${VISUAL:-${EDITOR:-false}} \"\$@\""; }; e"#),
     ("sequence.editor", r#"s() { eval "$(git var GIT_EDITOR) \"\$@\""; }; s"#),
 ];
 
-/// Default variables, with the user's own values looked up once.
 #[derive(Clone, Debug, Default)]
 pub struct Defaults {
     /// True if a person uses the terminal of the commands.
     attended: bool,
-    /// The value of [`TAR`], if workers run as root.
     tar: Option<Vec<u8>>,
-    /// Variables of the user's that are passed.
     pass: Vec<&'static str>,
 }
 
@@ -85,7 +81,7 @@ pub struct Commands {
 }
 
 impl Defaults {
-    /// Looks up the variables. `is_hidden` returns true for a canonical path that is hidden from commands.
+    /// `is_hidden` returns true for a canonical path that is hidden from commands.
     pub fn find(
         value: impl Fn(&str) -> Option<OsString>,
         commands: Commands,
@@ -115,7 +111,6 @@ impl Defaults {
         }
     }
 
-    /// Adds the variables to an environment with this network access.
     pub fn complete(&self, environment: &mut Environment, net: &Network) {
         let tries = TRIES.iter().filter(|_| net.is_off());
         let tries = tries.filter(|(name, _)| !self.pass.contains(name));
@@ -128,7 +123,7 @@ impl Defaults {
         environment.pass.extend(self.pass.iter().map(ToString::to_string));
     }
 
-    /// Returns the variables for editors. Leaves out git's settings if the user sets some, because they are numbered.
+    /// Returns the variables for editors, without git's settings if the user sets some, because they are numbered.
     fn editors(&self, environment: &Environment) -> Vec<(String, Vec<u8>)> {
         if self.attended {
             return Vec::new();

@@ -1,9 +1,7 @@
-//! The environment of an agent's worker and its commands, computed from the agent's rights.
+//! The environment of an agent's worker and its commands, computed from the agent's access.
 //!
-//! It is computed again when the rights change, from values that were looked up once in a session. Package
-//! managers, builds and tools get directories of the agent's [level of rights](super::levels), since files in
-//! them are executed later. Caches of the lowest level are in the private temp directory. If no rights can
-//! change and nothing can be approved in a session, all caches are there.
+//! Package managers, builds and tools get directories of the agent's [level of access](super::levels), since files in
+//! them are executed later. The lowest level has its caches in the private temp directory.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -19,10 +17,9 @@ use super::defaults::Defaults;
 use super::levels::{Level, LevelPlaces};
 use super::owner::Owner;
 
-/// Variable with the path of the ssh agent's socket.
 const SSH_AGENT: &str = "SSH_AUTH_SOCK";
 
-/// Returns the ssh agent of the user's environment, with links resolved.
+/// Returns the ssh agent's socket of the user's environment, with links resolved.
 pub fn ssh_agent(value: impl Fn(&str) -> Option<OsString>) -> Option<WirePath> {
     value(SSH_AGENT).and_then(|path| std::fs::canonicalize(path).ok()).map(WirePath::from)
 }
@@ -37,26 +34,25 @@ pub struct Environments {
     pub builds: Builds,
     pub fetched: Fetched,
     pub defaults: Option<Defaults>,
-    /// The user's `SSH_AUTH_SOCK`, with links resolved. It is passed to programs that may reach it.
+    /// The user's `SSH_AUTH_SOCK`, with links resolved.
     pub ssh_agent: Option<WirePath>,
-    /// The directories of the levels of rights. Nothing if all caches are in private temp directories.
+    /// Directories of the levels of access. `None` if all caches are in private temp directories.
     pub places: Option<LevelPlaces>,
 }
 
 impl Environments {
-    /// Creates environments with the user's variables and private caches alone.
     pub fn new(said: Environment) -> Self {
         let (builds, fetched) = (Builds::default(), Fetched::default());
         Self { said, owner: None, builds, fetched, defaults: None, ssh_agent: None, places: None }
     }
 
-    /// Returns the environment of a worker without a level of rights, with all caches in its private temp directory.
+    /// Returns the environment of a worker without a level of access, with all caches in `temp`.
     pub fn beside(&self, temp: &WirePath, net: &Network) -> Environment {
         self.leading_to(&temp.as_path().join(CACHES), temp.as_path(), net)
     }
 
-    /// Completes a confinement with the environment of its level of rights, and makes the directory of that level
-    /// writable. With an approved grant, the level includes the grant.
+    /// Adds the environment of its level of access to a confinement, and makes that level's directory writable. An
+    /// approved grant is a part of the level.
     #[must_use]
     pub fn at_level(&self, confinement: Confinement, approved: Option<&Grant>) -> Confinement {
         let Some(temp) = confinement.temp.clone() else { return confinement };
@@ -84,7 +80,7 @@ impl Environments {
         Confinement { rights, environment, ..confinement }
     }
 
-    /// Passes `SSH_AUTH_SOCK` if the rights include the socket of the ssh agent.
+    /// Passes `SSH_AUTH_SOCK` if its socket is accessible.
     fn with_agent(
         &self,
         mut environment: Environment,
@@ -118,7 +114,7 @@ fn without(roots: &[WirePath], private: &WirePath) -> Vec<WirePath> {
     roots.iter().filter(|root| *root != private).cloned().collect()
 }
 
-/// Creates the directory of a level of rights. If that fails, logs the error; the start of the worker then fails.
+/// Creates a level's directory. After a logged failure, the start of the worker fails.
 fn made(places: &LevelPlaces, level: &Level) -> PathBuf {
     places.make(level).unwrap_or_else(|error| {
         let place = places.place(level);
@@ -127,8 +123,8 @@ fn made(places: &LevelPlaces, level: &Level) -> PathBuf {
     })
 }
 
-/// Sets the variables of the user that workers run as, unless the user did. A user without a home gets `instead`, a
-/// directory of the same level of rights: shells and tools execute files in a home.
+/// Sets the variables of the user that workers run as, unless the user did. A user without a home gets `instead`, since
+/// shells and tools execute files in a home.
 fn at_home(environment: &mut Environment, owner: &Owner, instead: &Path) {
     let home = owner.home.as_deref().unwrap_or(instead);
     let mut said = vec![("HOME", home.as_os_str().as_bytes().to_vec())];
@@ -166,7 +162,6 @@ mod tests {
         found.map(|(_, value)| String::from_utf8_lossy(value).into_owned())
     }
 
-    /// A session with secrets and a build directory in its environment.
     fn session() -> Environments {
         let host = |name: &str| {
             let value = match name {
@@ -186,7 +181,6 @@ mod tests {
         Confinement { temp: Some(temp.into()), ..Confinement::new(rights.normalised(), "/p".into()) }
     }
 
-    /// A session with directories of levels, and their parent.
     fn with_places() -> (Environments, tempfile::TempDir) {
         let root = tempfile::tempdir().unwrap();
         let places = Some(LevelPlaces::new(root.path().to_owned(), None));
@@ -240,8 +234,7 @@ mod tests {
         assert!(!passes(&["/run/other"], None) && !passes(&[], Some(&Grant::default())));
     }
 
-    /// For every pair of levels: each path in the environment of one is writable only by levels with at least its
-    /// rights.
+    /// Every path in the environment of a level is writable only by levels with at least its access.
     #[test]
     fn nothing_that_a_level_is_led_to_is_writable_by_one_with_fewer_rights() {
         let (session, _root) = with_places();

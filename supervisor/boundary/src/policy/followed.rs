@@ -1,9 +1,8 @@
 //! Hidden files inside of writable directories, which agents can rename.
 //!
-//! Landlock has no deny rules: a hidden file is one that no rule grants, and rules are made for the paths that exist.
-//! Inside of a writable directory, an agent can rename or link hidden files, and the rules of the next start would then
-//! grant them. So the inodes of hidden files are recorded before any program may write there, and their current paths
-//! are searched for before every start.
+//! Landlock has no deny rules: hidden files are those that no rule allows, and rules are for the paths that exist. If
+//! an agent renames or links a hidden file, the rules of the next start would allow the new path. So the inodes of
+//! hidden files are recorded before any program may write there, and searched for before every start.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -22,13 +21,12 @@ use ipc::rights::Rights;
 use super::links::{Found, Links, Presence};
 use crate::monitor::BeforeSpawn;
 
-/// The most inodes that are recorded. They are sent with each start.
+/// Maximum number of recorded inodes, which are sent with each start.
 const MOST: usize = 1 << 16;
 
-/// The most directory entries that are searched.
+/// Maximum number of directory entries that are searched.
 const MOST_ENTRIES: usize = 1 << 20;
 
-/// Inodes of the hidden files in every writable directory, as of the first write access.
 #[derive(Debug, Default)]
 pub struct HiddenInodes {
     roots: BTreeSet<PathBuf>,
@@ -45,7 +43,6 @@ pub enum FollowError {
     TooMuchToSearch(PathBuf),
 }
 
-/// The files at and below the hidden paths.
 #[derive(Default)]
 struct Present {
     found: BTreeSet<FileIdentity>,
@@ -55,9 +52,6 @@ struct Present {
 
 impl HiddenInodes {
     /// Records the hidden files inside of writable directories; `temp` is the private temp directory.
-    ///
-    /// Links in a policy's paths were resolved a moment ago. Here, only paths in writable directories are resolved
-    /// again; before each start, all are.
     pub fn of(rights: &Rights, temp: Option<&WirePath>) -> Result<Self, FollowError> {
         let mut followed = Self::default();
         let in_a_root = |path: &&WirePath| rights.write.iter().any(|root| path.is_within(root));
@@ -65,10 +59,10 @@ impl HiddenInodes {
         Ok(followed)
     }
 
-    /// Adds the current paths of recorded files to the hidden paths of a confinement.
+    /// Adds the current paths of recorded files to the hidden paths.
     ///
-    /// Directories that cannot be read are hidden as a whole. A process that is still running can move files at any
-    /// time; only the full sandbox tier prevents that.
+    /// Directories that cannot be read are hidden as a whole. A running process can move files at any time; only the
+    /// full sandbox tier prevents that.
     pub fn follow(&mut self, confinement: &mut Confinement) -> Result<(), FollowError> {
         let rights = &confinement.rights;
         let in_place = self.take_up(rights, rights.hidden.iter(), confinement.temp.as_ref())?;
@@ -80,8 +74,8 @@ impl HiddenInodes {
         Ok(())
     }
 
-    /// Records the hidden files by inode, and the targets of links. Returns true if each recorded file has
-    /// its old path and no other.
+    /// Records the inodes of hidden files and targets of links. True if each recorded file has its old path and no
+    /// other.
     fn take_up<'a>(
         &mut self,
         rights: &Rights,
@@ -122,7 +116,7 @@ impl HiddenInodes {
         Ok(in_place)
     }
 
-    /// Searches the writable directories for every path of a recorded file.
+    /// Searches the writable directories for all paths of recorded files.
     fn search(&self) -> Result<BTreeSet<PathBuf>, FollowError> {
         let mut found = BTreeSet::new();
         let mut left = MOST_ENTRIES;
@@ -169,8 +163,8 @@ impl BeforeSpawn for HiddenInodes {
 }
 
 impl Present {
-    /// Adds everything at and below `name`, without following links. A file that cannot be read here cannot be read by
-    /// a worker of the same user either.
+    /// Adds everything at and below `name`, without following links. Unreadable files are skipped: a worker of the same
+    /// user cannot read them either.
     fn take(&mut self, name: &Path) -> Result<(), FollowError> {
         let mut ahead = vec![name.to_owned()];
         while let Some(path) = ahead.pop() {
@@ -205,7 +199,6 @@ fn identity(meta: &Metadata) -> FileIdentity {
     FileIdentity { device: meta.dev(), inode: meta.ino() }
 }
 
-/// Turns the error for a missing directory into `None`.
 fn existing<T>(looked: io::Result<T>) -> io::Result<Option<T>> {
     match looked {
         Ok(found) => Ok(Some(found)),

@@ -1,8 +1,7 @@
-//! Git directories outside of their project: those of linked worktrees and submodules.
+//! Git directories outside of their project, such as those of linked worktrees and submodules.
 //!
-//! Git fails unless it may write these directories. But the `.git` file that names one is a part of the project, and
-//! may be hostile. So the directory becomes writable only if it names the project in turn, which an attacker with write
-//! access to the project alone cannot arrange.
+//! Git has to write these directories. But the project's `.git` file, which names the directory, may be hostile. So the
+//! directory becomes writable only if it names the project in turn, which takes write access outside of the project.
 
 use std::ffi::OsStr;
 use std::fs::{self, File};
@@ -17,15 +16,14 @@ const LONGEST: u64 = 16 << 10;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExternalGitDirs {
-    /// The canonical directory that git writes. For a worktree, the shared directory that contains the worktree's own.
+    /// Canonical directory that git writes. For a worktree, the shared one, which contains the worktree's own.
     pub directory: Option<PathBuf>,
     pub of_others: Vec<PathBuf>,
-    /// A message for the user if the directory is not writable.
+    /// Message for the user if the directory is not writable.
     pub note: Option<String>,
 }
 
 impl ExternalGitDirs {
-    /// Reads a project's `.git` file; `project` is canonical.
     pub fn of(project: &Path) -> Self {
         let file = project.join(".git");
         if !fs::symlink_metadata(&file).is_ok_and(|meta| meta.is_file()) {
@@ -65,7 +63,7 @@ fn shared_with(directory: &Path, file: &Path) -> Option<ExternalGitDirs> {
     Some(ExternalGitDirs { directory: Some(shared), of_others, note: None })
 }
 
-/// Returns a submodule's directory, whose configuration names the project as its worktree.
+/// Returns a submodule's directory, if its configuration names the project as its worktree.
 fn module_of(directory: &Path, project: &Path) -> Option<ExternalGitDirs> {
     let worktree = worktree_in(&content(&directory.join("config"))?)?;
     let is_ours = fs::canonicalize(directory.join(worktree)).ok()? == project;

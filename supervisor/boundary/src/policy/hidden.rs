@@ -1,5 +1,5 @@
-//! Default hidden paths, listed in `hidden.txt`: credentials, keys, histories, other users' homes, and
-//! Bailiwick's own state.
+//! Default hidden paths, from `hidden.txt`, which explains its sections: credentials, keys, histories, other users'
+//! homes, and Bailiwick's own state.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,20 +13,18 @@ use nix::unistd::{AccessFlags, access};
 
 use super::links::Links;
 
-/// Hidden paths by sections. The head of the file explains the sections.
 const LIST: &str = include_str!("hidden.txt");
 
-/// The parent of all users' runtime directories, hidden as a whole.
 const RUNTIME_DIRECTORIES: &str = "/run/user";
 
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// The user's own homes, canonical, from `HOME` and from the password database.
+    /// Canonical homes of the user, from `HOME` and the password database.
     pub homes: Vec<PathBuf>,
     pub other_homes: Vec<PathBuf>,
-    /// The user's runtime directory, canonical, if it is not in `/run/user`.
+    /// The user's runtime directory, canonical, unless it is in `/run/user`.
     pub runtime: Option<PathBuf>,
-    /// True for root, who can read all files that root owns.
+    /// True for root, who can read other users' files.
     pub is_root: bool,
 }
 
@@ -34,8 +32,8 @@ pub struct Host {
 pub struct HiddenPaths(pub Vec<WirePath>);
 
 impl Host {
-    /// Examines this machine. `home` and `runtime` are the values of `HOME` and `XDG_RUNTIME_DIR`; `worker` is the home
-    /// of the user that workers run as, if that is another one.
+    /// `home` and `runtime` are the values of `HOME` and `XDG_RUNTIME_DIR`, `worker` the home of the workers' user if
+    /// that is another one.
     pub fn probe(home: Option<OsString>, runtime: Option<OsString>, worker: Option<PathBuf>) -> Self {
         let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
         let named = |value: Option<OsString>| value.map(PathBuf::from).filter(|path| path.is_absolute());
@@ -57,8 +55,8 @@ impl Host {
 }
 
 impl HiddenPaths {
-    /// Returns the default hidden paths with Bailiwick's `own` directories. Another user's home that contains the
-    /// project is not hidden.
+    /// Returns the default hidden paths and Bailiwick's `own` directories. A user's home that contains the project is
+    /// not hidden.
     pub fn new(host: &Host, own: &[PathBuf], project: &Path) -> Self {
         let in_homes = host.homes.iter().flat_map(|home| below(home, "home"));
         let in_runtime = host.runtime.iter().flat_map(|runtime| below(runtime, "runtime"));
@@ -83,7 +81,7 @@ impl HiddenPaths {
     }
 }
 
-/// Resolves the links of paths, since a rule is on an inode.
+/// Resolves links, since a rule is on an inode.
 fn followed(paths: &[PathBuf]) -> impl Iterator<Item = WirePath> {
     let mut links = Links::expecting(paths.iter().map(PathBuf::as_path));
     paths.iter().map(move |path| WirePath::from(links.follow(path).path))
@@ -93,7 +91,7 @@ fn of_machine(section: &str) -> impl Iterator<Item = PathBuf> {
     below(Path::new("/"), section).into_iter()
 }
 
-/// Returns the paths of a section of the list below a directory. A pattern gives the existing paths that match it.
+/// Returns the paths of a section of the list below a directory, with patterns expanded.
 fn below(directory: &Path, section: &str) -> Vec<PathBuf> {
     let listed = || places(LIST).filter(|listed| listed.section == section).map(|listed| listed.place);
     let excepted: Vec<_> =
@@ -113,8 +111,7 @@ fn matching(directory: &Path, pattern: &str) -> Vec<PathBuf> {
     matching.map(|entry| entry.path()).collect()
 }
 
-/// True if a plain user can read a file. Others need no rule, and the rules around each path in /etc are most of the
-/// cost of a start.
+/// True if any user can read a file. Other files need no rule, and rules around each path in /etc cost most of a start.
 fn is_readable(path: &Path) -> bool {
     access(path, AccessFlags::R_OK).is_ok()
 }
@@ -124,7 +121,6 @@ fn is_mount(path: &Path) -> bool {
     device(path).is_some_and(|own| path.parent().and_then(device).is_some_and(|above| above != own))
 }
 
-/// Returns root's home and the directories in /home that belong to users.
 fn all_homes() -> Vec<PathBuf> {
     let entries = fs::read_dir("/home").into_iter().flatten().flatten();
     let is_home =

@@ -1,5 +1,3 @@
-//! Resolves the links of many paths that share most of their directories.
-
 mod listing;
 
 use std::borrow::Cow;
@@ -13,22 +11,19 @@ use std::rc::Rc;
 use ipc::path::{WirePath, is_joined, split};
 use listing::LinkListing;
 
-/// Results of resolving directories, for a short time only: an agent can change links.
+/// Results of resolving directories, for a short time only, since agents can change links.
 #[derive(Debug, Default)]
 pub(super) struct Links<'a> {
     known: HashMap<OsString, Rc<Directory>>,
-    /// Number of names to look up in each directory.
     expected: HashMap<&'a OsStr, u32>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ResolvedLink {
-    /// The path without links, as far as it exists.
     pub path: PathBuf,
     pub exists: bool,
 }
 
-/// A resolved path that borrows the original if nothing changed.
 pub(super) struct Found<'a> {
     /// The path without links, as far as it exists.
     pub(super) path: Cow<'a, Path>,
@@ -45,7 +40,7 @@ pub(super) enum Presence {
 
 #[derive(Debug)]
 struct Directory {
-    /// The path without links, if it differs from the path.
+    /// The path without links, if it differs.
     leads: Option<PathBuf>,
     presence: Presence,
     listing: LinkListing,
@@ -55,7 +50,7 @@ pub fn leads_to(path: &Path) -> ResolvedLink {
     Links::default().follow(path)
 }
 
-/// Returns the paths at which a file may exist. Lists each directory that has enough of them.
+/// Returns the paths at which a file may exist. Lists a directory instead of looking up many names in it.
 pub fn perhaps_there(paths: &[WirePath]) -> impl Iterator<Item = &WirePath> {
     let mut links = Links::expecting(paths.iter().map(WirePath::as_path));
     paths.iter().filter(move |path| links.find(path.as_path()).presence != Presence::Nothing)
@@ -104,7 +99,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// True if the known directories show that neither a file nor a link exists at a path.
+    /// True if listings show that neither a file nor a link exists at a path.
     pub(super) fn lack(&mut self, path: &Path) -> bool {
         split(path).is_some_and(|(above, name)| self.directory(above).lacks(above, name))
     }
@@ -124,7 +119,6 @@ impl<'a> Links<'a> {
 }
 
 impl Directory {
-    /// True if the directory at `path` is known to have no entry of that name.
     fn lacks(&self, path: &Path, name: &OsStr) -> bool {
         match self.presence {
             Presence::There => self.listing.lacks(self.leads.as_deref().unwrap_or(path), name),
@@ -143,7 +137,7 @@ impl Presence {
     }
 }
 
-/// Resolves all links of a path. A path that cannot be resolved stays as it is.
+/// Resolves all links of a path, which stays as it is on an error.
 fn canonical(path: Cow<'_, Path>) -> Found<'_> {
     match fs::canonicalize(&path) {
         Ok(path) => Found { path: Cow::Owned(path), presence: Presence::There },

@@ -1,5 +1,3 @@
-//! Computes rights from a project, a mode and flags.
-
 mod builds;
 mod caches;
 mod defaults;
@@ -45,29 +43,27 @@ pub struct Policy {
     pub temp: WirePath,
     pub mode: ApprovalMode,
     pub net: Network,
-    /// Addresses of this machine and its local networks that are reachable, if the network is on.
+    /// Reachable addresses of this machine and its local networks, if the network is on.
     pub reach: Reach,
-    /// Further writable directories, canonical.
     pub write: Vec<WirePath>,
-    /// Unix sockets of other programs that may be reached, canonical.
+    /// Reachable unix sockets of other programs, canonical.
     pub sockets: Vec<WirePath>,
-    /// Directories that are writable in mode `auto` besides the project: git directories and caches.
+    /// Writable directories in mode `auto` besides the project: git directories and caches.
     pub auto: Vec<WirePath>,
     /// Hidden paths, including the defaults.
     pub hidden: Vec<WirePath>,
-    /// Existing files in writable directories that the host runs later, and that stay read-only.
+    /// Existing read-only files in writable directories: the host runs them later.
     pub protected: Vec<WirePath>,
-    /// Limits of one tool call.
     pub limits: Limits,
 }
 
 impl Policy {
-    /// Returns the rights that the root agent's worker has without any approval.
+    /// Returns the access of the root agent's worker without any approval.
     pub fn standing(&self) -> Rights {
         self.standing_in(self.mode)
     }
 
-    /// Returns the rights that the root agent's worker would have without any approval in another mode.
+    /// Returns the access that another mode would give the root agent's worker without any approval.
     pub fn standing_in(&self, mode: ApprovalMode) -> Rights {
         let mut write = vec![self.temp.clone()];
         write.extend(self.modes().roots(mode).cloned());
@@ -75,14 +71,12 @@ impl Policy {
         Rights { write, net: self.net.clone(), reach: self.reach, sockets, ..self.base() }.normalised()
     }
 
-    /// Returns the writable directories of each approval mode.
     pub fn modes(&self) -> Modes {
         let auto = self.auto.iter().chain([&self.project]).cloned().collect();
         Modes { auto, always: self.write.clone() }
     }
 
-    /// Returns the rights of an observer, a worker that finds changed files: it only reads, except for a temp
-    /// directory.
+    /// Returns the access of a worker that finds changed files: it only reads, except for a temp directory.
     pub fn observer(&self, temp: WirePath) -> Rights {
         Rights { write: vec![temp], ..self.base() }.normalised()
     }

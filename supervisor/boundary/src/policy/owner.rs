@@ -1,7 +1,7 @@
 //! The owner of a project, and the user that its workers run as.
 //!
-//! Without capabilities, root cannot access files that their modes close to others. So a session of root works in
-//! another user's project as that user.
+//! Confined root has no capabilities, so it cannot access files that only another user may. So a session of root works
+//! in another user's project as that user.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -14,13 +14,11 @@ use nix::unistd::{Uid, User, geteuid};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     pub identity: Identity,
-    /// The name, if the password database has one.
     pub name: Option<String>,
     pub home: Option<PathBuf>,
 }
 
-/// Returns the owner of a project, if this process is root's, the project is another user's, and its mode does not
-/// let everybody write.
+/// Returns the owner of another user's project, if this process is root's and not everybody may write the project.
 pub fn foreign_owner(project: &Path) -> Option<Owner> {
     let meta = fs::metadata(project).ok()?;
     let foreign = geteuid().is_root() && meta.uid() != 0 && meta.mode() & 0o002 == 0;
@@ -35,7 +33,7 @@ pub fn foreign_owner(project: &Path) -> Option<Owner> {
     })
 }
 
-/// Returns the first directory on a path that this user cannot enter. Ignores the user's additional groups.
+/// Returns the first directory on a path that a user cannot enter, without regard to additional groups.
 pub fn closed_to(identity: Identity, path: &Path) -> Option<PathBuf> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut places: Vec<_> = path.ancestors().collect();

@@ -1,4 +1,4 @@
-//! Opens the project directory: resolves its path once, and rejects directories that cannot be confined.
+//! Opens the project directory, and rejects directories that cannot be confined.
 
 use std::fs;
 use std::io;
@@ -16,10 +16,10 @@ pub enum ProjectError {
     Unreachable { path: PathBuf, source: io::Error },
     #[error("{0} is not a directory\n  hint: name a directory with -C DIR")]
     NotADirectory(PathBuf),
-    /// The directory contains too much, such as a home directory.
+    /// The directory contains too much, as a home directory does.
     #[error("{path} cannot be the project: it {why}\n  hint: cd into a project, or name one with -C DIR")]
     TooWide { path: PathBuf, why: String },
-    /// The project contains a directory that is hidden from agents, or is in one.
+    /// The project contains, or is in, a directory that is hidden from agents.
     #[error(
         "{path} cannot be the project: it {why}, which is hidden from agents{cause}\n  hint: {hint}",
         cause = .variable.map_or_else(String::new, |name| format!(": {name} places it there")),
@@ -32,7 +32,7 @@ pub enum ProjectError {
         path: PathBuf,
         why: String,
         place: PathBuf,
-        /// The environment variable that chose the hidden directory, if it is one of Bailiwick's own.
+        /// Environment variable that chose the hidden directory, if it is one of Bailiwick's own.
         variable: Option<&'static str>,
     },
     /// Workers run as the owner of the project, who cannot enter it.
@@ -44,7 +44,6 @@ pub enum ProjectError {
     ForeignOwner { path: PathBuf, owner: u32, group: u32, closed: PathBuf },
 }
 
-/// Resolves the path of the project. Fails for directories that cannot be confined.
 pub fn open_project(path: &Path, host: &Host, hidden: &[PathBuf]) -> Result<PathBuf, ProjectError> {
     let unreachable = |source| ProjectError::Unreachable { path: path.to_owned(), source };
     let project = fs::canonicalize(path).map_err(unreachable)?;
@@ -61,7 +60,6 @@ pub fn open_project(path: &Path, host: &Host, hidden: &[PathBuf]) -> Result<Path
     Ok(project)
 }
 
-/// Fails if the owner of a project, as whom its workers run, cannot enter it.
 pub fn check_reachable(project: &Path, identity: Identity) -> Result<(), ProjectError> {
     match closed_to(identity, project) {
         Some(closed) => {
@@ -87,8 +85,7 @@ fn too_wide(project: &Path, host: &Host) -> Option<String> {
     None
 }
 
-/// Returns the first hidden path that contains the project or is in it, with a phrase that says which of
-/// these.
+/// Returns the first hidden path that contains the project or is in it, with a phrase that says which.
 fn meets_hidden<'a>(project: &Path, hidden: &'a [PathBuf]) -> Option<(String, &'a Path)> {
     hidden.iter().find_map(|place| {
         let relation = if project.starts_with(place) {

@@ -5,8 +5,7 @@ use std::path::{Path, PathBuf};
 
 use ipc::path::WirePath;
 
-/// Resolves a socket that a user allowed by a flag or a command. The path is absolute or relative to the
-/// project. The error is a phrase about the path.
+/// Resolves a socket that a user allowed, relative to the project. The error is a phrase about the path.
 pub fn allowed_socket(project: &Path, path: &Path) -> Result<WirePath, String> {
     let found = resolved(&project.join(path))?;
     // A link in the project may be an agent's, and must not choose what the user allows.

@@ -1,9 +1,7 @@
-//! A setting of an environment variable: `NAME` passes it, `NAME=VALUE` sets it.
-
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
 
-/// Splits a setting into name and value. Returns nothing if the name is invalid.
+/// `None` if the name is invalid.
 pub fn split_variable(setting: &OsStr) -> Option<(&str, Option<&[u8]>)> {
     let bytes = setting.as_bytes();
     let (name, value) = match bytes.iter().position(|byte| *byte == b'=') {

@@ -1,5 +1,3 @@
-//! Resolves paths that a user makes writable.
-
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -7,7 +5,7 @@ use ipc::path::WirePath;
 
 use protocol::shell_word::shell_word;
 
-/// The reason why a path cannot be made writable: a phrase about the path, and a hint for a command line.
+/// A phrase why a path cannot be made writable, and a hint for a command line.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{phrase}")]
 pub struct NoWriteRoot {
@@ -16,7 +14,6 @@ pub struct NoWriteRoot {
 }
 
 impl NoWriteRoot {
-    /// Returns the phrase, with the hint on a line of its own.
     pub fn hinted(self) -> String {
         match self.hint {
             Some(hint) => format!("{}\n  hint: {hint}", self.phrase),
@@ -29,9 +26,8 @@ impl NoWriteRoot {
     }
 }
 
-/// Resolves a path that the user made writable by a flag, relative to the project or absolute.
-///
-/// The path has to exist, since a rule is on an inode. Bailiwick creates no files for that.
+/// Resolves a path that the user made writable by a flag, relative to the project. The path has to exist, since a rule
+/// is on an inode.
 pub fn write_root(project: &Path, path: &Path) -> Result<WirePath, NoWriteRoot> {
     match std::fs::canonicalize(project.join(path)) {
         Ok(found) if found == Path::new("/") => {
@@ -53,7 +49,6 @@ pub fn write_root(project: &Path, path: &Path) -> Result<WirePath, NoWriteRoot> 
     }
 }
 
-/// Returns a hint that names an existing directory, if a flag can make it writable.
 fn create_or_grant(project: &Path, nearest: Option<PathBuf>) -> String {
     match nearest.filter(|found| found != Path::new("/")) {
         Some(found) if !found.starts_with(project) && !is_wide(project, &found) => {
@@ -63,8 +58,8 @@ fn create_or_grant(project: &Path, nearest: Option<PathBuf>) -> String {
     }
 }
 
-/// Resolves a path that a settings file makes writable. Follows no link: an agent may have created it after
-/// the file was written. The error is a phrase about the path.
+/// Resolves a path that a settings file makes writable. Follows no link, which an agent may have created after the file
+/// was written. The error is a phrase about the path.
 pub fn configured_write_root(project: &Path, path: &Path) -> Result<WirePath, String> {
     let named: PathBuf = project.join(path).components().collect();
     match std::fs::canonicalize(&named) {
@@ -79,9 +74,8 @@ pub fn configured_write_root(project: &Path, path: &Path) -> Result<WirePath, St
 }
 
 /// Returns the path that must be writable to change or create a file: the file, or the nearest existing directory.
-/// Returns nothing if the path contains a link, because the user was not shown its target. The result may be `/`, which
-/// no approval can make writable.
-/// The path comes from a worker: it is examined, but not opened.
+/// `None` if the path contains a link, because the user was not shown its target. The result may be `/`, which no
+/// approval can make writable. The worker's path is examined, but not opened.
 pub fn place_to_grant(path: &Path, exists: bool) -> Option<WirePath> {
     let place = if exists {
         path
@@ -92,8 +86,7 @@ pub fn place_to_grant(path: &Path, exists: bool) -> Option<WirePath> {
     (found == place).then(|| found.into())
 }
 
-/// Returns the path to suggest after a command was denied access to a file. A command can do anything there,
-/// so the user's home and directories above it are never suggested.
+/// Returns the path to suggest after a command was denied access to a file, never the user's home or above it.
 pub fn place_to_offer(path: &Path) -> Option<WirePath> {
     let exists = path.symlink_metadata().is_ok();
     let is_root = |place: &WirePath| place.as_path() == Path::new("/");

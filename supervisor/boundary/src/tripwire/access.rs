@@ -13,7 +13,7 @@ use nix::unistd::geteuid;
 use super::beneath;
 use crate::system::{attribute, set_attribute};
 
-/// Extended attributes that hold access control lists, xattr(7).
+/// Attribute that holds an access control list, xattr(7).
 const LIST: &CStr = c"system.posix_acl_access";
 const DEFAULT: &CStr = c"system.posix_acl_default";
 
@@ -22,20 +22,20 @@ const OTHERS_WRITE: u32 = 0o022;
 const GROUP_WRITES: u32 = 0o020;
 const STICKY: u32 = 0o1000;
 
-/// Mode, owner, group and access control lists (acl(5)) of a watched file, or of a directory above one.
+/// Mode, owner, group and access control lists (acl(5)) of a watched file or a directory above it.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct PlaceAccess {
     pub(super) mode: u32,
     pub(super) owner: u32,
     pub(super) group: u32,
-    /// The access control list, if the file has one in addition to its mode.
+    /// Access control list in addition to the mode.
     pub(super) list: Option<Arc<[u8]>>,
-    /// The default list of a directory, which new entries inherit.
+    /// Default list of a directory, which new entries inherit.
     pub(super) default: Option<Arc<[u8]>>,
 }
 
 impl PlaceAccess {
-    /// Returns the permissions in mode and owner alone, without access control lists.
+    /// Ignores access control lists.
     pub(super) fn of(stat: &FileStat) -> Self {
         Self {
             mode: stat.st_mode & 0o7777,
@@ -46,7 +46,7 @@ impl PlaceAccess {
         }
     }
 
-    /// Returns the permissions with the access control lists of the open file `held`.
+    /// `held` is the open file.
     pub(super) fn with_lists(stat: &FileStat, held: impl AsFd) -> Self {
         let list = |name| attribute(held.as_fd(), name).ok().flatten().map(Arc::from);
         let is_directory = beneath::kind(stat) == SFlag::S_IFDIR;
@@ -54,20 +54,19 @@ impl PlaceAccess {
         Self { list: list(LIST), default, ..Self::of(stat) }
     }
 
-    /// True if both grant everybody the same access. Owners are compared only if this user can change them.
+    /// True if both give everybody the same access. Compares owners only if this user can change them.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         let owners = !may_give_away() || (self.owner, self.group) == (other.owner, other.group);
         owners && self.mode == other.mode && self.list == other.list && self.default == other.default
     }
 
-    /// True if somebody can write now who could not write `before`, or if the owner has changed.
+    /// True if somebody can write who could not `before`, or if the owner has changed.
     pub(super) fn is_wider_than(&self, before: &Self) -> bool {
         let owner = may_give_away() && self.owner != before.owner;
         owner || self.is_open_beside(before, before.default.as_deref())
     }
 
-    /// True if somebody can write a new file who cannot write the directory `around` it. Inherited access does not
-    /// count.
+    /// True if somebody can write a new file but not the directory `around` it. Inherited access does not count.
     pub(super) fn is_wider_than_around(&self, around: &Self) -> bool {
         self.is_open_beside(around, around.default.as_deref().or(around.list.as_deref()))
     }
@@ -87,7 +86,7 @@ impl PlaceAccess {
             || has_news(self.default.as_deref())
     }
 
-    /// Returns the permissions without write access that the directory `around` the file does not grant.
+    /// Returns the permissions without write access that the directory `around` the file does not give.
     pub(super) fn narrowed_to(&self, around: &Self) -> Self {
         let mut kept = !OTHERS_WRITE | (around.mode & OTHERS_WRITE);
         if self.group != around.group {
@@ -96,7 +95,7 @@ impl PlaceAccess {
         Self { mode: self.mode & kept, list: None, default: None, ..self.clone() }
     }
 
-    /// Sets these permissions on the file or directory at `path` in /proc. Follows links, so `path` must not be one.
+    /// Sets the permissions of the file at `path` in /proc. Follows links, so `path` must not be one.
     pub(super) fn give(&self, path: &Path) -> io::Result<()> {
         let found = fs::metadata(path)?;
         let mut mode = self.mode;
@@ -116,7 +115,7 @@ impl PlaceAccess {
         (found.uid(), found.gid()) == (self.owner, self.group)
     }
 
-    /// Changes owner and group as far as this user may. True if at least the group is now the wanted one.
+    /// Changes owner and group as far as this user may. True if at least the group is right.
     fn own(&self, path: &Path, found: &fs::Metadata) -> bool {
         use std::os::unix::fs::MetadataExt;
         chown(path, Some(self.owner), Some(self.group)).is_ok()
@@ -129,8 +128,7 @@ fn may_give_away() -> bool {
     geteuid().is_root()
 }
 
-/// Returns the users and groups that an access control list lets write (`struct posix_acl_xattr_entry` of the
-/// kernel).
+/// Returns the users and groups that an access control list (`struct posix_acl_xattr_entry` of the kernel) lets write.
 fn writers(list: &[u8]) -> BTreeSet<(u16, u32)> {
     const USER: u16 = 0x02;
     const GROUP: u16 = 0x08;
@@ -153,7 +151,7 @@ mod tests {
 
     const OWN: PlaceAccess = PlaceAccess { mode: 0o755, owner: 1, group: 1, list: None, default: None };
 
-    /// An access control list that gives these rights to user 7, and has this mask.
+    /// Returns a list with these permissions of user 7, and this mask.
     #[expect(clippy::unnecessary_wraps, reason = "it stands where there may be no list")]
     fn list(rights: u16, mask: u16) -> Option<Arc<[u8]>> {
         let entry = |tag: u16, rights: u16, id: u32| {

@@ -9,17 +9,16 @@ use super::references::{home, steps};
 /// Transports that are built into git.
 const SCHEMES: &[&[u8]] = &[b"https", b"http", b"ssh", b"git", b"file", b"git+ssh", b"ssh+git"];
 
-/// Suffixes that git tries after a path of a repository (`enter_repo`).
+/// Suffixes that git tries after a repository's path (`enter_repo`).
 const SUFFIXES: &[&str] = &["", ".git", "/.git", ".git/.git"];
 
-/// The kind of address that a git configuration gives for a remote.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Address {
     /// Another machine, through a transport that is built into git.
     Remote,
-    /// A local path. Git takes the name of an unknown remote for a path.
+    /// A local path, or the name of an unknown remote, which git takes for one.
     Local(PathBuf),
-    /// A helper program, an option, or a form that git may read in another way than this parser.
+    /// A helper program, an option, or a form that git may parse otherwise.
     Strange,
 }
 
@@ -75,7 +74,7 @@ fn is_of_host(value: &[u8]) -> bool {
     value.iter().find(|byte| [b':', b'/'].contains(byte)) == Some(&b':')
 }
 
-/// Decodes the percent escapes of a URL. Returns nothing if one is invalid or stands for a control character.
+/// Decodes percent escapes. `None` if one is invalid or stands for a control character.
 fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     let mut found = Vec::with_capacity(text.len());
     let mut bytes = text.iter().copied();
@@ -91,7 +90,7 @@ fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     Some(found)
 }
 
-/// Directories that decide if an agent may make a local path a remote or another object store.
+/// Directories that decide if an agent may use a local path as a remote or an object store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ground<'a> {
     pub(super) searched: &'a [PathBuf],
@@ -99,16 +98,16 @@ pub(super) struct Ground<'a> {
 }
 
 impl Ground<'_> {
-    /// True if a remote may be at `path`: the repository there is searched, or no agent can write it. A relative path
-    /// is resolved against `directory`, which has the configuration, and against each directory above.
+    /// True if a remote may be at `path`: its repository is searched, or no agent can write it. A relative path is
+    /// resolved against `directory` and all directories above.
     pub(super) fn is_open(self, directory: &Path, path: &Path) -> bool {
         let tops = self.searched.iter().map(PathBuf::as_path);
         let mut bases = directory.ancestors().take_while(|base| self.is_searched(base)).chain(tops);
         bases.all(|base| SUFFIXES.iter().all(|suffix| self.leads_to_open_place(base, path, suffix)))
     }
 
-    /// True if git may use the object store at `path` as an alternate of `objects`. Git opens such a store as a
-    /// repository to ask for its refs.
+    /// True if git may use the object store at `path` as an alternate of `objects`. Git opens it as a repository to ask
+    /// for its refs.
     pub(super) fn has_open_store(self, objects: &Path, path: &Path) -> bool {
         self.is_end_open(objects, path, |end| end.ends_with(".git/objects") || !is_in_git(end))
     }
@@ -138,7 +137,6 @@ impl Ground<'_> {
     }
 }
 
-/// True for a path below a `.git` directory, where the search finds no repositories.
 fn is_in_git(path: &Path) -> bool {
     let mut steps = path.components().skip_while(|step| step.as_os_str() != ".git");
     steps.next().is_some() && steps.next().is_some()

@@ -10,16 +10,16 @@ use nix::sys::stat::{FileStat, Mode, fstat};
 use super::beneath;
 use super::root::GIT;
 
-/// Number of attempts to move `.git` back while another process keeps moving it.
+/// Number of attempts while another process keeps moving `.git`.
 const TRIES: usize = 8;
 
-/// A descriptor of the directory that was `.git` at the start, wherever it is moved.
+/// A descriptor of the original `.git` directory, wherever it is moved.
 #[derive(Debug)]
 pub(super) struct Anchor(Option<OwnedFd>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FoundAnchor {
-    /// The directory is still at `.git`, or was deleted and cannot be moved back.
+    /// The directory is at `.git`, or was deleted.
     InPlace,
     PutBack,
     Lost(Errno),
@@ -31,7 +31,6 @@ impl Anchor {
         Self(openat(root, GIT, flags, Mode::empty()).ok())
     }
 
-    /// Moves the open directory back to `.git` if it was renamed.
     pub(super) fn hold(&mut self, root: &OwnedFd) -> FoundAnchor {
         let found = self.0.as_ref().map_or(FoundAnchor::InPlace, |held| put_back(root, held));
         // A deleted directory is released, and the new one is held instead.
@@ -60,7 +59,7 @@ fn put_back(root: &OwnedFd, held: &OwnedFd) -> FoundAnchor {
     FoundAnchor::Lost(failure)
 }
 
-/// Returns the parent directory and the name of the open directory; nothing if it was deleted.
+/// Returns the parent and the name of the open directory; `None` if it was deleted.
 fn whereabouts(held: &OwnedFd, own: &FileStat) -> Option<(OwnedFd, std::ffi::OsString)> {
     let path = std::fs::read_link(beneath::own_path(held)).ok()?;
     let name = path.file_name()?.to_owned();

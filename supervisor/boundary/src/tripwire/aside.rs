@@ -1,4 +1,4 @@
-//! Moves files out of the project instead of deleting them, as long as another directory has room.
+//! Moves files out of the project instead of deleting them.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -14,33 +14,33 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use super::beneath;
 
-/// The most bytes copied where a rename is not possible: 1 GiB.
+/// Maximum number of bytes copied where a rename is not possible.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// Greatest depth of a directory that is copied. Each level holds a descriptor.
+/// Maximum depth of a copied directory. Each level holds a descriptor.
 const DEEPEST: usize = 100;
 
-/// Prefix of names at the top of a project, for files that fit nowhere else: a rename there needs no room.
+/// Prefix of names in the project for files that fit nowhere else: a rename there needs no space.
 const BESIDE: &str = "bailiwick-moved-aside-";
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aside<'a> {
-    /// The preferred directory, created when needed. Without one, files are removed.
+    /// Preferred directory. Without one, files are removed.
     pub(super) directory: Option<&'a Path>,
-    /// The top of the project, used if the preferred directory fails.
+    /// The project's top, used if the preferred directory fails.
     pub(super) project: Option<(&'a OwnedFd, &'a Path)>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct TakenOut {
-    /// The new path; nothing if the file was removed.
+    /// `None` if the file was removed.
     pub(super) moved_to: Option<PathBuf>,
-    /// The error that prevented the move, if the file was removed instead.
+    /// Error that prevented the move of a file, which was removed instead.
     pub(super) unmoved: Option<io::Error>,
 }
 
 impl Aside<'_> {
-    /// Moves the file or directory `from` out of its parent, under the new `name`. Removes it if it cannot be moved.
+    /// Moves `from` out of its parent, under the new `name`, or removes it if that fails.
     pub(super) fn take_out(self, parent: &OwnedFd, from: &OsStr, name: &OsStr) -> nix::Result<TakenOut> {
         let is_gone = |removed: nix::Result<()>| matches!(removed, Ok(()) | Err(Errno::ENOENT));
         // An empty directory is removed: it has no content to keep.
@@ -57,8 +57,7 @@ impl Aside<'_> {
         }
     }
 
-    /// Moves the file or directory `from`, and returns its new path. Returns nothing if there is no directory to
-    /// move it to.
+    /// Moves `from`, and returns its new path. `None` without a directory to move it to.
     pub(super) fn move_out(
         self,
         parent: &OwnedFd,
@@ -72,7 +71,7 @@ impl Aside<'_> {
         })
     }
 
-    /// Returns an unused directory below the preferred one, for files that belong together.
+    /// Returns an unused subdirectory, for files that belong together.
     pub(super) fn directory_for(self, name: &OsStr) -> Option<PathBuf> {
         let directory = self.directory?;
         Some(free_names(directory, name).find(|path| path.symlink_metadata().is_err()).unwrap_or_default())
@@ -132,7 +131,7 @@ fn remove(target: &Path) {
     }
 }
 
-/// Copies a file, directory or link. Skips devices, sockets and pipes, which have no content.
+/// Skips devices, sockets and pipes, which have no content.
 fn copy(at: &OwnedFd, name: &OsStr, target: &Path, left: &mut u64, depth: usize) -> io::Result<()> {
     let stat = beneath::stat(at, name)?;
     match beneath::kind(&stat) {

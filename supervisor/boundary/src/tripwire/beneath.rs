@@ -1,9 +1,8 @@
-//! File operations on one name below one directory descriptor. None follows a link, waits for a fifo, or
-//! accepts a path of several names.
+//! File operations on one name below one directory descriptor.
 //!
-//! A single name opened with `O_NOFOLLOW` cannot lead outside of its directory. So these functions protect
-//! like openat2(2) with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS`, and work where a container's filter denies
-//! openat2.
+//! A single name opened with `O_NOFOLLOW` cannot lead outside of its directory. So these functions protect like
+//! openat2(2) with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS`, and work where a container's filter denies openat2. None
+//! waits for a fifo.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, FileType, Permissions};
@@ -21,10 +20,10 @@ use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
 
 use super::access::PlaceAccess;
 
-/// Names in a directory, each with true if it is a directory or a link.
+/// Names in a directory, with true for directories and links.
 pub type Entries = Vec<(OsString, bool)>;
 
-/// Greatest depth of a directory that is removed. Each level holds a descriptor.
+/// Maximum depth of a directory that is removed. Each level holds a descriptor.
 const DEEPEST: usize = 200;
 
 /// Time between two attempts to open a file under a lease.
@@ -36,7 +35,7 @@ pub fn open_root(path: &Path) -> nix::Result<OwnedFd> {
     nix::fcntl::open(path, LOOK | OFlag::O_DIRECTORY | OFlag::O_RDONLY, Mode::empty())
 }
 
-/// Returns the metadata of a file. Of a link, returns those of the link itself.
+/// Does not follow a link.
 pub fn stat(at: impl AsFd, name: &OsStr) -> nix::Result<FileStat> {
     fstatat(at, name, AtFlags::AT_SYMLINK_NOFOLLOW)
 }
@@ -45,12 +44,11 @@ pub fn kind(stat: &FileStat) -> SFlag {
     SFlag::from_bits_truncate(stat.st_mode) & SFlag::S_IFMT
 }
 
-/// Opens a directory to list it.
 pub fn open_directory(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
     openat(at, name, LOOK | OFlag::O_DIRECTORY | OFlag::O_RDONLY, Mode::empty())
 }
 
-/// Opens a directory to change its entries. If its mode denies that and this user owns it, the mode is widened.
+/// Opens a directory to change its entries. Changes a mode that denies that, if this user owns it.
 pub(super) fn open_own_directory(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
     match open_directory(&at, name) {
         Err(Errno::EACCES) => {
@@ -62,8 +60,7 @@ pub(super) fn open_own_directory(at: impl AsFd, name: &OsStr) -> nix::Result<Own
     }
 }
 
-/// Opens a directory to enter it. If its mode denies that and this user owns it, the mode is widened, and returned
-/// for resetting.
+/// Opens a directory to enter it. Changes a mode that denies that, if this user owns it, and returns the old mode.
 pub(super) fn open_readable(at: impl AsFd, name: &OsStr) -> nix::Result<(OwnedFd, Option<u32>)> {
     let opened = open_directory(&at, name);
     if !matches!(opened, Ok(_) | Err(Errno::EACCES)) {
@@ -81,13 +78,12 @@ pub(super) fn open_readable(at: impl AsFd, name: &OsStr) -> nix::Result<(OwnedFd
     Ok((open_directory(&at, name)?, Some(mode)))
 }
 
-/// True for a file that an agent of this user can have created.
 pub(super) fn is_own(stat: &FileStat) -> bool {
     let user = geteuid();
     user.is_root() || stat.st_uid == user.as_raw()
 }
 
-/// Runs `act` on a file or directory. If the first try is denied, adds `more` permissions for a second one.
+/// Runs `act` on a file or directory, a second time with `more` permissions if it was denied.
 fn with_mode<A: AsFd, T>(
     at: &A,
     name: &OsStr,
@@ -107,7 +103,6 @@ fn with_mode<A: AsFd, T>(
     }
 }
 
-/// Changes the mode of a file or directory; fails for a link.
 pub(super) fn set_mode(at: impl AsFd, name: &OsStr, mode: u32) -> nix::Result<()> {
     let held = openat(at, name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())?;
     if kind(&fstat(&held)?) == SFlag::S_IFLNK {
@@ -117,7 +112,6 @@ pub(super) fn set_mode(at: impl AsFd, name: &OsStr, mode: u32) -> nix::Result<()
     fs::set_permissions(own_path(&held), Permissions::from_mode(mode)).map_err(errno)
 }
 
-/// Sets the permissions of a file or directory; fails for a link.
 pub(super) fn set_access(at: impl AsFd, name: &OsStr, access: &PlaceAccess) -> nix::Result<()> {
     let held = openat(at, name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())?;
     if kind(&fstat(&held)?) == SFlag::S_IFLNK {
@@ -126,12 +120,11 @@ pub(super) fn set_access(at: impl AsFd, name: &OsStr, access: &PlaceAccess) -> n
     access.give(&own_path(&held)).map_err(errno)
 }
 
-/// Opens a file of any type for reading, without blocking.
 pub fn open_file(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
     openat(at, name, LOOK | OFlag::O_RDONLY, Mode::empty())
 }
 
-/// Reads a regular file of at most `most` bytes. Returns nothing for a larger file or another type.
+/// `None` for a file of more than `most` bytes, or of another type.
 pub fn read(at: impl AsFd, name: &OsStr, most: usize) -> nix::Result<Option<Vec<u8>>> {
     content(open_file(at, name)?, most)
 }
@@ -147,8 +140,7 @@ fn content(file: OwnedFd, most: usize) -> nix::Result<Option<Vec<u8>>> {
     Ok((content.len() <= most).then_some(content))
 }
 
-/// Reads a file like [`read`], even if its mode denies that, and calls `ask` with the opened file. Waits for a lease on
-/// the file to be released or to expire.
+/// Reads a file like [`read`], even if its mode denies that, and calls `ask` with it. Waits for the end of a lease.
 pub(super) fn read_own<T>(
     at: impl AsFd,
     name: &OsStr,
@@ -174,7 +166,7 @@ pub(super) fn read_own<T>(
     }
 }
 
-/// Returns the time after which the kernel breaks a lease, `/proc/sys/fs/lease-break-time`, plus one second.
+/// Time after which the kernel breaks a lease, `/proc/sys/fs/lease-break-time`, plus one second.
 fn lease_break_time() -> Duration {
     let set = fs::read_to_string("/proc/sys/fs/lease-break-time").ok();
     let seconds = set.and_then(|seconds| seconds.trim().parse().ok()).unwrap_or(45);
@@ -185,7 +177,6 @@ pub(super) fn target(at: impl AsFd, name: &OsStr) -> nix::Result<OsString> {
     readlinkat(at, name)
 }
 
-/// Lists at most `most` names of a directory.
 pub fn list(directory: &OwnedFd, most: usize) -> io::Result<Entries> {
     let entries = fs::read_dir(own_path(directory))?;
     let named = |entry: io::Result<fs::DirEntry>| {
@@ -195,8 +186,7 @@ pub fn list(directory: &OwnedFd, most: usize) -> io::Result<Entries> {
     entries.take(most).map(named).collect()
 }
 
-/// Calls `report` for each name of a directory until it returns `Break`, with the file type if the file system gives
-/// it.
+/// Calls `report` for each name until it returns `Break`, with the file type if the file system gives it.
 pub(super) fn each(
     directory: &OwnedFd,
     mut report: impl FnMut(OsString, Option<FileType>) -> ControlFlow<()>,
@@ -220,7 +210,7 @@ pub(super) fn own_path(held: impl AsFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", held.as_fd().as_raw_fd()))
 }
 
-/// Opens the parent directory of `path`. Creates missing directories if `make` is true.
+/// `make` creates missing directories.
 pub(super) fn open_parent<'a>(
     root: &OwnedFd,
     path: &'a Path,
@@ -241,7 +231,7 @@ pub(super) fn open_parent<'a>(
     Ok((held, name))
 }
 
-/// Removes a file or directory with all its contents. Succeeds if there is none.
+/// Succeeds if there is none.
 pub(super) fn remove(at: impl AsFd, name: &OsStr) -> nix::Result<()> {
     remove_within(&at, name, DEEPEST)
 }

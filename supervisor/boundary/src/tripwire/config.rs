@@ -1,20 +1,17 @@
 //! Parser for git's configuration syntax, as `config.c` of git reads it.
 //!
-//! A file that does not parse is never considered harmless. So parsing fails where git could read something
-//! else than this parser.
+//! Parsing fails where git could read something else, because a file that does not parse is never considered harmless.
 
 use std::ops::Range;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct GitConfigEntry {
     pub(super) section: Vec<u8>,
-    /// The subsection, with its case kept.
     pub(super) subsection: Option<Vec<u8>>,
-    /// The key, in lower case.
     pub(super) key: Vec<u8>,
-    /// The value; nothing for a key alone, which means "true".
+    /// `None` for a key alone, which means "true".
     pub(super) value: Option<Vec<u8>>,
-    /// Byte range of key and value in the file, with the line end.
+    /// Byte range of key and value, with the line end.
     pub(super) span: Range<usize>,
 }
 
@@ -37,7 +34,6 @@ pub(super) type Meaning<'a> = (&'a [u8], Option<&'a [u8]>, &'a [u8], Option<&'a 
 #[error("it is no configuration that git accepts, from byte {0}")]
 pub(super) struct SyntaxError(pub(super) usize);
 
-/// Parses all entries of a file, in order.
 pub(super) fn parse(text: &[u8]) -> Result<Vec<GitConfigEntry>, SyntaxError> {
     // A NUL ends the string for some of git's readers and not for others.
     if let Some(at) = text.iter().position(|byte| *byte == 0) {
@@ -76,7 +72,6 @@ impl Parser<'_> {
         }
     }
 
-    /// Returns the next byte, with CR LF as one line end.
     fn next(&mut self) -> Option<u8> {
         let byte = *self.text.get(self.at)?;
         self.at += 1;
@@ -87,7 +82,7 @@ impl Parser<'_> {
         Some(byte)
     }
 
-    /// Returns the next byte, or a line end at the end of the file.
+    /// The end of the file counts as a line end.
     fn next_of_line(&mut self) -> u8 {
         self.next().unwrap_or(b'\n')
     }
@@ -190,7 +185,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    /// Parses an escape after its backslash. Returns nothing for a continued line.
+    /// `None` for a continued line.
     fn escape(&mut self) -> Result<Option<u8>, SyntaxError> {
         let at_end = self.at >= self.text.len();
         match self.next_of_line() {
@@ -210,7 +205,7 @@ const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-/// Splits `section.subsection`, the old form, whose subsection is in lower case.
+/// Splits `section.subsection`, the old form.
 fn without_dots(name: Vec<u8>) -> Header {
     match name.iter().position(|byte| *byte == b'.') {
         Some(at) => (name[..at].to_vec(), Some(name[at + 1..].to_vec())),
@@ -227,7 +222,6 @@ mod tests {
 
     use super::*;
 
-    /// Runs git on a file, and returns the settings that it reads.
     fn as_git_reads(text: &[u8]) -> Option<Vec<(String, Option<Vec<u8>>)>> {
         let mut child = Command::new("git")
             .args(["config", "--file", "-", "--list", "-z", "--no-includes"])
@@ -331,7 +325,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
-        /// Each file that this parser accepts git reads in the same way, or rejects.
+        /// Git reads each file that this parser accepts in the same way, or rejects it.
         #[test]
         fn we_never_read_what_git_does_not(parts in proptest::collection::vec(fragment(), 0..14)) {
             let text = parts.concat();

@@ -14,8 +14,6 @@ use super::references::Search;
 
 type FileSettings = Vec<(String, Option<Vec<u8>>)>;
 
-/// Generates a line of a file or a part of one: quotes, continued lines, comments, odd sections, and includes of the
-/// other files.
 fn line() -> impl Strategy<Value = String> {
     let plain = select(vec![
         "[core]",
@@ -78,7 +76,7 @@ fn text() -> impl Strategy<Value = String> {
         .prop_map(|(mark, lines)| if mark { format!("\u{feff}{}", lines.concat()) } else { lines.concat() })
 }
 
-/// Returns the settings that git reads from each file; nothing if git rejects one.
+/// Returns the settings that git reads from each file; `None` if git rejects one.
 fn as_git_reads(project: &Path, top: &Path) -> Option<BTreeMap<PathBuf, FileSettings>> {
     let output = Command::new("git")
         .args(["config", "--list", "--show-origin", "-z", "--includes"])
@@ -107,8 +105,8 @@ fn as_we_read(file: &Path) -> FileSettings {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
-    /// The search finds each file that git reads, and the parser reads the same settings from it. The search may find
-    /// more files, since it follows includes with unmet conditions.
+    /// The search finds each file that git reads, and more, since it follows includes with unmet conditions. The parser
+    /// reads the same settings.
     #[test]
     fn what_git_reads_of_files_we_read_too(texts in proptest::collection::vec(text(), FILES)) {
         let place = tempfile::tempdir().unwrap();

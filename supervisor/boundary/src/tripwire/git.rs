@@ -1,4 +1,4 @@
-//! Runs git in a sandbox, since a repository may be hostile. Its answers are used only as far as they can be verified.
+//! Runs git in a sandbox, since a repository may be hostile. Its answers are used only if they can be verified.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -22,29 +22,28 @@ pub trait ConfinedGit: fmt::Debug + Send + Sync {
     fn start(&self, directory: &Path, command: &[&OsStr]) -> io::Result<GitQuestion>;
 }
 
-/// A running confined command. Dropping this ends the command.
+/// A running confined command, which ends when this is dropped.
 #[derive(Debug)]
 pub struct GitQuestion {
     ends: Option<(File, File)>,
     broker: OwnedFd,
-    /// Read end of the sandbox's status pipe. Nobody reads it, but the sandbox would end without a reader.
+    /// Read end of the sandbox's status pipe, without which the sandbox would end.
     _status: OwnedFd,
     deadline: Instant,
 }
 
 impl GitQuestion {
-    /// Wraps a command: its standard input and output, and the process and status pipe of its sandbox.
     pub fn new([stdin, stdout]: [OwnedFd; 2], [broker, status]: [OwnedFd; 2], patience: Duration) -> Self {
         let ends = Some((stdin.into(), stdout.into()));
         Self { ends, broker, _status: status, deadline: Instant::now() + patience }
     }
 
-    /// Writes to the command's standard input. Text longer than a memory page may block.
+    /// Text longer than a memory page may block.
     pub(super) fn say(&mut self, text: &[u8]) -> io::Result<()> {
         self.ends.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.0.write_all(text)
     }
 
-    /// Waits for output and reads it. Returns 0 at the end; fails when the deadline has passed.
+    /// Waits until the deadline for output and reads it. Returns 0 at the end.
     pub(super) fn hear(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let (_, stdout) = self.ends.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         if !is_readable(stdout, self.deadline.saturating_duration_since(Instant::now()))? {
@@ -53,7 +52,7 @@ impl GitQuestion {
         stdout.read(buffer)
     }
 
-    /// Reads the whole output. Fails if it has more than `most` bytes.
+    /// Fails if there are more than `most` bytes.
     pub(super) fn everything(mut self, most: usize) -> io::Result<Vec<u8>> {
         let mut text = Vec::new();
         let mut buffer = vec![0; 1 << 16];
@@ -79,7 +78,7 @@ impl Drop for GitQuestion {
     }
 }
 
-/// Waits until a descriptor is readable or a process has ended. Returns false when the time is up.
+/// False after `patience`.
 fn is_readable(descriptor: &impl AsFd, patience: Duration) -> io::Result<bool> {
     let until = Instant::now() + patience;
     loop {

@@ -15,17 +15,14 @@ use super::promised::Promised;
 use super::root::GIT;
 use super::state::{FileBody, FileKind, TripwireListing, TripwireRule, WatchedPlace};
 
-/// The decision if a change of a watched file may stay.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TripwireVerdict {
     Pass,
-    /// The old state is restored, and the new file is moved aside.
     Restore(PlaceChange),
-    /// The file stays without the parts that are not allowed; the field has the content to keep.
+    /// The file stays with this content, without the forbidden parts.
     Keep(Vec<u8>, PlaceChange),
-    /// Write access of other users is removed.
     Close(PlaceAccess),
-    /// The new entries of a directory are removed together, because there are too many to check.
+    /// Too many new entries to check: all of the directory's new entries are removed.
     Thin(TripwireListing),
 }
 
@@ -40,35 +37,31 @@ impl TripwireVerdict {
     }
 }
 
-/// Data that decide if a file may refer to other files.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JudgedSurroundings<'a> {
-    /// The watched directory's canonical path.
     pub(super) root: &'a Path,
-    /// The git directories below it that are watched.
+    /// Watched git directories below `root`.
     pub(super) repositories: [&'a BTreeSet<PathBuf>; 2],
-    /// The person's own configuration entries at the start.
+    /// The person's configuration entries at the start.
     pub(super) own: &'a Own,
-    /// The branches that the repository had at the start, if git listed them.
+    /// Branches of the repository at the start, if git listed them.
     pub(super) branches: Option<&'a BTreeSet<Vec<u8>>>,
-    /// Directories of local repositories and of agents.
     pub(super) ground: Ground<'a>,
 }
 
-/// The person's entries at the start that no agent may change, by the path of the configuration. Nothing for a file
-/// that git does not accept.
+/// The person's entries at the start that no agent may change, by configuration file. `None` for a file that git does
+/// not accept.
 pub(super) type Own = BTreeMap<PathBuf, Option<Vec<OwnEntry>>>;
 
-/// A configuration entry of the person's.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OwnEntry {
     pub(super) entry: GitConfigEntry,
-    /// True if no agent may set an entry like this one.
+    /// True if no agent may set such an entry.
     is_guarded: bool,
 }
 
 impl TripwireVerdict {
-    /// Returns the change that does not stay; nothing if the change may stay.
+    /// `None` if the change may stay.
     pub(super) fn change(self) -> Option<PlaceChange> {
         match self {
             Self::Pass => None,
@@ -144,7 +137,7 @@ impl JudgedSurroundings<'_> {
         }
     }
 
-    /// True if every path is a file of the work tree. `git rerere` reads and writes these files, through links as well.
+    /// True if every path is a file of the work tree. `git rerere` writes these files, through links as well.
     fn are_files_of_the_work_tree(self, path: &Path, text: &[u8]) -> bool {
         let Some(top) = path.ancestors().find(|above| above.file_name().is_some_and(|name| name == ".git"))
         else {
@@ -172,7 +165,7 @@ impl JudgedSurroundings<'_> {
             .all(is_open)
     }
 
-    /// Decides on a git configuration. The entries that an agent may not change must be the same, in the same order.
+    /// The entries that an agent may not change must be the same, in the same order.
     fn config(
         self,
         path: &Path,
@@ -217,7 +210,6 @@ impl JudgedSurroundings<'_> {
         }
     }
 
-    /// True if the git directory of a configuration is gone as a whole.
     fn is_gone_with(self, path: &Path) -> bool {
         let directory = path.parent().unwrap_or(Path::new(""));
         let is_gone = || {
@@ -229,8 +221,8 @@ impl JudgedSurroundings<'_> {
         directory.iter().any(|name| name == GIT) && is_gone()
     }
 
-    /// True if the text without the forbidden entries is worth keeping: it has the person's entries and no other
-    /// forbidden ones, and differs from before.
+    /// True if the text without the forbidden entries has the person's entries and no other forbidden ones, and differs
+    /// from before.
     fn is_worth_keeping(
         self,
         path: &Path,
@@ -245,8 +237,7 @@ impl JudgedSurroundings<'_> {
         is_same(kept, &guarded) && !is_same(&left, &known)
     }
 
-    /// Returns the person's entries in a configuration that an agent may not change. Returns nothing if the file
-    /// does not parse.
+    /// Returns the person's entries that an agent may not change. `None` if the file does not parse.
     pub(super) fn own(self, path: &Path, place: &WatchedPlace) -> Option<Vec<OwnEntry>> {
         let entries = parse(content(place)?).ok()?;
         let of_person = OfPerson { promised: Promised::of(&entries), led: Led::default() };
@@ -258,14 +249,14 @@ impl JudgedSurroundings<'_> {
         Some(own.collect())
     }
 
-    /// Returns the person's entries that may stay. An address that now leads to a repository of an agent may not.
+    /// Leaves out addresses that now lead to a repository of an agent.
     fn still_own(self, path: &Path, own: &[OwnEntry]) -> Vec<GitConfigEntry> {
         let places = OfConfiguration { around: self, path };
         let stays = |own: &&OwnEntry| own.is_guarded || is_harmless(&own.entry, &places);
         own.iter().filter(stays).map(|own| own.entry.clone()).collect()
     }
 
-    /// Returns the entries of a changed configuration that an agent may not set. A missing file has none.
+    /// Returns the entries that an agent may not set. A missing file has none.
     fn guarded(
         self,
         path: &Path,
@@ -293,14 +284,14 @@ impl JudgedSurroundings<'_> {
         entries.iter().filter(is_guarded).cloned().collect()
     }
 
-    /// True for `config` in a git directory, which git reads by itself, unlike `config.worktree` and included files.
+    /// True for `config` in a git directory, unlike `config.worktree` and included files.
     fn is_main_configuration(self, path: &Path) -> bool {
         let directory = path.parent().unwrap_or(Path::new(""));
         path.file_name().is_some_and(|name| name == "config")
             && self.repositories.iter().any(|repositories| repositories.contains(directory))
     }
 
-    /// True if `core.worktree` of a submodule names a directory of the project that is not in a git directory.
+    /// True if the value names a directory of the project that is not in a git directory.
     fn is_worktree_of_module(self, config: &Path, value: &[u8]) -> bool {
         let is_module = config.components().any(|part| part.as_os_str() == "modules");
         let value = Path::new(std::ffi::OsStr::from_bytes(value));
@@ -310,8 +301,8 @@ impl JudgedSurroundings<'_> {
         is_module && value.is_relative() && is_inside && !has_links(self.root, &place)
     }
 
-    /// True if a `.git` file names a directory of the project that is watched itself: a known repository, or a
-    /// directory that the search for repositories enters.
+    /// True if a `.git` file names a repository of the project that is known, or that the search for repositories
+    /// finds.
     fn leads_to_own_repository(self, path: &Path, place: &WatchedPlace) -> bool {
         let Some(target) = content(place).and_then(git_file_target) else { return false };
         let (base, target) = match target.strip_prefix(self.root) {
@@ -325,7 +316,7 @@ impl JudgedSurroundings<'_> {
     }
 }
 
-/// Returns `core.worktree` of a configuration. The last entry counts, as with git.
+/// The last entry counts, as with git.
 pub fn worktree_in(config: &[u8]) -> Option<PathBuf> {
     let mut entries = parse(config).ok()?;
     entries
@@ -334,7 +325,6 @@ pub fn worktree_in(config: &[u8]) -> Option<PathBuf> {
     Some(PathBuf::from(std::ffi::OsStr::from_bytes(&value)))
 }
 
-/// Returns the target of a `.git` file, `gitdir: …`.
 pub fn git_file_target(text: &[u8]) -> Option<PathBuf> {
     let line = text.strip_prefix(b"gitdir: ")?;
     let end = line.iter().rposition(|byte| !matches!(byte, b'\n' | b'\r'))?;
@@ -343,7 +333,7 @@ pub fn git_file_target(text: &[u8]) -> Option<PathBuf> {
         .then(|| PathBuf::from(std::ffi::OsStr::from_bytes(line)))
 }
 
-/// True if a `commondir` file has the content `../..` that `git worktree add` writes.
+/// True for the content `../..` that `git worktree add` writes.
 fn is_common_of_worktree(path: &Path, place: &WatchedPlace) -> bool {
     let holder = path.ancestors().nth(2).and_then(Path::file_name);
     holder.is_some_and(|name| name == "worktrees")
@@ -360,7 +350,6 @@ struct OfPerson<'a> {
     led: Led<'a>,
 }
 
-/// A configuration file, with the files that its values can refer to.
 struct OfConfiguration<'a> {
     around: JudgedSurroundings<'a>,
     path: &'a Path,
@@ -384,8 +373,8 @@ pub(super) fn content(place: &WatchedPlace) -> Option<&[u8]> {
     }
 }
 
-/// Resolves `path` against the relative path `base` by its text alone, without `.` and `..`. Returns `None` if it is
-/// absolute, or if its `..` lead above the directory that `base` is relative to.
+/// Resolves `path` against the relative path `base` by its text alone, without `.` and `..`. `None` if it is absolute,
+/// or if its `..` lead above the directory that `base` is relative to.
 fn lexically(base: &Path, path: &Path) -> Option<PathBuf> {
     let mut found = PathBuf::new();
     for part in base.components().chain(path.components()) {

@@ -1,6 +1,5 @@
-//! An allowlist of git configuration keys that an agent may change.
-//!
-//! Keys that name a program, a file, an include, a rewrite of addresses or a transport are not in it.
+//! Allowlist of git configuration keys that an agent may change. None names a program, a file, an include, a rewrite of
+//! addresses or a transport.
 
 use std::path::Path;
 
@@ -70,7 +69,6 @@ const PLAIN: &[(&str, &[&str])] = &[
 #[derive(Clone, Copy)]
 enum Test {
     Value(fn(&[u8]) -> bool),
-    /// A test of the repository at the address that is the value.
     Address,
 }
 
@@ -155,7 +153,7 @@ fn is_tag_option(value: &[u8]) -> bool {
     [&b"--tags"[..], b"--no-tags"].contains(&value)
 }
 
-/// True for the ways to update a submodule that run no command, as `!command` would.
+/// True for values that run no command, as `!command` would.
 fn is_update(value: &[u8]) -> bool {
     [&b"checkout"[..], b"rebase", b"merge", b"none"].contains(&value)
 }

@@ -1,6 +1,6 @@
-//! The layout of a git directory: the names that git uses, and the check for each.
+//! Names in a git directory, and the check for each.
 //!
-//! From gitrepository-layout(5) and the names compiled into git 2.47. The list is an allowlist: some version of git, or
+//! From gitrepository-layout(5) and the names compiled into git 2.47. An allowlist, because some version of git, or
 //! another tool, may execute or include a file with any other name.
 
 use std::ffi::OsStr;
@@ -11,18 +11,13 @@ use super::state::{FileKind, TripwireRule};
 /// The role of an entry at the top of a git directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LayoutPart {
-    /// A regular file that git only reads data from.
     Data,
-    /// A directory of data files, at any depth.
     Tree,
-    /// The object store. Only its top and its lists of packs are checked, since git never writes an object through a
-    /// link.
+    /// The object store. Only its top and its lists of packs are checked, since git never writes objects through links.
     Objects,
-    /// A file that is checked by its content.
     Judged(FileKind),
-    /// A directory with the state of a paused operation.
     Paused(Operation),
-    /// Configuration, hooks, and directories of repositories, which are checked elsewhere.
+    /// Configuration, hooks, and directories of repositories, which have other checks.
     Watched,
     Unknown,
 }
@@ -62,7 +57,7 @@ const DATA: &[&str] = &[
     "shallow",
 ];
 
-/// Prefixes of data files: indexes of several parts, and files that git has not renamed yet.
+/// Prefixes of data files: split indexes, and files that git has not renamed yet.
 const DATA_PREFIXES: &[&str] = &["index.", "sharedindex.", "sharedindex_", "next-index-", "shallow_"];
 
 const TREES: &[&str] = &[
@@ -88,7 +83,6 @@ const JUDGED: &[(&str, TripwireRule)] = &[
 const WATCHED: &[&str] =
     &["branches", "commondir", "config", "config.worktree", "hooks", "modules", "remotes", "worktrees"];
 
-/// Files that git writes into the directory of a paused operation, and reads as data.
 const PAUSED_DATA: &[(Operation, &[&str])] = &[
     (
         Operation::RebaseMerge,
@@ -192,7 +186,6 @@ const PAUSED_JUDGED: &[(Operation, &[(&str, TripwireRule)])] = &[
     (Operation::Sequencer, &[("opts", TripwireRule::SequencerOptions), ("todo", TripwireRule::Todo)]),
 ];
 
-/// Returns the role of an entry at the top of a git directory, by its name.
 pub(super) fn part(name: &OsStr) -> LayoutPart {
     let Some(name) = name.to_str() else { return LayoutPart::Unknown };
     match name {
@@ -228,13 +221,13 @@ fn is_root_ref(name: &str) -> bool {
     name.ends_with("_HEAD") && name.bytes().all(|byte| byte.is_ascii_uppercase() || b"_-".contains(&byte))
 }
 
-/// True for a text that git opens in an editor, such as `COMMIT_EDITMSG`.
+/// True for texts that git opens in an editor, such as `COMMIT_EDITMSG`.
 fn is_message(name: &str) -> bool {
     (name.ends_with("EDITMSG") || name.ends_with("_MSG"))
         && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
 }
 
-/// Returns the check for a file of a paused operation; nothing for data.
+/// `None` for data.
 pub(super) fn kind_in(operation: Operation, name: &OsStr) -> Option<FileKind> {
     let Some(name) = name.to_str() else { return Some(FileKind::Unknown) };
     let judged = PAUSED_JUDGED.iter().filter(|(one, _)| *one == operation).flat_map(|(_, files)| *files);
@@ -250,7 +243,7 @@ pub(super) fn kind_in(operation: Operation, name: &OsStr) -> Option<FileKind> {
     (!is_patch && !is_lock && !is_known).then_some(FileKind::Unknown)
 }
 
-/// True if an entry needs no check: a data file that is a regular file.
+/// True for a regular file of data, which needs no check.
 pub(super) fn is_plain_data(name: &OsStr, file_type: Option<FileType>) -> bool {
     part(name) == LayoutPart::Data && file_type.is_some_and(|kind| kind.is_file())
 }

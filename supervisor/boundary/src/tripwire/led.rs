@@ -1,8 +1,8 @@
-//! Configuration entries that direct the person's next push, fetch or commit. An agent may not change those
-//! that the person has set.
+//! Configuration entries that direct the person's next push, fetch or commit. An agent may not change those that the
+//! person has set.
 //!
-//! With another address for the person's remote, the next `git push` would send everything to a host of the
-//! agent's choice. A new remote does nothing until somebody names it, so it may stay, and the user is told.
+//! Else the next `git push` could send everything to a host of the agent's choice. A new remote has no effect until
+//! somebody names it, so it may stay, and the user is told.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,16 +14,15 @@ use super::judge::{JudgedSurroundings, OwnEntry, content};
 use super::root::GIT;
 use super::state::{FileKind, WatchState};
 
-/// Keys that say where a push or fetch goes and which refs it includes, git-config(1). `remote.*.push`,
-/// `remote.*.mirror`, commands and transports are forbidden for all remotes.
+/// Keys that say where a push or fetch goes and which refs it includes, git-config(1). Keys that are forbidden for all
+/// remotes are not listed.
 const LEADING: &[(&str, &[&str])] = &[
     ("remote", &["url", "pushurl", "fetch", "tagopt", "prune"]),
     ("branch", &["remote", "pushremote", "merge"]),
     ("submodule", &["url"]),
 ];
 
-/// Keys without a subsection that an agent may not change once the person has set them: the committer, and if there
-/// is a work tree.
+/// Keys without a subsection that an agent may not change once the person has set them.
 const SET: &[(&str, &str)] = &[
     ("core", "bare"),
     ("user", "name"),
@@ -34,13 +33,12 @@ const SET: &[(&str, &str)] = &[
     ("committer", "email"),
 ];
 
-/// The most new entries named in a message about one file.
+/// Maximum number of new entries named in a message about one file.
 const MOST_TOLD: usize = 5;
 
 /// A section and its subsection, or a section and its key.
 type LedName<'a> = (&'a [u8], &'a [u8]);
 
-/// The person's remotes, branches and keys, which entries can redirect.
 #[derive(Debug, Default)]
 pub(super) struct Led<'a>(BTreeSet<LedName<'a>>);
 
@@ -60,8 +58,7 @@ impl<'a> Led<'a> {
 }
 
 impl<'a> JudgedSurroundings<'a> {
-    /// Returns the remotes, branches and keys in the person's configuration files that git reads together with this
-    /// one.
+    /// Collects the configuration files that git reads together with this one.
     pub(super) fn led(self, path: &Path) -> Led<'a> {
         let directory = path.parent().unwrap_or(Path::new(""));
         let is_git = self.repositories.iter().any(|known| known.contains(directory));
@@ -85,12 +82,11 @@ impl<'a> JudgedSurroundings<'a> {
     }
 }
 
-/// True if an entry directs a push, fetch or commit.
 pub(super) fn leads(entry: &GitConfigEntry) -> bool {
     named(entry).is_some()
 }
 
-/// Returns the remote, branch or key that an entry concerns, if it directs a push, fetch or commit.
+/// `None` for an entry that directs no push, fetch or commit.
 fn named(entry: &GitConfigEntry) -> Option<LedName<'_>> {
     let (section, subsection, key, _) = entry.meaning();
     let is = |known: &str, found: &[u8]| known.as_bytes() == found;
@@ -103,7 +99,7 @@ fn named(entry: &GitConfigEntry) -> Option<LedName<'_>> {
     }
 }
 
-/// Describes the new entries in configurations that may stay, one sentence for each file.
+/// Describes new entries that may stay, one sentence for each file.
 pub(super) fn news(before: &WatchState, now: &WatchState) -> Vec<String> {
     let configurations = now.places.iter().filter(|(_, place)| place.kind == FileKind::Config);
     let sentences = configurations.filter_map(|(path, place)| {

@@ -1,8 +1,7 @@
 //! Takes a snapshot of the watched files, within limits and without following links.
 //!
-//! The first snapshot records every watched file; reaching a limit prevents the start of the session. A later one
-//! checks every file that was there before, however many new ones there are. New files that are removed anyway are not
-//! read.
+//! If the first one reaches a limit, the session does not start. A later one checks every file that was there before,
+//! however many new ones there are.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::FileType;
@@ -22,19 +21,18 @@ use super::bounds::{Bound, DEEPEST, LARGEST, LARGEST_JUDGED, PlaceBudget};
 use super::state::{FileBody, FileKind, FileStamp, TripwireListing, WatchState, WatchedPlace};
 use super::watch::Given;
 
-/// A snapshot that is being taken. Every content is read anew.
+/// A snapshot that is being taken.
 pub(super) struct TripwireLook<'a> {
     before: Option<&'a WatchState>,
-    /// Paths that the user lets agents write freely, relative to the watched directory. Changes there stay.
+    /// Paths that the user lets agents change freely.
     given: &'a Given,
     pub(super) budget: PlaceBudget,
-    /// The number of data directories that were entered.
     pub(super) trees: usize,
     pub(super) state: WatchState,
 }
 
 impl<'a> TripwireLook<'a> {
-    /// Begins a snapshot. The first one has no earlier state `before`.
+    /// The first snapshot has no earlier state `before`.
     pub(super) fn new(before: Option<&'a WatchState>, given: &'a Given) -> Self {
         Self { before, given, budget: PlaceBudget::new(), trees: 0, state: WatchState::default() }
     }
@@ -51,7 +49,6 @@ impl<'a> TripwireLook<'a> {
         self.given.has(path)
     }
 
-    /// True if the path existed in the last snapshot.
     pub(super) fn was_there(&self, path: &Path) -> bool {
         self.before.is_some_and(|before| before.knows(path))
     }
@@ -62,7 +59,6 @@ impl<'a> TripwireLook<'a> {
         }
     }
 
-    /// Records one path, and everything below it if it is a directory.
     pub(super) fn place(&mut self, at: &OwnedFd, path: PathBuf, kind: FileKind) {
         self.place_within(at, path, kind, DEEPEST);
     }
@@ -93,7 +89,6 @@ impl<'a> TripwireLook<'a> {
         }
     }
 
-    /// Records everything in a directory in which any change counts.
     fn tree(&mut self, directory: &OwnedFd, path: &Path, kind: FileKind, depth: usize) {
         if self.is_given(path) {
             return;
@@ -105,8 +100,7 @@ impl<'a> TripwireLook<'a> {
         }
     }
 
-    /// Opens a directory on the way to a watched file. Anything else there is recorded as a watched file, since a link
-    /// would lead elsewhere.
+    /// Opens a directory on the way to a watched file. Anything else there is recorded as a watched file.
     pub(super) fn enter(&mut self, at: &OwnedFd, path: &Path) -> Option<OwnedFd> {
         let name = path.file_name()?;
         let stat = beneath::stat(at, name).ok()?;
@@ -122,8 +116,7 @@ impl<'a> TripwireLook<'a> {
         held.map_err(|error| self.cannot_read(path, error)).ok()
     }
 
-    /// Handles a path that is deeper than the limit. The first snapshot notes the limit; a later one records the path
-    /// for removal if it is new.
+    /// Handles a path that is deeper than the limit. A later snapshot than the first removes a new one.
     pub(super) fn beyond(&mut self, at: &OwnedFd, path: &Path, bound: Bound) {
         if self.is_first() {
             self.met(path, bound);
@@ -138,8 +131,7 @@ impl<'a> TripwireLook<'a> {
         }
     }
 
-    /// Lists the watched entries of a directory: those of the last snapshot, and as many new ones as are checked one
-    /// by one.
+    /// Lists the watched entries of a directory: those of the last snapshot, and new ones within the limit.
     pub(super) fn entries(
         &mut self,
         directory: &OwnedFd,
@@ -165,7 +157,7 @@ impl<'a> TripwireLook<'a> {
         kept
     }
 
-    /// Lists the special files (links, devices, …) in a directory of git's data, and its directories.
+    /// Lists special files (links, devices, …), and directories, in a directory of git's data.
     pub(super) fn special_and_directories(
         &mut self,
         directory: &OwnedFd,
@@ -242,7 +234,7 @@ impl<'a> TripwireLook<'a> {
         WatchedPlace { kind, body, access }
     }
 
-    /// Reads a file's content and permissions. The content is missing if it cannot be kept.
+    /// Leaves out content that cannot be kept.
     fn file(
         &mut self,
         at: &OwnedFd,
@@ -273,7 +265,7 @@ impl<'a> TripwireLook<'a> {
         Ok((Some(body), access))
     }
 
-    /// Returns the most bytes to read. A file that is only compared has changed if it is longer than before.
+    /// Maximum number of bytes to read. A file that is only compared has changed if it is longer than before.
     fn largest(&self, kind: FileKind, before: Option<&WatchedPlace>) -> usize {
         let is_compared = matches!(kind, FileKind::Whole | FileKind::Hook | FileKind::Unknown);
         match before.map(|before| &before.body) {
@@ -285,7 +277,7 @@ impl<'a> TripwireLook<'a> {
         }
     }
 
-    /// Records that the limit of bytes was reached, except for entries that git does not know: those are moved aside
+    /// Records that the limit of bytes was reached, except for entries that git does not know: they are moved aside
     /// anyway.
     fn uses_up(&mut self, kind: FileKind) {
         if kind != FileKind::Unknown {

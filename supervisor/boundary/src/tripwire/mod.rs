@@ -1,10 +1,9 @@
 //! The tripwire detects and undoes changes of files that the host runs later.
 //!
-//! A command with the right to write a project can leave a file there that a person's git, shell, editor or
-//! agent will run: a hook, a configuration that names a program, a task. The supervisor takes a snapshot of a
-//! fixed list of such files (the watched files), compares after each tool call that may write, and restores
-//! changed files. When a turn ends, it also searches the project for other repositories. It opens no path
-//! that a model or a worker gave, follows no link, and executes nothing.
+//! A command that may write a project can leave a file there that a person's git, shell, editor or agent will run, such
+//! as a hook. The supervisor takes a snapshot of a fixed list of such files (the watched files), and restores changed
+//! ones after each tool call that may write. When a turn ends, it also searches the project for other repositories. It
+//! opens no path that a model or worker gave, follows no link, and executes nothing.
 //!
 //! The tripwire prevents no write: a changed file exists until the tool call ends.
 
@@ -70,7 +69,7 @@ pub struct Tripwire {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approved {
     pub path: PathBuf,
-    /// The digest of the content; nothing if the file is removed.
+    /// `None` if the file is removed.
     pub digest: Option<Digest>,
 }
 
@@ -83,17 +82,15 @@ pub fn digest(content: &[u8]) -> Digest {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     pub changes: Vec<RestoredPlace>,
-    /// Warnings about files that could not be checked, one sentence each. Each is reported once.
+    /// Warnings about files that could not be checked, one sentence each, each reported once.
     pub notes: Vec<String>,
 }
 
 impl Tripwire {
-    /// Records the watched files, or loads the recorded state of another session. Blocks while it searches
-    /// the project, while another process holds a lease on a file, and while a tool call of another session
-    /// runs in a directory above or below.
+    /// Records the watched files, or loads the recorded state of another session. Blocks while it searches the project,
+    /// while another process holds a lease on a file, and while a tool call runs in a directory above or below.
     ///
-    /// Fails if a file on the fixed list cannot be read, or if a limit is reached: such a file could not be
-    /// restored.
+    /// Fails if a file cannot be read or a limit is reached, since such a file could not be restored.
     pub fn set(watch: &Watch) -> io::Result<Self> {
         let mut tripwire = Self { roots: Vec::new(), around: watch.around(), notes: BTreeSet::new() };
         let paths: Vec<_> = watch.places_by_root().map(|(root, path)| (root, path.to_owned())).collect();
@@ -101,7 +98,7 @@ impl Tripwire {
         Ok(tripwire)
     }
 
-    /// Adds directories that agents may write from now on, and records the repositories in them.
+    /// Adds directories that agents may write from now on.
     pub fn widen(&mut self, watch: &Watch) -> io::Result<()> {
         self.around.widen(watch.around());
         let is_new = |path: &Path| !self.roots.iter().any(|watched| watched.path == path);
@@ -110,8 +107,7 @@ impl Tripwire {
         self.join(new, watch)
     }
 
-    /// Begins to watch these directories: records their files, or loads the record of another session that
-    /// already watches them.
+    /// Watches these directories too: records their files, or loads the record of another session.
     fn join(&mut self, paths: Vec<(Root, PathBuf)>, watch: &Watch) -> io::Result<()> {
         let first = self.roots.len();
         let mut rights = Vec::new();
@@ -135,8 +131,8 @@ impl Tripwire {
         Ok(())
     }
 
-    /// Begins a tool call that may write. If no such call of any session runs, the current files are the
-    /// person's and are recorded anew.
+    /// Begins a tool call that may write. If no other one runs, the current files count as the person's and are
+    /// recorded anew.
     pub fn begin_call(&mut self) -> io::Result<Report> {
         let mut report = Report::default();
         for (index, watched) in self.roots.iter_mut().enumerate() {
@@ -148,7 +144,6 @@ impl Tripwire {
         Ok(self.told_once(report))
     }
 
-    /// Ends the last tool call that may write, after its changes were checked.
     pub fn end_call(&mut self) {
         self.rest(false);
     }
@@ -158,22 +153,21 @@ impl Tripwire {
         self.look_at(WatchedRoots::check)
     }
 
-    /// Checks the fixed list and repositories anywhere in the project, at the end of a turn. Blocks like
-    /// [`Tripwire::set`].
+    /// Checks the fixed list and repositories in the project, at the end of a turn. Blocks like [`Tripwire::set`].
     pub fn check_everything(&mut self) -> Report {
         let mut report = self.check();
         report.append(self.look_at(WatchedRoots::check_nested));
         report
     }
 
-    /// Checks everything when no tool call of this session runs any more.
+    /// Checks everything unless a tool call of this session runs.
     pub fn end(&mut self) -> Report {
         let report = self.check_everything();
         self.rest(true);
         report
     }
 
-    /// Records that no tool call runs. If that fails, the next start compares again.
+    /// After a failure, the next start compares again.
     fn rest(&mut self, everything: bool) {
         for watched in &mut self.roots {
             if let Err(error) = watched.end_call(everything) {
@@ -208,7 +202,7 @@ impl Tripwire {
         self.told_once(report)
     }
 
-    /// Records the current state of these files, if they have the approved content.
+    /// Records these files, if they have the approved content.
     pub fn accept(&mut self, approved: &[Approved]) {
         for watched in &mut self.roots {
             let inside: Vec<_> = approved
@@ -239,8 +233,8 @@ impl Report {
     }
 }
 
-/// Returns the path to suggest for `--write` if the user may have wanted a change that was undone: git's
-/// configuration, or an existing setting.
+/// Returns the path to suggest for `--write` if the user may have wanted an undone change: git's configuration, or an
+/// existing setting.
 pub fn right_to_change(change: &RestoredPlace) -> Option<&Path> {
     let path = change.path.as_path();
     let was_there = matches!(change.what, PlaceChange::Changed | PlaceChange::Removed);

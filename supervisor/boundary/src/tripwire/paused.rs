@@ -1,7 +1,7 @@
-//! Checks of the state of paused git operations: files that git acts on when the operation goes on.
+//! Checks files that git acts on when a paused operation goes on.
 //!
-//! Each rule is an allowlist of the forms that git itself writes. `sequencer.c`, `builtin/am.c` and `builtin/bisect.c`
-//! of git 2.47 read these files; versions before 2.20 were shell scripts that sourced some of them.
+//! Each rule allows only the forms that git itself writes. `sequencer.c`, `builtin/am.c` and `builtin/bisect.c` of git
+//! 2.47 read these files; versions before 2.20 were shell scripts that sourced some of them.
 
 use std::path::Path;
 
@@ -30,7 +30,7 @@ const STRATEGY_OPTIONS: &[&str] = &[
     "subtree",
 ];
 
-/// Options that `git am` passes on to `git apply`; none names a file outside of the work tree.
+/// Options that `git am` passes on to `git apply`, none of which names a file outside of the work tree.
 const APPLY_OPTIONS: &[&str] = &[
     "--whitespace",
     "--ignore-space-change",
@@ -86,8 +86,8 @@ const SEQUENCER_KEYS: &[&str] = &[
     "default-msg-cleanup",
 ];
 
-/// True if git runs no program and writes no other file because of this content. Commands that the content `before`
-/// already had are allowed.
+/// True if git runs no program and writes no other file because of this content. Commands in the content `before` are
+/// allowed.
 pub(super) fn is_harmless(rule: TripwireRule, text: &[u8], before: Option<&[u8]>) -> bool {
     let Ok(text) = std::str::from_utf8(text) else {
         // Names of authors and paths may be in any encoding; what is executed may not.
@@ -108,7 +108,6 @@ pub(super) fn is_harmless(rule: TripwireRule, text: &[u8], before: Option<&[u8]>
     }
 }
 
-/// Returns the new lines of a todo list that execute something.
 pub(super) fn commands_added<'a>(text: &'a str, before: Option<&[u8]>) -> Vec<&'a str> {
     let before = before.and_then(|text| std::str::from_utf8(text).ok()).unwrap_or_default();
     let known: Vec<_> = before.lines().map(str::trim).collect();
@@ -116,7 +115,7 @@ pub(super) fn commands_added<'a>(text: &'a str, before: Option<&[u8]>) -> Vec<&'
     text.lines().filter(is_added).collect()
 }
 
-/// Returns a todo list without its new commands, and these commands. Returns nothing if the rest is not harmless.
+/// Splits a todo list into the allowed lines and new commands. `None` if the rest is not harmless.
 pub(super) fn without_commands(text: &[u8], before: Option<&[u8]>) -> Option<(Vec<u8>, Vec<String>)> {
     let text = std::str::from_utf8(text).ok()?;
     let added = commands_added(text, before);
@@ -136,8 +135,7 @@ fn is_command_of_git(line: &str) -> bool {
         || line.split_ascii_whitespace().next().is_some_and(|word| COMMANDS.contains(&word))
 }
 
-/// True for a known option of a strategy, as `quote_cmdline` of git or versions before 2.40 write it: quoted, with
-/// or without dashes.
+/// True for a known option, as `quote_cmdline` of git or versions before 2.40 write it: quoted, with or without dashes.
 fn is_strategy_option(word: &str) -> bool {
     let bare = |quote: char| word.strip_prefix(quote).and_then(|word| word.strip_suffix(quote));
     let word = bare('"').or_else(|| bare('\'')).unwrap_or(word);
@@ -163,17 +161,15 @@ fn is_apply_option(name: &str) -> bool {
         || APPLY_OPTIONS.contains(&name)
 }
 
-/// True if a directory may lead out of the work tree.
 fn leads_up(directory: &str) -> bool {
     directory.starts_with('/') || directory.split('/').any(|step| step == "..")
 }
 
-/// True for a branch, a commit or a term that no command would take for an option.
 fn is_revision(line: &str) -> bool {
     !line.starts_with('-') && line.bytes().all(|byte| byte.is_ascii_graphic() || byte > 0x7f)
 }
 
-/// True for `GIT_AUTHOR_…='…'` lines alone, which old versions of git have a shell read.
+/// True for `GIT_AUTHOR_…='…'` lines alone, which old versions of git source in a shell.
 fn is_author(text: &str) -> bool {
     text.lines().all(|line| {
         let Some((name, value)) = line.split_once('=') else { return false };
@@ -182,7 +178,7 @@ fn is_author(text: &str) -> bool {
     })
 }
 
-/// Splits a line that git quoted for a shell (`sq_quote_argv`): words in single quotes, with `'\''` and `'\!'` in them.
+/// Splits a line of words in single quotes, with `'\''` and `'\!'` in them (`sq_quote_argv` of git).
 fn words(text: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut words = Vec::new();
     let mut rest = text.trim_ascii();
@@ -226,8 +222,7 @@ fn is_sequencer_option(entry: &GitConfigEntry) -> bool {
     entry.section == b"options" && entry.subsection.is_none() && is_known
 }
 
-/// Returns the paths in `MERGE_RR`, which `git rerere` and `git commit` read and write in the work tree: `ID TAB
-/// PATH NUL`.
+/// Paths in `MERGE_RR` (`ID TAB PATH NUL`), which `git rerere` and `git commit` read and write in the work tree.
 pub(super) fn conflicted_paths(text: &[u8]) -> Option<Vec<&Path>> {
     use std::os::unix::ffi::OsStrExt;
     let records = text.strip_suffix(b"\0").unwrap_or(text);

@@ -1,5 +1,5 @@
-//! Changes that count as the person's, whoever made them: the file has an earlier content of the person's, or
-//! the content in a commit of the person's.
+//! Changes that count as the person's, whoever made them: the file has content that the person gave it earlier or
+//! committed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
@@ -11,7 +11,6 @@ use super::settle::ConfigView;
 use super::state::{FileBody, FileKind, WatchState, WatchedPlace};
 
 impl ConfigView<'_> {
-    /// Returns the changed paths that count as the person's and are not restored.
     pub(super) fn of_the_person(
         self,
         verdicts: &BTreeMap<PathBuf, TripwireVerdict>,
@@ -59,14 +58,13 @@ impl ConfigView<'_> {
         may_change && is_setting && !of_repository && self.around.given.may_follow_commits(self.path, path)
     }
 
-    /// True if the file is again as the person had it.
+    /// True if the file is again as the person left it.
     fn is_again(self, change: &PlaceChanged<'_>) -> bool {
         let left = self.persons.get(change.path);
         left.zip(change.now).is_some_and(|(left, now)| left.is_like(now))
     }
 }
 
-/// True for a directory that came with a file of the person's, or went with all of them.
 fn is_followed(change: &PlaceChanged<'_>, persons: &BTreeSet<PathBuf>, now: &WatchState) -> bool {
     let beneath = |path: &&PathBuf| path.starts_with(change.path) && *path != change.path;
     let is_directory =

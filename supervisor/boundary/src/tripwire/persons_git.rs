@@ -12,25 +12,23 @@ use super::root::GIT;
 use super::sources::GitSources;
 use super::state::WatchedPlace;
 
-/// The command that lists the sources of settings and hooks, and the objects that branches, tags, stashes and HEAD
-/// name, also during a paused operation. A NUL ends each part; the origin of a setting is never empty.
+/// Lists the sources of settings and hooks, and the objects that branches, tags, stashes and HEAD name. A NUL ends each
+/// part; the origin of a setting is never empty.
 const QUESTIONS: &str = "git config --list --show-origin -z; printf '\\0'; git rev-parse --git-path hooks; printf '\\0'; \
     git rev-parse --revs-only HEAD ORIG_HEAD MERGE_HEAD REBASE_HEAD CHERRY_PICK_HEAD REVERT_HEAD; \
     git for-each-ref '--format=%(objectname) %(refname)'; git log -g --format=%H refs/stash --";
 
 const BRANCHES: &[u8] = b"refs/heads/";
 
-/// The most bytes of an answer, enough for a hundred thousand refs or files.
+/// Maximum bytes of an answer, enough for a hundred thousand refs or files.
 const MOST_BYTES: usize = 16 << 20;
 
-/// The person's git in a project, and the contents of its repository at the start.
 #[derive(Clone, Debug)]
 pub struct PersonsGit {
     git: Arc<dyn ConfinedGit>,
     sources: Arc<GitSources>,
     commits: Arc<PersonsCommits>,
     branches: Arc<BTreeSet<Vec<u8>>>,
-    /// The watched files that were in the index at the start.
     tracked: Arc<OnceLock<BTreeSet<PathBuf>>>,
 }
 
@@ -44,8 +42,7 @@ impl PartialEq for PersonsGit {
 impl Eq for PersonsGit {}
 
 impl PersonsGit {
-    /// Queries the repository at the top of a project. Returns nothing if there is none. If git does not answer, no
-    /// commit is known.
+    /// `None` without a repository at the top of a project. If git does not answer, no commit is known.
     pub fn ask(git: Arc<dyn ConfinedGit>, project: &Path) -> Option<Self> {
         project.join(GIT).symlink_metadata().ok()?;
         let said = said(&git, project, &["sh", "-c", QUESTIONS].map(OsStr::new));
@@ -67,8 +64,8 @@ impl PersonsGit {
         &self.branches
     }
 
-    /// Returns the files at or below these paths that git had in its index at the start. Only the first call asks git,
-    /// since an agent can add to the index.
+    /// Returns the files at or below these paths that git's index had at the start. Only the first call asks git, since
+    /// an agent can add to the index.
     pub(super) fn tracked(&self, project: &Path, places: &[&PathBuf]) -> &BTreeSet<PathBuf> {
         self.tracked.get_or_init(|| {
             if project != self.commits.directory() || places.is_empty() {
@@ -78,7 +75,6 @@ impl PersonsGit {
         })
     }
 
-    /// Returns the files at or below these paths that git has in its index now.
     fn in_index<'a>(&self, places: impl Iterator<Item = &'a Path>) -> BTreeSet<PathBuf> {
         let command = ["git", "--literal-pathspecs", "ls-files", "-z", "--"].map(OsStr::new);
         let command: Vec<_> = command.into_iter().chain(places.map(Path::as_os_str)).collect();
@@ -87,8 +83,8 @@ impl PersonsGit {
         files.map(|file| PathBuf::from(OsStr::from_bytes(file))).collect()
     }
 
-    /// Returns the changed paths whose new state is in a commit of the person's. A removed file that is still
-    /// in the index does not count.
+    /// Returns the changed paths whose new state is in a commit of the person's. Leaves out a removed file that is
+    /// still in the index.
     pub(super) fn hold<'a>(&self, root: &Path, changes: &[PlaceChanged<'a>]) -> Vec<&'a Path> {
         if root != self.commits.directory() || changes.is_empty() {
             return Vec::new();
@@ -111,7 +107,7 @@ pub(super) struct PlaceChanged<'a> {
     pub(super) now: Option<&'a WatchedPlace>,
 }
 
-/// Runs a command in a directory and returns its output; empty on failure.
+/// Returns the output of a command; empty on failure.
 fn said(git: &Arc<dyn ConfinedGit>, directory: &Path, command: &[&OsStr]) -> Vec<u8> {
     let answer = git.start(directory, command).and_then(|asked| asked.everything(MOST_BYTES));
     answer.unwrap_or_else(|error| {

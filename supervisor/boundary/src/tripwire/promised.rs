@@ -1,7 +1,7 @@
 //! Promisor remotes, from which git fetches missing objects by itself at any command, even `git status`.
 //!
-//! With the network off, an agent could so have the person's git send data in an address. A promisor at a
-//! local path is harmless. Any other must have been the person's, with the same address as before.
+//! In their addresses an agent could make the person's git send data, with its own network off. So a promisor at
+//! another machine must be the person's, with an unchanged address.
 
 use std::collections::BTreeSet;
 
@@ -9,7 +9,6 @@ use super::addresses::Address;
 use super::config::GitConfigEntry;
 use super::keys::is_off;
 
-/// The names of the promisor remotes of a configuration.
 #[derive(Debug, Default)]
 pub(super) struct Promised<'a>(BTreeSet<&'a [u8]>);
 
@@ -19,8 +18,7 @@ impl<'a> Promised<'a> {
     }
 
     /// True if an entry makes a remote on another machine a promisor, or gives the address of a known promisor. `all`
-    /// are the entries of the repository, if this file has all of them: otherwise address and promise can be in
-    /// different files.
+    /// are the entries of the repository, or `None` if other files have some of them.
     pub(super) fn leads_away(&self, entry: &GitConfigEntry, all: Option<&[GitConfigEntry]>) -> bool {
         let makes = promised_by(entry).is_some_and(|name| !all.is_some_and(|all| is_near(name, all)));
         let is_of_promisor = |name| all.is_none() || self.0.contains(name);
@@ -28,7 +26,7 @@ impl<'a> Promised<'a> {
     }
 }
 
-/// Returns the name of the remote that an entry makes a promisor (`promisor_remote_config` of git's promisor-remote.c).
+/// Returns the remote that an entry makes a promisor (`promisor_remote_config` of git).
 fn promised_by(entry: &GitConfigEntry) -> Option<&[u8]> {
     let (section, remote, key, value) = entry.meaning();
     match (section, remote, key) {
@@ -39,7 +37,7 @@ fn promised_by(entry: &GitConfigEntry) -> Option<&[u8]> {
     }
 }
 
-/// True if a remote has addresses in its configuration, all of them local paths.
+/// True if all configured addresses of a remote are local paths.
 fn is_near(name: &[u8], all: &[GitConfigEntry]) -> bool {
     let mut addresses = all.iter().filter_map(address).filter(|(remote, _)| *remote == name).peekable();
     addresses.peek().is_some() && addresses.all(|(_, value)| is_local(value))
@@ -61,7 +59,6 @@ mod tests {
     use super::*;
     use crate::tripwire::config::parse;
 
-    /// Returns the keys of `text` that lead to other machines, if the configuration was `before`.
     fn away(before: &str, text: &str) -> Vec<String> {
         away_in(before, text, true)
     }

@@ -1,8 +1,7 @@
-//! References: other files in a watched directory that a link, an include or a hooks path of a watched file names.
+//! Other files in a watched directory that a link, an include or a hooks path of a watched file names.
 //!
-//! References are resolved once, when the session starts, since an agent cannot change the files that contain them.
-//! This module only finds their paths; the files are opened like every watched file, name by name and without following
-//! a link.
+//! They are found once, when the session starts, since an agent cannot change the files that name them. This module
+//! only finds paths; the files are opened like every watched file.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -23,15 +22,14 @@ use super::root::{GIT, Root};
 use super::sources::GitSources;
 use super::state::{FileBody, FileKind, WatchState, WatchedPlace};
 
-/// The most links on the way to one file; `path_resolution(7)` has forty.
+/// Maximum number of links on the way to one file, as in `path_resolution(7)`.
 const MOST_LINKS: usize = 40;
 
-/// The largest configuration outside of watched directories that is read, and the most bytes of all: an include can
-/// name any file.
+/// Maximum size of a configuration outside of watched directories, and of all: an include can name any file.
 const LARGEST: u64 = 2 << 20;
 const MOST_BYTES: usize = 16 << 20;
 
-/// The most configurations outside of watched directories that are read.
+/// Maximum number of configurations outside of watched directories.
 const MOST_OUTSIDE: usize = 2_000;
 
 /// Names of the hooks that git runs, githooks(5).
@@ -61,11 +59,9 @@ const HOOKS: &[&str] = &[
     "post-index-change",
 ];
 
-/// Files that are watched because a watched file refers to them, each with the check for its changes.
 pub(super) type References = BTreeMap<PathBuf, FileKind>;
 
-/// Adds to each watched directory the files that any of them refers to, and the sources of settings and hooks that
-/// git reports.
+/// Adds the files that watched files refer to, and the sources of settings and hooks that git reports.
 pub(super) fn follow(roots: &mut [WatchedRoots], git: Option<&GitSources>) {
     for round in 0..=LONGEST_CHAIN {
         let Search { found, met, .. } = Search::new(roots).everything(git);
@@ -95,7 +91,6 @@ pub(super) fn follow(roots: &mut [WatchedRoots], git: Option<&GitSources>) {
     }
 }
 
-/// Returns the references into a watched directory that are not watched there yet.
 fn new_in(watched: &WatchedRoots, found: &References) -> References {
     let inside = found.iter().filter_map(|(path, kind)| {
         let inside = path.strip_prefix(&watched.path).ok()?;
@@ -107,7 +102,6 @@ fn new_in(watched: &WatchedRoots, found: &References) -> References {
     inside.collect()
 }
 
-/// True if a git directory is at or below a path. Agents work there, and its files are watched by themselves.
 fn holds_git(state: &WatchState, place: &Path) -> bool {
     state.repositories.iter().any(|repository| repository != Path::new("") && repository.starts_with(place))
 }
@@ -119,12 +113,11 @@ struct Included {
 
 pub(super) struct Search<'a> {
     sources: Vec<(&'a Path, &'a WatchState)>,
-    /// Directories in which hooks run. A relative hooks path is resolved against each.
+    /// Directories in which hooks run. A relative hooks path starts in each.
     tops: Vec<PathBuf>,
     found: References,
-    /// Configurations outside of watched directories that still have to be read, each with the file that refers to it.
+    /// Configurations outside of watched directories that are not read yet, each with the file that refers to it.
     outside: Vec<Included>,
-    /// Number of references of each file that has some.
     leading: BTreeMap<PathBuf, usize>,
     origin: PathBuf,
     met: Vec<(PathBuf, Bound)>,
@@ -166,8 +159,8 @@ impl<'a> Search<'a> {
         self
     }
 
-    /// Follows the sources that git reports: it knows its environment variables and compiled-in paths. Git skips
-    /// includes whose condition is not met now; `configuration` follows all of them.
+    /// Follows the sources that git reports from its environment variables and compiled-in paths. Git leaves out
+    /// includes whose condition is not met now; `configuration` follows those.
     fn said_by(&mut self, git: &GitSources) {
         for file in &git.files {
             self.origin.clone_from(file);
@@ -183,7 +176,6 @@ impl<'a> Search<'a> {
         self.read_outside();
     }
 
-    /// True for `hooks` in a git directory, which is watched anyway.
     fn is_of_repository(&self, hooks: &Path) -> bool {
         let is_in = |(root, state): &(&Path, &WatchState)| {
             let git = hooks.parent().and_then(|git| git.strip_prefix(root).ok());
@@ -192,7 +184,7 @@ impl<'a> Search<'a> {
         hooks.ends_with("hooks") && self.sources.iter().any(is_in)
     }
 
-    /// Reads the pending configurations and those that they include. Returns the paths that were read.
+    /// Reads the pending configurations and their includes. Returns the paths that were read.
     fn read_outside(&mut self) -> Vec<PathBuf> {
         let (mut read, mut bytes) = (Vec::new(), 0);
         while let Some(Included { path, by }) = self.outside.pop() {
@@ -226,7 +218,6 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Follows the includes and hooks paths of a configuration in this directory.
     fn configuration(&mut self, directory: &Path, text: &[u8]) {
         for entry in parse(text).unwrap_or_default() {
             let Some(path) = entry.value.as_deref().and_then(expanded) else { continue };
@@ -246,7 +237,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// Adds a directory of hooks. In a directory that holds a repository, only the hooks themselves are added.
+    /// In a directory that holds a repository, adds only the hooks themselves.
     fn hooks(&mut self, top: &Path, path: &Path) {
         let places = steps(top, path);
         let Some(directory) = places.last().cloned() else { return };
@@ -263,7 +254,7 @@ impl<'a> Search<'a> {
         self.leads_to(top, path, FileKind::Whole);
     }
 
-    /// Adds the target of a path and the links on the way. Returns the target.
+    /// Adds the target of a path and the links on the way.
     fn leads_to(&mut self, from: &Path, path: &Path, kind: FileKind) -> Option<PathBuf> {
         let places = steps(from, path);
         let end = places.last().cloned();
@@ -275,7 +266,6 @@ impl<'a> Search<'a> {
         end
     }
 
-    /// Counts a reference of the current file. Returns false beyond the limits.
     fn may_lead_on(&mut self) -> bool {
         let leads = self.leading.entry(self.origin.clone()).or_default();
         *leads += 1;
@@ -298,7 +288,7 @@ fn is_include(entry: &GitConfigEntry) -> bool {
     entry.key == b"path" && [(&b"include"[..], false), (b"includeif", true)].contains(&section)
 }
 
-/// Returns the directories in which a person runs git: the project, and each repository and worktree below it.
+/// Returns the directories in which a person runs git: the project, and the repositories and worktrees below it.
 fn tops(project: &Path, nested: &WatchState) -> Vec<PathBuf> {
     let files =
         nested.places.iter().filter(|(_, place)| place.kind == FileKind::GitFile).map(|(path, _)| path);
@@ -309,7 +299,7 @@ fn tops(project: &Path, nested: &WatchState) -> Vec<PathBuf> {
     [project.to_owned()].into_iter().chain(nested).collect()
 }
 
-/// Returns the paths of the person's configurations for all repositories, git-config(1), "FILES".
+/// The person's configurations for all repositories, git-config(1), "FILES".
 fn personal() -> Vec<PathBuf> {
     let home = home();
     let own = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
@@ -322,8 +312,8 @@ pub(super) fn home() -> Option<PathBuf> {
     std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
 }
 
-/// Returns the directory and the text of a configuration outside of watched directories. Returns nothing for other
-/// files: a hostile repository could name a device, or a file of /proc that has no end or blocks its reader.
+/// Returns directory and text of a configuration outside of watched directories. `None` for other files: a hostile
+/// repository could name a device, or a file of /proc that blocks its reader.
 fn configuration(path: &Path) -> Option<(PathBuf, Vec<u8>)> {
     let path = fs::canonicalize(path).ok()?;
     let is_text = |meta: &Metadata| meta.is_file() && (1..=LARGEST).contains(&meta.len());
@@ -345,7 +335,7 @@ fn is_made_up(file: &File) -> bool {
     !fstatfs(file).is_ok_and(|system| !kinds.contains(&system.filesystem_type()))
 }
 
-/// Expands a value that is a path, as git does. Returns nothing for a path that cannot lead into a project.
+/// Expands a path as git does. `None` for one that cannot lead into a project.
 fn expanded(value: &[u8]) -> Option<PathBuf> {
     let value = value.strip_prefix(b":(optional)").unwrap_or(value);
     match value.strip_prefix(b"~/") {
@@ -355,7 +345,7 @@ fn expanded(value: &[u8]) -> Option<PathBuf> {
     }
 }
 
-/// Returns every link on the way from a directory to a path, and the final target, which may not exist.
+/// Returns every link on the way to a path, and the final target, which may not exist.
 pub(super) fn steps(from: &Path, path: &Path) -> Vec<PathBuf> {
     let reversed = |path: &Path| -> Vec<OsString> {
         path.components().rev().map(|step| step.as_os_str().to_owned()).collect()
@@ -388,7 +378,6 @@ pub(super) fn steps(from: &Path, path: &Path) -> Vec<PathBuf> {
 
 #[cfg(test)]
 impl Search<'_> {
-    /// Returns the files that git would read, starting with this one.
     pub(super) fn files_from(top: PathBuf) -> Vec<PathBuf> {
         let mut search = Search::new(&[]);
         search.outside = vec![Included { by: top.clone(), path: top }];

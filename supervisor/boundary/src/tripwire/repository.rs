@@ -1,7 +1,7 @@
 //! Watches a git directory: everything in it that git may execute or follow, now or when a paused operation goes on.
 //!
-//! The rule is an allowlist. Data that git only reads may change ([`layout`](super::layout)), as long as it is a
-//! regular file: through a link, `git commit` on the host would write to the link's target.
+//! The rule is an allowlist. Data that git only reads ([`layout`](super::layout)) may change, as long as it is a
+//! regular file: through a link, `git commit` on the host would write elsewhere.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -21,7 +21,7 @@ pub(super) const REMOTES: &[&str] = &["remotes", "branches"];
 pub(super) struct Depth {
     most: usize,
     modules: usize,
-    /// False for a directory that only looks like a repository: other files in it may be a person's.
+    /// False for a directory that may only look like a repository, with other files of a person's.
     is_strict: bool,
 }
 
@@ -30,7 +30,7 @@ impl Depth {
     pub(super) const OWN: Self = Self { most: 12, modules: 12, is_strict: true };
     /// The limit for a repository that was found in a project.
     pub(super) const NESTED: Self = Self { most: 6, modules: 6, is_strict: true };
-    /// The limit for a directory in a project that has the entries of a bare repository.
+    /// Limit for a directory with the entries of a bare repository.
     pub(super) const BARE: Self = Self { most: 6, modules: 6, is_strict: false };
 
     const fn below(self) -> Option<Self> {
@@ -42,7 +42,6 @@ impl Depth {
 }
 
 impl TripwireLook<'_> {
-    /// Records everything in a git directory that git may act on.
     pub(super) fn git_directory(&mut self, git: &OwnedFd, path: &Path, depth: Depth) {
         self.state.repositories.insert(path.to_owned());
         self.place(git, path.join("config"), FileKind::Config);
@@ -68,7 +67,6 @@ impl TripwireLook<'_> {
         self.trees = 0;
     }
 
-    /// Records every entry of a directory in which any change counts.
     fn each(&mut self, git: &OwnedFd, path: PathBuf) {
         let Some(directory) = self.enter(git, &path) else { return };
         for (name, _) in self.entries(&directory, &path, TripwireListing::Whole) {
@@ -96,8 +94,7 @@ impl TripwireLook<'_> {
         }
     }
 
-    /// Records the git directories of submodules. A submodule's name may have slashes, so a directory is a submodule
-    /// or holds some.
+    /// Submodule names may have slashes, so each directory is a submodule or holds some.
     fn modules(&mut self, at: &OwnedFd, path: PathBuf, depth: Depth) {
         let Some(depth) = depth.below() else { return self.beyond(at, &path, Bound::Depth(depth.most)) };
         let Some(modules) = self.enter(at, &path) else { return };
@@ -115,7 +112,7 @@ impl TripwireLook<'_> {
         }
     }
 
-    /// Records all other entries at the top of a git directory, with unknown names last.
+    /// Records all other entries at the top of a git directory, unknown names last.
     fn layout(&mut self, git: &OwnedFd, path: &Path, depth: Depth) {
         self.budget.begin(path);
         let entries = self.entries(git, path, TripwireListing::GitDirectory);
@@ -154,7 +151,7 @@ impl TripwireLook<'_> {
         }
     }
 
-    /// Records everything in a directory of data that is neither a file nor a directory.
+    /// Records everything that is neither a file nor a directory.
     fn data(&mut self, at: &OwnedFd, path: PathBuf, depth: usize) {
         self.trees += 1;
         if self.trees > MOST_TREES {
@@ -174,7 +171,7 @@ impl TripwireLook<'_> {
         }
     }
 
-    /// Records the entries that are neither files nor directories. Returns the names of the directories.
+    /// Records the entries that are neither files nor directories. Returns the directories.
     fn special_to_places(&mut self, directory: &OwnedFd, path: &Path) -> Vec<OsString> {
         let (special, directories) = self.special_and_directories(directory, path);
         for name in special {

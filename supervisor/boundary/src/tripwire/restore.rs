@@ -1,6 +1,6 @@
 //! Restores watched files, name by name below a descriptor and never through a link.
 //!
-//! If restoring fails, the changed file is renamed away or closed, which needs no disk space.
+//! A file that cannot be restored is renamed or closed, which needs no disk space.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -21,13 +21,10 @@ use super::state::{FileBody, FileKind, TripwireListing, WatchState, WatchedPlace
 
 #[derive(Debug, Default)]
 pub(super) struct Restored {
-    /// The path to which the changed file was moved.
     pub(super) moved_to: Option<PathBuf>,
-    /// The error that prevented the move, if the changed file was removed instead.
+    /// Error that prevented the move of the changed file, which was removed instead.
     pub(super) unmoved: Option<io::Error>,
-    /// True if the changed file is still there, without any permissions.
     pub(super) closed: bool,
-    /// The error that prevented restoring the old file.
     pub(super) failure: Option<Errno>,
 }
 
@@ -58,12 +55,10 @@ impl Restorer<'_> {
         }
     }
 
-    /// Moves all new watched entries out of a directory.
     pub(super) fn thin(self, path: &Path, listing: TripwireListing) -> Restored {
         Restored::of(self.thinned(path, listing))
     }
 
-    /// Writes the allowed part of a changed file.
     pub(super) fn keep(self, path: &Path, content: &[u8]) -> Restored {
         let kept = || {
             let (parent, name) = beneath::open_parent(self.root, path, false)?;
@@ -114,7 +109,7 @@ impl Restorer<'_> {
         put_back().unwrap_or_else(|error| self.without(path, error))
     }
 
-    /// Opens the parent directory of a path. Creates missing directories with their recorded permissions.
+    /// Creates missing directories with their recorded permissions.
     fn parent(self, path: &Path) -> nix::Result<(OwnedFd, &OsStr)> {
         match beneath::open_parent(self.root, path, false) {
             Err(Errno::ENOENT) => {}
@@ -137,7 +132,7 @@ impl Restorer<'_> {
         beneath::open_parent(self.root, path, false)
     }
 
-    /// Exchanges a file with the restored one beside it, and moves the old one away.
+    /// Exchanges a file with the restored one `beside` it, and moves the old one away.
     fn exchange(
         self,
         parent: &OwnedFd,
@@ -182,7 +177,6 @@ impl Restorer<'_> {
         Ok(restored)
     }
 
-    /// Moves a new file away, and removes the directories that were created for it.
     fn withdraw(self, path: &Path) -> nix::Result<Restored> {
         let taken = match beneath::open_parent(self.root, path, false) {
             Ok((parent, name)) => self.aside.take_out(&parent, name, name)?,
@@ -231,7 +225,6 @@ impl Restorer<'_> {
         outcome.map(|()| restored)
     }
 
-    /// Moves a file away, or closes it, if the recorded file cannot be restored.
     fn without(self, path: &Path, error: Errno) -> Restored {
         let failure = Some(error);
         let Ok((parent, name)) = beneath::open_parent(self.root, path, false) else {
@@ -246,7 +239,7 @@ impl Restorer<'_> {
     }
 }
 
-/// Removes all permissions of a file or directory. A link, which has none, is removed.
+/// Removes all permissions of a file or directory, or the link itself.
 fn close(parent: &OwnedFd, name: &OsStr) -> bool {
     match beneath::set_mode(parent, name, 0) {
         Err(Errno::ELOOP) => unlinkat(parent, name, UnlinkatFlags::NoRemoveDir).is_ok(),
@@ -254,8 +247,7 @@ fn close(parent: &OwnedFd, name: &OsStr) -> bool {
     }
 }
 
-/// Writes a file under a temporary name in the same directory, so that its final name never holds a partial file.
-/// Returns the name.
+/// Writes a file under a temporary name, so that its final name never has partial content. Returns the name.
 fn write_beside(parent: &OwnedFd, content: &[u8], access: &PlaceAccess) -> nix::Result<OsString> {
     let beside = OsString::from(format!(".bailiwick-{}", uuid::Uuid::new_v4().simple()));
     let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_WRONLY | OFlag::O_CLOEXEC;

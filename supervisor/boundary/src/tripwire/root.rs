@@ -1,5 +1,3 @@
-//! Snapshots of whole watched directories: projects and git directories.
-
 use std::collections::BTreeSet;
 use std::os::fd::OwnedFd;
 use std::path::{Path, PathBuf};
@@ -37,7 +35,6 @@ impl Root {
 }
 
 impl TripwireLook<'_> {
-    /// Records the files that other watched files refer to.
     pub(super) fn references(&mut self, root: &OwnedFd, references: &References) {
         for (path, kind) in references {
             // A file that is watched anyway keeps its own check.
@@ -53,8 +50,7 @@ impl TripwireLook<'_> {
         self.within(root, above, |look, held| look.place(held, path.to_owned(), kind));
     }
 
-    /// Opens one directory after the other and calls `look` in the last one. Stops at anything that is not a
-    /// directory.
+    /// Opens each directory of a path, and calls `look` in the last one. Stops at anything that is not a directory.
     pub(super) fn within(
         &mut self,
         root: &OwnedFd,
@@ -74,8 +70,8 @@ impl TripwireLook<'_> {
     }
 }
 
-/// Returns the existing watched files that the kernel can protect by a mount, relative to the directory. Leaves out
-/// links, and files that git has to be able to check out.
+/// Returns the watched files that a mount can protect, relative to the directory. Leaves out links, and files that git
+/// has to be able to check out.
 pub(super) fn to_protect(state: &WatchState, tracked: &BTreeSet<PathBuf>) -> Vec<PathBuf> {
     let is_whole = |path: &PathBuf| {
         let of_repository = path.parent().is_some_and(|git| state.repositories.contains(git));

@@ -38,7 +38,7 @@ impl TripwireLook<'_> {
     }
 }
 
-/// The names at the top of a project. One listing rules out most settings without a system call for each.
+/// Names at the top of a project. One listing rules out most settings.
 struct TopNames(Option<BTreeSet<OsString>>);
 
 impl TopNames {
@@ -56,7 +56,7 @@ impl TopNames {
         Self((is_complete && listed.is_ok()).then_some(names))
     }
 
-    /// False if no file can exist at `path`, in any spelling that the file system accepts.
+    /// False if no file is at `path` in any spelling that the file system accepts.
     fn may_have(&self, path: &Path) -> bool {
         let first = path.iter().next().map(OsStr::to_ascii_lowercase);
         first.zip(self.0.as_ref()).is_none_or(|(first, names)| names.contains(&first))

@@ -16,10 +16,10 @@ use super::root::Root;
 use super::state::{WatchState, WatchedPlace};
 use super::watch::Given;
 
-/// The most attempts to restore. By then, no process that could change the file again should run.
+/// Maximum number of attempts. By then, no process that could change the file again should run.
 const ROUNDS: usize = 3;
 
-/// The most changed files that are named in a message about a commit.
+/// Maximum number of files that are named in a message about a commit.
 const MOST_NAMED: usize = 5;
 
 #[derive(Debug)]
@@ -71,8 +71,7 @@ impl<'a> ConfigView<'a> {
         self.verdicts_but_of(&BTreeSet::new(), before, now)
     }
 
-    /// Judges the changes of all files except those that count as the person's. Write access is judged for
-    /// all files.
+    /// Judges the changes of all files except the person's, and write access of all files.
     pub(super) fn verdicts_but_of(
         self,
         persons: &BTreeSet<PathBuf>,
@@ -105,7 +104,7 @@ impl<'a> ConfigView<'a> {
         self.around.given.has(&self.path.join(path))
     }
 
-    /// Returns the files and directories that other users can write now, each with its permissions from before.
+    /// Returns files and directories that other users can write now, each with its permissions from before.
     fn opened(
         self,
         before: &'a WatchState,
@@ -118,8 +117,7 @@ impl<'a> ConfigView<'a> {
     }
 }
 
-/// Returns the permissions to set if a file is more open than before: the old ones, or the widest allowed for a new
-/// file.
+/// Returns the permissions to set for a file that is too open: the old ones, or the widest allowed for a new file.
 fn closed(path: &Path, access: &PlaceAccess, before: &WatchState) -> Option<PlaceAccess> {
     let then = before.directories.get(path).or_else(|| before.places.get(path).map(|place| &place.access));
     if let Some(then) = then {
@@ -129,8 +127,8 @@ fn closed(path: &Path, access: &PlaceAccess, before: &WatchState) -> Option<Plac
     access.is_wider_than_around(around).then(|| access.narrowed_to(around))
 }
 
-/// Takes snapshots and restores files until nothing is left to restore. The last snapshot becomes the new `state`.
-/// Returns the old state; nothing if some files could not be restored.
+/// Takes snapshots and restores files until nothing is left to restore, and updates `state`. Returns the old state;
+/// `None` if some files could not be restored.
 pub(super) fn settle(
     held: &OwnedFd,
     state: &mut WatchState,
@@ -175,7 +173,7 @@ pub(super) fn settle(
     settled
 }
 
-/// Returns a sentence for the person about the files that now are as in a commit.
+/// Sentence for the person about files that now are as in a commit.
 fn told(persons: &BTreeSet<PathBuf>) -> String {
     let mut names: Vec<_> = persons.iter().take(MOST_NAMED).map(|path| path.display().to_string()).collect();
     if persons.len() > MOST_NAMED {
@@ -184,14 +182,13 @@ fn told(persons: &BTreeSet<PathBuf>) -> String {
     format!("now as a commit of yours has it: {}", names.join(", "))
 }
 
-/// Adds the result of a further attempt to a change.
 fn amend(known: &mut RestoredPlace, change: &RestoredPlace) {
     known.moved_to = known.moved_to.take().or_else(|| change.moved_to.clone());
     known.closed |= change.closed;
     known.error = known.error.take().or_else(|| change.error.clone());
 }
 
-/// Restores one file, and describes its change for the report. The next snapshot shows if that failed.
+/// Restores one file, and describes its change. The next snapshot shows if that failed.
 fn put_back(
     held: &OwnedFd,
     before: &mut WatchState,

@@ -6,18 +6,16 @@ use std::path::{Path, PathBuf};
 
 const FILE: &[u8] = b"file:";
 
-/// Sources of a repository's settings and hooks, absolute.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct GitSources {
-    /// The files that settings were read from, each once.
     pub(super) files: Vec<PathBuf>,
-    /// The hooks directory that git uses, and those that a setting outside of files names.
+    /// The hooks directory that git uses, and those that settings outside of files name.
     pub(super) hooks: Vec<PathBuf>,
 }
 
 impl GitSources {
     /// Parses the outputs of `git config --list --show-origin -z` and `git rev-parse --git-path hooks`, a NUL after
-    /// each. Returns the rest of the text as well.
+    /// each. Returns the rest, too.
     pub(super) fn read<'a>(mut said: &'a [u8], project: &Path) -> (Self, &'a [u8]) {
         let mut sources = Self::default();
         loop {

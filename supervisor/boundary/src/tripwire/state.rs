@@ -16,27 +16,22 @@ use super::bounds::Bound;
 use super::layout::{self, LayoutPart, part};
 use super::root::GIT;
 
-/// The check that decides if a change of a watched file may stay.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FileKind {
-    /// No change may stay.
     Whole,
-    /// A git configuration, checked key by key.
     Config,
-    /// An entry of a hooks directory.
     Hook,
     /// The file `commondir`, which names the directory with configuration and hooks.
     CommonDirectory,
     /// A file in a git directory that git acts on later, checked by its content.
     State(TripwireRule),
-    /// A `.git` that is a file and names the git directory.
+    /// A `.git` file, which names the git directory.
     GitFile,
     /// An entry of a git directory that git itself does not have.
     Unknown,
 }
 
-/// The content that is allowed in a file of a git directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum TripwireRule {
@@ -44,7 +39,6 @@ pub(super) enum TripwireRule {
     Todo,
     /// The name of a merge strategy that is built into git.
     Strategy,
-    /// Options of a built-in merge strategy.
     StrategyOptions,
     /// The option to sign, without a key.
     Sign,
@@ -52,7 +46,6 @@ pub(super) enum TripwireRule {
     Revision,
     /// Assignments of author name, email and date.
     Author,
-    /// Words that are quoted for a shell.
     QuotedWords,
     /// Options of `git apply` that stay within the work tree.
     ApplyOptions,
@@ -64,14 +57,13 @@ pub(super) enum TripwireRule {
     Alternates,
 }
 
-/// The content of a watched path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum FileBody {
     File(Arc<[u8]>),
     Link(OsString),
     /// A directory; its entries are recorded separately.
     Directory,
-    /// A fifo, a socket or a device, a file that is too large to be kept, or one that cannot be read.
+    /// A special file, a file that is too large to be kept, or one that cannot be read.
     Closed(FileStamp),
 }
 
@@ -90,7 +82,6 @@ pub(super) enum TripwireListing {
 }
 
 impl TripwireListing {
-    /// True if an entry belongs to the selection.
     pub(super) fn has(self, name: &OsStr, file_type: Option<FileType>) -> bool {
         match self {
             Self::Whole => name != GIT,
@@ -105,9 +96,9 @@ impl TripwireListing {
     }
 }
 
-/// Metadata of a file whose content was not read. Readable files are compared by content alone: on a tmpfs, a write
-/// through a shared mapping that was read before leaves times and size unchanged (`shmem_fault` maps the page writable,
-/// so no `file_update_time` follows).
+/// Metadata of a file whose content was not read. Readable files are compared by content alone, since a write through a
+/// shared mapping of a tmpfs can leave times and size unchanged (`shmem_fault` maps the page writable, so no
+/// `file_update_time` follows).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct FileStamp {
     kind: u32,
@@ -136,24 +127,21 @@ impl WatchedPlace {
     }
 }
 
-/// The recorded state of one watched directory, with relative paths.
+/// Recorded state of a watched directory, with relative paths.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WatchState {
     pub(super) places: BTreeMap<PathBuf, WatchedPlace>,
-    /// The directories above watched files that exist.
     pub(super) directories: BTreeMap<PathBuf, PlaceAccess>,
     pub(super) repositories: BTreeSet<PathBuf>,
-    /// The files that could not be restored yet.
+    /// Files that could not be restored yet.
     pub(super) owed: BTreeSet<PathBuf>,
-    /// The directories that could not be opened at the start. Their contents are never reported as new.
+    /// Directories that could not be opened at the start. Their contents are never reported as new.
     pub(super) unreached: BTreeSet<PathBuf>,
-    /// The directories with more new entries than are checked one by one.
     pub(super) crowded: BTreeMap<PathBuf, TripwireListing>,
     /// Warnings about files that could not be checked, one sentence each.
     pub(super) notes: Vec<String>,
-    /// The files that cannot be read, with the error. Files that are only too large are not included.
+    /// Unreadable files, except those that are only too large.
     pub(super) unread: Vec<(PathBuf, Errno)>,
-    /// The limits that were reached at the start, with the paths that reached them.
     pub(super) met: Vec<(PathBuf, Bound)>,
 }
 
@@ -162,7 +150,7 @@ impl WatchState {
         self.places.contains_key(path) || self.directories.contains_key(path)
     }
 
-    /// Returns the permissions of the nearest recorded directory above a path.
+    /// Permissions of the nearest recorded directory above a path.
     pub(super) fn around(&self, path: &Path) -> Option<&PlaceAccess> {
         let known = |above: &Path| {
             self.directories.get(above).or_else(|| self.places.get(above).map(|place| &place.access))
@@ -172,7 +160,7 @@ impl WatchState {
 }
 
 impl WatchedPlace {
-    /// True if a mount can protect the path. A link cannot be a mount point.
+    /// True if a mount can protect the path; a link cannot be a mount point.
     pub(super) const fn is_solid(&self) -> bool {
         !self.is_link()
     }

@@ -18,8 +18,7 @@ use super::root::GIT;
 use super::state::{FileKind, WatchState};
 use super::watch::Given;
 
-/// Takes a snapshot of every repository in a project except the `known` ones: its own, and its submodules and
-/// worktrees.
+/// Takes a snapshot of every repository in a project except the `known` ones.
 pub(super) fn nested(
     root: &OwnedFd,
     known: &BTreeSet<PathBuf>,
@@ -76,7 +75,6 @@ impl Seen {
     }
 }
 
-/// A directory at the top of a project, and the number of entries found in it.
 #[derive(Clone, Debug, Default)]
 struct Crowd {
     name: PathBuf,
@@ -98,7 +96,6 @@ struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    /// Records the repositories of the last snapshot, even if the search ends early.
     fn again(&mut self, before: &WatchState) {
         let files = before.places.iter().filter(|(_, place)| place.kind == FileKind::GitFile);
         for path in files.map(|(path, _)| path).chain(&before.repositories) {
@@ -191,7 +188,6 @@ impl Walk<'_> {
         self.look.git_directory(git, path, Depth::BARE);
     }
 
-    /// Records the directories on the way to a repository.
     fn way(&mut self, path: &Path) {
         if !path.ancestors().all(|above| self.look.state.directories.contains_key(above)) {
             self.look.within(self.root, path, |_, _| {});
@@ -233,13 +229,13 @@ impl Walk<'_> {
         }
     }
 
-    /// True for a directory of another user that could not be opened at the start.
+    /// True for another user's directory that could not be opened at the start.
     fn is_unreached(&self, held: &OwnedFd, path: &Path, name: &OsStr) -> bool {
         self.unreached.is_some_and(|unreached| unreached.contains(path))
             && beneath::stat(held, name).is_ok_and(|stat| !beneath::is_own(&stat))
     }
 
-    /// Records a directory that cannot be opened, as of another user. No agent can write there.
+    /// Records another user's directory, which cannot be opened. No agent can write there.
     fn unreached(&mut self, path: &Path, error: Errno) {
         if self.look.is_first() {
             self.look.state.unreached.insert(path.to_owned());

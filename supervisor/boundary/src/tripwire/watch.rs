@@ -8,23 +8,21 @@ use super::persons_git::PersonsGit;
 use super::root::{self, GIT, Root};
 use super::{Around, JournalOptions, WatchState, WatchedRoots, references};
 
-/// The directories whose files are watched, and the exceptions.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Watch {
     pub project: PathBuf,
-    /// Canonical paths of the project's git directories that are elsewhere.
     pub git_directories: Vec<PathBuf>,
-    /// Canonical paths of other writable directories that are repositories.
+    /// Other writable directories that are repositories, canonical.
     pub repositories: Vec<PathBuf>,
-    /// Canonical paths that the user allowed the agent to change freely.
+    /// Paths that the agent may change freely, canonical.
     pub granted: Vec<PathBuf>,
-    /// Further paths that must not change, relative to the project, even below an allowed one.
+    /// Paths that must not change, relative to the project, even below an allowed one.
     pub kept: Vec<PathBuf>,
-    /// Canonical paths that an agent may write. A remote there may have hooks that are not watched.
+    /// Paths that an agent may write, canonical. A remote there may have hooks that are not watched.
     pub writable: Vec<PathBuf>,
-    /// The directory for changed files. Without it, files that git itself does not have are removed.
+    /// Directory for changed files. Without it, files that git itself does not have are removed.
     pub aside: Option<PathBuf>,
-    /// The journals that sessions share. Without them, each session records the state by itself.
+    /// Journals that sessions share. Without them, each session records the state by itself.
     pub journals: Option<JournalOptions>,
     /// The person's git in the project. Without it, no commits are known.
     pub git: Option<PersonsGit>,
@@ -45,8 +43,7 @@ impl Watch {
         }
     }
 
-    /// Adds paths that the user gave to the agent. Another repository is watched like the project; a path in a watched
-    /// directory may change freely.
+    /// Adds paths that agents may change freely. Another repository is watched like the project.
     pub fn add_granted(&mut self, paths: &[PathBuf]) {
         let is_outside =
             |path: &&PathBuf| !path.starts_with(&self.project) && !self.project.starts_with(path);
@@ -64,7 +61,7 @@ impl Watch {
     }
 
     /// Adds directories that agents may write from now on. A repository among them is watched like the project. True if
-    /// a directory was new.
+    /// one was new.
     pub fn widen<'a>(&mut self, roots: impl Iterator<Item = &'a Path>) -> bool {
         let is_new = |path: &&Path| !self.writable.iter().any(|known| known == path);
         let new: Vec<_> = roots.filter(is_new).map(Path::to_owned).collect();
@@ -107,7 +104,7 @@ impl Watch {
     }
 
     /// Returns the watched files that git must be able to check out. Protected by a mount, they would keep their old
-    /// content after a checkout.
+    /// content.
     fn tracked(&self, root: &Path, state: &WatchState, given: &Given) -> BTreeSet<PathBuf> {
         let Some(git) = self.git.as_ref().filter(|_| root == self.project) else { return BTreeSet::new() };
         let places = root::to_protect(state, &BTreeSet::new());
@@ -115,7 +112,7 @@ impl Watch {
         git.tracked(root, &places).clone()
     }
 
-    /// Returns the same files for the repositories from index `known` on.
+    /// The same for the repositories from index `known` on.
     pub fn existing_since(&self, known: usize) -> io::Result<Vec<PathBuf>> {
         let mut new = self.repositories.iter().skip(known).cloned();
         let Some(project) = new.next() else { return Ok(Vec::new()) };
@@ -137,7 +134,6 @@ impl Watch {
         }
     }
 
-    /// Returns the watched directories with their kinds, the project first.
     pub(super) fn places_by_root(&self) -> impl Iterator<Item = (Root, &Path)> {
         let elsewhere = self.git_directories.iter().map(|path| (Root::GitDirectory, path.as_path()));
         let projects = [&self.project].into_iter().chain(&self.repositories);
@@ -155,7 +151,7 @@ impl Watch {
     }
 }
 
-/// Paths that the user lets agents write freely, and exceptions that must not change.
+/// Paths that agents may change freely, and exceptions.
 #[derive(Debug, Default)]
 pub(super) struct Given {
     granted: Box<[PathBuf]>,
@@ -163,7 +159,7 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// Returns these paths for one watched directory, relative to it.
+    /// The same paths below one watched directory, relative to it.
     pub(super) fn beneath(&self, root: &Path) -> Self {
         let inside = |places: &[PathBuf]| {
             places.iter().filter_map(|place| place.strip_prefix(root).ok()).map(Path::to_owned).collect()
@@ -171,8 +167,8 @@ impl Given {
         Self { granted: inside(&self.granted), kept: inside(&self.kept) }
     }
 
-    /// True if a file may change to its content in a commit of the person's: it is not in a git directory,
-    /// not Bailiwick's own, and not an exception.
+    /// True if a file may change to its content in the person's commit: it is not in a git directory, not Bailiwick's
+    /// own, and not an exception.
     pub(super) fn may_follow_commits(&self, root: &Path, inside: &Path) -> bool {
         let path = root.join(inside);
         let is_ours = |name: &OsStr| name.as_bytes().to_ascii_lowercase().starts_with(b".bailiwick");

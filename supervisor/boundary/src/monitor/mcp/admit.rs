@@ -1,4 +1,4 @@
-//! Messages that the guest of an MCP server may send, and when: one table, as for a worker. A violation ends the guest.
+//! Messages that the guest of an MCP server may send, by phase. A violation ends the guest.
 //!
 //! | phase ╲ message | `Ready` | `Tool`, `Prompt` | `Described` | `Progress` | `Done` | `Question` | `ToolsChanged` | `Gone` |
 //! | --- | --- | --- | --- | --- | --- | --- | --- | --- |
@@ -6,7 +6,7 @@
 //! | Serving | ✗ | ✗ | ✗ | of an open request | of an open request, once | of an open request, bounded | yes | → Gone |
 //! | Gone | ✗ | ✗ | ✗ | ✗ | ✗ | ✗ | ✗ | ✗ |
 //!
-//! `Ready` is the greeting of every guest, which comes before.
+//! `Ready` is the first message of every guest, before these phases.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,10 +19,8 @@ use ipc::mcp::{
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum McpViolation {
-    /// The message is not allowed in this phase.
     #[error("a message out of order")]
     Phase,
-    /// The message names a request that is not open.
     #[error("a message about a request that is not open")]
     NoSuchRequest,
     #[error("more than the bound of {0}")]
@@ -44,7 +42,6 @@ enum Phase {
 #[derive(Debug)]
 pub(super) struct Conversation {
     phase: Phase,
-    /// Number of questions so far, by open request.
     open: BTreeMap<u64, u32>,
     questions: BTreeSet<u64>,
     names: BTreeSet<String>,
@@ -169,7 +166,6 @@ fn bounded_result(result: &McpResult) -> Result<(), McpViolation> {
     whole_pictures(result)
 }
 
-/// Checks pictures. The model's provider would reject the whole conversation for an invalid one.
 fn whole_pictures(result: &McpResult) -> Result<(), McpViolation> {
     let is_whole = |part: &McpContent| match part {
         McpContent::Image(image) => picture::check(image).is_ok(),

@@ -1,7 +1,5 @@
-//! The guest around one MCP server, which starts the server and speaks MCP with it.
-//!
-//! Server and guest have the rights in the server's settings, which do not depend on an agent. A list of
-//! hosts in the settings adds a gateway.
+//! The guest around one MCP server, which starts the server and speaks MCP with it. Its access, from the server's
+//! settings, does not depend on an agent.
 
 mod admit;
 
@@ -26,10 +24,10 @@ use super::guest_log::{GuestLog, GuestOwner};
 use super::host_uses::HostUses;
 use super::spawn::Spawner;
 
-/// The longest time until the guest reads an order. A guest that works always reads.
+/// Maximum time until the guest reads an order.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Time for a server to exit by itself after it was told to end. The guest gives the server a little less.
+/// Time for a server to exit by itself. The guest gives the server a little less.
 const GRACE: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -50,9 +48,8 @@ impl GuestKind for McpKind {
 
 #[derive(Debug)]
 pub struct McpServerSpec {
-    /// Name of the server in the settings.
     pub name: String,
-    /// The worker's program, which has to be readable and executable under the confinement.
+    /// Path of the worker's program, which has to be readable and executable under the confinement.
     pub program: PathBuf,
     pub confinement: Confinement,
     pub command: McpCommand,
@@ -61,20 +58,16 @@ pub struct McpServerSpec {
 
 #[derive(Debug)]
 pub enum McpEvent {
-    /// A message that the guest may send in its present phase. Texts in it come from the server.
     Report(McpReport),
     /// System calls that were denied to the server and its descendants.
     Refused(Vec<Refusal>),
-    /// The first connection, or the first failure, of one program to one host and port.
     HostUsed(HostUse),
-    /// The guest sent an invalid message or ended. No event follows; the caller calls
-    /// [`McpServerProcess::end`].
+    /// The guest sent an invalid message or ended. No event follows.
     Ended(McpEnd),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum McpEnd {
-    /// The guest closed its socket. Before that, it may have given the reason in a `Gone`.
     Closed,
     Violation(McpViolation),
     GatewayGone,
@@ -84,7 +77,6 @@ pub enum McpEnd {
 pub enum McpOrderError {
     #[error("{MAX_OPEN} requests are open already")]
     TooMany,
-    /// The guest does not read.
     #[error("the guest took no order within {} s", SEND_TIMEOUT.as_secs())]
     Stuck,
     /// The guest has ended, or the order does not fit into a frame.
@@ -95,11 +87,8 @@ pub enum McpOrderError {
 #[derive(Debug)]
 pub struct McpEnded {
     pub end: io::Result<WorkerEnd>,
-    /// Denied system calls that were not reported before.
     pub refused: Vec<Refusal>,
-    /// All connections, with bytes sent and received.
     pub hosts: Vec<HostUse>,
-    /// Requests that have no result.
     pub open: Vec<u64>,
 }
 
@@ -110,14 +99,12 @@ pub struct McpServerProcess {
     guest: Guest<McpKind>,
     uses: HostUses,
     conversation: Conversation,
-    /// Number of the last request.
     last: u64,
-    /// The violation of the protocol after which nothing more is read from the guest.
     violation: Option<McpViolation>,
 }
 
 impl McpServerProcess {
-    /// Starts a guest and orders it to start the server. After an error no process of the guest remains.
+    /// After an error no process of the guest remains.
     pub async fn start(spawner: &Spawner, spec: McpServerSpec) -> Result<Self, GuestError> {
         let McpServerSpec { name, program, confinement, command, log } = spec;
         let order = McpOrder::Start(command);
@@ -134,8 +121,7 @@ impl McpServerProcess {
         })
     }
 
-    /// Sends a request, and returns its number. Before `Described`, the guest keeps the request until the
-    /// server is initialised.
+    /// Sends a request, and returns its number. The guest keeps requests until the server is initialised.
     pub async fn request(&mut self, what: McpRequest) -> Result<u64, McpOrderError> {
         if self.conversation.open().len() >= MAX_OPEN {
             return Err(McpOrderError::TooMany);
@@ -187,8 +173,7 @@ impl McpServerProcess {
         }
     }
 
-    /// Ends the server with its descendants and connections. A server that reads its input to the end may
-    /// exit by itself.
+    /// Ends the server with its descendants and connections. A server may exit by itself first.
     pub async fn end(self, reason: GuestEnd) -> McpEnded {
         let Self { mut guest, gateway, mut uses, conversation, violation, .. } = self;
         let reason = if let Some(violation) = violation {
@@ -210,7 +195,6 @@ impl McpServerProcess {
     }
 }
 
-/// Waits for the next report of a gateway; for ever if there is none.
 async fn next_report(gateway: Option<&mut Gateway>) -> Option<GatewayReport> {
     match gateway {
         Some(gateway) => gateway.next().await,

@@ -1,4 +1,4 @@
-//! Messages to a worker, and the running tool calls, which decide the answers that are accepted.
+//! Messages to a worker, and its running tool calls, which decide the answers that are accepted.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -10,14 +10,13 @@ use tokio::sync::mpsc;
 
 use super::Outgoing;
 
-/// Sends tool calls to a worker.
 #[derive(Clone, Debug)]
 pub struct CallSender {
     pub(super) outbox: mpsc::UnboundedSender<ToWorker>,
     pub(super) open: Arc<Mutex<Register>>,
 }
 
-/// The state that decides if a worker's message is accepted.
+/// State that decides if a worker's message is accepted.
 #[derive(Debug)]
 pub(super) struct Register {
     pub(super) phase: Phase,
@@ -25,7 +24,7 @@ pub(super) struct Register {
 }
 
 impl CallSender {
-    /// Sends a tool call. If the worker has ended, its `Ended` event lists the call as open.
+    /// If the worker has ended, its `Ended` event lists the call as open.
     pub fn call(&self, call: CallId, work: Work) {
         self.send(Some((call, Expected::from(&work))), ToWorker::Call { call, work });
     }
@@ -45,7 +44,6 @@ impl CallSender {
         self.send(None, ToWorker::Cancel { call });
     }
 
-    /// Tells the worker to finish its tool calls and exit.
     pub fn drain(&self) {
         let mut register = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if register.phase == Phase::Serving {
@@ -63,7 +61,6 @@ impl CallSender {
     }
 }
 
-/// Writes messages to the worker until the channel is closed or the worker ends.
 pub(super) async fn write(mut outgoing: Outgoing, mut messages: mpsc::UnboundedReceiver<ToWorker>) {
     while let Some(message) = messages.recv().await {
         if let Err(error) = outgoing.send(message).await {

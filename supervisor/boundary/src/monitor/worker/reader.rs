@@ -1,5 +1,3 @@
-//! Reads, checks and forwards the messages of a worker until it ends.
-
 use std::sync::{Arc, Mutex, PoisonError};
 
 use ipc::frame::FrameError;
@@ -31,7 +29,6 @@ const ENDED_BY_US: Ended = Ended::Exited(128 + libc::SIGTERM);
 pub(super) struct WorkerReader {
     pub(super) incoming: Incoming,
     pub(super) refusals: Refusals,
-    /// The gateway, for an agent that reaches hosts by name.
     pub(super) gateway: Option<Gateway>,
     pub(super) uses: HostUses,
     pub(super) questions: HostQuestions,
@@ -137,7 +134,7 @@ impl WorkerReader {
         }
     }
 
-    /// Counts a report of the gateway, and returns the event that it causes.
+    /// Counts a report of the gateway.
     fn told(&mut self, report: GatewayReport) -> Option<WorkerEvent> {
         let GatewayReport::Asked { question, arrival } = report else {
             return self.uses.count(report).map(|first| WorkerEvent::HostsUsed(vec![first]));
@@ -156,7 +153,7 @@ impl WorkerReader {
         }
     }
 
-    /// Ends the gateway with its connections, and reports the bytes sent and received.
+    /// Ends the gateway, and reports the bytes sent and received.
     async fn end_gateway(&mut self) {
         let Some(gateway) = self.gateway.take() else { return };
         self.uses.end_gateway(gateway).await;
@@ -166,13 +163,12 @@ impl WorkerReader {
         }
     }
 
-    /// Sends refusals that belong to no tool call. Returns false if the receiver is gone.
+    /// Sends refusals that belong to no tool call. False if the receiver is gone.
     async fn tell(&self, refused: Vec<Refusal>) -> bool {
         refused.is_empty() || self.events.send(WorkerEvent::Refused(refused)).await.is_ok()
     }
 
-    /// Adds the refusals to the result of a command. Each command has a process of its own, from which all
-    /// its processes descend.
+    /// Adds a command's refusals to its result. All processes of a command descend from one.
     fn with_refusals(&mut self, mut outcome: CallOutcome) -> CallOutcome {
         if let CallOutcome::Done(ToolOutput::Command(result)) = &mut outcome {
             result.refused = self.refusals.take_of(result.process);
@@ -190,8 +186,8 @@ impl WorkerReader {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).calls.is_empty()
     }
 
-    /// Runs `take` if no tool call runs, and prevents the start of one meanwhile: later refusals may belong
-    /// to it.
+    /// Runs `take` if no tool call runs, and prevents the start of one meanwhile, since later refusals may belong to
+    /// it.
     fn beside(&mut self, take: impl FnOnce(&mut Refusals) -> Vec<Refusal>) -> Vec<Refusal> {
         let register = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if register.calls.is_empty() { take(&mut self.refusals) } else { Vec::new() }
@@ -205,7 +201,6 @@ impl WorkerReader {
     }
 }
 
-/// Waits for the next report of a gateway; for ever if there is none.
 async fn next_report(gateway: Option<&mut Gateway>) -> Option<GatewayReport> {
     match gateway {
         Some(gateway) => gateway.next().await,
@@ -223,7 +218,7 @@ fn check_picture(message: &ToSupervisor) -> Result<(), ImageError> {
     }
 }
 
-/// Logs the standard error of a worker, escaped and with bounded lines.
+/// Logs a worker's standard error, escaped and with bounded lines.
 pub(super) async fn relay_diagnostics(mut stderr: BufReader<pipe::Receiver>) {
     let mut line = Vec::new();
     loop {

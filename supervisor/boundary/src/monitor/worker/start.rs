@@ -1,5 +1,3 @@
-//! Starts a worker: the process, the greeting, and the verification.
-
 use std::io;
 use std::os::fd::OwnedFd;
 use std::pin::Pin;
@@ -33,7 +31,7 @@ use crate::monitor::verify::{VerifyError, verify_confined};
 
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// The most unread events of a worker. Further messages stay in the pipe, which bounds memory.
+/// Maximum number of unread events. Further messages stay in the pipe, which bounds memory.
 const INBOX: usize = 8;
 
 #[derive(Debug, thiserror::Error)]
@@ -50,7 +48,7 @@ pub enum StartError {
     Frame(#[from] FrameError),
     #[error("{who} ended before it was ready{}", diagnostics(.stderr))]
     Ended { who: &'static str, stderr: String },
-    /// The prestarted sandbox-exec had ended without a report. A new one is started.
+    /// The prestarted sandbox-exec had ended without a report.
     #[error("the sandbox-exec that waited has ended")]
     SpareEnded,
     #[error("its start was cancelled")]
@@ -88,8 +86,7 @@ pub(super) struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Starts the worker, preferably in this kind of sandbox-exec. After an error no process of the worker
-    /// remains.
+    /// Starts the worker, preferably with a process of this origin. After an error no process of the worker remains.
     pub(super) async fn in_one(
         &mut self,
         origin: Origin,

@@ -11,7 +11,6 @@ struct World {
 }
 
 impl World {
-    /// A project with hidden files, which are recorded.
     fn new(hidden: &[&str]) -> Self {
         let place = tempfile::tempdir().unwrap();
         let root = fs::canonicalize(place.path()).unwrap();
@@ -29,7 +28,6 @@ impl World {
         fs::rename(self.root.join(from), self.root.join(to)).unwrap();
     }
 
-    /// Returns the paths that are hidden from the next program, relative to the project.
     fn hidden(&mut self, hidden: &[&str], write: &[&str]) -> Vec<String> {
         let mut confinement = confinement(rights(&self.root, hidden, write));
         self.followed.follow(&mut confinement).unwrap();
@@ -109,7 +107,7 @@ fn what_a_new_write_root_hides_is_followed_from_then_on() {
     assert_eq!(world.hidden(&["a/b/key"], &["beside"]), ["a/b/key", "a/c/key"]);
 }
 
-/// Enough names that their directory is listed.
+/// Uses enough names that their directory is listed.
 #[test]
 fn of_many_names_in_one_directory_those_that_are_there_are_followed() {
     let names: Vec<_> = (0..40).map(|number| format!("n{number}")).collect();

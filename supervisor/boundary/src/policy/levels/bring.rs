@@ -1,8 +1,8 @@
-//! Copies caches from the directory of one level of rights to another, whatever confined commands wrote there.
+//! Copies caches from the directory of one level of access to another, whatever confined commands wrote there.
 //!
-//! Every name is looked up in an open directory, and no link is followed. Only directories, links and regular files of
-//! the agents' own user are copied: a hard link to another user's file is not. Existing files stay unless the source's
-//! file is newer. Modification times are kept, since build tools compare them.
+//! Every name is looked up in an open directory, without following links. Only directories, links and regular files of
+//! the agents' own user are copied, not hard links to other users' files. A file replaces only an older one.
+//! Modification times are kept, since build tools compare them.
 
 use std::ffi::OsStr;
 use std::fs::{File, Permissions};
@@ -25,18 +25,18 @@ const MOST_BYTES: u64 = 1 << 30;
 
 const MOST_ENTRIES: u64 = 500_000;
 
-/// The greatest depth of a directory. Each level holds two descriptors.
+/// Maximum depth of a directory. Each level holds two descriptors.
 const DEEPEST: usize = 100;
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Prefix of the names of incomplete files, followed by a process id and a number.
+/// Prefix of incomplete files' names, before a process id and a number.
 const FRESH: &str = ".bailiwick-";
 
 /// Copies directory trees, within limits for all of them together.
 pub(super) struct Copier {
     identity: Option<Identity>,
-    /// Directory in which files are created before they are renamed to their places.
+    /// Directory of files that are not renamed to their places yet.
     making: OwnedFd,
     bytes: u64,
     entries: u64,
@@ -45,7 +45,6 @@ pub(super) struct Copier {
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Pass {
-    /// Adds up the sizes of the files without copying.
     Measure,
     Copy,
 }
@@ -58,8 +57,8 @@ struct Pair<'a> {
 }
 
 impl Copier {
-    /// Creates a copier whose incomplete files are in `making`, on the file system of the targets. Removes files that a
-    /// killed copier left there.
+    /// Creates incomplete files in `making`, which is on the file system of the targets. Removes those that a killed
+    /// copier left there.
     pub(super) fn new(identity: Option<Identity>, making: OwnedFd) -> io::Result<Self> {
         for (name, _) in list(&making, usize::MAX)? {
             if is_left_over(&name) {
@@ -69,13 +68,12 @@ impl Copier {
         Ok(Self { identity, making, bytes: 0, entries: 0, until: Instant::now() + PATIENCE })
     }
 
-    /// Opens the directory of caches in the private temp directory, and creates it if it is missing.
     pub(super) fn directory_in_temp(&self, caches: &Path) -> io::Result<OwnedFd> {
         let name = caches.file_name().ok_or(io::ErrorKind::InvalidInput)?;
         self.make_directory(self.making.as_fd(), name, 0o700)
     }
 
-    /// Copies the entries of a level's directory. An entry that cannot be copied as a whole is skipped.
+    /// Copies the entries of a level's directory. Skips an entry that cannot be copied as a whole.
     pub(super) fn bring(&mut self, place: &Path, into: &OwnedFd) -> io::Result<()> {
         let from = open_root(place)?;
         let pair = Pair { from: from.as_fd(), into: Some(into.as_fd()) };
@@ -133,7 +131,7 @@ impl Copier {
         Ok(())
     }
 
-    /// True if a file is copied: it belongs to the agents' user and is newer than the target.
+    /// True if a file belongs to the agents' user and is newer than the target.
     fn is_brought(&self, found: &FileStat, own: Option<&FileStat>) -> bool {
         let user = self.identity.map_or_else(|| geteuid().as_raw(), |identity| identity.uid);
         let time = |stat: &FileStat| (stat.st_mtime, stat.st_mtime_nsec);
@@ -198,7 +196,6 @@ impl Copier {
         Ok(())
     }
 
-    /// Fails if too many bytes would be copied and blocks cannot be shared.
     fn check_size(&self, from: BorrowedFd<'_>) -> io::Result<()> {
         if self.bytes <= MOST_BYTES || may_share_blocks(from, self.making.as_fd()) {
             return Ok(());
@@ -255,7 +252,7 @@ fn is_final(error: &io::Error) -> bool {
     matches!(error.kind(), StorageFull | QuotaExceeded | TimedOut)
 }
 
-/// Ignores the error for a missing file: other workers of the level may remove files meanwhile.
+/// Ignores the error for a missing file, since other workers of the level may remove files meanwhile.
 fn unless_gone(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -1,13 +1,10 @@
-//! A level of rights, and the order among levels.
-
 use ipc::path::WirePath;
 use ipc::rights::{Network, Reach, Rights};
 use ipc::text::hexadecimal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The rights with which programs in a cache run: their writable directories, without those private to one agent,
-/// and their network.
+/// The access of programs that use a cache: their network and writable directories, without those private to one agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Level {
     write: Vec<WirePath>,
@@ -19,7 +16,7 @@ pub struct Level {
 }
 
 impl Level {
-    /// Returns the level of these rights, which must not include directories private to one agent.
+    /// `rights` must not include directories private to one agent.
     pub fn of(rights: Rights, approved: bool) -> Self {
         let Rights { write, net, reach, sockets, .. } = rights.normalised();
         Self { write, net, reach, sockets, approved }
@@ -29,12 +26,12 @@ impl Level {
         self.approved >= other.approved && self.rights().covers(&other.rights())
     }
 
-    /// True for the level without any rights, which every other level covers.
+    /// True for the level that every other level covers.
     pub fn is_lowest(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns a directory name that is unique to the level and readable.
+    /// Returns a readable directory name that is unique to the level.
     pub fn name(&self) -> String {
         let Self { write, net, reach, sockets, approved } = self;
         let mut digest = Sha256::new();
@@ -70,7 +67,6 @@ pub(super) mod tests {
         Level::of(Rights { write, net, ..Rights::default() }, approved)
     }
 
-    /// Returns all levels with a few writable directories.
     pub(in crate::policy::levels) fn levels() -> Vec<Level> {
         let roots: [&[&str]; 5] = [&[], &["/p"], &["/p/src"], &["/p", "/w"], &["/w"]];
         let of_roots = |roots| {

@@ -1,13 +1,11 @@
-//! Levels of rights: each has a directory of its own for files that are executed later.
+//! Levels of access: each has a directory of its own for files that are executed later.
 //!
-//! A package cache, a build directory and the home of a tool hold programs that a later command executes. So
-//! they belong to a level, which consists of the writable directories, the network access, and the fact that
-//! a person approved the command. Commands of a level write only its directory, and execute files only from
-//! there. When a worker starts, it gets copies of files from levels with more rights (*reading down*).
-//! Nothing is copied to a level with more rights.
+//! Package caches, build directories and homes of tools hold programs that later commands execute. So they belong to a
+//! level, which consists of writable directories, network access, and whether a person approved the command. Commands
+//! write and execute files only in their level's directory. A worker that starts gets copies of files from levels with
+//! more access (*reading down*), never from those with less.
 //!
-//! The lowest level, which writes only its private temp directory, has its caches there. Every other level
-//! may write that directory.
+//! The lowest level has its caches in its private temp directory, which every other level may write.
 
 mod bring;
 mod level;

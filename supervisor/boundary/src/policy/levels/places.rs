@@ -1,6 +1,6 @@
-//! The directories of the levels of rights of one project.
+//! The directories of the levels of access of one project.
 //!
-//! Beside each directory `NAME/`, the file `NAME.level` names the level. No agent can write it.
+//! Next to each directory `NAME/`, the file `NAME.level` names the level. No agent can write that file.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -18,12 +18,12 @@ const RECORD: &str = "level";
 #[derive(Clone, Debug)]
 pub struct LevelPlaces {
     root: PathBuf,
-    /// The user that workers run as, if that is another one.
+    /// The user that workers run as, if it is not this process's.
     identity: Option<Identity>,
 }
 
 impl LevelPlaces {
-    /// Uses `root`, which no agent can write, as the parent of the directories.
+    /// `root` is the parent of the directories, which no agent can write.
     pub const fn new(root: PathBuf, identity: Option<Identity>) -> Self {
         Self { root, identity }
     }
@@ -32,7 +32,7 @@ impl LevelPlaces {
         &self.root
     }
 
-    /// Returns the directory of a level, which may not exist.
+    /// Returns the directory of a level, which may be missing.
     pub fn place(&self, level: &Level) -> PathBuf {
         self.root.join(level.name())
     }
@@ -55,8 +55,8 @@ impl LevelPlaces {
         Ok(place)
     }
 
-    /// Returns the directories of all levels that include the rights of this one. A program of this level may
-    /// execute files from there.
+    /// Returns the directories of all levels that include this level's access. Programs of this level may execute files
+    /// from there.
     pub fn above(&self, level: &Level) -> Vec<PathBuf> {
         let own = self.place(level);
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -69,8 +69,8 @@ impl LevelPlaces {
         above
     }
 
-    /// Copies files from directories with more rights to a worker's `caches`. These are one of the directories here, or
-    /// are in the private temp directory `temp`, which belongs to the lowest level.
+    /// Copies files from directories with more access to a worker's `caches`. `temp` is the private temp directory,
+    /// where the lowest level has its caches.
     pub fn read_down(&self, caches: &Path, temp: Option<&Path>) -> io::Result<()> {
         let level = match caches.strip_prefix(&self.root) {
             Ok(_) => level_of(caches).ok_or_else(|| io::Error::other("it is no place of a level"))?,
@@ -91,7 +91,6 @@ impl LevelPlaces {
     }
 }
 
-/// Reads the level of a directory; nothing if it has none.
 fn level_of(place: &Path) -> Option<Level> {
     serde_json::from_slice(&fs::read(record(place)).ok()?).ok()
 }
@@ -100,7 +99,6 @@ fn record(place: &Path) -> PathBuf {
     place.with_extension(RECORD)
 }
 
-/// True if a directory has no entries or cannot be read.
 pub fn is_empty(place: &Path) -> bool {
     fs::read_dir(place).map_or(true, |mut entries| entries.next().is_none())
 }
@@ -124,7 +122,6 @@ mod tests {
         low: PathBuf,
     }
 
-    /// The directories of an approved fetch and of a command without approval.
     fn site() -> Site {
         let place = tempfile::tempdir().unwrap();
         let places = LevelPlaces::new(place.path().join("root"), None);
@@ -151,7 +148,7 @@ mod tests {
         }
     }
 
-    /// For any two levels: one reads the directory of the other only if it has no right that the other lacks.
+    /// Of any two levels, one reads the directory of the other only if it has no access that the other lacks.
     #[test]
     fn nothing_is_executed_that_was_written_under_fewer_rights() {
         let [root, temp] = [(); 2].map(|()| tempfile::tempdir().unwrap());
@@ -214,7 +211,6 @@ mod tests {
         assert_eq!(left, 4, "nothing half done");
     }
 
-    /// Directories as a hostile command of either level may have left them.
     #[test]
     fn no_link_and_no_fifo_leads_anywhere() {
         let site = site();

@@ -1,5 +1,3 @@
-//! Lists of directories, which replace look-ups of single names that do not exist.
-
 use std::cell::OnceCell;
 use std::ffi::OsStr;
 use std::fs;
@@ -7,37 +5,35 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-/// The number of names from which on a list takes less time than look-ups. A list takes five system calls, and some
-/// time for each entry.
+/// Number of names from which on one list, of five system calls, is faster than single look-ups.
 pub(super) const WORTH_IT: u32 = 10;
 
-/// The most entries of a list. In a larger directory each name is looked up.
+/// Maximum number of entries of a list. In a larger directory each name is looked up.
 const MOST: usize = 256;
 
-/// The names in a directory. Nothing if a list is not worthwhile, impossible or too long.
+/// Names in a directory. `None` if a list is not worthwhile, impossible or too long.
 #[derive(Debug)]
 pub(super) struct LinkListing(OnceCell<Option<Names>>);
 
-/// The names in a directory, in a form to compare as any file system may compare them.
+/// Names in a directory, in a form to compare as any file system may compare them.
 ///
-/// Some file systems do not compare bytes: with `casefold` of ext4 or tmpfs, `ascii-ci` of XFS and in vfat, `.ssh` finds
-/// `.SSH` and, where letters beyond ASCII are folded, `.\u{df}h` as well. vfat also finds a file by a short name with a
-/// `~`, and by its name followed by dots and spaces.
+/// With `casefold` of ext4 or tmpfs, `ascii-ci` of XFS and in vfat, `.ssh` finds `.SSH`, sometimes also `.\u{df}h`.
+/// vfat also finds a file by a short name with a `~`, and by its name followed by dots and spaces.
 #[derive(Debug, Default)]
 struct Names {
-    /// Names of ASCII characters alone, in lower case and sorted.
+    /// Lower-case, sorted names of ASCII characters alone.
     ascii: Vec<Vec<u8>>,
-    /// The ASCII characters of all other names. Folding keeps them in their order.
+    /// The ASCII characters of all other names. Case folding keeps them in their order.
     others: Vec<Vec<u8>>,
 }
 
 impl LinkListing {
-    /// Creates the list of a directory in which this many names will be looked up.
+    /// Starts a list of a directory in which this many names will be looked up.
     pub(super) fn expecting(names: u32) -> Self {
         Self(if names < WORTH_IT { OnceCell::from(None) } else { OnceCell::new() })
     }
 
-    /// True if a look-up of `name` in `directory` certainly finds no file. The list is always of the same directory.
+    /// True if a look-up of `name` in `directory` certainly finds no file.
     pub(super) fn lacks(&self, directory: &Path, name: &OsStr) -> bool {
         let names = self.0.get_or_init(|| list(directory).unwrap_or_default());
         names.as_ref().is_some_and(|names| names.lack(name))
@@ -45,7 +41,6 @@ impl LinkListing {
 }
 
 impl Names {
-    /// True if `name` certainly matches none of the names.
     fn lack(&self, name: &OsStr) -> bool {
         let name = name.as_bytes();
         let is_plain =
@@ -84,8 +79,7 @@ fn list(directory: &Path) -> io::Result<Option<Names>> {
 mod tests {
     use super::*;
 
-    /// Returns the names that the directory's listing shows to be absent. So many look-ups are announced that the
-    /// directory is listed.
+    /// Returns the names that the listing shows to be absent. Announces enough look-ups for a listing.
     fn lacking<'a>(directory: &Path, names: &[&'a str]) -> Vec<&'a str> {
         assert!(!LinkListing::expecting(WORTH_IT - 1).lacks(directory, OsStr::new("none")));
         let listing = LinkListing::expecting(WORTH_IT);

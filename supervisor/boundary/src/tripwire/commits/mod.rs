@@ -1,9 +1,8 @@
 //! The person's own commits: a watched file with the content that such a commit has is accepted, whoever wrote it.
 //!
-//! A branch of the person's may have other settings, and `git checkout` has to bring them. So the ids of the commits
-//! that branches, tags, stashes and HEAD name are recorded before an agent runs. An agent can add or damage objects,
-//! but cannot give other content to a recorded id: each object on the way from a commit to a file is verified against
-//! its digest here. Git, which reads the objects, runs confined, and its answers are not trusted.
+//! `git checkout` has to bring the settings of a person's other branch. So the ids that branches, tags, stashes and
+//! HEAD name are recorded before an agent runs. Objects on the way from a commit to a file are verified against their
+//! digests, so an agent cannot change their content. Git's own answers, from a sandbox, are not trusted.
 
 mod object;
 mod reader;
@@ -26,7 +25,6 @@ use search::CommitSearch;
 /// Mode bits that let somebody execute a file.
 const EXECUTABLE: u32 = 0o111;
 
-/// The command that reads objects by their ids.
 const OBJECTS: &[&str] = &["git", "cat-file", "--batch"];
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,21 +34,19 @@ enum HeldState {
     Link { target: ObjectId },
 }
 
-/// A path, and the state that a commit must have there.
 type Claim = (PathBuf, HeldState);
 
-/// The commits of the repository from before an agent ran.
 #[derive(Debug)]
 pub(super) struct PersonsCommits {
     directory: PathBuf,
-    /// The objects that the refs of the repository named.
+    /// Objects that the repository's refs named.
     named: Vec<ObjectId>,
-    /// Results for claims that were searched for: true if a commit has that state. The results never change.
+    /// Results for claims: true if a commit has that state. They never change.
     judged: Mutex<BTreeMap<Claim, bool>>,
 }
 
 impl PersonsCommits {
-    /// Creates the list for the repository in `directory`, whose refs named these objects.
+    /// `named` are the objects that the refs of the repository in `directory` named.
     pub(super) fn new(directory: PathBuf, named: Vec<ObjectId>) -> Self {
         Self { directory, named, judged: Mutex::default() }
     }
@@ -59,8 +55,8 @@ impl PersonsCommits {
         &self.directory
     }
 
-    /// Returns the changed paths, relative to the directory, whose new state a commit has. For a removed file, its old
-    /// state has to be in a commit, too: nearly every path is missing from some commit.
+    /// Returns the changed paths, relative to the directory, whose new state a commit has. For a removed file, a commit
+    /// must also have the old state: nearly every path is missing from some commit.
     pub(super) fn hold<'a>(&self, git: &Arc<dyn ConfinedGit>, changes: &[PlaceChanged<'a>]) -> Vec<&'a Path> {
         let Some(format) = self.named.first() else { return Vec::new() };
         let claimed: Vec<_> =
@@ -90,14 +86,14 @@ impl PersonsCommits {
     }
 }
 
-/// Returns the states that commits must contain if the change is to count as the person's.
+/// Returns the states that commits must contain for a change to count as the person's.
 fn claims(change: &PlaceChanged<'_>, format: &ObjectId) -> Option<Vec<Claim>> {
     let now = held_state(change.now, format)?;
     let before = if now == HeldState::Absent { Some(held_state(change.before, format)?) } else { None };
     Some([now].into_iter().chain(before).map(|held| (change.path.to_owned(), held)).collect())
 }
 
-/// Returns the state of a file as a tree records it. Returns nothing for directories and for unreadable files.
+/// `None` for directories and unreadable files.
 fn held_state(place: Option<&WatchedPlace>, format: &ObjectId) -> Option<HeldState> {
     let Some(place) = place else { return Some(HeldState::Absent) };
     match &place.body {

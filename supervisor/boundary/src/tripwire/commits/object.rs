@@ -1,18 +1,16 @@
-//! Git's objects: ids, which are digests, and the fields of commits, tags and trees that lead from one object to another.
+//! Git's objects: ids, which are digests, and the fields that lead from one object to another.
 
 use ipc::text::hexadecimal;
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
-/// Sizes in bytes of a SHA-1 and of a SHA-256.
 const SIZES: [usize; 2] = [20, 32];
 
-/// The id of an object: the SHA-1 or SHA-256 of its kind, length and content.
+/// SHA-1 or SHA-256 of an object's kind, length and content.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::tripwire) struct ObjectId(Vec<u8>);
 
 impl ObjectId {
-    /// Parses an id in hexadecimal, as git prints it.
     pub(in crate::tripwire) fn from_hex(text: &[u8]) -> Option<Self> {
         let digit = |byte: &u8| char::from(*byte).to_digit(16).and_then(|digit| u8::try_from(digit).ok());
         let pair = |pair: &[u8]| Some(digit(pair.first()?)? << 4 | digit(pair.get(1)?)?);
@@ -20,12 +18,11 @@ impl ObjectId {
         SIZES.contains(&bytes.len()).then_some(Self(bytes))
     }
 
-    /// Returns the id in hexadecimal.
     pub(super) fn hex(&self) -> String {
         hexadecimal(&self.0)
     }
 
-    /// Computes the id of an object, with the digest algorithm of this id.
+    /// Computes an object's id with the digest algorithm of this id.
     pub(super) fn of_object(&self, kind: &str, content: &[u8]) -> Self {
         let head = format!("{kind} {}\0", content.len());
         Self(if self.0.len() == SIZES[0] {
@@ -50,17 +47,17 @@ pub(super) struct TreeEntry {
 }
 
 impl GitObject {
-    /// Returns an object if its content has this digest. The sender is not trusted.
+    /// Returns an object if its content has this digest.
     pub(super) fn verified(id: &ObjectId, kind: &str, content: Vec<u8>) -> Option<Self> {
         (id.of_object(kind, &content) == *id).then(|| Self { id: id.clone(), kind: kind.to_owned(), content })
     }
 
-    /// Returns the id of a commit's tree; nothing for another kind of object.
+    /// `None` for anything but a commit.
     pub(super) fn tree(&self) -> Option<ObjectId> {
         if self.kind == "commit" { self.named(b"tree ").pop() } else { None }
     }
 
-    /// Returns the parents of a commit, or the object that a tag names.
+    /// Parents of a commit, or the object that a tag names.
     pub(super) fn leads_to(&self) -> Vec<ObjectId> {
         match self.kind.as_str() {
             "commit" => self.named(b"parent "),
@@ -69,14 +66,13 @@ impl GitObject {
         }
     }
 
-    /// Returns the ids after `word` in the header lines before the author.
     fn named(&self, word: &[u8]) -> Vec<ObjectId> {
         let lines = self.content.split(|byte| *byte == b'\n');
         let head = lines.take_while(|line| !line.is_empty() && !line.starts_with(b"author "));
         head.filter_map(|line| ObjectId::from_hex(line.strip_prefix(word)?)).collect()
     }
 
-    /// Finds the entry `name` of a tree. Each entry is `MODE SP NAME NUL ID`.
+    /// Each entry is `MODE SP NAME NUL ID`.
     pub(super) fn entry(&self, name: &[u8]) -> Option<TreeEntry> {
         let mut rest = (self.kind == "tree").then_some(self.content.as_slice())?;
         while !rest.is_empty() {

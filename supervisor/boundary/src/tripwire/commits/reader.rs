@@ -5,17 +5,15 @@ use std::io;
 use super::object::{GitObject, ObjectId};
 use crate::tripwire::git::GitQuestion;
 
-/// The most ids in one request: with line ends they fit into a pipe of one page, so neither side blocks the other.
+/// Maximum number of ids in one request. They fit into a pipe of one page, so neither side blocks the other.
 const MOST_NAMES: usize = 60;
 
-/// The most objects, and bytes of objects, that one reader accepts.
+/// Maximum numbers of objects and of their bytes that one reader accepts.
 const MOST_OBJECTS: usize = 200_000;
 const MOST_BYTES: usize = 512 << 20;
 
-/// The longest header line of an answer.
 const LONGEST_LINE: usize = 200;
 
-/// A client of a running `git cat-file --batch`.
 #[derive(Debug)]
 pub(super) struct ObjectReader {
     git: GitQuestion,
@@ -29,7 +27,7 @@ impl ObjectReader {
         Self { git, buffer: Vec::new(), objects: 0, bytes: 0 }
     }
 
-    /// Returns the objects with these ids; nothing for one that is missing or does not match its id.
+    /// Returns the objects; `None` for one that is missing or does not match its id.
     pub(super) fn objects(&mut self, names: &[ObjectId]) -> io::Result<Vec<Option<GitObject>>> {
         let mut found = Vec::with_capacity(names.len());
         for names in names.chunks(MOST_NAMES) {
@@ -42,7 +40,7 @@ impl ObjectReader {
         Ok(found)
     }
 
-    /// Reads one answer: `ID KIND SIZE`, a line end, the content and a line end; or `ID missing`.
+    /// Reads `ID KIND SIZE`, a line end, the content and a line end; or `ID missing`.
     fn answer(&mut self, name: &ObjectId) -> io::Result<Option<GitObject>> {
         self.objects += 1;
         let line = self.line()?;
@@ -73,7 +71,6 @@ impl ObjectReader {
         }
     }
 
-    /// Reads until the buffer has `wanted` bytes.
     fn fill(&mut self, wanted: usize) -> io::Result<()> {
         let mut piece = vec![0; 1 << 16];
         while self.buffer.len() < wanted {

@@ -1,4 +1,4 @@
-//! A breadth-first search through commits for the states of files. Most are found in the newest commits.
+//! A breadth-first search through commits for the states of files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,7 +15,7 @@ const LINK: u32 = 0o120_000;
 const KIND: u32 = 0o170_000;
 const FILE: u32 = 0o100_000;
 
-/// The result of a lookup in a tree. A tree that is missing or corrupt proves nothing, not even that a file is absent.
+/// Result of a lookup in a tree. A missing or corrupt tree proves nothing, not even that a file is absent.
 #[derive(Clone, Debug)]
 enum Looked {
     Entry(TreeEntry),
@@ -23,12 +23,11 @@ enum Looked {
     Unreadable,
 }
 
-/// The states to search for, and those that were found in a commit.
 #[derive(Debug)]
 pub(super) struct CommitSearch {
     wanted: Vec<Claim>,
     found: Vec<Claim>,
-    /// Results of lookups in subtrees, by tree and name: settings change less often than projects.
+    /// Results of lookups in subtrees, since settings change less often than projects.
     known: BTreeMap<(ObjectId, Vec<u8>), Looked>,
 }
 
@@ -37,7 +36,6 @@ impl CommitSearch {
         Self { wanted, found: Vec::new(), known: BTreeMap::new() }
     }
 
-    /// Returns each claim, with true if a commit has that state.
     pub(super) fn outcome(self) -> impl Iterator<Item = (Claim, bool)> {
         let found = self.found.into_iter().map(|claim| (claim, true));
         found.chain(self.wanted.into_iter().map(|claim| (claim, false)))
@@ -68,7 +66,7 @@ impl CommitSearch {
         Ok(())
     }
 
-    /// False if no commit can have any of the states, because none of their contents is an object of the repository.
+    /// False if no content of the states is an object of the repository.
     fn may_be_there(&mut self, objects: &mut ObjectReader) -> io::Result<bool> {
         let mut may = false;
         for (_, held) in &self.wanted {
@@ -82,7 +80,6 @@ impl CommitSearch {
         Ok(may)
     }
 
-    /// Compares all open claims with one tree.
     fn look(&mut self, objects: &mut ObjectReader, tree: &ObjectId) -> io::Result<()> {
         for claim in std::mem::take(&mut self.wanted) {
             let is_borne_out = bears_out(&self.entry(objects, tree, &claim.0)?, &claim.1);
@@ -123,8 +120,8 @@ impl From<Option<TreeEntry>> for Looked {
     }
 }
 
-/// True if an entry of a commit equals the state of the file. A file that is not executable in the commit
-/// must not be executable.
+/// True if a commit's entry equals the state of the file. A file that is not executable in the commit must not be
+/// executable.
 fn bears_out(looked: &Looked, held: &HeldState) -> bool {
     let entry = match looked {
         Looked::Unreadable => return false,

@@ -17,7 +17,7 @@ use crate::tripwire::git::GitQuestion;
 use crate::tripwire::persons_git::PersonsGit;
 use crate::tripwire::state::FileKind;
 
-/// Git without a sandbox, which has tests of its own.
+/// Git without a sandbox.
 #[derive(Debug)]
 struct PlainGit;
 
@@ -89,7 +89,6 @@ fn is_held(
     !git.hold(repository.0.path(), &[change]).is_empty()
 }
 
-/// Commits of a person: two branches, one of them packed, a tag, a stash, and an older commit.
 const PERSONS: &str = "mkdir -p .husky; echo zero > .envrc; git add -A; git commit -qm 0; \
     echo one > .envrc; echo hook > .husky/pre-commit; chmod +x .husky/pre-commit; ln -s .envrc .pryrc; git add -A; git commit -qm 1; \
     git checkout -qb other; echo two > .envrc; git rm -q .husky/pre-commit .pryrc; git add -A; git commit -qm 2; git gc -q; \
@@ -134,7 +133,7 @@ fn what_a_commit_of_the_persons_has_is_held_and_nothing_else() {
     }
 }
 
-/// Attacks on a repository that git itself accepts, each with a command that shows that git does.
+/// Attacks with forged objects, each with a command that shows that git itself accepts them.
 const FORGED: &[(&str, &str)] = &[
     ("a branch", "git checkout -qb new; echo evil > .envrc; git commit -qam x"),
     ("a branch moved", "git checkout -q other; echo evil > .envrc; git commit -qam x"),

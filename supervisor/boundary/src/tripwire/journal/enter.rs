@@ -1,4 +1,4 @@
-//! Joins a journal of watched files, as the only session in a directory or in addition to others.
+//! Enters a journal of watched files, as the only session in a directory or in addition to others.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,19 +16,19 @@ use crate::tripwire::WatchedRoots;
 use crate::tripwire::beneath::open_root;
 use crate::tripwire::settle::Around;
 
-/// Time to wait while another session settles the changes of a killed one; it may ask a person meanwhile.
+/// Time to wait while another session restores changes of a killed one; it may ask a person meanwhile.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 const POLL: Duration = Duration::from_millis(20);
 
 pub(super) enum Joining {
-    /// No other session uses the journal, and none can enter before the [`Doorway`] is dropped.
+    /// No other session uses the journal, and none can enter until the [`Doorway`] is dropped.
     First(BaselineJournal, Doorway),
     /// Other sessions use the journal.
     Joined(BaselineJournal),
 }
 
-/// The lock that keeps other sessions from entering. Dropping this releases it.
+/// The lock that keeps other sessions from entering, until it is dropped.
 pub(super) struct Doorway(File);
 
 impl Drop for Doorway {
@@ -41,8 +41,8 @@ impl Drop for Doorway {
 }
 
 impl BaselineJournal {
-    /// Opens the journal of the watched directory and reads its lines. The first session settles the changes of a
-    /// killed one.
+    /// Opens the journal of the watched directory and reads its lines. The first session restores changes of a killed
+    /// one.
     pub(in crate::tripwire) fn join(
         options: &JournalOptions,
         watched: &mut WatchedRoots,
@@ -59,8 +59,8 @@ impl BaselineJournal {
         }
     }
 
-    /// Opens the journal as one of its sessions, with a shared lock on the watched directory. The first session keeps
-    /// the door, and so keeps others out, until it drops it.
+    /// Opens the journal, with a shared lock on the watched directory. The first session keeps others out until it
+    /// drops the result.
     pub(super) fn enter(options: &JournalOptions, path: &Path, held: &OwnedFd) -> io::Result<Joining> {
         let identity = RootIdentity::of(path, held)?;
         let place = options.directory.join(identity.key());
@@ -127,7 +127,6 @@ fn door(place: &Path) -> io::Result<File> {
     }
 }
 
-/// Returns nothing if the directory was removed meanwhile.
 fn found(opened: io::Result<File>) -> io::Result<Option<File>> {
     match opened {
         Ok(file) => Ok(Some(file)),
@@ -141,8 +140,7 @@ fn is_in_place(file: &File, path: &Path) -> bool {
     file.metadata().is_ok_and(|one| fs::metadata(path).is_ok_and(|other| same(one, other)))
 }
 
-/// Takes a shared lock on the watched directory, which other users' sessions can see. Returns a warning for the
-/// user, if any.
+/// Takes a shared lock on the watched directory, which other users' sessions see. Returns a warning for the user.
 fn lock_directory(
     directory: &File,
     path: &Path,

@@ -12,7 +12,7 @@ use sha2::{Digest as _, Sha256};
 use crate::system::file_handle;
 use crate::tripwire::beneath::open_root;
 
-/// A directory by its canonical path and its file handle. A new directory at the same path has another handle.
+/// A directory by its canonical path and its file handle, which a new directory at the same path does not have.
 ///
 /// On a file system without handles (`name_to_handle_at(2)`) the inode is used, which another directory may get later.
 /// Device numbers change with each mount, and some file systems have no birth times.
@@ -36,12 +36,12 @@ impl RootIdentity {
         hexadecimal(&digest.chain_update([0]).chain_update(&self.handle).finalize()[..16])
     }
 
-    /// True if both identities have the same path but are different directories.
+    /// True if both have the same path but are different directories.
     pub(super) fn replaces(&self, other: &Self) -> bool {
         self.path == other.path && self.handle != other.handle
     }
 
-    /// True if both identities are the same directory, which is no longer at the path of `other`.
+    /// True if both are the same directory, which is no longer at the path of `other`.
     pub(super) fn was_at(&self, other: &Self) -> bool {
         let is_there = || {
             let path = other.path.as_path();
@@ -50,7 +50,6 @@ impl RootIdentity {
         self.path != other.path && self.handle == other.handle && !is_there()
     }
 
-    /// True if one of the directories contains the other, or is the other.
     pub(super) fn overlaps(&self, other: &Self) -> bool {
         let (one, other_path) = (self.path.as_path(), other.path.as_path());
         one.starts_with(other_path) || other_path.starts_with(one) || self.handle == other.handle

@@ -1,5 +1,3 @@
-//! Changes by a session that was killed during a tool call.
-
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -13,22 +11,20 @@ use crate::tripwire::beneath::open_root;
 use crate::tripwire::settle::Around;
 use crate::tripwire::{Approved, Report, Tripwire, Watch, WatchedRoots};
 
-/// A watched file that differs from its state before a tool call whose session was killed.
+/// A watched file that differs from its state before an interrupted tool call.
 #[derive(Clone, Debug)]
 pub struct CutOffChange {
     pub path: PathBuf,
     pub what: PlaceChange,
-    /// The content before the tool call, if it was kept.
     pub before: Option<Vec<u8>>,
     pub now: Option<Vec<u8>>,
-    /// Changed paths below this one, if it is a directory. The person's choice for the directory covers them.
+    /// Changed paths in this directory. The person's choice for the directory covers them.
     pub inside: Vec<PathBuf>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BaselineChoice {
     Mine,
-    /// Restore the file as it was before the tool call.
     Restore,
 }
 
@@ -41,9 +37,8 @@ impl From<BaselineWord> for BaselineChoice {
     }
 }
 
-/// Compares watched files with their state before interrupted tool calls, before any new one may write. Calls
-/// `decide` with the differences in each directory, if there are any, and applies its choices. Fails if
-/// `decide` fails.
+/// Compares watched files with their state before interrupted tool calls, while no tool call may write. Calls `decide`
+/// with the differences in each directory, and applies its choices. Fails if `decide` fails.
 pub fn settle_leftovers(
     watch: &Watch,
     mut decide: impl FnMut(&[CutOffChange]) -> io::Result<Vec<BaselineChoice>>,
@@ -63,8 +58,7 @@ pub fn settle_leftovers(
     Ok(report)
 }
 
-/// Reports an approved change to other sessions in these directories, from a session that watches none of
-/// them.
+/// Reports approved changes to other sessions in these directories, from a session that watches none of them.
 pub fn tell_others(watch: &Watch, approved: &[Approved]) -> io::Result<()> {
     let Some(options) = &watch.journals else { return Ok(()) };
     let has_others = |path: &Path| has_journal(options, path).unwrap_or(false);
@@ -77,7 +71,7 @@ pub fn tell_others(watch: &Watch, approved: &[Approved]) -> io::Result<()> {
     Tripwire::set(watch).map(|mut tripwire| tripwire.accept(approved))
 }
 
-/// True if the directory has a journal with lines. A journal follows its directory when that is moved.
+/// True if the directory has a journal with lines, even after it was moved.
 fn has_journal(options: &JournalOptions, path: &Path) -> io::Result<bool> {
     if !options.directory.exists() {
         return Ok(false);
@@ -89,7 +83,6 @@ fn has_journal(options: &JournalOptions, path: &Path) -> io::Result<bool> {
 }
 
 impl BaselineJournal {
-    /// Settles the changes of a killed session, and clears the journal.
     pub(super) fn settle_left(
         &mut self,
         watched: &mut WatchedRoots,
@@ -113,13 +106,12 @@ impl BaselineJournal {
         Ok(report)
     }
 
-    /// True if a tool call was interrupted, or the machine has restarted.
     fn is_unsettled(&self) -> bool {
         !self.working.is_empty() || !self.unsearched.is_empty() || self.has_baseline() && self.boot != boot()
     }
 }
 
-/// Fails with the list of changed paths, in a session that cannot ask a person.
+/// Fails with the changed paths, in a session that cannot ask a person.
 pub(super) fn refuse(differences: &[CutOffChange]) -> io::Result<Vec<BaselineChoice>> {
     let places: Vec<_> = differences.iter().map(|difference| difference.path.display().to_string()).collect();
     Err(io::Error::other(format!(

@@ -18,22 +18,21 @@ use super::super::state::{FileBody, FileKind, FileStamp, WatchState, WatchedPlac
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum JournalLine {
-    /// The first line: the boot of the machine in which the journal began.
+    /// First line of a journal.
     Began {
         version: u32,
         boot: String,
     },
-    /// A tool call that may write begins in a session.
+    /// A tool call of a session begins that may write.
     Working {
         session: String,
     },
-    /// No such tool call of the session runs. `everything` is true if the whole directory was searched
-    /// afterwards.
+    /// No such tool call of the session runs. `everything` is true after a search of the whole directory.
     Resting {
         session: String,
         everything: bool,
     },
-    /// The files that are watched because another watched file refers to them.
+    /// Files that are watched because another watched file refers to them.
     References(Vec<ReferenceLine>),
     Changed {
         part: BaselinePart,
@@ -44,13 +43,10 @@ pub(super) enum JournalLine {
 
 pub(super) const VERSION: u32 = 1;
 
-/// A group of watched files in a directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(in super::super) enum BaselinePart {
-    /// The fixed list of paths.
     Listed,
-    /// Repositories elsewhere in the directory.
     Nested,
 }
 
@@ -58,7 +54,7 @@ pub(in super::super) enum BaselinePart {
 #[serde(rename_all = "snake_case")]
 pub(in super::super) enum Author {
     Person,
-    /// An agent, whose change may stay.
+    /// An agent's change, which may stay.
     Agent,
 }
 
@@ -89,7 +85,6 @@ struct AccessLine {
     mode: u32,
     owner: u32,
     group: u32,
-    /// Access control list of acl(5), in base64.
     list: Option<String>,
     default: Option<String>,
 }
@@ -105,7 +100,6 @@ struct PlaceLine {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum BodyLine {
-    /// A file's content, in base64.
     File(String),
     Link(WirePath),
     Directory,
@@ -113,7 +107,7 @@ enum BodyLine {
 }
 
 impl StateDelta {
-    /// Computes the difference; nothing if both states are equal.
+    /// `None` if both states are equal.
     pub(in super::super) fn between(before: &WatchState, now: &WatchState) -> Option<Self> {
         let places = now.places.iter().filter(|(path, place)| before.places.get(*path) != Some(*place));
         let gone = before.places.keys().filter(|path| !now.places.contains_key(*path));
@@ -132,7 +126,7 @@ impl StateDelta {
         (!is_empty).then_some(delta)
     }
 
-    /// Applies the difference to a state. Returns nothing if a line is invalid.
+    /// `None` if a line is invalid.
     pub(in super::super) fn apply(
         self,
         state: &mut WatchState,

@@ -1,10 +1,9 @@
-//! The journal of a watched directory: the recorded state of its watched files on the disk, shared by all
-//! sessions that may write there.
+//! The journal of a watched directory: the recorded state of its watched files on the disk, shared by all sessions that
+//! may write there.
 //!
-//! If each session recorded the state by itself, it would take a file that a command of another or of a
-//! killed session has just planted for the person's own. So the first session in a directory writes the state
-//! into a journal in the state directory, and others join it. Locks (`flock(2)`, which end with the process
-//! that holds them) show which sessions run:
+//! A session that recorded the state by itself would take a file that a command of another session has just planted for
+//! the person's own. So the first session writes a journal in the state directory, and others join it. Locks
+//! (`flock(2)`) show which sessions run:
 //!
 //! | file | shared | exclusive |
 //! | --- | --- | --- |
@@ -13,8 +12,7 @@
 //! | `calls` | while a tool call that may write runs | while the recorded state is renewed, so that no tool call runs anywhere |
 //! | `lines` | – | while a session reads, compares and appends |
 //!
-//! The watched directory itself gets a shared lock as well, which sessions of other users, containers and
-//! state directories see.
+//! Sessions of other users, containers and state directories see a shared lock on the watched directory.
 
 mod enter;
 mod identity;
@@ -39,7 +37,7 @@ pub(super) use lines::{Author, BaselinePart, StateDelta};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalOptions {
     pub directory: PathBuf,
-    /// True if a session may start in a directory that another user's session writes.
+    /// True if sessions may start in a directory that another user's session writes.
     pub allow_shared: bool,
 }
 
@@ -51,36 +49,32 @@ pub(super) struct BaselineJournal {
     alive: File,
     calls: File,
     lines: File,
-    /// True while a tool call of this session runs, for which `calls` is locked.
     in_call: bool,
     read: u64,
-    /// The boot of the machine in which the journal began.
     boot: String,
     /// Sessions with a tool call whose changes were not compared yet.
     working: BTreeSet<String>,
-    /// Sessions whose tool calls were not followed by a search of the whole directory yet.
+    /// Sessions whose tool calls no search of the whole directory has followed yet.
     unsearched: BTreeSet<String>,
     directory: File,
     notes: Vec<String>,
 }
 
-/// The exclusive right to renew the recorded state: no tool call that may write runs while this exists.
+/// The exclusive permission to renew the recorded state, while no tool call that may write runs.
 #[derive(Debug)]
 pub(super) struct AtRest(#[expect(dead_code, reason = "its locks end with it")] Neighbours);
 
 impl BaselineJournal {
-    /// True if some session has written a complete state.
     pub(super) const fn has_baseline(&self) -> bool {
         self.read > 0
     }
 
-    /// Removes and returns the warnings of the start.
     pub(super) fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
 
-    /// Prevents tool calls that may write in this directory and in those above and below it. Returns nothing
-    /// while such a call runs.
+    /// Prevents tool calls that may write in this directory and in those above and below. `None` while such a call
+    /// runs.
     pub(super) fn at_rest(&self) -> io::Result<Option<AtRest>> {
         // A lock that cannot be converted is lost (flock(2)).
         if self.in_call || !lock_now(&self.calls, File::try_lock)? {
@@ -92,17 +86,16 @@ impl BaselineJournal {
         }
     }
 
-    /// Releases the exclusive right without beginning a tool call.
     pub(super) fn leave_rest(&self, _right: AtRest) -> io::Result<()> {
         self.calls.unlock()
     }
 
-    /// True if another session ended during a tool call. Valid only while no tool call runs.
+    /// True if another session ended during a tool call. Valid only while none runs.
     pub(super) fn was_cut_off(&self) -> bool {
         self.working.iter().any(|session| *session != self.session)
     }
 
-    /// Marks a tool call of this session as running. Waits while another session renews the recorded state.
+    /// Marks a tool call of this session as running, after renewals of the recorded state by other sessions.
     pub(super) fn lock_calls(&mut self) -> io::Result<()> {
         // From exclusive to shared there is a moment without a lock (flock(2)). No call of this session runs yet.
         self.calls.lock_shared()?;
@@ -115,7 +108,6 @@ impl BaselineJournal {
         self.calls.unlock()
     }
 
-    /// Records that a tool call that may write begins.
     pub(super) fn write_working(&mut self) -> io::Result<()> {
         if self.working.contains(&self.session) {
             return Ok(());
@@ -126,7 +118,6 @@ impl BaselineJournal {
         if is_first { self.lines.sync_data() } else { Ok(()) }
     }
 
-    /// Records that no tool call of this session runs, and that its changes were compared.
     pub(super) fn write_resting(&mut self, everything: bool) -> io::Result<()> {
         if self.working.contains(&self.session) || (everything && !self.unsearched.is_empty()) {
             self.append(&[JournalLine::Resting { session: self.session.clone(), everything }])?;
@@ -134,7 +125,6 @@ impl BaselineJournal {
         Ok(())
     }
 
-    /// Records that the changes of killed sessions are settled.
     pub(super) fn write_settled(&mut self) -> io::Result<()> {
         let cut_off = self.working.iter().filter(|session| **session != self.session);
         let lines: Vec<_> = cut_off
@@ -143,7 +133,7 @@ impl BaselineJournal {
         self.append(&lines)
     }
 
-    /// Runs `work` with the lines locked, after reading the lines of other sessions.
+    /// Runs `work` with the lines locked, after reading those of other sessions.
     pub(super) fn exclusively<T>(
         &mut self,
         watched: &mut WatchedRoots,
@@ -214,7 +204,6 @@ impl BaselineJournal {
         }
     }
 
-    /// Applies the unread lines to `watched`.
     fn catch_up(&mut self, watched: &mut WatchedRoots) -> io::Result<()> {
         for line in self.unread()? {
             self.note_work(&line);
@@ -223,7 +212,7 @@ impl BaselineJournal {
         Ok(())
     }
 
-    /// Reads the lines that other sessions appended. Removes an incomplete last line.
+    /// Reads the lines that other sessions appended. Removes an incomplete last one.
     fn unread(&mut self) -> io::Result<Vec<JournalLine>> {
         let length = self.lines.metadata()?.len();
         let mut found = Vec::new();
@@ -269,7 +258,6 @@ impl BaselineJournal {
 }
 
 impl BaselineJournal {
-    /// Removes the journal with the last session, unless the next start has to compare with it.
     fn leave(&mut self, door: &File) -> io::Result<()> {
         // A session that enters meanwhile notices that it is the first.
         if !lock_now(door, File::try_lock)? || !lock_now(&self.alive, File::try_lock)? {
@@ -303,7 +291,6 @@ impl Drop for BaselineJournal {
     }
 }
 
-/// Opens a file of a journal, and creates it if it is missing.
 fn open_file(place: &Path, name: &str) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).append(true).create(true).mode(0o600);
@@ -322,7 +309,7 @@ fn make_private(directory: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
-/// Returns the id of this boot of the machine; empty if the kernel does not give one.
+/// Id of this boot of the machine, or an empty text.
 fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
 }

@@ -5,7 +5,6 @@ use std::path::{Path, PathBuf};
 use super::identity::RootIdentity;
 use super::{lock_now, open_file};
 
-/// Suffix of the names of journals that are no longer used.
 const ASIDE: &str = ".aside";
 
 /// Locks that prevent tool calls in all directories above or below one.
@@ -20,7 +19,7 @@ impl Drop for Neighbours {
 }
 
 impl Neighbours {
-    /// Takes the locks; nothing while a tool call runs in one of the directories.
+    /// `None` while a tool call runs in one of the directories.
     pub(super) fn at_rest(place: &Path, identity: &RootIdentity) -> io::Result<Option<Self>> {
         let mut found = Self(Vec::new());
         for (other, its) in all(place.parent().unwrap_or(place))? {
@@ -39,14 +38,13 @@ impl Neighbours {
     }
 }
 
-/// Writes the file that names the directory of a journal.
 pub(super) fn write_about(place: &Path, identity: &RootIdentity) -> io::Result<()> {
     let new = place.join("about.new");
     fs::write(&new, serde_json::to_vec(identity)?)?;
     fs::rename(new, place.join("about"))
 }
 
-/// Renames the journals of earlier directories at the same path. Returns messages for the user.
+/// Renames the journals of earlier directories at this path. Returns messages for the user.
 pub(super) fn set_replaced_aside(directory: &Path, identity: &RootIdentity) -> io::Result<Vec<String>> {
     let mut notes = Vec::new();
     for (place, its) in all(directory)? {
@@ -69,7 +67,7 @@ pub(super) fn set_replaced_aside(directory: &Path, identity: &RootIdentity) -> i
     Ok(notes)
 }
 
-/// Renames the journal that a directory had before it was moved.
+/// Renames the journal of a moved directory.
 pub(super) fn follow_move(directory: &Path, place: &Path, identity: &RootIdentity) -> io::Result<()> {
     if place.join("lines").exists() {
         return Ok(());
@@ -84,7 +82,6 @@ pub(super) fn follow_move(directory: &Path, place: &Path, identity: &RootIdentit
     }
 }
 
-/// True if no session uses this journal.
 fn is_left(place: &Path) -> io::Result<bool> {
     let alive = open_file(place, "alive")?;
     let is_left = lock_now(&alive, File::try_lock)?;

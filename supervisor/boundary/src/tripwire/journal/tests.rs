@@ -1,5 +1,5 @@
-//! Two sessions and a killed one, each a [`Tripwire`] of its own. Locks of one process's open files exclude each other
-//! as those of two processes do.
+//! Two sessions and a killed one, each a [`Tripwire`]. Locks of one process's open files exclude each other as those of
+//! two processes do.
 
 use std::fs;
 use std::io;
@@ -40,7 +40,6 @@ impl Place {
         Tripwire::set(&self.watch()).unwrap()
     }
 
-    /// Starts a session in which a call runs.
     fn at_work(&self) -> Tripwire {
         let mut session = self.session();
         assert_eq!(session.begin_call().unwrap(), Report::default());
@@ -57,7 +56,6 @@ impl Place {
         fs::read_to_string(self.project().join(name)).ok()
     }
 
-    /// Returns the paths that the next start asks about, and answers each with `word`.
     fn next_start(&self, word: BaselineChoice) -> Vec<String> {
         let mut asked = Vec::new();
         let decide = |found: &[CutOffChange]| {

@@ -1,5 +1,3 @@
-//! Changes by a session that was killed during a tool call.
-
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -40,7 +38,6 @@ impl WatchedRoots {
         changed.iter().filter_map(difference).collect()
     }
 
-    /// Records the current state of these absolute paths.
     pub(in crate::tripwire) fn take_as_they_are<'a>(&mut self, paths: impl Iterator<Item = &'a Path>) {
         let listed = self.look();
         let nested = walk::nested(&self.held, &listed.repositories, &self.given, None);

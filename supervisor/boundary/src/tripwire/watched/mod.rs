@@ -1,4 +1,4 @@
-//! One watched directory: its recorded state, and the authors of changes in it.
+//! One watched directory: its recorded state, and the authors of changes.
 
 mod cut_off;
 
@@ -26,7 +26,7 @@ use super::{Approved, Report, beneath, digest, walk};
 /// Time between two checks if a tool call of another session still runs.
 const POLL: Duration = Duration::from_millis(50);
 
-/// The most files that are named in a message about a person's changes.
+/// Maximum number of files that are named in a message about a person's changes.
 const MOST_NAMED: usize = 5;
 
 #[derive(Debug)]
@@ -34,29 +34,24 @@ pub(super) struct WatchedRoots {
     pub(super) root: Root,
     pub(super) path: PathBuf,
     held: OwnedFd,
-    /// The files that are watched because another watched file refers to them.
     pub(super) references: References,
-    /// Paths that the agent may change freely, relative to the directory.
     given: Given,
     pub(super) state: WatchState,
-    /// The state of other repositories in the project.
     pub(super) nested: WatchState,
-    /// The watched files as the person left them.
     persons: BTreeMap<PathBuf, WatchedPlace>,
     own: Own,
     anchor: Anchor,
-    /// True if another session recorded a person's change since `own` was computed.
+    /// True if another session recorded a person's change after `own` was computed.
     own_is_old: bool,
-    /// True if a turn has ended since other repositories in the project were recorded.
+    /// True if a turn has ended since other repositories were recorded.
     nested_is_old: bool,
-    /// The replaced states, of listed files and of other repositories, until the new ones are in the journal.
+    /// Replaced states, of listed files and of other repositories, until the new ones are in the journal.
     unwritten: Option<[WatchState; 2]>,
-    /// The shared journal; nothing if the recorded state belongs to this process alone.
+    /// `None` if the recorded state belongs to this process alone.
     journal: Option<BaselineJournal>,
 }
 
 impl WatchedRoots {
-    /// Opens a directory without recording its files.
     pub(super) fn empty(root: Root, path: &Path, given: Given) -> io::Result<Self> {
         let held = beneath::open_root(path)?;
         Ok(Self {
@@ -77,7 +72,6 @@ impl WatchedRoots {
         })
     }
 
-    /// Records a directory as it is now, without other repositories in it.
     pub(super) fn taken(root: Root, path: &Path, kept: &[PathBuf], given: Given) -> io::Result<Self> {
         let mut watched = Self::empty(root, path, given)?;
         watched.take_listed(kept);
@@ -103,7 +97,7 @@ impl WatchedRoots {
         }
     }
 
-    /// True if the state was recorded by this process and not read from a journal.
+    /// True if this process recorded the state.
     pub(super) const fn is_taken_anew(&self) -> bool {
         self.unwritten.is_some()
     }
@@ -112,7 +106,6 @@ impl WatchedRoots {
         self.root.look(&self.held, &self.references, &self.given, None)
     }
 
-    /// Records further files that watched files refer to.
     pub(super) fn look_further(&mut self, references: References) {
         let mut look = TripwireLook::more(std::mem::take(&mut self.state), &self.given);
         look.references(&self.held, &references);
@@ -120,8 +113,8 @@ impl WatchedRoots {
         self.references.extend(references);
     }
 
-    /// Becomes one of the sessions of the directory's journal. Returns the exclusive right to record the state if that
-    /// is needed: no tool call may write meanwhile.
+    /// Enters the directory's journal. Returns the exclusive permission to record the state if that is needed: no tool
+    /// call may write meanwhile.
     pub(super) fn join(
         &mut self,
         options: Option<&JournalOptions>,
@@ -146,7 +139,7 @@ impl WatchedRoots {
         Ok(right)
     }
 
-    /// Writes the recorded state to the journal, and releases the exclusive right.
+    /// Writes the recorded state to the journal, and drops the permission.
     pub(super) fn write_baseline(&mut self, right: Option<AtRest>, around: &Around) -> io::Result<()> {
         if let Some([state, nested]) = self.unwritten.take() {
             self.exclusively(|watched, journal| {
@@ -186,7 +179,6 @@ impl WatchedRoots {
         done
     }
 
-    /// Begins a tool call that may write.
     pub(super) fn begin_call(&mut self, around: &Around, report: &mut Report) -> io::Result<()> {
         let Some(journal) = &self.journal else { return Ok(()) };
         let right = journal.at_rest()?;
@@ -229,7 +221,7 @@ impl WatchedRoots {
         journal.write_settled()
     }
 
-    /// Accepts changes of files between tool calls as the user's own, and makes them part of the baseline.
+    /// Accepts changes between tool calls as the user's own.
     fn renew(
         &mut self,
         part: BaselinePart,
@@ -262,7 +254,6 @@ impl WatchedRoots {
         journal.write(part, Author::Person, Some(delta))
     }
 
-    /// Checks the listed files, and restores changed ones.
     pub(super) fn check(
         &mut self,
         around: &Around,
@@ -340,7 +331,7 @@ impl WatchedRoots {
         }
     }
 
-    /// Applies a change that another session recorded. Returns nothing if it is invalid.
+    /// Applies a change that another session recorded. `None` if it is invalid.
     pub(super) fn take_in(&mut self, part: BaselinePart, by: Author, delta: StateDelta) -> Option<()> {
         self.own_is_old |= by == Author::Person;
         let persons = &mut self.persons;
@@ -355,7 +346,6 @@ impl WatchedRoots {
         })
     }
 
-    /// Records every changed file as the person's.
     fn note_persons(&mut self, before: &WatchState, part: BaselinePart) {
         let now = match part {
             BaselinePart::Listed => &self.state,
@@ -393,7 +383,6 @@ impl WatchedRoots {
         (self.state, self.nested) = Default::default();
     }
 
-    /// Returns the error if a watched file cannot be recorded, unless the agent may change it freely.
     pub(super) fn unwatched(&self, given: &Given) -> Option<io::Error> {
         let is_kept = |path: &Path| !given.has(&self.path.join(path));
         if let Some((path, error)) = self.state.unread.iter().find(|(path, _)| is_kept(path)) {
@@ -414,7 +403,7 @@ impl WatchedRoots {
         ))
     }
 
-    /// Records places as they are now, as far as they have the content that somebody approved.
+    /// Records files as they are now, if they have the content that somebody approved.
     pub(super) fn accept(
         &mut self,
         approved: &[(&Path, &Approved)],
