@@ -1,6 +1,4 @@
 //! Compiles the seccomp rules into programs for the target architecture, so that a start only attaches them.
-//!
-//! For the tests it compiles them for every architecture with known call numbers.
 
 #[expect(unreachable_pub, reason = "it is the library's")]
 #[path = "src/seccomp/assemble.rs"]
@@ -36,7 +34,6 @@ fn main() -> Result<(), Box<dyn Error>> {
     Arch::ALL.into_iter().try_for_each(|arch| write(format!("programs_{}.rs", arch.name()), arch))
 }
 
-/// Returns Rust source of an architecture's programs. Equal programs are emitted once.
 fn source(arch: Arch) -> Result<String, Box<dyn Error>> {
     let mut bodies: BTreeMap<String, usize> = BTreeMap::new();
     let mut table = String::new();

@@ -1,7 +1,7 @@
 //! Forbidden acts, tried in the finished confinement before anything is executed there.
 //!
-//! A layer may claim to be in force and do nothing: "best effort" once reported success so. So each layer has
-//! to deny an act that was possible before (the control).
+//! A layer may claim to be in force and do nothing. So each one has to deny an act that was possible before (the
+//! control).
 
 use std::ffi::CStr;
 use std::fs::{self, File};
@@ -26,8 +26,7 @@ use crate::descendants;
 use crate::platform::{Platform, SCOPES};
 use crate::system::forbidden;
 
-/// File that its owner may write, that no rule makes writable (as nothing in `/proc`), and that leaves no
-/// litter.
+/// File that its owner may write, that no rule makes writable, and that leaves no litter.
 const WITNESS: &str = "/proc/self/comm";
 
 const MARKED: &CStr = c"/proc/self/comm";
@@ -35,10 +34,9 @@ const MARKED: &CStr = c"/proc/self/comm";
 /// File in the full tier's own `/dev` that only the mount keeps `root` and others from writing.
 const IN_TREE: &str = "/dev/.witness";
 
-/// Address that leads nowhere (RFC 5737), so that the attempt discloses nothing.
+/// Address of no machine (RFC 5737), so that the attempt discloses nothing.
 const ELSEWHERE: (Ipv4Addr, u16) = (Ipv4Addr::new(192, 0, 2, 1), 9);
 
-/// Acts to try; prepared before the confinement.
 #[derive(Debug)]
 pub struct Attempts<'a> {
     acts: Vec<(&'static str, Act<'a>)>,
@@ -48,18 +46,16 @@ pub struct Attempts<'a> {
 
 #[derive(Clone, Copy, Debug)]
 pub enum Surroundings<'a> {
-    /// Floor tier: a broker outside the domain.
     Floor {
         broker: pid_t,
-        /// Datagram socket from before, if one may be used inside: a new one would need the broker.
+        /// Datagram socket from before, for tiers in which the broker would have to create one.
         datagrams: Option<BorrowedFd<'a>>,
     },
-    /// Full tier, in its own namespaces.
     Full {
         /// Pid of the stub outside.
         stub: pid_t,
-        /// `/dev`, opened through a mount that was still writable: a file is created in it, to show that only the
-        /// rules make the same fail elsewhere.
+        /// `/dev`, opened through a mount that was still writable. A file is created in it, to show that only the rules
+        /// deny that elsewhere.
         witness: BorrowedFd<'a>,
     },
 }
@@ -90,7 +86,7 @@ enum Act<'a> {
 }
 
 impl<'a> Attempts<'a> {
-    /// Returns the acts that seccomp, or the broker behind it, denies, whatever the rules.
+    /// Returns the acts that seccomp, or the broker behind it, denies in any confinement.
     pub fn of_calls(net: &Network, tier: Tier, platform: Platform, surroundings: Surroundings<'a>) -> Self {
         let mut acts = vec![];
         if let (Surroundings::Floor { datagrams, .. }, true) = (surroundings, platform.seccomp()) {
@@ -118,8 +114,7 @@ impl<'a> Attempts<'a> {
         Self { acts, untried: vec![] }
     }
 
-    /// Returns the acts that the rules and the namespaces deny; each act of Landlock succeeds once as the
-    /// control.
+    /// Returns the acts that the rules and the namespaces deny. Each act of Landlock succeeds once as the control.
     pub fn of_rules(plan: &'a Plan, platform: Platform, surroundings: Surroundings<'a>) -> Self {
         let mut attempts = Self { acts: vec![], untried: vec![] };
         match surroundings {
@@ -140,8 +135,7 @@ impl<'a> Attempts<'a> {
         }
     }
 
-    /// Adds the acts of the full tier, whose tree exists: the mount outside shows that the file is writable,
-    /// and a hidden file was readable before.
+    /// Adds the acts of the full tier, after a test outside that the file is writable, and a hidden file readable.
     fn full(&mut self, plan: &'a Plan, platform: Platform, stub: pid_t, witness: BorrowedFd<'a>) {
         let create = Act::CreateIn(witness);
         match create.run() {

@@ -1,7 +1,7 @@
 //! Broker of a confined program: reaps, forwards signals, ends the descendants, reports.
 //!
-//! It runs no byte of the program, reads nothing from it, and is outside its Landlock domain. It keeps none
-//! of the program's pipes open, so that their readers see the end of file.
+//! It runs no byte of the program, reads nothing from it, and keeps none of its pipes open, so that their readers see
+//! the end of file. It is outside of the program's Landlock domain.
 
 use std::fs::File;
 use std::io;
@@ -24,10 +24,9 @@ use crate::privilege;
 use crate::stage::{Failure, Stage};
 use crate::system;
 
-/// Signals that the broker waits for. Blocked before the fork, so that none is lost.
+/// Blocked before the fork, so that none is lost.
 pub(crate) const SIGNALS: [Signal; 4] = [Signal::SIGCHLD, Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 
-/// Destination of the broker's reports.
 pub type Reports = Option<Outgoing<File, BrokerReport>>;
 
 #[derive(Debug)]
@@ -35,7 +34,6 @@ pub(crate) struct Broker {
     program: Pid,
     bound: Bound,
     progress: Progress,
-    /// Mediator of the program's system calls, until it is dropped.
     _mediator: Option<Mediator>,
     /// Files that were opened for the start, closed after it.
     opened: Opened,
@@ -47,7 +45,6 @@ pub(crate) struct Broker {
 pub(crate) struct Progress(FrameReader<File, BrokerReport>);
 
 enum End {
-    /// Exit code of the program.
     Program(u8),
     Signal(Signal),
 }
@@ -57,13 +54,12 @@ impl Broker {
         Self { program, bound, progress, _mediator: mediator, opened: Opened::default(), group: None }
     }
 
-    /// Adds the files that were opened for the start, and the program's control group.
     pub(crate) fn with(self, opened: Opened, group: Option<Cgroup>) -> Self {
         Self { opened, group, ..self }
     }
 
-    /// Waits for the end of the program, ends its descendants, and returns its exit status. A signal to end
-    /// the broker ends the program too, and gives 128 + its number. Fails if the program was not started.
+    /// Waits for the end of the program, ends its descendants, and returns its exit status. A signal that ends the
+    /// broker gives 128 + its number. Fails if the program was not started.
     pub(crate) fn watch(mut self, reports: &mut Reports) -> Result<u8, Failure> {
         let program = self.program.as_raw();
         if let Err(failure) = self.begin(reports) {
@@ -92,12 +88,11 @@ impl Broker {
         Ok(status)
     }
 
-    /// Ends a started child that will not become the program.
     pub(crate) fn abandon(self) {
         descendants::end_all(self.bound, self.program.as_raw(), |_, _| {});
     }
 
-    /// Waits until the child executes the program, forwards its report, and closes the program's pipes here.
+    /// Waits until the child executes the program, and closes the program's pipes here.
     fn begin(&mut self, reports: &mut Reports) -> Result<(), Failure> {
         let started = self.progress.started()?;
         let_go_of_pipes(reports.is_some()).map_err(broken)?;
@@ -140,8 +135,8 @@ impl Progress {
         Self(reports)
     }
 
-    /// Waits until the child closes the pipe of reports, by `exec` or its end; returns its last report. Fails
-    /// if that is a failure, or missing.
+    /// Waits until the child closes the pipe of reports, by `exec` or its end; returns its last report. Fails without
+    /// one.
     pub(crate) fn started(&mut self) -> Result<BrokerReport, Failure> {
         let mut last = None;
         self.wait_for_progress()?;
@@ -158,7 +153,6 @@ impl Progress {
         }
     }
 
-    /// Waits until the child reports or ends. Fails at SIGTERM or SIGHUP.
     fn wait_for_progress(&self) -> Result<(), Failure> {
         let ending: SigSet = [Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
         let signals = SignalFd::new(&ending).map_err(|errno| Stage::Broker.failed(errno))?;
@@ -175,7 +169,7 @@ impl Progress {
     }
 }
 
-/// Returns the reporter of denied calls, if reports have a destination; `listeners` is unused otherwise.
+/// Reports denied calls if there is a destination; `listeners` is unused otherwise.
 pub(crate) fn refusals(
     program: Pid,
     reports: &Reports,
@@ -186,14 +180,14 @@ pub(crate) fn refusals(
     Ok(Refusals::told(program.as_raw(), telling))
 }
 
-/// Drops this process's capabilities and makes it non-dumpable, for the stub of the full tier.
+/// Drops capabilities and makes this process non-dumpable.
 pub(crate) fn retire() -> io::Result<()> {
     system::set_no_new_privs()?;
     privilege::drop_capabilities().map_err(io::Error::other)?;
     system::make_undumpable()
 }
 
-/// Replaces standard input and output by `/dev/null`, and standard error too if `reported`.
+/// Replaces standard input and output, and standard error if `reported`, by `/dev/null`.
 pub(crate) fn let_go_of_pipes(reported: bool) -> io::Result<()> {
     let null = File::options().read(true).write(true).open("/dev/null")?;
     dup2_stdin(&null)?;
@@ -208,7 +202,7 @@ fn broken(error: impl Into<io::Error>) -> Failure {
     Stage::Broker.failed(error.into())
 }
 
-/// Returns the exit code of a wait status: 128 + the signal that ended the process.
+/// 128 + the signal that ended the process.
 #[expect(
     clippy::cast_possible_truncation,
     clippy::cast_sign_loss,

@@ -1,13 +1,11 @@
-//! Control group of a program, if groups of version 2 are delegated (`cgroups(7)`). The program's descendants
-//! stay in it, whoever adopts them, so processes that outlive supervisor *and* broker can be identified.
+//! Control group of a program, if groups of version 2 are delegated (`cgroups(7)`). Descendants stay in it, so those
+//! that outlive supervisor *and* broker can be found.
 //!
-//! The program is cloned into the group (`CLONE_INTO_CGROUP`, Linux 5.7), since moving takes milliseconds.
-//! The broker removes the group; the next start in the same place ends the group of a dead broker
-//! (`cgroup.kill`, Linux 5.14). The group's name identifies the broker: any process that can read could take
-//! a lock.
+//! The program is cloned into the group (`CLONE_INTO_CGROUP`, Linux 5.7), since moving takes milliseconds. The broker
+//! removes it, or else the next start in the same place (`cgroup.kill`, Linux 5.14). The group's name identifies the
+//! broker: any process that can read could take a lock.
 //!
-//! A program of the floor tier gets a group if possible. In the full tier a pid namespace ends the
-//! descendants, and a group only bounds resources.
+//! In the full tier a pid namespace ends the descendants, and a group only bounds resources.
 
 mod bounds;
 
@@ -29,17 +27,14 @@ const PREFIX: &str = "bailiwick-";
 /// Time in milliseconds to wait for killed processes, renewed whenever one ends.
 const PATIENCE: u16 = 2000;
 
-/// Usual mount points of version 2, alone or with version 1 (`file-hierarchy(7)` of systemd). Reading the
-/// list of mounts costs as much as a fork.
+/// Usual mount points of version 2 (`file-hierarchy(7)` of systemd). Reading the list of mounts costs as much as a
+/// fork.
 const USUAL: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
-/// Mode bits of a directory in which any user may create files.
 const WRITABLE: u32 = 0o222;
 
-/// Inode of the root of the hierarchy.
 const ROOT: u64 = 1;
 
-/// Control group, removed when dropped.
 #[derive(Debug)]
 pub(crate) struct Cgroup {
     path: PathBuf,
@@ -47,17 +42,15 @@ pub(crate) struct Cgroup {
     bounds: Bounds,
 }
 
-/// Control group in which new groups can be created.
 #[derive(Debug)]
 struct Place {
     path: PathBuf,
-    /// True if new groups can have bounds on resources.
     bounds: bool,
 }
 
 impl Cgroup {
-    /// Creates a group for a program, with the bounds `wanted` as far as possible. Returns `None` if no group
-    /// can be created, or a program of the full tier needs or gets no bounds.
+    /// Creates a group with the bounds `wanted` as far as possible. `None` if none can be created, or a program of the
+    /// full tier needs or gets no bounds.
     ///
     /// Acts without capabilities, like the later removal.
     pub(crate) fn for_program(tier: Tier, wanted: Bounds) -> Option<Self> {
@@ -107,9 +100,8 @@ impl AsFd for Cgroup {
 }
 
 impl Place {
-    /// Finds a group in which groups can be created without capabilities: the parent of this process's group
-    /// if it is delegated, else this process's group. `None` if neither is writable, or this process is in
-    /// the root.
+    /// Finds a group in which groups can be created without capabilities: the parent of this process's group if it is
+    /// delegated, else this process's group. `None` if neither is writable.
     fn find() -> Option<Self> {
         let is_root = |path: &PathBuf| fs::metadata(path).is_ok_and(|group| group.ino() == ROOT);
         let own = own_group().filter(|own| !is_root(own))?;
@@ -122,14 +114,13 @@ impl Place {
     }
 }
 
-/// Kills all processes in the group and removes it.
 impl Drop for Cgroup {
     fn drop(&mut self) {
         end(&self.path);
     }
 }
 
-/// Identity of a broker, unique until a reboot: its pid, start time and namespace.
+/// Identity of a broker, unique until a reboot.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct BrokerCgroup {
     namespace: u64,
@@ -157,19 +148,17 @@ impl BrokerCgroup {
         (broker.name() == name).then_some(broker)
     }
 
-    /// True if the broker has ended. False in another pid namespace, where it cannot be seen.
+    /// False in another pid namespace, where the broker cannot be seen.
     fn is_dead(&self) -> bool {
         own_namespace() == Some(self.namespace) && start(self.pid) != Some(self.start)
     }
 }
 
-/// Returns the inode number of this process's pid namespace.
 fn own_namespace() -> Option<u64> {
     fs::metadata("/proc/self/ns/pid").ok().map(|namespace| namespace.ino())
 }
 
-/// Returns the start time of a living process in ticks since boot: field 22 of `/proc/PID/stat`. Field 2, a
-/// name in parentheses, may contain anything.
+/// Start time in ticks since boot: field 22 of `/proc/PID/stat`. Field 2, a name in parentheses, may contain anything.
 fn start(pid: u32) -> Option<u64> {
     let stat = fs::read(format!("/proc/{pid}/stat")).ok()?;
     let end = stat.iter().rposition(|byte| *byte == b')')?;
@@ -178,7 +167,7 @@ fn start(pid: u32) -> Option<u64> {
     if matches!(state, "Z" | "X") { None } else { fields.nth(18)?.parse().ok() }
 }
 
-/// Kills every process in a group and removes it. A group whose processes do not end stays.
+/// Kills every process in a group and removes it, unless some process does not end.
 fn end(group: &Path) {
     // Usually the last process has been reaped by now.
     if fs::remove_dir(group).is_err() && fs::write(group.join("cgroup.kill"), "1").is_ok() {
@@ -187,7 +176,7 @@ fn end(group: &Path) {
     }
 }
 
-/// Waits until a group is empty (`cgroup.events`). Fails if nothing changes for [`PATIENCE`].
+/// Waits for `cgroup.events`. Fails if nothing changes for [`PATIENCE`].
 fn wait_until_empty(group: &Path) -> io::Result<()> {
     let path = group.join("cgroup.events");
     loop {
@@ -218,7 +207,7 @@ fn is_version_2(point: &str) -> bool {
     statfs(point).is_ok_and(|found| found.filesystem_type() == CGROUP2_SUPER_MAGIC)
 }
 
-/// Reads a file of `/proc` in large pieces: the kernel generates the content for each read.
+/// Reads in large pieces: the kernel generates the content for each read.
 fn read(path: &str) -> io::Result<String> {
     let mut text = String::with_capacity(16 << 10);
     File::open(path)?.read_to_string(&mut text)?;
@@ -249,7 +238,6 @@ fn beneath(point: &str, root: &str, group: &str) -> Option<PathBuf> {
     (plain && beneath.components().all(is_normal)).then(|| Path::new(point).join(beneath))
 }
 
-/// True if a part of a path is a name. Groups outside the namespace's root have `..` instead.
 fn is_normal(component: std::path::Component<'_>) -> bool {
     matches!(component, std::path::Component::Normal(_))
 }

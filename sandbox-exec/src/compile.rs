@@ -1,14 +1,13 @@
-//! Compilation of rights to Landlock rules, as plain data without effects on the kernel.
+//! Compilation of access to Landlock rules, as plain data without effects on the kernel.
 //!
-//! Landlock has no deny rules: a rule grants on a whole tree, and grants add up. So a file that stays
-//! unreadable in a read root is *left out*: the directories on the way to it can only be listed, and
-//! everything else in them gets the full right. Names list, contents stay denied. A name that appears later
-//! in such a directory is unreadable too, which is the safe side.
+//! Landlock has no deny rules: a rule allows a whole tree, and rules add up. So a hidden file in a read root is *left
+//! out*: the directories above it can only be listed, and everything else in them gets full rules. Later names in such
+//! a directory are unreadable, too.
 //!
-//! * A symbolic link gets no rule, which would be its target's. The target has its own place in the tree.
-//! * Another name (hard link) of a hidden file gets no rule: a rule is the inode's.
-//! * `/dev` is never granted as a whole. Five devices are; terminals, disks and shared memory are not, but
-//!   for the program's own in the full tier, and a container's own (`private`) in the floor.
+//! * A symbolic link gets no rule, which would be its target's.
+//! * A hard link to a hidden file gets no rule: a rule is the inode's.
+//! * Of `/dev`, five devices are allowed; terminals and shared memory only if they are the program's own or the
+//!   container's (`private`).
 //! * `/proc`, `/sys` and roots that contain them are never writable.
 
 mod exceptions;
@@ -26,7 +25,7 @@ use self::rules::Rules;
 pub use self::rules::{Access, PathRule};
 use crate::tree::{Kind, Tree};
 
-/// Devices that every program may read and write, and no others.
+/// Devices that every program may read and write.
 pub const DEVICES: [&str; 5] = ipc::confinement::HARMLESS_DEVICES;
 
 /// Shared memory, message queues and terminals in the full tier's own `/dev`.
@@ -37,26 +36,21 @@ const OWN_DEVICES: [(&str, Access); 4] = [
     ("/dev/tty", Access::DEVICE),
 ];
 
-/// Maximum number of rules of a domain. Each takes a descriptor for a moment, and kernel memory.
+/// Each rule takes a descriptor for a moment, and kernel memory.
 pub const MAX_RULES: usize = 20_000;
 
-/// Directories that no write root may be or contain.
 const NEVER_WRITABLE: [&str; 3] = ["/proc", "/sys", "/dev"];
 
-/// Rules of a Landlock domain, compiled from rights.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Plan {
     pub rules: Vec<PathRule>,
     pub net: Network,
-    /// Tier of the program; devices and network addresses are private in the full tier.
     pub tier: Tier,
-    /// Existing hidden file for the self-test before the start.
     pub hidden_witness: Option<PathBuf>,
 }
 
 impl Plan {
     /// Returns the plan of a nested domain, without rules for hidden paths, which the outer one denies.
-    /// `devices` decides about terminals and shared memory.
     pub fn within(read: &[WirePath], write: &[WirePath], net: Network, tier: Tier, devices: Devices) -> Self {
         let rule = |access, named| move |path: &WirePath| PathRule::new(path.clone(), access, named);
         let read = read.iter().map(rule(Access::TREE, false));
@@ -72,12 +66,10 @@ impl Plan {
         self.rules.extend(rules.map(|(path, access)| PathRule::new(path, access, false)));
     }
 
-    /// Adds rules for the program's terminal, one for each path that leads to it.
     pub fn allow_terminal(&mut self, paths: impl Iterator<Item = PathBuf>) {
         self.rules.extend(paths.map(|path| PathRule::new(path, Access::DEVICE, false)));
     }
 
-    /// Grants full access to `path` and everything beneath it.
     fn own(&mut self, path: &Path) {
         match self.rules.iter_mut().find(|rule| rule.path == path) {
             Some(rule) => rule.access = Access::ALL,
@@ -90,7 +82,6 @@ impl Plan {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Devices {
     Harmless,
-    /// Harmless devices, and the program's own terminals and shared memory.
     Own,
 }
 
@@ -109,13 +100,13 @@ pub enum CompileError {
     TooManyRules,
 }
 
-/// Compiles rights against a file system.
+/// Compiles access against a file system.
 ///
-/// The directory `own` is fully granted, also in a hidden one, if a write root is or contains it. A file with
-/// an identity in `moved` gets no rule around a hidden path.
+/// The directory `own` is fully allowed, also in a hidden one, if a write root is or contains it. Files in `moved` get
+/// no rule around a hidden path.
 ///
-/// Fails for a path that is not canonical, a write root that is or contains a system directory, a root that
-/// is hidden or cannot be looked up, and more than [`MAX_RULES`] rules.
+/// Fails for a path that is not canonical, a write root that is or contains a system directory, a root that is hidden
+/// or cannot be looked up, and more than [`MAX_RULES`] rules.
 pub fn compile(
     rights: &Rights,
     own: Option<&WirePath>,
@@ -146,7 +137,6 @@ pub fn compile(
     Ok(plan)
 }
 
-/// Fails for a path that is relative or has an empty part, `.` or `..`: paths are compared by bytes.
 fn check_canonical(path: &WirePath) -> Result<(), CompileError> {
     let is_name = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
     let canonical = match path.as_bytes() {
@@ -157,8 +147,8 @@ fn check_canonical(path: &WirePath) -> Result<(), CompileError> {
     if canonical { Ok(()) } else { Err(CompileError::NotCanonical(path.clone())) }
 }
 
-/// Fails for `/proc`, `/sys` and paths beneath them, for `/dev`, and for directories that contain one of
-/// them. Paths beneath `/dev` are accepted (`/dev/shm`, `/dev/dri`).
+/// Fails for `/proc` and `/sys` with all paths beneath, for `/dev` itself, and for directories that contain one of
+/// them.
 fn check_writable(root: &WirePath) -> Result<(), CompileError> {
     let path = root.as_path();
     let holds = NEVER_WRITABLE.iter().any(|system| Path::new(system).starts_with(path));
@@ -187,7 +177,6 @@ impl<'a, T: Tree> Compiler<'a, T> {
         Ok(())
     }
 
-    /// Grants `access` on `path` and beneath it, except on hidden files.
     fn grant(&mut self, path: &Path, access: Access) -> Result<(), CompileError> {
         if path == Path::new("/dev") && !access.has(Access::WRITE) {
             self.rules.add(path, Access::LIST);

@@ -1,10 +1,8 @@
 //! End of every descendant of this process.
 //!
-//! A subreaper inherits its orphaned descendants, also a `setsid` daemon: once `waitpid` returns `ECHILD`,
-//! none is left. [`Bound::Domain`] kills with `kill(-1)`: the caller's Landlock domain bounds its signals to
-//! itself and nested domains, and the kernel takes a lock against `fork`, so that none escapes. Without
-//! signal scopes (below ABI 6), [`Bound::Children`] kills the direct children, round after round: orphans
-//! become direct children.
+//! A subreaper inherits its orphaned descendants: once `waitpid` returns `ECHILD`, none is left. [`Bound::Domain`]
+//! kills with `kill(-1)`, which the caller's Landlock domain bounds; the kernel takes a lock against `fork`, so that
+//! none escapes. Without signal scopes (below ABI 6), [`Bound::Children`] kills the direct children, round after round.
 //!
 //! The calling process has one thread that forks.
 
@@ -17,11 +15,11 @@ use nix::libc::{self, c_int, pid_t};
 use crate::domain::Domain;
 use crate::system::process;
 
-/// Number for `kill(2)` that asks a mediating broker to limit the signals of the caller's descendants. It is not a
-/// signal, so without such a broker the call fails with `EINVAL`.
+/// Number for `kill(2)` that asks a mediating broker to limit the signals of the caller's descendants. Not a signal:
+/// without a broker the call fails with `EINVAL`.
 pub const FENCE: c_int = 1 << 16;
 
-/// Asks the broker to bound the signals of all descendants of this process, if it mediates signals.
+/// Bounds the signals of all descendants, if a broker mediates signals.
 pub fn fence() -> io::Result<()> {
     match send(0, FENCE) {
         Err(error) if error.raw_os_error() == Some(libc::EINVAL) => Ok(()),
@@ -29,18 +27,16 @@ pub fn fence() -> io::Result<()> {
     }
 }
 
-/// Set of processes that `kill(-1)` of this process reaches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Bound {
     /// Processes in this process's Landlock domain and nested ones, as was verified.
     Domain,
-    /// Every process of the user: `kill(-1)` must never be called.
+    /// Every process of the user, so that `kill(-1)` must never be called.
     Children,
 }
 
 impl Bound {
-    /// Enters the domain `signals`. Returns [`Bound::Domain`] if signal 0 reached the process `outside`
-    /// before and not after, else [`Bound::Children`].
+    /// Enters the domain `signals`. [`Bound::Domain`] if signal 0 reached the process `outside` before and not after.
     pub fn enter(signals: Option<&Domain>, outside: pid_t) -> io::Result<Self> {
         let Some(signals) = signals else {
             return Ok(Self::Children);
@@ -63,14 +59,11 @@ pub fn send(pid: pid_t, signal: c_int) -> io::Result<()> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Waited {
-    /// Ended child with its wait status.
     Ended(pid_t, c_int),
-    /// All children still run.
     Running,
     None,
 }
 
-/// Reaps one ended child; if `block`, waits for one.
 pub fn reap_one(block: bool) -> Waited {
     loop {
         // __WALL also reaps children made by clone without SIGCHLD.
@@ -85,15 +78,15 @@ pub fn reap_one(block: bool) -> Waited {
     }
 }
 
-/// Detaches a child that asked to be traced (`PTRACE_TRACEME`, ptrace(2)), and delivers the signal that
-/// stopped it. The stop after execve(2) has none.
+/// Detaches a child that asked to be traced (`PTRACE_TRACEME`, ptrace(2)), and delivers the signal that stopped it, if
+/// any.
 fn go_on(pid: pid_t, signal: c_int) {
     let signal = if signal == libc::SIGTRAP { 0 } else { libc::c_long::from(signal) };
     process::detach(pid, signal);
 }
 
-/// Kills and reaps every descendant of this process. `ended` is called with the pid and wait status of each.
-/// `known` is a child to kill if `/proc` lists no children, or 0.
+/// Kills and reaps every descendant, and calls `ended` with the pid and wait status of each. `known` is a child to kill
+/// if `/proc` lists none, or 0.
 pub fn end_all(bound: Bound, mut known: pid_t, mut ended: impl FnMut(pid_t, c_int)) {
     let mut block = false;
     loop {
@@ -126,8 +119,7 @@ fn kill_all(bound: Bound, known: pid_t) {
     }
 }
 
-/// Kills this thread's direct children, as listed in `/proc` (needs `CONFIG_PROC_CHILDREN`, which
-/// distributions set).
+/// Kills the children that `/proc` lists (needs `CONFIG_PROC_CHILDREN`, which distributions set).
 fn kill_children() {
     let children = fs::read_to_string("/proc/thread-self/children").unwrap_or_default();
     for child in children.split_whitespace().filter_map(|pid| pid.parse().ok()) {

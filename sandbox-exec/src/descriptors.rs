@@ -1,5 +1,3 @@
-//! Inherited descriptors: none reaches the program.
-
 #![expect(unsafe_code, reason = "descriptors are owned, closed and marked by number")]
 
 use std::collections::BTreeSet;
@@ -13,8 +11,7 @@ use nix::libc;
 
 use crate::system::{self, check};
 
-/// Takes these inherited descriptors, and closes every other one above 2. Only for a new process, which owns
-/// none. A second call fails (`EBADF`).
+/// Takes these inherited descriptors, and closes every other one above 2. Fails in a second call (`EBADF`).
 pub fn inherit(numbers: &[RawFd]) -> io::Result<Vec<OwnedFd>> {
     static TAKEN: AtomicBool = AtomicBool::new(false);
     let different: BTreeSet<_> = numbers.iter().collect();
@@ -27,7 +24,7 @@ pub fn inherit(numbers: &[RawFd]) -> io::Result<Vec<OwnedFd>> {
     Ok(numbers.iter().map(|&number| unsafe { OwnedFd::from_raw_fd(number) }).collect())
 }
 
-/// Closes every descriptor above 2 but `keep`, which then close on exec.
+/// Sets close-on-exec of the descriptors to `keep`.
 pub fn close_all_but(keep: &[RawFd]) -> io::Result<()> {
     let mut first = 3;
     let mut kept = keep.to_vec();
@@ -42,7 +39,7 @@ pub fn close_all_but(keep: &[RawFd]) -> io::Result<()> {
     keep.iter().try_for_each(|&descriptor| close_on_exec(descriptor))
 }
 
-/// Closes descriptors with one call for each run of numbers, which costs less than one for each.
+/// Closes runs of numbers with one call each, which is faster.
 pub(crate) fn close_together(descriptors: impl Iterator<Item = OwnedFd>) {
     let mut numbers: Vec<u32> = descriptors.map(IntoRawFd::into_raw_fd).map(RawFd::cast_unsigned).collect();
     numbers.sort_unstable();
@@ -54,7 +51,7 @@ pub(crate) fn close_together(descriptors: impl Iterator<Item = OwnedFd>) {
     }
 }
 
-/// Closes a range one by one if an old container profile denies `close_range(2)`.
+/// Closes one by one if an old container profile denies `close_range(2)`.
 fn close_range(first: u32, last: u32) -> io::Result<()> {
     match system::close_range(first, last) {
         Err(error) if matches!(error.raw_os_error(), Some(libc::ENOSYS | libc::EPERM)) => {

@@ -1,7 +1,7 @@
 //! Landlock domains from rules.
 //!
-//! Every right of the ABI is handled, and nothing is best effort: a rule or layer that the kernel rejects is
-//! an error. [`Platform::missing`] names the gaps of the ABI.
+//! Every right of the ABI is handled: a rule or layer that the kernel rejects is an error. [`Platform::missing`] names
+//! the gaps of the ABI.
 
 use std::fs::File;
 use std::io;
@@ -26,7 +26,6 @@ use crate::descriptors;
 use crate::platform::Platform;
 use crate::system;
 
-/// Ruleset, ready to be entered.
 #[derive(Debug)]
 pub struct Domain {
     ruleset: Option<OwnedFd>,
@@ -34,8 +33,7 @@ pub struct Domain {
     rules: u32,
 }
 
-/// Open files of added rules. A rule does not need them, and closing costs a fifth of adding, so a process
-/// that others wait for closes them later.
+/// Open files of added rules. Closing costs a fifth of adding, so a process that others wait for closes them later.
 #[derive(Debug, Default)]
 #[must_use = "it is for later"]
 pub(crate) struct Opened(Vec<File>);
@@ -74,14 +72,12 @@ pub enum DomainError {
 }
 
 impl Domain {
-    /// Builds the domain of a plan: files, network and scopes, as the ABI allows.
     pub fn build(plan: &Plan, platform: Platform) -> Result<Self, DomainError> {
         let mut domain = Self::empty(&plan.net, plan.tier, platform)?;
         domain.add(&plan.rules)?;
         Ok(domain)
     }
 
-    /// Creates a domain that allows nothing yet.
     pub(crate) fn empty(net: &Network, tier: Tier, platform: Platform) -> Result<Self, DomainError> {
         let abi = abi(platform);
         if abi == ABI::Unsupported {
@@ -100,7 +96,7 @@ impl Domain {
         self.add_opened(rules, |rule| open_path(&rule.path, rule.named)).map(drop)
     }
 
-    /// Adds rules for canonical paths. A path gets none if one of its directories has become a link since.
+    /// A path gets no rule if one of its directories has become a link since.
     pub(crate) fn add_canonical(&mut self, rules: &[PathRule]) -> Result<Opened, DomainError> {
         self.add_opened(rules, |rule| open_path(&rule.path, true))
     }
@@ -130,8 +126,8 @@ impl Domain {
 
     /// Builds a domain that only bounds signals and abstract unix sockets; `None` without scopes in the ABI.
     ///
-    /// If one layer of a process does not allow to move and link files between directories, that is denied
-    /// (EXDEV), even by a layer without file rights. So this one handles REFER and grants it.
+    /// A layer without file rights denies moving files between directories (EXDEV). So this one handles REFER and
+    /// allows it.
     pub fn of_scopes(platform: Platform) -> Result<Option<Self>, DomainError> {
         if platform.abi < crate::platform::SCOPES {
             return Ok(None);
@@ -154,12 +150,12 @@ impl Domain {
         self.rules
     }
 
-    /// Enters the domain, for good. Async-signal-safe. Needs `no_new_privs`.
+    /// Async-signal-safe. Needs `no_new_privs`.
     pub fn enter(&self) -> io::Result<()> {
         self.ruleset().map_or(Ok(()), system::landlock_restrict_self)
     }
 
-    /// Returns the ruleset for another process; `None` without Landlock.
+    /// `None` without Landlock.
     pub(crate) fn ruleset(&self) -> Option<BorrowedFd<'_>> {
         self.ruleset.as_ref().map(AsFd::as_fd)
     }
@@ -173,8 +169,7 @@ fn abi(platform: Platform) -> ABI {
     i32::try_from(platform.abi).map_or(ABI::Unsupported, ABI::from)
 }
 
-/// Creates a ruleset. In the full tier a network that is off is a private one, where all ports are the
-/// program's own.
+/// In the full tier a network that is off is a private one, where all ports are the program's own.
 fn create(abi: ABI, net: &Network, tier: Tier) -> Result<RulesetCreated, RulesetError> {
     let mut ruleset = Ruleset::default()
         .set_compatibility(CompatLevel::HardRequirement)
@@ -188,10 +183,9 @@ fn create(abi: ABI, net: &Network, tier: Tier) -> Result<RulesetCreated, Ruleset
     ruleset.create()
 }
 
-/// Returns the file of a rule; `None` for a listed file that is gone, out of reach or behind a link by now.
+/// `None` for a listed file that has gone, is out of reach or behind a link by now.
 ///
-/// Links are not listed. A rule on one that appeared since allows nothing: it is the link's own, which cannot
-/// be read.
+/// A rule on a new link allows nothing.
 fn found(rule: &PathRule, opened: io::Result<File>) -> Result<Option<File>, DomainError> {
     let opened = opened.and_then(|file| Ok((rule.named && file.metadata()?.is_symlink(), file)));
     match opened {
@@ -202,8 +196,8 @@ fn found(rule: &PathRule, opened: io::Result<File>) -> Result<Option<File>, Doma
     }
 }
 
-/// Adds a rule, for a directory unless the path was listed as a file, and for a file if the kernel says so.
-/// Returns false if none was needed: on a file, listing allows nothing.
+/// Adds a rule, for a directory unless the path was listed as a file or the kernel rejects that. False if none was
+/// needed: on a file, listing allows nothing.
 fn add(ruleset: BorrowedFd<'_>, path: BorrowedFd<'_>, rule: &PathRule, abi: ABI) -> io::Result<bool> {
     let add = |directory| match rights(rule.access, abi, directory).bits() {
         0 => Ok(false),
@@ -215,8 +209,8 @@ fn add(ruleset: BorrowedFd<'_>, path: BorrowedFd<'_>, rule: &PathRule, abi: ABI)
     }
 }
 
-/// Opens a path with `O_PATH`. Paths in the rights are canonical, without links: an agent that replaces a directory
-/// by a link must not choose the root of the next generation.
+/// Opens a path with `O_PATH`. No link is followed: an agent that replaces a directory by one must not choose the next
+/// root.
 pub(crate) fn open_path(path: &Path, named: bool) -> io::Result<File> {
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     if named {
@@ -231,8 +225,7 @@ pub(crate) fn open_path(path: &Path, named: bool) -> io::Result<File> {
     Ok(open(path, flags, Mode::empty())?.into())
 }
 
-/// True if the file is gone, or on a mount that does not answer (a dead FUSE or NFS server; another user's
-/// FUSE).
+/// True if the file has gone, or is on a mount that does not answer.
 pub(crate) fn is_out_of_reach(error: &io::Error) -> bool {
     matches!(
         error.raw_os_error(),
@@ -252,8 +245,7 @@ fn is_behind_link(error: &io::Error) -> bool {
     error.raw_os_error() == Some(libc::ELOOP)
 }
 
-/// Returns the rights of a rule. A file's rule with directory rights is an error (EINVAL,
-/// `landlock_add_rule(2)`).
+/// A file's rule with directory rights is an error (EINVAL, `landlock_add_rule(2)`).
 fn rights(access: Access, abi: ABI, directory: bool) -> BitFlags<AccessFs> {
     let all = AccessFs::from_all(abi);
     let contents = AccessFs::ReadFile | AccessFs::Execute;

@@ -1,7 +1,7 @@
-//! Environment of a confined program: an allowlist of variables for development, without credentials.
+//! Environment of a confined program: an allowlist of variables for development.
 //!
-//! A listed variable passes if neither its name nor its value looks like a credential. A variable that the
-//! user names always passes.
+//! A listed variable passes unless its name or value looks like a credential. A variable that the user names always
+//! passes.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -189,8 +189,8 @@ const KEY_BEGINNINGS: &[&[u8]] = &[
 /// Minimum length of such a key, which also has a digit, unlike names of directories.
 const KEY_LENGTH: usize = 20;
 
-/// Builds the program's environment: variables of `ours` that pass, then those that are set. `temp` becomes
-/// `TMPDIR`; `is_of_temp` is true for paths in it.
+/// Variables of `ours` that pass, then those that are set. `temp` becomes `TMPDIR`; `is_of_temp` is true for paths in
+/// it.
 pub fn build(
     ours: impl IntoIterator<Item = (OsString, OsString)>,
     environment: &Environment,
@@ -215,9 +215,8 @@ pub fn build(
     all
 }
 
-/// Removes the private temp's paths from a value; `None` if nothing is left. The host's temp is not visible
-/// there, and commands with fewer rights may have created a search path's target. A home stays: programs need
-/// one.
+/// Removes the private temp's paths from a value; `None` if nothing is left. Programs do not see the host's temp, and
+/// commands with less access may have created a search path's target. A home stays: programs need one.
 fn outside(name: &OsStr, value: &OsStr, is_of_temp: impl Fn(&Path) -> bool) -> Option<OsString> {
     let is_outside =
         |place: &&[u8]| !place.starts_with(b"/") || !is_of_temp(Path::new(OsStr::from_bytes(place)));
@@ -254,7 +253,6 @@ fn holds_credential(value: &[u8]) -> bool {
         || value.split(|byte| !within(byte)).any(is_key)
 }
 
-/// True if a URL has a user, often a token without a password after it.
 fn names_user_in_url(value: &[u8]) -> bool {
     value.windows(3).enumerate().filter(|(_, window)| *window == b"://").any(|(at, _)| {
         let authority = value[at + 3..].split(|byte| matches!(byte, b'/' | b'?' | b'#' | b' ')).next();

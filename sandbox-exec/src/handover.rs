@@ -1,8 +1,7 @@
 //! Handover of the mediation listener from the program to the broker.
 //!
-//! The filter traps calls that pass descriptors, so no socket is used. The program starts with the broker's
-//! own table of descriptors, attaches the filter, and leaves the table, in which the listener remains. The
-//! broker closes none of these descriptors before it knows the number.
+//! The filter traps calls that pass descriptors, so no socket is used. The program starts with the broker's table of
+//! descriptors, attaches the filter, and leaves the table, in which the listener remains.
 
 #![expect(
     unsafe_code,
@@ -20,26 +19,23 @@ use nix::unistd::Pid;
 use crate::mediate::Filter;
 use crate::system;
 
-/// Message for no filter. A number is sent as its sum with [`FIRST`], since zero cannot be sent.
+/// Message for no filter. Numbers are sent as sums with [`FIRST`], since zero cannot be sent.
 const NONE: u64 = 1;
 const FIRST: u64 = NONE + 1;
 
 /// Channel for the number of the listener's descriptor.
 ///
-/// For a pipe, the scheduler would expect the writer to sleep, and give its processor to the reader, though
-/// the program continues.
+/// Not a pipe, for which the scheduler would give the processor to the reader, though the program continues.
 #[derive(Debug)]
 pub(crate) struct Handover(EventFd);
 
 impl Handover {
-    /// Creates the channel, before the fork.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self(EventFd::from_flags(EfdFlags::EFD_CLOEXEC)?))
     }
 
-    /// Attaches the filter, if any, leaves the broker's table of descriptors, and sends the listener's
-    /// number. Called by the program, which must have closed no descriptor since the fork. Needs
-    /// `no_new_privs`.
+    /// Attaches the filter, leaves the broker's table of descriptors, and sends the listener's number. The program must
+    /// have closed no descriptor since the fork. Needs `no_new_privs`.
     pub(crate) fn give(&self, filter: Option<&Filter>) -> io::Result<()> {
         // Its number stays open in the broker's table; here it closes on exec.
         let listener =
@@ -50,8 +46,8 @@ impl Handover {
         Ok(self.0.write(told).map(drop)?)
     }
 
-    /// Returns the listener after a wait for its number; `None` if there is no filter, or the program ended
-    /// before. Called by the broker.
+    /// Waits for the listener; `None` if there is no filter, or the program ended before. The broker closes no
+    /// descriptor until then.
     pub(crate) fn take(self, program: Pid) -> io::Result<Option<OwnedFd>> {
         // Adding to the shared table is harmless. SIGCHLD does not serve: it can be from another child, of
         // the image that this process had before exec.

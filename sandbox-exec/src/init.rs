@@ -1,5 +1,5 @@
-//! PID 1 of the full tier's namespaces: builds the tree, forks the program, reaps everything, ends with the
-//! program. Its end ends everything in its pid namespace; the stub's death kills it.
+//! PID 1 of the full tier's namespaces: builds the file tree, forks the program, reaps everything. Its end ends
+//! everything in its pid namespace; the stub's death kills it.
 
 #![expect(unsafe_code, reason = "the program shares the table of descriptors until its filter is attached")]
 
@@ -39,18 +39,14 @@ pub(crate) struct Init<'a> {
     pub(crate) command: &'a [OsString],
     pub(crate) ruleset: &'a Ruleset,
     pub(crate) layout: &'a Layout,
-    /// Pid of the stub on the host.
     pub(crate) stub: pid_t,
     pub(crate) group: Option<&'a Cgroup>,
-    /// Destination of the stub's reports and of denials.
     pub(crate) status: &'a Reports,
-    /// Socket to the process that connects to the hosts of the rights, if there are any.
     pub(crate) gateway: Option<OwnedFd>,
 }
 
 impl Init<'_> {
-    /// Runs init to its end. `mapped` delivers a byte once init has its ids, `told` takes failures, and
-    /// `meet` a byte from the program.
+    /// `mapped` delivers a byte once init has its ids, `told` takes failures, and `meet` a byte from the program.
     pub(crate) fn run(self, mapped: OwnedFd, told: OwnedFd, meet: OwnedFd, rules: Awaited) -> ! {
         let failure = match self.begin(mapped, &told, meet, rules) {
             Ok(watched) => {
@@ -125,7 +121,7 @@ impl Init<'_> {
         LaunchedProgram { confinement, command, ruleset, surroundings, programs, rules, bounds }.run(reports)
     }
 
-    /// Starts the mediator after the only fork, since a process with threads must not fork.
+    /// Must follow the last fork, since a process with threads must not fork.
     fn mediate(
         &self,
         listener: Option<OwnedFd>,
@@ -153,12 +149,10 @@ impl Init<'_> {
 struct Watched {
     program: Pid,
     signals: SignalFd,
-    /// Works until it is dropped.
     _mediator: Option<Mediator>,
 }
 
 impl Watched {
-    /// Reaps until the program has ended; returns its exit code.
     fn watch(&self) -> u8 {
         loop {
             while let Waited::Ended(pid, status) = descendants::reap_one(false) {
@@ -181,7 +175,7 @@ impl Watched {
     }
 }
 
-/// Sends the stub this process's pid, which the kernel adds to the byte as its reader sees it (`unix(7)`).
+/// Sends the stub this process's pid, which the kernel adds to the byte (`unix(7)`).
 fn introduce(meet: OwnedFd) -> io::Result<()> {
     io::Write::write_all(&mut File::from(meet), &[1])
 }

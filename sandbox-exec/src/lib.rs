@@ -1,9 +1,9 @@
-//! Confinement: from rights to a program that the kernel holds to them.
+//! Confinement: starts programs with exactly the access that the kernel enforces.
 //!
-//! The only code of Bailiwick that calls Landlock and seccomp. `sandbox-exec` confines a whole program; a
-//! worker uses [`command`] to put each command into a domain deeper than its own.
+//! The only code of Bailiwick that calls Landlock and seccomp. `sandbox-exec` confines a program; a worker confines
+//! each command further with [`command`].
 //!
-//! * [`launch`]: a start, from rights to exec; its broker stays.
+//! * [`launch`]: a start, up to exec and the program's end.
 //! * [`compile`]: rights → rules as plain data. [`platform`]: features of this kernel, and gaps.
 //! * [`mediate`]: calls that only a process outside can judge.
 //! * [`memory`]: releases an idle process's memory.

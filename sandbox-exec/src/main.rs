@@ -98,7 +98,7 @@ use sandbox_exec::stage::{Failure, Stage};
 use sandbox_exec::tree::{Host, Tree};
 use sandbox_exec::{descriptors, probe, self_test, system};
 
-/// This C library requests and returns memory page by page: dozens of calls and faults in a start.
+/// This C library would request and return memory page by page: dozens of calls and faults in a start.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static HEAP: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
@@ -142,7 +142,6 @@ fn run(arguments: impl Iterator<Item = OsString>) -> Result<u8, Failure> {
     }
 }
 
-/// Executes the program. From here on failures are also reported on the status descriptor.
 fn execute(options: Options) -> Result<u8, Failure> {
     let ours: Vec<_> =
         [options.rights_fd, options.status_fd, options.gateway_fd].into_iter().flatten().collect();
@@ -180,8 +179,8 @@ fn launch(options: Options, rights: Option<File>, devices: Vec<WirePath>) -> Res
     Ok(launch)
 }
 
-/// Reads the order of a program, which may be long in coming. Meanwhile no process of the same user needs to
-/// look into this one.
+/// Reads the order of a program, which may be long in coming. Meanwhile no process of the same user may read this one's
+/// memory.
 fn ordered(rights: File, mut command: Vec<OsString>) -> Result<Launch, Failure> {
     system::make_undumpable().map_err(|error| Stage::Rights.failed(error))?;
     let mut orders = FrameReader::new(rights, Generation(0));
@@ -194,7 +193,6 @@ fn ordered(rights: File, mut command: Vec<OsString>) -> Result<Launch, Failure> 
     Ok(Launch::new(confinement, command))
 }
 
-/// Builds the order from a person's flags.
 fn confinement(flags: Flags) -> Result<Confinement, Failure> {
     let directory = flags.directory.unwrap_or_else(|| PathBuf::from("."));
     let host = Host::default();
@@ -220,7 +218,7 @@ fn canonical(path: impl AsRef<Path>) -> Result<WirePath, Failure> {
     found.map(Into::into).map_err(|error| Stage::Rights.failed(format!("{}: {error}", path.display())))
 }
 
-/// Hides a path under its own name, perhaps a link; the compilation of the rights hides the target.
+/// Hides a path under its own name; the compilation hides a link's target.
 fn hidden(path: &Path, host: &Host) -> Result<WirePath, Failure> {
     let absolute = std::path::absolute(path)
         .map_err(|error| Stage::Rights.failed(format!("{}: {error}", path.display())))?;

@@ -1,17 +1,13 @@
-//! Releases memory that only a start needed.
-
 #![expect(unsafe_code, reason = "the program's own headers are read, and its pages given back")]
 
 use std::io;
 
 use nix::libc;
 
-/// Unmaps this process's pages of the program's code and constants. A page that is needed again comes back by
-/// a minor fault, from the page cache.
+/// Unmaps this process's pages of the program's code and constants, which a minor fault brings back.
 ///
-/// A start touches most of a program once, and the kernel maps 64 KiB around each touch: two thirds of an
-/// idle worker's resident memory. Only segments that were never writable are released: relocated data would
-/// be lost.
+/// A start touches most of a program once, and the kernel maps 64 KiB around each touch: two thirds of an idle worker's
+/// resident memory. Segments that were ever writable stay: relocated data would be lost.
 pub fn release_startup_pages() -> io::Result<()> {
     let mut result = Ok(());
     // SAFETY: the callback gets a pointer to `result`, which outlives the call, and is called on this thread.
@@ -46,7 +42,7 @@ unsafe extern "C" fn release(
     1
 }
 
-/// Releases whole pages only: a page at a border may belong to a writable neighbour.
+/// A page at a border may belong to a writable neighbour, so only whole pages are released.
 fn release_segment(start: u64, length: u64) -> io::Result<()> {
     const PAGE: u64 = 4096;
     let from = start.next_multiple_of(PAGE);

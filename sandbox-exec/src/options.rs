@@ -1,5 +1,3 @@
-//! Command line of `sandbox-exec`.
-
 use std::ffi::{OsStr, OsString};
 use std::os::fd::RawFd;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -21,13 +19,11 @@ usage: sandbox-exec [-C DIR] [--read PATH]… [--write PATH]… [--hide PATH]…
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Invocation {
     Run(Box<Options>),
-    /// Tries forbidden acts in this process.
     SelfTest {
         targets: Targets,
-        /// Network of this process; while it is on, reaching it is not forbidden.
+        /// Network of this process; if it is on, tests of the network are left out.
         net: Network,
     },
-    /// Tries the acts from standard input.
     Probe,
     Help,
     Version,
@@ -35,10 +31,9 @@ pub enum Invocation {
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Options {
-    /// Descriptor of the rights, if not given by flags.
     pub rights_fd: Option<RawFd>,
     pub status_fd: Option<RawFd>,
-    /// Descriptor of the socket to the process that connects to the hosts.
+    /// Descriptor of the socket to the gateway.
     pub gateway_fd: Option<RawFd>,
     pub flags: Flags,
     pub allow_degraded: bool,
@@ -49,7 +44,6 @@ pub struct Options {
     pub command: Vec<OsString>,
 }
 
-/// Rights, as a person writes them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Flags {
     pub directory: Option<PathBuf>,
@@ -83,7 +77,6 @@ pub enum UsageError {
     OnlySelfTest(&'static str),
 }
 
-/// Parses the command line, without the program's own name.
 pub fn parse(arguments: impl IntoIterator<Item = OsString>) -> Result<Invocation, UsageError> {
     let mut arguments = arguments.into_iter();
     let mut options = Options::default();
@@ -167,7 +160,6 @@ fn check(options: Options) -> Result<Options, UsageError> {
     if options.command.is_empty() { Err(UsageError::NoCommand) } else { Ok(options) }
 }
 
-/// Splits `--option=value` in two; leaves everything else unchanged.
 fn split(argument: &OsStr) -> (OsString, Option<OsString>) {
     let bytes = argument.as_bytes();
     match bytes.iter().position(|byte| *byte == b'=') {

@@ -31,18 +31,13 @@ pub const SCOPES: u32 = ABI::V6 as u32;
 /// The first ABI that denies truncation.
 pub const TRUNCATE: u32 = ABI::V3 as u32;
 
-/// Features of the kernel under this process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Platform {
-    /// Landlock ABI, 0 for none, at most [`NEWEST_ABI`].
     pub abi: u32,
-    /// Kernel's error without Landlock.
     pub no_landlock: Option<Errno>,
-    /// Kernel's error without seccomp filters.
     pub no_seccomp: Option<Errno>,
-    /// True if our filters can have a listener.
+    /// True if filters of this process can have a listener.
     pub listener: bool,
-    /// True if this process runs as uid 0, for which file modes deny nothing by owner.
     pub root: bool,
 }
 
@@ -62,7 +57,7 @@ impl Platform {
         self.no_seccomp.is_none()
     }
 
-    /// Lowers the Landlock ABI to that of an older kernel; never raises it.
+    /// Never raises the ABI.
     #[must_use]
     pub fn lowered(self, abi: Option<u32>) -> Self {
         Self { abi: abi.map_or(self.abi, |abi| abi.min(self.abi)), ..self }
@@ -78,7 +73,7 @@ impl Platform {
         self.abi >= SCOPES || self.mediates(tier)
     }
 
-    /// Returns a sentence for each missing layer without which nothing starts in a tier, unless degraded.
+    /// Sentences about missing layers without which a start fails, unless degraded.
     pub fn absent_layers(self, tier: Tier) -> Vec<String> {
         let landlock = (self.abi == 0).then(|| no_landlock(tier, self.no_landlock));
         let scopes = (!self.bounds_signals(tier) && tier != Tier::Full).then(|| NO_BOUND.to_owned());
@@ -87,7 +82,6 @@ impl Platform {
         landlock.into_iter().chain(scopes).chain(seccomp).chain(listener).collect()
     }
 
-    /// Returns a sentence for each promise of the rights that a start in this tier does not enforce.
     pub fn missing(self, rights: &Rights, tier: Tier) -> Vec<String> {
         let mut missing = self.absent_layers(tier);
         let full = tier == Tier::Full;
@@ -217,7 +211,6 @@ mod tests {
         assert_eq!([None, Some(3), Some(9)].map(|abi| platform.lowered(abi).abi), [6, 3, 6]);
     }
 
-    /// Shows for each ABI if a sentence has the word.
     fn table(tier: Tier, word: &str) -> String {
         let says = |abi| {
             let platform = platform(abi);

@@ -1,13 +1,12 @@
 //! Shared memory and terminals that no program outside of this container can reach.
 //!
-//! The full tier mounts its own. In the floor a right in `/dev/shm` or `/dev/pts` covers every segment and
-//! every terminal there, and Landlock cannot tell those that the program makes from others. So each is
-//! granted only if all of these are facts, and none of them is a file that some engine leaves behind:
+//! The full tier mounts its own. In the floor a right in `/dev/shm` or `/dev/pts` covers every segment and every
+//! terminal there, and Landlock cannot tell those that the program makes from others. So each directory is granted only
+//! if all of these are known:
 //!
 //! 1. This pid namespace is not the machine's own.
-//! 2. The file system is younger than the namespace's first process: a file system that a container was given
-//!    from outside (`--ipc=host`, `-v /dev/shm:/dev/shm`, the memory that the containers of a pod share) is
-//!    older.
+//! 2. The file system is younger than the namespace's first process: a file system that a container was given from
+//!    outside (`--ipc=host`, `-v /dev/shm:/dev/shm`, the memory that the containers of a pod share) is older.
 //! 3. The directory has no file of another program, even of another user of the same container.
 //! 4. No other agent uses the directory: the supervisor holds its lock ([`ipc::devices`]), and names it in the
 //!    confinement.
@@ -73,12 +72,11 @@ const PLACES: [PrivatePlace; 2] = [
 #[derive(Debug, Default)]
 pub(crate) struct Private {
     places: Vec<&'static PrivatePlace>,
-    /// Sentences about directories that are not granted, with reasons.
     pub(crate) denied: Vec<String>,
 }
 
 impl Private {
-    /// Searches for private directories, except those that the rights already grant or hide.
+    /// Leaves out directories that the rights already grant or hide.
     pub(crate) fn find(confinement: &Confinement) -> Self {
         let mut found = Self::default();
         let first = if is_machines_own() { Err(MACHINES_OWN) } else { first_process() };
@@ -97,20 +95,18 @@ impl Private {
         found
     }
 
-    /// Returns paths in the private directories, with the access that the program gets.
     pub(crate) fn rules(&self) -> impl Iterator<Item = (&'static str, Access)> {
         self.places.iter().flat_map(|place| place.rules.iter().copied())
     }
 
-    /// Returns the directory for shared memory if it is private, otherwise nothing.
+    /// The directory for shared memory, if it is private.
     pub(crate) fn memory(&self) -> impl Iterator<Item = PathBuf> {
         self.places.iter().map(|place| place.path).filter(|path| *path == MEMORY).map(PathBuf::from)
     }
 }
 
 impl PrivatePlace {
-    /// Fails with the reason if the directory is not private. `first` is the container's start, `own` the
-    /// program's terminal.
+    /// `first` is the container's start, `own` the program's terminal. The error is a reason.
     fn judge(&self, first: &Result<SystemTime, &'static str>, own: Option<&Path>) -> Result<(), String> {
         fs::symlink_metadata(self.path).map_err(|error| error.to_string())?;
         let first = (*first)?;
@@ -126,7 +122,7 @@ impl PrivatePlace {
         }
     }
 
-    /// Returns a name in the directory that is neither always there nor the program's terminal `own`.
+    /// A name in the directory that is neither always there nor the program's terminal.
     fn stranger(&self, own: Option<&Path>) -> io::Result<Option<String>> {
         for entry in fs::read_dir(self.path)? {
             let entry = entry?;
@@ -139,14 +135,14 @@ impl PrivatePlace {
     }
 }
 
-/// True if the rights grant the directory by name, or hide a part, which a rule for the whole would reveal.
+/// True if the path is granted by name, or a part is hidden, which a rule for the whole would reveal.
 fn is_decided(rights: &Rights, path: &str) -> bool {
     let place = WirePath::from(path);
     let hides = |hidden: &WirePath| hidden.is_within(&place) || place.is_within(hidden);
     rights.write.contains(&place) || rights.hidden.iter().any(hides)
 }
 
-/// True if this process is in the machine's first pid namespace, or if that is unknown.
+/// True if unknown.
 fn is_machines_own() -> bool {
     static IS_ITS_OWN: OnceLock<bool> = OnceLock::new();
     let look =
@@ -154,7 +150,7 @@ fn is_machines_own() -> bool {
     *IS_ITS_OWN.get_or_init(look)
 }
 
-/// Returns the earliest possible start of the first process of a pid namespace that is not the machine's own.
+/// Earliest possible start of the first process of a container's pid namespace.
 fn first_process() -> Result<SystemTime, &'static str> {
     const UNKNOWN: &str = "when this container began cannot be told";
     let stat = fs::read("/proc/1/stat").map_err(|_| UNKNOWN)?;
@@ -167,7 +163,7 @@ fn first_process() -> Result<SystemTime, &'static str> {
     SystemTime::now().checked_sub(age + tick).ok_or(UNKNOWN)
 }
 
-/// Returns the start time of a process, since boot: the 22nd field, in clock ticks (`proc_pid_stat(5)`).
+/// Start time since boot: field 22 in clock ticks (`proc_pid_stat(5)`).
 fn started(stat: &str) -> Option<Duration> {
     let (_, after_name) = stat.rsplit_once(") ")?;
     let ticks: u64 = after_name.split(' ').nth(19)?.parse().ok()?;

@@ -1,5 +1,3 @@
-//! Drops the privileges of a process that come from its user.
-
 use std::io;
 
 use caps::errors::CapsError;
@@ -11,7 +9,7 @@ use nix::unistd::{Gid, Uid, getegid, geteuid, getgid, getuid, setgroups, setresg
 
 use crate::system;
 
-/// Execution as uid 0, a changed uid or ambient capabilities give no capabilities; all locked
+/// Neither execution as uid 0, a changed uid nor ambient capabilities give capabilities; all locked
 /// (linux/securebits.h, `capabilities(7)`).
 const SECUREBITS: c_ulong = (libc::SECBIT_NOROOT
     | libc::SECBIT_NOROOT_LOCKED
@@ -21,7 +19,6 @@ const SECUREBITS: c_ulong = (libc::SECBIT_NOROOT
     | libc::SECBIT_NO_CAP_AMBIENT_RAISE
     | libc::SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED) as c_ulong;
 
-/// Number of bits of the sets, beyond the last capability of any kernel.
 const CAPABILITY_BITS: c_ulong = 64;
 
 #[derive(Debug, thiserror::Error)]
@@ -35,13 +32,11 @@ pub enum PrivilegeError {
     Left(&'static str),
 }
 
-/// Switches to another user, with no groups but its own, for good: root does, if the project belongs to
-/// another user.
+/// Switches to another user without other groups, for good: root does for another user's project.
 ///
-/// A process that changes its user is not dumpable any more, so that its own `/proc/self` is root's: this
-/// restores dumpability, since the process holds no secret yet. The change also resets the parent-death
-/// signal. The bounding set goes first: a process that is no longer root cannot empty it. A new user
-/// namespace starts with a full one again.
+/// A process that changes its user is not dumpable any more, so that its own `/proc/self` is root's: this restores
+/// dumpability, since the process holds no secret yet. The change also resets the parent-death signal. The bounding set
+/// is emptied first, while the process is root.
 pub fn become_user(Identity { uid, gid }: Identity) -> io::Result<()> {
     let (user, group) = (Uid::from_raw(uid), Gid::from_raw(gid));
     if (geteuid(), getuid(), getegid(), getgid()) == (user, user, group, group) && !user.is_root() {
@@ -54,17 +49,15 @@ pub fn become_user(Identity { uid, gid }: Identity) -> io::Result<()> {
     system::make_dumpable()
 }
 
-/// Forbids core dumps, which would contain data that the program read.
+/// A core dump would contain data that the program read.
 pub fn no_core_dumps() -> io::Result<()> {
     Ok(setrlimit(Resource::RLIMIT_CORE, 0, 0)?)
 }
 
-/// First Linux that counts processes by user namespace (`user_namespaces(7)`). Earlier ones count all of the
-/// user's, which would prevent the start.
+/// First Linux that counts processes by user namespace (`user_namespaces(7)`). Earlier ones count all of the user's.
 const COUNTS_BY_NAMESPACE: (u32, u32) = (5, 14);
 
-/// Bounds the processes and threads of this process's user in its own user namespace. Returns the bound if it
-/// holds: the kernel exempts root.
+/// Bounds the processes and threads in this user namespace. `None` if the bound does not hold: the kernel exempts root.
 pub(crate) fn limit_processes(most: u64) -> io::Result<Option<u64>> {
     if system::release().is_none_or(|release| release < COUNTS_BY_NAMESPACE) {
         return Ok(None);
@@ -77,8 +70,8 @@ pub(crate) fn limit_processes(most: u64) -> io::Result<Option<u64>> {
 
 /// Empties every capability set and locks the securebits.
 ///
-/// The bounding set and the securebits need `CAP_SETPCAP`. A process without it, as a plain user's, has no
-/// capability, and with `no_new_privs` gains none.
+/// The bounding set and the securebits need `CAP_SETPCAP`. A plain user's process has no capability, and with
+/// `no_new_privs` gains none.
 pub fn drop_capabilities() -> Result<(), PrivilegeError> {
     if drop_bounds()? {
         system::set_securebits(SECUREBITS)
@@ -87,7 +80,7 @@ pub fn drop_capabilities() -> Result<(), PrivilegeError> {
     clear_capabilities()
 }
 
-/// Empties the effective, permitted and inheritable sets of this thread. Other threads keep theirs.
+/// Other threads keep their sets.
 pub fn clear_capabilities() -> Result<(), PrivilegeError> {
     let capabilities = |act| move |source| PrivilegeError::Capabilities { act, source };
     caps::clear(None, CapSet::Ambient).map_err(capabilities("clear a capability set"))?;
@@ -116,7 +109,7 @@ pub fn without_effect<T>(act: impl FnOnce() -> T) -> Result<T, PrivilegeError> {
     Ok(done)
 }
 
-/// Empties the bounding set, if allowed; returns true if it did. Children inherit it.
+/// True if the process may empty the bounding set, which children inherit.
 pub fn drop_bounds() -> Result<bool, PrivilegeError> {
     let may = caps::has_cap(None, CapSet::Effective, Capability::CAP_SETPCAP)
         .map_err(|source| PrivilegeError::Capabilities { act: "read the capabilities", source })?;
@@ -126,8 +119,8 @@ pub fn drop_bounds() -> Result<bool, PrivilegeError> {
     Ok(may)
 }
 
-/// Drops all capabilities from the bounding set. Each drop makes new credentials, so each is checked first.
-/// By number, since the kernel may have capabilities that no library names.
+/// Each drop makes new credentials, so each capability is checked first. By number, since the kernel may have
+/// capabilities that no library names.
 fn drop_bounding_set() -> Result<(), PrivilegeError> {
     for capability in 0..CAPABILITY_BITS {
         if !system::may_bound(capability) {

@@ -1,10 +1,7 @@
-//! Acts for `bailiwick explain` and `bailiwick audit`, tried by this process itself: run it *inside* a
-//! confinement.
+//! Acts for `bailiwick explain` and `bailiwick audit`, tried by this process itself: run it *inside* a confinement.
 //!
-//! Each act is harmless if it succeeds. A file is opened for appending, which neither truncates nor creates
-//! it, and nothing is written; in a directory a file without a name is created, which is gone when it is
-//! closed (open(2), `O_TMPFILE`). Files that act when opened are left alone: a fifo unblocks its other end,
-//! and a device may start to work.
+//! Each act is harmless if it succeeds. A file is opened for appending, and nothing is written; in a directory a file
+//! without a name is created (open(2), `O_TMPFILE`). Files that act when opened are left alone: fifos and devices.
 
 use std::ffi::CString;
 use std::fs::{self, File, Metadata};
@@ -25,10 +22,9 @@ use crate::compile::DEVICES;
 use crate::modes::permitted_by_mode;
 use crate::system::file;
 
-/// Asks if a file could be executed (execveat(2), since Linux 6.14); before that, the answer is `EINVAL`.
+/// Asks if a file could be executed (execveat(2)). `EINVAL` before Linux 6.14.
 const EXECVE_CHECK: c_int = 0x1_0000;
 
-/// Tries each probe of a line, and answers it with a line.
 pub fn run(probes: impl BufRead, out: &mut impl Write) -> io::Result<()> {
     for line in probes.lines() {
         serde_json::to_writer(&mut *out, &outcome(&serde_json::from_str(&line?)?))?;
@@ -54,7 +50,6 @@ fn outcome(probe: &Probe) -> Outcome {
     }
 }
 
-/// Cause of an unsuccessful act.
 enum ProbeFailure {
     Refused(io::Error),
     Untried(&'static str),
@@ -108,8 +103,7 @@ fn acts_when_opened(path: &Path, meta: &Metadata) -> Option<&'static str> {
     }
 }
 
-/// Tries a stream first; if a datagram socket listens there, the kernel reports another type. Does not wait
-/// for a full queue.
+/// Tries a stream first; for a datagram socket the kernel reports another type. Does not wait for a full queue.
 fn connect(path: &WirePath) -> Result<(), ProbeFailure> {
     if !fs::metadata(path)?.file_type().is_socket() {
         return Err(ProbeFailure::Untried("it is no socket"));

@@ -1,5 +1,5 @@
-//! Forbidden acts for `doctor`, tried by this process: run it *inside* a confinement, and outside as the
-//! control. Each is harmless if it succeeds: its results are removed or closed at once.
+//! Forbidden acts for `doctor`, tried by this process: run it *inside* a confinement, and outside as the control. Each
+//! is harmless if it succeeds.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File};
@@ -23,21 +23,16 @@ use crate::system::forbidden;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Outcome {
     pub act: &'static str,
-    /// True if the kernel denied the act.
     pub denied: bool,
-    /// Error number, 0 if the act succeeded.
     pub errno: i32,
 }
 
-/// Caller's objects outside that some acts need.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Targets {
     pub hidden: Option<PathBuf>,
-    /// Abstract unix socket with a listener.
     pub name: Option<OsString>,
 }
 
-/// Tries every act and writes one JSON object a line.
 pub fn run(targets: &Targets, net: &Network, out: &mut impl Write) -> io::Result<()> {
     for (act, outcome) in acts(targets, net) {
         let errno = outcome.err().map_or(0, |error| error.raw_os_error().unwrap_or(libc::EIO));
@@ -49,8 +44,7 @@ pub fn run(targets: &Targets, net: &Network, out: &mut impl Write) -> io::Result
     out.flush()
 }
 
-/// Errors of allowed acts whose object is missing: a terminal, a device, file or home in a `/dev` or `/tmp`
-/// of its own, a network.
+/// Errors of allowed acts whose object is missing, as in a `/dev` or `/tmp` of its own.
 const ABSENT: &[(&str, c_int)] = &[
     ("write the home", libc::ENOENT),
     ("open /dev/tty", libc::ENXIO),

@@ -1,5 +1,4 @@
-//! Stages of a start, each with a name and an exit code of its own. If two processes work at the same time,
-//! one may be at a later stage than the other.
+//! Stages of a start, each with a name and an exit code. Of two processes, one may be at a later stage.
 //!
 //! | code | stage | steps |
 //! | --- | --- | --- |
@@ -78,7 +77,6 @@ impl Stage {
         Self::Broker,
     ];
 
-    /// Returns the exit code of a start that failed at this stage.
     pub const fn code(self) -> u8 {
         self as u8
     }
@@ -98,7 +96,6 @@ impl fmt::Display for Stage {
     }
 }
 
-/// Failure of a start: the stage, the act and its object, and the cause.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{stage}: {detail}")]
 pub struct Failure {

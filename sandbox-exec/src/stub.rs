@@ -1,5 +1,4 @@
-//! Stub: process in the host's namespaces that waits for a program of the full tier. It forwards signals to
-//! the program's init, and exits with its status.
+//! Stub: process in the host's namespaces that waits for a program of the full tier, and exits with its status.
 
 use std::io::{self, IoSliceMut};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -22,7 +21,6 @@ pub(crate) struct Stub {
     alive: bool,
     progress: Progress,
     met: OwnedFd,
-    /// Control group of the program; dropped once init has ended.
     group: Option<Cgroup>,
 }
 
@@ -31,9 +29,8 @@ impl Stub {
         Self { init, alive: true, progress, met, group }
     }
 
-    /// Waits for the end of the program and its descendants; returns the exit status. Fails if it was not
-    /// started. Closes the socket to the gateway once the program has started: until then the floor tier may
-    /// need it.
+    /// Waits for the end of the program and its descendants; returns the exit status. Fails if it was not started.
+    /// Keeps the socket to the gateway until the program has started: the floor tier may need it.
     pub(crate) fn watch(
         mut self,
         gateway: &mut Option<OwnedFd>,
@@ -56,7 +53,6 @@ impl Stub {
         Ok(status)
     }
 
-    /// Closes the program's pipes here, and forwards its report with the host's pid.
     fn begin(&self, started: BrokerReport, reports: &mut Reports) -> Result<(), Failure> {
         let_go_of_pipes(reports.is_some()).map_err(broken)?;
         let started = match started {
@@ -69,7 +65,7 @@ impl Stub {
         }
     }
 
-    /// Returns the pid of the program in this pid namespace.
+    /// Pid of the program in this pid namespace.
     fn meet(&self) -> Result<u32, Failure> {
         let mut byte = [0];
         let mut data = [IoSliceMut::new(&mut byte)];
@@ -84,8 +80,7 @@ impl Stub {
         pid.ok_or_else(|| Stage::Broker.failed("the program did not say who it is"))
     }
 
-    /// Waits until init ends, and returns its exit status. At SIGTERM or SIGHUP, kills init and returns 128 +
-    /// the signal's number.
+    /// Returns the exit status of init. At SIGTERM or SIGHUP, kills init and returns 128 + the signal's number.
     fn wait(&mut self) -> u8 {
         let awaited: SigSet = SIGNALS.into_iter().collect();
         loop {
@@ -103,7 +98,7 @@ impl Stub {
         }
     }
 
-    /// Reaps init and returns its exit status; `None` if `flags` forbid waiting and init runs.
+    /// `None` if `flags` forbid waiting and init runs.
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "an exit code has 8 bits")]
     fn reap(&mut self, flags: Option<WaitPidFlag>) -> Option<u8> {
         loop {
@@ -120,7 +115,7 @@ impl Stub {
         }
     }
 
-    /// Kills init, and with it its pid namespace, and waits for its end.
+    /// Kills init, and with it its pid namespace.
     fn end(&mut self) {
         if self.alive {
             let _gone = kill(self.init, Signal::SIGKILL);

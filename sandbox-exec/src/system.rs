@@ -1,5 +1,3 @@
-//! System calls that other crates lack, as safe functions.
-
 #![expect(
     unsafe_code,
     reason = "they take integers, C strings and structures of this process that outlive them; \
@@ -30,15 +28,15 @@ const CREATE_RULESET_VERSION: libc::c_ulong = 1;
 /// `LANDLOCK_RULE_PATH_BENEATH` of linux/landlock.h.
 const RULE_PATH_BENEATH: libc::c_int = 1;
 
-/// Returns the first two numbers of the running Linux (`uname(2)`).
+/// First two numbers of the running Linux (`uname(2)`).
 pub fn release() -> Option<(u32, u32)> {
     let name = uname().ok()?;
     let mut numbers = name.release().to_str()?.split(|byte: char| !byte.is_ascii_digit()).map(str::parse);
     Some((numbers.next()?.ok()?, numbers.next()?.ok()?))
 }
 
-/// Returns the kernel's Landlock ABI (`landlock_create_ruleset(2)`): `ENOSYS` if it has none, `EOPNOTSUPP` if
-/// it is off, or the answer of a filter above.
+/// `landlock_create_ruleset(2)`: `ENOSYS` if the kernel has none, `EOPNOTSUPP` if it is off, or the answer of a filter
+/// above.
 pub fn landlock_abi() -> Result<u32, Errno> {
     // SAFETY: with the version flag the kernel wants a null pointer and size 0, and reads no memory.
     let version = unsafe {
@@ -52,8 +50,8 @@ pub fn landlock_abi() -> Result<u32, Errno> {
     Ok(u32::try_from(Errno::result(version)?).unwrap_or(0))
 }
 
-/// Checks that the kernel accepts seccomp programs, by a null pointer (`seccomp(2)`). Any answer but
-/// `EFAULT`, from the kernel or a filter, is the error.
+/// Checks that the kernel accepts seccomp programs, by a null pointer (`seccomp(2)`). Any answer but `EFAULT` is the
+/// error.
 pub fn seccomp() -> Result<(), Errno> {
     takes_filters(0)
 }
@@ -100,13 +98,13 @@ struct PathBeneath {
     parent_fd: libc::c_int,
 }
 
-/// Enters a Landlock domain. Async-signal-safe. `no_new_privs` must be set.
+/// Async-signal-safe. `no_new_privs` must be set.
 pub(crate) fn landlock_restrict_self(ruleset: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: takes a descriptor and no flags, touches no memory of this process.
     check(unsafe { libc::syscall(libc::SYS_landlock_restrict_self, ruleset.as_raw_fd(), 0) })
 }
 
-/// Attaches a seccomp program to this thread. Async-signal-safe. `no_new_privs` must be set.
+/// Async-signal-safe. `no_new_privs` must be set.
 pub(crate) fn attach_filter(instructions: &[sock_filter]) -> io::Result<()> {
     let length = u16::try_from(instructions.len()).map_err(|_| io::Error::from_raw_os_error(libc::EINVAL))?;
     let program = libc::sock_fprog { len: length, filter: instructions.as_ptr().cast_mut().cast() };
@@ -114,7 +112,7 @@ pub(crate) fn attach_filter(instructions: &[sock_filter]) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) })
 }
 
-/// Sets `no_new_privs`. Async-signal-safe.
+/// Async-signal-safe.
 pub fn set_no_new_privs() -> io::Result<()> {
     Ok(prctl::set_no_new_privs()?)
 }
@@ -124,31 +122,30 @@ pub fn set_subreaper() -> io::Result<()> {
     Ok(prctl::set_child_subreaper(true)?)
 }
 
-/// Sets the process name for `ps`. After execution by descriptor it would be the number.
 pub fn set_name(name: &CStr) {
     // SAFETY: a prctl that reads a C string. It cannot fail on a valid one.
     unsafe { libc::prctl(libc::PR_SET_NAME, name.as_ptr()) };
 }
 
-/// Makes the kernel send `signal` to this process at the end of the *thread* that made it.
+/// `signal` comes at the end of the *thread* that made this process.
 pub fn set_parent_death_signal(signal: libc::c_int) -> io::Result<()> {
     // SAFETY: a prctl with integer arguments.
     check(unsafe { libc::prctl(libc::PR_SET_PDEATHSIG, signal, 0, 0, 0) }.into())
 }
 
-/// Makes this process non-dumpable: no core, and root's `/proc/self`. execve(2) undoes this.
+/// No core, and root's `/proc/self`. execve(2) undoes this.
 pub fn make_undumpable() -> io::Result<()> {
     // SAFETY: a prctl with integer arguments.
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 0, 0, 0, 0) }.into())
 }
 
-/// Makes this process dumpable again, after [`make_undumpable`] or a change of ids.
+/// After [`make_undumpable`] or a change of ids.
 pub fn make_dumpable() -> io::Result<()> {
     // SAFETY: a prctl with integer arguments.
     check(unsafe { libc::prctl(libc::PR_SET_DUMPABLE, 1, 0, 0, 0) }.into())
 }
 
-/// Opens a process as a descriptor, readable at its end (`pidfd_open(2)`, Linux 5.3). It closes on exec.
+/// Readable at the process's end, close-on-exec (`pidfd_open(2)`, Linux 5.3).
 pub(crate) fn open_process(pid: libc::pid_t) -> io::Result<OwnedFd> {
     Ok(pidfd_open(pid, 0)?)
 }
@@ -164,8 +161,7 @@ pub(crate) fn pidfd_getfd(process: &OwnedFd, number: RawFd) -> Result<OwnedFd, E
     own(unsafe { libc::syscall(libc::SYS_pidfd_getfd, process.as_raw_fd(), number, 0) })
 }
 
-/// Duplicates a descriptor to the lowest free number from `lowest` on, close-on-exec
-/// (`F_DUPFD_CLOEXEC(2const)`).
+/// The lowest free number from `lowest` on, close-on-exec (`F_DUPFD_CLOEXEC(2const)`).
 pub(crate) fn duplicate_above(descriptor: BorrowedFd<'_>, lowest: RawFd) -> Result<OwnedFd, Errno> {
     // SAFETY: integers only.
     let number = unsafe { libc::fcntl(descriptor.as_raw_fd(), libc::F_DUPFD_CLOEXEC, lowest) };
@@ -178,13 +174,11 @@ fn own(answer: libc::c_long) -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Signals one thread of a process (`tgkill(2)`), unless it is gone.
 pub(crate) fn signal_thread(process: libc::pid_t, thread: libc::pid_t, signal: libc::c_int) {
     // SAFETY: integers only.
     unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) };
 }
 
-/// True if this process ignores a signal, as a parent may arrange (nohup(1)).
 pub(crate) fn is_ignored(signal: Signal) -> bool {
     let mut action = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: changes nothing, and writes the structure; one of zeros is valid too.
@@ -201,13 +195,13 @@ pub(crate) fn reset_action(signal: Signal) -> nix::Result<()> {
     unsafe { sigaction(signal, &default) }.map(drop)
 }
 
-/// Ends this process at once (`_exit(2)`), without exit handlers or destructors.
+/// Without exit handlers or destructors.
 pub(crate) fn exit(code: u8) -> ! {
     // SAFETY: ends the process.
     unsafe { libc::_exit(code.into()) }
 }
 
-/// Attaches a seccomp program and returns its listener. `no_new_privs` must be set.
+/// `no_new_privs` must be set.
 pub(crate) fn attach_with_listener(
     instructions: &[libc::sock_filter],
     flags: libc::c_ulong,
@@ -232,13 +226,13 @@ pub(crate) fn may_bound(capability: libc::c_ulong) -> bool {
     unsafe { libc::prctl(libc::PR_CAPBSET_READ, capability, 0, 0, 0) != 0 }
 }
 
-/// Takes a capability from the bounding set; `EINVAL` beyond the kernel's last (`PR_CAPBSET_DROP(2const)`).
+/// `EINVAL` beyond the kernel's last capability (`PR_CAPBSET_DROP(2const)`).
 pub(crate) fn drop_bound(capability: libc::c_ulong) -> io::Result<()> {
     // SAFETY: a prctl with integer arguments.
     check(unsafe { libc::prctl(libc::PR_CAPBSET_DROP, capability, 0, 0, 0) }.into())
 }
 
-/// Makes a terminal the controlling one of this session, unless another session has it (`TIOCSCTTY`).
+/// Fails if another session has the terminal (`TIOCSCTTY`).
 pub(crate) fn control_terminal(terminal: BorrowedFd<'_>) -> io::Result<()> {
     // SAFETY: takes an integer argument; 0 means not to steal it.
     check(unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSCTTY, 0) }.into())
@@ -249,25 +243,21 @@ pub(crate) fn standard_streams() -> [BorrowedFd<'static>; 3] {
     [0, 1, 2].map(|number| unsafe { BorrowedFd::borrow_raw(number) })
 }
 
-/// Closes the descriptors `first..=last` (`close_range(2)`, Linux 5.9).
 pub(crate) fn close_range(first: u32, last: u32) -> io::Result<()> {
     // SAFETY: closes descriptors; callers own everything in the range, or are about to execute.
     check(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) })
 }
 
-/// Message of a socket.
 #[derive(Debug)]
 pub struct Received {
-    /// Length of the part that was copied.
     pub length: usize,
-    /// Descriptors that came with it, closed on exec.
     pub descriptors: Vec<OwnedFd>,
     /// True if neither bytes nor descriptors are missing.
     pub is_whole: bool,
 }
 
-/// Takes the next message of a socket without waiting (`recvmsg(2)`). Unlike nix, it owns every descriptor that the
-/// kernel installed, also those of a message that was cut off.
+/// Takes the next message without waiting (`recvmsg(2)`). Unlike nix, it owns every descriptor that the kernel
+/// installed, also those of a message that was cut off.
 pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<Received, Errno> {
     // Room for as many descriptors as a message can carry, `SCM_MAX_FD` of net/scm.h, aligned as its header wants it.
     let mut control = [0_u64; 160];
@@ -286,7 +276,6 @@ pub fn receive(socket: BorrowedFd<'_>, bytes: &mut [u8]) -> Result<Received, Err
     Ok(Received { length, descriptors: descriptors(&header), is_whole })
 }
 
-/// Takes the descriptors out of a header that the kernel has just filled.
 #[allow(clippy::unnecessary_cast, reason = "the length is narrower where the C library is musl")]
 fn descriptors(header: &libc::msghdr) -> Vec<OwnedFd> {
     let mut owned = Vec::new();
@@ -308,10 +297,8 @@ fn descriptors(header: &libc::msghdr) -> Vec<OwnedFd> {
     owned
 }
 
-/// Replaces the table of descriptors that this process shares with another by a copy (`CLOSE_RANGE_UNSHARE`,
-/// Linux 5.9): engines of containers allow it, unlike unshare(2).
-/// Replaces this process's shared table of descriptors by a copy (`CLOSE_RANGE_UNSHARE`, Linux 5.9), which
-/// container engines allow, unlike unshare(2).
+/// Replaces this process's shared table of descriptors by a copy (`CLOSE_RANGE_UNSHARE`, Linux 5.9), which container
+/// engines allow, unlike unshare(2).
 pub(crate) fn leave_descriptors() -> io::Result<()> {
     // SAFETY: closes what cannot be open, numbers being positive integers.
     check(unsafe { libc::syscall(libc::SYS_close_range, u32::MAX, u32::MAX, libc::CLOSE_RANGE_UNSHARE) })
@@ -321,7 +308,7 @@ pub(crate) fn check(answer: libc::c_long) -> io::Result<()> {
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
 }
 
-/// Converts a command of `ioctl(2)`, of which the kernel reads 32 bits, to the C library's type.
+/// The kernel reads 32 bits; the C library's type differs.
 pub(crate) fn ioctl_command(command: c_uint) -> libc::Ioctl {
     #[cfg(target_env = "musl")]
     return command.cast_signed();

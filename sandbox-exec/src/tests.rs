@@ -1,5 +1,5 @@
-//! Waits in tests. A condition may be late, since another test's forked child keeps every socket open until
-//! it executes.
+//! Waits in tests. A condition may be late, since another test's forked child keeps every socket open until it
+//! executes.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,3 @@
-//! File system access for the compilation of rights.
-
 mod candidates;
 
 use std::borrow::Cow;
@@ -20,21 +18,20 @@ use nix::sys::statfs::{
 use self::candidates::Candidates;
 use crate::compile::MAX_RULES;
 
-/// File system for the compilation of rights. Tests implement it with plain data.
+/// Tests implement this with plain data.
 pub trait Tree {
-    /// Returns the entries of a directory; too many are an error ([`io::ErrorKind::FileTooLarge`]).
+    /// Too many entries are an error ([`io::ErrorKind::FileTooLarge`]).
     fn entries(&self, directory: &Path) -> io::Result<Rc<[Entry]>>;
-    /// Returns the device and inode at `path`; does not follow a final link.
+    /// Does not follow a final link.
     fn identity(&self, path: &Path) -> io::Result<Identity>;
-    /// Resolves the links in `path`; returns the path with its file's identity.
     fn find<'p>(&self, path: &'p Path) -> Found<'p>;
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Found<'p> {
-    /// Path without symbolic links, as far as it exists.
+    /// Without symbolic links, as far as it exists.
     pub path: Cow<'p, Path>,
-    /// Identity of the file at the requested path, without following a final link.
+    /// Identity of the requested file, without following a final link.
     pub identity: Option<Identity>,
 }
 
@@ -62,7 +59,7 @@ impl From<FileType> for Kind {
     }
 }
 
-/// Identity of a file, the same under all its names.
+/// The same under all names of a file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Identity {
     pub device: u64,
@@ -70,15 +67,13 @@ pub struct Identity {
     pub directory: bool,
 }
 
-/// Maximum number of listed entries of a directory: a program can make millions around a hidden path. Exceeds
-/// [`MAX_RULES`], since links need no rules.
+/// Maximum number of listed entries: a program can make millions around a hidden path. Exceeds [`MAX_RULES`], since
+/// links need no rules.
 const MOST_ENTRIES: usize = 5 * MAX_RULES;
 
 #[derive(Debug, Default)]
 pub struct Host {
-    /// Directories by requested path. Hidden paths share most of them, so each is looked up once.
     known: RefCell<HashMap<OsString, Rc<Known>>>,
-    /// Listed entries by canonical path.
     listed: RefCell<HashMap<OsString, Rc<[Entry]>>>,
 }
 
@@ -88,7 +83,6 @@ struct Known {
     holds: Holds,
 }
 
-/// Known entries of a directory.
 #[derive(Debug)]
 enum Holds {
     Nothing,
@@ -143,7 +137,7 @@ impl Host {
         })
     }
 
-    /// Resolves the links in `path`; returns the directory there, which may be missing.
+    /// Resolves links; the directory may be missing.
     fn directory(&self, path: &Path) -> Rc<Known> {
         if let Some(known) = self.known.borrow().get(path.as_os_str()) {
             return Rc::clone(known);
@@ -165,8 +159,7 @@ impl Host {
 }
 
 impl Known {
-    /// Looks up `name` in this directory at `place`. Returns the path with the listed name, and the metadata
-    /// if it exists.
+    /// Returns the path with the listed name, and the metadata if it exists.
     fn entry<'p>(&self, place: Cow<'p, Path>, name: &OsStr) -> (Cow<'p, Path>, Option<Metadata>) {
         let candidates = match &self.holds {
             Holds::Nothing => return (place, None),
@@ -209,8 +202,7 @@ pub(crate) const XFS_SUPER_MAGIC: FsType = FsType(0x5846_5342);
 /// File systems whose lists have the inode numbers of `stat`.
 const LIST_INODES: [FsType; 4] = [EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC, BTRFS_SUPER_MAGIC, TMPFS_MAGIC];
 
-/// True if the listed inode numbers are those of `stat`. FUSE and vfat invent numbers; overlays list those of
-/// a lower layer.
+/// FUSE and vfat invent numbers; overlays list those of a lower layer.
 fn lists_inodes(directory: &Path, listed: &[Entry]) -> bool {
     let device = |path: &Path| fs::symlink_metadata(path).ok().map(|meta| meta.dev());
     match statfs(directory).map(|found| found.filesystem_type()) {
@@ -292,7 +284,7 @@ pub(crate) mod tests {
         Host { listed: RefCell::new(listed), ..Host::default() }
     }
 
-    /// Imitates a file system that folds case, where both are the same file.
+    /// Imitates a file system that folds case.
     #[test]
     fn what_is_listed_under_another_name_is_found_under_that() {
         let directory = tempfile::tempdir().unwrap();

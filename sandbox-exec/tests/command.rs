@@ -1,7 +1,7 @@
 //! Commands in a domain deeper than their worker's.
 //!
-//! Mostly the test process is the worker. A worker that dies or is confined is a process of its own: this
-//! file's last "test", which only runs when another one executes it.
+//! Mostly the test process is the worker. A worker that dies or is confined is a process of its own: the last "test"
+//! here, which only runs when another one executes it.
 
 #![expect(
     clippy::unwrap_used,
@@ -32,7 +32,6 @@ use sandbox_exec::platform::{Platform, SCOPES};
 use sandbox_exec::stage::Stage;
 use tempfile::TempDir;
 
-/// Project with a file, and a domain of commands over it.
 struct Worker {
     project: TempDir,
     domain: CommandDomain,
@@ -60,7 +59,6 @@ impl Worker {
         finish(self.domain.spawn(&spec(self.project.path(), script)).unwrap())
     }
 
-    /// Runs a script that only reads.
     fn read(&self, script: &str) -> (String, Ending) {
         let temp = self.path("tmp");
         fs::create_dir_all(&temp).unwrap();
@@ -77,7 +75,7 @@ fn gone(output: &str) {
     }
 }
 
-/// Asks its parent to trace it, then gets a signal that it handles: it stops until its tracer continues it.
+/// Asks to be traced, then stops at a signal that it handles, until its tracer continues it.
 const TRACED: &str = "exec python3 -c 'import ctypes, os, signal\n\
     signal.signal(signal.SIGUSR1, lambda *_: print(\"handled\", flush=True))\n\
     print(ctypes.CDLL(None).ptrace(0, 0, 0, 0), flush=True)\n\
@@ -260,7 +258,7 @@ fn a_command_can_touch_neither_its_reaper_nor_its_worker() {
     kill(Pid::from_raw(me.cast_signed()), None).unwrap();
 }
 
-/// Another's reaper, and another command before its exec, would be a way into the worker.
+/// Another command's reaper, or another command before its exec, would be a way into the worker.
 #[test]
 fn a_command_cannot_open_the_memory_of_what_starts_beside_it() {
     let worker = Worker::new();

@@ -1,5 +1,3 @@
-//! Ending descendants without signal scopes, as below Landlock ABI 6.
-
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -37,7 +35,6 @@ fn children_are_ended_round_by_round() {
     }
 }
 
-/// Starts daemons, ends them all, and returns their pids.
 #[expect(clippy::zombie_processes, reason = "end_all reaps")]
 fn broker() -> String {
     system::set_subreaper().unwrap();

@@ -1,5 +1,3 @@
-//! Access of a confined program to files, judged from the victim's side.
-
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -11,7 +9,6 @@ mod common;
 
 use common::place::{Place, as_each_user, errors, text};
 
-/// Attacks on `../home`, from the project; each changes something there if it is not denied.
 const WRITES: &[(&str, &str)] = &[
     ("create", "echo x > ../home/new"),
     ("append", "echo x >> ../home/notes"),
@@ -76,7 +73,6 @@ fn secret(place: &Place) -> String {
     place.path("home/secret").display().to_string()
 }
 
-/// Attacks on `../home/secret/key`.
 const READS: &[(&str, &str)] = &[
     ("directly", "cat ../home/secret/key"),
     ("by a symbolic link", "ln -s ../home/secret/key link; cat link"),

@@ -1,5 +1,3 @@
-//! Sockets of the floor tier: mediated if the kernel gives the broker a listener, denied if it does not.
-
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,
@@ -15,7 +13,6 @@ use std::net::TcpListener;
 use common::place::{Place, errors, in_tier_as_each_user, text};
 use ipc::confinement::Tier;
 
-/// Server and client on loopback, and a pair of unix sockets by path.
 const MEET: &str = r#"exec python3 - <<'END'
 import os, socket, threading
 server = socket.create_server(("127.0.0.1", 0))

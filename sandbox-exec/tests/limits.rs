@@ -15,7 +15,7 @@ use common::place::{Place, errors, in_tier_as_each_user, text};
 use ipc::confinement::{Bounds, BrokerReport, Confinement, Tier};
 use nix::libc;
 
-/// Forks at most 200 processes, which wait for its end; prints their number, and the error of the last.
+/// Forks at most 200 processes; prints their number, and the error of the last.
 const FORKS: &str = "import os\n\
     end, hold = os.pipe()\n\
     made, error = 0, 0\n\
@@ -28,7 +28,6 @@ const FORKS: &str = "import os\n\
     \x20       error = failed.errno; break\n\
     print(made, error)";
 
-/// Returns the count and the error of a program under a bound, which is reported if it binds.
 fn forks(place: &Place, processes: Option<u64>) -> (u64, i32) {
     let bounds = Bounds { processes, memory: None };
     let rights = encoded(&Confinement { bounds, ..order(place) });

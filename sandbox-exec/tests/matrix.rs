@@ -1,4 +1,4 @@
-//! Checks the table of SECURITY.md: it is the code's, and every row that can be produced here is tested.
+//! Checks the table of SECURITY.md against the code, and tests every row that can be produced here.
 
 #![expect(
     clippy::unwrap_used,
@@ -23,12 +23,10 @@ use seccompiler::{
     BpfProgram, SeccompAction, SeccompCmpArgLen, SeccompCmpOp, SeccompCondition, SeccompFilter, SeccompRule,
 };
 
-/// Returns a machine with all features but those that the ABI lacks.
 fn machine(abi: u32) -> Platform {
     Platform { abi, no_landlock: None, no_seccomp: None, listener: true, root: false }
 }
 
-/// Returns machines that lack one feature each, by name.
 fn faults() -> Vec<(&'static str, Platform)> {
     let whole = machine(NEWEST_ABI);
     let landlock = |errno| Platform { no_landlock: Some(errno), ..machine(0) };
@@ -52,7 +50,7 @@ fn verdict(platform: Platform, tier: Tier) -> String {
     if platform.absent_layers(tier).is_empty() { format!("starts {tier}") } else { "refused".to_owned() }
 }
 
-/// Returns the machines of the first table: by seccomp's features, with and without namespaces.
+/// The machines of the first table: by seccomp's features, with and without namespaces.
 fn columns(platform: Platform) -> [String; 4] {
     let deaf = Platform { listener: false, ..platform };
     [(platform, true), (deaf, true), (platform, false), (deaf, false)].map(|(platform, namespaces)| {

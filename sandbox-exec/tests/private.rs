@@ -1,4 +1,4 @@
-//! Shared memory and terminals in the floor tier: granted only out of other programs' reach, in a container.
+//! Shared memory and terminals in the floor tier, granted only if no program outside the container reaches them.
 
 #![expect(
     clippy::unwrap_used,
@@ -35,7 +35,6 @@ fn contained(place: &Place, namespaces: &[&str], prepare: &str, flags: &str, scr
 
 const PID: [&str; 3] = ["--pid", "--fork", "--mount-proc"];
 
-/// Runs a test as each user that may create such namespaces.
 fn as_each_user(test: impl Fn(&Place)) {
     in_tier_as_each_user(Tier::Floor, |place| {
         let probe = contained(place, &PID, FRESH, "", "echo runs");
@@ -74,7 +73,7 @@ fn what_is_older_than_the_container_is_not() {
     });
 }
 
-/// Young enough, but a process that sees this machine's processes is in no container.
+/// The directory is young enough, but a process that sees this machine's processes is in no container.
 #[test]
 fn without_a_pid_namespace_nothing_is() {
     as_each_user(|place| {

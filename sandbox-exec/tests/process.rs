@@ -21,7 +21,6 @@ use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;
 use serde_json::Value;
 
-/// Returns the acts of the self-test that failed with `errno`, or succeeded with 0.
 fn outcomes(output: &str) -> Vec<(String, bool, i64)> {
     let outcome = |line: &str| {
         let value: Value = serde_json::from_str(line).unwrap();
@@ -173,7 +172,6 @@ fn no_capability_is_left_and_none_can_come() {
     });
 }
 
-/// Checks that the processes in a script's output are gone: its pid namespace, then their numbers.
 fn assert_gone(place: &Place, named: &str) {
     let mut words = named.split_whitespace();
     let namespace = words.next().unwrap();

@@ -35,7 +35,6 @@ fn refused(place: &Place, script: &str) -> (Vec<Refusal>, String) {
     (refused.collect(), text(&output))
 }
 
-/// Returns a script of an act that must fail with its error number.
 fn failing(act: &str) -> String {
     format!(
         "import ctypes, os, socket as s\n\
@@ -108,7 +107,7 @@ fn in_the_floor_servers_names_files_and_objects_of_the_host_are_told() {
     });
 }
 
-/// A leftover socket file answers nobody, sandbox or not; the look-up does not disturb a server outside.
+/// The look-up does not disturb a server outside.
 #[test]
 fn a_socket_at_which_nobody_listens_is_not_told() {
     as_each_user(|place| {
@@ -166,8 +165,7 @@ fn what_would_have_failed_without_the_rules_is_not_told() {
     });
 }
 
-/// Writes its argument, in hexadecimal, to all descriptors of itself and its parents that it can open; prints
-/// their number.
+/// Writes its argument, in hexadecimal, to all descriptors of itself and its parents that it can open.
 const FORGE: &str = r"
 import ctypes, os, sys
 frame = bytes.fromhex(sys.argv[1])
@@ -191,7 +189,7 @@ for n in found:
         pass
 print(len(found))";
 
-/// Returns a report of an end that did not happen, as it is written on the pipe.
+/// Report of an end that did not happen.
 fn forged() -> String {
     let body = frame::seal(Generation(0), &BrokerReport::Ended { status: 99 }).unwrap();
     let length = u32::try_from(body.len()).unwrap().to_le_bytes();
@@ -218,7 +216,7 @@ fn the_program_has_no_end_of_the_pipe_and_cannot_take_one() {
     });
 }
 
-/// There is no reader meanwhile: the broker does not wait, and its memory is bounded.
+/// Nobody reads meanwhile: the broker does not wait, and its memory is bounded.
 #[test]
 fn a_flood_of_refused_calls_is_told_in_so_many_words() {
     as_each_user(|place| {

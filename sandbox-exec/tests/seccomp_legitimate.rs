@@ -1,5 +1,5 @@
-//! Acts of honest programs that survive every seccomp program: panics, aborts, debuggers, sanitizers,
-//! threads, every way to start a process, own filters and Landlock domains. As root and as a plain user.
+//! Acts of honest programs that no seccomp program prevents: panics, aborts, debuggers, sanitizers, threads, every way
+//! to start a process, own filters and Landlock domains.
 
 #![expect(
     clippy::unwrap_used,
@@ -25,7 +25,7 @@ use tempfile::TempDir;
 
 type Stack = Vec<Program>;
 
-/// Returns every policy, also with the programs of a command that only reads or needs no network.
+/// Every policy, also with the programs of a command that only reads or needs no network.
 fn stacks() -> Vec<(String, Stack)> {
     let mut all = vec![];
     for tier in [Tier::Full, Tier::Floor, Tier::FloorUnmediated] {
@@ -44,7 +44,7 @@ fn stacks() -> Vec<(String, Stack)> {
     all
 }
 
-/// Returns the strictest stacks, for slow tests: an act that survives all rules survives some of them.
+/// The strictest stacks, for slow tests.
 fn strictest() -> Vec<(String, Stack)> {
     let mut all = stacks();
     all.retain(|(name, stack)| stack.len() > 1 && name.contains("root: true, truncate: true"));
@@ -56,7 +56,6 @@ fn strictest() -> Vec<(String, Stack)> {
     all
 }
 
-/// Creates a directory that every user can read.
 fn directory() -> TempDir {
     let directory = tempfile::tempdir().unwrap();
     fs::set_permissions(directory.path(), Permissions::from_mode(0o755)).unwrap();
@@ -96,8 +95,8 @@ fn text(output: &Output) -> String {
     )
 }
 
-/// Runs a program as every user, without a filter and under every stack. `is_well` must hold, unless the tool
-/// does not work here without a filter.
+/// Runs a program as every user, without a filter and under every stack. `is_well` must hold, unless the tool fails
+/// without a filter, too.
 fn survives(what: &str, program: &OsStr, arguments: &[&str], is_well: &dyn Fn(&Output) -> bool) {
     survives_under(&stacks(), what, (program, arguments), is_well);
 }
@@ -142,8 +141,8 @@ fn compile(directory: &Path, source: &str, flags: &[&str]) -> Option<PathBuf> {
     Some(program)
 }
 
-/// Copies this program to a path where every user can execute it, in another process. Here a child that
-/// another thread forks meanwhile would inherit the open copy, which then could not be executed (`ETXTBSY`).
+/// Copies this program to a path where every user can execute it, in another process: a forked child would inherit the
+/// open copy, which then could not be executed (`ETXTBSY`).
 fn this_program(directory: &Path) -> PathBuf {
     let copy = directory.join("this");
     let copied = Command::new("cp").arg(std::env::current_exe().unwrap()).arg(&copy).status().unwrap();
@@ -306,7 +305,6 @@ fn strace_of_an_own_child() {
     });
 }
 
-/// Tracer that makes the kernel skip a call and sets its result, as the kernel's own `seccomp_bpf` test does.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_call_that_its_tracer_skips() {

@@ -123,7 +123,6 @@ fn wrong_usage_is_the_first_stage() {
     });
 }
 
-/// Imitates a kernel that answers one call in its own way.
 fn kernel(command: &mut Command, call: libc::c_long, errno: u32) {
     let rules = BTreeMap::from([(call, vec![])]);
     let arch = std::env::consts::ARCH.try_into().unwrap();

@@ -51,7 +51,7 @@ impl Delegated {
         }
     }
 
-    /// Marks it as delegated, as systemd does, and creates a group in it for the broker; returns that one.
+    /// Marks it as delegated, and returns a new group in it for the broker.
     fn with_subgroup(&self, place: &Place) -> Self {
         let mark = Command::new("python3")
             .args(["-c", "import os, sys; os.setxattr(sys.argv[1], 'user.delegate', b'1')"])
@@ -102,7 +102,7 @@ fn is_alive(pid: u32) -> bool {
     stat.rsplit_once(')').is_some_and(|(_, rest)| !rest.trim_start().starts_with('Z'))
 }
 
-/// Starts a broker, and returns it with the pid of a daemon that its program left.
+/// Starts a broker, whose program leaves a daemon; returns both.
 fn with_daemon(place: &Place, group: &Delegated) -> (std::process::Child, u32) {
     let mut command = place.sandbox(&[]);
     group.enter(&mut command);
@@ -171,8 +171,7 @@ fn what_a_killed_broker_left_is_ended_by_the_next_start() {
     });
 }
 
-/// The hierarchy's root is such a place for root: a broker without capabilities could not remove a group
-/// there.
+/// Root may create groups in the hierarchy's root, but a broker without capabilities could not remove them.
 #[test]
 fn where_only_capabilities_would_make_a_group_there_is_none() {
     delegated(|place, group| {

@@ -22,7 +22,6 @@ use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::ttyname;
 use sandbox_exec::stage::Stage;
 
-/// Runs a script with these three descriptors; returns its exit code.
 fn run(place: &Place, terminal: bool, script: &str, streams: [Stdio; 3]) -> i32 {
     fs::write(place.path("rights"), encoded(&Confinement { terminal, ..order(place) })).unwrap();
     let rights = File::open(place.path("rights")).unwrap();
@@ -34,7 +33,6 @@ fn run(place: &Place, terminal: bool, script: &str, streams: [Stdio; 3]) -> i32 
     command.status().unwrap().code().unwrap()
 }
 
-/// Opens a terminal that the test's plain user could open as well.
 fn terminal_of_everyone() -> OpenptyResult {
     let pty = openpty(None, None).unwrap();
     fchmod(&pty.slave, Mode::from_bits_truncate(0o666)).unwrap();
@@ -65,7 +63,7 @@ fn the_terminal_is_the_sessions_own() {
     });
 }
 
-/// In the full tier a terminal inside may have the number of one outside, and only those inside have names.
+/// A terminal inside may have the number of one outside, and only those inside have names.
 #[test]
 fn another_terminal_cannot_be_opened_by_its_name() {
     as_each_user(|place| {

@@ -1,4 +1,4 @@
-//! Running sandbox-exec that waits for its order: nothing is decided, looked up or open by then.
+//! Running sandbox-exec that waits for its order.
 
 #![expect(
     clippy::unwrap_used,

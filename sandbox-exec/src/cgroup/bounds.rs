@@ -1,9 +1,8 @@
 //! Bounds on the resources of a group's processes (`cgroups(7)`, version 2).
 //!
-//! A group can have bounds only if its parent has no process of its own; else the kernel enables no
-//! controller. The broker may divide such a parent if it is delegated, which an attribute marks (systemd sets
-//! it, other managers can). Ownership does not suffice: in another parent, a program would escape its user's
-//! bounds on the broker's group.
+//! The kernel enables no controller for groups whose parent has a process of its own. The broker may divide such a
+//! parent if an attribute marks it as delegated. Ownership does not suffice: in another parent, a program would escape
+//! its user's bounds on the broker's group.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -20,7 +19,7 @@ pub(super) fn is_delegated(group: &Path) -> bool {
     file::has_attribute(group, DELEGATED, b"1")
 }
 
-/// Sets the bounds on a group as far as possible; returns those that were set.
+/// Sets the bounds as far as possible; returns those that were set.
 pub(super) fn set(parent: &Path, group: &Path, wanted: Bounds) -> Bounds {
     let set = |controller: &str, most: Option<u64>| {
         most.filter(|most| {
@@ -32,7 +31,7 @@ pub(super) fn set(parent: &Path, group: &Path, wanted: Bounds) -> Bounds {
     Bounds { processes: set("pids", wanted.processes), memory: set("memory", wanted.memory) }
 }
 
-/// Enables a controller for `parent`'s groups. Other brokers may use it, so it is never disabled.
+/// Enables a controller for `parent`'s groups. Never disabled, since other brokers may use it.
 fn enable(parent: &Path, controller: &str) -> io::Result<()> {
     let path = parent.join("cgroup.subtree_control");
     if fs::read_to_string(&path)?.split_whitespace().any(|enabled| enabled == controller) {
@@ -41,7 +40,6 @@ fn enable(parent: &Path, controller: &str) -> io::Result<()> {
     write(&path, &format!("+{controller}"))
 }
 
-/// Writes to an existing control file in one call.
 fn write(path: &Path, text: &str) -> io::Result<()> {
     File::options().write(true).open(path)?.write_all(text.as_bytes())
 }
@@ -50,7 +48,7 @@ fn write(path: &Path, text: &str) -> io::Result<()> {
 mod tests {
     use super::*;
 
-    /// Creates a parent with a group as plain files; the kernel's reaction is not tested here.
+    /// Creates plain files; the kernel's reaction is not tested here.
     fn parent(enabled: &str, files: &[&str]) -> tempfile::TempDir {
         let parent = tempfile::tempdir().unwrap();
         fs::create_dir(parent.path().join("group")).unwrap();

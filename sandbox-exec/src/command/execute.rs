@@ -1,4 +1,4 @@
-//! Start of a command up to exec: a fork of its single-threaded reaper, with nothing of the worker's.
+//! Start of a command up to exec: a fork of its single-threaded reaper.
 
 use std::convert::Infallible;
 use std::ffi::c_int;
@@ -20,18 +20,15 @@ use crate::system::process;
 
 pub(super) struct Started {
     pub(super) command: pid_t,
-    /// Error before exec, encoded by [`Failed::status`]; the command has then ended.
     pub(super) failure: Option<c_int>,
 }
 
-/// Command before exec. It has the first three descriptors of its reaper, and no other.
 struct Attempt<'a> {
     image: Image,
     domain: Option<&'a Domain>,
     filter: Option<Program>,
 }
 
-/// Starts the command; waits until it is executed or has failed.
 pub(super) fn start(request: &Request, domain: Option<&Domain>) -> Result<Started, Failed> {
     let image = request.image().map_err(at(Stage::Usage))?;
     let attempt = Attempt { image, domain, filter: request.filter.map(CommandFilter::program) };

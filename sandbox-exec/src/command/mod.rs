@@ -1,18 +1,3 @@
-//! Landlock domain for each command of a worker, nested in the worker's domain.
-//!
-//! ```text
-//! worker                 domain W        (threads)
-//!   └ reaper             domain W ∘ R    the worker's image, executed anew; R has scopes only, against signals and tracing
-//!       └ command        W ∘ R ∘ C       C: the rights again, or for `read` less; own session, no terminal
-//!           └ …          W ∘ R ∘ C       all ended by the reaper when the command ends, a daemon too
-//! ```
-//!
-//! Without C the first command could trace its worker, read its memory and take its pipes. C repeats the
-//! roots of the rights but not their hidden paths: domains only ever narrow, and W has left those out.
-//!
-//! The reaper has none of the worker's memory and pipes: it gets rulesets that the worker has built, the
-//! pipes of its command, and one on which it reads the command (`start`, `request`).
-
 mod execute;
 mod reaper;
 mod request;
@@ -63,7 +48,6 @@ pub enum CommandError {
     System { act: &'static str, source: io::Error },
 }
 
-/// Landlock domain of a worker's commands.
 #[derive(Debug)]
 pub struct CommandDomain {
     platform: Platform,
@@ -85,31 +69,27 @@ pub struct CommandSpec {
     pub access: DomainAccess,
 }
 
-/// Share of the worker's rights that a command has.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DomainAccess {
     Standing,
     /// All rights but the network: the command declared that it needs none.
     Offline,
-    /// For a command that declared that it only reads. It can only write its own temp directory and the null
-    /// device, cannot change metadata, and has no network, unless that was granted by name.
+    /// For a command that declared that it only reads. It can write only its temp directory and the null device, and
+    /// has no network but one granted by name.
     Read {
-        /// New private directory of this call, inside the worker's write roots.
         temp: PathBuf,
         /// Network that the command may use, at most the worker's.
         net: Network,
     },
 }
 
-/// Running command with its reaper.
 #[derive(Debug)]
 pub struct Running {
     /// Standard output and error of the command, in order. Nonblocking.
     pub output: OwnedFd,
-    /// Four bytes once the command *and all its descendants* are gone ([`Ending::from_bytes`]), then end of
-    /// file. End of file alone: the reaper was killed. Nonblocking.
+    /// Four bytes once the command *and all its descendants* have ended ([`Ending::from_bytes`]), then end of file. End
+    /// of file alone: the reaper was killed. Nonblocking.
     pub status: OwnedFd,
-    /// Process id of the reaper; `None` after the wait for it.
     reaper: Option<Pid>,
 }
 
@@ -121,9 +101,8 @@ pub enum Ending {
 }
 
 impl CommandDomain {
-    /// Prepares the domain of commands under `rights`; `temp` is the worker's private temp directory, unless
-    /// it is a write root. Makes the calling process a subreaper, so that orphans of a killed reaper come to
-    /// [`end_orphans`].
+    /// Prepares the domain of commands under `rights`; `temp` is the worker's private temp directory, unless it is a
+    /// write root. Makes this process a subreaper, so that it adopts a killed reaper's orphans for [`end_orphans`].
     pub fn prepare(rights: &Rights, temp: Option<&Path>, tier: Tier) -> Result<Self, CommandError> {
         let platform = Platform::probe();
         let write: Vec<_> = rights.write.iter().cloned().chain(temp.map(WirePath::from)).collect();
@@ -145,8 +124,8 @@ impl CommandDomain {
         })
     }
 
-    /// Starts a command, which is killed when the calling *thread* ends. Fails if the rights deny commands,
-    /// the command is malformed, or no process can be started.
+    /// Starts a command, which ends with the calling *thread*. Fails if the rights deny commands, the command is
+    /// malformed, or no process can be started.
     pub fn spawn(&self, command: &CommandSpec) -> Result<Running, CommandError> {
         if !self.may_execute {
             return Err(CommandError::Denied);
@@ -183,7 +162,7 @@ impl CommandDomain {
         Ok(running)
     }
 
-    /// Returns the seccomp program of a command with fewer rights than its worker.
+    /// Seccomp program of a command with less access than its worker.
     fn filter(&self, access: &DomainAccess) -> Option<CommandFilter> {
         let policy = |net| Policy::of(net, self.platform, self.tier);
         match (access, self.net.reaches_out()) {
@@ -196,7 +175,6 @@ impl CommandDomain {
         }
     }
 
-    /// Returns the domain of a command with fewer rights than its worker.
     fn narrow(&self, access: &DomainAccess) -> Result<Option<Domain>, CommandError> {
         let DomainAccess::Read { temp, net } = access else {
             return Ok(None);
@@ -217,7 +195,6 @@ impl Running {
         self.reaper.map_or(Ok(()), |reaper| descendants::send(reaper.as_raw(), libc::SIGTERM))
     }
 
-    /// Waits for the reaper, so that no zombie is left; returns at once after the end of [`Running::status`].
     pub fn reap(mut self) -> io::Result<()> {
         self.wait()
     }
@@ -233,7 +210,6 @@ impl Running {
     }
 }
 
-/// Kills the command, unless [`Running::reap`] was called.
 impl Drop for Running {
     fn drop(&mut self) {
         drop(self.end());
@@ -242,7 +218,6 @@ impl Drop for Running {
 }
 
 impl Ending {
-    /// Decodes the bytes of [`Running::status`].
     pub fn from_bytes(bytes: [u8; 4]) -> Self {
         let status = i32::from_le_bytes(bytes);
         let code = libc::WEXITSTATUS(status);
@@ -254,12 +229,12 @@ impl Ending {
     }
 }
 
-/// Bit of a status of a command that was never executed: the exit code is the stage's, and bits 16–23 are the
-/// error number.
+/// Bit of the status of a command that was never executed: the exit code is the stage's, bits 16–23 are the error
+/// number.
 const NOT_STARTED: i32 = 1 << 30;
 
-/// Kills and reaps the children of this process that are not in `reapers`: orphans of a killed reaper. Finds
-/// none if `/proc` cannot be read.
+/// Kills and reaps this process's children except `reapers`: orphans of a killed reaper. Finds none if `/proc` cannot
+/// be read.
 pub fn end_orphans(reapers: &[u32]) {
     while let Ok(mut orphans) = children() {
         orphans.retain(|pid| !reapers.contains(&pid.cast_unsigned()));
@@ -274,7 +249,6 @@ pub fn end_orphans(reapers: &[u32]) {
     }
 }
 
-/// Returns the children of all threads; the main thread has the adopted ones (needs `CONFIG_PROC_CHILDREN`).
 fn children() -> io::Result<Vec<pid_t>> {
     let mut children = vec![];
     for thread in fs::read_dir("/proc/self/task")? {
@@ -288,13 +262,12 @@ fn children() -> io::Result<Vec<pid_t>> {
     Ok(children)
 }
 
-/// Forbids execution to this thread and to all threads and processes that it makes, for a worker whose rights
-/// deny commands.
+/// Forbids execution to this thread and all its later threads and processes.
 pub fn deny_execution() -> io::Result<()> {
     Program::no_execution().attach()
 }
 
-/// Makes this process non-dumpable. A worker does so first, since execve(2) resets it.
+/// Makes this process non-dumpable, first of all, since execve(2) resets it.
 pub fn make_undumpable() -> io::Result<()> {
     crate::system::make_undumpable()
 }

@@ -1,4 +1,4 @@
-//! Reaper of a command: a process with one thread, executed by its worker for one command.
+//! Reaper of a command, a single-threaded process that its worker executes for one command.
 
 use std::ffi::c_int;
 use std::fs::File;
@@ -21,12 +21,10 @@ use crate::domain::Domain;
 use crate::stage::Stage;
 use crate::system;
 
-/// Stage that failed, and the cause.
 #[derive(Debug)]
 pub(super) struct Failed(pub(super) Stage, pub(super) io::Error);
 
-/// Main function of a new process that reaps one command, executed by [`CommandDomain`](super::CommandDomain)
-/// with [`REAP`](super::REAP). Starts the command; ends when it and all its descendants are gone.
+/// Main function of a new process that reaps one command. Ends when the command and all its descendants have ended.
 pub fn reap() -> ExitCode {
     let inherited = match inherit() {
         Ok(inherited) => inherited,
@@ -42,7 +40,7 @@ pub fn reap() -> ExitCode {
     code.into()
 }
 
-/// Makes this process non-dumpable, and takes the descriptors of its worker.
+/// Takes the descriptors of its worker, and makes this process non-dumpable.
 fn inherit() -> Result<[OwnedFd; 4], Failed> {
     system::make_undumpable().map_err(at(Stage::Descriptors))?;
     system::set_name(c"reaper");
@@ -84,7 +82,6 @@ fn prepare(worker: pid_t, signals: Option<&Domain>) -> Result<Bound, Failed> {
 }
 
 impl Failed {
-    /// Encodes the failure as the status of a command.
     pub(super) fn status(&self) -> c_int {
         let Self(stage, error) = self;
         NOT_STARTED | (error.raw_os_error().unwrap_or(0) & 0xff) << 16 | c_int::from(stage.code()) << 8
@@ -95,8 +92,8 @@ pub(super) fn at<E: Into<io::Error>>(stage: Stage) -> impl Fn(E) -> Failed {
     move |error| Failed(stage, error.into())
 }
 
-/// Waits until the command has ended, and returns true; or until SIGTERM, from the worker or by its death.
-/// Both signals are blocked, so that none is lost.
+/// Waits until the command has ended, and returns true; or until SIGTERM, from the worker or by its death. Both signals
+/// are blocked, so none is lost.
 fn wait_for_the_end(command: pid_t, note: &mut dyn FnMut(pid_t, c_int)) -> bool {
     let awaited = SigSet::from_iter([Signal::SIGCHLD, Signal::SIGTERM]);
     loop {

@@ -1,4 +1,4 @@
-//! Order of a worker to a reaper, over a pipe. A reaper has only its worker's rights, whatever it reads.
+//! Order of a worker to a reaper, over a pipe.
 
 use std::ffi::{CString, OsString};
 use std::fs::File;
@@ -20,9 +20,9 @@ const LONGEST: u64 = 16 << 20;
 #[derive(Debug, Deserialize, Serialize)]
 pub(super) struct Request {
     pub(super) worker: pid_t,
-    /// False without Landlock: the domain's descriptor is unused.
+    /// False if the domain's descriptor is unused, without Landlock.
     pub(super) has_domain: bool,
-    /// False without signal scopes: the descriptor of the domain with scopes is unused.
+    /// False if the descriptor of the domain with scopes is unused.
     pub(super) has_signals: bool,
     pub(super) filter: Option<CommandFilter>,
     cwd: WirePath,
@@ -30,7 +30,6 @@ pub(super) struct Request {
     environment: Vec<WirePath>,
 }
 
-/// Seccomp program that narrows the worker's.
 #[derive(Clone, Copy, Debug, Deserialize, Serialize)]
 pub(super) enum CommandFilter {
     ReadOnly(Policy),
@@ -56,7 +55,6 @@ pub(super) struct Image {
 }
 
 impl Request {
-    /// Checks a command; confines nothing.
     pub(super) fn new(command: &CommandSpec) -> Result<Self, CommandError> {
         let program = command.argv.first().ok_or(CommandError::Empty)?;
         for path in [Path::new(program), &command.cwd] {
@@ -82,7 +80,7 @@ impl Request {
         })
     }
 
-    /// Sends the request to a running reaper. A short one fits into the pipe at once.
+    /// A short request fits into the pipe at once.
     pub(super) fn send(&self, pipe: OwnedFd) -> io::Result<()> {
         File::from(pipe).write_all(&serde_json::to_vec(self)?)
     }

@@ -1,7 +1,7 @@
-//! Start of a reaper: the worker's own image, executed again, with exactly the descriptors that it needs.
+//! Start of a reaper: the worker's own image with exactly the descriptors that it needs.
 //!
-//! The image is already in the worker's domain, under a name that cannot be replaced. The reaper gets no variable
-//! that a dynamic loader uses (ld.so(8)): a command may write where libraries would be looked up.
+//! It is already in the worker's domain, under a name that cannot be replaced. It gets no variable of a dynamic loader
+//! (ld.so(8)): a command may write where libraries would be looked up.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -27,15 +27,10 @@ pub(super) struct Given<'a> {
 }
 
 impl Given<'_> {
-    /// Number of [`Given::status`] in the reaper; the command has 0 to 2.
     pub(super) const STATUS: RawFd = 3;
-    /// Number of [`Given::request`].
     pub(super) const REQUEST: RawFd = 4;
-    /// Number of [`Given::domain`].
     pub(super) const DOMAIN: RawFd = 5;
-    /// Number of [`Given::signals`].
     pub(super) const SIGNALS: RawFd = 6;
-    /// First number after these.
     const FREE: RawFd = 7;
 
     fn by_number(&self) -> [(RawFd, BorrowedFd<'_>); 7] {
@@ -64,8 +59,7 @@ pub(super) fn execute(given: &Given<'_>) -> io::Result<Pid> {
     Ok(posix_spawn(IMAGE, &actions, &signals()?, &arguments, &environment()?)?)
 }
 
-/// Blocks all signals: a reaper waits for those that concern it, and none may end it before. An ignored
-/// SIGCHLD is not queued.
+/// Blocks all signals: a reaper waits for those that concern it. An ignored SIGCHLD is not queued.
 fn signals() -> nix::Result<PosixSpawnAttr> {
     let mut attributes = PosixSpawnAttr::init()?;
     attributes.set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK)?;

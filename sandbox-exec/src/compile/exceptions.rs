@@ -1,5 +1,3 @@
-//! Hidden files, which no Landlock rule may allow.
-
 use std::borrow::Cow;
 use std::collections::{HashMap, HashSet};
 use std::ffi::{OsStr, OsString};
@@ -12,18 +10,16 @@ use ipc::rights::Rights;
 use super::rules::above;
 use crate::tree::{Identity, Tree};
 
-/// Hidden files by path, compared by bytes, and by inode.
 pub(super) struct Exceptions<'a> {
     hidden: HashMap<Cow<'a, OsStr>, Option<Identity>>,
-    /// Directories that contain a hidden path or `/dev`, at any depth.
+    /// Directories with a hidden path or `/dev`, at any depth.
     ancestors: HashSet<OsString>,
     /// Devices by inode number, of files that are hidden or were when the session began.
     files: HashMap<u64, Vec<u64>>,
 }
 
 impl<'a> Exceptions<'a> {
-    /// Enters each hidden path under its own name and the resolved one. `moved` has more files to hide, by
-    /// identity.
+    /// Enters each hidden path under its own name and the resolved one, and the files `moved` by identity.
     pub(super) fn new(rights: &'a Rights, moved: &[FileIdentity], tree: &impl Tree) -> Self {
         let mut hidden = HashMap::with_capacity(rights.hidden.len());
         for path in rights.hidden.iter().map(AsRef::<Path>::as_ref) {
@@ -54,19 +50,18 @@ impl<'a> Exceptions<'a> {
         Self { hidden, ancestors, files }
     }
 
-    /// Returns the innermost hidden path that is or contains `path`.
+    /// Innermost hidden path that is or contains `path`.
     pub(super) fn holding<'p>(&self, path: &'p Path) -> Option<&'p Path> {
         let found =
             iter::once(path.as_os_str()).chain(above(path)).find(|place| self.hidden.contains_key(*place));
         found.map(Path::new)
     }
 
-    /// True if `path` contains a hidden path or `/dev`.
     pub(super) fn lie_beneath(&self, path: &Path) -> bool {
         self.ancestors.contains(path.as_os_str())
     }
 
-    /// True if `path` is hidden, or is another name (hard link) of a hidden file.
+    /// True if `path` is hidden, or a hard link to a hidden file.
     pub(super) fn has(&self, path: &Path, inode: u64, tree: &impl Tree) -> bool {
         self.hidden.contains_key(path.as_os_str())
             || self
@@ -75,7 +70,6 @@ impl<'a> Exceptions<'a> {
                 .is_some_and(|devices| tree.identity(path).is_ok_and(|found| devices.contains(&found.device)))
     }
 
-    /// Returns a hidden path that exists and is not a directory.
     pub(super) fn witness(self) -> Option<PathBuf> {
         let is_file = |identity: Option<Identity>| identity.is_some_and(|identity| !identity.directory);
         let files = self.hidden.into_iter().filter(|(_, identity)| is_file(*identity));

@@ -1,5 +1,3 @@
-//! Collection of a domain's Landlock rules.
-
 use std::collections::HashMap;
 use std::ffi::{OsStr, OsString};
 use std::ops::BitOr;
@@ -14,21 +12,15 @@ pub struct Access(u8);
 
 impl Access {
     const NOTHING: Self = Self(0);
-    /// Names can be listed.
     pub const LIST: Self = Self(1);
     /// Contents can be read and executed.
     pub const READ: Self = Self(2);
-    /// Everything can be changed.
     pub const WRITE: Self = Self(4);
-    /// A device can be read and written.
     pub const DEVICE: Self = Self(8);
-    /// A directory of devices.
     pub const TERMINALS: Self = Self(1 | 8);
-    /// A read root: names and contents.
     pub const TREE: Self = Self(1 | 2);
     pub const ALL: Self = Self(1 | 2 | 4);
 
-    /// True if this access includes all of `other`.
     pub const fn has(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }
@@ -48,12 +40,11 @@ impl BitOr for Access {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PathRule {
-    /// File, or root of a tree.
     pub path: PathBuf,
     pub access: Access,
-    /// True if the rights name this path: it must exist. Other paths were listed, and may vanish.
+    /// True if the path was requested, and so has to exist. Others were listed, and may vanish.
     pub named: bool,
-    /// True if the path was a file when listed: a hint that saves a lookup.
+    /// True for a file in a listing, which saves a lookup.
     pub file: bool,
 }
 
@@ -71,7 +62,6 @@ pub(super) struct Rules {
 }
 
 impl Rules {
-    /// Adds access to the rule of a path, or a new rule; returns it.
     pub(super) fn add(&mut self, path: &Path, access: Access) -> &mut PathRule {
         let next = self.all.len();
         let place = *self.places.entry(path.as_os_str().to_owned()).or_insert(next);
@@ -93,7 +83,7 @@ impl Rules {
         self.all.len()
     }
 
-    /// Returns rules that allow more than those of the directories above, and those that the rights name.
+    /// Leaves out rules that allow no more than those of the directories above.
     pub(super) fn needed(self) -> Vec<PathRule> {
         let Self { all, places } = self;
         let of = |path: &OsStr| places.get(path).map_or(Access::NOTHING, |place| all[*place].access);
@@ -103,7 +93,7 @@ impl Rules {
     }
 }
 
-/// Iterates over the directories above a canonical path, the innermost first.
+/// The directories above a canonical path, the innermost first.
 pub(super) fn above(path: &Path) -> impl Iterator<Item = &OsStr> {
     let bytes = path.as_os_str().as_bytes();
     let slashes = bytes.iter().enumerate().rev().filter(|(_, byte)| **byte == b'/').map(|(place, _)| place);

@@ -1,8 +1,7 @@
-//! Thread that stands for hosts: it answers questions for their addresses, accepts the connections to these
-//! addresses, and passes each on to the gateway.
+//! Thread that answers questions for addresses of hosts, accepts connections to them, and passes these to the gateway.
 //!
-//! It waits for nobody: a connection that the gateway has no room for stays in the queue of its listener, and
-//! without a gateway every connection is reset.
+//! A connection that the gateway has no room for stays in its listener's queue. Without a gateway every connection is
+//! reset.
 
 use std::convert::Infallible;
 use std::io::{self, IoSlice};
@@ -23,9 +22,9 @@ use super::resolver::Resolver;
 use super::{Arrivals, Entrances};
 use crate::privilege::clear_capabilities;
 
-/// Maximum number of connections to one port that are accepted at a time, before the others have their turn.
+/// Maximum number of connections to one port that are accepted in one turn.
 const MOST_AT_ONCE: usize = 64;
-/// Pause where this process, or its user, has no descriptor or memory for another connection.
+/// Pause if no descriptor or memory is left for another connection.
 const REST: Duration = Duration::from_millis(100);
 
 #[derive(Debug)]
@@ -34,14 +33,13 @@ struct Acceptor {
     arrivals: Arc<dyn Arrivals>,
     resolver: Resolver,
     ports: Vec<TcpListener>,
-    /// Socket to the gateway, until that is gone.
     gateway: Option<OwnedFd>,
     /// Connection that the gateway has no room for, with its arrival. No other is accepted meanwhile.
     held: Option<(TcpStream, Vec<u8>)>,
     rests_until: Option<Instant>,
 }
 
-/// Starts the thread. Its signals are those of the calling thread, and it gives up every capability.
+/// Starts the thread with the signals of the calling thread. It drops every capability.
 pub(crate) fn start(
     entrances: Entrances,
     hosts: Arc<NamedHosts>,
@@ -77,7 +75,6 @@ impl Acceptor {
         }
     }
 
-    /// Waits for work, and notices that the gateway is gone.
     fn wait(&mut self) -> Result<(), Errno> {
         let now = Instant::now();
         self.rests_until = self.rests_until.filter(|until| *until > now);
@@ -103,7 +100,6 @@ impl Acceptor {
         Ok(())
     }
 
-    /// Accepts the connections to a port, as many as the gateway has room for.
     fn accept(&mut self, port: usize) -> io::Result<()> {
         for _ in 0..MOST_AT_ONCE {
             if self.held.is_some() || self.rests_until.is_some() {
@@ -120,7 +116,6 @@ impl Acceptor {
         Ok(())
     }
 
-    /// Passes a connection on to the gateway, or holds it until the gateway has room.
     fn pass(&mut self, connection: TcpStream, arrival: Vec<u8>) {
         let Some(gateway) = &self.gateway else { return reset(connection) };
         let passed = [connection.as_raw_fd()];
@@ -149,8 +144,8 @@ impl Acceptor {
     }
 }
 
-/// Returns the result of accept(2), or `None` if there is no connection left. Fails if this process has no
-/// descriptor or memory for another; errors of a connection itself are its own.
+/// `None` if no connection is left. Fails without a descriptor or memory for another; ignores errors of a connection
+/// itself.
 pub(super) fn accepted<T>(accepted: io::Result<T>) -> io::Result<Option<T>> {
     match accepted {
         Err(error)
@@ -170,7 +165,7 @@ fn timeout(until: Option<Instant>, now: Instant) -> PollTimeout {
     left.map_or(PollTimeout::NONE, |left| PollTimeout::try_from(left).unwrap_or(PollTimeout::MAX))
 }
 
-/// Ends a connection so that the program sees an error, and no end of a stream (`SO_LINGER`, socket(7)).
+/// Ends a connection with an error, not an end of file (`SO_LINGER`, socket(7)).
 fn reset(connection: TcpStream) {
     let at_once = libc::linger { l_onoff: 1, l_linger: 0 };
     let _unset = setsockopt(&connection, sockopt::Linger, &at_once);

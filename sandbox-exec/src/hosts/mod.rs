@@ -1,5 +1,5 @@
-//! Hosts that a program may reach by name, although its network leads nowhere. The picture is the full tier's; in
-//! the floor the sockets are on loopback ([`crate::mediate::Led`]).
+//! Hosts that a program reaches by name, without a network. The picture is of the full tier; in the floor tier the
+//! sockets are on loopback ([`crate::mediate::Led`]).
 //!
 //! ```text
 //! program ── "a.example?" ──► resolver      198.19.0.1: an address that stands for the name in this sandbox
@@ -32,35 +32,27 @@ pub(crate) use acceptor::start;
 pub use names::NamedHosts;
 pub(crate) use names::Permission;
 
-/// Address of the program's end of the pair.
 pub(crate) const OWN: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 
-/// Address of the other end.
 pub(crate) const RESOLVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 
-/// First placeholder address of hosts, of 198.19.0.0/16.
 pub(crate) const OF_HOSTS: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 0);
 
-/// Placeholder address of the gateway's proxy ([`ipc::gateway::PROXY`]).
 pub(crate) const OF_PROXY: Ipv4Addr = Ipv4Addr::new(198, 19, 255, 254);
 
-/// Ports at which hosts beyond the list can be asked about: web, ssh, git, and common databases and test servers.
-/// Connections to their other ports are denied at once.
+/// Ports at which somebody may be asked about other hosts: web, ssh, git, common databases and test servers. Their
+/// other ports are denied at once.
 const ASKED: [u16; 12] = [22, 80, 443, 3000, 3306, 5000, 5432, 6379, 8000, 8080, 8443, 9418];
 
-/// Nonblocking sockets that take connections to hosts.
 #[derive(Debug, Default)]
 pub(crate) struct Entrances {
-    /// Resolver, by datagrams and by connections.
     pub(crate) datagrams: Vec<UdpSocket>,
     pub(crate) streams: Vec<TcpListener>,
-    /// Ports of the hosts.
     pub(crate) ports: Vec<TcpListener>,
 }
 
-/// Judge of accepted connections.
 pub(crate) trait Arrivals: Debug + Send + Sync {
-    /// Returns the host that a connection means, if it may be reached.
+    /// Returns the host of a connection, if it may be reached.
     fn arrival(&self, connection: &TcpStream) -> Option<Arrival>;
 }
 
@@ -70,7 +62,6 @@ impl Arrivals for NamedHosts {
     }
 }
 
-/// Returns the ports of a list, of the proxy, and those at which hosts beyond the list are asked about.
 pub(crate) fn ports(hosts: &Hosts, asks: bool) -> BTreeSet<u16> {
     let asked = ASKED.into_iter().filter(|_| asks);
     hosts.rules().iter().map(ipc::rights::HostRule::port).chain([PROXY.1]).chain(asked).collect()

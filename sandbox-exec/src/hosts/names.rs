@@ -1,5 +1,3 @@
-//! Placeholder addresses of host names, in the sandbox of one program.
-
 use std::collections::{BTreeSet, HashMap};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -10,7 +8,7 @@ use ipc::rights::{HostName, Hosts};
 
 use super::{OF_HOSTS, OF_PROXY, OWN, RESOLVER, ports};
 
-/// Maximum number of names that have an address at a time, without the proxy.
+/// Maximum number of names that have an address at a time.
 const MOST: usize = 4096;
 
 /// Maximum number of names beyond the list that somebody is asked about.
@@ -20,85 +18,74 @@ const MOST_ASKED: usize = 256;
 #[derive(Debug)]
 pub struct NamedHosts {
     hosts: Hosts,
-    /// Ports at which hosts beyond the list are asked about; none if nobody is asked.
+    /// Ports at which somebody is asked about hosts beyond the list.
     asked: BTreeSet<u16>,
-    /// Name of this machine, which resolves to the machine's own loopback.
+    /// Name of this machine, which resolves to its own loopback.
     own: Option<HostName>,
-    /// Domains that programs add to names.
     search: Vec<HostName>,
     given: Mutex<GivenAddresses>,
 }
 
-/// Answer to the question for the address of a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Resolved {
     Address(Ipv4Addr),
     /// The name is neither an internet name nor on the list.
     Unlisted,
-    /// Every address that could be taken from another name may have a connection.
+    /// Every other address may have a connection.
     Exhausted,
 }
 
-/// Judgement of an internet address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Permission {
-    /// Address without a host name; the program's own network handles it.
     Inside,
-    /// Host on the list, or the resolver.
     Allowed,
     /// Host beyond the list, whose connection waits while somebody is asked.
     Asked(HostName),
-    /// Placeholder address that may not be reached, with its host name if it has one.
+    /// Placeholder address that may not be reached, with its host.
     Denied(Option<HostName>),
 }
 
 #[derive(Debug)]
 struct GivenAddresses {
-    /// Addresses by their last two bytes.
     by_address: HashMap<u16, GivenAddress>,
     by_name: HashMap<HostName, u16>,
-    /// The address that was given last, and the number of addresses that were given so far.
+    /// Last assigned address, and the number of assigned ones.
     last: u16,
     count: u64,
-    /// Number of names that somebody was asked about.
     asked: usize,
 }
 
 #[derive(Debug)]
 struct GivenAddress {
     name: HostName,
-    /// Order in which the addresses were given.
     order: u64,
     /// True if a connection to it may be open.
     connected: bool,
     /// Ports beyond the list at which a connection may be open.
     asked: BTreeSet<u16>,
-    /// Name of the process that connected last.
     program: String,
 }
 
 impl NamedHosts {
-    /// Returns these hosts without addresses. `own` is the name of this machine.
+    /// `own` is the name of this machine.
     pub fn new(hosts: Hosts, own: Option<HostName>) -> Self {
         Self { hosts, asked: BTreeSet::new(), own, search: vec![], given: Mutex::new(GivenAddresses::new()) }
     }
 
-    /// Returns the same hosts, beyond which somebody may be asked.
     #[must_use]
     pub fn asking(self) -> Self {
         let asked = ports(&self.hosts, true);
         Self { asked, ..self }
     }
 
-    /// Makes names below some domains exist only if the list has them, since programs try such a name before the one
-    /// that was meant (`search` of resolv.conf(5)).
+    /// Names below these domains exist only if the list has them: programs try them first (`search` of resolv.conf(5)).
     #[must_use]
     pub(crate) fn searched(self, search: Vec<HostName>) -> Self {
         Self { search, ..self }
     }
 
-    /// Returns the placeholder address of a name. A name keeps its address while the address may have a connection;
-    /// the least recently used address is assigned to another name first.
+    /// Returns the placeholder address of a name. Without a connection, the least recently used address is assigned to
+    /// another name first.
     pub(super) fn resolve(&self, name: &HostName) -> Resolved {
         let is_local = name.as_str().rsplit('.').next() == Some("localhost");
         if is_local || self.own.as_ref() == Some(name) {
@@ -116,7 +103,7 @@ impl NamedHosts {
         number.map_or(Resolved::Exhausted, |number| Resolved::Address(address(number)))
     }
 
-    /// Judges an address that a program is to connect or send to. `program` returns the name of its process.
+    /// `program` returns the name of the calling process.
     pub(crate) fn judge(
         &self,
         to: SocketAddr,
@@ -151,8 +138,7 @@ impl NamedHosts {
         Permission::Asked(name)
     }
 
-    /// Returns the arrival of a connection at this address, if its host may be reached at the port, or a request
-    /// about it is open.
+    /// Returns the host at this address, if it may be reached at the port or somebody is asked about it.
     pub(crate) fn arrival(&self, at: SocketAddr) -> Option<Arrival> {
         let (IpAddr::V4(ip), port) = (at.ip(), at.port()) else { return None };
         let mut given = self.given();
@@ -172,7 +158,7 @@ impl NamedHosts {
 }
 
 impl GivenAddresses {
-    /// Returns a table with only the address of the proxy.
+    /// Contains only the address of the proxy.
     fn new() -> Self {
         let mut given = Self {
             by_address: HashMap::new(),
@@ -218,8 +204,7 @@ impl GivenAddresses {
         Some(self.last)
     }
 
-    /// Returns the next address that is free, neither the first of the range nor the last, of which one means
-    /// the range itself and one all of its machines.
+    /// Next free address, without the range's first and last, which are not machines' (network and broadcast).
     fn next(&self) -> u16 {
         let mut number = self.last;
         loop {
@@ -237,7 +222,6 @@ fn address(number: u16) -> Ipv4Addr {
     Ipv4Addr::new(first, second, high, low)
 }
 
-/// Returns the last two bytes of an address.
 const fn last_bytes(address: Ipv4Addr) -> u16 {
     let [_, _, high, low] = address.octets();
     u16::from_be_bytes([high, low])

@@ -9,18 +9,15 @@ use super::names::Resolved;
 /// Maximum size of a question in bytes (RFC 1035, 4.2.1).
 pub(super) const MAX_QUESTION: usize = 512;
 
-/// `struct` of a message's start: number, flags, and four counts.
 const HEADER: usize = 12;
-/// Maximum sizes of a name on the wire, and of a label (RFC 1035, 2.3.4).
 const MAX_NAME: usize = 255;
 const MAX_LABEL: u8 = 63;
 
-/// Bits of the third byte: an answer, its author knows all, and the author was asked to look further.
+/// Bits of the third byte: an answer; its author is authoritative; recursion was requested.
 const ANSWER: u8 = 0x80;
 const OPERATION: u8 = 0x78;
 const AUTHORITATIVE: u8 = 0x04;
 const RECURSION_DESIRED: u8 = 0x01;
-/// Bit of the fourth byte: the author looks further.
 const RECURSION_AVAILABLE: u8 = 0x80;
 
 /// Codes of answers.
@@ -34,22 +31,19 @@ const REFUSED: u8 = 5;
 /// Type of an IPv4 address, and the class of the internet.
 const A: u16 = 1;
 const INTERNET: u16 = 1;
-/// Seconds for which an answer may be kept.
 const LIFETIME: u32 = 60;
-/// Name in an answer: the one in the question, which starts behind the header.
+/// Name in an answer: the one in the question, right after the header.
 const SAME_NAME: [u8; 2] = [0xc0, 0x0c];
 
-/// Question in a message.
 struct HostQuestion {
-    /// The name, unless no host can have it.
+    /// Name, unless no host can have it.
     name: Option<HostName>,
     kind: u16,
     class: u16,
-    /// Offset of its end in the message.
     end: usize,
 }
 
-/// Returns the answer to a message; `None` for messages that are answers or too short.
+/// `None` for answers and too short messages.
 pub(super) fn answer(message: &[u8], resolve: impl FnOnce(&HostName) -> Resolved) -> Option<Vec<u8>> {
     let header: &[u8; HEADER] = message.first_chunk()?;
     if header[2] & ANSWER != 0 {
@@ -82,7 +76,7 @@ fn written(header: &[u8; HEADER], code: u8, asked: &[u8], address: Option<Ipv4Ad
 }
 
 impl HostQuestion {
-    /// Reads the first question. A name in it is never a reference to another place (RFC 1035, 4.1.4).
+    /// Reads the first question. Its name is never a reference to another offset (RFC 1035, 4.1.4).
     fn read(message: &[u8]) -> Option<Self> {
         let mut labels = vec![];
         let mut at = HEADER;
@@ -101,8 +95,7 @@ impl HostQuestion {
         Some(Self { name: name(&labels), kind, class, end: at + 5 })
     }
 
-    /// Returns the code of the answer, and the address in it. Names of the list have addresses of IPv4 and
-    /// nothing else.
+    /// Returns the code and address of the answer. Names on the list have only IPv4 addresses.
     fn answer(&self, resolve: impl FnOnce(&HostName) -> Resolved) -> (u8, Option<Ipv4Addr>) {
         match self.name.as_ref().map_or(Resolved::Unlisted, resolve) {
             Resolved::Unlisted => (NO_SUCH_NAME, None),
@@ -112,7 +105,6 @@ impl HostQuestion {
     }
 }
 
-/// Returns the name with these labels. A dot in a label separates none.
 fn name(labels: &[&[u8]]) -> Option<HostName> {
     if labels.iter().any(|label| label.contains(&b'.')) {
         return None;

@@ -1,5 +1,3 @@
-//! Resolver of a program: answers by datagrams and on connections, and never waits.
-
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -8,15 +6,13 @@ use std::time::{Duration, Instant};
 use super::names::NamedHosts;
 use super::question::{MAX_QUESTION, answer};
 
-/// Maximum number of datagrams that are answered at a time; others wait while connections are accepted.
+/// Maximum number of datagrams that are answered in one turn.
 const MOST_DATAGRAMS: usize = 64;
 /// Maximum number of connections, and the time that each may stay open.
 const MOST_CONNECTIONS: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(5);
-/// Size of the length before a message (RFC 1035, 4.2.2).
 const LENGTH: usize = 2;
 
-/// Sockets of the resolver.
 #[derive(Debug)]
 pub(super) struct Resolver {
     datagrams: Vec<UdpSocket>,
@@ -24,11 +20,9 @@ pub(super) struct Resolver {
     asking: Vec<Asking>,
 }
 
-/// Connection to the resolver.
 #[derive(Debug)]
 struct Asking {
     stream: TcpStream,
-    /// Bytes that were read and not answered.
     bytes: Vec<u8>,
     until: Instant,
 }
@@ -38,19 +32,17 @@ impl Resolver {
         Self { datagrams, streams, asking: vec![] }
     }
 
-    /// Returns the sockets that are worth a look once they are readable.
     pub(super) fn sockets(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         let streams = self.streams.iter().filter(|_| self.has_room());
         let asking = self.asking.iter().map(|asking| asking.stream.as_fd());
         self.datagrams.iter().map(AsFd::as_fd).chain(streams.map(AsFd::as_fd)).chain(asking)
     }
 
-    /// Returns the time of the next look even if no socket is readable.
     pub(super) fn next_look(&self) -> Option<Instant> {
         self.asking.iter().map(|asking| asking.until).min()
     }
 
-    /// Answers what has arrived. Fails if this process has no descriptor or memory for another connection.
+    /// Fails if no descriptor or memory is left for another connection.
     pub(super) fn serve(&mut self, hosts: &NamedHosts) -> io::Result<()> {
         for socket in &self.datagrams {
             answer_datagrams(socket, hosts);
@@ -90,7 +82,6 @@ fn answer_datagrams(socket: &UdpSocket, hosts: &NamedHosts) {
 }
 
 impl Asking {
-    /// Answers what was asked on the connection so far; `None` once it is of no more use.
     fn serve(&mut self, hosts: &NamedHosts) -> Option<()> {
         let mut bytes = [0; MAX_QUESTION + LENGTH];
         loop {

@@ -1,5 +1,3 @@
-//! Last step of a start: execution of the program.
-
 use std::convert::Infallible;
 use std::ffi::{CString, OsStr, OsString};
 use std::io;
@@ -11,8 +9,7 @@ use nix::unistd::execve;
 
 use crate::stage::{Failure, Stage};
 
-/// Executes the command; a name without a slash is searched in `PATH` of `environment`, as execvp(3) does.
-/// Returns only if that fails.
+/// Searches a name without a slash in `PATH` of `environment`, as execvp(3) does. Returns only on failure.
 pub(super) fn execute(
     command: &[OsString],
     environment: &[(OsString, OsString)],

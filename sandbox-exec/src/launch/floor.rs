@@ -1,7 +1,6 @@
-//! Floor tier: this process is the broker. It enters a Landlock domain of its own that only has scopes, so
-//! that at the end it can kill exactly the processes beneath it, and reaches no other program's abstract unix
-//! sockets. The program's domain is nested in the broker's, so that the mediator may still read the program's
-//! memory and duplicate its sockets.
+//! Floor tier: this process is the broker. It enters a Landlock domain with scopes alone, so that it can kill exactly
+//! the processes beneath it. The program's domain is nested in it, so that the mediator may read the program's memory
+//! and duplicate its sockets.
 
 #![expect(unsafe_code, reason = "the program shares the table of descriptors until its filter is attached")]
 
@@ -36,8 +35,7 @@ use crate::stage::{Failure, Stage};
 use crate::system;
 use crate::system::process::fork_sharing_descriptors;
 
-/// Starts the program in the floor tier, waits for its end, and returns its exit status. `instead` is the
-/// reason that the full tier is not used.
+/// Runs the program in the floor tier, and returns its exit status. `instead` is the reason not to use the full tier.
 pub(super) fn run(
     launch: &Launch,
     platform: Platform,
@@ -83,7 +81,6 @@ fn start(
     }
 }
 
-/// Forked child, which becomes the program once the parent has sent its Landlock rules.
 #[derive(Debug)]
 struct Child {
     program: Pid,
@@ -94,30 +91,25 @@ struct Child {
     group: Option<Cgroup>,
 }
 
-/// Objects for starting the mediator, which answers the child's system calls.
 #[derive(Debug)]
 struct Calls {
-    /// Channel by which the child hands over the listener of its mediating filter.
     handover: Handover,
-    /// Descriptors for the child, closed here once the child has its own table of descriptors.
+    /// Descriptors for the child, closed here once it has its own table.
     theirs: Theirs,
 }
 
-/// Way to hosts that the program reaches by name.
 #[derive(Debug)]
 struct HostsPath {
     hosts: Hosts,
-    /// True if somebody may be asked about others.
     asks: bool,
     gateway: OwnedFd,
 }
 
-/// Reports, rules, socket for the network attempt, and working directory of the child.
 type Theirs = (OwnedFd, Awaited, Option<OwnedFd>, File);
 
 impl Child {
-    /// Forks the child, which shares the table of descriptors. Until its listener has arrived, this process
-    /// must close nothing that is open now.
+    /// Forks the child, which shares the table of descriptors. Nothing may be closed here until its listener has
+    /// arrived.
     fn fork(launch: &Launch, ruleset: &Ruleset) -> Result<Self, Failure> {
         let Launch { confinement, command, .. } = launch;
         let (rules, awaited) = rules::begin(ruleset)?;
@@ -149,21 +141,20 @@ impl Child {
     }
 }
 
-/// Attaches the seccomp filter, hands its listener to the broker, and drops the capabilities of this process.
 fn give_up(handover: &Handover, filter: Option<&Filter>) -> Result<(), Failure> {
     handover.give(filter).map_err(at(Stage::Seccomp))?;
     privilege::drop_capabilities().map_err(at(Stage::Capabilities))
 }
 
-/// Makes this process adopt orphans among its descendants, and enters a Landlock domain that only has scopes.
+/// Makes this process a subreaper, and enters a Landlock domain with scopes alone.
 fn enter_bound(ruleset: &Ruleset) -> Result<Bound, Failure> {
     system::set_subreaper().map_err(at(Stage::Start))?;
     system::set_no_new_privs().map_err(at(Stage::Privileges))?;
     enter_scopes(ruleset, |scopes| Bound::enter(scopes, getppid().as_raw()))
 }
 
-/// Adds the Landlock rules of the program and sends the rest to it; starts the mediator meanwhile. Returns
-/// the mediator, if calls are mediated, and the files opened for the rules.
+/// Sends the Landlock rules to the program, and starts the mediator. Returns both the mediator and the files opened for
+/// the rules.
 fn attend(
     mut making: Making<'_>,
     Calls { handover, theirs }: Calls,
@@ -196,7 +187,6 @@ fn attend(
     Ok((mediator?, opened?))
 }
 
-/// Opens the way to the hosts that the program reaches by name, if there are any.
 fn lead(mediation: Mediation, way: Option<HostsPath>) -> io::Result<Mediation> {
     let Some(HostsPath { hosts, asks, gateway }) = way else { return Ok(mediation) };
     let (led, entrances) = Led::open(hosts, asks)?;
@@ -205,8 +195,8 @@ fn lead(mediation: Mediation, way: Option<HostsPath>) -> io::Result<Mediation> {
     Ok(Mediation { led: Some(led), ..mediation })
 }
 
-/// Creates the socket with which the program tests that the network is denied. Returns none without
-/// mediation, with the machine's network, and where the program can only use sockets made by the mediator.
+/// Creates the socket with which the program tests that the network is denied. `None` without mediation, with the
+/// machine's network, and where only the mediator creates sockets.
 fn datagrams(ruleset: &Ruleset) -> io::Result<Option<OwnedFd>> {
     let used = |mediation: &Mediation| !mediation.net.is_the_machines() && !mediation.sockets.are_made();
     ruleset.mediation.as_ref().filter(|mediation| used(mediation)).map(|_| attempt::datagrams()).transpose()

@@ -29,15 +29,14 @@ use crate::stage::{Failure, Stage};
 use crate::stub::Stub;
 use crate::system::process;
 
-/// New namespaces of init. Init makes the network namespace itself, since that takes the kernel longest.
+/// New namespaces of init. Init makes the network namespace itself, since that takes longest.
 ///
-/// Cloning, rather than `unshare(2)`, leaves the stub in its namespaces and keeps init dumpable, so that it
-/// can be given its ids.
+/// Cloning leaves init dumpable, so that it can be given its ids, unlike `unshare(2)`.
 const SEPARATE: libc::c_int =
     libc::CLONE_NEWUSER | libc::CLONE_NEWNS | libc::CLONE_NEWPID | libc::CLONE_NEWIPC | libc::CLONE_NEWUTS;
 
-/// Starts the program in the full tier, waits for its end, and returns its exit status. Fails at the stage
-/// `Namespaces` if this machine does not allow the tier.
+/// Runs the program in the full tier, and returns its exit status. Fails at the stage `Namespaces` if this machine does
+/// not allow the tier.
 pub(super) fn run(
     launch: &Launch,
     platform: Platform,
@@ -79,25 +78,24 @@ pub(super) fn run(
     }
 }
 
-/// Maps the user and group ids of init, and tells init by the pipe `map` that it can go on.
 fn release(init: Pid, map: OwnedFd) -> Result<(), Failure> {
     namespace::map(init).map_err(|error| Refusal::new("map the ids of a user namespace", error).failure())?;
     File::from(map).write_all(&[1]).map_err(at(Stage::Start))
 }
 
-/// Creates a socket pair; messages that arrive at the first end carry the pid of their sender.
+/// Messages to the first end carry the pid of their sender.
 fn introduction() -> nix::Result<(OwnedFd, OwnedFd)> {
     let (met, introduced) = socketpair(AddressFamily::Unix, SockType::Stream, None, SockFlag::SOCK_CLOEXEC)?;
     setsockopt(&met, sockopt::PassCred, &true)?;
     Ok((met, introduced))
 }
 
-/// Returns the layout of the program's file tree, as far as it differs from the host's.
+/// Layout of the program's file tree, as far as it differs from the host's.
 pub(super) fn layout(confinement: &Confinement, command: &[OsString]) -> Layout {
     Layout::new(confinement, program(confinement, command).as_deref())
 }
 
-/// Returns the program's path, or `None` if the command names the program without a directory.
+/// `None` if the command names the program without a directory.
 fn program(confinement: &Confinement, command: &[OsString]) -> Option<PathBuf> {
     let name = PathBuf::from(command.first()?);
     (name.components().count() > 1).then(|| confinement.project.as_path().join(name))

@@ -1,11 +1,10 @@
-//! Start of a confined program: all steps from the rights to `exec`, in the order of [`crate::stage`].
+//! Start of a confined program: all steps up to `exec`, in the order of [`crate::stage`].
 //!
 //! * `ruleset`: everything that the child needs except the Landlock rules, made before the fork.
-//! * `rules`: Landlock rules of the child, made by the parent while the child prepares itself.
+//! * `rules`: Landlock rules, made by the parent while the child prepares itself.
 //! * `program`: steps of the child up to `exec`.
-//! * `floor`: floor tier. This process becomes the broker, and its child the confined program.
-//! * `full`: full tier. This process becomes the stub. Its child is the broker and the init of new namespaces,
-//!   and the child of init becomes the program.
+//! * `floor`: this process becomes the broker, its child the program.
+//! * `full`: this process becomes the stub, its child the broker and init, the child of init the program.
 
 mod execute;
 mod floor;
@@ -36,27 +35,23 @@ use crate::privilege;
 use crate::stage::{Failure, Stage};
 use crate::system;
 
-/// Program to start, with its confinement.
 #[derive(Debug)]
 pub struct Launch {
     pub confinement: Confinement,
-    /// True if the program is ended when the parent of this process ends.
+    /// True if the program ends with the parent of this process.
     pub die_with_parent: bool,
     pub command: Vec<OsString>,
-    /// Socket to the process that connects to the hosts of the rights.
     pub gateway: Option<OwnedFd>,
 }
 
 impl Launch {
-    /// Returns the launch of a program that may outlive the parent of this process.
     pub fn new(confinement: Confinement, command: Vec<OsString>) -> Self {
         Self { confinement, die_with_parent: false, command, gateway: None }
     }
 
-    /// Confines and executes the program. Returns its exit status once it and its descendants are gone.
+    /// Returns the program's exit status after the end of all descendants.
     ///
-    /// The choice `Best` tries the full tier, and falls back to the floor tier only if the namespaces cannot
-    /// be made. Any other failure is returned.
+    /// `Best` falls back to the floor tier only if namespaces cannot be made. Any other failure is returned.
     pub fn run(mut self, reports: &mut Reports) -> Result<u8, Failure> {
         let parent = getppid();
         let mut gateway = self.gateway()?;
@@ -84,7 +79,6 @@ impl Launch {
         }
     }
 
-    /// Returns the socket to the gateway, if the rights have hosts. Fails if the program could not reach them.
     fn gateway(&mut self) -> Result<Option<OwnedFd>, Failure> {
         let socket = self.gateway.take();
         if self.confinement.rights.net.hosts().is_none() {
@@ -109,9 +103,8 @@ impl Launch {
     }
 }
 
-/// Calls `enter` to put this process, the broker, into a Landlock domain that only has scopes. Later processes
-/// and threads inherit the domain. Fails if scopes should deny the host's abstract unix sockets, but one can
-/// still be reached.
+/// Calls `enter` to put the broker into a domain with scopes alone, which later processes and threads inherit. Fails if
+/// scopes should deny the host's abstract unix sockets and do not.
 pub(crate) fn enter_scopes<T>(
     ruleset: &Ruleset,
     enter: impl FnOnce(Option<&Domain>) -> io::Result<T>,
@@ -126,7 +119,6 @@ pub(crate) fn enter_scopes<T>(
     Ok(entered)
 }
 
-/// True of a unix socket that keeps messages apart (`SOCK_SEQPACKET`, unix(7)).
 fn is_for_messages(socket: &OwnedFd) -> bool {
     let is_unix = getsockname::<UnixAddr>(socket.as_raw_fd()).is_ok();
     is_unix && getsockopt(socket, sockopt::SockType) == Ok(SockType::SeqPacket)

@@ -1,5 +1,3 @@
-//! Child process from the fork to `exec`, in both tiers.
-
 use std::convert::Infallible;
 use std::ffi::OsString;
 use std::fs::File;
@@ -30,16 +28,13 @@ pub(crate) struct LaunchedProgram<'a> {
     pub(crate) command: &'a [OsString],
     pub(crate) ruleset: &'a Ruleset,
     pub(crate) surroundings: Surroundings<'a>,
-    /// Seccomp programs that this process has not attached yet.
     pub(crate) programs: &'a [seccomp::Program],
-    /// Channel on which the Landlock rules arrive from the parent.
     pub(crate) rules: Awaited,
-    /// Bounds that the program's control group sets.
     pub(crate) bounds: Bounds,
 }
 
 impl LaunchedProgram<'_> {
-    /// Confines this process and executes the program. On failure, sends a report to the broker and exits.
+    /// On failure, sends a report to the broker and exits.
     pub(crate) fn run(self, reports: OwnedFd) -> ! {
         let mut reports = Outgoing::new(File::from(reports), Generation(0));
         let Err(failure) = self.confine_and_execute(&mut reports);
@@ -103,23 +98,20 @@ impl LaunchedProgram<'_> {
     }
 }
 
-/// Changes to the project directory. Fails if it could not be opened or cannot be entered.
 pub(crate) fn enter(project: &WirePath, directory: io::Result<impl AsFd>) -> Result<(), Failure> {
     let entered = directory.and_then(|directory| Ok(fchdir(directory)?));
     entered.map_err(|error| no_entry(project, &error))
 }
 
-/// Returns the failure of a start whose project directory cannot be entered.
 pub(super) fn no_entry(project: &WirePath, error: &io::Error) -> Failure {
     Stage::Directory.failed(format!("cannot enter {project}: {error}"))
 }
 
-/// Attaches seccomp filters. These deny openat2 to root, so this process opens the files of its rules before.
+/// Attaches seccomp filters. These deny openat2 to root, so rule files must be open already.
 fn give_up_calls(programs: &[seccomp::Program]) -> Result<(), Failure> {
     programs.iter().try_for_each(seccomp::Program::attach).map_err(at(Stage::Seccomp))
 }
 
-/// Tries acts that the confinement forbids. Fails if one of them is not denied.
 fn try_all(attempts: &Attempts<'_>) -> Result<Vec<Attempt>, Failure> {
     let tried = attempts.run();
     if let Some(Attempt { act, errno, .. }) = tried.iter().find(|attempt| !attempt.denied) {
@@ -128,7 +120,6 @@ fn try_all(attempts: &Attempts<'_>) -> Result<Vec<Attempt>, Failure> {
     Ok(tried)
 }
 
-/// Sends a failure to the broker, and exits with the code of the failed stage.
 pub(crate) fn give_up(mut reports: Outgoing<File, BrokerReport>, failure: &Failure) -> ! {
     // The broker prints and reports the failure; without a broker there is no reader.
     drop(reports.send(&failure.report()));
@@ -140,8 +131,7 @@ fn die_with(broker: pid_t) -> Result<(), Failure> {
     if getppid().as_raw() == broker { Ok(()) } else { Err(Stage::Parent.failed("the broker is gone")) }
 }
 
-/// Resets the signals to their default actions and unblocks all. Rust ignores SIGPIPE, and the broker blocks
-/// the signals that it waits for; a program expects neither.
+/// Resets all signals. Rust ignores SIGPIPE, and the broker blocks the signals that it waits for.
 pub(crate) fn default_signals() -> nix::Result<()> {
     for signal in
         [Signal::SIGPIPE, Signal::SIGINT, Signal::SIGQUIT, Signal::SIGHUP, Signal::SIGTERM, Signal::SIGCHLD]

@@ -1,9 +1,8 @@
-//! Landlock rules of a program, compiled and added while the program's process prepares itself.
+//! Landlock rules of a program, added while the program's process prepares itself.
 //!
-//! Both tiers make the Landlock ruleset before the fork, so that both processes have its descriptor. The
-//! parent compiles, opens the files of the rules, and adds the rules; the child waits for that before it
-//! enters the domain. A rule is on an inode, whichever mount it was reached by. The child adds only the rules
-//! for trees that the full tier replaces (its own `/tmp`, `/dev` and `/proc`), which no other process sees.
+//! The ruleset is made before the fork. The parent adds the rules, since a rule is on an inode, whichever mount it was
+//! reached by. The child waits, and adds only rules for trees that the full tier replaces (its own `/tmp`, `/dev` and
+//! `/proc`).
 
 use std::borrow::Cow;
 use std::fs::File;
@@ -30,50 +29,41 @@ use crate::stage::{Failure, Stage};
 use crate::terminal;
 use crate::tree::Host;
 
-/// Confinement adapted to a tier, from which the Landlock rules are compiled.
 #[derive(Debug)]
 pub(crate) struct Seen<'a> {
     pub(crate) confinement: Cow<'a, Confinement>,
     pub(crate) tier: Tier,
     pub(crate) platform: Platform,
-    /// True if the program has a `/tmp` of its own.
     own_tmp: bool,
-    /// Places in a `/tmp` of its own that show the host's files, and are not writable.
+    /// Read-only places in a `/tmp` of its own that show the host's files.
     pub(super) read_only: Vec<PathBuf>,
-    /// Files that the tier replaces, so that names of hosts are resolved.
+    /// Files that the tier replaces to resolve names of hosts.
     resolving: Vec<PathBuf>,
-    /// `/dev/shm` and `/dev/pts` where no program outside this container reaches them, so that they may be granted; empty in
-    /// the full tier, which mounts its own.
+    /// `/dev/shm` and `/dev/pts`, if only this container reaches them. Empty in the full tier, which mounts its own.
     pub(super) private: Private,
 }
 
-/// Message from the parent to the child after the parent has added its rules.
 #[derive(Debug, Serialize, Deserialize)]
 struct Word {
-    /// Number of rules that the parent has added.
     added: u32,
     hidden_witness: Option<WirePath>,
     /// Rules for the child to add. The booleans are [`PathRule`]'s `named` and `file`.
     left: Vec<(WirePath, Access, bool, bool)>,
 }
 
-/// Parent's end of the channel that sends the rules to the child.
 #[derive(Debug)]
 pub(super) struct Awaiting {
     domain: Domain,
     to: File,
 }
 
-/// Parent's work on the rules of a child.
 #[derive(Debug)]
 pub(super) struct Making<'a> {
     seen: &'a Seen<'a>,
     child: Awaiting,
-    /// Encoded [`Word`] for the child.
     word: Vec<u8>,
 }
 
-/// Child's end of the channel on which the rules arrive.
 #[derive(Debug)]
 pub(crate) struct Awaited {
     domain: Domain,
@@ -81,7 +71,7 @@ pub(crate) struct Awaited {
 }
 
 impl<'a> Seen<'a> {
-    /// Adapts a confinement to the floor tier. System calls are mediated if the kernel has seccomp listeners.
+    /// Mediates system calls if the kernel has seccomp listeners.
     pub(crate) fn floor(confinement: &'a Confinement, platform: Platform) -> Self {
         let tier = if platform.listener { Tier::Floor } else { Tier::FloorUnmediated };
         Self {
@@ -95,8 +85,7 @@ impl<'a> Seen<'a> {
         }
     }
 
-    /// Adapts a confinement to the full tier. Hidden paths that `layout` does not show to the program are
-    /// left out.
+    /// Leaves out hidden paths that `layout` does not show to the program.
     pub(crate) fn full(confinement: &Confinement, platform: Platform, layout: &Layout) -> Self {
         let mut confinement = confinement.in_tier(Tier::Full);
         confinement.rights.hidden.retain(|hidden| layout.shows(hidden.as_path()));
@@ -109,7 +98,6 @@ impl<'a> Seen<'a> {
         Self { confinement, tier: Tier::Full, platform, own_tmp, read_only, resolving, private }
     }
 
-    /// Returns the hidden paths below `/tmp` if the program has a `/tmp` of its own, otherwise none.
     pub(crate) fn hidden_in_own_tmp(&self) -> impl Iterator<Item = &WirePath> {
         let tmp = WirePath::from(TMP);
         let hidden = self.confinement.rights.hidden.iter().filter(|_| self.own_tmp);
@@ -132,7 +120,6 @@ impl<'a> Seen<'a> {
         Ok(plan)
     }
 
-    /// True if the program sees the host's file at `path`.
     pub(super) fn is_the_hosts(&self, path: &Path) -> bool {
         let replaced = |place| path.starts_with(place);
         let is_own = replaced("/dev") || replaced("/proc") || self.own_tmp && replaced(TMP);
@@ -140,7 +127,6 @@ impl<'a> Seen<'a> {
     }
 }
 
-/// Creates an empty Landlock ruleset and a channel, and returns the parent's and the child's share of both.
 pub(super) fn begin(ruleset: &Ruleset) -> Result<(Awaiting, Awaited), Failure> {
     let domain = Domain::empty(&ruleset.net, ruleset.tier, ruleset.platform).map_err(at(Stage::Rules))?;
     let (word, to) = pipe2(OFlag::O_CLOEXEC).map_err(at(Stage::Start))?;
@@ -149,7 +135,6 @@ pub(super) fn begin(ruleset: &Ruleset) -> Result<(Awaiting, Awaited), Failure> {
 }
 
 impl Awaiting {
-    /// Returns the domain, for calls that the mediator performs for the program.
     pub(super) fn domain(&self) -> Result<Domain, Failure> {
         self.domain.try_clone().map_err(at(Stage::Start))
     }
@@ -164,8 +149,7 @@ impl<'a> Making<'a> {
         self.seen.plan(&Host::default())
     }
 
-    /// Adds the rules on the host's files, and leaves the others for the child. Returns the files opened for
-    /// the rules, so that the caller can close them later.
+    /// Adds the rules on the host's files, and leaves the others for the child. Returns the files opened for the rules.
     pub(super) fn add(&mut self, plan: Plan) -> Result<Opened, Failure> {
         let (ours, left): (Vec<_>, Vec<_>) =
             plan.rules.into_iter().partition(|rule| self.seen.is_the_hosts(&rule.path));
@@ -183,7 +167,6 @@ impl<'a> Making<'a> {
         Ok(opened)
     }
 
-    /// Sends the remaining rules to the child. Succeeds also if the child is gone.
     pub(super) fn tell(mut self) -> Result<(), Failure> {
         match self.child.to.write_all(&self.word) {
             // The child is gone: its report names the cause.
@@ -194,13 +177,12 @@ impl<'a> Making<'a> {
 }
 
 impl Awaited {
-    /// Returns the domain, for calls that the mediator performs for the program.
     pub(crate) fn domain(&self) -> Result<Domain, Failure> {
         self.domain.try_clone().map_err(at(Stage::Start))
     }
 
-    /// Waits for the parent's message, and adds the rules in it. The returned plan holds these rules only.
-    /// Fails if the parent has ended without a message.
+    /// Waits for the parent's message, and adds the rules in it, which the returned plan has. Fails if the parent has
+    /// ended.
     pub(crate) fn finish(mut self, ruleset: &Ruleset) -> Result<(Domain, Plan), Failure> {
         let mut bytes = vec![];
         self.word.read_to_end(&mut bytes).map_err(at(Stage::Rules))?;
@@ -224,8 +206,7 @@ impl Awaited {
     }
 }
 
-/// Adds a project inside `/dev` (in shared memory, for example) as a read root, since a read root `/` does not
-/// include `/dev`.
+/// Adds a project inside `/dev` as a read root, since a read root `/` does not include `/dev`.
 fn with_project<'a>(rights: &'a Rights, project: &WirePath) -> Cow<'a, Rights> {
     let mut rights = Cow::Borrowed(rights);
     if project.is_within(&"/dev".into()) {

@@ -1,4 +1,4 @@
-//! Everything that a child needs to confine itself, except its Landlock rules; made before the fork.
+//! Preparations for a child's confinement, except its Landlock rules; made before the fork.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -15,25 +15,23 @@ use crate::private::MEMORY;
 use crate::seccomp::{Policy, Program};
 use crate::stage::{Failure, Stage};
 
-/// Environment, filters and mediation of a program in a tier, as far as this platform has them.
 #[derive(Debug)]
 pub(crate) struct Ruleset {
     pub(crate) environment: Vec<(OsString, OsString)>,
     pub(crate) platform: Platform,
     pub(crate) tier: Tier,
     pub(crate) net: Network,
-    /// Seccomp filters of the confined program: the standing one, then the one that denies every change, if the
-    /// program is to be read-only. Empty if the kernel has no seccomp.
+    /// Seccomp filters: the standing one, then the one that denies every change, if the program is read-only. Empty
+    /// without seccomp.
     pub(crate) programs: Vec<Program>,
-    /// Rules by which the broker answers the program's system calls, if they are mediated.
     pub(crate) mediation: Option<Mediation>,
-    /// Reason that the full tier is not used, if the best tier was requested.
+    /// Reason not to use the full tier, if the best tier was requested.
     pub(crate) no_full_tier: Option<NoFullTier>,
     pub(crate) missing: Vec<String>,
 }
 
 impl Ruleset {
-    /// Builds the ruleset. Fails if this platform lacks a layer of the tier, unless `allow_degraded` is set.
+    /// Fails if this platform lacks a layer of the tier, unless `allow_degraded` is set.
     pub(crate) fn new(seen: &Seen<'_>) -> Result<Self, Failure> {
         let Confinement { rights, project, temp, environment, allow_degraded, .. } = &*seen.confinement;
         let roots = rights.write.iter().chain([project]).filter(|root| Some(*root) != temp.as_ref());
@@ -69,8 +67,7 @@ impl Ruleset {
         Ok(Self { environment, platform, tier, net, programs, mediation, no_full_tier, missing })
     }
 
-    /// Returns the mediating filter, which is attached first, and the seccomp programs to attach after it.
-    /// The mediating filter includes the first seccomp program. Without both there is no mediating filter.
+    /// Returns the mediating filter, which includes the first seccomp program, and the programs to attach after it.
     pub(super) fn joined(&self) -> (Option<Filter>, &[Program]) {
         match (&self.mediation, self.programs.split_first()) {
             (Some(mediation), Some((standing, others))) => {
@@ -80,7 +77,7 @@ impl Ruleset {
         }
     }
 
-    /// True if the kernel keeps the broker from abstract unix sockets of the host.
+    /// True if the kernel denies abstract unix sockets of the host.
     pub(crate) fn is_scoped(&self) -> bool {
         self.mediation.as_ref().is_some_and(|mediation| mediation.scoped)
     }
@@ -90,8 +87,7 @@ impl Ruleset {
     }
 }
 
-/// Returns the mediation of a program. It may reach unix sockets in every directory that it may write to, and
-/// those that were granted.
+/// Allows unix sockets in writable directories, and granted ones.
 fn mediation(seen: &Seen<'_>, platform: Platform) -> Mediation {
     let (rights, tier) = (&seen.confinement.rights, seen.tier);
     let own = [MEMORY].map(PathBuf::from).into_iter().filter(|_| tier == Tier::Full);

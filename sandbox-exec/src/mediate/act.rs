@@ -18,10 +18,8 @@ use super::refusals::Denied;
 use super::rules::Target;
 use std::os::fd::OwnedFd;
 
-/// Maximum number of bytes of a stream that are copied at once.
 const PIECE: usize = 128 << 10;
 const DATAGRAM: usize = 0xffff;
-/// Maximum number of messages of one `sendmmsg` (`UIO_MAXIOV`).
 const MAX_MESSAGES: u64 = 1024;
 
 pub(super) struct MediatedCall<'a, 'b> {
@@ -29,7 +27,6 @@ pub(super) struct MediatedCall<'a, 'b> {
     pub(super) caller: Caller<'a>,
     pub(super) arguments: [u64; 6],
     pub(super) turn: &'a Turn<'b>,
-    /// Open file behind the first argument, if it is known already.
     pub(super) held: Option<OwnedFd>,
 }
 
@@ -106,12 +103,10 @@ impl MediatedCall<'_, '_> {
         connected.map(|()| 0).map_err(|stop| self.unreached(Act::Connect, kind, &target, stop))
     }
 
-    /// Reports a call if the rules deny it; returns the error for the caller.
     pub(in crate::mediate) fn refused(&self, act: Act, hindrance: Denied) -> Errno {
         self.shared.refusals.tell(self.caller.thread(), act, hindrance)
     }
 
-    /// Reports a call that was made and led nowhere.
     fn unreached(&self, act: Act, kind: SocketKind, target: &Target, stop: Stop) -> Stop {
         match stop {
             Stop::Failed(errno) => {
@@ -121,7 +116,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// Undoes a connection that led elsewhere, because another process took the port in between.
+    /// Undoes a connection that another process, which took the port meanwhile, has received.
     fn confirm(&self, socket: &OwnedFd, kind: SocketKind, target: &Target) -> Result<(), Errno> {
         if self.shared.rules.has_led_inside(kind, target) {
             return Ok(());
@@ -150,7 +145,7 @@ impl MediatedCall<'_, '_> {
         self.send(&socket, kind, message, integer(flags))
     }
 
-    /// `sendmmsg(2)`: stops at the first failure, which it returns only if no message was sent.
+    /// Returns the first failure only if no message was sent.
     fn send_messages(&mut self) -> Result<i64, Stop> {
         let [number, start, count, flags, ..] = self.arguments;
         let (socket, kind) = self.socket(number)?;
@@ -180,7 +175,6 @@ impl MediatedCall<'_, '_> {
         Ok(self.caller.memory().write(header.wrapping_add(HEADER), &sent.to_ne_bytes())?)
     }
 
-    /// Sends a message; returns the number of bytes.
     fn send(
         &mut self,
         socket: &OwnedFd,
@@ -247,7 +241,7 @@ impl MediatedCall<'_, '_> {
         Ok(Some(target))
     }
 
-    /// Sends the bytes of a stream piece by piece, and the control data with the first piece.
+    /// Sends piece by piece, with the control data first.
     fn send_stream(
         &mut self,
         socket: &OwnedFd,
@@ -279,7 +273,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// Sends a datagram whole: the buffer of the socket bounds its size.
+    /// Sends a datagram whole, since the buffer of the socket bounds its size.
     fn send_datagram(
         &mut self,
         socket: &OwnedFd,
@@ -296,7 +290,7 @@ impl MediatedCall<'_, '_> {
         self.send_bytes(socket, target, &bytes, &control.bytes, flags)
     }
 
-    /// Sends without waiting if possible, and waits otherwise.
+    /// Waits only if necessary.
     fn send_bytes(
         &mut self,
         socket: &OwnedFd,
@@ -326,8 +320,7 @@ impl MediatedCall<'_, '_> {
         Ok((socket, kind))
     }
 
-    /// Performs a call that may wait, for as long as the socket's option `timeout` says; `soon` if it should
-    /// not wait.
+    /// Performs a call that may wait, as long as the socket's option `timeout` says; `soon` if it should not wait.
     pub(super) fn wait<T>(
         &self,
         socket: &OwnedFd,
@@ -347,8 +340,8 @@ impl MediatedCall<'_, '_> {
     }
 }
 
-/// Removes `MSG_ZEROCOPY`, with which the kernel would read this process's memory later and notify the
-/// caller. The kernel may always refuse the flag.
+/// Removes `MSG_ZEROCOPY`, with which the kernel would read this process's memory later. The kernel may always refuse
+/// the flag.
 fn without_zero_copy(socket: &OwnedFd, flags: c_int) -> Result<c_int, Errno> {
     let wanted = flags & libc::MSG_ZEROCOPY != 0;
     if wanted && socket::option(socket, libc::SOL_SOCKET, libc::SO_ZEROCOPY)? != 0 {

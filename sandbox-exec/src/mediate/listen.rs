@@ -1,5 +1,4 @@
-//! `bind` and `accept`: sockets that others reach. Sent here only in the host's network namespace (floor tier, or
-//! the full tier with the machine's network).
+//! `bind` and `accept`, which are mediated only in the host's network namespace.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -18,7 +17,7 @@ use super::refusals::Denied;
 use super::unix::socket_file::SocketFile;
 
 impl MediatedCall<'_, '_> {
-    /// `bind(2)`. An end of a pair or a connection gets no name.
+    /// An end of a pair or a connection gets no name.
     pub(super) fn bind(&mut self) -> Result<NotificationAnswer, Stop> {
         let [number, start, length, ..] = self.arguments;
         let (socket, kind) = self.socket(number)?;
@@ -43,7 +42,7 @@ impl MediatedCall<'_, '_> {
         Ok(NotificationAnswer::Value(0))
     }
 
-    /// Binds a socket. An address counts as free if only a socket has it that its programs have closed.
+    /// An address counts as free if only a socket has it that its programs have closed.
     fn bind_unless_taken(&self, socket: &OwnedFd, kind: SocketKind, address: &Address) -> Result<(), Errno> {
         let bind = || self.shared.rules.bind(&self.caller, socket, kind, address);
         match (bind(), &self.shared.made) {
@@ -55,7 +54,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// `accept(2)`, `accept4(2)`: closes connections from outside and continues to wait.
+    /// Closes connections from outside and continues to wait.
     pub(super) fn accept(&mut self, flags: c_int) -> Result<NotificationAnswer, Stop> {
         let [number, name, length, ..] = self.arguments;
         let (socket, kind) = self.socket(number)?;
@@ -98,8 +97,6 @@ impl MediatedCall<'_, '_> {
         self.wait(socket, libc::SO_RCVTIMEO, socket::is_readable(socket), accept)
     }
 
-    /// Returns the size of the caller's buffer for the peer's address, if there is one (`move_addr_to_user`
-    /// of the kernel).
     fn room(&self, name: u64, length: u64) -> Result<Option<usize>, Errno> {
         if name == 0 {
             return Ok(None);
@@ -122,7 +119,7 @@ pub(super) fn accept_flags(call: libc::c_long, arguments: &[u64; 6]) -> c_int {
     if call == libc::SYS_accept4 { integer(arguments[3]) } else { 0 }
 }
 
-/// True of control data that chooses a packet's way, not its destination, unlike source routes (`IP_RETOPTS`,
+/// True for control data that does not choose a packet's destination, unlike source routes (`IP_RETOPTS`,
 /// `IPV6_RTHDR`).
 pub(in crate::mediate) fn is_harmless(kind: SocketKind, level: c_int, name: c_int) -> bool {
     !kind.is_internet()

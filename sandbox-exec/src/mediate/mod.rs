@@ -129,27 +129,26 @@ use crate::privilege::clear_capabilities;
 pub struct Mediation {
     pub net: Network,
     pub reach: Reach,
-    /// Canonical trees, for this process, in which unix sockets may be reached and metadata changed.
+    /// Trees in which unix sockets may be reached and metadata changed, canonical for this process.
     pub writable: Vec<PathBuf>,
     pub hidden: Vec<PathBuf>,
-    /// Canonical paths of unix sockets of other programs that may be reached.
+    /// Unix sockets of other programs that may be reached, canonical.
     pub reached: Vec<PathBuf>,
-    /// True if the programs share the host's network namespace.
     pub host_network: bool,
-    /// True if the kernel denies this process abstract unix sockets that are not from inside.
+    /// True if the kernel denies this process abstract unix sockets of others.
     pub scoped: bool,
-    /// True if objects of System V are mediated: the programs have no ipc namespace of their own.
+    /// True if objects of System V are mediated: the programs have no ipc namespace.
     pub objects: bool,
-    /// True if signals are mediated: Landlock has no scope for them. This process then adopts orphans.
+    /// True if signals are mediated, without a Landlock scope. This process then adopts orphans.
     pub signals: bool,
-    /// True if metadata may be changed only in these trees: no mount protects files outside.
+    /// True if metadata may be changed only in `writable`, since no mount protects other files.
     pub metadata: bool,
     pub sockets: Sockets,
-    /// Domain of the programs for paths, in which socket files are created. Without one, no such file is.
+    /// Domain of the programs for paths, without which no socket file is created.
     pub domain: Option<Arc<Domain>>,
-    /// Hosts that may be reached by name, if the programs' network is their own.
+    /// Hosts that may be reached by name, in the programs' own network.
     pub hosts: Option<Arc<NamedHosts>>,
-    /// Hosts that may be reached by name on the host's network.
+    /// Hosts that may be reached by name, on the host's network.
     pub led: Option<Arc<Led>>,
 }
 
@@ -171,14 +170,13 @@ impl Mediation {
 }
 
 impl Mediation {
-    /// True if the program is in the host's network namespace and may not use the network. The mediator then lets only
-    /// sockets of the same sandbox send to the program's sockets.
+    /// True if only sockets of the same sandbox may send to the program's sockets: it is in the host's network
+    /// namespace and may not use the network.
     fn keeps_strangers_out(&self) -> bool {
         self.host_network && !self.net.is_the_machines()
     }
 }
 
-/// Running mediator. The last of its threads drops the shared state.
 #[derive(Debug)]
 pub struct Mediator {
     threads: Weak<Shared>,
@@ -194,21 +192,19 @@ struct Shared {
     metadata: Metadata,
     domain: Option<Arc<Domain>>,
     refusals: Refusals,
-    /// Sockets of the programs, if they are made here.
     made: Option<BrokerSockets>,
     waiting: Waiting,
-    /// True once a thread watches waiting calls.
     watched: Mutex<bool>,
     crew: WorkerPool,
 }
 
 impl Mediator {
-    /// Starts mediating on threads of its own, which take no signals. Raises this process's limit of open
-    /// descriptors, and blocks the last real-time signal in the calling thread.
+    /// Mediates on threads of its own, which take no signals. Raises the limit of open descriptors, and blocks the last
+    /// real-time signal in the calling thread.
     ///
-    /// Must run in the mount, pid and network namespaces of the mediated programs, as their user, outside
-    /// their Landlock domain or in an outer one. Its threads give up every capability, and may look at
-    /// programs without any, in the sense of ptrace(2).
+    /// Must run in the mount, pid and network namespaces of the mediated programs, as their user, outside their
+    /// Landlock domain or in an outer one. Its threads drop every capability, and may look at programs without any, in
+    /// the sense of ptrace(2).
     pub fn start(listener: OwnedFd, mediation: Mediation, refusals: Refusals) -> io::Result<Self> {
         waiting::prepare_interruption()?;
         let network = if mediation.host_network {
@@ -248,7 +244,6 @@ impl Mediator {
         Ok(Self { threads: Arc::downgrade(&shared), objects: shared.objects.clone() })
     }
 
-    /// Waits until no mediated program is left.
     pub fn wait(&self) {
         if let Some(shared) = self.threads.upgrade() {
             shared.crew.wait();
@@ -265,7 +260,6 @@ impl Drop for Mediator {
 }
 
 impl Shared {
-    /// Receives and answers one call; `false` at the end.
     fn serve(&self, turn: &Turn<'_>) -> bool {
         // Without a working listener the mediator can only end: calls then fail.
         let Ok(Some(notification)) = self.listener.receive() else {
@@ -307,7 +301,6 @@ impl Shared {
         MediatedCall { shared: self, caller, arguments, turn, held: None }.act(notification)
     }
 
-    /// Drops sockets that all programs have closed, so that they do not answer at an address.
     fn let_go_of_closed(&self, address: &Address) {
         if let Some(made) = &self.made {
             made.let_go_of_closed(address);
@@ -328,7 +321,7 @@ impl Shared {
         }
     }
 
-    /// Starts the thread that watches waiting calls. `ENOBUFS` if it cannot start.
+    /// `ENOBUFS` if the thread that watches waiting calls cannot start.
     fn have_watched(self: &Arc<Self>) -> Result<(), Errno> {
         let mut watched = self.watched.lock().unwrap_or_else(PoisonError::into_inner);
         if !*watched {
@@ -348,7 +341,7 @@ impl Shared {
     }
 }
 
-/// Raises the limit of open descriptors, since each waiting call holds some.
+/// Raises the limit, since each waiting call holds some descriptors.
 fn allow_many_descriptors() -> Result<(), Errno> {
     let (_, most) = getrlimit(Resource::RLIMIT_NOFILE)?;
     setrlimit(Resource::RLIMIT_NOFILE, most, most)

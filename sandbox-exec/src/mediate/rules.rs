@@ -25,12 +25,11 @@ pub(super) struct MediationRules {
     namespace: Option<u64>,
 }
 
-/// Kind of the network namespace.
 #[derive(Debug)]
 pub(super) enum Net {
     Host(Box<HostNetwork>),
-    /// Private network namespace: all abstract names and addresses belong to the sandbox, except placeholder
-    /// addresses of hosts. Paths and inherited sockets can still lead out.
+    /// Private network namespace: abstract names and addresses belong to the sandbox, except placeholder addresses of
+    /// hosts. Paths and inherited sockets can still lead out.
     Private(Option<Arc<NamedHosts>>),
 }
 
@@ -53,22 +52,16 @@ impl Net {
 #[derive(Debug)]
 pub(super) struct Target {
     pub(super) address: Address,
-    /// Address on this machine that only sockets from inside may have.
     pub(super) inside: Option<SocketAddr>,
-    /// Cookie of the socket with the abstract name, if the kernel does not judge.
     named: Option<u64>,
-    /// True for a placeholder address of a host, whose connections may wait.
+    /// True for a placeholder address, whose connections may wait.
     is_host: bool,
-    /// Report about a host beyond the list, whose connection waits while somebody is asked.
     pub(super) asked: Option<Denied>,
-    /// Open file behind the address, held during the call.
     _held: Option<OwnedFd>,
 }
 
-/// Host or resolver behind a placeholder address.
 #[derive(Debug, Default)]
 pub(super) struct HostAddress {
-    /// Report about a host beyond the list, whose connection waits while somebody is asked.
     pub(super) asked: Option<Denied>,
 }
 
@@ -79,7 +72,6 @@ impl From<Address> for Target {
 }
 
 impl MediationRules {
-    /// Returns rules for a tree and this network namespace.
     pub(in crate::mediate) fn new(tree: ProcessTree, network: Net) -> Result<Self, Errno> {
         let namespace = socket::network(&socket::netlink(libc::NETLINK_ROUTE)?).ok();
         Ok(Self { tree, network, namespace })
@@ -89,7 +81,6 @@ impl MediationRules {
         &self.tree
     }
 
-    /// Judges the address that `socket` is to connect or send to.
     pub(super) fn target(
         &self,
         caller: &Caller<'_>,
@@ -106,8 +97,8 @@ impl MediationRules {
         }
     }
 
-    /// Fails with `EACCES` for a handed-in socket of another network namespace, where names differ. Without
-    /// cookies of the kernel, no handed-in socket leads out of a private namespace.
+    /// `EACCES` for a handed-in socket of another network namespace, where names differ. Without cookies of the kernel,
+    /// no handed-in socket leads out of a private namespace.
     fn contains(&self, socket: &OwnedFd) -> Result<(), Errno> {
         let is_told = self.namespace.is_some() || self.network.host().is_some();
         if is_told && socket::network(socket).ok() == self.namespace { Ok(()) } else { Err(Errno::EACCES) }
@@ -128,9 +119,8 @@ impl MediationRules {
         }
     }
 
-    /// Judges an internet address. One without a family dissolves an association; the kernel denies those of
-    /// other families. Only ports of TCP and UDP are looked up: other protocols, of handed-in sockets, have
-    /// their own.
+    /// Judges an internet address. One without a family dissolves an association; the kernel denies those of other
+    /// families. Protocols other than TCP and UDP have ports of their own, which are not looked up.
     fn internet(
         &self,
         caller: &Caller<'_>,
@@ -157,7 +147,7 @@ impl MediationRules {
         }
     }
 
-    /// True if the target is on this machine, where only a full queue delays a connection.
+    /// True for a target on this machine, where only a full queue delays a connection.
     pub(in crate::mediate) fn answers_at_once(&self, kind: SocketKind, target: &Target) -> bool {
         !kind.is_internet() || !target.is_host && (target.inside.is_some() || self.network.host().is_none())
     }
@@ -218,7 +208,7 @@ impl MediationRules {
         }
     }
 
-    /// Explains an unreachable target: a private network leads nowhere else, and on the host's the kernel
+    /// The reason why a target is unreachable: a private network leads nowhere else, and on the host's the kernel
     /// denies abstract names.
     pub(super) fn hindrance_of_way(&self, kind: SocketKind, target: &Target, errno: Errno) -> Denied {
         match (&self.network, target.address.meaning()) {
@@ -241,7 +231,6 @@ impl MediationRules {
     }
 }
 
-/// Judges an address that may be a placeholder of a host.
 fn named(
     hosts: &NamedHosts,
     caller: &Caller<'_>,
@@ -254,7 +243,7 @@ fn named(
     Ok(Target { is_host, asked: named.and_then(|named| named.asked), ..address.into() })
 }
 
-/// Judges a placeholder address of a host; `None` for other addresses.
+/// `None` for other than placeholder addresses.
 pub(super) fn hosted(
     hosts: &NamedHosts,
     caller: &Caller<'_>,
@@ -293,7 +282,7 @@ mod tests {
         MediationRules::new(ProcessTree::new(vec![], vec![]), network).unwrap()
     }
 
-    /// Returns a listener from inside, a client, and the listener's name.
+    /// A listener inside, a client, and the listener's name.
     fn own(rules: &MediationRules, family: c_int, name: &Address) -> (SocketKind, [OwnedFd; 2], Address) {
         let kind = SocketKind { family, style: libc::SOCK_STREAM };
         let [listener, client] = [(); 2].map(|()| socket::make(kind.family, kind.style, 0).unwrap());

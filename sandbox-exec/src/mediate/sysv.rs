@@ -1,14 +1,13 @@
-//! System V memory, semaphores and queues (`sysvipc(7)`) of programs without an ipc namespace: they have
-//! their own objects, and see no others.
+//! System V memory, semaphores and queues (`sysvipc(7)`) of programs without an ipc namespace: they have their own
+//! objects, and see no others.
 //!
-//! The broker creates each object without a key, and keeps the keys, which are the sandbox's own as in a
-//! namespace. The kernel continues a call on such an object: the number is in a register, which no thread can
-//! change meanwhile. A number is free only after its object is removed, which only the broker does; it
-//! removes all at its end. (A process of the same user may remove one from outside; 65,536 objects later its
-//! number may come again.)
+//! The broker creates each object without a key, and keeps the keys. The kernel continues a call on such an object: the
+//! number is in a register, which no thread can change. A number is free only after its object is removed, which only
+//! the broker does. (A process of the same user may remove one from outside; 65,536 objects later its number may come
+//! again.)
 //!
-//! Visible to a program: the creator is the broker, an object's key is reported as 0, a removed object cannot
-//! be attached again while in use, and objects of others cannot be listed.
+//! Visible to a program: the creator is the broker, an object's key is reported as 0, a removed object cannot be
+//! attached again while in use, and objects of others cannot be listed.
 
 #![expect(unsafe_code, reason = "System V calls take structures by address, and unions")]
 
@@ -24,10 +23,10 @@ use super::call::address::integer;
 use super::call::listener::NotificationAnswer;
 use super::refusals::Denied;
 
-/// Maximum number of objects of a sandbox. The host's are limited for all users together.
+/// The host's objects are limited for all users together.
 const MOST: usize = 256;
 
-/// `IPC_64` of `linux/ipc.h`, a flag of commands in some libraries.
+/// Flag of commands in some libraries (`linux/ipc.h`).
 const VERSION: c_int = 0x100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -114,7 +113,7 @@ impl Objects {
         Ok(NotificationAnswer::Value(id.into()))
     }
 
-    /// Judges a command. Those that list objects take an index instead of a number.
+    /// Commands that list objects take an index instead of a number.
     fn control(&self, kind: ObjectKind, id: c_int, command: c_int) -> Result<NotificationAnswer, Denied> {
         match command & !VERSION {
             libc::IPC_RMID => {
@@ -148,15 +147,14 @@ impl Objects {
     }
 }
 
-/// Returns the object of a key; without a key each request is for a new object.
+/// Without a key each request is for a new object.
 fn named(own: &BTreeMap<(ObjectKind, c_int), key_t>, kind: ObjectKind, key: key_t) -> Option<c_int> {
     let named = own.iter().find(|((of, _), named)| (*of, **named) == (kind, key))?;
     (key != libc::IPC_PRIVATE).then_some(named.0.1)
 }
 
 impl ObjectKind {
-    /// Returns the allowed commands on an object of the sandbox, besides reading, changing the owner and
-    /// removing it.
+    /// Allowed commands besides reading, changing the owner and removing.
     const fn commands(self) -> &'static [c_int] {
         match self {
             Self::Memory => &[libc::SHM_LOCK, libc::SHM_UNLOCK],
@@ -181,8 +179,7 @@ impl ObjectKind {
         }
     }
 
-    /// Explains the denial of an outside object: a denial by the rules only if it exists and plain
-    /// permissions open it.
+    /// Denies by the rules only if the outside object exists and plain permissions open it.
     fn anothers(self, id: c_int, errno: Errno) -> Denied {
         let name = match self {
             Self::Memory => "shared memory segment",
@@ -195,7 +192,7 @@ impl ObjectKind {
         }
     }
 
-    /// Returns the machine's object of a key, if plain permissions open it.
+    /// The machine's object of a key, if plain permissions open it.
     fn find(self, key: key_t) -> Option<c_int> {
         // SAFETY: integers.
         let id = unsafe {
@@ -257,11 +254,10 @@ impl ObjectKind {
     }
 }
 
-/// `struct semid64_ds` (asm/sembuf.h), which not every C library declares.
+/// Not declared by every C library (asm/sembuf.h).
 #[repr(C)]
 struct Semaphores {
     _permissions: libc::ipc_perm,
-    /// Two times, each with an unused word on some architectures.
     _times: [u64; if cfg!(target_arch = "x86_64") { 4 } else { 2 }],
     count: libc::c_ulong,
     _unused: [libc::c_ulong; 2],

@@ -1,5 +1,5 @@
-//! New `/dev` of a program in the full tier: harmless devices of the host, new terminals and shared memory, and
-//! the devices that the rights grant.
+//! New `/dev` of a program in the full tier: harmless devices of the host, new terminals and shared memory, and granted
+//! devices.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -14,7 +14,6 @@ use super::tree::{Mounted, TreeError, at};
 use crate::compile::DEVICES;
 use crate::terminal;
 
-/// Device that opens the controlling terminal of a process.
 const TTY: &str = "/dev/tty";
 
 const LINKS: [(&str, &str); 5] = [
@@ -25,12 +24,11 @@ const LINKS: [(&str, &str); 5] = [
     ("ptmx", "pts/ptmx"),
 ];
 
-/// Copied mounts of the host's device nodes, each with its path in the new `/dev`.
 #[derive(Debug)]
 pub(super) struct Nodes(Vec<(PathBuf, OwnedFd)>);
 
 impl Nodes {
-    /// Copies the mounts of the host's device nodes. `terminal` is true if the program has a terminal.
+    /// `terminal` is true if the program has a terminal.
     pub(super) fn copied(terminal: bool) -> Result<Self, TreeError> {
         let mut nodes = Self(vec![]);
         for device in DEVICES.into_iter().chain([TTY]).map(Path::new) {
@@ -56,7 +54,7 @@ impl Nodes {
         Ok(())
     }
 
-    /// Attaches the nodes in the new `/dev`, which is mounted already.
+    /// The new `/dev` is mounted already.
     pub(super) fn attach(self, dev: BorrowedFd<'_>) -> Result<(), TreeError> {
         for (path, node) in self.0 {
             let name = path.strip_prefix("/dev").unwrap_or(&path);
@@ -70,7 +68,6 @@ impl Nodes {
     }
 }
 
-/// Creates the directories and links of the new `/dev`.
 pub(super) fn furnish(dev: BorrowedFd<'_>) -> io::Result<()> {
     for directory in ["pts", "shm", "mqueue"] {
         mkdirat(dev, directory, Mode::from_bits_truncate(0o755))?;
@@ -81,7 +78,7 @@ pub(super) fn furnish(dev: BorrowedFd<'_>) -> io::Result<()> {
     Ok(())
 }
 
-/// Attaches a path below `/dev` that the rights grant, such as `/dev/dri`, or the host's `/dev/shm`.
+/// Attaches a granted path below `/dev`, such as `/dev/dri`, or the host's `/dev/shm`.
 pub(super) fn grant(dev: BorrowedFd<'_>, granted: &Mounted) -> Result<(), TreeError> {
     let name = granted.path.strip_prefix("/dev").unwrap_or(&granted.path);
     let place = super::own_tmp::place(dev, name, granted.directory);

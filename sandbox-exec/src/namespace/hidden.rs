@@ -1,5 +1,3 @@
-//! Resolution of hidden paths to the paths that masks cover.
-
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 
@@ -11,8 +9,7 @@ use super::mount;
 use super::tree::{TreeError, at};
 use crate::tree::{Host, Tree, resolve};
 
-/// Returns the hidden paths that exist, sorted and without duplicates. For a path that is a link or lies
-/// behind one, the resolved path is returned as well.
+/// Existing hidden paths, with the targets of links, sorted and without duplicates.
 ///
 /// Most paths that are hidden by default do not exist. To find that out, each directory is listed only once.
 pub(super) fn places(paths: &[PathBuf]) -> Result<Vec<PathBuf>, TreeError> {
@@ -31,7 +28,6 @@ pub(super) fn places(paths: &[PathBuf]) -> Result<Vec<PathBuf>, TreeError> {
     Ok(places)
 }
 
-/// Kind of file at a path, without following links.
 enum Look {
     Nothing,
     There,

@@ -1,4 +1,4 @@
-//! User and group ids in a user namespace: the same inside as outside, so that files keep their owners.
+//! User and group ids in a user namespace: the same as outside, so that files keep their owners.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -9,9 +9,8 @@ use nix::unistd::{Pid, getegid, geteuid};
 
 /// Writes the id maps of a child in a new user namespace.
 ///
-/// A process with `CAP_SETUID` and `CAP_SETGID` maps every id to itself, since `ls`, `git` and `tar` look at
-/// the owners of files. Any other process may map only its own ids, and the child sees other owners as nobody.
-/// The program has no capability in either case.
+/// A process with `CAP_SETUID` and `CAP_SETGID` maps every id to itself, since `ls`, `git` and `tar` look at the owners
+/// of files. Any other process may map only its own ids.
 pub(crate) fn map(child: Pid) -> io::Result<()> {
     let place = |name: &str| format!("/proc/{child}/{name}");
     // An unprivileged user must write this before the group map. Elsewhere it is harmless, since no process
@@ -32,7 +31,6 @@ fn write(map: &str, ours: &str, needed: Capability, own: u32) -> io::Result<()> 
     fs::write(map, format!("{own} {own} 1"))
 }
 
-/// Returns an id map that maps each id in the parent's map to itself.
 fn identity(ours: &str) -> String {
     let mut map = String::new();
     for line in ours.lines() {

@@ -1,5 +1,3 @@
-//! Layout of the file tree that a program sees in the full tier, as plain data.
-
 use std::path::{Path, PathBuf};
 
 use ipc::confinement::{Confinement, Tier};
@@ -11,38 +9,34 @@ use crate::tree::resolve;
 /// Mount point of a program's private temp directory.
 pub(crate) const TMP: &str = "/tmp";
 
-/// Device directory, which the full tier always replaces.
 const DEV: &str = "/dev";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Layout {
-    /// Private temp directory to mount on `/tmp`, if the program has one.
+    /// Private temp directory to mount on `/tmp`.
     pub(crate) tmp: Option<PathBuf>,
-    /// Directories and files that are mounted on their own paths, the outer before the inner.
+    /// Mounted on their own paths, the outer before the inner.
     pub(crate) roots: Vec<NamespaceRoot>,
-    /// Sockets of other programs below a directory that the tier replaces, to be mounted on their own paths.
+    /// Sockets of other programs below a directory that the tier replaces.
     pub(crate) sockets: Vec<PathBuf>,
-    /// The same below hidden directories, whose covers show them.
+    /// Sockets of other programs below hidden directories, whose covers show them.
     pub(crate) windows: Vec<PathBuf>,
-    /// Hidden paths, to be covered with the targets of links, as far as they exist.
     pub(crate) hidden: Vec<PathBuf>,
-    /// Paths inside writable directories that the program must not change, as far as they exist.
+    /// Existing paths inside writable directories that the program must not change.
     pub(crate) protected: Vec<InsidePath>,
     write: Vec<PathBuf>,
-    /// Files that are replaced where hosts may be reached by name, each with the name of the new one.
+    /// Files that are replaced so that names of hosts are resolved, each with the name of the new one.
     pub(crate) resolving: Vec<(PathBuf, &'static str)>,
-    /// True if a terminal was made for the program.
     pub(crate) terminal: bool,
 }
 
-/// Directory or file that is mounted on its own path.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct NamespaceRoot {
     pub(crate) path: PathBuf,
     pub(crate) writable: bool,
 }
 
-/// Path that the program must not move, with the writable directory that contains it.
+/// Path that the program must not move, with the writable directory around it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct InsidePath {
     pub(crate) root: PathBuf,
@@ -50,8 +44,7 @@ pub(crate) struct InsidePath {
 }
 
 impl Layout {
-    /// Returns the layout for a confinement, which must not be adapted to the full tier yet. `program` is the
-    /// path of the program to execute, if the command names one.
+    /// `confinement` must not be adapted to the full tier yet. `program` is the path of the program to execute.
     pub(crate) fn new(confinement: &Confinement, program: Option<&Path>) -> Self {
         let Confinement { rights, temp, project, .. } = confinement;
         let tmp = temp.clone().filter(|_| confinement.has_private_tmp(Tier::Full));
@@ -92,19 +85,19 @@ impl Layout {
         }
     }
 
-    /// Returns the given paths that lie inside a writable directory, from which a program could move them.
+    /// Filters paths inside a writable directory, from which a program could move them.
     pub(super) fn held(&self, places: &[PathBuf]) -> Vec<InsidePath> {
         inside(places.iter().map(PathBuf::as_path), &self.write)
     }
 
-    /// True if the program sees the host's file at `path`, rather than one in a `/tmp` or `/dev` of its own.
+    /// True if the program sees the host's file at `path`, rather than one of its own.
     pub(crate) fn shows(&self, path: &Path) -> bool {
         let own = self.tmp.is_some() && path.starts_with(TMP) || path.starts_with(DEV);
         !own || self.roots.iter().any(|root| path.starts_with(&root.path))
     }
 }
 
-/// Returns the paths that lie inside one of the directories `write`, each with that directory.
+/// Paths inside one of the directories `write`, each with that directory.
 fn inside<'a>(paths: impl Iterator<Item = &'a Path>, write: &[PathBuf]) -> Vec<InsidePath> {
     let inside = |path: &'a Path| {
         let root = write.iter().find(|root| path.starts_with(root) && path != **root)?;
@@ -113,12 +106,11 @@ fn inside<'a>(paths: impl Iterator<Item = &'a Path>, write: &[PathBuf]) -> Vec<I
     paths.filter_map(inside).collect()
 }
 
-/// True if the program's own `/dev` has a new file system at `path`.
 fn is_own_device(path: &Path) -> bool {
     ["/dev/shm", "/dev/pts", "/dev/mqueue"].iter().any(|own| path == Path::new(own))
 }
 
-/// Returns the path of a program, and the path without links that it resolves to.
+/// The path of a program, and the same without links.
 fn names(program: &Path) -> [PathBuf; 2] {
     [program.to_owned(), resolve(program)]
 }

@@ -1,5 +1,5 @@
-//! Steps that only some machines allow in a user namespace. They come first, so that a machine without the
-//! full tier is recognized.
+//! Steps that only some machines allow in a user namespace. They come first, so that a machine without the full tier is
+//! recognized.
 
 use std::collections::BTreeSet;
 use std::ffi::CStr;
@@ -17,14 +17,12 @@ use super::network::Networks;
 use crate::hosts::Entrances;
 use crate::stage::{Failure, Stage};
 
-/// New file systems for a program of the full tier, not attached yet.
 #[derive(Debug)]
 pub(crate) struct FileSystems {
     pub(super) proc: OwnedFd,
     pub(super) dev: OwnedFd,
     pub(super) pts: OwnedFd,
     pub(super) shm: OwnedFd,
-    /// POSIX message queues, if the kernel has them.
     pub(super) mqueue: Option<OwnedFd>,
     pub(super) masks: OwnedFd,
 }
@@ -43,20 +41,19 @@ impl Refusal {
         Self { step: FullTierStep::Other, act, source: source.into() }
     }
 
-    /// Returns the refusal as a failure of the start at the stage `Namespaces`.
     pub(crate) fn failure(&self) -> Failure {
         let refusal = FullTierRefusal { step: self.step, errno: self.source.raw_os_error() };
         Failure { refusal: Some(refusal), ..Stage::Namespaces.failed(self) }
     }
 }
 
-/// Returns the name of an error, such as `EPERM`, or its message if it has no number.
+/// Name of an error, such as `EPERM`, or its message if it has no number.
 fn reason(error: &io::Error) -> String {
     error.raw_os_error().map_or_else(|| error.to_string(), |number| format!("{:?}", Errno::from_raw(number)))
 }
 
-/// Makes the mounts private, creates the new file systems, and furnishes the networks, with these ports of hosts, if
-/// the program does not use the machine's. Fails at the first step that this machine refuses.
+/// Makes the mounts private, creates the new file systems, and sets up the networks, with these ports of hosts. Fails
+/// at the first step that this machine refuses.
 pub(crate) fn prepare(
     networks: Option<Networks>,
     ports: Option<&BTreeSet<u16>>,
@@ -85,8 +82,8 @@ pub(crate) fn prepare(
     Ok((file_systems, entrances))
 }
 
-/// Creates the file system of POSIX message queues (`mq_overview(7)`), or returns `None` if the kernel has
-/// none. Landlock allows `mq_open` only by a rule on this file system.
+/// `None` without message queues in the kernel (`mq_overview(7)`). Landlock allows `mq_open` only by a rule on this
+/// file system.
 fn message_queues() -> io::Result<Option<OwnedFd>> {
     match mount::new(c"mqueue", &[], Attributes::WRITABLE) {
         Err(error) if error.raw_os_error() == Some(libc::ENODEV) => Ok(None),

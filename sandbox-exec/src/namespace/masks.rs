@@ -1,6 +1,6 @@
 //! Masks over hidden paths: an empty file or directory without permissions, mounted over each.
 //!
-//! The mount of a mask is read-only, since the owner could otherwise change the permissions.
+//! Mounted read-only, since the owner could otherwise change the permissions.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -18,15 +18,14 @@ const DIRECTORY: &str = "directory";
 const FILE: &str = "file";
 const WINDOWS: &str = "windows";
 
-/// Mode of a directory around a window: its names can be searched, and not listed.
+/// Mode of a directory whose names can be searched, and not listed.
 const SEARCHED: libc::mode_t = 0o111;
 
-/// Mounted file system with the masks.
 #[derive(Debug)]
 pub(super) struct Masks(OwnedFd);
 
-/// Creates an unreadable directory and an unreadable file, those by which names of hosts are resolved, and the
-/// directories around sockets that hidden directories show; makes the file system read-only.
+/// Creates the unreadable file and directory, the files that resolve names of hosts, and the directories around visible
+/// sockets; makes the file system read-only.
 pub(super) fn furnish(masks: BorrowedFd<'_>, resolves: bool, windows: &[PathBuf]) -> io::Result<()> {
     if resolves {
         resolving::write(masks)?;
@@ -40,7 +39,7 @@ pub(super) fn furnish(masks: BorrowedFd<'_>, resolves: bool, windows: &[PathBuf]
     mount::restrict(masks, Attributes::DATA, Reach::Mount)
 }
 
-/// Creates the place of a socket, and the directories above it, which nobody can list.
+/// The directories above the socket cannot be listed.
 fn make_window(masks: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
     let mut here = mount::open_in(masks, Path::new(WINDOWS))?;
     let mut names = path.strip_prefix("/").unwrap_or(path).iter().peekable();
@@ -60,19 +59,17 @@ fn make_window(masks: BorrowedFd<'_>, path: &Path) -> io::Result<()> {
 }
 
 impl Masks {
-    /// Mounts the masks at a place that another mount will cover. They must be attached because Linux before
-    /// 6.15 copies only attached mounts.
+    /// Mounts the masks at a place that another mount will cover: Linux before 6.15 copies only attached mounts.
     pub(super) fn mounted(masks: OwnedFd, place: BorrowedFd<'_>) -> io::Result<Self> {
         mount::attach(masks.as_fd(), place)?;
         Ok(Self(masks))
     }
 
-    /// Covers the file or directory at `path`, if it exists.
     pub(super) fn cover(&self, path: &Path) -> io::Result<()> {
         mount::while_it_stands(|| self.cover_found(path, None))
     }
 
-    /// Covers the directory at `path`, if it exists, by one that holds nothing but the places of windows.
+    /// Covers a directory by one that shows only sockets.
     pub(super) fn cover_but_windows(&self, path: &Path) -> io::Result<()> {
         let cover = Path::new(WINDOWS).join(path.strip_prefix("/").unwrap_or(path));
         mount::while_it_stands(|| self.cover_found(path, Some(&cover)))
@@ -97,9 +94,8 @@ impl Masks {
     }
 }
 
-/// True if an error of opening a path means that the path needs no mask. Either the program cannot reach the
-/// path (it does not exist, even this process cannot search its directory, or its mount does not answer), or
-/// the path leads over a link, whose target gets a mask of its own.
+/// True if an error of opening a path means that the program cannot reach the path, or that it leads over a link, whose
+/// target gets its own mask.
 pub(super) fn is_unreachable(error: &io::Error) -> bool {
     crate::domain::is_out_of_reach(error) || error.raw_os_error() == Some(libc::ELOOP)
 }

@@ -16,7 +16,6 @@ use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat, openat2};
 use nix::libc::{self, c_int, c_uint};
 use nix::sys::stat::Mode;
 
-/// `enum fsconfig_command` of linux/mount.h.
 const FSCONFIG_SET_STRING: c_uint = 1;
 const FSCONFIG_CMD_CREATE: c_uint = 6;
 
@@ -24,22 +23,16 @@ const FSCONFIG_CMD_CREATE: c_uint = 6;
 pub(super) struct Attributes(u64);
 
 impl Attributes {
-    /// Read-only, without set-id bits and devices.
     pub(super) const READ_ONLY: Self =
         Self(libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV);
-    /// Without set-id bits and devices.
     pub(super) const WRITABLE: Self = Self(libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV);
-    /// Without set-id bits and execution.
     pub(super) const DEVICES: Self = Self(libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC);
-    /// Read-only, without execution, set-id bits and devices.
     pub(super) const DATA: Self = Self(Self::READ_ONLY.0 | libc::MOUNT_ATTR_NOEXEC);
 }
 
-/// Mounts that an operation applies to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Reach {
     Mount,
-    /// One mount, and all mounts beneath it.
     Tree,
 }
 
@@ -52,7 +45,7 @@ impl Reach {
     }
 }
 
-/// Creates a file system of type `kind`. The returned mount is not attached yet.
+/// The returned mount is not attached yet.
 pub(super) fn new(
     kind: &CStr,
     options: &[(&CStr, &CStr)],
@@ -78,19 +71,18 @@ fn configure(
     done(unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), command, key, value, 0) })
 }
 
-/// Opens a path with `O_PATH`. Fails if a directory on the way is a link; a link at the end is opened itself.
+/// Opens a path with `O_PATH`, also a link at its end. Fails if a directory on the way is a link.
 pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     let flags = OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let how = OpenHow::new().flags(flags).resolve(ResolveFlag::RESOLVE_NO_SYMLINKS);
     Ok(openat2(AT_FDCWD, path, how)?)
 }
 
-/// Opens an entry of a directory with `O_PATH`; a link is opened itself.
 pub(super) fn open_in(directory: BorrowedFd<'_>, name: &Path) -> io::Result<OwnedFd> {
     Ok(openat(directory, name, OFlag::O_PATH | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC, Mode::empty())?)
 }
 
-/// Copies the mount at `place`. The returned copy is not attached yet.
+/// The returned copy is not attached yet.
 pub(super) fn copy(place: BorrowedFd<'_>, reach: Reach) -> io::Result<OwnedFd> {
     let flags =
         libc::OPEN_TREE_CLONE | libc::OPEN_TREE_CLOEXEC | libc::AT_EMPTY_PATH.cast_unsigned() | reach.flag();
@@ -98,7 +90,6 @@ pub(super) fn copy(place: BorrowedFd<'_>, reach: Reach) -> io::Result<OwnedFd> {
     owned(unsafe { libc::syscall(libc::SYS_open_tree, place.as_raw_fd(), c"".as_ptr(), flags) })
 }
 
-/// Sets `attributes` on a mount or a tree of mounts.
 pub(super) fn restrict(
     mount: BorrowedFd<'_>,
     Attributes(attributes): Attributes,
@@ -107,7 +98,7 @@ pub(super) fn restrict(
     set(mount, reach, libc::mount_attr { attr_set: attributes, attr_clr: 0, propagation: 0, userns_fd: 0 })
 }
 
-/// Makes all mounts from `root` down private, so that later mounts do not spread to other namespaces.
+/// Keeps later mounts from spreading to other namespaces.
 pub(super) fn make_private(root: BorrowedFd<'_>) -> io::Result<()> {
     let propagation = libc::MS_PRIVATE;
     set(root, Reach::Tree, libc::mount_attr { attr_set: 0, attr_clr: 0, propagation, userns_fd: 0 })
@@ -128,18 +119,17 @@ fn set(mount: BorrowedFd<'_>, reach: Reach, attributes: libc::mount_attr) -> io:
     })
 }
 
-/// Runs `act`, which opens a path and mounts there, and repeats it while it fails with `ENOENT`, because the
-/// file may have been replaced in between. Gives up after [`REMOVALS`] repetitions.
+/// Repeats `act`, which opens a path and mounts there, while it fails with `ENOENT`, because the file may have been
+/// replaced in between.
 pub(super) fn while_it_stands<T>(act: impl Fn() -> io::Result<T>) -> io::Result<T> {
     let is_gone =
         |done: &io::Result<T>| matches!(done, Err(error) if error.raw_os_error() == Some(libc::ENOENT));
     (0..REMOVALS).map(|_| act()).find(|done| !is_gone(done)).unwrap_or_else(&act)
 }
 
-/// Maximum number of repetitions of a mount whose path was removed.
+/// Maximum number of repetitions.
 const REMOVALS: u32 = 50;
 
-/// Attaches `mount` at `place`.
 pub(super) fn attach(mount: BorrowedFd<'_>, place: BorrowedFd<'_>) -> io::Result<()> {
     let flags = libc::MOVE_MOUNT_F_EMPTY_PATH | libc::MOVE_MOUNT_T_EMPTY_PATH;
     // SAFETY: two descriptors, empty C strings, and flags.

@@ -1,5 +1,3 @@
-//! Devices, addresses and routes of a new network namespace (`rtnetlink(7)`).
-
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::net::Ipv4Addr;
@@ -11,7 +9,6 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
 
 /// `VETH_INFO_PEER` (linux/veth.h).
 const VETH_PEER: u16 = 1;
-/// `IFLA_INET6_ADDR_GEN_MODE`, `IN6_ADDR_GEN_MODE_NONE` (`linux/if_link.h`).
 const ADDRESSES_BY_ITSELF: u16 = 8;
 const NEVER: u8 = 1;
 /// Largest packet of a device (`ETH_MAX_MTU` of `linux/if_ether.h`).
@@ -19,22 +16,17 @@ const LARGEST: u32 = 65535;
 /// Offset of the error number in an answer: behind `struct nlmsghdr`.
 const HEADER: usize = 16;
 
-/// Number of the loopback device (`LOOPBACK_IFINDEX` of net/flow.h).
 pub(super) const LOOPBACK: Device = Device(1);
 
-/// Number of a device in its namespace.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Device(pub(super) u32);
 
-/// Subnet of IPv4 addresses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Subnet {
     pub(super) address: Ipv4Addr,
-    /// Number of leading bits that all addresses share.
     pub(super) prefix: u8,
 }
 
-/// Socket to the network namespace that this process was in when it opened the socket.
 #[derive(Debug)]
 pub(super) struct Netlink(File);
 
@@ -45,7 +37,7 @@ impl Netlink {
         Ok(Self(socket.into()))
     }
 
-    /// Makes a pair of devices with this number and name (`veth(4)`): one here, and one in another namespace.
+    /// Makes a pair of devices (`veth(4)`), one of them in another namespace.
     pub(super) fn make_pair(&mut self, both: Device, name: &str, other: BorrowedFd<'_>) -> io::Result<()> {
         let common = [
             attribute(libc::IFLA_IFNAME, &[name.as_bytes(), &[0]].concat()),
@@ -61,7 +53,7 @@ impl Netlink {
         self.request(libc::RTM_NEWLINK, new, &[&link(both, 0)[..], &common, &information].concat())
     }
 
-    /// Keeps the kernel from giving a device an IPv6 address, if the kernel has IPv6.
+    /// Keeps the kernel from giving a device an IPv6 address.
     pub(super) fn forbid_v6(&mut self, device: Device) -> io::Result<()> {
         let mode = attribute(ADDRESSES_BY_ITSELF, &[NEVER]);
         let family = u16::try_from(libc::AF_INET6).unwrap_or_default();
@@ -76,7 +68,7 @@ impl Netlink {
         self.request(libc::RTM_NEWLINK, 0, &link(device, libc::IFF_UP.cast_unsigned()))
     }
 
-    /// Gives a device an address, and a route to the range around the address.
+    /// Adds an address, and a route to the range around it.
     pub(super) fn add_address(
         &mut self,
         device: Device,
@@ -94,13 +86,13 @@ impl Netlink {
         self.request(libc::RTM_NEWADDR, new, &[body, attributes.concat()].concat())
     }
 
-    /// Makes a whole range one of this machine's own addresses.
+    /// Makes a whole range this machine's own addresses.
     pub(super) fn own_range(&mut self, range: Subnet) -> io::Result<()> {
         let device = attribute(libc::RTA_OIF, &LOOPBACK.0.to_ne_bytes());
         self.add_route(range, libc::RT_TABLE_LOCAL, libc::RT_SCOPE_HOST, libc::RTN_LOCAL, &device)
     }
 
-    /// Sends packets for a range to a neighbour.
+    /// Routes packets for a range to a neighbour.
     pub(super) fn send_by(&mut self, range: Subnet, neighbour: Ipv4Addr) -> io::Result<()> {
         let gateway = attribute(libc::RTA_GATEWAY, &neighbour.octets());
         self.add_route(range, libc::RT_TABLE_MAIN, libc::RT_SCOPE_UNIVERSE, libc::RTN_UNICAST, &gateway)
@@ -121,7 +113,7 @@ impl Netlink {
         self.request(libc::RTM_NEWROUTE, new, &[&body[..], &to, way].concat())
     }
 
-    /// Sends a request, and returns the kernel's answer to it (`struct nlmsghdr`, `struct nlmsgerr`).
+    /// Sends a request, and waits for the answer (`struct nlmsghdr`, `struct nlmsgerr`).
     fn request(&mut self, kind: u16, flags: c_int, body: &[u8]) -> io::Result<()> {
         let flags = u16::try_from(flags | libc::NLM_F_REQUEST | libc::NLM_F_ACK).map_err(io::Error::other)?;
         let length = u32::try_from(HEADER + body.len()).map_err(io::Error::other)?;
@@ -140,12 +132,11 @@ impl Netlink {
 
 const AF_INET: u8 = 2;
 
-/// `struct ifinfomsg`, with these flags to be set.
 fn link(device: Device, flags: u32) -> Vec<u8> {
     [[0; 4], device.0.to_ne_bytes(), flags.to_ne_bytes(), flags.to_ne_bytes()].concat()
 }
 
-/// `struct rtattr`: length, type, and a value that is padded to a multiple of four bytes.
+/// Length, type, and a value that is padded to a multiple of four bytes.
 fn attribute(kind: u16, value: &[u8]) -> Vec<u8> {
     let length = u16::try_from(4 + value.len()).unwrap_or(u16::MAX);
     let mut bytes = [&length.to_ne_bytes(), &kind.to_ne_bytes(), value].concat();

@@ -27,7 +27,6 @@ use super::machine::Refusal;
 use super::netlink::{Device, LOOPBACK, Netlink, Subnet};
 use crate::hosts::{Entrances, OF_HOSTS, OWN, RESOLVER};
 
-/// Device at both ends of the pair. In a new namespace the numbers of other devices are small.
 const PAIR: Device = Device(64);
 const NAME: &str = "hosts";
 
@@ -35,15 +34,12 @@ const NAME: &str = "hosts";
 const WHOLE: u8 = 15;
 const OF_ALL_HOSTS: Subnet = Subnet { address: OF_HOSTS, prefix: 16 };
 
-/// Network namespaces of a program.
 #[derive(Debug)]
 pub(crate) struct Networks {
-    /// Namespace of the program, if this process is in the hosts' namespace.
     own: Option<OwnedFd>,
 }
 
-/// Creates a network namespace for the program, and a second one for hosts if some may be reached. Enters the last
-/// one.
+/// Enters the last of the new namespaces.
 pub(crate) fn separate(hosts: Option<&Hosts>) -> Result<Networks, Refusal> {
     let make = || {
         let made = unshare(CloneFlags::CLONE_NEWNET);
@@ -80,18 +76,17 @@ impl Networks {
     }
 }
 
-/// Switches on the loopback device of a namespace that leads nowhere: `127.0.0.1` and `::1` lead only to
-/// listeners in the same namespace.
+/// Switches on the loopback device.
 ///
-/// The device also gets an address of the test networks. With `127.0.0.1` alone, a machine counts as one
-/// without IPv4, and `AI_ADDRCONFIG` finds no `localhost` (getaddrinfo(3)).
+/// It also gets an address of the test networks. With `127.0.0.1` alone, a machine counts as one without IPv4, and
+/// `AI_ADDRCONFIG` finds no `localhost` (getaddrinfo(3)).
 fn lonely() -> io::Result<()> {
     let mut kernel = Netlink::open()?;
     kernel.switch_on(LOOPBACK)?;
     kernel.add_address(LOOPBACK, Subnet { address: OWN, prefix: WHOLE }, "lo:0")
 }
 
-/// Sets up the hosts' namespace, and creates the pair of devices between it and the program's.
+/// Sets up the hosts' namespace, and the pair of devices to the program's.
 fn beside(program: impl AsFd) -> io::Result<()> {
     let mut kernel = Netlink::open()?;
     kernel.switch_on(LOOPBACK)?;
@@ -100,8 +95,8 @@ fn beside(program: impl AsFd) -> io::Result<()> {
     kernel.own_range(OF_ALL_HOSTS)
 }
 
-/// Furnishes the program's namespace. All hosts are behind one neighbour, since the kernel's table of
-/// neighbours is small, and all namespaces share it.
+/// Sets up the program's namespace. All hosts are behind one neighbour, since all namespaces share the kernel's small
+/// table of neighbours.
 fn joined() -> io::Result<()> {
     let mut kernel = Netlink::open()?;
     kernel.switch_on(LOOPBACK)?;
@@ -109,7 +104,6 @@ fn joined() -> io::Result<()> {
     kernel.send_by(OF_ALL_HOSTS, RESOLVER)
 }
 
-/// Switches an end of the pair on.
 fn end(kernel: &mut Netlink, address: Ipv4Addr) -> io::Result<()> {
     kernel.forbid_v6(PAIR)?;
     kernel.add_address(PAIR, Subnet { address, prefix: WHOLE }, NAME)?;

@@ -1,7 +1,6 @@
 //! Mount points in a program's own `/tmp` and `/dev`.
 //!
-//! Earlier programs of the same agent wrote to its temp directory. A file of theirs that is in the way of a
-//! mount point is removed.
+//! A file of an earlier program of the same agent that is in the way of a mount point is removed.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -12,8 +11,7 @@ use nix::fcntl::{OFlag, openat};
 use nix::sys::stat::{Mode, SFlag, fstat, mkdirat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-/// Opens `path` beneath `root` with `O_PATH`. Creates it, as a directory or a file, if it is missing, and also
-/// the directories on the way.
+/// Opens `path` beneath `root` with `O_PATH`, and creates it if it is missing.
 pub(super) fn place(root: BorrowedFd<'_>, path: &Path, directory: bool) -> io::Result<OwnedFd> {
     let mut here = root.try_clone_to_owned()?;
     let mut names = path.iter().peekable();
@@ -55,7 +53,6 @@ fn file_in(parent: BorrowedFd<'_>, name: &Path) -> io::Result<OwnedFd> {
     if is_file(&made)? { Ok(made) } else { Err(Errno::EEXIST.into()) }
 }
 
-/// Turns `EEXIST` into success: another start of the same agent may create the file at the same moment.
 fn unless_there(made: nix::Result<()>) -> nix::Result<()> {
     match made {
         Err(Errno::EEXIST) => Ok(()),

@@ -1,10 +1,9 @@
-//! Protection of files inside a writable directory that the host runs later: they become read-only, and cannot
-//! be moved. Hidden files inside a writable directory cannot be moved either.
+//! Protection of files inside a writable directory that the host runs later: they become read-only, and cannot be
+//! moved. Hidden files there cannot be moved either.
 //!
-//! A read-only `.git/hooks` is worth nothing if `.git` can be moved away and replaced, and a mask hides
-//! nothing from the next program if the hidden file can be moved with its parent. So every directory on the
-//! way from the writable directory is mounted onto itself: a mount point cannot be renamed or removed
-//! (`EBUSY`). A missing file is not protected, and no placeholder is created for it.
+//! A read-only `.git/hooks` is worth nothing if `.git` can be replaced. So every directory on the way from the writable
+//! directory is mounted onto itself: a mount point cannot be renamed or removed (`EBUSY`). A missing file is not
+//! protected.
 
 use std::collections::BTreeSet;
 use std::os::fd::AsFd;
@@ -16,7 +15,7 @@ use super::layout::InsidePath;
 use super::mount::{self, Attributes, Reach};
 use super::tree::{TreeError, at};
 
-/// Makes the existing protected files read-only, and keeps them and the existing hidden files from being moved.
+/// Makes the existing protected files read-only, and keeps them and existing hidden files from being moved.
 pub(super) fn protect<'a>(protected: &'a [InsidePath], hidden: &'a [InsidePath]) -> Result<(), TreeError> {
     let mut held = BTreeSet::new();
     for inside in protected {
@@ -31,8 +30,8 @@ pub(super) fn protect<'a>(protected: &'a [InsidePath], hidden: &'a [InsidePath])
     Ok(())
 }
 
-/// Mounts each directory between a writable directory and a path inside it onto itself, unless `held` has the
-/// directory already. Returns true if all of them exist and none is a link.
+/// Mounts each directory on the way to a path onto itself, unless `held` has it. True if all of them exist and none is
+/// a link.
 fn hold_way<'a>(inside: &'a InsidePath, held: &mut BTreeSet<&'a Path>) -> Result<bool, TreeError> {
     let between: Vec<_> = inside.path.ancestors().skip(1).take_while(|place| *place != inside.root).collect();
     for place in between.into_iter().rev() {
@@ -46,8 +45,7 @@ fn hold_way<'a>(inside: &'a InsidePath, held: &mut BTreeSet<&'a Path>) -> Result
     Ok(true)
 }
 
-/// Mounts a file or directory onto itself with `attributes`, so that it cannot be moved. Returns false, and
-/// does nothing, if it is a link or cannot be reached.
+/// Mounts a path onto itself, so that it cannot be moved. False if it is a link or cannot be reached.
 fn hold(path: &Path, attributes: Attributes) -> Result<bool, TreeError> {
     let held = || {
         let place = match mount::open(path) {

@@ -1,4 +1,4 @@
-//! Files by which a program resolves names, where it reaches hosts by name: `resolv.conf(5)`, `hosts(5)`.
+//! Files by which a program resolves names (`resolv.conf(5)`, `hosts(5)`), where it reaches hosts by name.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -16,18 +16,16 @@ use crate::tree::resolve;
 const SETTINGS: &str = "resolv.conf";
 const HOSTS: &str = "hosts";
 
-/// Returns the paths of the files that programs read, without links, with the names of those in their places.
-/// A file that this machine does not have is not replaced: programs then ask 127.0.0.1.
+/// Paths of the files to replace, without links, and the new names. A missing file is not replaced: programs then ask
+/// 127.0.0.1.
 pub(crate) fn files() -> Vec<(PathBuf, &'static str)> {
     [SETTINGS, HOSTS].map(|name| (resolve(&Path::new("/etc").join(name)), name)).into()
 }
 
-/// Returns the name of this machine, if it is one of a host.
 pub(crate) fn host_name() -> Option<HostName> {
     gethostname().ok()?.to_str()?.parse().ok()
 }
 
-/// Creates the files in a directory.
 pub(super) fn write(directory: BorrowedFd<'_>) -> io::Result<()> {
     let own = host_name().map(|name| format!("127.0.0.1 {name}\n")).unwrap_or_default();
     let contents = [

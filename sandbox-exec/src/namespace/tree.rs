@@ -1,4 +1,4 @@
-//! File tree of the full tier, built on the copy of the host's mounts that a new mount namespace starts with.
+//! File tree of the full tier, built on the copy of the host's mounts in a new mount namespace.
 
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -27,7 +27,6 @@ pub(super) fn at(act: &'static str, path: &Path) -> impl Fn(io::Error) -> TreeEr
     move |source| TreeError { act, path: path.into(), source }
 }
 
-/// Copied mount of a host's directory or file, not attached yet.
 #[derive(Debug)]
 pub(super) struct Mounted {
     pub(super) path: PathBuf,
@@ -45,7 +44,7 @@ impl Mounted {
         Ok(Self { path: path.clone(), mount, directory, writable: *writable })
     }
 
-    /// Copies the mounts of sockets, as far as they exist: a server may have ended since its socket was granted.
+    /// Copies the mounts of existing sockets, since a server may have ended.
     fn of_sockets(paths: &[PathBuf]) -> Vec<Self> {
         let roots = paths.iter().map(|path| NamespaceRoot { path: path.clone(), writable: false });
         roots.filter_map(|root| Self::copied(&root).ok()).collect()
@@ -61,7 +60,6 @@ impl Mounted {
 }
 
 impl Mounted {
-    /// Restricts the mount, and attaches it at its path.
     fn attach(&self) -> Result<(), TreeError> {
         mount::restrict(self.mount.as_fd(), self.attributes(), Reach::Tree)
             .map_err(at("restrict", &self.path))?;
@@ -69,8 +67,8 @@ impl Mounted {
     }
 }
 
-/// Builds the program's file tree. Returns a copy of its `/dev` whose mount is writable, though no Landlock
-/// rule makes it so. Only the returned descriptor leads to the copy.
+/// Builds the program's file tree. Returns a copy of its `/dev` whose mount is writable, though no Landlock rule allows
+/// that.
 pub(crate) fn build(layout: &Layout, own: FileSystems) -> Result<OwnedFd, TreeError> {
     let nodes = Nodes::copied(layout.terminal)?;
     let mut roots = layout.roots.iter().map(Mounted::copied).collect::<Result<Vec<_>, _>>()?;
@@ -124,7 +122,7 @@ fn furnish_dev(dev: &OwnedFd, nodes: Nodes) -> Result<OwnedFd, TreeError> {
     mount::copy(dev.as_fd(), Reach::Mount).map_err(failed)
 }
 
-/// Attaches the program's own `/tmp`, then the roots. Roots below `/tmp` are attached in the new one.
+/// Roots below `/tmp` are attached in the new one.
 fn attach_roots(dev: &OwnedFd, tmp: Option<Mounted>, roots: Vec<Mounted>) -> Result<(), TreeError> {
     let tmp = tmp
         .map(|tmp| {

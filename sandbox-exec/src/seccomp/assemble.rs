@@ -1,17 +1,15 @@
-//! Joins many rules into one program; used by the build script, and compiled into the library for its tests
-//! only.
+//! Joins many rules into one program, for the build script and tests.
 //!
-//! seccompiler turns rules into BPF; this file joins its programs into one, because each attached program
-//! costs a fixed price at every start and at every call:
+//! seccompiler turns rules into BPF. Its programs are joined, because each attached program costs a fixed price at
+//! every start and at every call:
 //!
 //! 1. A foreign architecture (`int 0x80`) kills: its numbers mean other calls.
-//! 2. A number beyond the newest examined call does not exist (`ENOSYS`), the x32 table from `0x4000_0000` on
-//!    included; except [`SKIPPED`], which is no call.
-//! 3. The rules, sorted by number, in a tree whose leaves have [`LEAF`] calls. When a program is attached the
-//!    kernel translates every instruction (a fifth of a microsecond each), and walks the program once for
-//!    every call number to find the calls that are always allowed. So the program is as short as possible:
-//!    calls that are always denied share their answer, and values and bits of one argument are one comparison
-//!    each, or one for all the bits.
+//! 2. A number beyond the newest examined call does not exist (`ENOSYS`), the x32 table from `0x4000_0000` on included;
+//!    except [`SKIPPED`], which is no call.
+//! 3. The rules, sorted by number, in a tree whose leaves have [`LEAF`] calls. When a program is attached the kernel
+//!    translates every instruction (a fifth of a microsecond each), and walks the program once for every call number to
+//!    find the calls that are always allowed. So the program is as short as possible: calls that are always denied
+//!    share their answer, and values and bits of one argument are one comparison each, or one for all the bits.
 //!
 //! Each call is in exactly one place of a program, which makes joining sound; [`join`] checks it.
 
@@ -39,8 +37,8 @@ const RETURN_ERRNO: u32 = 0x0005_0000;
 const RETURN_ALLOW: u32 = 0x7fff_0000;
 
 /// Call number by which a tracer makes the kernel skip a call and return the tracer's result (ptrace(2),
-/// `seccomp_filter.rst`). An answer of the filter would replace that result. For a program's own call of this
-/// number the kernel answers ENOSYS.
+/// `seccomp_filter.rst`), which an answer of the filter would replace. For a program's own call of this number the
+/// kernel answers ENOSYS.
 const SKIPPED: u32 = u32::MAX;
 
 /// Number of instructions that start every program of seccompiler: load, compare, kill.
@@ -49,9 +47,7 @@ const ARCH_CHECK: usize = 3;
 #[derive(Debug)]
 pub enum AssembleError {
     Compile(BackendError),
-    /// One call has two answers.
     TwoAnswers(&'static str),
-    /// A number or a length is too large for its instruction.
     TooLarge,
 }
 
@@ -78,7 +74,7 @@ struct RuleList {
     when: Vec<&'static [Test]>,
 }
 
-/// Joins the denials for calls of an architecture into one program, and counts them; see the module.
+/// Joins the denials of an architecture into one program, and counts them.
 pub fn join(denials: &[Denial], arch: Arch) -> Result<(BpfProgram, u32), AssembleError> {
     let mut by_number: BTreeMap<u32, RuleList> = BTreeMap::new();
     let mut count = 0;
@@ -97,8 +93,7 @@ pub fn join(denials: &[Denial], arch: Arch) -> Result<(BpfProgram, u32), Assembl
     Ok((program, count))
 }
 
-/// Splits the calls by number down to the leaves. A conditional jump reaches only 255 instructions, hence the
-/// second jump.
+/// A conditional jump reaches only 255 instructions, hence the second jump.
 fn tree(calls: &[(u32, RuleList)], arch: Arch) -> Result<BpfProgram, AssembleError> {
     if calls.len() <= LEAF {
         return leaf(calls, arch);
@@ -113,8 +108,7 @@ fn tree(calls: &[(u32, RuleList)], arch: Arch) -> Result<BpfProgram, AssembleErr
     Ok(program)
 }
 
-/// Adds first the calls that depend on arguments, each with its answers, then those always denied, which
-/// share theirs.
+/// Calls that depend on arguments come first, then those always denied, which share their answer.
 fn leaf(calls: &[(u32, RuleList)], arch: Arch) -> Result<BpfProgram, AssembleError> {
     let is_always = |rules: &RuleList| rules.when.iter().any(|tests| tests.is_empty());
     let mut program = BpfProgram::new();
@@ -138,11 +132,10 @@ fn leaf(calls: &[(u32, RuleList)], arch: Arch) -> Result<BpfProgram, AssembleErr
     Ok(program)
 }
 
-/// Comparison with a loaded argument: jump and operand.
 type Comparison = (u16, u32);
 
-/// Returns the argument and the comparisons if all rules of a call test the same argument for one value or
-/// one bit. All bits are one comparison.
+/// Argument and comparisons if all rules of a call test the same argument for one value or one bit. All bits are one
+/// comparison.
 fn same_argument(when: &[&[Test]]) -> Option<(u8, Vec<Comparison>)> {
     let (mut of, mut bits, mut comparisons) = (None, 0, vec![]);
     for tests in when {
@@ -167,7 +160,6 @@ fn same_argument(when: &[&[Test]]) -> Option<(u8, Vec<Comparison>)> {
     of.map(|argument| (argument, comparisons))
 }
 
-/// Returns the instructions for a call that any comparison of one argument denies.
 fn any_of(
     number: u32,
     argument: u8,
@@ -183,7 +175,6 @@ fn any_of(
     Ok(program)
 }
 
-/// Loads the lower half of an argument (`struct seccomp_data`, little-endian, from byte 16 on).
 fn load_argument(index: u8) -> sock_filter {
     statement(LOAD_WORD, 16 + 8 * u32::from(index))
 }
@@ -228,8 +219,8 @@ fn empty(arch: TargetArch) -> Result<BpfProgram, AssembleError> {
     Ok(SeccompFilter::new(BTreeMap::new(), SeccompAction::Allow, errno, arch)?.try_into()?)
 }
 
-/// Returns the instructions for a call that its arguments deny, without seccompiler's architecture check,
-/// loading of the number, and final answer.
+/// Instructions for a call that its arguments deny, without seccompiler's architecture check, loading of the number,
+/// and final answer.
 fn chain(number: u32, rules: &RuleList, arch: Arch) -> Result<BpfProgram, AssembleError> {
     let chain = rules.when.iter().map(|tests| rule(tests)).collect::<Result<_, _>>()?;
     let filter = SeccompFilter::new(

@@ -1,5 +1,5 @@
-//! Seccomp programs. [`rules`] lists the denied calls with reasons; the build script makes programs of it,
-//! which a start attaches. All other calls are allowed: compilers, interpreters and test suites use them.
+//! Seccomp programs. [`rules`] lists the denied calls with reasons; the build script makes the programs. All other
+//! calls are allowed: compilers, interpreters and test suites use them.
 
 #[cfg(test)]
 #[expect(unreachable_pub, reason = "the build script is another crate")]
@@ -17,23 +17,19 @@ use crate::platform::{Platform, TRUNCATE};
 use crate::system;
 use rules::{Case, RuleKind};
 
-/// Conditions that decide which seccomp program is installed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a condition of its own")]
 pub struct Policy {
-    /// True if programs use the network namespace of the machine.
+    /// True if programs use the machine's network namespace.
     pub machines_network: bool,
-    /// True if the confined process runs as uid 0.
     pub root: bool,
-    /// True if seccomp has to deny truncation, because Landlock does not.
+    /// True if Landlock does not deny truncation.
     pub truncate: bool,
     pub tier: Tier,
-    /// True if link-local addresses may be reached.
     pub neighbours: bool,
 }
 
 impl Policy {
-    /// Returns the policy of rights on a platform.
     pub fn of(net: &Network, platform: Platform, tier: Tier) -> Self {
         Self {
             machines_network: net.is_the_machines(),
@@ -44,13 +40,11 @@ impl Policy {
         }
     }
 
-    /// Allows link-local addresses according to `reach`.
     #[must_use]
     pub fn within(self, reach: Reach) -> Self {
         Self { neighbours: reach.link_local, ..self }
     }
 
-    /// Returns the part of the policy that the rules depend on.
     pub fn case(self) -> Case {
         let Self { machines_network: network, root, truncate, tier, neighbours } = self;
         let (full, mediated) = (tier == Tier::Full, tier != Tier::FloorUnmediated);
@@ -65,24 +59,22 @@ pub struct Program {
 }
 
 impl Program {
-    /// Returns the program for every worker and every confined program.
+    /// Program for every worker and every confined program.
     pub fn standing(policy: Policy) -> Self {
         Self::built(RuleKind::Standing, policy.case())
     }
 
-    /// Returns the program, on top of the standing one, for a command that declared that it only reads.
+    /// Further program for a command that only reads.
     pub fn read_only(policy: Policy) -> Self {
         Self::built(RuleKind::ReadOnly, policy.case())
     }
 
-    /// Returns the program, on top of the standing one, for a command that only reads and was granted the
-    /// network.
+    /// Further program for a command that only reads and was granted the network.
     pub fn read_only_online(policy: Policy) -> Self {
         Self::built(RuleKind::ReadOnlyOnline, policy.case())
     }
 
-    /// Returns the program, on top of a standing one with network, for a command that declared that it needs
-    /// none.
+    /// Further program for a command that declared that it needs no network.
     pub fn offline(policy: Policy) -> Self {
         Self::built(RuleKind::Offline, policy.case())
     }
@@ -103,14 +95,13 @@ impl Program {
         self.rules
     }
 
-    /// Attaches the program to this thread, for good. Async-signal-safe.
+    /// Async-signal-safe.
     pub fn attach(&self) -> io::Result<()> {
         system::set_no_new_privs()?;
         system::attach_filter(self.instructions)
     }
 }
 
-/// Programs that the build script made, by [`RuleKind`], then by [`Case`].
 #[expect(clippy::unreadable_literal, reason = "it is generated")]
 mod built {
     use super::{Program, sock_filter};

@@ -1,4 +1,4 @@
-//! Runs the programs of both architectures in a small interpreter of BPF, and compares them with the rules.
+//! Runs the programs of both architectures in an interpreter of BPF, and compares them with the rules.
 
 use complaint::{When, denied_calls};
 use nix::libc;
@@ -73,7 +73,6 @@ impl Call {
     }
 }
 
-/// Runs a program; returns the answer and the number of instructions.
 fn run(program: Program, call: &Call) -> (u32, usize) {
     let (mut at, mut accumulator, mut steps) = (0, 0, 0);
     loop {

@@ -1,4 +1,4 @@
-//! Forbidden acts, tried to prove that a confined process is denied them. Each is harmless if it is allowed.
+//! Forbidden acts that prove a confinement. Each is harmless if it is allowed.
 
 #![expect(
     unsafe_code,
@@ -20,7 +20,7 @@ pub(crate) fn set_attribute(path: &CStr, name: &CStr) -> io::Result<()> {
     check(unsafe { libc::setxattr(path.as_ptr(), name.as_ptr(), ptr::null(), 0, c_int::MAX) }.into())
 }
 
-/// Creates a socket, which closes on exec and with the process.
+/// The socket closes with the process.
 pub(crate) fn socket(family: c_int, style: c_int) -> io::Result<()> {
     // SAFETY: integers only.
     check(unsafe { libc::socket(family, style | libc::SOCK_CLOEXEC, 0) }.into())
@@ -39,8 +39,7 @@ pub(crate) fn io_uring() -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, ptr::null::<libc::c_void>()) })
 }
 
-/// Looks up the session's keyring without creating one. `ENOKEY` means that the call was permitted and no keyring
-/// exists.
+/// Looks up the session's keyring.`ENOKEY` means that the call was permitted and no keyring exists.
 pub(crate) fn keyring() -> io::Result<()> {
     // SAFETY: integers only.
     check(unsafe { libc::syscall(libc::SYS_keyctl, libc::KEYCTL_GET_KEYRING_ID, -3, 0) })

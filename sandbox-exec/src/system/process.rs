@@ -1,5 +1,3 @@
-//! Creation of processes, signals, and waiting.
-
 #![expect(
     unsafe_code,
     reason = "after fork(2) and clone(2) two processes have one image, and may share a table of \
@@ -24,7 +22,7 @@ const CLONE_INTO_CGROUP: u64 = 0x2_0000_0000;
 /// `F_SETOWN_EX` (asm-generic/fcntl.h).
 const SET_OWNER: c_int = 15;
 
-/// Room for descriptors in a shared table: as many as a process may have by default.
+/// Number of descriptors in a shared table: as many as a process may have by default.
 const ROOM: c_int = 1024;
 
 /// `struct clone_args` (linux/sched.h).
@@ -44,8 +42,8 @@ struct Arguments {
     cgroup: u64,
 }
 
-/// Runs a function in a forked child, which exits with its result. The caller must have one thread, since
-/// locks of others would stay held.
+/// Forks a child, which exits with the result of `work`. The caller must have one thread, since locks of others would
+/// stay held.
 pub(crate) fn in_child(work: impl FnOnce() -> u8) -> io::Result<Pid> {
     // SAFETY: the child has an image of its own, and ends in this function: nothing is dropped twice.
     match unsafe { fork() }? {
@@ -54,13 +52,13 @@ pub(crate) fn in_child(work: impl FnOnce() -> u8) -> io::Result<Pid> {
     }
 }
 
-/// Forks a child that shares the caller's table of descriptors, in the control group if possible. Returns
-/// `None` in the child; and the group, if the child is in it.
+/// Forks a child that shares the caller's table of descriptors, in the control group if possible. Returns `None` in the
+/// child, and the group if the child is in it.
 ///
 /// # Safety
 ///
-/// The caller must have one thread, and neither process may close an earlier descriptor until the child has
-/// left the table.
+/// The caller must have one thread, and neither process may close an earlier descriptor until the child has left the
+/// table.
 pub(crate) unsafe fn fork_sharing_descriptors<G: AsFd>(
     group: Option<G>,
 ) -> io::Result<(Option<Pid>, Option<G>)> {
@@ -76,9 +74,8 @@ pub(crate) unsafe fn fork_sharing_descriptors<G: AsFd>(
     Ok((unsafe { clone(libc::CLONE_FILES) }?, None))
 }
 
-/// Grows the table of descriptors before it is shared. The broker keeps a descriptor per granted place, and
-/// to grow a shared table beyond 256 the kernel waits for every core (`synchronize_rcu`), five to twenty
-/// milliseconds.
+/// Grows the table before it is shared: to grow a shared one beyond 256 the kernel waits for every core
+/// (`synchronize_rcu`), five to twenty milliseconds.
 fn make_room() {
     // Under a lower limit the table grows when it has to.
     if let Ok(last) = fcntl(io::stdin(), FcntlArg::F_DUPFD_CLOEXEC(ROOM - 1)) {
@@ -113,7 +110,6 @@ pub(crate) unsafe fn clone(flags: c_int) -> io::Result<Option<Pid>> {
     forked(unsafe { libc::syscall(libc::SYS_clone, c_long::from(flags | libc::SIGCHLD), 0, 0, 0, 0) })
 }
 
-/// Converts the result of a fork.
 fn forked(answer: c_long) -> io::Result<Option<Pid>> {
     check(answer)?;
     Ok(pid_t::try_from(answer).ok().filter(|pid| *pid > 0).map(Pid::from_raw))
@@ -125,7 +121,6 @@ pub(crate) fn kill(process: pid_t, signal: c_int) -> io::Result<()> {
     check(unsafe { libc::kill(process, signal) }.into())
 }
 
-/// `waitpid(2)` for any child: returns its pid, or 0 without a change, and its status.
 pub(crate) fn wait_for_any(options: c_int) -> Result<(pid_t, c_int), Errno> {
     let mut status = 0;
     // SAFETY: the status is a valid place for an integer.
@@ -133,13 +128,13 @@ pub(crate) fn wait_for_any(options: c_int) -> Result<(pid_t, c_int), Errno> {
     Ok((child, status))
 }
 
-/// Detaches a traced child and delivers a signal (`PTRACE_DETACH`, ptrace(2)). A running child is unaffected.
+/// A running child is unaffected (`PTRACE_DETACH`, ptrace(2)).
 pub(crate) fn detach(child: pid_t, signal: c_long) {
     // SAFETY: no memory of this process is named.
     let _detached = unsafe { libc::ptrace(libc::PTRACE_DETACH, child, ptr::null::<libc::c_void>(), signal) };
 }
 
-/// `pidfd_send_signal(2)`, with a `siginfo_t` if there is one.
+/// `pidfd_send_signal(2)`.
 pub(crate) fn signal_by(
     target: BorrowedFd<'_>,
     signal: c_int,
@@ -151,13 +146,13 @@ pub(crate) fn signal_by(
     Errno::result(sent).map(drop)
 }
 
-/// Sets the owner of an open file: a kind and a number (`F_SETOWN_EX`, fcntl(2)).
+/// `owner` is a kind and a number (`F_SETOWN_EX`, fcntl(2)).
 pub(crate) fn set_owner(open: BorrowedFd<'_>, owner: [c_int; 2]) -> Result<c_int, Errno> {
     // SAFETY: the kernel reads a `struct f_owner_ex`, which is two integers.
     Errno::result(unsafe { libc::fcntl(open.as_raw_fd(), SET_OWNER, owner.as_ptr()) })
 }
 
-/// Sets the owner by ioctl(2); the sign of the number is its kind.
+/// By ioctl(2); the sign of the number is its kind.
 pub(crate) fn set_owner_by(open: BorrowedFd<'_>, command: c_uint, owner: c_int) -> Result<c_int, Errno> {
     // SAFETY: the kernel reads an integer.
     Errno::result(unsafe { libc::ioctl(open.as_raw_fd(), ioctl_command(command), &raw const owner) })
@@ -179,7 +174,7 @@ pub(crate) fn let_interrupt(signal: c_int) -> Result<(), Errno> {
     Errno::result(unsafe { libc::sigaction(signal, &raw const action, ptr::null_mut()) }).map(drop)
 }
 
-/// Changes this thread's signal mask by one signal, or by all others (`pthread_sigmask(3)`).
+/// Changes this thread's mask by one signal, or by all `others` (`pthread_sigmask(3)`).
 pub(crate) fn mask(how: c_int, signal: c_int, others: bool) -> Result<(), Errno> {
     // SAFETY: signal sets are plain memory, filled by these calls.
     let answer = unsafe {

@@ -1,11 +1,8 @@
-//! Matching of requested and listed names.
-
 use std::ffi::OsStr;
 
 use super::Entry;
 
-/// Entries that a name can mean, more than one if case is folded (ext4 and tmpfs with `casefold`, vfat,
-/// exFAT).
+/// Entries that a name can mean, more than one if the file system folds case.
 pub(super) struct Candidates<'a>(Vec<&'a Entry>);
 
 impl<'a> Candidates<'a> {
@@ -17,10 +14,9 @@ impl<'a> Candidates<'a> {
         self.0.is_empty()
     }
 
-    /// Returns the listed name of this inode, unless it is the requested one.
+    /// The listed name of this inode, unless it is the requested one.
     ///
-    /// On some file systems each requested name has its own number (FUSE without `use_ino`): then the name
-    /// decides.
+    /// If each requested name has its own number (FUSE without `use_ino`), the name decides.
     pub(super) fn called(&self, name: &OsStr, inode: u64) -> Option<&'a OsStr> {
         let Self(candidates) = self;
         if candidates.iter().any(|entry| entry.name == name) {
@@ -35,13 +31,12 @@ impl<'a> Candidates<'a> {
     }
 }
 
-/// True if a file system that folds case may take one name for the other. File systems fold differently
-/// beyond ASCII, so any such name may match.
+/// True if a file system that folds case may take one name for the other. Names beyond ASCII always may, since file
+/// systems differ.
 fn might_be(listed: &OsStr, name: &OsStr) -> bool {
     listed.eq_ignore_ascii_case(name) || !listed.is_ascii() || !name.is_ascii()
 }
 
-/// Returns a form that ignores case; `None` for a name that is not UTF-8.
 fn folded(name: &OsStr) -> Option<String> {
     Some(name.to_str()?.to_uppercase().to_lowercase())
 }

@@ -15,7 +15,6 @@ use ipc::rights::Rights;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use sandbox_exec::command::{CommandSpec, DomainAccess, Ending, Running};
 
-/// Returns rights with everything readable, `project` writable, and the network off.
 pub(crate) fn worker_rights(project: &Path) -> Rights {
     Rights {
         read: vec!["/".into()],
@@ -24,7 +23,6 @@ pub(crate) fn worker_rights(project: &Path) -> Rights {
     }
 }
 
-/// Returns `bash -c script` in `cwd`, with all of the worker's rights.
 pub(crate) fn spec(cwd: &Path, script: &str) -> CommandSpec {
     let path = std::env::var_os("PATH").unwrap_or_else(|| "/usr/bin:/bin".into());
     CommandSpec {

@@ -1,5 +1,3 @@
-//! Orders as the supervisor gives them.
-
 use std::fs::File;
 use std::io::Write;
 use std::os::fd::{AsFd, AsRawFd, FromRawFd, OwnedFd};
@@ -29,11 +27,11 @@ pub(crate) fn encoded(confinement: &Confinement) -> Vec<u8> {
     bytes
 }
 
-/// Above all numbers of a program's descriptors.
+/// Greater than all numbers of a program's descriptors.
 const BEYOND: i32 = 64;
 
-/// Passes a descriptor to the program under a number of its own. In a busy test program it may already have
-/// this number, and a duplicate would still close on exec, or that of another passed descriptor.
+/// Passes a descriptor under another number. In a busy test program the number may be taken, and a duplicate would
+/// close on exec.
 pub(crate) fn pass(command: &mut Command, descriptor: impl AsFd, number: i32) {
     assert!(number < BEYOND);
     let beyond = fcntl(&descriptor, FcntlArg::F_DUPFD_CLOEXEC(BEYOND)).unwrap();
@@ -47,12 +45,11 @@ pub(crate) fn pass(command: &mut Command, descriptor: impl AsFd, number: i32) {
     }
 }
 
-/// Runs a program like the supervisor, with the rights and the reports each on a descriptor.
+/// Runs a program with the rights and the reports each on a descriptor.
 pub(crate) fn ordered(place: &Place, rights: &[u8], program: &[&str]) -> (Output, Vec<BrokerReport>) {
     ordered_in(place, rights, program, |_| {})
 }
 
-/// Runs a program like `ordered`, after a change of the command.
 pub(crate) fn ordered_in(
     place: &Place,
     rights: &[u8],
@@ -62,7 +59,6 @@ pub(crate) fn ordered_in(
     ordered_with(place, rights, &[], program, prepare)
 }
 
-/// Runs a program like `ordered_in`, with further flags.
 pub(crate) fn ordered_with(
     place: &Place,
     rights: &[u8],

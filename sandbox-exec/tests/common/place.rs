@@ -1,5 +1,3 @@
-//! Places and users: each kernel test runs as this user and, where this user is root, as a plain one too.
-
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
 use std::os::unix::process::CommandExt;
@@ -11,7 +9,7 @@ use tempfile::TempDir;
 
 const PLAIN: u32 = 12345;
 
-/// User's directory with targets of attacks and allowed files, and the program where the user can execute it.
+/// Directory of one user, with targets of attacks, allowed files, and a copy of the program.
 pub(crate) struct Place {
     directory: TempDir,
     user: Option<u32>,
@@ -70,7 +68,6 @@ impl Place {
         fs::canonicalize(self.directory.path()).unwrap().join(name)
     }
 
-    /// Creates a file, and the directories on the way, for the user.
     pub(crate) fn make(&self, name: &str, content: &str) {
         let path = self.path(name);
         fs::create_dir_all(path.parent().unwrap()).unwrap();
@@ -81,7 +78,6 @@ impl Place {
         chown(self.path(""), self.user, self.user).unwrap();
     }
 
-    /// Returns a command of the user's, in the project.
     pub(crate) fn command(&self, program: impl AsRef<std::ffi::OsStr>) -> Command {
         let mut command = Command::new(program);
         command.current_dir(self.path("project")).env("HOME", self.path("home")).env("LC_ALL", "C");
@@ -100,7 +96,6 @@ impl Place {
         command
     }
 
-    /// Returns a command of the user's that runs sandbox-exec with the project writable, up to the program.
     pub(crate) fn sandbox(&self, flags: &[&str]) -> Command {
         let mut command = self.command(self.path("sandbox-exec"));
         command.args(["--tier", if self.full() { "full" } else { "floor" }]);
@@ -116,7 +111,6 @@ impl Place {
         self.command("/bin/bash").args(["-c", script]).output().unwrap()
     }
 
-    /// Returns every file beneath `name` and its content.
     pub(crate) fn contents(&self, name: &str) -> Vec<(PathBuf, String)> {
         let mut found = vec![];
         collect(&self.path(name), &mut found);
@@ -144,8 +138,7 @@ pub(crate) fn errors(output: &Output) -> String {
     String::from_utf8_lossy(&output.stderr).into_owned()
 }
 
-/// Copies a program in another process. Here a child that another thread forks meanwhile would inherit the
-/// open copy, which then could not be executed (ETXTBSY).
+/// Copies in another process: a forked child would inherit the open copy, which then could not be executed (ETXTBSY).
 fn copy_program(from: &Path, to: &Path) {
     assert!(Command::new("cp").arg(from).arg(to).status().unwrap().success());
 }

@@ -1,11 +1,9 @@
-//! A test program executes itself as the reaper of its commands, as a worker does.
-
 use std::process::ExitCode;
 
 use nix::libc;
 use sandbox_exec::command::{REAP, reap};
 
-/// Called by the C library before `main`: the harness would read the argument, and has threads.
+/// Runs before `main`: the harness would read the argument, and has threads.
 #[used]
 #[unsafe(link_section = ".init_array")]
 static BEFORE_MAIN: extern "C" fn() = reap_if_asked;

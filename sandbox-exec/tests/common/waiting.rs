@@ -1,5 +1,3 @@
-//! A sandbox-exec that waits for its order.
-
 use std::fs::{self, File};
 use std::io::Write;
 use std::process::{Child, Output, Stdio};
@@ -13,7 +11,6 @@ use nix::unistd::pipe2;
 use super::order::{encoded, pass};
 use super::place::Place;
 
-/// Running sandbox-exec that was executed before its order.
 pub(crate) struct Waiting {
     child: Child,
     orders: File,
@@ -37,7 +34,6 @@ impl Waiting {
         self.child.id()
     }
 
-    /// Waits until it sleeps in the read of its order.
     fn until_it_waits(&self) {
         let patience = Instant::now() + Duration::from_mins(1);
         let waits = || {

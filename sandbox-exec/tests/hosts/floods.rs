@@ -1,10 +1,7 @@
-//! Gateways that take no connection, or are gone.
-
 use nix::sys::resource::{Resource, setrlimit};
 
 use crate::gateway::{in_both, in_full, pair, receive, start, start_in};
 
-/// Connections wait for a gateway that is busy, and init does not work meanwhile.
 #[test]
 fn connections_wait_until_the_gateway_takes_them() {
     in_both(|place| {
@@ -30,8 +27,7 @@ print(sum(c.recv(1) == b'x' for c in all))";
     });
 }
 
-/// So many descriptors that are under way between processes as a process may have open: the kernel refuses
-/// more.
+/// The kernel limits descriptors in messages by the number that a process may have open.
 #[test]
 fn few_descriptors_delay_connections_and_lose_none() {
     in_full(|place| {
@@ -59,8 +55,7 @@ print({os.wait()[1] for _ in range(20)})";
     });
 }
 
-/// Without a gateway connections are reset, those that wait too; the sandbox goes on. The kernel ends those
-/// that were passed on and not taken.
+/// The kernel ends connections that were passed on and not taken.
 #[test]
 fn without_a_gateway_connections_are_reset() {
     in_both(|place| {

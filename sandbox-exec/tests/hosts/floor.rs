@@ -1,4 +1,4 @@
-//! Floor tier: what is led to loopback, and everybody else who knocks there.
+//! Floor tier: redirections to loopback, and other processes that connect there.
 
 use std::io::{Read, Write};
 use std::net::{TcpStream, UdpSocket};
@@ -9,7 +9,7 @@ use ipc::refusal::{Act, Target};
 
 use crate::gateway::{echo, in_floor, pair, run, start};
 
-/// Prints the ports of the broker at which a host and the resolver are, then waits for a line.
+/// Prints the broker's ports for a host and the resolver, then waits for a line.
 const AT: &str = "c = open_to(('a.example', 443))
 u = s.socket(type=s.SOCK_DGRAM)
 u.connect((SERVER, 53))
@@ -22,7 +22,6 @@ fn ports(said: &str) -> [u16; 2] {
     ports.try_into().unwrap()
 }
 
-/// A process of this machine that is not confined is turned away, and cannot take these ports.
 #[test]
 fn strangers_are_turned_away() {
     in_floor(|place| {
@@ -49,7 +48,6 @@ fn strangers_are_turned_away() {
     });
 }
 
-/// Nor do other sandboxes reach them; a program's own can knock at its broker's and is turned away too.
 #[test]
 fn only_addresses_of_hosts_lead_there() {
     in_floor(|place| {
@@ -112,7 +110,6 @@ print(talk(('a.example', 443)))",
     });
 }
 
-/// Only datagrams to a resolver of the machine are led to ours, at its port.
 #[test]
 fn no_other_server_is_asked_for_names() {
     in_floor(|place| {
@@ -134,7 +131,6 @@ print(udp.recv(600)[-4:] == s.inet_aton('198.19.0.1'))";
     });
 }
 
-/// Each connect is judged for itself, also on a socket that was connected before.
 #[test]
 fn a_socket_that_was_led_once_is_judged_again() {
     in_floor(|place| {
@@ -167,7 +163,6 @@ say(lambda: u.send(b'x'))";
     });
 }
 
-/// The address is copied once: what another thread writes there meanwhile leads nowhere else.
 #[test]
 fn a_race_for_the_address_reaches_nobody() {
     in_floor(|place| {
@@ -199,7 +194,7 @@ end = True"
     });
 }
 
-/// One socket of a program hears the resolver and, as with the network off, nobody else.
+/// A socket hears only the resolver and, as with the network off, its own sandbox.
 #[test]
 fn datagrams_of_strangers_are_not_heard() {
     in_floor(|place| {

@@ -1,4 +1,4 @@
-//! The test's end of the socket to a gateway, and programs at the other.
+//! The test's end of the socket to a gateway, and programs at the other end.
 
 use std::fs::File;
 use std::io::{IoSliceMut, Read, Write};
@@ -22,8 +22,8 @@ use nix::unistd::pipe2;
 use crate::common::order::pass;
 use crate::common::place::{Place, as_each_user, in_tier_as_each_user};
 
-/// Functions for the scripts: `say` prints a result or the name of an error, `talk` sends to a host until it
-/// has echoed everything, `ask` sends a message to a resolver, and `ticks` is the work of init so far.
+/// Functions for the scripts: `say` prints a result or an error's name, `talk` sends until a host has echoed
+/// everything, `ask` sends a message to a resolver, and `ticks` is the work of init so far.
 const PRELUDE: &str = "import errno, os, socket as s, struct, sys, time
 def say(act):
     try: print(act())
@@ -53,7 +53,6 @@ def ticks():
     return sum(map(int, open('/proc/1/stat').read().rsplit(') ')[1].split()[11:13]))
 ";
 
-/// Result of a program.
 #[derive(Debug)]
 pub(crate) struct Ran {
     pub(crate) said: String,
@@ -61,7 +60,6 @@ pub(crate) struct Ran {
     pub(crate) refused: Vec<Refusal>,
 }
 
-/// Program that may reach some hosts.
 pub(crate) struct Running {
     child: Child,
     status: File,
@@ -79,12 +77,10 @@ pub(crate) fn in_both(test: impl Fn(&Place)) {
     as_each_user(test);
 }
 
-/// Returns the gateway's end of a socket, and the other.
 pub(crate) fn pair() -> (OwnedFd, OwnedFd) {
     socketpair(AddressFamily::Unix, SockType::SeqPacket, None, SockFlag::SOCK_CLOEXEC).unwrap()
 }
 
-/// Receives a connection, or `None` once the other end is closed.
 pub(crate) fn receive(gateway: &OwnedFd) -> Option<(Arrival, TcpStream)> {
     let mut bytes = [0; MAX_ARRIVAL];
     let mut space = nix::cmsg_space!([OwnedFd; 1]);
@@ -104,7 +100,6 @@ pub(crate) fn receive(gateway: &OwnedFd) -> Option<(Arrival, TcpStream)> {
     Some((codec::decode(&bytes[..length]).unwrap(), connection))
 }
 
-/// Receives connections until the other end is closed, and echoes what each of them sends.
 pub(crate) fn echo(gateway: OwnedFd) -> JoinHandle<Vec<(Arrival, SocketAddr)>> {
     let reflect = |mut connection: TcpStream| {
         let mut all = vec![];
@@ -121,7 +116,6 @@ pub(crate) fn echo(gateway: OwnedFd) -> JoinHandle<Vec<(Arrival, SocketAddr)>> {
     })
 }
 
-/// Starts a script of Python that may reach some hosts, after a change of the command.
 pub(crate) fn start_in(
     place: &Place,
     hosts: &str,
@@ -143,7 +137,6 @@ pub(crate) fn start(place: &Place, hosts: &str, script: &str, gateway: OwnedFd) 
     start_in(place, hosts, script, gateway, |_| {})
 }
 
-/// Runs a script whose connections are echoed.
 pub(crate) fn run(place: &Place, hosts: &str, script: &str) -> Ran {
     let (gateway, theirs) = pair();
     let running = start(place, hosts, script, theirs);
@@ -154,12 +147,10 @@ pub(crate) fn run(place: &Place, hosts: &str, script: &str) -> Ran {
 }
 
 impl Running {
-    /// Sends a line to the program.
     pub(crate) fn tell(&mut self, line: &str) {
         writeln!(self.child.stdin.as_mut().unwrap(), "{line}").unwrap();
     }
 
-    /// Waits until the program has said a line, and returns it.
     pub(crate) fn hear(&mut self) -> String {
         let mut line = vec![];
         let mut byte = [0];
@@ -174,7 +165,6 @@ impl Running {
         String::from_utf8(line).unwrap().trim_end().to_owned()
     }
 
-    /// Waits for the end of the program, which must succeed.
     pub(crate) fn finish(self) -> Ran {
         let output = self.child.wait_with_output().unwrap();
         let said = String::from_utf8(output.stdout).unwrap();

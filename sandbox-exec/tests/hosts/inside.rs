@@ -1,5 +1,3 @@
-//! The network inside stays a program's own: its servers, and everything that the network off denies.
-
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
@@ -39,7 +37,6 @@ print(udp.recv(10))";
     });
 }
 
-/// No program may bind the ports of the resolver, nor make packets by hand, nor change addresses and routes.
 #[test]
 fn the_resolver_cannot_be_replaced() {
     in_full(|place| {
@@ -95,7 +92,6 @@ fn unix_sockets_outside_stay_out_of_reach() {
     });
 }
 
-/// A socket of this machine's network that was handed in leads nowhere, whatever its address means inside.
 #[test]
 fn a_socket_that_was_handed_in_leads_nowhere() {
     in_full(|place| {

@@ -1,5 +1,3 @@
-//! Hosts that are reached by name, with a gateway that is this test.
-
 #![expect(
     clippy::unwrap_used,
     clippy::expect_used,

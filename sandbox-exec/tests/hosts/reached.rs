@@ -1,5 +1,3 @@
-//! Hosts of the list: their names have addresses, and connections to these arrive at the gateway.
-
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 
@@ -44,8 +42,7 @@ say(lambda: talk(('198.19.255.254', 443)))";
     });
 }
 
-/// The address that a socket is connected to can be one of IPv6 that means one of IPv4, and a connection can
-/// be started without waiting, or by its first bytes (in the floor not by these: programs fall back).
+/// A socket can be connected to an IPv6 address that means an IPv4 one, without waiting, or by its first bytes.
 #[test]
 fn every_way_to_connect_leads_there() {
     in_both(|place| {
@@ -89,7 +86,6 @@ fn programs_find_hosts_and_name_themselves() {
     });
 }
 
-/// Where a container's profile denies duplicates of descriptors, the mediator makes the sockets of programs.
 #[test]
 fn sockets_that_the_mediator_makes_lead_there_too() {
     let rules = [libc::SYS_pidfd_getfd, libc::SYS_kcmp].map(|call| (call, vec![]));
@@ -114,7 +110,6 @@ say(lambda: s.gethostbyname('machines'))";
     });
 }
 
-/// An address stands for a name in one sandbox alone.
 #[test]
 fn an_address_means_nothing_in_another_sandbox() {
     in_both(|place| {

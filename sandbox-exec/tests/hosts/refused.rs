@@ -1,12 +1,10 @@
-//! Addresses and names that lead nowhere, although some hosts can be reached.
-
 use ipc::place::Place as Whose;
 use ipc::refusal::{Act, Target};
 use nix::libc;
 
 use crate::gateway::{in_both, run};
 
-/// Checks that this expression fails so, that the denial is reported, and that nothing arrives.
+/// Checks that the expression fails with this error, that the denial is reported, and that nothing arrives.
 fn check(expression: &str, error: &str, expected: Option<(Act, Target, i32)>) {
     let expected: Vec<_> = expected.into_iter().collect();
     in_both(|place| {

@@ -1,5 +1,3 @@
-//! Resolver: what it answers, and messages that are none.
-
 use crate::gateway::{in_both, in_full, run};
 
 /// Prints the code of the answer, the numbers of questions and answers, and the address.
@@ -52,7 +50,6 @@ by_stream('127.0.0.1', question('a.example'))"
     });
 }
 
-/// The resolver stays at work, whatever it is sent.
 #[test]
 fn malformed_messages_are_refused_or_dropped() {
     in_full(|place| {
@@ -93,7 +90,6 @@ print(decode(ask(good)))"
     });
 }
 
-/// A name keeps its address while it may have a connection; others give way.
 #[test]
 fn more_names_than_addresses_are_resolved() {
     in_both(|place| {

@@ -1,5 +1,3 @@
-//! Starts with a list of hosts: refused where the list could not be kept.
-
 use std::os::fd::OwnedFd;
 use std::os::unix::process::CommandExt;
 
@@ -22,7 +20,6 @@ c.sendall(b'hi')
 c.shutdown(s.SHUT_WR)
 print(c.recv(10))";
 
-/// Starts `true` with these flags and descriptor 22; returns the exit code and the message.
 fn started(place: &Place, tier: &str, flags: &[&str], descriptor: Option<OwnedFd>) -> (i32, String) {
     let mut command = place.command(place.path("sandbox-exec"));
     command.args(["--tier", tier, "--net", "a.example"]).args(flags).args(["--", "true"]);
@@ -51,7 +48,7 @@ fn a_list_of_hosts_needs_a_gateway() {
     });
 }
 
-/// Threads of init, processes, and interfaces.
+/// Prints the numbers of threads of init, processes, and interfaces.
 const COUNTED: &str = "import os
 threads = len(os.listdir('/proc/1/task'))
 processes = sum(name.isdecimal() for name in os.listdir('/proc'))
@@ -78,7 +75,7 @@ fn a_program_without_a_list_has_no_thread_process_or_interface_for_one() {
     });
 }
 
-/// Nobody would answer the connects of a program there.
+/// Nobody would answer a program's connections there.
 #[test]
 fn the_floor_without_a_listener_of_seccomp_has_no_list() {
     let asked = libc::SECCOMP_FILTER_FLAG_NEW_LISTENER;
@@ -151,7 +148,6 @@ fn a_connection_beyond_the_list_arrives_where_somebody_may_be_asked() {
     });
 }
 
-/// Here no network namespace can be made, and the floor gets the socket to the gateway.
 #[test]
 fn without_the_full_tier_the_best_is_the_floor() {
     in_full(|place| {
@@ -170,7 +166,6 @@ fn without_the_full_tier_the_best_is_the_floor() {
     });
 }
 
-/// Where something beside them is hidden, the files have rules of their own.
 #[test]
 fn the_files_for_names_are_readable_whatever_is_hidden_beside_them() {
     in_full(|place| {

@@ -1,5 +1,3 @@
-//! Calls on sockets with addresses of any shape.
-
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::path::Path;
@@ -29,7 +27,6 @@ pub(crate) fn try_socket_of(family: c_int, style: c_int, protocol: c_int) -> io:
     Ok(unsafe { OwnedFd::from_raw_fd(c_int::try_from(socket).unwrap()) })
 }
 
-/// Returns a `sockaddr_un`; a name that starts with a null byte is abstract.
 pub(crate) fn unix(path: impl AsRef<Path>) -> Vec<u8> {
     use std::os::unix::ffi::OsStrExt;
     let mut address = u16::try_from(libc::AF_UNIX).unwrap().to_ne_bytes().to_vec();
@@ -37,7 +34,6 @@ pub(crate) fn unix(path: impl AsRef<Path>) -> Vec<u8> {
     address
 }
 
-/// Returns a `sockaddr_in` or `sockaddr_in6`.
 pub(crate) fn internet(address: &str) -> Vec<u8> {
     let address: std::net::SocketAddr = address.parse().unwrap();
     let family = if address.is_ipv4() { libc::AF_INET } else { libc::AF_INET6 };
@@ -118,7 +114,7 @@ pub(crate) fn send_message(
     check(unsafe { libc::sendmsg(socket.as_raw_fd(), &raw const header, flags) })
 }
 
-/// Sends each of `data` to `address`; returns the number of sent messages, and the length of each.
+/// Returns the number of sent messages, and the length of each.
 pub(crate) fn send_messages(
     socket: &OwnedFd,
     data: &[&[u8]],

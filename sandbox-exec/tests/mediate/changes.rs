@@ -1,5 +1,3 @@
-//! Calls that change metadata, all of them, on files of any kind.
-
 use std::ffi::CString;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
@@ -8,10 +6,8 @@ use std::ptr::null;
 
 use nix::libc::{self, c_int, c_long};
 
-/// Error number of each call of a table, 0 for success.
 pub(crate) type Answers = Vec<(&'static str, c_int)>;
 
-/// Constants that the libc crate does not define for every target; the same numbers on each.
 const FCHMODAT2: c_long = 452;
 const SETXATTRAT: c_long = 463;
 const REMOVEXATTRAT: c_long = 466;
@@ -49,7 +45,6 @@ pub(crate) fn c_path(path: impl AsRef<Path>) -> CString {
     CString::new(path.as_ref().as_os_str().as_bytes()).unwrap()
 }
 
-/// Makes every call that takes a path, on the same one.
 pub(crate) fn by_path(path: impl AsRef<Path>) -> Answers {
     let (path, here) = (c_path(path), libc::AT_FDCWD);
     let path = path.as_ptr();
@@ -88,7 +83,6 @@ pub(crate) fn by_path(path: impl AsRef<Path>) -> Answers {
     }
 }
 
-/// Makes every call that takes a descriptor, also in the place of a path.
 pub(crate) fn by_descriptor(file: &OwnedFd) -> Answers {
     let (file, empty, here) = (file.as_raw_fd(), c"".as_ptr(), libc::AT_EMPTY_PATH);
     // SAFETY: integers.

@@ -1,4 +1,4 @@
-//! Processes that a mediated program creates, and the open files of its mediator, which is its parent.
+//! Processes that a mediated program creates, and the open files of its mediator.
 
 use std::time::{Duration, Instant};
 
@@ -7,7 +7,6 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::{ForkResult, Pid, fork, getpid, getppid};
 
-/// Starts a process, to be ended.
 pub(crate) fn in_child(life: impl FnOnce()) -> Pid {
     // SAFETY: this process has one thread.
     match unsafe { fork() }.unwrap() {

@@ -1,5 +1,3 @@
-//! Fences, by which a worker and its reapers bound the signals of commands.
-
 use std::sync::atomic::Ordering;
 
 use nix::libc::{self, pid_t};
@@ -10,7 +8,7 @@ use crate::harness::{as_each_user, pipe};
 use crate::kill::{HANDLED, SIGUSR1, daemon, ended_well, forked, noting};
 use crate::victims::{FORMS, OWNERS, Victim, call};
 
-/// Imitates a worker, its reaper and a command: the fence, then `life` in a child that is no orphan's.
+/// Imitates a worker, its reaper and a command: runs `life` in the child of a fenced process.
 fn behind_a_fence(life: impl FnOnce(pid_t)) -> Pid {
     forked(|| {
         setsid().unwrap();

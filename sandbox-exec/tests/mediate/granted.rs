@@ -1,5 +1,3 @@
-//! Unix sockets outside that were granted by their exact paths.
-
 use std::fs::{create_dir, hard_link, remove_file, rename};
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -23,7 +21,6 @@ fn reach(place: &Place, name: &str) -> i32 {
     errno(connect(&socket(libc::AF_UNIX, STREAM), &unix(place.path(name))))
 }
 
-/// Creates the directory of granted sockets.
 fn granted(place: &Place) {
     create_dir(place.path("granted")).unwrap();
     place.open("granted");

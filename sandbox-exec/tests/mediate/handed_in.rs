@@ -1,5 +1,3 @@
-//! Sockets of the host's network namespace, for example standard input, in a private one.
-
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
@@ -14,7 +12,6 @@ use crate::calls::{
 };
 use crate::harness::{Place, as_each_user};
 
-/// `struct sockaddr` without a family: undoes a connection.
 const NO_ADDRESS: [u8; 16] = [0; 16];
 
 fn each_datagram(socket: &OwnedFd, to: &[u8]) -> [i32; 4] {

@@ -1,5 +1,3 @@
-//! Mediator and a program under it, in processes of their own.
-
 use std::cell::RefCell;
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -33,19 +31,17 @@ use crate::machine::{Machine, deny_as_containers_do, drop_capabilities, private_
 use crate::messages::receive_descriptor;
 use crate::stuck::stuck;
 
-/// Seconds that a test waits for a process, which lives at most twice as long.
 const PATIENCE: u16 = 300;
 const LONGEST: u32 = 2 * PATIENCE as u32;
 
 const PLAIN: u32 = 12345;
 
-/// Directory of the user's, with `in`, where the program may reach sockets, `in/hidden`, and `out`.
+/// Directory with `in`, where the program may reach sockets, `in/hidden`, and `out`.
 pub(crate) struct Place {
     directory: TempDir,
     user: Option<u32>,
     tier: Tier,
     machine: Machine,
-    /// True if the mediator is in a domain with scopes, so that the kernel judges abstract names.
     scoped: bool,
     outside: RefCell<Vec<RawFd>>,
 }
@@ -80,7 +76,6 @@ pub(crate) fn in_the_floor_on_each_machine(test: impl Fn(&Place)) {
     }
 }
 
-/// Runs a test in both tiers as this user, on each machine.
 pub(crate) fn in_each_tier_on_each_machine(test: impl Fn(&Place)) {
     for (tier, machine) in [Tier::Full, Tier::Floor]
         .into_iter()
@@ -90,8 +85,7 @@ pub(crate) fn in_each_tier_on_each_machine(test: impl Fn(&Place)) {
     }
 }
 
-/// Runs a test in both tiers as every possible user, with sockets made by the mediator, in its own process:
-/// parallel tests' sockets would be inherited, and a process with a datagram socket is treated otherwise.
+/// Runs a test with sockets made by the mediator, in its own process: parallel tests' sockets would be inherited.
 pub(crate) fn as_containers(test: impl Fn(&Place)) {
     match std::thread::current().name() {
         Some(name) if name != "main" && !is_alone() => alone(name),
@@ -99,10 +93,8 @@ pub(crate) fn as_containers(test: impl Fn(&Place)) {
     }
 }
 
-/// Set for a test that was started by itself.
 const ALONE: &str = "BAILIWICK_TEST_ALONE";
 
-/// True if no other test runs in this process; nextest runs each by itself.
 fn is_alone() -> bool {
     [ALONE, "NEXTEST"].iter().any(|name| std::env::var_os(name).is_some())
 }
@@ -130,7 +122,6 @@ fn in_tiers(tiers: &[Tier], machine: Machine, test: impl Fn(&Place)) {
     }
 }
 
-/// Runs a test in the full tier as this user, on each machine.
 pub(crate) fn on_each_machine(test: impl Fn(&Place)) {
     for machine in [Machine::Bare, Machine::Container] {
         test(&Place { machine, ..Place::new(None) });
@@ -158,7 +149,7 @@ impl Place {
         place
     }
 
-    /// True if the mediator makes sockets: tests name the differences.
+    /// True if the mediator creates sockets.
     pub(crate) fn makes_sockets(&self) -> bool {
         self.machine == Machine::Container
     }
@@ -171,22 +162,18 @@ impl Place {
         self.user
     }
 
-    /// Keeps a descriptor from the mediator and its programs.
     pub(crate) fn keep_outside(&self, descriptor: &impl AsRawFd) {
         self.outside.borrow_mut().push(descriptor.as_raw_fd());
     }
 
-    /// Gives the user access to a file that the test made.
     pub(crate) fn open(&self, name: &str) {
         fs::set_permissions(self.path(name), fs::Permissions::from_mode(0o777)).unwrap();
     }
 
-    /// Runs a program as the user's, without a mediator: the twin of every denial.
     pub(crate) fn unmediated(&self, program: impl FnOnce()) {
         self.beside(program).finish();
     }
 
-    /// Runs a program like `unmediated`, in parallel with this process.
     pub(crate) fn beside(&self, program: impl FnOnce()) -> Child {
         Child::fork(|| {
             self.become_user();
@@ -195,12 +182,10 @@ impl Place {
         })
     }
 
-    /// Runs a program under a mediator with the network off.
     pub(crate) fn mediated(&self, program: impl FnOnce()) {
         self.mediate(Network::Off, Reach::default(), program);
     }
 
-    /// Runs a program under a mediator on the host's network: on in the full tier, off in the floor.
     pub(crate) fn on_the_hosts_network(&self, program: impl FnOnce()) {
         let net = if self.tier == Tier::Full { Network::On } else { Network::Off };
         self.mediate(net, Reach::default(), program);
@@ -210,7 +195,7 @@ impl Place {
         if self.tier == Tier::Full { libc::EACCES } else { libc::ECONNREFUSED }
     }
 
-    /// Returns the error for handed-in sockets on which the mediator cannot act.
+    /// Error for handed-in sockets on which the mediator cannot act.
     pub(crate) fn refusal_of_handed_in(&self) -> i32 {
         if self.makes_sockets() { libc::EACCES } else { self.refusal() }
     }
@@ -219,8 +204,7 @@ impl Place {
         self.tier
     }
 
-    /// Runs a program under a mediator that also changes metadata. As root it has capabilities, the program
-    /// none.
+    /// Runs a program under a mediator that also changes metadata. As root it has capabilities, the program none.
     pub(crate) fn with_metadata(&self, program: impl FnOnce()) {
         let mediation = self.mediation(Network::On, Reach::default());
         let child = Child::fork(|| {
@@ -233,12 +217,10 @@ impl Place {
         child.finish();
     }
 
-    /// Runs a program under a mediator, with the network off in the full tier in its own network namespace.
     pub(crate) fn mediate(&self, net: Network, reach: Reach, program: impl FnOnce()) {
         self.run(self.mediation(net, reach), self.machine, program);
     }
 
-    /// Runs a program under a mediator of signals, on the host's network.
     pub(crate) fn mediate_signals(&self, program: impl FnOnce()) {
         let mediation = self.mediation(Network::On, Reach::default());
         // The machine matters only to sockets.
@@ -287,7 +269,6 @@ impl Place {
         })
     }
 
-    /// Probes the machine as the mediator does, without the descriptors that must stay outside.
     fn sockets(&self, machine: Machine) -> Sockets {
         for &number in self.outside.borrow().iter() {
             // SAFETY: in this process nobody uses it any more.
@@ -331,15 +312,13 @@ fn broker(mediation: Mediation, program: impl FnOnce()) {
     mediator.wait();
 }
 
-/// Child process that reports its panics.
 pub(crate) struct Child {
     pid: Pid,
     report: File,
 }
 
 impl Child {
-    /// Forks. The child may inherit a lock that another thread holds, and the standard library takes some
-    /// whenever a thread starts, ends or panics. Such a child is given up, and another is forked.
+    /// Forks. A child that inherited a lock of another thread is given up, and another is forked.
     fn fork(life: impl FnOnce()) -> Self {
         let is_alone = threads() == 1;
         loop {
@@ -394,7 +373,7 @@ impl Child {
         assert_eq!(status, WaitStatus::Exited(self.pid, 0), "{report}");
     }
 
-    /// Waits until the child has ended; returns false if that took too long.
+    /// False if that took too long.
     fn ends(&self) -> bool {
         // SAFETY: integers.
         let process = unsafe { libc::syscall(libc::SYS_pidfd_open, self.pid.as_raw(), 0) };
@@ -406,18 +385,17 @@ impl Child {
     }
 }
 
-/// True while a race continues: for this time, and then until it has met all cases, within reason: on a busy
-/// machine two threads seldom meet.
+/// True while a race continues: for this time, and then until it has met all cases, since on a busy machine two threads
+/// seldom meet.
 pub(crate) fn goes_on(start: Instant, racing: Duration, has_met_all: bool) -> bool {
     start.elapsed() < racing || !has_met_all && start.elapsed() < Duration::from_mins(3)
 }
 
-/// Returns the number of threads of this process.
 fn threads() -> usize {
     fs::read_dir("/proc/self/task").unwrap().count()
 }
 
-/// Acts on a thread, and waits until that is gone; returns false if it was stuck.
+/// False if the thread was stuck.
 fn ends_on_a_thread(act: impl FnOnce() + Send + 'static) -> bool {
     let (tell, told) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
@@ -440,7 +418,7 @@ pub(crate) fn pipe() -> (File, File) {
     (read.into(), write.into())
 }
 
-/// Attaches the filter to this thread, and passes its listener on from another, which is not under it.
+/// Attaches the filter to this thread, and passes its listener on from another thread.
 fn attach(filter: &Filter, to: UnixStream) -> OwnedFd {
     let (tell, told) = std::sync::mpsc::channel::<i32>();
     let passing = std::thread::spawn(move || {

@@ -1,4 +1,4 @@
-//! Sockets from inside that share the port of one of the host's, in every way that the kernel allows.
+//! Sockets inside that share the port of one of the host's, in every way that the kernel allows.
 
 use std::io::{Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream, UdpSocket};
@@ -18,8 +18,6 @@ fn set(socket: &OwnedFd, level: i32, name: i32) {
     assert_eq!(answer, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// Returns a bound socket; with IPv6, of IPv6 alone. A recently closed connection of another test does not
-/// block the port.
 fn bound(style: i32, address: &str) -> OwnedFd {
     let family = if address.starts_with('[') { libc::AF_INET6 } else { libc::AF_INET };
     let socket = socket(family, style);
@@ -33,7 +31,7 @@ fn bound(style: i32, address: &str) -> OwnedFd {
     socket
 }
 
-/// Checks that a port of the host counts as taken at all addresses of IPv6, with and without `IPV6_V6ONLY`.
+/// Checks that a port of the host counts as taken at all IPv6 addresses, with and without `IPV6_V6ONLY`.
 fn taken(address: &str) {
     let socket = socket(libc::AF_INET6, STREAM);
     set(&socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY);
@@ -74,7 +72,6 @@ fn a_port_of_the_host_is_not_reached_by_one_beside_it() {
     });
 }
 
-/// Returns a listener at an address, and its port, which nobody has at the loopback address of IPv4.
 fn listener_at(address: IpAddr) -> (TcpListener, u16) {
     loop {
         let listener = TcpListener::bind((address, 0)).unwrap();
@@ -150,7 +147,6 @@ fn a_port_that_was_reserved_inside_and_taken_by_the_host_is_the_hosts() {
     });
 }
 
-/// The mediator looks first where a listener was known to be.
 #[test]
 fn a_listener_that_was_connected_to_and_has_left_its_port_leads_nobody_to_the_hosts() {
     as_each_user(|place| {
@@ -203,7 +199,7 @@ fn a_listener_that_was_connected_to_and_has_left_its_port_leads_nobody_to_the_ho
     });
 }
 
-/// A message on a connected datagram socket is not mediated.
+/// Messages on a connected datagram socket are not mediated.
 #[test]
 fn the_port_that_a_datagram_socket_is_connected_to_passes_to_nobody_else() {
     as_each_user(|place| {
@@ -258,7 +254,6 @@ fn the_port_that_a_datagram_socket_is_connected_to_passes_to_nobody_else() {
     });
 }
 
-/// Control of the test above: the host has a port that nobody inside is connected to.
 #[test]
 fn a_port_that_no_sender_is_connected_to_is_anybodys() {
     as_each_user(|place| {
@@ -343,8 +338,6 @@ fn a_stranger_with_the_port_of_a_socket_from_inside_is_not_let_in() {
     });
 }
 
-/// Returns a listener that shares its port. A connection that the broker closes a moment later than its
-/// program does not block the port.
 fn sharing(port: u16) -> TcpListener {
     let socket = socket(libc::AF_INET, STREAM);
     set(&socket, libc::SOL_SOCKET, libc::SO_REUSEADDR);
@@ -356,7 +349,7 @@ fn sharing(port: u16) -> TcpListener {
     listener
 }
 
-/// Number of connections to a shared port; the kernel gives each to one of its listeners.
+/// The kernel gives each connection to one of the listeners of a port.
 const CONNECTIONS: usize = 40;
 
 fn connect_often(port: u16) {

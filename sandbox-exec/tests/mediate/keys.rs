@@ -1,5 +1,3 @@
-//! Other parts of the kernel's keys of ports and names: family, protocol, network namespace.
-
 use std::net::{SocketAddr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::OwnedFd;
 use std::sync::atomic::{AtomicU16, Ordering};
@@ -19,7 +17,6 @@ use crate::network::{each_call, family, on};
 /// Loopback addresses in every family of the kernel.
 const ADDRESSES: [&str; 4] = ["127.0.0.1", "[::1]", "[::ffff:127.0.0.1]", "[::]"];
 
-/// Returns a socket that answers at an address, and does not wait.
 fn server(style: i32, address: &str) -> std::io::Result<OwnedFd> {
     let server = socket(family(address), style | libc::SOCK_NONBLOCK);
     bind(&server, &internet(address))?;
@@ -40,7 +37,6 @@ fn reached(style: i32, server: &OwnedFd) -> usize {
     }
 }
 
-/// The host has a port in one family and protocol, and a program inside takes it in every other.
 #[test]
 fn a_port_taken_inside_in_another_family_or_protocol_opens_none_of_the_hosts() {
     as_each_user(|place| {
@@ -94,7 +90,6 @@ fn a_port_taken_inside_opens_none_of_another_protocol() {
     });
 }
 
-/// Creates an object in a thread in a network namespace of its own.
 fn elsewhere<T: Send>(make: impl FnOnce() -> T + Send) -> T {
     let act = || {
         unshare(CloneFlags::CLONE_NEWNET).unwrap();
@@ -111,7 +106,6 @@ fn unused_port() -> u16 {
     20_000 + pid + ASKED.fetch_add(1, Ordering::Relaxed)
 }
 
-/// A socket of another namespace, which was handed in: names are those of its own namespace.
 #[test]
 fn a_name_taken_inside_opens_none_of_another_namespace() {
     if !Uid::effective().is_root() {

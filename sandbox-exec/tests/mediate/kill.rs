@@ -1,5 +1,3 @@
-//! Signals under a mediator of signals: the targets that they reach, in every form.
-
 use std::io::Read;
 use std::os::fd::AsRawFd;
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicUsize, Ordering};
@@ -20,7 +18,6 @@ fn in_child(life: impl FnOnce()) -> WaitStatus {
     waitpid(forked(life), None).unwrap()
 }
 
-/// Forks a child that does not outlive this process.
 pub(crate) fn forked(life: impl FnOnce()) -> Pid {
     daemon(|| {
         // SAFETY: integers.

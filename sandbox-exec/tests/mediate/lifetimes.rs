@@ -1,4 +1,4 @@
-//! Lifetime of sockets that the mediator makes: as long as programs have them, and not visibly longer.
+//! Sockets that the mediator creates live as long as programs have them, and not visibly longer.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -13,7 +13,6 @@ use crate::calls::{STREAM, connect, errno, internet, socket};
 use crate::children::{end, in_child, open_there, wait_until_open_there};
 use crate::harness::{as_containers, as_each_user};
 
-/// A duplicate that another process keeps would delay the end for ever.
 #[test]
 fn the_end_of_a_connection_is_seen_at_once() {
     as_each_user(|place| {

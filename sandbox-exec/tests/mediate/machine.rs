@@ -1,5 +1,3 @@
-//! Preparation of a process before it is a mediator or a program.
-
 use std::fs;
 
 use nix::libc;
@@ -7,15 +5,12 @@ use nix::sched::{CloneFlags, unshare};
 use nix::unistd::{Gid, Uid};
 use seccompiler::{BpfProgram, SeccompAction, SeccompFilter};
 
-/// Calls that the mediator may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Machine {
     Bare,
-    /// Calls that a container's profile allows: no `pidfd_getfd` and `kcmp`.
     Container,
 }
 
-/// Denies this process, and its children, the calls that Docker's profile denies without `CAP_SYS_PTRACE`.
 pub(crate) fn deny_as_containers_do() {
     let rules = [libc::SYS_pidfd_getfd, libc::SYS_kcmp].map(|call| (call, vec![]));
     let denied = SeccompAction::Errno(libc::EPERM.cast_unsigned());
@@ -25,7 +20,6 @@ pub(crate) fn deny_as_containers_do() {
     seccompiler::apply_filter(&program).unwrap();
 }
 
-/// Enters a network namespace with nothing but lo, which is up.
 pub(crate) fn private_network() {
     let (uid, gid) = (Uid::effective(), Gid::effective());
     unshare(CloneFlags::CLONE_NEWUSER | CloneFlags::CLONE_NEWNET).unwrap();

@@ -1,5 +1,3 @@
-//! Visible effects of sockets that the mediator makes.
-
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::net::{UnixDatagram, UnixStream};
 

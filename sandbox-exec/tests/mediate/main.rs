@@ -1,4 +1,4 @@
-//! Mediator on real processes: its denials, the calls that keep working, and races that it must win.
+//! Mediator on real processes: denials, calls that keep working, and races.
 
 #![expect(
     clippy::unwrap_used,

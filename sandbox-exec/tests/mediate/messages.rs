@@ -1,5 +1,3 @@
-//! Messages: descriptors, credentials, many bytes, too many bytes; and the answers to hostile headers.
-
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -14,7 +12,6 @@ use crate::calls::{
 };
 use crate::harness::{as_each_user, pipe};
 
-/// Receives a byte and the descriptor that comes with it.
 pub(crate) fn receive_descriptor(socket: &impl AsRawFd) -> File {
     let (mut byte, mut room) = ([0_u8], [0_u8; 24]);
     let mut parts = [part(&byte)];

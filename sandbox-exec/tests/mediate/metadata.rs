@@ -1,5 +1,3 @@
-//! Changes of metadata: denied outside of the tree, by any call and path; performed inside as by the kernel.
-
 use std::fs::{self, File};
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -14,7 +12,6 @@ use crate::changes::{Answers, TIMES, by_descriptor, by_path, c_path, outcome};
 use crate::harness::{Place, in_the_floor, pipe};
 use crate::paths::{forms, open_path};
 
-/// Returns the change time, which moves with every change of metadata.
 pub(crate) fn changed(path: &Path) -> (i64, i64) {
     let status = fs::symlink_metadata(path).unwrap();
     (status.ctime(), status.ctime_nsec())
@@ -44,7 +41,7 @@ fn reading(path: &Path) -> OwnedFd {
     File::open(path).unwrap().into()
 }
 
-/// Makes each call by each form of a path, but none that changes a link itself if the path ends in one.
+/// Makes each call by each form of a path, but none that changes a link at the path's end.
 fn by_each_form(place: &Place, directory: &str) -> Vec<(PathBuf, Answers)> {
     let there = place.path(directory);
     std::env::set_current_dir(&there).unwrap();
@@ -171,7 +168,7 @@ fn of_link(path: &Path) -> Answers {
     }
 }
 
-/// An object without a name outside belongs to its holders, unless the kernel shares it among programs.
+/// Such an object belongs to its holders, unless the kernel shares it among programs.
 #[test]
 fn what_has_no_name_is_its_holders() {
     in_the_floor(|place| {
@@ -225,8 +222,7 @@ fn fchmod(file: &OwnedFd) -> i32 {
     outcome(unsafe { libc::fchmod(file.as_raw_fd(), 0o640) }.into())
 }
 
-/// Pipes of another process, through `/proc`, which a confined caller's domain would deny; this process has
-/// none.
+/// Uses pipes of another process, which a confined caller's domain would deny.
 #[test]
 fn what_another_process_has_open_is_not_reached_through_proc() {
     in_the_floor(|place| {
@@ -264,7 +260,6 @@ fn a_device_is_touched_and_not_changed_otherwise() {
     });
 }
 
-/// The broker's own main thread may have all capabilities.
 #[test]
 fn no_more_is_allowed_than_to_the_caller() {
     in_the_floor(|place| {
@@ -300,7 +295,6 @@ fn make_here(path: &Path) -> std::ffi::CString {
     c_path(path)
 }
 
-/// The broker cannot identify the caller's descriptors and memory, so its calls fail.
 #[test]
 fn a_caller_that_is_not_dumpable_is_refused() {
     in_the_floor(|place| {

@@ -1,5 +1,3 @@
-//! Paths, descriptors and memory that change while a change of metadata is judged.
-
 use std::fs::{self, File};
 use std::os::fd::AsRawFd;
 use std::os::unix::fs::symlink;
@@ -91,7 +89,6 @@ fn a_path_that_changes_in_memory_never_changes_what_is_outside() {
     });
 }
 
-/// A directory of the tree and a link to one outside change places, at the path's end, in it, and above.
 #[test]
 fn a_directory_that_is_exchanged_with_a_link_never_leads_outside() {
     in_the_floor(|place| {

@@ -1,5 +1,3 @@
-//! Abstract names of unix sockets on the host's network: the kernel has one for each type of socket.
-
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::linux::net::SocketAddrExt;
@@ -25,7 +23,6 @@ fn address(place: &Place, label: &str) -> Vec<u8> {
     unix(format!("\0{}", name(place, label)))
 }
 
-/// Returns a socket that answers at a name, and does not wait; or the error.
 fn server(style: i32, name: &[u8]) -> std::io::Result<OwnedFd> {
     let server = socket(libc::AF_UNIX, style | libc::SOCK_NONBLOCK);
     bind(&server, name)?;
@@ -35,7 +32,7 @@ fn server(style: i32, name: &[u8]) -> std::io::Result<OwnedFd> {
     Ok(server)
 }
 
-/// Returns the answers of every call that leads to a name, each on a fresh socket of the type.
+/// Answers of every call that leads to a name, each on a fresh socket of the type.
 fn each_call(style: i32, to: &[u8]) -> Vec<i32> {
     let new = || socket(libc::AF_UNIX, style);
     let mut answers = vec![errno(connect(&new(), to))];
@@ -120,7 +117,6 @@ fn one_that_hears_its_peer_alone_says_so() {
     });
 }
 
-/// A listener is gone, and its accepted socket still has its name.
 #[test]
 fn what_an_own_listener_accepted_does_not_stand_for_the_name() {
     by_each_judge(|place| {

@@ -1,4 +1,4 @@
-//! Host's network: own ports work, those of the host are out of reach, and strangers are not let in.
+//! Host's network: a program's own ports work, and those of the host are out of reach.
 
 use std::fs::{File, remove_file};
 use std::io::{Read, Write};
@@ -26,7 +26,6 @@ pub(crate) fn family(address: &str) -> i32 {
     if address.starts_with('[') { libc::AF_INET6 } else { libc::AF_INET }
 }
 
-/// Returns the answer of `connect` on a fresh socket that does not wait.
 pub(crate) fn try_connect(style: i32, address: &str) -> i32 {
     errno(connect(&socket(family(address), style | libc::SOCK_NONBLOCK), &internet(address)))
 }
@@ -45,7 +44,7 @@ pub(crate) fn each_call(address: &str) -> Vec<i32> {
     ]
 }
 
-/// Returns this machine's address on its first network: the source address of packets to elsewhere.
+/// This machine's address on its first network: the source address of packets to elsewhere.
 pub(crate) fn own_address() -> Option<std::net::IpAddr> {
     let socket = UdpSocket::bind("0.0.0.0:0").unwrap();
     socket.connect("192.0.2.1:9").ok()?;
@@ -183,7 +182,7 @@ fn a_port_is_own_only_as_long_as_its_socket_lives() {
     });
 }
 
-/// The stranger comes first, and the client from inside gets in.
+/// A socket outside connects first, and the client from inside gets in.
 pub(crate) fn lets_in_only_its_own(server: &TcpListener, mut gone: File) {
     let address = server.local_addr().unwrap();
     let inside = std::thread::spawn(move || {
@@ -258,7 +257,6 @@ fn sockets_are_made_inside_only_and_under_the_name_that_was_asked_for() {
     });
 }
 
-/// A command that only reads has no other sockets.
 #[test]
 fn a_socket_of_a_pair_gets_no_name() {
     as_each_user(|place| {
@@ -281,7 +279,6 @@ fn a_socket_of_a_pair_gets_no_name() {
     });
 }
 
-/// By its own link in `/proc`, as programs do whose paths are too long for an address.
 #[test]
 fn a_socket_is_made_in_a_directory_that_a_program_has_open() {
     as_each_user(|place| {

@@ -1,5 +1,3 @@
-//! Calls that are left to the kernel: attacks on the descriptor's number, which the kernel reads anew.
-
 use std::io::{Read, Write};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::net::{UnixDatagram, UnixStream};
@@ -20,16 +18,16 @@ const RACING: Duration = Duration::from_secs(1);
 
 #[derive(Debug, Default)]
 struct Race {
-    /// Calls on the connection, for which the kernel rejects an address.
+    /// On the connection, for which the kernel rejects an address.
     connected: usize,
-    /// Calls on the datagram socket, which the mediator denied.
+    /// On the datagram socket, which the mediator denied.
     denied: usize,
     /// Unexpected outcome: above all 0, for a sent message.
     strange: Option<c_int>,
 }
 
 impl Race {
-    /// Sends to `address` on the socket under a number, repeatedly, until `is_over`.
+    /// Sends repeatedly on the socket under a number, until `is_over`.
     fn run(number: &OwnedFd, address: &[u8], is_over: impl Fn(&Self) -> bool) -> Self {
         Self::run_counted(number, address, &AtomicUsize::new(0), is_over)
     }
@@ -71,7 +69,7 @@ fn twice(tried: &AtomicUsize, over: &AtomicBool) {
     }
 }
 
-/// Returns another number for a socket, under which others are put.
+/// Another number for a socket, under which others are put.
 fn number(of: &UnixStream) -> OwnedFd {
     of.try_clone().unwrap().into()
 }
@@ -85,7 +83,7 @@ fn victim(place: &Place) -> (UnixDatagram, Vec<u8>) {
     (victim, unix(path))
 }
 
-/// Checks that the victim got nothing so far, and would without a mediator.
+/// Checks that the victim got nothing, but would without a mediator.
 fn check(place: &Place, victim: &UnixDatagram, address: &[u8]) {
     assert!(victim.recv(&mut [0; 8]).is_err());
     place.unmediated(|| {
@@ -101,7 +99,7 @@ fn a_number_that_another_thread_changes_never_leads_outside() {
     as_containers(|place| change_in_a_thread(place, 10, Race::has_met_both, || ()));
 }
 
-/// The thread that sends is answered, and does not run for long: time for the other to change the number.
+/// The sending thread runs only after a while: time for the other to change the number.
 #[test]
 fn a_number_that_changes_while_its_thread_is_starved_never_leads_outside() {
     as_containers(|place| {
@@ -129,7 +127,7 @@ fn a_number_that_changes_while_its_thread_is_starved_never_leads_outside() {
     });
 }
 
-/// Changes the number every so many turns; the thread that sends prepares itself first.
+/// Changes the number every so many turns; the sending thread prepares itself first.
 fn change_in_a_thread(place: &Place, turns: usize, is_over: impl Fn(&Race) -> bool, prepare: impl Fn()) {
     let (victim, address) = victim(place);
     place.mediated(|| {
@@ -262,7 +260,6 @@ fn a_table_is_shared_by_two_processes_at_most() {
     });
 }
 
-/// The current state of the call and its process decides, not an earlier one.
 #[test]
 fn a_connection_waits_for_the_datagram_sockets_of_a_process_with_threads() {
     as_containers(|place| {

@@ -1,5 +1,3 @@
-//! Unix sockets by path, in every form of a path, by every call that takes one.
-
 use std::fs::{File, OpenOptions, create_dir};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -15,7 +13,6 @@ use crate::calls::{
 };
 use crate::harness::{Place, as_each_user};
 
-/// Sockets of one directory, each named after its style.
 pub(crate) struct Sockets {
     listening: Vec<OwnedFd>,
     datagram: OwnedFd,
@@ -57,7 +54,6 @@ impl Sockets {
     }
 }
 
-/// Makes every call that takes a path, on the form of a socket's path.
 fn each_call(form: impl Fn(&str) -> PathBuf) -> Vec<(&'static str, i32)> {
     let new = |style| socket(libc::AF_UNIX, style);
     let datagram = unix(form("datagram"));
@@ -74,8 +70,7 @@ fn each_call(form: impl Fn(&str) -> PathBuf) -> Vec<(&'static str, i32)> {
     ]
 }
 
-/// Deliveries of an allowed [`each_call`]: two connections, and four datagrams; a connected one sends
-/// nothing.
+/// Deliveries of an allowed [`each_call`]: two connections, and four datagrams; a connected one sends nothing.
 pub(crate) const DELIVERED: usize = CONNECTIONS + 4;
 pub(crate) const CONNECTIONS: usize = 2;
 
@@ -87,8 +82,8 @@ pub(crate) fn open_path(path: &Path) -> File {
     OpenOptions::new().read(true).custom_flags(libc::O_PATH).open(path).unwrap()
 }
 
-/// Returns paths to a directory, by the working directory or an open descriptor. Each of `names` becomes a
-/// link by one of these paths.
+/// Paths to a directory, by the working directory or an open descriptor. Each of `names` becomes a link by one of
+/// these.
 pub(crate) fn forms(place: &Place, directory: &str, descriptor: &File, names: &[&str]) -> Vec<PathBuf> {
     let there = place.path(directory);
     let text = there.display();
@@ -112,7 +107,6 @@ pub(crate) fn forms(place: &Place, directory: &str, descriptor: &File, names: &[
     forms
 }
 
-/// Makes every call by every form; a datagram socket's queue is short, so arrivals are counted on the way.
 pub(crate) fn run_forms(place: &Place, directory: &str, sockets: &Sockets, expected: i32, delivered: usize) {
     std::env::set_current_dir(place.path(directory)).unwrap();
     let descriptor = open_path(&place.path(directory));

@@ -1,5 +1,3 @@
-//! Real programs under the mediator.
-
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
 
@@ -7,7 +5,7 @@ use ipc::rights::{Network, Reach};
 
 use crate::harness::{Place, as_each_user, pipe};
 
-/// Runs a program with the network off and on, if it runs without a mediator at all.
+/// Runs a program with the network off and on, if it runs without a mediator.
 fn runs(place: &Place, command: &[&str]) {
     let run = || {
         let output = Command::new(command[0])

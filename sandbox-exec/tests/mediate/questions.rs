@@ -1,5 +1,3 @@
-//! `access(2)` and similar calls: denials of writing by the rules, and otherwise the kernel's answers.
-
 use std::fs::{self, File};
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::symlink;
@@ -81,7 +79,6 @@ fn what_lies_outside_cannot_be_written_and_everything_else_is_as_before() {
     });
 }
 
-/// A question decides nothing: a caller that cannot be seen gets the answer of the kernel, and no error.
 #[test]
 fn a_caller_that_cannot_be_seen_gets_the_answer_of_the_kernel() {
     in_the_floor(|place| {

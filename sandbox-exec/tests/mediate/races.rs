@@ -1,5 +1,3 @@
-//! Arguments that change while the mediator looks at them, and many callers at once.
-
 use std::net::UdpSocket;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::os::unix::fs::symlink;
@@ -98,7 +96,6 @@ fn a_directory_that_changes_never_leads_outside() {
     });
 }
 
-/// `IPV6_ADDRFORM` makes an IPv4 socket of it, which takes an address without a family for one of its own.
 #[test]
 fn a_socket_that_changes_its_family_never_leads_elsewhere() {
     as_each_user(|place| {

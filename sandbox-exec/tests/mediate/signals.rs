@@ -1,4 +1,4 @@
-//! Calls that wait, and events that end them: a signal's handler, a time-out, the caller's death.
+//! Calls that wait, and events that end them, such as a signal's handler.
 
 use std::net::{TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
@@ -27,7 +27,7 @@ fn handler(flags: SaFlags) {
     unsafe { sigaction(Signal::SIGUSR1, &action) }.unwrap();
 }
 
-/// Waits until a thread of the mediator, which is the process `broker`, waits in this call.
+/// The mediator is the process `broker`.
 fn wait_until_performed(broker: Pid, call: libc::c_long) {
     let waits = |thread: std::io::Result<std::fs::DirEntry>| {
         let status = std::fs::read_to_string(thread.unwrap().path().join("syscall")).unwrap_or_default();
@@ -38,7 +38,6 @@ fn wait_until_performed(broker: Pid, call: libc::c_long) {
     }
 }
 
-/// Forks a process that sends SIGUSR1 to this one once it waits.
 fn interrupt_when_waiting() -> Pid {
     let (parent, broker) = (nix::unistd::getpid(), nix::unistd::getppid());
     // SAFETY: this process has one thread.

@@ -20,11 +20,11 @@ const AT_ONCE: usize = 500;
 const PROCESSES: usize = 4;
 /// Allowed growth of memory, in KiB: the mediator's tables are bounded, and a further thread has its stack.
 const SLACK: usize = 2048;
-/// Allowed number of the mediator's further descriptors, for thousands of connections as for one. Those of
-/// parallel tests are counted before.
+/// Allowed number of further descriptors, for thousands of connections as for one. Those of parallel tests are counted
+/// before.
 const MORE: usize = 16;
 
-/// `RssAnon` of the mediator, in KiB (`proc_pid_status(5)`).
+/// In KiB (`RssAnon` of `proc_pid_status(5)`).
 fn memory_there() -> usize {
     let status = fs::read_to_string(format!("/proc/{}/status", getppid())).unwrap();
     let line = status.lines().find_map(|line| line.strip_prefix("RssAnon:")).unwrap();
@@ -50,7 +50,6 @@ fn ended(children: impl IntoIterator<Item = Pid>) {
     }
 }
 
-/// Starts a child with a server that answers so many, one after the other.
 fn serve(server: &TcpListener, count: usize) -> Pid {
     in_child(|| server.incoming().take(count).for_each(|client| answer(client.unwrap())))
 }

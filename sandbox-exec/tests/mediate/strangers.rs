@@ -1,4 +1,4 @@
-//! Datagrams from strangers, with the host's network off: none arrives, and no port passes to a stranger.
+//! Datagrams from processes outside, with the host's network off: none arrives, and none of them gets a port.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -19,7 +19,7 @@ use crate::network::{family, own_address};
 /// Number of times that a stranger has to be quick.
 const SLIPS: usize = 8;
 
-/// Sends to an address from every socket that a stranger can bind, also from another's port if it gets it.
+/// Sends from every socket that a process outside can bind, also from another's port if it gets that.
 fn send_as_stranger(to: SocketAddr, port_of_another: Option<u16>) {
     let mut froms: Vec<IpAddr> = vec![if to.is_ipv4() { [0; 4].into() } else { [0_u16; 8].into() }];
     if to.is_ipv4() {
@@ -39,7 +39,6 @@ fn send_as_stranger(to: SocketAddr, port_of_another: Option<u16>) {
     }
 }
 
-/// Returns control data that names another source: `struct in_pktinfo` of ip(7).
 fn from_localhost() -> Vec<u8> {
     control(libc::IPPROTO_IP, libc::IP_PKTINFO, &[[0; 4], [127, 0, 0, 1], [0; 4]].concat())
 }
@@ -84,7 +83,6 @@ impl Stranger {
     }
 }
 
-/// Returns the address of a socket of this machine for a sender on it.
 fn near(receiver: &UdpSocket) -> SocketAddr {
     let own = receiver.local_addr().unwrap();
     let ip = match own.ip() {
@@ -103,7 +101,6 @@ fn received(receiver: &UdpSocket) -> Vec<String> {
     .collect()
 }
 
-/// Returns a socket that the kernel bound unasked, so that nobody was introduced.
 fn bound_unasked() -> UdpSocket {
     let socket = UdpSocket::from(socket(libc::AF_INET, DATAGRAM));
     assert_eq!(errno(socket.send(b"x")), libc::EDESTADDRREQ);
@@ -202,7 +199,7 @@ fn a_port_that_is_heard_passes_to_nobody_outside_until_its_hearers_are_gone() {
     });
 }
 
-/// When a port is bound anew inside, it is shared for a moment: a quick stranger gets it, and is not heard.
+/// A port that is bound anew inside is shared for a moment, in which a quick process outside gets it.
 #[test]
 fn who_slips_in_while_a_port_is_bound_anew_is_not_heard() {
     in_the_floor_on_each_machine(|place| {
@@ -258,7 +255,7 @@ fn who_slips_in_while_a_port_is_bound_anew_is_not_heard() {
     });
 }
 
-/// A stranger that has the sender's port already, at another address, could be taken for the sender.
+/// A process outside that has the sender's port at another address could be taken for the sender.
 #[test]
 fn a_port_that_a_stranger_has_too_is_not_heard() {
     in_the_floor_on_each_machine(|place| {
@@ -343,7 +340,7 @@ fn a_server_hears_as_many_as_come_and_forgets_who_is_gone() {
     });
 }
 
-/// Runs at least where the mediator is asked for each socket.
+/// Tests at least the case in which the mediator is asked for each socket.
 #[test]
 fn what_is_made_is_tied_to_loopback_from_the_first_moment() {
     in_the_floor_on_each_machine(|place: &Place| {

@@ -7,8 +7,7 @@ use std::path::Path;
 use nix::libc;
 use nix::unistd::Pid;
 
-/// Returns the system call, stack and signals of each thread of a process that does not end, and its
-/// children.
+/// System call, stack and signals of each thread of a process that does not end, and its children.
 pub(crate) fn stuck(pid: Pid) -> String {
     let read = |path: &Path| fs::read_to_string(path).unwrap_or_else(|error| error.to_string());
     let mut told = String::new();

@@ -12,7 +12,6 @@ use crate::calls::{DATAGRAM, STREAM, bind, errno, internet, listen, socket};
 use crate::harness::{Place, as_each_user, pipe};
 use crate::network::{family, on};
 
-/// Number of requests to a service.
 const ASKED: usize = 20;
 
 fn set_option(socket: &OwnedFd, level: c_int, name: c_int, value: u32) {
@@ -25,7 +24,7 @@ fn set(socket: &OwnedFd, name: c_int) {
     set_option(socket, libc::SOL_SOCKET, name, 1);
 }
 
-/// Returns a socket that shares its port by an option, and the error number of its `bind`.
+/// Socket that shares its port by an option, and the error number of its `bind`.
 fn sharing(style: c_int, option: c_int, at: &str) -> (OwnedFd, i32) {
     let sharing = socket(family(at), style);
     set(&sharing, option);
@@ -33,7 +32,7 @@ fn sharing(style: c_int, option: c_int, at: &str) -> (OwnedFd, i32) {
     (sharing, bound)
 }
 
-/// Returns a service of the host, of the place's user: `SO_REUSEPORT` compares owners.
+/// Service of the host, of the place's user: `SO_REUSEPORT` compares owners.
 fn service(place: &Place, style: c_int, option: c_int, at: &str) -> OwnedFd {
     let (service, bound) = sharing(style, option, at);
     assert_eq!(bound, 0, "{at}");
@@ -43,7 +42,7 @@ fn service(place: &Place, style: c_int, option: c_int, at: &str) -> OwnedFd {
     service
 }
 
-/// Process that sends requests to a service from the host on demand, and reports the number of answers.
+/// Process that sends requests to a service on demand, and reports the number of answers.
 struct Asking {
     ask: File,
     got: File,
@@ -110,7 +109,7 @@ fn near(mut at: SocketAddr) -> SocketAddr {
     at
 }
 
-/// Services, and addresses at which a stranger would bind to be preferred, or to get a share.
+/// Services, and addresses that would be preferred, or get a share.
 const AIMS: [(&str, &str); 5] = [
     ("127.0.0.1", "127.0.0.1"),
     ("0.0.0.0", "127.0.0.1"),

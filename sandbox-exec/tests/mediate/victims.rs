@@ -14,7 +14,6 @@ use crate::harness::{Place, pipe};
 /// Maximum time for a process to come to rest.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// Process that blocks every signal and waits in its own session.
 pub(crate) struct Victim {
     pid: Pid,
 }
@@ -58,7 +57,7 @@ impl Victim {
         got(self.pid(), signal)
     }
 
-    /// True if no signal was delivered, and it waits, at least soon on a busy machine.
+    /// True if no signal was delivered and the process waits.
     pub(crate) fn is_untouched(&self) -> bool {
         let state = || status(self.pid(), "State:");
         let until = Instant::now() + PATIENCE;
@@ -86,7 +85,6 @@ pub(crate) fn status(pid: pid_t, name: &str) -> String {
     text.lines().find_map(|line| line.strip_prefix(name)).unwrap().trim().to_owned()
 }
 
-/// Makes a system call; returns its error number.
 pub(crate) fn call(number: c_long, arguments: [i64; 4]) -> c_int {
     let [a, b, c, d] = arguments;
     // SAFETY: whoever calls passes what the call wants.
@@ -103,7 +101,7 @@ pub(crate) fn pidfd(pid: pid_t) -> OwnedFd {
     }
 }
 
-/// Returns a `siginfo_t` of `SI_QUEUE`, with the number of its sender and a value.
+/// `siginfo_t` of `SI_QUEUE`, with the number of its sender and a value.
 pub(crate) fn queued(signal: c_int, value: i64) -> [i64; 16] {
     let mut info = [0_i64; 16];
     let pair = |low: c_int, high: c_int| i64::from(low.cast_unsigned()) | i64::from(high) << 32;

@@ -14,8 +14,8 @@ use ipc::rights::Network;
 
 const TYPES: [SockType; 3] = [SockType::Stream, SockType::Datagram, SockType::SeqPacket];
 
-/// Starts waiting threads, so that other threads of the broker answer. Then, for each type of a host's socket
-/// and of one inside with the same name, checks if the host's is reached, and if those inside are.
+/// Checks, for each type of a host's socket and of one inside with the same name, if the host's is reached, and if
+/// those inside are. Waiting threads make other threads of the broker answer.
 const PROGRAM: &str = "import os, socket, threading
 name = '\\0' + os.environ['NAME']
 kinds = [socket.SOCK_STREAM, socket.SOCK_DGRAM, socket.SOCK_SEQPACKET]
@@ -121,7 +121,7 @@ fn nor_where_the_sandbox_was_executed_before_its_order() {
     });
 }
 
-/// Takes a name, reports it, and looks for clients once it is told that one came.
+/// Takes a name, reports it, and looks for clients on request.
 const SERVER: &str = "import os, socket
 s = socket.socket(socket.AF_UNIX); s.bind('\\0' + os.environ['NAME']); s.listen()
 open('ready', 'w').close(); open('done').close()
@@ -134,7 +134,7 @@ const STRANGER: &str = "cat ready
 socket.socket(socket.AF_UNIX).connect(\"\\0\" + sys.argv[1]); print(os.getpid())' \"$0\"
     : > done";
 
-/// A pid of another pid namespace means no process here: the broker and the stranger are both number 1.
+/// Both are number 1 of their pid namespaces.
 #[test]
 fn a_stranger_with_the_brokers_number_elsewhere_is_not_let_in() {
     as_each_user(|place| {

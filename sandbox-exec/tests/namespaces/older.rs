@@ -46,7 +46,7 @@ fn every_older_landlock_is_enough_for_the_floor() {
     });
 }
 
-/// Signals in the usual forms, to the processes in `$VICTIM` and `$PPID`, then to a child.
+/// Signals `$VICTIM` and `$PPID` in the usual forms, then a child.
 const SIGNALS: &str = "for to in $VICTIM $PPID -$VICTIM; do
         for how in -0 -USR1 -STOP -KILL; do kill $how -- $to && echo reached $to; done
     done
@@ -116,7 +116,6 @@ fn below_the_first_scopes_abstract_sockets_outside_are_not_reached() {
     });
 }
 
-/// Runs a script in a user namespace in which no other can be made.
 fn without_namespaces(place: &Place, flags: &str) -> Output {
     let sandbox = place.path("sandbox-exec").display().to_string();
     let script = format!(

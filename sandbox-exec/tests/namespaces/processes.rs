@@ -1,4 +1,4 @@
-//! Processes, terminals and the network: the processes that a program sees, and that none of its own is left.
+//! Processes, terminals and the network that a program sees, and the end of its processes.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, Read, Write};

@@ -11,7 +11,7 @@ pub(crate) fn in_full(test: impl Fn(&Place)) {
     in_tier_as_each_user(Tier::Full, test);
 }
 
-/// Runs a script as the supervisor runs a worker: with a private temp directory, and the rights changed.
+/// With a private temp directory, and changed access.
 pub(crate) fn run(
     place: &Place,
     change: impl Fn(&mut Confinement),

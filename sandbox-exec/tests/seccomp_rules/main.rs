@@ -1,6 +1,5 @@
-//! Attacks every seccomp rule, as root and as a plain user. Without the filter the call reaches the kernel's
-//! checks or succeeds, with it the filter answers. Fails for a rule that no row attacks alone, and a row that
-//! attacks nothing.
+//! Attacks every seccomp rule, as root and as a plain user. Without the filter the call reaches the kernel's checks,
+//! with it the filter answers. Fails for a rule that no row attacks alone, and a row that attacks nothing.
 
 #![expect(
     clippy::unwrap_used,
@@ -56,7 +55,6 @@ fn program(kind: RuleKind, case: Case) -> Program {
     }
 }
 
-/// Returns every program once, with its denials on this architecture.
 fn programs() -> Vec<(String, Program, Vec<Denial>)> {
     let mut all: Vec<(String, Program, Vec<Denial>)> = vec![];
     for kind in RuleKind::ALL {
@@ -79,7 +77,6 @@ fn rows() -> Vec<Row> {
     rows
 }
 
-/// Returns the users that this process can become.
 fn users() -> Vec<Option<u32>> {
     if getuid().is_root() {
         return vec![None, Some(PLAIN_UID)];
@@ -88,8 +85,8 @@ fn users() -> Vec<Option<u32>> {
     vec![None]
 }
 
-/// Runs `act` in a child that is `user`; returns output and status. The child may copy one thread of many, so
-/// `act` only makes system calls.
+/// Runs `act` in a child that is `user`; returns output and status. `act` may only make system calls, since the child
+/// may copy one thread of many.
 fn in_child(user: Option<u32>, act: impl Fn(&mut dyn FnMut(&[u8]))) -> (Vec<u8>, WaitStatus) {
     let (output, input) = pipe().unwrap();
     // SAFETY: the child makes system calls only, and never returns.
@@ -137,7 +134,6 @@ fn filter_errno(denial: &Denial) -> i32 {
     denial.answer.errno().cast_signed()
 }
 
-/// Returns the denials of a program that apply to a row.
 fn hit<'a>(denials: &'a [Denial], row: &Row) -> Vec<&'a Denial> {
     let arguments = row.arguments.map(|value| if value == OWN_PID { 1 } else { value });
     denials.iter().filter(|denial| denial.call == row.call && denial.holds(&arguments)).collect()
@@ -246,7 +242,6 @@ fn the_table_of_i386_kills() {
     }
 }
 
-/// Calls `getpid` of the x32 table.
 #[cfg(target_arch = "x86_64")]
 fn getpid_of_x32() -> i32 {
     // SAFETY: getpid has no arguments.

@@ -1,5 +1,4 @@
-//! Attacks on each rule: calls with denied arguments that reach the kernel's own checks without a filter, and
-//! do no harm there, whoever makes them.
+//! Attacks on each rule: calls with denied arguments that do no harm without a filter.
 
 use nix::libc;
 use sandbox_exec::seccomp::rules::calls::{self, Call};
@@ -7,7 +6,6 @@ use sandbox_exec::seccomp::rules::constants::*;
 
 /// Address at which nothing is mapped.
 const BAD: u64 = 1;
-/// Invalid descriptor and identifier.
 const NONE: u64 = u64::MAX;
 /// Undefined flags of all calls.
 const UNKNOWN: u64 = 0xffff_0000;

@@ -1,5 +1,3 @@
-//! Access of the mediator to the sockets of callers.
-
 use std::collections::HashMap;
 use std::fs;
 use std::os::fd::{AsRawFd, RawFd};
@@ -15,20 +13,18 @@ use crate::mediate::kernel::open_descriptors::HoldingPlace;
 pub enum Sockets {
     /// Duplicated by the mediator (`pidfd_getfd(2)`, Linux 5.6).
     Duplicated,
-    /// Created by the mediator, since a container's profile denies that call.
+    /// Created by the mediator, since a container's profile denies `pidfd_getfd(2)`.
     Made(HandedIn),
 }
 
-/// Sockets that the mediated programs have from the start.
 #[derive(Clone, Debug, Default)]
 pub struct HandedIn {
     by_inode: HashMap<u64, SocketKind>,
-    /// True if there may be others.
     others: bool,
 }
 
 impl Sockets {
-    /// Probes the access, in the process that will start the programs, with their descriptors.
+    /// Must be called in the process that will start the programs, with their descriptors.
     pub fn probe() -> Self {
         let duplicated = pidfd_open(std::process::id().cast_signed(), 0)
             .and_then(|process| duplicate(&process, process.as_raw_fd()));
@@ -65,7 +61,6 @@ impl HandedIn {
         self.by_inode.get(&inode).copied()
     }
 
-    /// True if one of them takes an address with each message.
     pub(in crate::mediate) fn take_addresses(&self) -> bool {
         self.others || self.by_inode.values().any(|kind| kind.takes_addresses())
     }

@@ -1,5 +1,4 @@
-//! Creation of sockets, and the calls that are mediated only if all sockets are created here: sends that the
-//! kernel continues, and the creation of processes that share a table of descriptors.
+//! Creation of sockets, and the calls that are mediated only if all sockets are created here.
 
 use std::os::fd::OwnedFd;
 use std::thread;
@@ -17,11 +16,10 @@ use crate::mediate::call::waiting::Stop;
 use crate::mediate::kernel::open_descriptors::HoldingPlace;
 use crate::mediate::kernel::status::Status;
 
-/// Number of attempts for answers that take a moment: at once, after 1 ms, 2 ms …, a second in all.
+/// Number of attempts: at once, after 1 ms, 2 ms …, a second in all.
 const PATIENCE: u32 = 11;
 
 impl MediatedCall<'_, '_> {
-    /// Performs a call that needs no held socket; keeps a held one for the rest of the call.
     pub(in crate::mediate) fn act_on_made(
         &mut self,
         made: &BrokerSockets,
@@ -50,7 +48,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// `socket(2)`, with all arguments that the caller's seccomp programs allow.
+    /// Accepts all arguments that the caller's seccomp programs allow.
     fn make(&mut self, made: &BrokerSockets) -> Result<NotificationAnswer, Stop> {
         let [family, style, protocol, ..] = self.arguments.map(integer);
         let socket = socket::make(family, style, protocol).map_err(no_fault_of_the_caller)?;
@@ -72,7 +70,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// `socket(2)` if other sockets are not created here: creates one that only sockets from inside reach.
+    /// Creates a socket that only sockets from inside reach.
     pub(in crate::mediate) fn make_guarded(&self) -> Result<NotificationAnswer, Errno> {
         let [family, style, protocol, ..] = self.arguments.map(integer);
         let descriptor = socket::make(family, style, protocol).map_err(no_fault_of_the_caller)?;
@@ -111,7 +109,6 @@ impl MediatedCall<'_, '_> {
         })
     }
 
-    /// True if the call sends and does not connect.
     fn is_plain_send(&self, call: c_long) -> bool {
         let flags = match call {
             libc::SYS_sendmsg => self.arguments[2],
@@ -121,7 +118,7 @@ impl MediatedCall<'_, '_> {
         integer(flags) & libc::MSG_FASTOPEN == 0
     }
 
-    /// Retries with growing delays until there is an answer, then fails.
+    /// Retries with growing delays, then fails with `otherwise`.
     fn patiently<T>(
         &mut self,
         otherwise: Errno,
@@ -140,8 +137,8 @@ impl MediatedCall<'_, '_> {
         Err(otherwise.into())
     }
 
-    /// `clone(2)` with `CLONE_FILES` and without `CLONE_THREAD`. The flags are in a register, so no thread
-    /// can change them.
+    /// `clone(2)` with `CLONE_FILES` and without `CLONE_THREAD`. The flags are in a register, which no thread can
+    /// change.
     fn share_table(&self, made: &BrokerSockets) -> Result<NotificationAnswer, Stop> {
         let status = Status::of(self.caller.thread())?;
         self.caller.still_waits()?;
@@ -163,7 +160,7 @@ fn is_on_a_socket(call: c_long) -> bool {
     )
 }
 
-/// Maps an error of this process's full table to `ENOBUFS`: the caller's table is not full.
+/// Maps an error of this process's full table to `ENOBUFS`, since the caller's table is not full.
 fn no_fault_of_the_caller(errno: Errno) -> Errno {
     if matches!(errno, Errno::EMFILE | Errno::ENFILE) { Errno::ENOBUFS } else { errno }
 }

@@ -1,10 +1,9 @@
 //! Datagram sockets of the mediated programs, and calls that the kernel continues while there are none.
 //!
-//! The kernel has to continue `sendmsg` on a connection whose duplicate was dropped, and reads the caller's
-//! memory and descriptor number again. On other than datagram sockets it ignores or denies an address, so
-//! changes of the memory do not matter. But the number must not become that of a datagram socket before the
-//! kernel looks it up. So a call is left to the kernel only while no process has a datagram socket (see
-//! [`Alive`]), and a program gets one only when all such calls are past the lookup.
+//! The kernel reads memory and descriptor number of a continued `sendmsg` again. It ignores or denies addresses on
+//! other than datagram sockets, but the number must not become that of a datagram socket before the lookup. So a call
+//! is left to the kernel only while no process has a datagram socket (see [`Alive`]), and a program gets one only when
+//! all such calls are past the lookup.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -16,13 +15,13 @@ use nix::libc::pid_t;
 use crate::mediate::kernel::text;
 use crate::mediate::net::open_sockets::Alive;
 
-/// Maximum processor time of a thread from its answer to the lookup, in ticks of `times(2)` of 10 ms. The
-/// second of two ticks is whole, a thousand times the real need.
+/// Maximum processor time of a thread from its answer to the lookup, in ticks of 10 ms (`times(2)`). The second tick is
+/// whole, a thousand times the real need.
 const ENOUGH: u64 = 2;
 /// Number of remembered calls at which past ones are dropped.
 const SLACK: usize = 64;
 
-/// Datagram sockets that are open somewhere, and the calls left to the kernel.
+/// Open datagram sockets, and calls left to the kernel.
 #[derive(Debug)]
 pub(super) struct Datagrams {
     sockets: Alive,
@@ -31,12 +30,11 @@ pub(super) struct Datagrams {
 
 #[derive(Debug, Default)]
 struct DatagramState {
-    /// Inodes, also of some closed sockets.
+    /// Also of some closed sockets.
     known: HashSet<u64>,
     passing: Vec<Passing>,
 }
 
-/// Call that was left to the kernel.
 #[derive(Debug)]
 struct Passing {
     thread: pid_t,
@@ -61,14 +59,13 @@ impl Datagrams {
         Ok(())
     }
 
-    /// True if a datagram socket with this inode is open.
     pub(super) fn has(&self, inode: u64) -> bool {
         let mut state = self.lock();
         self.forget_closed(&mut state);
         state.known.contains(&inode)
     }
 
-    /// True if a thread's call may be left to the kernel, whatever its process does; then records the call.
+    /// True if a thread's call may be left to the kernel; then records the call.
     pub(super) fn pass(&self, thread: pid_t) -> bool {
         let mut state = self.lock();
         self.forget_closed(&mut state);
@@ -92,7 +89,7 @@ impl Datagrams {
         self.lock().passing.retain(|call| call.thread != thread);
     }
 
-    /// Forgets closed sockets; if the kernel does not list them, all count as open.
+    /// If the kernel does not list closed sockets, all count as open.
     fn forget_closed(&self, state: &mut DatagramState) {
         if !state.known.is_empty()
             && let Some(alive) = self.sockets.numbers()
@@ -107,9 +104,9 @@ impl Datagrams {
 }
 
 impl Passing {
-    /// True if the kernel has looked up the descriptor. Until then the thread runs, or waits for the
-    /// listener's lock (`seccomp_do_user_notification`), which nothing interrupts. So a thread that sleeps
-    /// otherwise, is gone, or has run for longer is past the lookup.
+    /// True if the kernel has looked up the descriptor. Until then the thread runs, or waits for the listener's lock
+    /// (`seccomp_do_user_notification`), which nothing interrupts. So a thread that sleeps otherwise, has ended, or has
+    /// run longer is past the lookup.
     fn is_past(&mut self) -> bool {
         if !self.answered {
             return false;
@@ -128,7 +125,6 @@ impl Passing {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Run {
     state: u8,
-    /// Processor time in ticks.
     time: u64,
 }
 
@@ -137,8 +133,7 @@ impl Run {
         Self::parse(&text::read_string(&format!("/proc/{thread}/task/{thread}/stat")).ok()?)
     }
 
-    /// Parses the fields after the name, which may contain anything: state (3), user time (14), system time
-    /// (15).
+    /// Parses state (3), user time (14) and system time (15) after the name, which may contain anything.
     fn parse(text: &str) -> Option<Self> {
         let (_, fields) = text.rsplit_once(") ")?;
         let mut fields = fields.split(' ');

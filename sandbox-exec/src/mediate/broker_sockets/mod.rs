@@ -1,19 +1,16 @@
-//! Callers' sockets that cannot be duplicated, because a container's profile denies `pidfd_getfd(2)`. This
-//! process creates them (`socket(2)` is mediated too), and keeps a duplicate of each while a call may need it
-//! ([`Registry`]).
+//! Callers' sockets that cannot be duplicated, because a container's profile denies `pidfd_getfd(2)`. This process
+//! creates them (`socket(2)` is mediated too), and keeps a duplicate while a call may need it ([`Registry`]).
 //!
-//! A caller's socket is read from `/proc` and looked up by inode. A connection has left the registry. Of the
-//! mediated calls, `sendmsg`, `sendmmsg` and `sendto` have a meaning on it, and the kernel continues them: on
-//! a connection they decide about no address. The kernel must find no datagram socket under the number, which
-//! one of these ensures:
+//! A caller's socket is looked up by its inode in `/proc`. A connection is not kept: the kernel continues `sendmsg`,
+//! `sendmmsg` and `sendto`, which decide about no address there. The kernel must find no datagram socket under the
+//! number, which one of these ensures:
 //!
 //! * No process has a datagram socket, and none gets one before the kernel has looked ([`Datagrams`]).
-//! * Only the caller's thread could change its table: its process has no other, and shares the table with no
-//!   process ([`Tables`]). The thread waits, so the kernel will find what `/proc` says now.
+//! * Only the caller's thread could change its table, which it shares with no other ([`Tables`]). It waits, so the
+//!   kernel will find what `/proc` says now.
 //!
-//! Otherwise the call waits a moment for the datagram sockets to be closed, then fails with `EPERM`. It
-//! cannot be performed here: a kept duplicate would outlive the programs' last close, and later none can be
-//! had. It does not suffice that the process has no datagram socket now: another may pass it one.
+//! Otherwise the call waits a moment, then fails with `EPERM`. It cannot be performed here: a kept duplicate would
+//! outlive the programs' last close, and later none can be had.
 //!
 //! Every socket was created here, is one end of a connection by `accept` or `socketpair`, or was handed in
 //! ([`HandedIn`]): the filter denies pairs of datagram sockets.
@@ -41,18 +38,15 @@ use registry::Registry;
 #[derive(Debug)]
 pub(super) struct BrokerSockets {
     pub(super) registry: Registry,
-    /// Processes that share tables.
     pub(super) tables: Tables,
     datagrams: Datagrams,
     handed_in: HandedIn,
 }
 
-/// Meaning of a caller's descriptor number.
 #[derive(Debug)]
 pub(super) enum FoundCreator {
-    /// Duplicate of a socket that is held.
     Held(OwnedFd),
-    /// Socket that was not made here.
+    /// Socket that was not created here.
     HandedIn(SocketKind),
     Connected,
 }
@@ -63,7 +57,7 @@ impl BrokerSockets {
         Ok(Self { registry, tables, datagrams: Datagrams::new()?, handed_in })
     }
 
-    /// Holds a socket for a program and returns its inode. `EAGAIN` if the socket has to wait a moment.
+    /// `EAGAIN` if the socket has to wait a moment.
     pub(in crate::mediate) fn enter(&self, socket: &OwnedFd, kind: SocketKind) -> Result<u64, Errno> {
         let inode = self.registry.hold(socket)?;
         if kind.takes_addresses() && kind.leads_out() {
@@ -72,7 +66,7 @@ impl BrokerSockets {
         Ok(inode)
     }
 
-    /// Finds the socket at a place in a caller's table. Valid only if the call still waits afterwards.
+    /// Valid only if the call still waits afterwards.
     pub(in crate::mediate) fn find(&self, place: HoldingPlace) -> Result<FoundCreator, Errno> {
         let inode = place.socket()?;
         if let Some(held) = self.registry.get(inode) {
@@ -85,7 +79,7 @@ impl BrokerSockets {
         Ok(self.handed_in.kind(inode).map_or(FoundCreator::Connected, FoundCreator::HandedIn))
     }
 
-    /// Duplicates the socket at a place, to pass it along. `EPERM` if no duplicate is held.
+    /// `EPERM` if no duplicate is kept.
     pub(in crate::mediate) fn duplicate(&self, place: HoldingPlace) -> Result<OwnedFd, Errno> {
         match place.socket() {
             Ok(inode) => self.registry.get(inode).unwrap_or(Err(Errno::EPERM)),
@@ -94,7 +88,6 @@ impl BrokerSockets {
         }
     }
 
-    /// Duplicates a held socket, if its cookie matches.
     pub(in crate::mediate) fn held(&self, inode: u32, cookie: u64) -> Option<OwnedFd> {
         let held = self.registry.get(inode.into())?.ok()?;
         socket::cookie(&held).is_ok_and(|found| found == cookie).then_some(held)
@@ -111,7 +104,6 @@ impl BrokerSockets {
         }
     }
 
-    /// True if a caller's call on a connection can be left to the kernel.
     pub(in crate::mediate) fn passes(&self, caller: &Caller<'_>, place: HoldingPlace) -> Result<bool, Errno> {
         if !self.handed_in.take_addresses() && self.datagrams.pass(caller.thread()) {
             return Ok(true);

@@ -1,11 +1,9 @@
-//! Sockets that were created here and that a call may still need: unconnected ones, and those that take an
-//! address with each message.
+//! Sockets that were created here and that a call may still need: unconnected ones, and those that take an address with
+//! each message.
 //!
-//! A duplicate keeps a socket alive, its port taken and its queue listening, after the programs' last close,
-//! so it is then dropped. The registry looks for closed sockets when a program could notice (before a
-//! connection or message to the socket's address, before a port is reported as taken), and otherwise soon,
-//! then ever more seldom. For a *connection* programs never depend on that: its duplicate is dropped before
-//! the connecting call returns.
+//! A duplicate keeps a closed socket alive, with its port and queue, so closed sockets are looked for: when a program
+//! could notice (before a connection or message to the address, before a port is reported as taken), and otherwise ever
+//! more seldom. A connection's duplicate is dropped before the connecting call returns.
 
 use std::collections::{HashMap, HashSet};
 use std::os::fd::OwnedFd;
@@ -18,15 +16,13 @@ use nix::sys::stat::fstat;
 use crate::mediate::call::socket;
 use crate::mediate::kernel::open_descriptors::{self, HoldingPlace};
 
-/// Maximum number of held sockets.
 const MOST: usize = 4096;
-/// Number of looks that have to miss a socket before it is dropped.
+/// Number of searches that have to miss a socket before it is dropped.
 const LOOKS: usize = 2;
-/// Shortest time after a change until the next look, and longest time between looks.
+/// Minimum time after a change until the next search, and maximum time between searches.
 const SOONEST: Duration = Duration::from_millis(50);
 const LATEST: Duration = Duration::from_secs(1);
 
-/// Held sockets by inode.
 #[derive(Debug, Default)]
 pub(in crate::mediate) struct Registry {
     state: Mutex<RegistryState>,
@@ -36,7 +32,6 @@ pub(in crate::mediate) struct Registry {
 #[derive(Debug, Default)]
 struct RegistryState {
     held: HashMap<u64, HeldSocket>,
-    /// True if a socket was added since the last look.
     changed: bool,
     ended: bool,
 }
@@ -44,12 +39,12 @@ struct RegistryState {
 #[derive(Debug)]
 struct HeldSocket {
     socket: OwnedFd,
-    /// Last place where a program had the socket; `None` while one is about to get it.
+    /// Last place where a program had the socket; `None` before the first.
     seen: Option<HoldingPlace>,
 }
 
 impl Registry {
-    /// Holds a duplicate of a socket; returns its inode. `ENOBUFS` if there are too many.
+    /// `ENOBUFS` if there are too many.
     pub(super) fn hold(&self, socket: &OwnedFd) -> Result<u64, Errno> {
         if self.is_full() {
             self.let_go();
@@ -80,7 +75,6 @@ impl Registry {
         }
     }
 
-    /// Records the place where a program got the socket.
     pub(super) fn given(&self, inode: u64, place: HoldingPlace) {
         if let Some(held) = self.lock().held.get_mut(&inode) {
             held.seen = Some(place);
@@ -100,7 +94,7 @@ impl Registry {
         self.let_go_of(|_| true)
     }
 
-    /// Drops like `let_go`, but only sockets that `matter`.
+    /// The same for the sockets that `matter`.
     pub(super) fn let_go_of(&self, matter: impl Fn(&OwnedFd) -> bool) -> usize {
         let mut gone = self.missing(matter);
         for _ in 0..LOOKS {
@@ -132,7 +126,6 @@ impl Registry {
             .collect()
     }
 
-    /// Drops connections that were started without waiting and are complete now.
     fn let_go_of_connected(&self) {
         self.lock().held.retain(|_, held| !socket::is_connected_stream(&held.socket));
     }
@@ -151,8 +144,7 @@ impl Registry {
         }
     }
 
-    /// Sleeps while no socket is held, then until the next look; a change ends a long sleep. Returns true
-    /// after a change, and `None` at the end.
+    /// Sleeps until the next search or change; true after a change, `None` at the end.
     fn sleep(&self, pause: Duration) -> Option<bool> {
         let mut state = self.lock();
         while state.held.is_empty() && !state.ended {
@@ -176,7 +168,7 @@ impl Registry {
     }
 }
 
-/// Duplicates a socket. A full table of this process gives another error than a full one of the caller.
+/// A full table of this process gives another error than a full one of the caller.
 fn duplicate(socket: &OwnedFd) -> Result<OwnedFd, Errno> {
     socket.try_clone().map_err(|_| Errno::ENOBUFS)
 }

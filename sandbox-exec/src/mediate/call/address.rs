@@ -1,5 +1,3 @@
-//! Socket addresses, as they were copied from a caller.
-
 use std::ffi::OsStr;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::unix::ffi::OsStrExt;
@@ -10,13 +8,11 @@ use nix::libc::{self, c_int};
 
 use super::memory::Memory;
 
-/// Maximum size of an address in bytes (`sizeof(struct sockaddr_storage)`).
 const MAX: usize = 128;
-/// Offset of the name in a `sockaddr_un`, and its maximum length in bytes.
 const NAME: usize = 2;
 const MAX_UNIX: usize = NAME + 108;
 
-/// Socket address: the kernel gets exactly the bytes that were judged.
+/// Socket address. The kernel gets exactly the bytes that were judged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(in crate::mediate) struct Address(Vec<u8>);
 
@@ -26,7 +22,6 @@ pub(in crate::mediate) enum Meaning<'a> {
     Unspecified,
     Path(&'a Path),
     Abstract(&'a [u8]),
-    /// Unix socket without a name: `bind` chooses an abstract one.
     Unnamed,
     Internet(SocketAddr),
     /// Address that the kernel will deny, or of a family without addresses outside.
@@ -34,7 +29,6 @@ pub(in crate::mediate) enum Meaning<'a> {
 }
 
 impl Address {
-    /// Copies the address of a call.
     pub(in crate::mediate) fn read(memory: Memory, start: u64, length: u64) -> Result<Self, Errno> {
         let length = integer(length);
         // move_addr_to_kernel of net/socket.c.
@@ -49,7 +43,6 @@ impl Address {
         Self(bytes)
     }
 
-    /// Returns the address of a unix socket without a name: `bind` chooses an abstract one.
     pub(in crate::mediate) fn unnamed() -> Self {
         Self(family_bytes(libc::AF_UNIX).to_vec())
     }
@@ -73,7 +66,6 @@ impl Address {
         &self.0
     }
 
-    /// Returns the family, `AF_UNSPEC` if the address is too short for one.
     fn family(&self) -> c_int {
         self.0.first_chunk().map_or(libc::AF_UNSPEC, |&family| u16::from_ne_bytes(family).into())
     }
@@ -85,12 +77,12 @@ impl Address {
         self
     }
 
-    /// Returns the port of an internet address, 0 of any other.
+    /// 0 for an address without a port.
     pub(in crate::mediate) fn port(&self) -> u16 {
         if let Meaning::Internet(address) = self.meaning() { address.port() } else { 0 }
     }
 
-    /// Parses the address. The kernel denies one that is too short for its family.
+    /// The kernel denies an address that is too short for its family.
     pub(in crate::mediate) fn meaning(&self) -> Meaning<'_> {
         match self.family() {
             libc::AF_UNSPEC => Meaning::Unspecified,
@@ -102,8 +94,7 @@ impl Address {
     }
 }
 
-/// Parses a unix address like `unix_mkname` of the kernel: a path ends at the first null byte, an abstract
-/// name does not.
+/// As `unix_mkname` of the kernel: a path ends at the first null byte, an abstract name does not.
 fn unix(bytes: &[u8]) -> Meaning<'_> {
     match bytes.get(NAME..).unwrap_or_default() {
         [] => Meaning::Unnamed,
@@ -116,14 +107,12 @@ fn unix(bytes: &[u8]) -> Meaning<'_> {
     }
 }
 
-/// `struct sockaddr_in`: family, port, address.
 fn v4(bytes: &[u8]) -> Option<SocketAddr> {
     let address: [u8; 4] = *bytes.get(4..)?.first_chunk()?;
     Some(SocketAddrV4::new(Ipv4Addr::from(address), port(bytes)?).into())
 }
 
-/// `struct sockaddr_in6`: family, port, flow, address, scope. The kernel accepts it without the scope (RFC
-/// 2133).
+/// `struct sockaddr_in6`. The kernel accepts it without the scope (RFC 2133).
 fn v6(bytes: &[u8]) -> Option<SocketAddr> {
     let address: [u8; 16] = *bytes.get(8..)?.first_chunk()?;
     let scope =

@@ -1,5 +1,3 @@
-//! A thread whose call waits.
-
 use std::ffi::OsString;
 use std::fs;
 use std::os::fd::{OwnedFd, RawFd};
@@ -23,13 +21,12 @@ pub(in crate::mediate) use crate::system::pidfd_open;
 /// `PIDFD_THREAD` (linux/pidfd.h, Linux 6.9): a pidfd of one thread, not of its group.
 pub(in crate::mediate) const PIDFD_THREAD: c_int = libc::O_EXCL;
 
-/// Caller whose call waits. A file that is opened through it is its own only if [`Caller::still_waits`]
-/// succeeds afterwards.
+/// Caller whose call waits. A file opened through it is its own only if [`Caller::still_waits`] succeeds afterwards.
 pub(in crate::mediate) struct Caller<'a> {
     listener: &'a Listener,
     id: u64,
     thread: pid_t,
-    /// Table of its sockets, if they cannot be duplicated.
+    /// Its sockets, if they cannot be duplicated.
     made: Option<&'a BrokerSockets>,
 }
 
@@ -54,7 +51,6 @@ impl<'a> Caller<'a> {
         Memory(self.thread)
     }
 
-    /// Duplicates a descriptor of the caller. All acts on the caller's sockets start here.
     pub(in crate::mediate) fn descriptor(&self, number: RawFd) -> Result<OwnedFd, Errno> {
         if let Some(made) = self.made {
             return made.duplicate(self.place(number));
@@ -69,7 +65,7 @@ impl<'a> Caller<'a> {
         duplicate(&opened?, number)
     }
 
-    /// Finds a socket from inside, whichever process has it, by its inode and cookie.
+    /// Finds a socket inside the sandbox by its inode and cookie, whichever process has it.
     pub(in crate::mediate) fn find(&self, inode: u32, cookie: u64) -> Option<OwnedFd> {
         match self.made {
             None => open_descriptors::duplicate(inode, cookie, self.thread),
@@ -81,7 +77,7 @@ impl<'a> Caller<'a> {
         HoldingPlace { thread: self.thread, number }
     }
 
-    /// Returns the name that its process gives itself, empty if unknown.
+    /// Empty if unknown.
     pub(in crate::mediate) fn program(&self) -> String {
         Status::of(self.thread).map(|status| text::name(status.process)).unwrap_or_default()
     }
@@ -90,8 +86,7 @@ impl<'a> Caller<'a> {
         if self.listener.waits(self.id) { Ok(()) } else { Err(Errno::ESRCH) }
     }
 
-    /// Returns the caller's path for this process: from the caller's working directory, with the caller's
-    /// `/proc/self`.
+    /// Translates the caller's path, with the caller's working directory and `/proc/self`.
     pub(in crate::mediate) fn path(&self, path: &Path) -> Result<PathBuf, Errno> {
         let own = PathBuf::from(format!("/proc/{}", self.thread));
         let bytes = path.as_os_str().as_bytes();
@@ -114,8 +109,7 @@ impl<'a> Caller<'a> {
     }
 }
 
-/// Fails if the caller has another root. No confined program can change its root: `chroot(2)` and
-/// `pivot_root(2)` are denied.
+/// Fails if the caller has another root. No confined program can change its root.
 fn has_our_root(own: &Path) -> Result<(), Errno> {
     static OURS: OnceLock<Option<(u64, u64)>> = OnceLock::new();
     let identity = |path: &Path| fs::metadata(path).ok().map(|root| (root.dev(), root.ino()));
@@ -123,7 +117,7 @@ fn has_our_root(own: &Path) -> Result<(), Errno> {
     if ours.is_some() && identity(&own.join("root")) == ours { Ok(()) } else { Err(Errno::EACCES) }
 }
 
-/// Joins bytes: `Path::join` would restart at a slash, unlike the kernel.
+/// Unlike the kernel, `Path::join` would restart at a slash.
 fn join(directory: &Path, rest: &[u8]) -> PathBuf {
     let mut path = OsString::from(directory);
     path.push("/");
@@ -131,7 +125,6 @@ fn join(directory: &Path, rest: &[u8]) -> PathBuf {
     path.into()
 }
 
-/// `pidfd_getfd(2)`, Linux 5.6.
 pub(in crate::mediate) fn duplicate(process: &OwnedFd, number: RawFd) -> Result<OwnedFd, Errno> {
     match system::pidfd_getfd(process, number) {
         // The table of this process is full, not the caller's.

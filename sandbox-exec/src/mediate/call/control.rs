@@ -8,21 +8,18 @@ use nix::libc::{self, c_int};
 use super::caller::Caller;
 use crate::mediate::kernel::status::Status;
 
-/// Size of `struct cmsghdr` (length, level, type). Items start at multiples of eight.
 const ITEM: usize = 16;
-/// Maximum number of descriptors of a message (`SCM_MAX_FD`, net/scm.h).
 const MAX_DESCRIPTORS: usize = 253;
 
 /// Control data with the numbers of this process.
 #[derive(Debug, Default)]
 pub(in crate::mediate) struct Control {
     pub(in crate::mediate) bytes: Vec<u8>,
-    /// Open files behind the numbers in the bytes.
     held: Vec<OwnedFd>,
 }
 
 impl Control {
-    /// Translates a caller's control data; `allows` judges each item by level and name.
+    /// `allows` judges each item by level and name.
     pub(in crate::mediate) fn carry(
         caller: &Caller<'_>,
         bytes: Vec<u8>,
@@ -75,7 +72,6 @@ impl Item {
     }
 }
 
-/// Replaces the caller's numbers by those of duplicates.
 fn descriptors(caller: &Caller<'_>, content: &mut [u8], held: &mut Vec<OwnedFd>) -> Result<(), Errno> {
     let numbers = content.as_chunks_mut::<4>().0;
     if held.len() + numbers.len() > MAX_DESCRIPTORS {
@@ -89,8 +85,7 @@ fn descriptors(caller: &Caller<'_>, content: &mut [u8], held: &mut Vec<OwnedFd>)
     Ok(())
 }
 
-/// Translates `struct ucred`. The kernel only accepts a sender's own values: ids of the caller, and the pid
-/// of this process, which sends the message.
+/// Translates `struct ucred`. The kernel accepts only ids of the caller and the pid of this process, the sender.
 fn credentials(caller: &Caller<'_>, content: &mut [u8]) -> Result<(), Errno> {
     let ([pid, uid, gid], []) = content.as_chunks_mut::<4>() else {
         return Err(Errno::EINVAL);

@@ -1,4 +1,4 @@
-//! The listener: calls that wait for an answer (`seccomp_unotify(2)`).
+//! Calls that wait for an answer (`seccomp_unotify(2)`).
 
 #![expect(unsafe_code, reason = "the kernel fills in and reads the structures of linux/seccomp.h")]
 
@@ -12,31 +12,29 @@ use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
 use crate::system;
 
-/// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP` (linux/seccomp.h, Linux 6.6): the woken thread runs on this
-/// processor.
+/// `SECCOMP_USER_NOTIF_FD_SYNC_WAKE_UP` (linux/seccomp.h, Linux 6.6): wakes the thread on this processor.
 const SYNC_WAKE_UP: libc::c_ulong = 1;
 
-/// `ERESTARTSYS` (linux/errno.h), which no program sees: the kernel runs the pending handler, then repeats
-/// the call or answers `EINTR`, as the handler's `SA_RESTART` says.
+/// `ERESTARTSYS` (linux/errno.h), which no program sees: the kernel runs the pending handler, then repeats the call or
+/// answers `EINTR`.
 const RESTART: c_int = 512;
 
 /// `SECCOMP_USER_NOTIF_FLAG_CONTINUE` (linux/seccomp.h, Linux 5.5).
 const GO_ON: u32 = 1;
 
-/// The first Linux in which `SECCOMP_IOCTL_NOTIF_RECV` ends with the last process that could make a call.
+/// First Linux in which `SECCOMP_IOCTL_NOTIF_RECV` ends with the last process that could make a call.
 const ENDS: (u32, u32) = (6, 11);
 
 #[derive(Debug)]
 pub(in crate::mediate) struct Listener {
     descriptor: OwnedFd,
-    /// True if `SECCOMP_IOCTL_NOTIF_RECV` reports the end of the last caller.
     ends: bool,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub(in crate::mediate) struct Notification {
     pub(in crate::mediate) id: u64,
-    /// Thread id of the caller in the pid namespace of this process.
+    /// Thread id of the caller in this process's pid namespace.
     pub(in crate::mediate) thread: libc::pid_t,
     pub(in crate::mediate) call: libc::c_long,
     pub(in crate::mediate) arguments: [u64; 6],
@@ -46,13 +44,11 @@ pub(in crate::mediate) struct Notification {
 pub(in crate::mediate) enum NotificationAnswer {
     Value(i64),
     Failed(Errno),
-    /// Lets the kernel perform the call. The kernel reads the arguments again, so the answer must not depend on them.
+    /// Lets the kernel perform the call. It reads the arguments again, so the answer must not depend on them.
     GoesOn,
-    /// The call was answered already.
     Given,
     /// Runs the pending signal handler; then the call is repeated, or fails with `EINTR`.
     Restart,
-    /// Adds this descriptor to the caller's table; returns its number.
     Descriptor {
         descriptor: OwnedFd,
         close_on_exec: bool,
@@ -66,7 +62,7 @@ impl Listener {
         Self { descriptor, ends: system::release().is_some_and(|release| release >= ENDS) }
     }
 
-    /// Waits for a call; `None` once no caller is left.
+    /// `None` once no caller is left.
     pub(in crate::mediate) fn receive(&self) -> io::Result<Option<Notification>> {
         // If receiving waits as well, polling first is a wasted system call.
         let mut waited = self.ends;
@@ -116,8 +112,7 @@ impl Listener {
         })
     }
 
-    /// True if the call still waits. Then its thread number is still the caller's, and so are files opened by
-    /// it.
+    /// True if the call still waits. Then its thread number, and files opened by it, are still the caller's.
     pub(in crate::mediate) fn waits(&self, id: u64) -> bool {
         // SAFETY: the kernel reads one integer.
         unsafe {
@@ -125,7 +120,6 @@ impl Listener {
         }
     }
 
-    /// Answers a call, unless the caller is dead.
     pub(in crate::mediate) fn answer(&self, id: u64, answer: NotificationAnswer) {
         match answer {
             NotificationAnswer::Value(value) => self.send(id, value, 0),
@@ -153,7 +147,7 @@ impl Listener {
         }
     }
 
-    /// Adds a descriptor to the caller's table and answers with its number, in one step (Linux 5.14) or two.
+    /// In one step (Linux 5.14) or two.
     pub(in crate::mediate) fn add(
         &self,
         id: u64,

@@ -31,13 +31,13 @@ impl Memory {
         Ok(bytes)
     }
 
-    /// Reads `length` bytes; the caller of this function bounds it.
+    /// The caller of this function bounds `length`.
     pub(in crate::mediate) fn read_vec(self, start: u64, length: usize) -> Result<Vec<u8>, Errno> {
         self.gather(&[Range { start, length }])
     }
 
-    /// Reads a string whose null byte is among the first `most` bytes; otherwise fails with `too_long`. Reads
-    /// page by page, since the memory after the string may not be mapped.
+    /// Fails with `too_long` without a null byte in the first `most` bytes. Reads page by page, since the memory after
+    /// the string may not be mapped.
     pub(in crate::mediate) fn read_string(
         self,
         start: u64,

@@ -4,28 +4,23 @@ use nix::errno::Errno;
 
 use super::memory::{MAX_RANGES, Memory, Range};
 
-/// `sizeof(struct msghdr)` and `sizeof(struct mmsghdr)` of 64-bit architectures, and the offset of `msg_len`.
 pub(in crate::mediate) const HEADER: u64 = 56;
 pub(in crate::mediate) const HEADER_WITH_LENGTH: u64 = 64;
 
 /// Maximum number of bytes of one call (`MAX_RW_COUNT`, linux/fs.h).
 const MAX_DATA: usize = 0x7fff_f000;
 
-/// Maximum size of control data in bytes: `net.core.optmem_max` of most kernels, enough for 253 descriptors.
 const MAX_CONTROL: u64 = 20 << 10;
 
-/// Message whose data is still in the caller's memory.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::mediate) struct Message {
-    /// Pointer to the address, and its length.
     pub(in crate::mediate) name: Option<(u64, u64)>,
     pub(in crate::mediate) data: Data,
     pub(in crate::mediate) control: Vec<u8>,
 }
 
 impl Message {
-    /// Reads a header, its vector and its control data, with the kernel's checks (`__copy_msghdr` of
-    /// net/socket.c).
+    /// Makes the kernel's checks (`__copy_msghdr` of net/socket.c).
     pub(in crate::mediate) fn read(memory: Memory, start: u64) -> Result<Self, Errno> {
         let header: [u8; 56] = memory.read(start)?;
         let word = |at: usize| {
@@ -46,7 +41,6 @@ impl Message {
     }
 }
 
-/// Data in the caller's memory, consumed piece by piece.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(in crate::mediate) struct Data {
     ranges: Vec<Range>,
@@ -54,13 +48,13 @@ pub(in crate::mediate) struct Data {
 }
 
 impl Data {
-    /// Returns data of one range, cut like in the kernel if it is too long.
+    /// Cuts the range like the kernel if it is too long.
     pub(in crate::mediate) fn of(start: u64, length: u64) -> Self {
         let length = usize::try_from(length).unwrap_or(usize::MAX).min(MAX_DATA);
         Self { ranges: vec![Range { start, length }], left: length }
     }
 
-    /// Reads a vector of ranges (`iovec_from_user`, `__import_iovec` of the kernel).
+    /// As `iovec_from_user` and `__import_iovec` of the kernel.
     fn read(memory: Memory, start: u64, count: u64) -> Result<Self, Errno> {
         let count =
             usize::try_from(count).ok().filter(|&count| count <= MAX_RANGES).ok_or(Errno::EMSGSIZE)?;
@@ -79,7 +73,6 @@ impl Data {
         Ok(data)
     }
 
-    /// Returns the first `most` bytes without consuming them.
     pub(in crate::mediate) fn first(&self, most: usize) -> Vec<Range> {
         let mut room = most;
         let mut first = vec![];

@@ -1,5 +1,3 @@
-//! A call that waits for an answer: its caller, its arguments, and the threads that perform it.
-
 pub(super) mod address;
 pub(super) mod caller;
 pub(super) mod control;

@@ -28,7 +28,6 @@ pub(in crate::mediate) struct SocketKind {
 }
 
 impl SocketKind {
-    /// Returns the kind of a descriptor; fails with `ENOTSOCK` if it is not a socket.
     pub(in crate::mediate) fn of(socket: &OwnedFd) -> Result<Self, Errno> {
         Ok(Self {
             family: option(socket, libc::SOL_SOCKET, libc::SO_DOMAIN)?,
@@ -36,18 +35,15 @@ impl SocketKind {
         })
     }
 
-    /// True if the socket carries bytes, not messages.
     pub(in crate::mediate) fn is_stream(self) -> bool {
         self.style == libc::SOCK_STREAM
     }
 
-    /// True if a message's address matters: on a connected socket the kernel ignores or denies it
-    /// (`tcp_sendmsg`, `unix_stream_sendmsg`, `unix_seqpacket_sendmsg`).
     pub(in crate::mediate) fn takes_addresses(self) -> bool {
         !matches!(self.style, libc::SOCK_STREAM | libc::SOCK_SEQPACKET)
     }
 
-    /// True if some addresses of this family lead out of the sandbox, and not only to the kernel.
+    /// True if some addresses of this family are outside of the sandbox, not only in the kernel.
     pub(in crate::mediate) fn leads_out(self) -> bool {
         self.family != libc::AF_NETLINK
     }
@@ -57,7 +53,6 @@ impl SocketKind {
     }
 }
 
-/// Returns the kind of a descriptor of this process, if it is a socket.
 pub(in crate::mediate) fn kind_of_own(number: RawFd) -> Option<SocketKind> {
     // SAFETY: it was open just now; if it was closed or reused meanwhile, what is there is only asked what it
     // is.
@@ -65,7 +60,6 @@ pub(in crate::mediate) fn kind_of_own(number: RawFd) -> Option<SocketKind> {
     SocketKind::of(&open.try_clone_to_owned().ok()?).ok()
 }
 
-/// `socket(2)`, close-on-exec in this process.
 pub(in crate::mediate) fn make(family: c_int, style: c_int, protocol: c_int) -> Result<OwnedFd, Errno> {
     // SAFETY: integers only.
     let socket = unsafe { libc::socket(family, style | libc::SOCK_CLOEXEC, protocol) };
@@ -100,7 +94,7 @@ fn set_option(socket: &OwnedFd, level: c_int, name: c_int, value: c_int) -> Resu
     Errno::result(answer).map(drop)
 }
 
-/// True if the ports are TCP's or UDP's, not those of a similar protocol (MPTCP, SCTP, UDP-Lite, ICMP).
+/// True for TCP or UDP, not a similar protocol (MPTCP, SCTP, UDP-Lite, ICMP).
 pub(in crate::mediate) fn is_tcp_or_udp(socket: &OwnedFd, kind: SocketKind) -> Result<bool, Errno> {
     let protocol = option(socket, libc::SOL_SOCKET, libc::SO_PROTOCOL)?;
     Ok(match kind.style {
@@ -110,12 +104,12 @@ pub(in crate::mediate) fn is_tcp_or_udp(socket: &OwnedFd, kind: SocketKind) -> R
     })
 }
 
-/// Returns the cookie (`SO_COOKIE`), which no other socket of this kernel has or will have.
+/// Cookie (`SO_COOKIE`), which no other socket of this kernel has or will have.
 pub(in crate::mediate) fn cookie(socket: &OwnedFd) -> Result<u64, Errno> {
     read_option(socket, libc::SOL_SOCKET, libc::SO_COOKIE).map(u64::from_ne_bytes)
 }
 
-/// Returns the cookie of its network namespace (`SO_NETNS_COOKIE`, Linux 5.14; asm-generic/socket.h).
+/// Cookie of the network namespace (`SO_NETNS_COOKIE`, Linux 5.14; asm-generic/socket.h).
 pub(in crate::mediate) fn network(socket: &OwnedFd) -> Result<u64, Errno> {
     const SO_NETNS_COOKIE: c_int = 71;
     read_option(socket, libc::SOL_SOCKET, SO_NETNS_COOKIE).map(u64::from_ne_bytes)
@@ -125,34 +119,30 @@ pub(in crate::mediate) fn datagram(family: c_int) -> Result<OwnedFd, Errno> {
     make(family, libc::SOCK_DGRAM, 0)
 }
 
-/// Sets if a socket shares its port with others that allow it too (`SO_REUSEADDR`); returns the old setting.
+/// Sets `SO_REUSEADDR`; returns the old setting.
 pub(in crate::mediate) fn allow_reuse(socket: &OwnedFd, reuse: bool) -> Result<bool, Errno> {
     let before = option(socket, libc::SOL_SOCKET, libc::SO_REUSEADDR)? != 0;
     set_option(socket, libc::SOL_SOCKET, libc::SO_REUSEADDR, reuse.into())?;
     Ok(before)
 }
 
-/// Creates a netlink socket for queries.
 pub(in crate::mediate) fn netlink(protocol: c_int) -> Result<OwnedFd, Errno> {
     make(libc::AF_NETLINK, libc::SOCK_RAW, protocol)
 }
 
-/// True if calls on the socket wait: no `O_NONBLOCK`. It is never changed here, since the caller would see
-/// that.
+/// True if calls on the socket wait. `O_NONBLOCK` is never changed here, since the caller would see that.
 pub(in crate::mediate) fn is_blocking(socket: &OwnedFd) -> Result<bool, Errno> {
     // SAFETY: reads flags.
     let flags = Errno::result(unsafe { libc::fcntl(socket.as_raw_fd(), libc::F_GETFL) })?;
     Ok(flags & libc::O_NONBLOCK == 0)
 }
 
-/// True if there is data to read, or a connection to accept.
 pub(in crate::mediate) fn is_readable(socket: &OwnedFd) -> bool {
     let mut polled = [PollFd::new(socket.as_fd(), PollFlags::POLLIN)];
     poll(&mut polled, PollTimeout::ZERO).is_ok_and(|ready| ready > 0)
 }
 
-/// True with a time-out (`SO_SNDTIMEO`, `SO_RCVTIMEO`): a waiting call is then not restarted after a signal
-/// (signal(7)).
+/// With a time-out (`SO_SNDTIMEO`, `SO_RCVTIMEO`), a call is not restarted after a signal (signal(7)).
 pub(in crate::mediate) fn has_timeout(socket: &OwnedFd, name: c_int) -> bool {
     let value = read_option::<{ size_of::<libc::timeval>() }>(socket, libc::SOL_SOCKET, name);
     value.is_ok_and(|value| value.iter().any(|&byte| byte != 0))
@@ -172,12 +162,12 @@ pub(in crate::mediate) fn disconnect(socket: &OwnedFd) {
     release_port(socket);
 }
 
-/// Dissolves an association; gives up a port that the kernel chose (`__udp_disconnect`, `tcp_disconnect`).
+/// Dissolves an association; releases a port that the kernel chose (`__udp_disconnect`, `tcp_disconnect`).
 pub(in crate::mediate) fn release_port(socket: &OwnedFd) {
     let _released = connect(socket, &Address::from_bytes(&[0; 16]));
 }
 
-/// Replaces the filter of received packets (`SO_ATTACH_FILTER`, socket(7)). `ENOBUFS` without memory for it.
+/// `SO_ATTACH_FILTER`, socket(7). `ENOBUFS` without memory for it.
 pub(in crate::mediate) fn filter(socket: &OwnedFd, instructions: &[libc::sock_filter]) -> Result<(), Errno> {
     let count = libc::c_ushort::try_from(instructions.len()).map_err(|_| Errno::ENOBUFS)?;
     let program = libc::sock_fprog { len: count, filter: instructions.as_ptr().cast_mut() };
@@ -193,7 +183,7 @@ pub(in crate::mediate) fn filter(socket: &OwnedFd, instructions: &[libc::sock_fi
     }
 }
 
-/// True if other sockets may share the port, or if the setting is unknown.
+/// True if unknown.
 pub(in crate::mediate) fn shares_port(socket: &OwnedFd) -> bool {
     option(socket, libc::SOL_SOCKET, libc::SO_REUSEPORT) != Ok(0)
 }
@@ -203,7 +193,6 @@ pub(in crate::mediate) fn shares_address(socket: &OwnedFd) -> bool {
     option(socket, libc::SOL_SOCKET, libc::SO_REUSEADDR) != Ok(0)
 }
 
-/// Restricts an IPv6 socket to IPv6 addresses (`IPV6_V6ONLY`, ipv6(7)).
 pub(in crate::mediate) fn keep_to_v6(socket: &OwnedFd) -> Result<(), Errno> {
     set_option(socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY, 1)
 }
@@ -212,13 +201,12 @@ pub(in crate::mediate) fn keeps_to_v6(socket: &OwnedFd) -> bool {
     option(socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) == Ok(1)
 }
 
-/// Limits a connection attempt to one retry after a second (`tcp(7)`).
 pub(in crate::mediate) fn ask_once_more(socket: &OwnedFd) -> Result<(), Errno> {
     set_option(socket, libc::IPPROTO_TCP, libc::TCP_SYNCNT, 1)
 }
 
-/// Ties a socket to the loopback device, which a process may do once (`SO_BINDTOIFINDEX`, without a
-/// capability since Linux 5.7; asm-generic/socket.h). `EACCES` if it is tied to another.
+/// Ties a socket to the loopback device, which works once (`SO_BINDTOIFINDEX`, without a capability since Linux 5.7;
+/// asm-generic/socket.h). `EACCES` if it is tied to another.
 pub(in crate::mediate) fn keep_on_loopback(socket: &OwnedFd) -> Result<(), Errno> {
     const SO_BINDTOIFINDEX: c_int = 62;
     if option(socket, libc::SOL_SOCKET, SO_BINDTOIFINDEX)? == LOOPBACK {
@@ -230,7 +218,6 @@ pub(in crate::mediate) fn keep_on_loopback(socket: &OwnedFd) -> Result<(), Errno
     }
 }
 
-/// `sendmsg(2)`: sends data and control data to an address, if there is one.
 pub(in crate::mediate) fn send(
     socket: &OwnedFd,
     address: Option<&Address>,
@@ -257,7 +244,6 @@ pub(in crate::mediate) fn send(
     Errno::result(sent).map(|sent| usize::try_from(sent).unwrap_or(0))
 }
 
-/// `accept4(2)`, close-on-exec in this process: returns the socket and the peer's address.
 pub(in crate::mediate) fn accept(socket: &OwnedFd, flags: c_int) -> Result<(OwnedFd, Address), Errno> {
     let flags = flags | libc::SOCK_CLOEXEC;
     name(|storage, length| {
@@ -283,7 +269,6 @@ pub(in crate::mediate) fn own_name(socket: &OwnedFd) -> Result<Address, Errno> {
     .map(|(_, address)| address)
 }
 
-/// Returns the port of a socket, 0 if it has none.
 pub(in crate::mediate) fn port(socket: &OwnedFd) -> Result<u16, Errno> {
     own_name(socket).map(|own| own.port())
 }

@@ -1,5 +1,5 @@
-//! Thread pool. One thread leads: it receives calls and performs those that do not wait. Before a call that
-//! will wait, the leader makes another thread lead; if a call waits unexpectedly, `waiting` does so soon.
+//! Thread pool. One thread leads: it receives calls and performs those that do not wait. Before a call that will wait,
+//! it makes another thread lead. If a call waits unexpectedly, `waiting` does so.
 //!
 //! So calls are not handed between threads, and no waiting call delays others for long.
 
@@ -10,11 +10,10 @@ use std::thread;
 use crate::mediate::Shared;
 use crate::privilege::clear_capabilities;
 
-/// Maximum number of threads. When all of them wait, further calls wait for the first free thread.
+/// When all threads wait, further calls wait for the first free one.
 const MOST: usize = 512;
-/// Number of threads that stay while there is nothing to do.
 const SPARE: usize = 2;
-/// Stack size in bytes: no function of these threads recurses.
+/// In bytes: no function of these threads recurses.
 const STACK: usize = 128 << 10;
 
 #[derive(Debug, Default)]
@@ -33,7 +32,7 @@ struct Count {
     leads: u64,
 }
 
-/// One lead, until the thread steps aside or is relieved; its number is unique.
+/// One thread's lead; the number is unique.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::mediate) struct Lead(u64);
 
@@ -43,7 +42,6 @@ pub(in crate::mediate) struct Turn<'a> {
 }
 
 impl Turn<'_> {
-    /// Lets another thread lead, since the next call will wait.
     pub(in crate::mediate) fn step_aside(&self) {
         relieve(self.shared, self.lead);
     }
@@ -92,7 +90,6 @@ impl WorkerPool {
         needed
     }
 
-    /// Records the end of all calls for the next leader.
     fn ends(&self, lead: Lead) {
         self.count().leader.take_if(|leader| *leader == lead);
         self.next.notify_one();

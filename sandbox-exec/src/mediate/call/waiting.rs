@@ -1,10 +1,8 @@
-//! Calls that may wait: performed on threads that may wait, and ended when their callers get a signal.
+//! Calls that may wait, ended when their callers get a signal.
 //!
-//! Once a call is received, only fatal signals end its caller's wait
-//! (`SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`). So the mediator checks for pending signals with a handler, and
-//! for those that stop the process. The kernel does not report them: while a call waits, a thread looks,
-//! often at first and then twenty times a second. It also makes another thread lead if the leader waits
-//! unexpectedly.
+//! Once a call is received, only fatal signals end its caller's wait (`SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV`), and
+//! the kernel reports no others. So while a call waits, a thread looks for pending signals, often at first and then
+//! twenty times a second. It also makes another thread lead if the leader waits unexpectedly.
 
 use std::collections::HashMap;
 use std::sync::atomic::{AtomicU8, Ordering};
@@ -21,10 +19,10 @@ use crate::mediate::kernel::open_descriptors::numbers;
 use crate::mediate::kernel::status::Status;
 use crate::system::{self, process};
 
-/// Shortest and longest time between two looks at a waiting call.
+/// Minimum and maximum time between two looks at a waiting call.
 const SOONEST: Duration = Duration::from_millis(4);
 const LATEST: Duration = Duration::from_millis(50);
-/// Maximum duration of a call that does not wait; a slower leader is relieved.
+/// Time after which another thread replaces a leader.
 const EXPECTED: Duration = Duration::from_millis(1);
 /// Time to stay awake without a waiting call, so that the next one needs no wake-up.
 const LINGER: Duration = Duration::from_millis(200);
@@ -65,17 +63,14 @@ pub(in crate::mediate) struct Waiting {
 #[derive(Debug)]
 struct State {
     calls: Vec<Arc<Wait>>,
-    /// Start of the newest, and of the newest that its leader performs.
     began: Instant,
     led: Instant,
-    /// State of the thread that looks.
     sleep: Sleep,
     ended: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Sleep {
-    /// At most as long as a leader may wait.
     Short,
     Long,
     Endless,
@@ -93,7 +88,6 @@ struct Wait {
     id: u64,
     caller: pid_t,
     thread: pid_t,
-    /// Lead of the thread, if it leads.
     lead: Option<Lead>,
     since: Instant,
     verdict: AtomicU8,
@@ -105,8 +99,8 @@ const INTERRUPTED: u8 = 1;
 const ENDED: u8 = 2;
 
 impl Waiting {
-    /// Performs an act that may wait; `act` fails with `EINTR` to be interrupted and judged. With `lead`, of
-    /// a leader that does not expect to wait, another thread leads if it does.
+    /// Performs an act that may wait; `act` fails with `EINTR` to be interrupted and judged. `lead` is given by a
+    /// leader that does not expect to wait.
     pub(in crate::mediate) fn perform<T>(
         &self,
         caller: &Caller<'_>,
@@ -155,7 +149,6 @@ impl Waiting {
         wait
     }
 
-    /// Watches the waiting calls until [`Waiting::end`].
     pub(in crate::mediate) fn watch(&self, listener: &Listener, relieve: impl Fn(Lead)) {
         loop {
             let state = self.lock();
@@ -175,13 +168,11 @@ impl Waiting {
         }
     }
 
-    /// Ends the thread that looks once no call waits.
     pub(in crate::mediate) fn end(&self) {
         self.lock().ended = true;
         self.more.notify_all();
     }
 
-    /// Sleeps until the next look; returns the waiting calls.
     fn sleep(&self, mut state: MutexGuard<'_, State>) -> Vec<Arc<Wait>> {
         let mut state = if state.calls.is_empty() && state.began.elapsed() > LINGER {
             state.sleep = Sleep::Endless;
@@ -196,8 +187,7 @@ impl Waiting {
         state.calls.clone()
     }
 
-    /// Interrupts the performing thread, if any. One not yet in its system call is interrupted at the next
-    /// look.
+    /// A thread not yet in its system call is interrupted at the next look.
     fn interrupt(&self, wait: &Arc<Wait>) {
         let state = self.lock();
         if state.calls.iter().any(|other| Arc::ptr_eq(other, wait)) {
@@ -212,7 +202,7 @@ impl Waiting {
 }
 
 impl Wait {
-    /// Returns the verdict on a call that is to end. Looks up stopping processes once per round.
+    /// Looks up stopping processes once per round.
     fn judge(&self, listener: &Listener, stopping: &mut HashMap<pid_t, bool>) -> Option<u8> {
         if !listener.waits(self.id) {
             return Some(ENDED);
@@ -239,9 +229,8 @@ impl Wait {
     }
 }
 
-/// True if a thread has taken a signal that stops the process. The process stops (`do_signal_stop` of
-/// kernel/signal.c) only once those threads have that wait for an answer with no signal pending. All others
-/// show it, except ended or traced ones.
+/// True if a thread has taken a signal that stops the process. The process stops (`do_signal_stop` of kernel/signal.c)
+/// only once those threads have that wait for an answer. All others show it, except ended or traced ones.
 fn is_to_stop(status: &Status) -> bool {
     if status.threads < 2 {
         return false;
@@ -256,18 +245,18 @@ fn pause(calls: &[Arc<Wait>]) -> Duration {
     calls.iter().map(wanted).min().unwrap_or(LATEST)
 }
 
-/// Returns the interrupting signal: the last real-time one, which no library uses.
+/// The last real-time signal, which no library uses.
 fn interruption() -> c_int {
     libc::SIGRTMAX()
 }
 
-/// Makes that signal only interrupt system calls, and blocks it in this thread and its later ones.
+/// Makes the signal only interrupt system calls, and blocks it in this thread and its later ones.
 pub(in crate::mediate) fn prepare_interruption() -> Result<(), Errno> {
     process::let_interrupt(interruption())?;
     process::mask(libc::SIG_BLOCK, interruption(), false)
 }
 
-/// Lets only that signal interrupt this thread: the others are the main thread's.
+/// Lets no other signal interrupt this thread.
 pub(in crate::mediate) fn allow_interruption() -> Result<(), Errno> {
     process::mask(libc::SIG_SETMASK, interruption(), true)
 }

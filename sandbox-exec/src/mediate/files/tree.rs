@@ -1,14 +1,13 @@
 //! Trees in which mediated programs may act.
 //!
-//! A path is resolved once, to a descriptor that is judged and used. Links on the way do not matter: the
-//! judged name is the kernel's own name of the found file.
+//! A path is resolved once, to a descriptor whose name, as the kernel gives it, is judged. Links on the way do not
+//! matter.
 //!
-//! Roots are held open from the start, so a file that gets a root's name later is none. On the mount of a
-//! root a file lies where its name says. On another mount the name can lie (another namespace, mounted over,
-//! gone), so it is proven: opened anew beneath the root, without links, it must lead to the same inode.
+//! Roots are held open from the start, so a file that gets a root's name later is none. On another mount than a root's
+//! the name can lie (another namespace, mounted over, gone), so it is opened anew beneath the root, without links, and
+//! must lead to the same inode.
 //!
-//! A granted socket is the file that its exact path leads to at the time of the call, proven in the same way.
-//! No program inside can put another file there: what it may write is in the trees, with the sockets in it.
+//! A granted socket is the file at its exact path at the time of the call, proven in the same way.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -32,17 +31,14 @@ const MOST_LOOKS: usize = 16;
 /// Suffix that the kernel adds to the last name of a deleted file (`d_path` of `fs/d_path.c`).
 const DELETED: &[u8] = b" (deleted)";
 
-/// Trees without the hidden paths in them.
 #[derive(Debug)]
 pub(in crate::mediate) struct ProcessTree {
     roots: Vec<Root>,
-    /// Compared by bytes: names are canonical, and comparing components takes ten times as long.
+    /// Compared by bytes: comparing components takes ten times as long.
     hidden: Vec<PathBuf>,
-    /// Canonical paths of sockets outside that may be reached.
     sockets: Vec<PathBuf>,
 }
 
-/// Directory with all files beneath it, or a file.
 #[derive(Debug)]
 struct Root {
     path: PathBuf,
@@ -51,8 +47,7 @@ struct Root {
 }
 
 impl ProcessTree {
-    /// Returns a tree of roots without the hidden paths, all canonical. A root beneath a hidden path is
-    /// granted. A root that cannot be opened contains nothing.
+    /// All paths are canonical. A root beneath a hidden path is granted. A root that cannot be opened contains nothing.
     pub(in crate::mediate) fn new(roots: Vec<PathBuf>, hidden: Vec<PathBuf>) -> Self {
         let roots = roots.into_iter().filter_map(|path| {
             let opened = openat2(AT_FDCWD, &path, without_links(ResolveFlag::empty())).ok()?;
@@ -67,8 +62,8 @@ impl ProcessTree {
         Self { sockets, ..self }
     }
 
-    /// Opens the unix socket at a path in the tree, or a granted one. Failures of plain permissions and other kinds
-    /// of files are not reported as denials: without the sandbox they could not be connected to either (unix(7)).
+    /// Opens a unix socket in the tree, or a granted one. Failures of plain permissions and other kinds of files are no
+    /// denials: they would fail without the sandbox (unix(7)).
     pub(in crate::mediate) fn open(&self, path: &Path) -> Result<OwnedFd, Denied> {
         let found = open(path, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty())?;
         match self.contains(&found) {
@@ -80,7 +75,7 @@ impl ProcessTree {
         }
     }
 
-    /// Fails with `EACCES` unless an open file is in the tree.
+    /// `EACCES` unless the file is in the tree.
     pub(super) fn contains(&self, found: &OwnedFd) -> Result<(), Errno> {
         // The file may be moved during the search, within the tree too, and back.
         for _ in 0..MOST_LOOKS {
@@ -98,7 +93,6 @@ impl ProcessTree {
         Err(Errno::EACCES)
     }
 
-    /// True if a granted path leads to an open file, without links.
     fn is_granted(&self, found: &OwnedFd) -> Result<bool, Errno> {
         if self.sockets.is_empty() {
             return Ok(false);
@@ -110,7 +104,7 @@ impl ProcessTree {
         Ok(self.sockets.contains(&name) && is_there())
     }
 
-    /// True if an open file has no name any more, and had its last one in the tree: a temporary file.
+    /// True if an open file had its last name in the tree: a temporary file.
     pub(super) fn contained(&self, found: &OwnedFd) -> Result<bool, Errno> {
         let name = name(found)?;
         let last = name.as_os_str().as_bytes().strip_suffix(DELETED);
@@ -118,8 +112,8 @@ impl ProcessTree {
         Ok(last.is_some_and(|last| self.places(last).next().is_some()) && fstat(found)?.st_nlink == 0)
     }
 
-    /// True if an open file of this name is on the mount of a root, which still has its name. A deleted
-    /// file's name could be another's.
+    /// True if an open file of this name is on the mount of a root, which still has its name. A deleted file's name
+    /// could be another's.
     fn vouches(&self, found: &OwnedFd, name: &Path) -> Result<bool, Errno> {
         if name.as_os_str().as_bytes().ends_with(DELETED) {
             return Ok(false);
@@ -130,7 +124,7 @@ impl ProcessTree {
             .any(|(root, _)| root.mount == mount && self::name(&root.opened).as_ref() == Ok(&root.path)))
     }
 
-    /// True if this name leads to an open file, beneath a root and without links.
+    /// True if the name leads to the open file, beneath a root and without links.
     fn proves(&self, found: &OwnedFd, name: &Path) -> Result<bool, Errno> {
         let found = identity(found)?;
         let leads = |(root, rest): (&Root, &Path)| {
@@ -143,7 +137,7 @@ impl ProcessTree {
         Ok(self.places(name).any(leads))
     }
 
-    /// Returns the locations of a name that is not hidden, root by root.
+    /// Locations of a name that is not hidden, root by root.
     fn places<'a>(&'a self, name: &'a Path) -> impl Iterator<Item = (&'a Root, &'a Path)> {
         let hides = |root: &Root| {
             self.hidden.iter().any(|hidden| name.starts_with(hidden) && !root.path.starts_with(hidden))
@@ -171,7 +165,7 @@ pub(super) fn name(file: &OwnedFd) -> Result<PathBuf, Errno> {
     fs::read_link(by_descriptor(file)).map_err(|_| Errno::EACCES)
 }
 
-/// True if plain permissions let the user of this process write an open file.
+/// Judges plain permissions of this process's user.
 pub(super) fn is_writable(file: &OwnedFd) -> bool {
     access(by_descriptor(file).as_str(), AccessFlags::W_OK).is_ok()
 }

@@ -1,5 +1,3 @@
-//! Filtered calls with their treatment.
-
 use std::collections::BTreeMap;
 
 use nix::libc::{self, c_int, c_long, sock_filter};
@@ -28,7 +26,7 @@ pub(super) const SIGNALS: &[c_long] = &[
     libc::SYS_pidfd_send_signal,
 ];
 
-/// Calls on objects of System V, but shmdt(2), which is about the caller's own memory.
+/// Calls on objects of System V. Leaves out shmdt(2), which is about the caller's own memory.
 const OBJECTS: &[c_long] = &[
     libc::SYS_shmget,
     libc::SYS_shmat,
@@ -43,7 +41,7 @@ const OBJECTS: &[c_long] = &[
     libc::SYS_msgctl,
 ];
 
-/// Calls that make the kernel signal processes later, with two commands of each.
+/// Calls that make the kernel signal processes later, with the commands of each.
 pub(super) const OWNERS: &[(c_long, [u32; 2])] =
     &[(libc::SYS_fcntl, [F_SETOWN, F_SETOWN_EX]), (libc::SYS_ioctl, [FIOSETOWN, SIOCSPGRP])];
 
@@ -53,14 +51,13 @@ pub(in crate::mediate) const F_SETOWN_EX: u32 = 15;
 pub(in crate::mediate) const FIOSETOWN: u32 = 0x8901;
 pub(in crate::mediate) const SIOCSPGRP: u32 = 0x8902;
 
-/// Calls with their treatment: instructions up to an answer. A call without one is allowed.
+/// Calls with their treatment, instructions up to an answer. A call without one is allowed.
 #[derive(Clone, Debug)]
 pub(in crate::mediate) struct FilteredCalls {
     by_number: BTreeMap<u32, Vec<sock_filter>>,
 }
 
 impl FilteredCalls {
-    /// Returns the calls of programs that share the host's network namespace, or not.
     pub(in crate::mediate) fn new(host_network: bool) -> Self {
         let calls = Self { by_number: BTreeMap::new() };
         let more = if host_network { HOST_NAMES } else { &[] };
@@ -88,21 +85,21 @@ impl FilteredCalls {
         calls.first(libc::SYS_ioctl, commanded(&requests))
     }
 
-    /// Also notifies calls that set the set-group-ID bit, which only directories may have.
+    /// Notifies calls that set the set-group-ID bit, which only directories may have.
     #[must_use]
     pub(in crate::mediate) fn with_set_group_id(self) -> Self {
         let modes = metadata::modes().map(|(number, mode)| (number, has_bit(mode, libc::S_ISGID)));
         modes.fold(self, |calls, (number, body)| calls.first_of(number, body))
     }
 
-    /// Also notifies the creation of internet sockets, and denies socket filters, so that a program cannot
-    /// choose the senders that a socket hears.
+    /// Notifies the creation of internet sockets, and denies socket filters, so that a program cannot choose the
+    /// senders that a socket hears.
     #[must_use]
     pub(in crate::mediate) fn with_guarded_sockets(self) -> Self {
         self.first(libc::SYS_socket, internet()).first(libc::SYS_setsockopt, socket_filters())
     }
 
-    /// Also notifies the creation of sockets, and denies it for sockets that the mediator cannot create.
+    /// Notifies the creation of sockets, and denies it for sockets that the mediator cannot create.
     #[must_use]
     pub(in crate::mediate) fn with_made_sockets(self) -> Self {
         let calls = self.notify(MADE).first(libc::SYS_clone, shared_tables());
@@ -137,13 +134,11 @@ fn notified() -> Vec<sock_filter> {
     vec![answer(libc::SECCOMP_RET_USER_NOTIF)]
 }
 
-/// Notifies a call whose second argument is one of these.
 fn commanded(commands: &[u32]) -> Vec<sock_filter> {
     let notify = |command: &u32| [equal(*command, 0, 1), answer(libc::SECCOMP_RET_USER_NOTIF)];
     [load(COMMAND)].into_iter().chain(commands.iter().flat_map(notify)).collect()
 }
 
-/// Notifies a call where an argument has this bit.
 fn has_bit(argument: u32, bit: u32) -> Vec<sock_filter> {
     // The kernel takes the low half of a mode (`tree::FLAGS` is the low half of the first argument).
     vec![
@@ -154,7 +149,7 @@ fn has_bit(argument: u32, bit: u32) -> Vec<sock_filter> {
     ]
 }
 
-/// `sendto` with an address; both halves count.
+/// `sendto` with an address, in either half.
 fn addressed() -> Vec<sock_filter> {
     vec![
         load(ADDRESS_LOW),
@@ -166,7 +161,6 @@ fn addressed() -> Vec<sock_filter> {
     ]
 }
 
-/// `clone` of a process that shares its table of descriptors.
 fn shared_tables() -> Vec<sock_filter> {
     vec![
         load(FLAGS),
@@ -187,7 +181,6 @@ fn internet() -> Vec<sock_filter> {
     ]
 }
 
-/// `setsockopt` of options that filter a socket.
 fn socket_filters() -> Vec<sock_filter> {
     let [attach, detach, lock, program] = FILTERS.map(c_int::cast_unsigned);
     vec![
@@ -203,7 +196,7 @@ fn socket_filters() -> Vec<sock_filter> {
     ]
 }
 
-/// `socketpair` of sockets that take addresses: raw unix sockets are datagram sockets (unix(7)).
+/// Raw unix sockets are datagram sockets (unix(7)).
 fn pairs() -> Vec<sock_filter> {
     vec![
         load(COMMAND),

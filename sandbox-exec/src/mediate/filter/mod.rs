@@ -56,8 +56,8 @@ pub struct Filter {
 }
 
 impl Filter {
-    /// Merges both programs: a call that `denying` allows continues here. Two programs would answer alike,
-    /// since errors outrank notifications, but each costs time for attaching and for every call.
+    /// Merges both programs: a call that `denying` allows continues here. Two programs would answer alike, but each
+    /// costs time for attaching and for every call.
     #[must_use]
     pub(crate) fn behind(self, denying: Program) -> Self {
         let denying = denying.instructions();
@@ -74,8 +74,8 @@ impl Filter {
         Self { instructions: denying.chain(self.instructions).collect() }
     }
 
-    /// Attaches the program to this thread, for good, and returns its listener. Async-signal-safe. Needs
-    /// `no_new_privs`; `EBUSY` if a program of this thread has a listener.
+    /// Returns the listener. Async-signal-safe. Needs `no_new_privs`; `EBUSY` if a program of this thread has a
+    /// listener.
     pub fn attach(&self) -> io::Result<OwnedFd> {
         // With the second flag only fatal signals interrupt a call once it was received: no storm of restarts
         // (Linux 5.19).

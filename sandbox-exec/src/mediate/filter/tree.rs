@@ -1,7 +1,7 @@
 //! One program of the treatments of all calls.
 //!
-//! The kernel walks an attached program once for every call number, to find those that are always allowed. So
-//! numbers are looked up by halves, and calls that are always notified share one answer in each leaf.
+//! The kernel walks an attached program once for every number, to find calls that are always allowed. So numbers are
+//! looked up by halves, and calls that are always notified share one answer in each leaf.
 
 use std::collections::BTreeMap;
 
@@ -34,8 +34,8 @@ pub(super) fn program(by_number: &BTreeMap<u32, Vec<sock_filter>>) -> Vec<sock_f
     program
 }
 
-/// Splits the calls by number down to the leaves. A conditional jump reaches only 255 instructions, hence the
-/// second jump.
+/// Splits the calls by number down to the leaves. A conditional jump reaches only 255 instructions, hence the second
+/// jump.
 fn add_tree(program: &mut Vec<sock_filter>, calls: &[FilteredCall<'_>]) {
     if calls.len() <= LEAF {
         return add_leaf(program, calls);
@@ -50,7 +50,6 @@ fn add_tree(program: &mut Vec<sock_filter>, calls: &[FilteredCall<'_>]) {
     add_tree(program, high);
 }
 
-/// Adds first the calls that depend on arguments, then those that are always notified.
 fn add_leaf(program: &mut Vec<sock_filter>, calls: &[FilteredCall<'_>]) {
     let is_always = |body: &[sock_filter]| body.first() == Some(&answer(libc::SECCOMP_RET_USER_NOTIF));
     let (always, by_arguments): (Vec<_>, Vec<_>) =

@@ -1,5 +1,3 @@
-//! Questions to the kernel about processes and sockets.
-
 pub(super) mod descriptor_tables;
 pub(super) mod open_descriptors;
 pub(super) mod probe;

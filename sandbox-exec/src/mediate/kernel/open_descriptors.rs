@@ -1,4 +1,4 @@
-//! Finds the processes that have a socket open (`proc_pid_fd(5)`).
+//! Processes that have a socket open (`proc_pid_fd(5)`).
 
 use std::collections::{HashMap, HashSet};
 use std::fs;
@@ -20,7 +20,7 @@ pub(in crate::mediate) struct HoldingPlace {
 }
 
 impl HoldingPlace {
-    /// Returns the inode of the socket: `ENOTSOCK` for other files, `EBADF` for a closed descriptor.
+    /// `ENOTSOCK` for other files, `EBADF` for a closed descriptor.
     pub(in crate::mediate) fn socket(self) -> Result<u64, Errno> {
         let link = fs::read_link(format!("/proc/{}/fd/{}", self.thread, self.number));
         let link = link.map_err(|error| match error.raw_os_error().map(Errno::from_raw) {
@@ -33,14 +33,13 @@ impl HoldingPlace {
         inode(&link).ok_or(Errno::ENOTSOCK)
     }
 
-    /// Duplicates the descriptor, of a process by its first thread.
     fn duplicate(self) -> Result<OwnedFd, Errno> {
         caller::duplicate(&pidfd_open(self.thread, 0)?, self.number)
     }
 }
 
-/// Finds sockets among the open files of the processes that this one may look at, each process by one socket.
-/// May miss a socket that moves meanwhile, or that only a thread with a table of its own has.
+/// Finds sockets of the processes that this one may look at, each process by one socket. May miss a socket that moves
+/// meanwhile, or that only a thread with its own table has.
 pub(in crate::mediate) fn find(wanted: &HashSet<u64>) -> HashMap<u64, HoldingPlace> {
     let own = std::process::id().cast_signed();
     let mut found = HashMap::new();
@@ -62,8 +61,7 @@ fn find_in(thread: pid_t, wanted: &HashSet<u64>, found: &mut HashMap<u64, Holdin
     }
 }
 
-/// Duplicates the socket with an inode and a cookie: of one thread, else of any process that this one may
-/// look at. Such a process is in the domain that ours is nested in, so strangers' sockets are never found.
+/// Duplicates the socket with an inode and a cookie, of one thread or any process in the domain around this one.
 pub(in crate::mediate) fn duplicate(inode: u32, cookie: u64, first: pid_t) -> Option<OwnedFd> {
     once(first).chain(numbers("/proc")).find_map(|process| {
         let places =
@@ -80,7 +78,6 @@ pub(in crate::mediate) fn numbers(directory: &str) -> impl Iterator<Item = i32> 
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok())
 }
 
-/// Returns the inode in a link `socket:[INODE]`.
 pub(super) fn inode(link: &Path) -> Option<u64> {
     let name = link.as_os_str().as_bytes().strip_prefix(b"socket:[")?.strip_suffix(b"]")?;
     std::str::from_utf8(name).ok()?.parse().ok()

@@ -1,5 +1,3 @@
-//! Probes if the kernel gives a listener to this process's children.
-
 use std::io;
 
 use nix::sys::wait::{WaitStatus, waitpid};
@@ -7,8 +5,8 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use crate::mediate::filter::FilteredCalls;
 use crate::system::{self, process};
 
-/// True if a filter with a listener can be attached beneath this process. It cannot beneath another one
-/// (`EBUSY`), without user notification, or if a filter of this process denies filters (`EINVAL`).
+/// False beneath another listener (`EBUSY`), without user notification, or if a filter of this process denies filters
+/// (`EINVAL`).
 pub fn has_listener() -> bool {
     // Under a filter, the features of the kernel do not settle the question.
     if process::is_filtered() { is_given() } else { system::has_listeners() }

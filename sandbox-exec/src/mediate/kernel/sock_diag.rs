@@ -8,8 +8,7 @@ use nix::libc::{self, c_int};
 
 use crate::mediate::call::socket;
 
-/// `SOCK_DIAG_BY_FAMILY` (`linux/sock_diag.h`), and the older `TCPDIAG_GETSOCK` (`linux/inet_diag.h`) for TCP of all
-/// families.
+/// The second (`linux/inet_diag.h`) is the older query for TCP of all families.
 const BY_FAMILY: u16 = 20;
 const OF_TCP: u16 = 18;
 /// `sizeof(struct nlmsghdr)`.
@@ -18,9 +17,8 @@ const HEADER: usize = 16;
 const BUFFER: usize = 64 << 10;
 
 pub(in crate::mediate) struct Question<'a> {
-    /// `SOCK_STREAM` or `SOCK_DGRAM`.
     pub(in crate::mediate) style: c_int,
-    /// Family; `None` for both families of TCP.
+    /// `None` for both families of TCP.
     pub(in crate::mediate) family: Option<c_int>,
     /// Bit set of socket states.
     pub(in crate::mediate) states: u32,
@@ -31,12 +29,11 @@ pub(in crate::mediate) struct Question<'a> {
 }
 
 impl Question<'_> {
-    /// Sends the query; passes each entry (`struct inet_diag_msg`) of the answer to `each`.
+    /// Passes each entry (`struct inet_diag_msg`) of the answer to `each`.
     pub(in crate::mediate) fn ask(&self, mut each: impl FnMut(&[u8])) -> Result<(), Errno> {
         Kernel::new()?.ask(&self.message()?, self.all, &mut each)
     }
 
-    /// Builds `struct nlmsghdr`, and `struct inet_diag_req_v2` or the older `struct inet_diag_req`.
     fn message(&self) -> Result<Vec<u8>, Errno> {
         let protocol = if self.style == libc::SOCK_STREAM { libc::IPPROTO_TCP } else { libc::IPPROTO_UDP };
         let byte = |value: c_int| u8::try_from(value).map_err(|_| Errno::EINVAL);
@@ -51,7 +48,7 @@ impl Question<'_> {
     }
 }
 
-/// Builds a `struct nlmsghdr` for all entries, or for one, and appends the request.
+/// Builds a `struct nlmsghdr` and appends the request, for `all` entries or for one.
 fn request(kind: u16, all: bool, body: &[u8]) -> Result<Vec<u8>, Errno> {
     let flags = libc::NLM_F_REQUEST | if all { libc::NLM_F_DUMP } else { 0 };
     let flags = u16::try_from(flags).map_err(|_| Errno::EINVAL)?;
@@ -66,12 +63,11 @@ pub(in crate::mediate) struct Kernel {
 }
 
 impl Kernel {
-    /// Opens a socket in this network namespace.
     pub(in crate::mediate) fn new() -> Result<Self, Errno> {
         Ok(Self { socket: socket::netlink(libc::NETLINK_SOCK_DIAG)?.into(), buffer: vec![0; BUFFER] })
     }
 
-    /// Lists the sockets of a request (`struct …_diag_req`); passes each entry to `each`.
+    /// Passes each entry that matches `body` (`struct …_diag_req`) to `each`.
     pub(in crate::mediate) fn list(&mut self, body: &[u8], mut each: impl FnMut(&[u8])) -> Result<(), Errno> {
         self.ask(&request(BY_FAMILY, true, body)?, true, &mut each)
     }
@@ -82,7 +78,7 @@ impl Kernel {
         Ok(())
     }
 
-    /// Reads one datagram of the answer; returns true if more follow.
+    /// True if more follow.
     fn answer(&mut self, each: &mut impl FnMut(&[u8])) -> Result<bool, Errno> {
         let length = self.socket.read(&mut self.buffer).map_err(broken)?;
         let mut rest = self.buffer.get(..length).unwrap_or_default();
@@ -98,7 +94,7 @@ impl Kernel {
     }
 }
 
-/// Splits off the first message: its type, its content, and the rest.
+/// Splits off the first message: type, content, and rest.
 fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     let length = usize::try_from(u32::from_ne_bytes(*bytes.first_chunk()?)).ok()?;
     let kind = u16::from_ne_bytes(*bytes.get(4..)?.first_chunk()?);
@@ -106,7 +102,7 @@ fn message(bytes: &[u8]) -> Option<(u16, &[u8], &[u8])> {
     Some((kind, content, bytes.get(length.next_multiple_of(4)..).unwrap_or_default()))
 }
 
-/// Iterates over the attributes of an entry (`struct nlattr`): their types and values.
+/// Types and values of an entry's attributes (`struct nlattr`).
 pub(in crate::mediate) fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u16, &[u8])> {
     std::iter::from_fn(move || {
         let length = usize::from(u16::from_ne_bytes(*rest.first_chunk()?));
@@ -117,7 +113,7 @@ pub(in crate::mediate) fn attributes(mut rest: &[u8]) -> impl Iterator<Item = (u
     })
 }
 
-/// Returns the error at the end of an answer, a negative number (`struct nlmsgerr`; `netlink_dump_done` of
+/// Error at the end of an answer, a negative number (`struct nlmsgerr`; `netlink_dump_done` of
 /// `net/netlink/af_netlink.c`).
 fn errno(content: &[u8]) -> Option<Errno> {
     let number = c_int::from_ne_bytes(*content.first_chunk()?);

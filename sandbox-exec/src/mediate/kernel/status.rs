@@ -7,24 +7,18 @@ use super::text;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(in crate::mediate) struct Status {
-    /// State of the thread, as the kernel's letter; 0 if unknown.
+    /// The kernel's letter; 0 if unknown.
     pub(in crate::mediate) state: u8,
-    /// Thread group id.
     pub(in crate::mediate) process: pid_t,
-    /// Process that will reap it: its creator, or its adopter.
+    /// Process that will reap it.
     pub(in crate::mediate) parent: pid_t,
     pub(in crate::mediate) group: pid_t,
     pub(in crate::mediate) threads: usize,
-    /// Real, effective and saved uid.
     pub(in crate::mediate) uids: [u32; 3],
-    /// Real, effective and saved gid.
     pub(in crate::mediate) gids: [u32; 3],
     pub(in crate::mediate) umask: mode_t,
-    /// Signals that are pending for this thread.
     pub(in crate::mediate) pending: u64,
-    /// Signals that are pending for the whole process.
     pub(in crate::mediate) shared_pending: u64,
-    /// Signals that this thread blocks.
     pub(in crate::mediate) blocked: u64,
 }
 
@@ -80,7 +74,6 @@ mod tests {
         assert_eq!(Status::of(pid_t::MAX), Err(Errno::ESRCH));
     }
 
-    /// The kernel cuts a name after fifteen bytes, also within a character.
     #[test]
     fn of_a_thread_whose_name_is_no_text() {
         let status = std::thread::spawn(|| {

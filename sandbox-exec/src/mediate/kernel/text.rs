@@ -1,5 +1,5 @@
-//! Texts that the kernel generates for each reader, as in `/proc`. They report no size, so `std::fs::read`
-//! would start with few bytes and need several calls.
+//! Texts that the kernel generates for each reader, as in `/proc`. They report no size, so `std::fs::read` would need
+//! several calls.
 
 use std::fs::File;
 use std::io::{Read, Result};
@@ -15,12 +15,11 @@ pub(super) fn read(path: &str) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Reads a text lossily: names hold any bytes, and the kernel cuts thread names after fifteen.
+/// Lossy: names hold any bytes, and the kernel cuts thread names after fifteen.
 pub(in crate::mediate) fn read_string(path: &str) -> Result<String> {
     read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
-/// Returns the name that a process gives itself (`proc_pid_comm(5)`).
 pub(in crate::mediate) fn name(process: pid_t) -> String {
     let name = read(&format!("/proc/{process}/comm")).unwrap_or_default();
     let name = name.strip_suffix(b"\n").unwrap_or(&name);

@@ -1,11 +1,10 @@
-//! Connections within the sandbox that are not accepted yet, each with a note. A client may end before; then the
-//! table of open sockets lacks it.
+//! Connections within the sandbox that are not accepted yet, each with a note. A client may end before.
 
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// Maximum number of pending connections: the longest queue (`net.core.somaxconn`). After that many later
-/// ones, a client is not let in. Connections that a server closes unaccepted are never looked up.
+/// Maximum number of pending connections: the longest queue (`net.core.somaxconn`). After that many later ones, a
+/// client is not accepted.
 const MOST: usize = 4096;
 
 #[derive(Debug)]
@@ -18,7 +17,7 @@ impl<T> Default for Connections<T> {
 }
 
 impl<T> Connections<T> {
-    /// Notes a connection. A client has one at a time, so a new note takes the place of the old one.
+    /// A client has one connection at a time, so a new note replaces the old one.
     pub(super) fn begin(&self, client: u64, note: T) {
         let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match begun.iter_mut().find(|(cookie, _)| *cookie == client) {
@@ -30,7 +29,7 @@ impl<T> Connections<T> {
         }
     }
 
-    /// Removes a started connection, which is now accepted; returns its note, if there was one.
+    /// Removes a connection that is now accepted; returns its note.
     pub(super) fn accept(&self, client: u64) -> Option<T> {
         let mut begun = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let found = begun.iter().position(|(cookie, _)| *cookie == client);

@@ -1,8 +1,7 @@
-//! Sockets with a port, all of the network namespace, as the kernel lists them (`sock_diag(7)`;
-//! `net/ipv4/inet_diag.c`, `net/ipv4/udp_diag.c`).
+//! Sockets with a port in the network namespace (`sock_diag(7)`; `net/ipv4/inet_diag.c`, `net/ipv4/udp_diag.c`).
 //!
-//! Several sockets can share a name, by address, family or `SO_REUSEADDR`. A cookie (`SO_COOKIE`) is unique
-//! while the kernel runs.
+//! Several can share a name, by address, family or `SO_REUSEADDR`. A cookie (`SO_COOKIE`) is unique while the kernel
+//! runs.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 
@@ -17,7 +16,6 @@ use crate::mediate::kernel::sock_diag::{Question, attributes};
 const LISTENING: u32 = 1 << 10;
 const ANY_STATE: u32 = u32::MAX;
 const ANY_COOKIE: [u8; 8] = [0xff; 8];
-/// `sizeof(struct inet_diag_msg)`, and offsets of the fields that are read here.
 const ENTRY: usize = 72;
 const SOURCE_PORT: usize = 4;
 const DESTINATION_PORT: usize = 6;
@@ -31,7 +29,7 @@ const V6_ONLY: u16 = 11;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Holder {
     pub(super) cookie: u64,
-    /// Inode, by which `/proc` lists the socket; 0 if no process has it.
+    /// 0 if no process has the socket.
     pub(super) inode: u32,
     address: IpAddr,
     v6_only: bool,
@@ -45,21 +43,19 @@ impl Holder {
         own == to || all
     }
 
-    /// True if packets to an address can arrive here at all, whatever the kernel prefers.
+    /// True if packets to an address can arrive here at all.
     pub(super) fn might_receive(&self, to: IpAddr) -> bool {
         let (own, to) = (plain(self.address), plain(to));
         own == to || own.is_unspecified() && self.is_in_family(to.is_ipv4())
     }
 
-    /// True if the socket has an address of this family. Another one can then have the port at all of them
-    /// only if both allow it.
+    /// True if another socket can have the port at all addresses of this family only if both allow it.
     pub(super) fn is_in_family(&self, v4: bool) -> bool {
         let own = plain(self.address);
         own.is_ipv4() == v4 || own.is_unspecified() && !self.v6_only && v4
     }
 
-    /// True if another socket could have the port at an address, with `IPV6_V6ONLY` or without, only if both
-    /// allow it.
+    /// True if another socket can have the port at an address only if both allow it.
     pub(super) fn overlaps(&self, at: IpAddr, v6_only: bool) -> bool {
         let other = Self { address: at, v6_only, ..*self };
         let share_family =
@@ -91,12 +87,12 @@ fn address(entry: &[u8], at: usize) -> Option<IpAddr> {
     })
 }
 
-/// Returns one end of a connection, from its offsets in an entry.
+/// One end of a connection, from its offsets in an entry.
 fn end_at(entry: &[u8], at: usize, port: usize) -> Option<(IpAddr, u16)> {
     Some((plain(address(entry, at)?), u16::from_be_bytes(*entry.get(port..)?.first_chunk()?)))
 }
 
-/// Returns the sockets that a connection or a datagram to a port can reach.
+/// Sockets that a connection or a datagram to a port can reach.
 pub(super) fn of_port(style: c_int, port: u16) -> Result<Vec<Holder>, Errno> {
     let is_stream = style == libc::SOCK_STREAM;
     let states = if is_stream { LISTENING } else { ANY_STATE };
@@ -110,11 +106,10 @@ pub(super) fn of_port(style: c_int, port: u16) -> Result<Vec<Holder>, Errno> {
     Ok(all)
 }
 
-/// Returns the cookie of the TCP socket at this end of a connection, if it still exists.
+/// Cookie of the TCP socket at this end of a connection.
 ///
-/// While a closed socket gives way to its remainder, the kernel finds neither for a moment
-/// (`inet_twsk_hashdance_schedule` of `net/ipv4/inet_timewait_sock.c`). Its list, which is slower, waits for
-/// that; before Linux 6.10 not to the very end.
+/// While a closed socket is replaced by its remainder, the kernel finds neither for a moment
+/// (`inet_twsk_hashdance_schedule` of `net/ipv4/inet_timewait_sock.c`). Its list, which is slower, waits for that.
 pub(super) fn of_connection(local: SocketAddr, remote: SocketAddr) -> Option<u64> {
     [false, true, false].into_iter().find_map(|all| at_this_end(local, remote, all))
 }
@@ -140,8 +135,7 @@ fn at_this_end(local: SocketAddr, remote: SocketAddr, all: bool) -> Option<u64> 
     asked.ok().and(found)
 }
 
-/// Builds `struct inet_diag_sockid`. Both ends of a local connection are on the loopback device, and may be
-/// tied to it.
+/// `struct inet_diag_sockid`. Both ends of a local connection are on the loopback device, and may be tied to it.
 fn sockets(source_port: u16, destination_port: u16, ends: Option<(IpAddr, IpAddr)>) -> Vec<u8> {
     let address = |address: Option<IpAddr>| match address {
         Some(IpAddr::V6(v6)) => v6.octets(),

@@ -1,4 +1,4 @@
-//! The host's network: destinations for sockets from inside, and peers that may reach them.
+//! The host's network: destinations of sockets inside, and peers that may reach them.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -30,26 +30,24 @@ use crate::mediate::unix::listeners;
 
 #[derive(Debug)]
 pub(in crate::mediate) struct HostNetwork {
-    /// Rules for destinations outside; `None` while the network is off.
+    /// `None` while the network is off.
     pub(super) outside: Option<Outside>,
-    /// True if the kernel denies this process abstract names that are not from inside.
     scoped: bool,
-    /// Placeholder addresses of hosts, if any may be reached by name.
+    /// Placeholder addresses of hosts that may be reached by name.
     pub(super) led: Option<Arc<Led>>,
     own: Own,
     begun: Connections,
     pub(super) reservations: Arc<Reservations>,
     pub(super) introducing: Mutex<()>,
-    /// Serializes `bind`. Until a new socket is known to be from inside, other calls take it for a stranger.
+    /// Serializes `bind`: until a new socket is registered as inside, other calls reject it.
     binding: Mutex<()>,
 }
 
-/// Address on this machine where only sockets from inside receive.
 #[derive(Debug)]
 pub(in crate::mediate) struct Inside {
     pub(in crate::mediate) at: SocketAddr,
     pub(super) receivers: Vec<Holder>,
-    /// Host in whose place the broker receives there, or the machine's resolver.
+    /// The host that the broker answers for, or the machine's resolver.
     pub(in crate::mediate) named: Option<HostAddress>,
 }
 
@@ -60,7 +58,7 @@ pub(super) struct Outside {
 }
 
 impl HostNetwork {
-    /// Returns the rules, with the resolvers that the machine has now.
+    /// Uses the resolvers that the machine has now.
     pub(in crate::mediate) fn new(
         net: &Network,
         reach: Reach,
@@ -86,7 +84,7 @@ impl HostNetwork {
         })
     }
 
-    /// Judges an internet address. Returns the address to use if only one from inside may be reached.
+    /// Returns the address to use if only a socket inside may be reached.
     pub(in crate::mediate) fn admit(
         &self,
         caller: &Caller<'_>,
@@ -114,7 +112,7 @@ impl HostNetwork {
         Ok(own)
     }
 
-    /// Returns an address on this machine where a socket from inside receives, and no other socket might.
+    /// An address on this machine where a socket inside receives, and no other socket might.
     fn admit_own(&self, kind: SocketKind, place: Place, to: SocketAddr) -> Option<Inside> {
         if place != Place::Host || !stays_here(to.ip()) {
             return None;
@@ -125,7 +123,7 @@ impl HostNetwork {
         (received && self.are_own(&receivers)).then_some(Inside { at: to, receivers, named: None })
     }
 
-    /// Returns the sockets that have a port, except our own reservations.
+    /// Leaves out the broker's reservations.
     pub(super) fn holders(&self, kind: SocketKind, port: u16) -> Result<Vec<Holder>, Errno> {
         let mut holders = holders::of_port(kind.style, port)?;
         holders.retain(|holder| !self.reservations.has(holder.cookie));
@@ -156,9 +154,8 @@ impl HostNetwork {
         }
     }
 
-    /// Returns the denial. With the network on it is `EACCES`, as from a local firewall (connect(2)):
-    /// programs that fall back treat it as unreachable, and people can tell it from unreachable. With the
-    /// network off it is the error of a machine without a network.
+    /// The denial. With the network on it is `EACCES`, as from a local firewall (connect(2)). With the network off it
+    /// is the error of a machine without a network.
     ///
     /// If no process listens at an address of this machine, the rules did not cause the failure.
     fn refusal(&self, kind: SocketKind, place: Place, to: SocketAddr) -> Denied {
@@ -178,7 +175,6 @@ impl HostNetwork {
         holders.iter().any(|holder| holder.might_receive(to.ip()) && !self.own.made(holder.cookie))
     }
 
-    /// Explains a failed `bind`: with the network off, loopback is the only device.
     pub(in crate::mediate) fn hindrance_of_bind(&self, own: SocketAddr, errno: Errno) -> Denied {
         let refused = self.outside.is_none() && stays_on_loopback(own.ip()) == Err(errno);
         if refused && is_local(own.ip()) {
@@ -187,13 +183,12 @@ impl HostNetwork {
         errno.into()
     }
 
-    /// Restricts a datagram socket to senders with these ports, and to the resolver.
+    /// Restricts a datagram socket to these senders and the resolver.
     pub(super) fn hear_only(&self, socket: &OwnedFd, senders: &[SocketAddr]) -> Result<(), Errno> {
         let resolver = self.led.iter().map(|led| led.resolver());
         port_filter::hear_only(socket, &senders.iter().copied().chain(resolver).collect::<Vec<_>>())
     }
 
-    /// Finds a socket from inside, or the resolver's.
     pub(super) fn find(&self, caller: &Caller<'_>, holder: u64, inode: u32) -> Option<OwnedFd> {
         let ours = self.led.as_ref().and_then(|led| led.find(holder));
         ours.or_else(|| caller.find(inode, holder))
@@ -203,8 +198,7 @@ impl HostNetwork {
         holders.iter().all(|holder| self.own.made(holder.cookie))
     }
 
-    /// True if a call to an address from inside has reached it: no other process took the port meanwhile. The
-    /// receiver may be gone.
+    /// True if no other process took the port of an address inside during the call. The receiver may have closed.
     pub(in crate::mediate) fn has_led_inside(&self, kind: SocketKind, to: SocketAddr) -> bool {
         self.holders(kind, to.port()).is_ok_and(|mut holders| {
             holders.retain(|holder| holder.might_receive(to.ip()));
@@ -212,7 +206,7 @@ impl HostNetwork {
         })
     }
 
-    /// Returns the socket from inside with an abstract name and type; `None` if the kernel judges.
+    /// Socket inside with an abstract name and type; `None` if the kernel judges.
     pub(in crate::mediate) fn admit_abstract(
         &self,
         style: c_int,
@@ -230,8 +224,7 @@ impl HostNetwork {
         }
     }
 
-    /// Explains why the kernel denied an abstract name: its socket is a stranger, or only takes datagrams of
-    /// its peer.
+    /// The reason why the kernel denied an abstract name: its socket is outside, or only takes datagrams of its peer.
     pub(in crate::mediate) fn hindrance_of_name(&self, style: c_int, name: &[u8]) -> Denied {
         match listeners::of_name(style, name).as_deref() {
             Ok(&[cookie]) if self.own.made(cookie) => Errno::EPERM.into(),
@@ -239,8 +232,8 @@ impl HostNetwork {
         }
     }
 
-    /// Gives a datagram socket a port before its peer can see it, so that the peer recognises it and can
-    /// answer. The kernel would choose a port at the same call.
+    /// Gives a datagram socket a port before the call that would choose one, so that the peer recognises it and can
+    /// answer.
     fn name(&self, caller: &Caller<'_>, socket: &OwnedFd, kind: SocketKind) -> Result<(), Errno> {
         if port(socket)? != 0 {
             return Ok(());
@@ -257,9 +250,8 @@ impl HostNetwork {
         Ok(())
     }
 
-    /// Binds a socket and remembers its name. With the network off, a socket that would listen on all
-    /// addresses is tied to the loopback device, which only `CAP_NET_RAW` undoes (socket(7)); no other
-    /// addresses are available.
+    /// Binds a socket and registers its name. With the network off, a socket that would listen on all addresses is tied
+    /// to the loopback device, which only `CAP_NET_RAW` undoes (socket(7)).
     pub(in crate::mediate) fn bind(
         &self,
         caller: &Caller<'_>,
@@ -300,8 +292,7 @@ impl HostNetwork {
         self.welcome(caller, socket)
     }
 
-    /// Binds a datagram socket. If the address is in use by one of our reservations, it is shared for a
-    /// moment.
+    /// If the broker's reservation has the address, it is shared for a moment.
     fn bind_datagrams(&self, caller: &Caller<'_>, socket: &OwnedFd, address: &Address) -> Result<(), Errno> {
         match socket::bind(socket, address) {
             Err(Errno::EADDRINUSE) => self.unheard_meanwhile(caller, address.port(), || {
@@ -343,12 +334,11 @@ fn has_abstract_name(socket: &OwnedFd) -> bool {
     !socket::own_name(socket).is_ok_and(|own| !matches!(own.meaning(), Meaning::Abstract(_)))
 }
 
-/// True if this process connected the other end of an accepted unix socket.
 fn is_ours(accepted: &OwnedFd) -> bool {
     getsockopt(accepted, PeerCredentials).is_ok_and(|peer| peer.pid() == getpid().as_raw())
 }
 
-/// Duplicates the sockets that have a port. A socket that cannot be looked at can never be sent to.
+/// A socket that cannot be looked at can never be sent to.
 pub(super) fn duplicates(caller: &Caller<'_>, holders: &[Holder]) -> Result<Vec<OwnedFd>, Errno> {
     let found = holders.iter().map(|holder| caller.find(holder.inode, holder.cookie));
     found.map(|found| found.ok_or(Errno::EACCES)).collect()

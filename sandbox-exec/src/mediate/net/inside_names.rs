@@ -1,4 +1,4 @@
-//! Living sockets from inside with a name in the host's network namespace, identified by their cookies: names recur.
+//! Open sockets inside that have a name in the host's network namespace, identified by cookies: names recur.
 
 use std::collections::HashSet;
 use std::os::fd::OwnedFd;
@@ -29,7 +29,7 @@ impl Own {
         Ok(Self { alive: Alive::new()?, cookies: Mutex::default() })
     }
 
-    /// Remembers a socket. One that gave up a port, and has another now, is registered already.
+    /// A socket that gave up a port and has another now is registered already.
     pub(in crate::mediate) fn remember(&self, socket: &OwnedFd) -> Result<(), Errno> {
         let cookie = socket::cookie(socket)?;
         let mut cookies = self.lock();
@@ -44,7 +44,7 @@ impl Own {
         Ok(())
     }
 
-    /// True if the socket of this cookie is from inside; once closed, only until it is forgotten.
+    /// True if the cookie is of a socket inside; once closed, only until it is forgotten.
     pub(super) fn made(&self, cookie: u64) -> bool {
         self.lock().known.contains(&cookie)
     }

@@ -1,16 +1,15 @@
-//! Introduction of datagram sockets from inside to each other, in the host's network namespace while the network is off: they
-//! hear no other senders.
+//! Introduction of datagram sockets inside to each other, in the host's network namespace while the network is off:
+//! they receive from no other senders.
 //!
-//! A socket is created here, tied to the loopback device, and hears nobody, also if the kernel binds it
-//! unasked (`send` on an unbound socket). Only this process changes the set of senders (programs may attach
-//! no filter, see [`crate::mediate::filter`]). Before a socket from inside sends or is connected to it, that sender's
-//! port is added, and reserved at all addresses for as long as it is heard ([`super::reservations`]).
+//! A new socket is tied to the loopback device, and receives from nobody, also if the kernel binds it unasked (`send`
+//! on an unbound socket). Only this process changes the set of senders (programs may attach no filter, see
+//! [`crate::mediate::filter`]). Before a socket inside sends or is connected to it, the sender's port is added, and
+//! reserved at all addresses for as long ([`super::reservations`]).
 //!
-//! When another socket from inside is bound or connected to such a port, strangers could share the port for a
-//! moment. For that moment it is not heard, and afterwards only if no stranger has it.
+//! When another socket inside is bound or connected to such a port, strangers could share it for a moment. The port is
+//! not accepted during that moment, nor afterwards if a stranger has it.
 //!
-//! Duplicates of receivers would keep their ports taken. So a receiver is looked up each time, and ports of
-//! closed sockets are forgotten when others are added.
+//! Duplicates of receivers would keep their ports taken. So a receiver is looked up each time.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -26,14 +25,14 @@ use super::reservations::{Hearer, everywhere};
 use crate::mediate::call::caller::Caller;
 use crate::mediate::call::socket::{self, SocketKind, port};
 
-/// Number of ports of a socket at the first search for closed ones; the next is at twice as many, and so on.
+/// Number of ports at the first search for closed ones; each later search is at twice as many.
 const FEW: usize = 64;
 
 const DATAGRAM: SocketKind = SocketKind { family: libc::AF_INET, style: libc::SOCK_DGRAM };
 
 impl HostNetwork {
-    /// Ties a new socket to the loopback device, since the kernel gives it a port unasked (`listen`, `send`).
-    /// A datagram socket then hears nobody.
+    /// Ties a new socket to the loopback device, since the kernel gives it a port unasked (`listen`, `send`). A
+    /// datagram socket then receives from nobody.
     pub(in crate::mediate) fn guard(&self, socket: &OwnedFd, kind: SocketKind) -> Result<(), Errno> {
         if self.outside.is_some() || !kind.is_internet() {
             return Ok(());
@@ -42,7 +41,6 @@ impl HostNetwork {
         if kind.is_stream() { Ok(()) } else { self.hear_only(socket, &[]) }
     }
 
-    /// Makes the receivers at an address hear a sender's port.
     pub(in crate::mediate) fn introduce(
         &self,
         caller: &Caller<'_>,
@@ -63,7 +61,7 @@ impl HostNetwork {
         Ok(())
     }
 
-    /// Acts while no socket hears a port. A datagram from inside may be lost meanwhile.
+    /// A datagram from inside may be lost meanwhile.
     pub(super) fn unheard_meanwhile(
         &self,
         caller: &Caller<'_>,
@@ -91,7 +89,6 @@ impl HostNetwork {
         acted
     }
 
-    /// Makes a newly bound socket hear those connected to its port, which was another socket's before.
     pub(super) fn welcome(&self, caller: &Caller<'_>, receiver: &OwnedFd) -> Result<(), Errno> {
         if self.outside.is_some() {
             return Ok(());
@@ -120,7 +117,6 @@ impl HostNetwork {
         heard
     }
 
-    /// Returns the ports that a socket hears; of many, also those that are closed.
     fn heard_by(&self, cookie: u64) -> (Vec<SocketAddr>, Vec<SocketAddr>) {
         let heard = self.reservations.heard_by(cookie);
         if heard.len() < FEW || !heard.len().is_power_of_two() {
@@ -130,7 +126,7 @@ impl HostNetwork {
         heard.into_iter().partition(is_open)
     }
 
-    /// Returns the sockets with a port, at any address of a family: `EADDRINUSE` unless all are from inside.
+    /// `EADDRINUSE` unless all sockets with the port are inside.
     fn own_at(&self, from: SocketAddr) -> Result<Vec<Holder>, Errno> {
         let mut holders = self.holders(DATAGRAM, from.port())?;
         holders.retain(|holder| holder.is_in_family(from.is_ipv4()));
@@ -138,7 +134,7 @@ impl HostNetwork {
     }
 }
 
-/// Returns an address as packets carry it.
+/// The address as packets carry it.
 fn plain(address: SocketAddr) -> SocketAddr {
     SocketAddr::new(ipc::place::plain(address.ip()), address.port())
 }

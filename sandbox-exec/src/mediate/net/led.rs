@@ -1,17 +1,14 @@
-//! Hosts by name on the machine's own network, where no namespace can stand for them.
-//!
-//! What goes to the machine's resolvers, or to an address that stands for a name, is led to two sockets of this
-//! process on loopback:
+//! Hosts by name on the machine's own network. Packets to the machine's resolvers, and to placeholder addresses, are
+//! redirected to two sockets of this process on loopback:
 //!
 //! ```text
 //! program ── question to a resolver of /etc/resolv.conf ──► 0.0.0.0:R, on loopback alone
 //! program ── connect to 198.19.a.b:P ─────────────────────► 127.0.0.1:H
 //! ```
 //!
-//! Every process of the machine may knock at them. The first hears only ports from inside, as each datagram
-//! socket of a program does ([`super::introductions`]), and is the only sender that all of these hear: it has its port
-//! at all addresses of IPv4, for as long as this process lives. The second passes a connection on only if its
-//! client was noted here, by its cookie, before it connected; the note says which host was meant.
+//! Every process of the machine may connect to them. The first receives only from registered ports of the sandbox,
+//! like a program's datagram sockets ([`super::introductions`]), which may all receive from it: it has its port at all
+//! IPv4 addresses. The second accepts a connection only if the client's cookie was noted before, with the host's name.
 
 use std::fs;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, UdpSocket};
@@ -35,17 +32,13 @@ use crate::mediate::refusals::Denied;
 use crate::mediate::rules::{HostAddress, hosted};
 use crate::namespace::resolving::host_name;
 
-/// Way to the hosts that programs reach by name.
 #[derive(Debug)]
 pub struct Led {
     hosts: Arc<NamedHosts>,
-    /// Addresses of the machine's resolvers.
     resolvers: Vec<IpAddr>,
-    /// Sockets that serve in place of the resolvers and the hosts, and their ports.
     resolver: OwnedFd,
     listener: OwnedFd,
     ports: Ports,
-    /// Hosts that are meant by connections, which are not accepted yet.
     noted: Connections<Arrival>,
 }
 
@@ -55,7 +48,6 @@ struct Ports {
     hosts: u16,
 }
 
-/// Way to a socket of this process.
 #[derive(Debug)]
 pub(super) struct LedSocket {
     pub(super) at: SocketAddr,
@@ -63,9 +55,8 @@ pub(super) struct LedSocket {
 }
 
 impl Led {
-    /// Opens the sockets; returns them for the thread that answers and accepts.
-    ///
-    /// With `asks`, somebody may be asked about hosts beyond the list.
+    /// Opens the sockets; returns them for the thread that answers and accepts. `asks` is true if somebody may be asked
+    /// about hosts beyond the list.
     pub(crate) fn open(hosts: Hosts, asks: bool) -> Result<(Self, Entrances), Errno> {
         let settings = fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
         let own = host_name();
@@ -97,19 +88,16 @@ impl Led {
         [&self.resolver, &self.listener]
     }
 
-    /// Returns the address of the socket that serves in place of the resolvers.
     pub(super) fn resolver(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.ports.resolver).into()
     }
 
-    /// Returns the socket that serves in place of the resolvers, if it has this cookie.
     pub(in crate::mediate) fn find(&self, cookie: u64) -> Option<OwnedFd> {
         let is_it = socket::cookie(&self.resolver) == Ok(cookie);
         is_it.then(|| self.resolver.try_clone().ok()).flatten()
     }
 
-    /// Returns the way to a socket that takes the place of an address; `None` if none does. Notes which host a
-    /// connection means, and denies hosts that are not on the list.
+    /// Redirects a connection, and notes its host; `None` for other addresses. Denies hosts that are not on the list.
     pub(super) fn lead(
         &self,
         caller: &Caller<'_>,
@@ -141,7 +129,6 @@ impl Arrivals for Led {
     }
 }
 
-/// Returns the domains that programs add to names: those of resolv.conf(5), else this machine's.
 fn searched(settings: &str, own: Option<&HostName>) -> Vec<HostName> {
     let domains = |line| {
         let (keyword, domains) = str::split_once(line, [' ', '\t'])?;
@@ -155,7 +142,6 @@ fn searched(settings: &str, own: Option<&HostName>) -> Vec<HostName> {
     found.iter().filter_map(|domain| domain.parse().ok()).collect()
 }
 
-/// Returns a loopback address that sockets of this kind can use.
 fn in_family(kind: SocketKind, port: u16) -> SocketAddr {
     let loopback = Ipv4Addr::LOCALHOST;
     let ip: IpAddr =

@@ -1,5 +1,4 @@
-//! Decisions on sockets of the host's network namespace (floor tier, or the full tier with the machine's
-//! network).
+//! Decisions on sockets of the host's network namespace.
 
 pub(super) mod connections;
 pub(super) mod holders;

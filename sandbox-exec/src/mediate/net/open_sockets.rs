@@ -1,8 +1,7 @@
-//! Sockets from inside that are open in some process.
+//! Sockets inside that are open in some process.
 //!
-//! Duplicates would keep ports taken and queues listening after the last close. An epoll instance holds
-//! nothing: the kernel drops a socket from it with its last duplicate, and lists the rest
-//! (`/proc/PID/fdinfo`, `proc_pid_fdinfo(5)`).
+//! Duplicates would keep ports taken and queues listening. An epoll instance holds nothing: the kernel drops a socket
+//! from it with its last duplicate, and lists the rest (`/proc/PID/fdinfo`, `proc_pid_fdinfo(5)`).
 
 use std::collections::HashSet;
 use std::fs;
@@ -11,7 +10,7 @@ use std::os::fd::{AsRawFd, OwnedFd};
 use nix::errno::Errno;
 use nix::sys::epoll::{Epoll, EpollCreateFlags, EpollEvent, EpollFlags};
 
-/// Set of open sockets, each with a number that this process assigned.
+/// Open sockets, each with a number that this process assigned.
 #[derive(Debug)]
 pub(in crate::mediate) struct Alive(Epoll);
 
@@ -20,12 +19,12 @@ impl Alive {
         Epoll::new(EpollCreateFlags::EPOLL_CLOEXEC).map(Self)
     }
 
-    /// Adds an unregistered socket under an unused number.
+    /// The number must be unused.
     pub(in crate::mediate) fn add(&self, socket: &OwnedFd, number: u64) -> Result<(), Errno> {
         self.0.add(socket, EpollEvent::new(EpollFlags::empty(), number))
     }
 
-    /// Adds a socket that may be registered already by the same number.
+    /// The socket may be registered already, by the same number.
     pub(super) fn add_again(&self, socket: &OwnedFd, number: u64) -> Result<(), Errno> {
         match self.add(socket, number) {
             Err(Errno::EEXIST) => Ok(()),
@@ -33,8 +32,8 @@ impl Alive {
         }
     }
 
-    /// Returns the numbers of the sockets that are open, or in a message underway. `None` if the kernel does
-    /// not say, for example because this process has too many descriptors: they may be open nevertheless.
+    /// Numbers of the sockets that are open, or in a message on its way. `None` if the kernel does not say, for example
+    /// because this process has too many descriptors.
     pub(in crate::mediate) fn numbers(&self) -> Option<HashSet<u64>> {
         let path = format!("/proc/self/fdinfo/{}", self.0.0.as_raw_fd());
         fs::read_to_string(path).ok().map(|text| text.lines().filter_map(number).collect())

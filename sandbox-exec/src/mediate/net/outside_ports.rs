@@ -1,10 +1,9 @@
-//! Ports of sockets outside: no socket from inside shares one, even if both allow it (`SO_REUSEADDR`,
-//! `SO_REUSEPORT`, socket(7)). The kernel would deliver packets of one to the other: all datagrams
-//! (`compute_score` of net/ipv4/udp.c), or every second connection.
+//! Ports of sockets outside: no socket inside shares one, even if both allow it (`SO_REUSEADDR`, `SO_REUSEPORT`,
+//! socket(7)). The kernel would deliver packets of one to the other (`compute_score` of net/ipv4/udp.c).
 //!
-//! Owners are looked up before a `bind` and after it, since only then a port chosen by the kernel is known,
-//! and a stranger may have come. A port that the kernel chose is then given up. A port that the program named
-//! stays bound, as if the service outside had come a moment later: that service decides itself if it shares.
+//! Owners are looked up before a `bind` and after it, since only then a port chosen by the kernel is known, and a
+//! stranger may have come. A port that the kernel chose is then given up. A named port stays bound: the service outside
+//! decides itself if it shares.
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -17,7 +16,7 @@ use crate::mediate::call::address::{Address, Meaning};
 use crate::mediate::call::socket::{self, SocketKind};
 
 impl HostNetwork {
-    /// Fails with `EADDRINUSE` if a socket outside holds the port that a socket will be bound to.
+    /// `EADDRINUSE` if a socket outside has the port.
     pub(super) fn check_before_bind(
         &self,
         socket: &OwnedFd,
@@ -36,7 +35,7 @@ impl HostNetwork {
         }
     }
 
-    /// Checks a socket after `bind`; gives up a port that the kernel chose.
+    /// Gives up a port that the kernel chose and a socket outside has.
     pub(super) fn check_after_bind(&self, socket: &OwnedFd, kind: SocketKind) -> Result<(), Errno> {
         match socket::own_name(socket)?.meaning() {
             Meaning::Internet(own) => {
@@ -47,8 +46,8 @@ impl HostNetwork {
         }
     }
 
-    /// Fails if a socket outside holds the port. A kernel without lists (`CONFIG_INET_UDP_DIAG`) separates
-    /// sockets that share nothing.
+    /// `EADDRINUSE` if a socket outside has the port. A kernel without lists (`CONFIG_INET_UDP_DIAG`) separates sockets
+    /// that share nothing.
     fn check(&self, socket: &OwnedFd, kind: SocketKind, own: SocketAddr, v6_only: bool) -> Result<(), Errno> {
         let is_free = match self.holders(kind, own.port()) {
             Ok(mut holders) => {
@@ -63,9 +62,8 @@ impl HostNetwork {
     }
 }
 
-/// True if the error is permanent: netlink lacks this family (`netlink_create`), this list
-/// (`inet_diag_lock_handler`) or the old form of TCP (`sock_diag_rcv_msg`), or is denied to this process, as
-/// by systemd's `RestrictAddressFamilies`, a container's filter, or a kernel module.
+/// True for a permanent error: netlink lacks this family (`netlink_create`), this list (`inet_diag_lock_handler`) or
+/// the old form of TCP (`sock_diag_rcv_msg`), or is denied to this process.
 fn does_not_list(errno: Errno) -> bool {
     let never = matches!(errno, Errno::EPROTONOSUPPORT | Errno::ENOENT | Errno::EOPNOTSUPP);
     never || matches!(errno, Errno::EAFNOSUPPORT | Errno::EPERM | Errno::EACCES)

@@ -1,8 +1,7 @@
-//! Classic filter (`SO_ATTACH_FILTER`, socket(7)) of a datagram socket, which passes the datagrams of some
-//! ports.
+//! Classic filter (`SO_ATTACH_FILTER`, socket(7)) of a datagram socket, which passes the datagrams of some ports.
 //!
 //! The kernel runs it on a datagram from its UDP header on, before queueing (`udp_queue_rcv_one_skb`,
-//! `udpv6_queue_rcv_one_skb`). A new filter replaces the old one in one step.
+//! `udpv6_queue_rcv_one_skb`).
 
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
@@ -13,12 +12,11 @@ use nix::libc::{self, sock_filter};
 use crate::mediate::call::socket;
 use crate::mediate::filter::{answer, equal, jump, statement};
 
-/// Maximum number of ports of a socket. A filter counts against `net.core.optmem_max` (20 KiB before Linux
-/// 6.9), twice while it is replaced.
+/// Maximum number of ports. A filter counts against `net.core.optmem_max` (20 KiB before Linux 6.9), twice while it is
+/// replaced.
 pub(super) const MOST: usize = 1024;
 
-/// Offsets of a packet's protocol (`SKF_AD_OFF + SKF_AD_PROTOCOL`, linux/filter.h) and of its UDP source
-/// port.
+/// Offsets of a packet's protocol (`SKF_AD_OFF + SKF_AD_PROTOCOL`, linux/filter.h) and UDP source port.
 #[expect(clippy::cast_sign_loss, reason = "the kernel takes it for an offset that is negative")]
 const PROTOCOL: u32 = libc::SKF_AD_OFF as u32;
 const SOURCE_PORT: u32 = 0;
@@ -27,11 +25,10 @@ const V4: u32 = 0x0800;
 const V6: u32 = 0x86dd;
 /// Maximum number of comparisons that share one answer: a jump skips at most 255 instructions.
 const REACH: usize = 255;
-/// Return value of a filter that keeps the whole datagram.
+/// Keeps the whole datagram.
 const ALL: u32 = u32::MAX;
 const NOTHING: u32 = 0;
 
-/// Restricts a socket to senders with these ports and address families.
 pub(in crate::mediate) fn hear_only(socket: &OwnedFd, senders: &[SocketAddr]) -> Result<(), Errno> {
     socket::filter(socket, &program(senders))
 }

@@ -1,18 +1,16 @@
-//! Reservations of ports of datagram sockets from inside that must not pass to others: ports that sockets
-//! from inside are connected to or hear (`super::introductions`).
+//! Reservations of ports of datagram sockets inside that must not pass to others: sockets inside are connected to them
+//! or receive from them (`super::introductions`).
 //!
-//! A message on a connected socket is not mediated, and goes to the port's present owner. A duplicate of the
-//! receiver would keep it receiving after its last close. So a socket of ours is bound to the same address,
-//! until no connected sender is left: others find the port in use, and senders find it closed once the
-//! receiver is. It never receives, since it is connected to a port of ours from which nothing comes (udp(7)).
+//! Messages on a connected socket are not mediated, and go to the port's present owner. So a reserving socket is bound
+//! to the same address, until no connected sender is left: others find the port in use, and senders find it closed once
+//! the receiver is. A reserving socket never receives, since it is connected to another of this process (udp(7)).
 //!
-//! A heard port is reserved at all addresses, since its owner at one can write another into its datagrams
-//! (`IP_PKTINFO`, ip(7)). This reservation is not connected, since connecting binds to one address, and hears
-//! nobody. Packets to a socket of that port do not reach it: sockets from inside are tied to the loopback
-//! device, which the kernel prefers (`compute_score` of net/ipv4/udp.c).
+//! A sender's port is reserved at all addresses, since its owner at one can write another into its datagrams
+//! (`IP_PKTINFO`, ip(7)). This reservation is not connected. Packets to the port's socket do not reach it: sockets
+//! inside are tied to the loopback device, which the kernel prefers (`compute_score` of net/ipv4/udp.c).
 //!
-//! Two sockets can be bound to one address only while both allow it (`SO_REUSEADDR`). That is so during a
-//! `bind`; afterwards the port's owners are checked.
+//! Two sockets can be bound to one address only while both allow it (`SO_REUSEADDR`). That is so during a `bind`;
+//! afterwards the port's owners are checked.
 
 use std::collections::{HashMap, HashSet};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
@@ -30,14 +28,12 @@ use super::port_filter;
 use crate::mediate::call::address::Address;
 use crate::mediate::call::socket::{self, port};
 
-/// Maximum number of ports that are reserved at one time.
 const MOST: usize = 1024;
 /// Maximum time until a port is free after the last socket that needed it was closed.
 const LATEST: Duration = Duration::from_secs(1);
 
 #[derive(Debug)]
 pub(super) struct Reservations {
-    /// Sockets that need reservations: connected senders, and receivers.
     dependents: Alive,
     state: Mutex<ReservationState>,
 }
@@ -47,12 +43,11 @@ struct ReservationState {
     held: HashMap<SocketAddr, HeldPort>,
     needs: HashSet<Need>,
     silent: Option<OwnedFd>,
-    /// True if a thread looks for closed senders.
     watched: bool,
 }
 
-/// Dependence of a socket on a reservation: it is connected to the address, or hears the port. An earlier
-/// peer counts as well: if connecting elsewhere fails, the socket is still connected to it.
+/// A socket's need of a reservation: it is connected to the address, or receives from the port. An earlier peer counts
+/// as well: if connecting elsewhere fails, the socket is still connected to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 struct Need {
     cookie: u64,
@@ -65,7 +60,6 @@ struct Need {
 pub(super) struct Hearer {
     pub(super) cookie: u64,
     pub(super) inode: u32,
-    /// Port, at all addresses of a family.
     pub(super) from: SocketAddr,
 }
 
@@ -80,7 +74,6 @@ impl Reservations {
         Ok(Self { dependents: Alive::new()?, state: Mutex::default() })
     }
 
-    /// True if a socket is one of our reservations, which never receive.
     pub(super) fn has(&self, cookie: u64) -> bool {
         self.lock().held.values().any(|held| held.cookie == cookie)
     }
@@ -104,7 +97,7 @@ impl Reservations {
         self.lock().needs.iter().any(|need| need.cookie == cookie && need.address == from)
     }
 
-    /// Returns the ports of the sockets that are connected to a port.
+    /// Ports of the sockets that are connected to a port.
     pub(super) fn connected_to(&self, port: u16) -> HashSet<SocketAddr> {
         let mut state = self.lock();
         self.sweep(&mut state);
@@ -112,13 +105,12 @@ impl Reservations {
         needs.map(|need| everywhere(need.address, need.port)).collect()
     }
 
-    /// Drops the reservation of a port that a socket no longer hears.
     pub(super) fn release(&self, cookie: u64, address: SocketAddr) {
         self.lock().needs.retain(|need| need.cookie != cookie || need.address != address);
     }
 
-    /// Reserves an address for the life of a dependent socket. `holders`, which returns all sockets at the
-    /// address, is called only for a new reservation.
+    /// Reserves an address for the life of a dependent socket. `holders`, which returns all sockets at the address, is
+    /// called only for a new reservation.
     pub(super) fn reserve(
         self: &Arc<Self>,
         dependent: &OwnedFd,
@@ -150,7 +142,7 @@ impl Reservations {
         Ok(())
     }
 
-    /// Binds a socket at an address that may be reserved; reservations are shared for that moment.
+    /// Reservations of the address are shared for that moment.
     pub(super) fn bind(&self, socket: &OwnedFd, address: &Address) -> Result<(), Errno> {
         let mut state = self.lock();
         self.sweep(&mut state);
@@ -219,14 +211,12 @@ impl ReservationState {
         }
     }
 
-    /// Returns the reservations of an address's port.
     fn held_at(&self, address: &Address) -> impl Iterator<Item = &OwnedFd> {
         let port = address.port();
         self.held.iter().filter(move |(held, _)| held.port() == port).map(|(_, held)| &held.socket)
     }
 }
 
-/// Returns the wildcard address of a family, with a port.
 pub(super) fn everywhere(address: SocketAddr, port: u16) -> SocketAddr {
     let all: IpAddr =
         if address.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };

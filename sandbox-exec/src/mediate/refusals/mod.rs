@@ -1,8 +1,7 @@
 //! Reports of denied calls to the process that started the programs.
 //!
-//! No call waits: a report is written only if it fits into the pipe, else it is counted and comes with the
-//! next. A repeated denial is reported after two, four, eight … times. So memory and output stay bounded in a
-//! flood of denials.
+//! A report is written only if it fits into the pipe, else it comes with the next, so that no call waits. A repeated
+//! denial is reported after two, four, eight … times.
 
 mod origins;
 mod report;
@@ -20,16 +19,14 @@ use super::kernel::text::{self, name};
 use super::unix::listeners::Listeners;
 use origins::Origins;
 
-/// Maximum number of ancestors that are looked at.
 const MOST_ANCESTORS: usize = 256;
-/// Name of this process, which the program still has during the self-test.
 const OWN_NAME: &str = "sandbox-exec";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Denied {
-    /// Denied by the rules, without which the call would have continued.
+    /// Denied by the rules alone: the call would have succeeded.
     Rules { target: Target, errno: Errno },
-    /// Other cause: the call would have failed anyway, or the cause is unknown.
+    /// The call would have failed anyway, or the cause is unknown.
     Other(Errno),
 }
 
@@ -64,12 +61,12 @@ struct RefusalState {
 }
 
 impl Refusals {
-    /// Returns a reporter that drops all denials.
+    /// Drops all denials.
     pub fn untold() -> Self {
         Self(None)
     }
 
-    /// Returns a reporter for this child, to the reader of a pipe, if there is one.
+    /// Reports denials of this child to a pipe.
     pub(crate) fn told(program: pid_t, telling: Option<(OwnedFd, Listeners)>) -> Self {
         let state = |pipe| Mutex::new(RefusalState { pipe: File::from(pipe), origins: Origins::default() });
         Self(telling.map(|(pipe, listeners)| Telling { program, listeners, state: state(pipe) }))
@@ -112,13 +109,12 @@ impl Telling {
         origins.of(process, began).count(refusal, |refusal| report::write(pipe, refusal));
     }
 
-    /// True if this thread will become the program, and still runs the self-test.
     fn only_tries(&self, thread: pid_t) -> bool {
         thread == self.program && name(thread) == OWN_NAME
     }
 
-    /// Returns a thread's process, and its ancestor among the program's children unless it is the program.
-    /// Adopted orphans count as such children.
+    /// A thread's process, and its ancestor among the program's children (adopted orphans included) unless it is the
+    /// program.
     fn lineage(&self, thread: pid_t) -> Option<(pid_t, pid_t)> {
         let own = std::process::id().cast_signed();
         let mut status = Status::of(thread).ok()?;
@@ -137,8 +133,7 @@ impl Telling {
     }
 }
 
-/// Returns the start time of a process: field 22 of `proc_pid_stat(5)`, counted after its name, which may
-/// contain anything.
+/// Start time: field 22 of `proc_pid_stat(5)`, counted after the name, which may contain anything.
 fn began(process: pid_t) -> Option<u64> {
     let stat = text::read_string(&format!("/proc/{process}/stat")).ok()?;
     stat.rsplit_once(") ")?.1.split(' ').nth(19)?.parse().ok()

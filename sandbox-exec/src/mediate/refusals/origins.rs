@@ -1,4 +1,4 @@
-//! Denials by child of the program; finds new ones.
+//! Denials by child of the program.
 
 use std::collections::VecDeque;
 
@@ -9,21 +9,20 @@ use nix::libc::pid_t;
 pub(super) const MOST_ORIGINS: usize = 32;
 pub(super) const MOST_EACH: usize = 32;
 
-/// Remembered children of the program, the oldest first.
 #[derive(Debug, Default)]
 pub(super) struct Origins(VecDeque<Origin>);
 
 #[derive(Debug)]
 pub(super) struct Origin {
     process: pid_t,
-    /// Start time in ticks: another process can have the same number later.
+    /// Start time in ticks, since another process can have the same number later.
     began: u64,
     pub(super) refused: Vec<Refusal>,
     pub(super) untold: u64,
 }
 
 impl Origins {
-    /// Returns a remembered child of the program, or adds it; forgets the oldest of too many.
+    /// Forgets the oldest child of too many.
     pub(super) fn of(&mut self, process: pid_t, began: u64) -> &mut Origin {
         let known = self.0.iter().position(|origin| (origin.process, origin.began) == (process, began));
         let at = known.unwrap_or_else(|| {
@@ -38,7 +37,7 @@ impl Origins {
 }
 
 impl Origin {
-    /// Counts a denial, and reports it if it is new or has happened often enough.
+    /// Reports a denial that is new or has happened often enough.
     pub(super) fn count(&mut self, refusal: Refusal, tell: impl FnOnce(&Refusal) -> bool) {
         let same = |known: &Refusal| (known.act, &known.object) == (refusal.act, &refusal.object);
         if let Some(known) = self.refused.iter_mut().find(|known| same(known)) {

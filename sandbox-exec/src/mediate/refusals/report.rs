@@ -10,14 +10,13 @@ use ipc::id::Generation;
 use ipc::refusal::{MAX_REFUSAL, Refusal, Target};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 
-/// Maximum size of a name in bytes, which leaves room for the rest of a report.
+/// In bytes. Leaves room for the rest of a report.
 pub(super) const MOST_BYTES: usize = 2048;
 
-/// Writes a report if it fits into the pipe; returns true if so.
+/// False if the report does not fit into the pipe.
 ///
-/// A ready pipe takes so many bytes whole (pipe(7), `pipe_poll` of fs/pipe.c). This process writes one report
-/// at a time; others write only the start of the program, when the pipe is nearly empty, and its end. The
-/// pipe stays blocking, since the flag would hold for all its holders.
+/// A ready pipe takes so many bytes whole (pipe(7), `pipe_poll` of fs/pipe.c), and nobody else writes more than a few.
+/// The pipe stays blocking, since the flag would hold for all its holders.
 pub(super) fn write(pipe: &mut File, refusal: &Refusal) -> bool {
     if size(&refusal.object) > MOST_BYTES {
         return false;

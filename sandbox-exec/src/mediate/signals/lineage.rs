@@ -1,9 +1,8 @@
 //! Ancestry of processes, as far as signals need it.
 //!
-//! A process is inside if it descends from the broker, which adopts orphans; so it stays inside for its life.
-//! A process can put a [fence](Lineage::fence) around its descendants: they then signal each other and nobody
-//! else. It has to adopt orphans too (`PR_SET_CHILD_SUBREAPER(2const)`), which would otherwise leave the
-//! fence.
+//! A process is inside if it descends from the broker, which adopts orphans. A process that adopts orphans too
+//! (`PR_SET_CHILD_SUBREAPER(2const)`) can put a [fence](Lineage::fence) around its descendants: they then signal each
+//! other and nobody else.
 
 use std::collections::HashMap;
 use std::os::fd::{AsFd, OwnedFd};
@@ -28,11 +27,10 @@ pub(super) struct Lineage {
     fences: Mutex<HashMap<pid_t, Arc<OwnedFd>>>,
 }
 
-/// Range of a process's signals: the descendants of another process.
 #[derive(Clone, Debug)]
 pub(super) struct Scope {
     top: pid_t,
-    /// Root of the range, if it is not the broker.
+    /// Root of the scope, if it is not the broker.
     fence: Option<Arc<OwnedFd>>,
 }
 
@@ -41,7 +39,6 @@ impl Lineage {
         Self { broker: std::process::id().cast_signed(), fences: Mutex::default() }
     }
 
-    /// Bounds the signals of all present and future descendants of a process.
     pub(super) fn fence(&self, process: pid_t) -> Result<(), Errno> {
         let fence = Arc::new(pidfd_open(process, 0)?);
         let mut fences = self.lock();
@@ -50,7 +47,6 @@ impl Lineage {
         Ok(())
     }
 
-    /// Returns the scope of the signals of a process, which must live until afterwards.
     pub(super) fn scope(&self, process: pid_t) -> Result<Scope, Errno> {
         let ancestors = self.ancestors(process)?.ok_or(Errno::EPERM)?;
         let fences = self.lock();
@@ -71,13 +67,12 @@ impl Lineage {
         Ok(fence.as_ref().is_none_or(|fence| ancestors.contains(top) && lives(fence)))
     }
 
-    /// Returns the ancestors of a process below the broker; `None` if it is outside.
+    /// Ancestors of a process below the broker; `None` if it is outside.
     ///
-    /// A number does not identify a process: a parent can die between two looks and its number be reused. But
-    /// a process with the same parent at two times had it in between, since an orphan's next parent is not
-    /// younger than itself. So the line is read upwards and then downwards. The last look confirms that the
-    /// process still has its parent, so the looks in between, at this parent, saw the same process, and so on
-    /// up.
+    /// A parent can die between two looks and its number be reused. But a process with the same parent at two times had
+    /// it in between, since an orphan's next parent is not younger than itself. So the line is read upwards and then
+    /// downwards: the last look confirms that the process still has its parent, so the looks in between saw the same
+    /// process, and so on up.
     fn ancestors(&self, process: pid_t) -> Result<Option<Vec<pid_t>>, Errno> {
         for _ in 0..TRIES {
             let parent = Status::of(process)?.parent;
@@ -92,7 +87,6 @@ impl Lineage {
         Err(Errno::EPERM)
     }
 
-    /// Returns the line from a process up to the broker, or to the top.
     fn climb(&self, process: pid_t, mut parent: pid_t) -> Option<Vec<pid_t>> {
         let mut line = vec![process, parent];
         while parent != self.broker && parent > 1 && line.len() < MOST {

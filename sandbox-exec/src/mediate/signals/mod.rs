@@ -1,13 +1,12 @@
-//! Signals to other processes without Landlock's scope for them (below ABI 6): a signal succeeds within the
-//! caller's scope ([`self::lineage`]), else fails with `EPERM`.
+//! Signals to other processes without Landlock's scope for them (below ABI 6): a signal succeeds within the caller's
+//! scope ([`self::lineage`]), else fails with `EPERM`.
 //!
-//! The kernel continues a signal to the caller's own process: no thread can change the number, which is in a
-//! register, and it is the caller's for its life. The broker sends all others, to a process pinned by
-//! descriptor (`pidfd_open(2)`), since numbers recur.
+//! The kernel continues a signal to the caller's own process, whose number no thread can change. The broker sends all
+//! others, to a process pinned by descriptor (`pidfd_open(2)`), since numbers recur.
 //!
-//! Visible to a program: `si_pid` of kill(2) is the broker's; data of `sigqueue(3)` arrives as written. A
-//! process forked while its group is signalled may be missed, except by SIGKILL and SIGSTOP. Before Linux
-//! 5.19, a handler that runs while the call waits restarts it (`SA_RESTART`) or fails it with `EINTR`.
+//! Visible to a program: `si_pid` of kill(2) is the broker's; data of `sigqueue(3)` arrives as written. A process
+//! forked while its group is signalled may be missed, except by SIGKILL and SIGSTOP. Before Linux 5.19, a handler that
+//! runs while the call waits restarts it (`SA_RESTART`) or fails it with `EINTR`.
 
 mod lineage;
 mod owner;
@@ -44,12 +43,10 @@ pub(super) struct Signals {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whom {
-    /// Process, by the number of any of its threads.
+    /// By the number of any of its threads.
     Process(pid_t),
-    /// Thread, of this process if one is given.
     Thread(Option<pid_t>, pid_t),
     Group(pid_t),
-    /// All processes but the caller.
     Everybody,
 }
 
@@ -60,7 +57,6 @@ impl Signals {
 }
 
 impl MediatedCall<'_, '_> {
-    /// Mediates kill(2), tkill(2), `rt_sigqueueinfo(2)`, `pidfd_send_signal(2)` and similar calls.
     pub(in crate::mediate) fn signal(&mut self, call: c_long) -> Result<NotificationAnswer, Errno> {
         let signals = self.shared.signals.as_ref().ok_or(Errno::ENOSYS)?;
         let caller = Status::of(self.caller.thread())?;
@@ -91,7 +87,7 @@ impl MediatedCall<'_, '_> {
         self.send_signal(signals, &caller, whom, sent, || Ok(()))
     }
 
-    /// `pidfd_send_signal(2)`: finds the target in the descriptor's `fdinfo`.
+    /// Finds the target in the descriptor's `fdinfo`.
     fn signal_by_descriptor(&self, signals: &Signals, caller: &Status) -> Result<NotificationAnswer, Errno> {
         let [descriptor, number, info, flags, ..] = self.arguments;
         let named = self.named(descriptor)?;
@@ -111,7 +107,7 @@ impl MediatedCall<'_, '_> {
         self.send_signal(signals, caller, whom, sent, same)
     }
 
-    /// Sends a signal within the caller's scope; calls `confirm` before that.
+    /// Calls `confirm` before the signal.
     fn send_signal(
         &self,
         signals: &Signals,
@@ -125,7 +121,7 @@ impl MediatedCall<'_, '_> {
         self.signal_itself(signals, itself, sent)
     }
 
-    /// Signals all targets but the caller's own process, which it returns.
+    /// Returns the caller's own process, which is not signalled.
     fn signal_others(
         &self,
         signals: &Signals,
@@ -154,7 +150,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// Signals the caller itself before the call returns, unless that would restart the call.
+    /// The signal arrives before the call returns, unless that would restart the call.
     fn signal_itself(
         &self,
         signals: &Signals,
@@ -190,7 +186,6 @@ struct Named {
 }
 
 impl Named {
-    /// Parses `flags:` in octal, and `Pid:`, negative once the process is reaped (`pidfd_open(2)`).
     fn parse(text: &str) -> Result<Self, Errno> {
         let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         let number = value("Pid:").and_then(|number| number.parse().ok()).ok_or(Errno::EBADF)?;
@@ -214,8 +209,8 @@ fn positive(number: c_int) -> Result<pid_t, Errno> {
     if number > 0 { Ok(number) } else { Err(Errno::EINVAL) }
 }
 
-/// True if the target can only be the caller's own process. The number of another thread does not suffice:
-/// that thread can end.
+/// True if the target can only be the caller's own process. The number of another thread does not suffice: that thread
+/// can end.
 fn is_itself(whom: Whom, thread: pid_t, caller: &Status) -> bool {
     match whom {
         Whom::Process(number) => number == caller.process || number == thread,

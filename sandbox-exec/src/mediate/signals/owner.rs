@@ -1,6 +1,6 @@
-//! Owner of a descriptor, which gets a signal of any number at its events (`F_SETOWN` of fcntl(2),
-//! `FIOSETOWN` of ioctl(2)). The kernel chooses the receiver and checks the scope later, so a process may set
-//! only itself or nobody if signals are mediated.
+//! Owner of a descriptor, which gets a signal of any number at its events (`F_SETOWN` of fcntl(2), `FIOSETOWN` of
+//! ioctl(2)). The kernel chooses the receiver and checks the scope later, so a process whose signals are mediated may
+//! set only itself or nobody.
 
 use std::os::fd::AsFd;
 
@@ -40,7 +40,7 @@ impl MediatedCall<'_, '_> {
         }
     }
 
-    /// `F_SETOWN_EX`: reads a `struct f_owner_ex`, a kind and a number.
+    /// `F_SETOWN_EX`, with a `struct f_owner_ex`, a kind and a number.
     fn own_as_told(&self, number: u64, start: u64, process: pid_t) -> Result<NotificationAnswer, Errno> {
         let bytes: [u8; 8] = self.caller.memory().read(start)?;
         let words = bytes.as_chunks::<4>().0;

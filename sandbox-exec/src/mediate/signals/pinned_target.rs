@@ -12,14 +12,12 @@ use crate::mediate::call::memory::Memory;
 use crate::mediate::kernel::status::Status;
 use crate::system::process;
 
-/// The last signal (`_NSIG`).
 pub(super) const MAX_SIGNAL: c_int = 64;
 
 /// `F_OWNER_TID` and `F_SETSIG` (asm-generic/fcntl.h).
 const OWNER_THREAD: c_int = 0;
 const F_SETSIG: c_int = 10;
 
-/// `siginfo_t` of a signal.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(8))]
 pub(super) struct Info([u8; 128]);
@@ -44,15 +42,14 @@ pub(super) struct PinnedTarget(Held);
 
 #[derive(Debug)]
 enum Held {
-    /// Pidfd of the process or the thread.
     Descriptor(OwnedFd),
     /// Thread, before pidfds of threads existed: the end of a pipe that the thread owns, and the other end.
     Owner(OwnedFd, OwnedFd),
 }
 
 impl PinnedTarget {
-    /// Pins the present owner of this number. Facts looked up by the number later are about this target if it
-    /// can still be signalled after the lookup.
+    /// Pins the present owner of this number. Facts looked up by the number are about this target if it can still be
+    /// signalled afterwards.
     pub(super) fn take(process: pid_t, thread: Option<pid_t>) -> Result<Self, Errno> {
         let held = match thread {
             None => Held::Descriptor(pidfd_open(process, 0)?),
@@ -70,7 +67,6 @@ impl PinnedTarget {
         Ok(Self(held))
     }
 
-    /// True if the target has not been reaped.
     pub(super) fn is_there(&self) -> bool {
         self.fire(0, None) != Err(Errno::ESRCH)
     }
@@ -87,7 +83,7 @@ impl PinnedTarget {
     }
 }
 
-/// Makes a thread the owner of a pipe: the kernel notes the thread, not its number (fcntl(2), `F_SETOWN_EX`).
+/// The kernel notes the thread, not its number (fcntl(2), `F_SETOWN_EX`).
 fn own(thread: pid_t) -> Result<Held, Errno> {
     let (read, write) = pipe2(OFlag::O_CLOEXEC | OFlag::O_NONBLOCK)?;
     let owner = [OWNER_THREAD, thread];
@@ -111,7 +107,7 @@ mod tests {
 
     use super::*;
 
-    /// Starts a thread that waits for a signal that all other threads block; returns the signal that it got.
+    /// Starts a thread that waits for a signal that all other threads block; returns the signal.
     fn reached(aim: impl Fn(pid_t, pid_t) -> PinnedTarget) -> Signal {
         let awaited = SigSet::from_iter([Signal::SIGUSR1, Signal::SIGUSR2]);
         awaited.thread_block().unwrap();

@@ -1,5 +1,3 @@
-//! Sending of signals to targets in the sender's scope.
-
 use std::collections::HashMap;
 
 use ipc::refusal::Target;
@@ -30,8 +28,7 @@ pub(super) struct Sender<'a> {
 }
 
 impl Sender<'_> {
-    /// Signals a process or thread in the scope; returns the caller's own process unsent. Calls `confirm`
-    /// once the target is pinned.
+    /// Calls `confirm` once the target is pinned. Returns the caller's own process, unsignalled.
     pub(super) fn to_one(
         &self,
         process: pid_t,
@@ -60,7 +57,7 @@ impl Sender<'_> {
         if may_signal(self.caller, &target) { Ok(aim) } else { Err(errno.into()) }
     }
 
-    /// Signals all processes of a group, or all, in the scope. Returns the caller's own process unsent.
+    /// Signals a group, or all processes, in the scope. Returns the caller's own process, unsignalled.
     pub(super) fn to_group(&self, group: Option<pid_t>) -> Result<Option<PinnedTarget>, Denied> {
         let mut reached: HashMap<pid_t, PinnedTarget> = HashMap::new();
         let (mut itself, mut denied) = (None, None);
@@ -100,8 +97,7 @@ impl Sender<'_> {
     }
 }
 
-/// True as in kill(2): the sender's real or effective uid is the target's real or saved one. The sender has
-/// no capabilities.
+/// As in kill(2), without capabilities: the sender's real or effective uid is the target's real or saved one.
 fn may_signal(sender: &Status, target: &Status) -> bool {
     let [real, _, saved] = target.uids;
     sender.uids.iter().take(2).any(|uid| [real, saved].contains(uid))

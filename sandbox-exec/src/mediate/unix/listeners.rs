@@ -1,8 +1,7 @@
 //! Checks if a process answers at a unix socket, without a connection that it would see.
 //!
-//! A leftover socket file has no listener: a call denied there would have failed anyway. The kernel lists the
-//! unix sockets of one network namespace with the inodes that they are bound to (`unix_diag`,
-//! `sock_diag(7)`), also abstract names.
+//! A leftover socket file has no listener, so a denied call would have failed anyway. The kernel lists unix sockets of
+//! one network namespace with inodes and abstract names (`unix_diag`, `sock_diag(7)`).
 
 use std::fs;
 use std::os::linux::fs::MetadataExt;
@@ -32,7 +31,6 @@ const COOKIE: usize = 8;
 #[derive(Debug)]
 pub(crate) struct Listeners(Mutex<Option<Kernel>>);
 
-/// Identity of a socket file in the kernel's list.
 struct File<'a> {
     inode: u32,
     device: u32,
@@ -40,12 +38,11 @@ struct File<'a> {
 }
 
 impl Listeners {
-    /// Returns the sockets of this network namespace.
     pub(crate) fn here() -> Self {
         Self(Mutex::new(Kernel::new().ok()))
     }
 
-    /// True if a socket with this name (the kernel's) takes connections or datagrams; `None` if unknown.
+    /// True if a socket with this name takes connections or datagrams; `None` if unknown.
     pub(in crate::mediate) fn answers(&self, path: &Path) -> Option<bool> {
         let meta = fs::symlink_metadata(path).ok()?;
         let file = File::new(meta.st_dev(), meta.st_ino(), path);
@@ -68,8 +65,9 @@ impl<'a> File<'a> {
         Self { inode: inode as u32, device, name: path.as_os_str().as_encoded_bytes() }
     }
 
-    /// True if an entry (`struct unix_diag_msg`, and attributes) is of a socket that is bound to this file
-    /// and takes connections, or datagrams from anybody. On overlayfs or btrfs stat(2) returns other numbers, so the bound name matches as well.
+    /// True if an entry (`struct unix_diag_msg`, and attributes) is of a socket that is bound to this file and takes
+    /// connections, or datagrams from anybody. On overlayfs or btrfs stat(2) returns other numbers, so the bound name
+    /// matches as well.
     fn is_bound_to(&self, entry: &[u8]) -> bool {
         let [_, style, state, ..] = *entry else { return false };
         let attributes = || attributes(entry.get(ENTRY..).unwrap_or_default());
@@ -88,16 +86,16 @@ impl<'a> File<'a> {
     }
 }
 
-/// Returns the cookies of the sockets of a type that take connections, or datagrams from anybody, at an abstract name
-/// in this network namespace. The kernel has such a name once per type (`unix_abstract_hash` of `net/unix/af_unix.c`).
+/// Cookies of the sockets of a type that take connections, or datagrams from anybody, at an abstract name. The kernel
+/// has such a name once per type (`unix_abstract_hash` of `net/unix/af_unix.c`).
 pub(in crate::mediate) fn of_name(style: c_int, name: &[u8]) -> Result<Vec<u64>, Errno> {
     let mut found = vec![];
     Kernel::new()?.list(&question(), |entry| found.extend(cookie_at(entry, style, name)))?;
     Ok(found)
 }
 
-/// Returns the cookie of an entry of this type and abstract name, if its socket takes connections or
-/// datagrams. An accepted socket has its listener's name and takes neither.
+/// Cookie of an entry of this type and abstract name, if its socket takes connections or datagrams. An accepted socket
+/// has its listener's name and takes neither.
 fn cookie_at(entry: &[u8], style: c_int, name: &[u8]) -> Option<u64> {
     let [_, of_type, state, ..] = *entry else { return None };
     let answers = style == libc::SOCK_DGRAM || state == LISTENING;
@@ -107,7 +105,6 @@ fn cookie_at(entry: &[u8], style: c_int, name: &[u8]) -> Option<u64> {
     (c_int::from(of_type) == style && answers && is_named).then_some(cookie)
 }
 
-/// Builds `struct unix_diag_req` for all sockets that could answer.
 fn question() -> Vec<u8> {
     let states: u32 = 1 << CONNECTED | 1 << UNCONNECTED | 1 << LISTENING;
     let family = u8::try_from(libc::AF_UNIX).unwrap_or_default();

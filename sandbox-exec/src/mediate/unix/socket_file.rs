@@ -1,11 +1,8 @@
 //! `bind(2)` of a unix socket to a path, which creates a file.
 //!
-//! Like every mediated `bind` it is performed here. If the kernel continued it, the descriptor could be an
-//! internet socket's by then, and take a port that nobody judged. The kernel judges by the program's own
-//! rules: the call runs on a thread in the program's domain, in the same mounts, as the same user. So it does
-//! not matter if the path leads elsewhere by then. An inner domain of the program itself is not asked.
-//!
-//! The kernel gets the path as the program wrote it, for `getsockname(2)`.
+//! If the kernel continued the call, the descriptor could be an internet socket's by then, and take a port that nobody
+//! judged. Here the call runs on a thread in the program's domain, in the same mounts, as the same user, so the kernel
+//! judges by the program's own rules wherever the path leads. An inner domain of the program itself is not asked.
 
 use std::ffi::{CString, OsStr};
 use std::os::fd::OwnedFd;
@@ -29,20 +26,17 @@ use crate::mediate::files::tree::by_descriptor;
 use crate::mediate::kernel::status::Status;
 use crate::system;
 
-/// Serializes changes of the working directory and the umask, which belong to the whole process.
 static OF_THE_PROCESS: Mutex<()> = Mutex::new(());
 
 #[derive(Debug)]
 pub(in crate::mediate) struct SocketFile {
     address: Address,
-    /// Start of a relative path, or the directory that the address names by a descriptor.
     directory: Option<OwnedFd>,
     umask: mode_t,
 }
 
 impl SocketFile {
-    /// Looks up the caller's parts of a path: working directory, descriptors, umask. Valid only if the call
-    /// still waits afterwards.
+    /// Valid only if the call still waits afterwards.
     pub(in crate::mediate) fn of(caller: &Caller<'_>, path: &Path, address: &Address) -> Result<Self, Errno> {
         let umask = Status::of(caller.thread())?.umask;
         let start = if path.is_absolute() {
@@ -69,7 +63,7 @@ impl SocketFile {
         })
     }
 
-    /// Main function of a thread that ends afterwards, since a domain cannot be left.
+    /// Runs on a thread that ends afterwards, since a domain cannot be left.
     fn bind_inside(&self, domain: &Domain, socket: &OwnedFd) -> Result<(), Errno> {
         let entered = system::set_no_new_privs().and_then(|()| domain.enter());
         entered.map_err(|_| Errno::EACCES)?;
@@ -84,7 +78,6 @@ impl SocketFile {
     }
 }
 
-/// Splits a path into its directory, and its last name with trailing slashes.
 fn split(path: &[u8]) -> (&[u8], &[u8]) {
     let end = path.iter().rposition(|&byte| byte != b'/').map_or(0, |last| last + 1);
     match path[..end].iter().rposition(|&byte| byte == b'/') {

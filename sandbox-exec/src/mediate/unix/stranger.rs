@@ -8,8 +8,8 @@ use nix::libc;
 use crate::mediate::call::address::Address;
 use crate::mediate::call::socket;
 
-/// Socket with an abstract name. For the kernel it belongs to its maker's domain (`sock_is_scoped` of
-/// `security/landlock/task.c`): made before a scope is entered, it counts as the host's.
+/// Socket with an abstract name. Made before a scope is entered, it counts as the host's (`sock_is_scoped` of
+/// `security/landlock/task.c`).
 #[derive(Debug)]
 pub(crate) struct Stranger {
     _socket: OwnedFd,
@@ -23,7 +23,6 @@ impl Stranger {
         Ok(Self { name: socket::own_name(&socket)?, _socket: socket })
     }
 
-    /// True if the kernel denies the socket to this thread, and so to the threads that it starts.
     pub(crate) fn is_denied(&self) -> bool {
         let connected = socket::make(libc::AF_UNIX, libc::SOCK_DGRAM, 0)
             .and_then(|socket| socket::connect(&socket, &self.name));

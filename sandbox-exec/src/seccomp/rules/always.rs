@@ -1,7 +1,6 @@
-//! The calls that are denied whatever their arguments.
+//! Calls that are denied whatever their arguments.
 //!
-//! Looked at and left, among the calls up to [`NEWEST`](super::calls::NEWEST) and those that other sandboxes
-//! deny:
+//! Examined and allowed, among the calls up to [`NEWEST`](super::calls::NEWEST) and those that other sandboxes deny:
 //!
 //! | call | why it stays |
 //! | --- | --- |
@@ -207,8 +206,8 @@ pub(super) const READ_ONLY: &[Group] = &[Group {
     ],
 }];
 
-/// Denied to a command that only reads. It can only create connected pairs. getifaddrs(3) needs `bind` and
-/// `sendto`; on a pair they do nothing, since neither the broker nor the domain lets it have a name.
+/// Denied to a command that only reads: everything but connected pairs. getifaddrs(3) needs `bind` and `sendto`, which
+/// do nothing on a pair.
 pub(super) const READ_ONLY_SOCKETS: &[Group] = &[Group {
     reason: "it could meet others by a name, and send away what it reads",
     answer: Forbidden,

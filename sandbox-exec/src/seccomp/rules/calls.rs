@@ -1,15 +1,13 @@
-//! System calls of the rules, with their numbers: as data, since programs are built on another machine. From
-//! 424 on, the two architectures count alike. x86-64: `arch/x86/entry/syscalls/syscall_64.tbl`; aarch64:
-//! `scripts/syscall.tbl`, which is `asm-generic/unistd.h`.
+//! System calls with their numbers, for both architectures, since programs are built on another machine. x86-64:
+//! `arch/x86/entry/syscalls/syscall_64.tbl`; aarch64: `scripts/syscall.tbl`, which is `asm-generic/unistd.h`.
 
 use super::Arch;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
-    /// Name, as in `syscalls(2)`.
     pub name: &'static str,
     pub x86_64: Option<u32>,
-    /// Number on aarch64, which lacks replaced calls.
+    /// `None` for replaced calls, which aarch64 lacks.
     pub aarch64: Option<u32>,
 }
 
@@ -22,8 +20,8 @@ impl Call {
     }
 }
 
-/// Newest examined call: `file_setattr` of Linux 6.17, the last of 6.18. Confined programs get no later call
-/// until somebody has examined it and raised this number.
+/// Newest examined call: `file_setattr` of Linux 6.17. Programs get no later call until somebody has examined it and
+/// raised this number.
 pub const NEWEST: u32 = 469;
 
 macro_rules! number {

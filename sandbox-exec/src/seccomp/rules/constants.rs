@@ -37,7 +37,7 @@ pub const SOCK_RAW: u32 = 3;
 pub const SOCK_RDM: u32 = 4;
 pub const SOCK_SEQPACKET: u32 = 5;
 pub const SOCK_DCCP: u32 = 6;
-/// Obsolete, and still sniffs (`packet(7)`).
+/// Obsolete, but still receives all packets (`packet(7)`).
 pub const SOCK_PACKET: u32 = 10;
 pub const NETLINK_ROUTE: u32 = 0;
 /// `in.h`; also the level of TCP's own socket options.

@@ -1,10 +1,9 @@
 //! Denied system calls with reasons, and the choice of rules for a case.
 //!
-//! `ENOSYS` if libraries fall back to an allowed call, else `EPERM`. Conditions compare 32 bits, as the
-//! kernel does for these arguments.
+//! `ENOSYS` if libraries fall back to an allowed call, else `EPERM`. Conditions compare 32 bits, as the kernel does for
+//! these arguments.
 //!
-//! Compiled into the build script, which makes programs for the target's architecture, and into the library,
-//! for tests and readers. So this module names no other crate.
+//! Names no other crate, since the build script compiles it, too.
 
 mod always;
 mod arguments;
@@ -15,7 +14,6 @@ mod sockets;
 use Answer::Forbidden;
 use calls::Call;
 
-/// Architecture with known call numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[allow(missing_docs, reason = "their names say it")]
 pub enum Arch {
@@ -36,7 +34,7 @@ impl Arch {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Answer {
-    /// `ENOSYS`: as on a kernel without the call.
+    /// `ENOSYS`, as on a kernel without the call.
     NoSuchCall,
     Forbidden,
 }
@@ -50,17 +48,16 @@ impl Answer {
     }
 }
 
-/// Test of an argument, given by its index from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Test {
     Is(u8, u32),
     IsNot(u8, u32),
-    /// The argument, masked by the second field, equals the third.
+    /// True if the argument, masked by the second field, equals the third.
     Masked(u8, u32, u32),
 }
 
 impl Test {
-    /// True if the argument passes. Only its lower 32 bits count.
+    /// Only the lower 32 bits of an argument count.
     pub fn holds(self, arguments: &[u64; 6]) -> bool {
         let argument = |index: u8| arguments[usize::from(index)] & 0xffff_ffff;
         match self {
@@ -71,7 +68,6 @@ impl Test {
     }
 }
 
-/// Denied system call, if all tests in `when` pass.
 #[derive(Clone, Copy, Debug)]
 pub struct Denial {
     pub call: Call,
@@ -81,13 +77,11 @@ pub struct Denial {
 }
 
 impl Denial {
-    /// True if a call with these arguments is denied.
     pub fn holds(&self, arguments: &[u64; 6]) -> bool {
         self.when.iter().all(|test| test.holds(arguments))
     }
 }
 
-/// Calls that are always denied together.
 struct Group {
     reason: &'static str,
     answer: Answer,
@@ -97,37 +91,30 @@ struct Group {
 struct Conditional {
     reason: &'static str,
     call: Call,
-    /// Alternative lists of tests; all tests of one have to pass.
+    /// All tests of one list have to pass.
     any_of: &'static [&'static [Test]],
 }
 
-/// Kind of seccomp program, in stacking order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum RuleKind {
-    /// Denials for every worker and every confined program.
     Standing,
     /// Further denials for a command that only reads.
     ReadOnly,
     /// Denials for a command that declared that it needs no network, if its worker has one.
     Offline,
-    /// Further denials for a worker that may execute nothing.
     NoExecution,
-    /// Denials for a command that only reads, if it was given the network.
+    /// Denials for a command that only reads, but was given the network.
     ReadOnlyOnline,
 }
 
 #[expect(clippy::struct_excessive_bools, reason = "every combination is a policy of its own")]
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Case {
-    /// Full tier: own namespaces.
     pub full: bool,
-    /// A broker mediates sockets, as in the full tier always.
     pub mediated: bool,
     pub network: bool,
     pub root: bool,
-    /// Landlock does not deny truncation.
     pub truncate: bool,
-    /// Link-local addresses are within reach.
     pub neighbours: bool,
 }
 

@@ -17,8 +17,8 @@ pub(super) const UNMEDIATED: &[Conditional] = &[Conditional {
     ],
 }];
 
-/// Denied in the unmediated floor with the network off. Unix sockets are denied there in every mode: those of
-/// docker, an ssh agent or D-Bus are a way out, and BPF cannot see the destination of `connect`.
+/// Denied in the unmediated floor tier with the network off. Unix sockets are denied there in every mode: those of
+/// docker, an ssh agent or D-Bus lead out, and BPF cannot see the destination of `connect`.
 pub(super) const NET_OFF: &[Conditional] = &[Conditional {
     reason: "no socket leaves the sandbox; NETLINK_ROUTE stays, since getifaddrs(3) needs it",
     call: calls::SOCKET,
@@ -42,8 +42,8 @@ pub(super) const NET_ON: &[Conditional] = &[Conditional {
     ],
 }];
 
-/// Denied with a broker, in any network. In the full tier with the network off, servers and clients meet on
-/// the namespace's loopback; elsewhere the broker mediates destinations. Unix sockets are mediated by path.
+/// Denied with a broker, in any network. Without a network, servers and clients meet on the full tier's loopback;
+/// elsewhere the broker mediates destinations. Unix sockets are mediated by path.
 pub(super) const MEDIATED: &[Conditional] = &[
     Conditional {
         reason: "TCP, UDP, unix sockets and NETLINK_ROUTE alone: vsock talks to the hypervisor past every network \
@@ -91,7 +91,7 @@ pub(super) const HOST_NETWORK: &[Conditional] = &[
     },
 ];
 
-/// Denied if the network namespace is the host's, unless its neighbours are within reach.
+/// Denied in the host's network namespace, unless its neighbours are within reach.
 pub(super) const GROUPS: &[Conditional] = &[Conditional {
     reason: "joining or leaving a group sends its address (112 bits of the program's choice) to every neighbour, whatever \
              device the socket is tied to; the masks take 36 to 39, 40 to 47, 20 and 21, 42 and 43, and 44 to 47",
@@ -110,7 +110,7 @@ pub(super) const GROUPS: &[Conditional] = &[Conditional {
     ],
 }];
 
-/// Denied, with a broker, to a command that declared that it needs no network, if its worker has the host's.
+/// Denied, with a broker, to a command that needs no network, if its worker has the host's.
 pub(super) const OFFLINE: &[Conditional] = &[Conditional {
     reason: "the command declared that it needs no network; its unix sockets are mediated by path as its worker's are",
     call: calls::SOCKET,

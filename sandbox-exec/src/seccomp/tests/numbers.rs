@@ -1,5 +1,5 @@
-//! Compares numbers and constants with three independent sources: the compiled libc crate, its source for the
-//! other architecture, and the kernel's header.
+//! Compares numbers and constants with the compiled libc crate, its source for the other architecture, and the kernel's
+//! header.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};

@@ -1,5 +1,3 @@
-//! Sockets that the programs allow: families, types, protocols and groups.
-
 use super::*;
 
 fn allows(stacked: &[Built], call: calls::Call, [family, kind, protocol]: [i32; 3]) -> bool {

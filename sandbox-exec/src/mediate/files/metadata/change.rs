@@ -1,5 +1,3 @@
-//! Change of metadata, also on an `O_PATH` descriptor.
-
 #![expect(unsafe_code, reason = "the calls take C strings and values by address")]
 
 use std::ffi::CString;
@@ -22,22 +20,18 @@ const SYS_FILE_SETATTR: libc::c_long = 469;
 #[derive(Clone, Debug)]
 pub(super) enum Change {
     Mode(mode_t),
-    /// User and group; all ones leave the id unchanged.
+    /// All ones leave the id unchanged.
     Owner(libc::uid_t, libc::gid_t),
-    /// Times of access and modification; `None` for now.
+    /// Access and modification; `None` for now.
     Times(Option<[timespec; 2]>),
-    /// Extended attribute to set: name, value, flags.
     Attribute(CString, Vec<u8>, c_int),
-    /// Extended attribute to remove.
     NoAttribute(CString),
-    /// Flags, by `ioctl` and its structure.
     Flags(c_uint, Vec<u8>),
-    /// Flags, by the structure of `file_setattr`.
     FileAttributes(Vec<u8>),
 }
 
 impl Change {
-    /// True if the change only sets the times to now, which any user with write permission may do.
+    /// True if only the times are set to now, which any user with write permission may do.
     pub(super) fn is_touch(&self) -> bool {
         match self {
             Self::Times(times) => {
@@ -87,9 +81,8 @@ impl Change {
     }
 }
 
-/// True if a mode makes a file run as its owner or group. On a directory the set-group-ID bit only gives
-/// files its group, which the owner could do anyway (the kernel removes the bit if the caller is not of that
-/// group).
+/// True if a mode makes a file run as its owner or group. On a directory the set-group-ID bit only gives files its
+/// group, which the owner could do anyway.
 fn runs_as_another(file: &OwnedFd, mode: mode_t) -> Result<bool, Errno> {
     let is_directory = || Ok(fstat(file)?.st_mode & libc::S_IFMT == libc::S_IFDIR);
     Ok(mode & libc::S_ISUID != 0 || (mode & libc::S_ISGID != 0 && !is_directory()?))
@@ -105,7 +98,7 @@ unsafe fn set_attribute(path: *const c_char, name: &CString, value: &[u8], flags
 }
 
 /// Sets flags, for which an `O_PATH` descriptor is not enough. Only regular files and directories have flags, and
-/// these can be opened without side effects.
+/// opening these has no side effects.
 fn set_flags(file: &OwnedFd, request: c_uint, value: &[u8]) -> Result<(), Errno> {
     if !matches!(fstat(file)?.st_mode & libc::S_IFMT, libc::S_IFREG | libc::S_IFDIR) {
         return Err(Errno::ENOTTY);

@@ -1,17 +1,14 @@
 //! Calls that change a file's metadata: modes, owners, times, attributes, flags.
 //!
-//! Landlock has no right for them, so a program could change every file of its user. If no mount prevents
-//! that either, the calls are performed here. The arguments are copied once, the path is resolved as the
-//! caller means it ([`resolve`]), and the open file is judged and changed. It must lie in the tree by the
-//! kernel's own name, or have no name outside ([`object`]).
+//! Landlock has no right for them. If no mount prevents them either, they are performed here: arguments are copied
+//! once, the path is resolved as the caller means it ([`resolve`]), and the open file is judged and changed. It must
+//! lie in the tree by the kernel's own name, or have no name outside ([`object`]).
 //!
-//! * `request`: the request of a call. `change`: the change itself. `resolve`, `walk`: its object.
+//! The acting threads have the caller's user and groups and no capability, so the kernel's permission checks apply as
+//! for the caller.
 //!
-//! The acting threads have no capability, and the caller's user and groups, which it cannot change: so the
-//! kernel's permission checks apply as for the caller.
-//!
-//! A file with a name in the tree and another outside belongs to the tree, as for Landlock, which allows to
-//! write it. From inside no name that links both can be created.
+//! A file with a name in the tree and another outside belongs to the tree, as for Landlock. From inside no name that
+//! links both can be created.
 
 mod change;
 mod object;
@@ -38,12 +35,10 @@ use resolve::FoundFile;
 
 #[derive(Debug)]
 pub(in crate::mediate) struct Metadata {
-    /// Device number of anonymous kernel memory.
     memory: libc::dev_t,
 }
 
-/// Returns the directory that a thread's path leads to, from a directory or the root; `None` if this process
-/// gets the same one.
+/// Returns the directory that a thread's path leads to; `None` if this process gets the same one.
 pub(in crate::mediate) fn led_elsewhere(
     thread: pid_t,
     from: Option<&OwnedFd>,
@@ -56,7 +51,7 @@ pub(in crate::mediate) fn led_elsewhere(
     walk::follow(Thread(thread), from, path, true).map(|found| Some(found.file))
 }
 
-/// Calling thread by its number. A file opened by it is the caller's only if its call still waits afterwards.
+/// A file opened by the number is the caller's only if its call still waits afterwards.
 #[derive(Clone, Copy, Debug)]
 struct Thread(pid_t);
 
@@ -76,8 +71,8 @@ impl Metadata {
         Some(self.perform(reading, tree, listener, notification))
     }
 
-    /// True of an `access(2)` question about writing outside the tree: Landlock would deny the write, but
-    /// does not judge the question. The kernel answers all others; nothing depends on its answer.
+    /// True for an `access(2)` question about writing outside the tree, which Landlock does not judge. The kernel
+    /// answers all others.
     pub(in crate::mediate) fn denies_writing(
         &self,
         tree: &ProcessTree,

@@ -1,14 +1,3 @@
-//! Objects whose metadata may be changed: files in the tree, and objects that have no name anywhere.
-//!
-//! | object | may be changed |
-//! | --- | --- |
-//! | a file, a directory, a link, a socket, a fifo in the tree | yes |
-//! | a file that was deleted in the tree, or never had a name there (`O_TMPFILE`) | yes, once no name is left anywhere |
-//! | a pipe, a socket, memory (`memfd_create(2)`), by a descriptor of the caller's | yes: each belongs to the processes that hold it |
-//! | an event, a timer, an epoll instance: they share one inode of the kernel's; a namespace, a process | no |
-//! | the null device and similar devices | only touched, as when they are written |
-//! | anything else, terminals and `/proc` included | no |
-
 use std::os::fd::OwnedFd;
 
 use ipc::refusal::Target;
@@ -33,7 +22,7 @@ const SOCKETS: FsType = FsType(0x534F_434B);
 const MEMORY_DEVICES: libc::c_uint = 1;
 
 impl Metadata {
-    /// Fails with `EACCES` unless this change of the file is allowed.
+    /// `EACCES` for a change that is not allowed.
     pub(super) fn admit(&self, tree: &ProcessTree, found: &FoundFile, change: &Change) -> Result<(), Denied> {
         let Err(denied) = tree.contains(&found.file) else {
             return Ok(());
@@ -51,7 +40,7 @@ impl Metadata {
     }
 }
 
-/// Returns a denial by the rules only if the file has a name and the user may change it outside the sandbox.
+/// Denies by the rules only if the file has a name and the user may change it outside the sandbox.
 fn of_rules(file: &OwnedFd, status: &FileStat, change: &Change, errno: Errno) -> Denied {
     match tree::name(file) {
         Ok(name) if errno == Errno::EACCES && status.st_nlink > 0 && permits(file, status, change) => {
@@ -61,9 +50,8 @@ fn of_rules(file: &OwnedFd, status: &FileStat, change: &Change, errno: Errno) ->
     }
 }
 
-/// True if plain permissions and the mount let the user of this process, who is the caller's, make a change:
-/// root, who only lacks capabilities that the sandbox removed; the owner, though not every new owner; and for
-/// the times any user with write permission.
+/// True if plain permissions and the mount allow a change: to root, to the owner (not every new owner), and for the
+/// times to any user with write permission.
 fn permits(file: &OwnedFd, status: &FileStat, change: &Change) -> bool {
     if fstatvfs(file).is_ok_and(|mounted| mounted.flags().contains(FsFlags::ST_RDONLY)) {
         return false;

@@ -1,4 +1,4 @@
-//! Requests of calls, copied once from registers and memory: the judged request is the performed one.
+//! Requests of calls, copied once: the judged request is the performed one.
 
 use std::ffi::CString;
 
@@ -16,34 +16,33 @@ use crate::seccomp::rules::constants::{
     EXT4_IOC_SETVERSION, FAT_IOCTL_SET_ATTRIBUTES, FS_IOC_FSSETXATTR, FS_IOC_SETFLAGS, FS_IOC_SETVERSION,
 };
 
-/// Calls that ask if a file is writable, with the argument of the access mode, and the form of the place.
+/// Calls that ask if a file is writable, with the index of the access mode, and the form of the place.
 const QUESTIONS: [(Call, u32, Placing); 3] = [
     (calls::ACCESS, 1, |a| a.place(libc::AT_FDCWD, 0, 0)),
     (calls::FACCESSAT, 2, |a| a.place(a.number(0), 1, 0)),
     (calls::FACCESSAT2, 2, |a| a.place(a.number(0), 1, a.number(3) & !libc::AT_EACCESS)),
 ];
 
-/// System calls that set a file's mode, each with the index of the argument that is the mode.
+/// Calls that set a file's mode, with the index of the mode argument.
 const MODES: [(Call, u32); 4] =
     [(calls::FCHMOD, 1), (calls::CHMOD, 1), (calls::FCHMODAT, 2), (calls::FCHMODAT2, 2)];
 
 const ARCH: Arch = if cfg!(target_arch = "x86_64") { Arch::X86_64 } else { Arch::Aarch64 };
 
-/// Maximum size in bytes of a path, an attribute's name (both with null byte) and its value (linux/limits.h).
+/// Maximum size of a path, an attribute's name (both with null byte) and its value (linux/limits.h).
 const PATH: usize = 4096;
 const ATTRIBUTE: usize = 256;
 const VALUE: usize = 65536;
 /// `FILE_ATTR_SIZE_VER0` (linux/fs.h), and the kernel's maximum.
 const FILE_ATTRIBUTES: usize = 24;
 const MOST_FILE_ATTRIBUTES: usize = 4096;
-/// Size of `struct xattr_args` (linux/xattr.h): pointer to the value, its length, and flags.
 const ATTRIBUTE_ARGUMENTS: usize = 16;
 
 const NO_FOLLOW: c_int = libc::AT_SYMLINK_NOFOLLOW;
 const EMPTY: c_int = libc::AT_EMPTY_PATH;
 
-/// Requests of `ioctl(2)` that change flags through a descriptor opened for reading, with the argument's
-/// size: `int`, whatever the request says, except for `struct fsxattr`.
+/// Requests of `ioctl(2)` that change flags through a descriptor opened for reading, with the argument's real size,
+/// whatever the request says.
 pub(in crate::mediate) const IOCTLS: [(c_uint, usize); 5] = [
     (FS_IOC_SETFLAGS, 4),
     (FS_IOC_SETVERSION, 4),
@@ -65,7 +64,6 @@ pub(super) struct MetadataArguments {
 
 pub(super) type Reading = fn(&MetadataArguments) -> Asked;
 
-/// All calls but `ioctl`; the most frequent first.
 const CALLS: [(Call, Reading); 21] = [
     (calls::UTIMENSAT, utimensat),
     (calls::FCHMOD, |a| Ok(a.open(a.mode(1)))),
@@ -94,17 +92,14 @@ pub(in crate::mediate) fn numbers() -> impl Iterator<Item = u32> {
     CALLS.iter().filter_map(|(call, _)| call.number(ARCH))
 }
 
-/// Returns the numbers of the calls that ask if a file is writable, each with the argument of the mode.
 pub(in crate::mediate) fn questions() -> impl Iterator<Item = (u32, u32)> {
     QUESTIONS.iter().filter_map(|(call, mode, _)| Some((call.number(ARCH)?, *mode)))
 }
 
-/// Returns the numbers of [`MODES`], each with the index of the argument that is the mode.
 pub(in crate::mediate) fn modes() -> impl Iterator<Item = (u32, u32)> {
     MODES.iter().filter_map(|(call, mode)| Some((call.number(ARCH)?, *mode)))
 }
 
-/// Returns the form of the place in a question.
 pub(super) fn question(notification: &Notification) -> Option<Placing> {
     let is =
         |named: &Call| named.number(ARCH).is_some_and(|number| c_long::from(number) == notification.call);
@@ -126,27 +121,23 @@ impl MetadataArguments {
         integer(self.values[index])
     }
 
-    /// Request on the open file in the first argument.
     fn open(&self, change: Change) -> MetadataRequest {
         MetadataRequest::Change(ResolvedPlace::Open(self.number(0)), change)
     }
 
-    /// Request on the file of the path in the first argument.
     fn path(&self, change: Change) -> Asked {
         self.lookup(libc::AT_FDCWD, 0, 0, change)
     }
 
-    /// Request on a path, whose last symbolic link is not followed.
     fn link(&self, change: Change) -> Asked {
         self.lookup(libc::AT_FDCWD, 0, NO_FOLLOW, change)
     }
 
-    /// Request on a path from a directory, the first two arguments.
     fn path_at(&self, flags: c_int, change: Change) -> Asked {
         self.lookup(self.number(0), 1, flags, change)
     }
 
-    /// Request like `path_at`. A null path counts as empty if the flags allow an empty one.
+    /// A null path counts as empty if the flags allow an empty one.
     fn path_or_null_at(&self, flags: c_int, change: Change) -> Asked {
         if self.values[1] == 0 && flags & EMPTY != 0 {
             return Ok(MetadataRequest::Change(ResolvedPlace::Directory(self.number(0)), change));
@@ -220,7 +211,7 @@ impl MetadataArguments {
         }
     }
 
-    /// Reads two times of two words each; a null pointer means now.
+    /// A null pointer means now.
     fn times(
         &self,
         index: usize,
@@ -244,8 +235,7 @@ type Asked = Result<MetadataRequest, Errno>;
 type Placing = fn(&MetadataArguments) -> Result<ResolvedPlace, Errno>;
 type Converted = Result<timespec, Errno>;
 
-/// `utimensat(2)`: without a path on the descriptor itself. With both times unchanged the kernel looks up
-/// nothing.
+/// Without a path, the descriptor itself. With both times unchanged the kernel looks up nothing.
 fn utimensat(a: &MetadataArguments) -> Asked {
     let times = a.times(2, |seconds, rest| Ok(nanoseconds(seconds, rest)))?;
     if times.is_some_and(|times| times.iter().all(|time| time.tv_nsec == libc::UTIME_OMIT)) {
@@ -268,7 +258,6 @@ fn futimesat(a: &MetadataArguments) -> Asked {
     }
 }
 
-/// `utime(2)`: two times in seconds.
 fn utime(a: &MetadataArguments) -> Asked {
     if a.values[1] == 0 {
         return a.path(Change::Times(None));
@@ -284,7 +273,7 @@ fn ioctl(a: &MetadataArguments) -> Asked {
     Ok(a.open(Change::Flags(request, a.bytes(a.values[2], size)?)))
 }
 
-/// Builds a `timespec`; the kernel checks that it is valid.
+/// The kernel checks that the result is valid.
 fn nanoseconds(seconds: u64, nanoseconds: u64) -> timespec {
     timespec { tv_sec: seconds.cast_signed(), tv_nsec: nanoseconds.cast_signed() }
 }

@@ -1,7 +1,7 @@
 //! Resolution of a caller's file argument: a descriptor of the caller, or a path from its directory.
 //!
-//! The file is opened with `O_PATH`, without side effects. The kernel checks search permission on threads with the
-//! caller's user and no capability.
+//! The file is opened with `O_PATH`, without side effects. The kernel checks search permission for the caller's user
+//! without capabilities.
 
 use std::ffi::{CStr, CString};
 use std::fs;
@@ -18,18 +18,15 @@ use super::walk;
 
 #[derive(Debug)]
 pub(super) enum ResolvedPlace {
-    /// File that was not opened with `O_PATH`.
     Open(c_int),
-    /// File of a descriptor, or the working directory.
     Directory(c_int),
-    /// File of a path from a directory.
     Path { directory: c_int, path: CString, follow: bool },
 }
 
 #[derive(Debug)]
 pub(super) struct FoundFile {
     pub(super) file: OwnedFd,
-    /// True if the place was a caller's descriptor: then the file needs no name.
+    /// True for a caller's descriptor, whose file needs no name.
     pub(super) held: bool,
 }
 
@@ -48,24 +45,22 @@ pub(super) fn open(thread: Thread, place: &ResolvedPlace) -> Result<FoundFile, E
     }
 }
 
-/// Lets the kernel resolve a path without links of `/proc` that stand for open files, perhaps of this
-/// process. A path with such a link may fail in any way here, and is then walked. A path by `/proc/self`
-/// either ends in `/proc`, where nothing can be changed, or leads to the same file for all processes.
+/// Lets the kernel resolve a path without links of `/proc` that stand for open files, perhaps of this process. A path
+/// with such a link may fail here, and is then walked. A path by `/proc/self` either ends in `/proc`, where nothing can
+/// be changed, or leads to the same file for all processes.
 pub(super) fn look_up(directory: Option<&OwnedFd>, path: &CStr, follow: bool) -> Result<FoundFile, Errno> {
     let directory = directory.map_or(AT_FDCWD, OwnedFd::as_fd);
     let how = OpenHow::new().flags(by_path_alone(follow)).resolve(ResolveFlag::RESOLVE_NO_MAGICLINKS);
     openat2(directory, path, how).map(|file| FoundFile { file, held: false })
 }
 
-/// Flags that open a file without side effects.
 pub(super) fn by_path_alone(follow: bool) -> OFlag {
     let link = if follow { OFlag::empty() } else { OFlag::O_NOFOLLOW };
     OFlag::O_PATH | OFlag::O_CLOEXEC | link
 }
 
 impl Thread {
-    /// Opens a file that the thread has open. The mode of a link in `/proc` shows the descriptor's access: no bits
-    /// for `O_PATH`.
+    /// The mode of a link in `/proc` shows the descriptor's access: no bits for `O_PATH`.
     fn file(self, number: c_int) -> Result<OwnedFd, Errno> {
         let link = self.descriptor(number);
         match fs::symlink_metadata(&link) {
@@ -74,7 +69,6 @@ impl Thread {
         }
     }
 
-    /// Returns the directory where a relative path starts.
     fn directory(self, number: c_int) -> Result<OwnedFd, Errno> {
         match number {
             libc::AT_FDCWD => opened(&format!("/proc/{}/cwd", self.0)),
@@ -82,14 +76,13 @@ impl Thread {
         }
     }
 
-    /// Returns a descriptor's path in `/proc`, by thread, since threads can have tables of their own.
+    /// By thread, since threads can have tables of their own.
     fn descriptor(self, number: c_int) -> String {
         format!("/proc/{}/fd/{number}", self.0)
     }
 }
 
-/// Opens the file of a link in `/proc`. It is missing if the descriptor is closed, and inaccessible if the
-/// process is not dumpable.
+/// `ENOENT` if the descriptor is closed, `EACCES` if the process is not dumpable.
 fn opened(link: &str) -> Result<OwnedFd, Errno> {
     nix::fcntl::open(link, by_path_alone(true), Mode::empty()).map_err(|errno| match errno {
         Errno::ENOENT => Errno::EBADF,

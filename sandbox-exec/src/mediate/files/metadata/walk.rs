@@ -1,9 +1,7 @@
-//! Walk of a path, name by name like in the kernel (`path_resolution(7)`), but with the caller's
-//! `/proc/self`.
+//! Walk of a path, name by name like in the kernel (`path_resolution(7)`), but with the caller's `/proc/self`.
 //!
-//! For the few paths with links of `/proc`, such as `/dev/fd/3`, and for those that lead nowhere, so that
-//! they fail as for the caller. Links of other processes are not followed: permission to see their targets
-//! depends on the caller's domain, which this process is not in.
+//! For paths with links of `/proc`, such as `/dev/fd/3`, and those that lead nowhere, so that they fail as for the
+//! caller. Links of other processes are not followed: their targets depend on the caller's domain.
 
 use std::collections::VecDeque;
 use std::ffi::CStr;
@@ -27,7 +25,6 @@ const MOST_LINKS: usize = 40;
 /// Inode of the root of a `/proc` (`PROC_ROOT_INO`, `linux/proc_ns.h`).
 const ROOT_OF_PROC: libc::ino_t = 1;
 
-/// Opens the file of a path, from a directory or the root.
 pub(super) fn follow(
     thread: Thread,
     from: Option<OwnedFd>,
@@ -51,7 +48,6 @@ struct Walk {
     /// Process and thread of the caller, as `/proc` names them.
     own: [pid_t; 2],
     here: OwnedFd,
-    /// True if a caller's descriptor has led here.
     held: bool,
     left: VecDeque<Vec<u8>>,
     links: usize,
@@ -87,8 +83,7 @@ impl Walk {
         Ok(())
     }
 
-    /// Puts the names of a path before those that are left. A trailing slash requires a directory, like a
-    /// dot.
+    /// Adds names in front of those that are left. A trailing slash requires a directory, like a dot.
     fn put_before(&mut self, path: &[u8]) {
         let ends = path.ends_with(b"/").then_some(&b"."[..]);
         let names = path.split(|&byte| byte == b'/').filter(|name| !name.is_empty()).chain(ends);
@@ -97,7 +92,7 @@ impl Walk {
         }
     }
 
-    /// Fails with `EACCES` inside another process's directory of `/proc`.
+    /// `EACCES` inside another process's directory of `/proc`.
     fn refuse_others(&self) -> Result<(), Errno> {
         if !is_of_proc(&self.here)? {
             return Ok(());
