@@ -1,4 +1,4 @@
-//! Facts that a worker gets about its agent in the first message, `Hello`, and paths that follow from them.
+//! Facts about its agent that a worker gets in the first message, `Hello`, and paths that follow from them.
 
 use std::path::{Path, PathBuf};
 
@@ -12,25 +12,22 @@ use nix::sys::stat::{Mode, umask};
 
 use crate::fault::{Result, failed, refused_io};
 
-/// Facts that a worker gets about its agent: project, access rights, settings of commands.
 #[derive(Clone, Debug)]
 pub struct Assignment {
     /// Root directory of the project; relative paths start here.
     pub project: PathBuf,
     /// Private directory of the agent for temporary files.
     pub temp: Option<PathBuf>,
-    /// Access rights of the process. The kernel enforces them; this copy serves error messages.
+    /// Enforced by the kernel; this copy is for error messages.
     pub rights: Rights,
     /// Kind of sandbox that enforces the rights on this kernel.
     pub tier: Tier,
-    /// Line that the shell runs before each command.
     pub shell_init: Option<String>,
-    /// Permission bits of a new file.
     pub new_file_mode: u32,
 }
 
 impl Assignment {
-    /// Converts `Hello`. Must be called before any other thread exists: it changes the process's umask to read it.
+    /// Must be called before any other thread exists: it changes the process's umask to read it.
     pub fn new(hello: Hello) -> Self {
         let mask = umask(Mode::empty());
         umask(mask);
@@ -49,7 +46,7 @@ impl Assignment {
         self.project.join(path.as_path())
     }
 
-    /// Fails if `place` lies outside the project once links are resolved; `named` is the path for the message.
+    /// `place` has its links resolved; `named` is the path for the message.
     pub fn stays_inside(&self, named: &Path, place: &Path) -> Result<()> {
         let found = place.canonicalize().map_err(|error| refused_io(Operation::Read, named, &error))?;
         if found.starts_with(&self.project) {
@@ -59,7 +56,6 @@ impl Assignment {
         Err(failed(ToolErrorKind::WrongKind, message))
     }
 
-    /// Returns a path for messages: relative to the project if the project contains it.
     pub fn shown<'a>(&self, path: &'a Path) -> std::path::Display<'a> {
         path.strip_prefix(&self.project).unwrap_or(path).display()
     }

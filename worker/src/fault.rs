@@ -8,22 +8,20 @@ use ipc::tool::{FailedAccess, ToolError, ToolErrorKind};
 use nix::errno::Errno;
 use sandbox_exec::modes::{missing, nearest_existing, permitted_by_mode};
 
-/// Reason that a tool stopped without a result.
 #[derive(Debug)]
 pub enum Stop {
     Failed(ToolError),
-    /// The call was cancelled, or the receiver of its messages is gone.
+    /// Also without a receiver of the call's messages.
     Cancelled,
 }
 
 pub type Result<T> = std::result::Result<T, Stop>;
 
-/// Returns an error that does not come from a system call.
+/// For errors that do not come from a system call.
 pub fn failed(kind: ToolErrorKind, message: impl Into<String>) -> Stop {
     Stop::Failed(ToolError { kind, message: message.into(), access: None })
 }
 
-/// Returns the error of a failed system call: `operation` on `path` failed with `errno`.
 pub fn refused(operation: Operation, path: &Path, errno: Errno) -> Stop {
     let permitted_by_mode = permitted_by_mode(operation, path);
     let access = FailedAccess {
@@ -37,12 +35,11 @@ pub fn refused(operation: Operation, path: &Path, errno: Errno) -> Stop {
     Stop::Failed(ToolError { kind: kind(errno), message, access: Some(access) })
 }
 
-/// Returns the error of a failed call of the standard library; without an error number, as `EIO`.
+/// An error without a number counts as `EIO`.
 pub fn refused_io(operation: Operation, path: &Path, error: &io::Error) -> Stop {
     refused(operation, path, errno_of(error))
 }
 
-/// Returns the error number of an I/O error, or `EIO` if it has none.
 pub fn errno_of(error: &io::Error) -> Errno {
     error.raw_os_error().map_or(Errno::EIO, Errno::from_raw)
 }

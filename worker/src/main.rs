@@ -53,21 +53,20 @@ use tracing::Level;
 use worker::serve::serve;
 use worker::{fetch, gateway, mcp};
 
-/// Allocator for musl, whose own one requests and returns memory page by page.
+/// The allocator of musl requests and returns memory page by page.
 #[cfg(target_env = "musl")]
 #[global_allocator]
 static HEAP: dlmalloc::GlobalDlmalloc = dlmalloc::GlobalDlmalloc;
 
-/// Maximum number of threads for work that blocks on a disk; idle threads end after `KEEP_ALIVE`.
+/// Maximum number of threads for disk access; idle ones end after `KEEP_ALIVE`.
 const THREADS: usize = 8;
 const KEEP_ALIVE: Duration = Duration::from_secs(1);
 
-/// Maximum number of names that a gateway looks up at a time, each in a thread.
+/// Names that a gateway looks up at a time, each in a thread.
 const LOOKUPS: usize = 16;
 
 const USAGE: &str = "usage: bailiwick-worker --generation N | --gateway | --mcp | --fetch";
 
-/// Role of this process.
 enum Role {
     Worker(Generation),
     Gateway,
@@ -146,14 +145,14 @@ fn run(role: Role) -> anyhow::Result<()> {
     served
 }
 
-/// Returns both directions of a guest's socket to the supervisor.
+/// The guest's socket to the supervisor.
 fn channel() -> anyhow::Result<(Receiver, Sender)> {
     let reader = Receiver::from_owned_fd_unchecked(stream(io::stdout())?);
     let writer = Sender::from_owned_fd_unchecked(stream(io::stdout())?);
     Ok((reader.context("standard output is no socket")?, writer.context("standard output is no socket")?))
 }
 
-/// Returns both directions of the supervisor's socket, for a guest that connects to hosts itself.
+/// The same, for a guest that connects to hosts itself.
 fn dialling() -> anyhow::Result<(Receiver, Sender)> {
     // Its broker reads the address of each connect(2) from its memory, and answers EPERM if it cannot.
     set_dumpable(true).context("cannot become dumpable")?;
@@ -177,8 +176,7 @@ fn stream(standard: impl AsFd) -> anyhow::Result<OwnedFd> {
     Ok(owned)
 }
 
-/// Writes diagnostics to standard error if `BAILIWICK_LOG` names a level. Otherwise sets up nothing, to save
-/// memory.
+/// Logs to standard error if `BAILIWICK_LOG` names a level. Otherwise sets up nothing, to save memory.
 fn trace() {
     let level = std::env::var("BAILIWICK_LOG").ok().and_then(|level| Level::from_str(&level).ok());
     if let Some(level) = level {

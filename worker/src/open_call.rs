@@ -1,4 +1,4 @@
-//! Handle by which a tool sends output for one call and learns of its cancellation.
+//! Handle by which a tool sends output of one call and learns of its cancellation.
 
 use ipc::effect::Part;
 use ipc::id::CallId;
@@ -7,7 +7,6 @@ use tokio::sync::{mpsc, watch};
 
 use crate::fault::{Result, Stop};
 
-/// Call in progress: the sender of its messages and the flag of its cancellation.
 #[derive(Clone, Debug)]
 pub struct OpenCall {
     call: CallId,
@@ -16,7 +15,6 @@ pub struct OpenCall {
 }
 
 impl OpenCall {
-    /// Returns a call that sends messages to `outbox` until `cancelled` turns true.
     pub fn new(call: CallId, outbox: mpsc::Sender<ToSupervisor>, cancelled: watch::Receiver<bool>) -> Self {
         Self { call, outbox, cancelled }
     }
@@ -25,7 +23,6 @@ impl OpenCall {
         self.call
     }
 
-    /// Fails if the call was cancelled.
     pub fn check(&self) -> Result<()> {
         if self.is_cancelled() { Err(Stop::Cancelled) } else { Ok(()) }
     }
@@ -34,33 +31,31 @@ impl OpenCall {
         *self.cancelled.borrow()
     }
 
-    /// Waits until the call is cancelled.
     pub async fn cancelled(&mut self) {
         // An error says that the loop that could cancel is gone: then nobody waits for the call either.
         let _ = self.cancelled.wait_for(|cancelled| *cancelled).await;
     }
 
-    /// Sends a piece of output; blocks while the queue of messages is full. Fails if the call was cancelled.
+    /// Blocks while the queue of messages is full. Fails if the call was cancelled.
     pub fn output(&self, chunk: Chunk) -> Result<()> {
         self.check()?;
         let message = ToSupervisor::Output { call: self.call, chunk };
         self.outbox.blocking_send(message).map_err(|_| Stop::Cancelled)
     }
 
-    /// Waits for space in the queue of messages; returns `None` if the receiver is gone. Cancel safe.
+    /// Waits for space in the queue; `None` if the receiver has gone. Cancel safe.
     pub async fn slot(&self) -> Option<Slot<'_>> {
         let permit = self.outbox.reserve().await.ok()?;
         Some(Slot { call: self.call, permit })
     }
 
-    /// Sends a part of a proposed change; blocks while the queue of messages is full. Fails if the call was cancelled.
+    /// Blocks while the queue of messages is full. Fails if the call was cancelled.
     pub fn prepared(&self, part: Part) -> Result<()> {
         self.check()?;
         let message = ToSupervisor::Prepared { call: self.call, part };
         self.outbox.blocking_send(message).map_err(|_| Stop::Cancelled)
     }
 
-    /// Sends the call's outcome, its last message.
     pub async fn close(self, outcome: CallOutcome) {
         let message = ToSupervisor::Outcome { call: self.call, outcome };
         // The writer has gone: the message loop ends with the reason.
@@ -68,7 +63,6 @@ impl OpenCall {
     }
 }
 
-/// Reserved space for one piece of output in the queue of messages.
 #[derive(Debug)]
 pub struct Slot<'a> {
     call: CallId,

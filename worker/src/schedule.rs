@@ -1,7 +1,7 @@
 //! Order in which tool calls start: reads run in parallel, writes run one at a time in order of arrival.
 //!
-//! A write waits for all earlier calls, and a read waits for all earlier writes. Therefore each call sees the files as the
-//! model's order of calls implies. Pure: the message loop runs the calls that the schedule returns.
+//! A write waits for all earlier calls, and a read for all earlier writes, so that each call sees the files as the
+//! model's order implies.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -16,14 +16,11 @@ pub enum Order {
 /// State of a call when it was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Place {
-    /// The call had not started; it was removed from the queue.
     Queued,
     Running,
-    /// No such call exists, or it has ended.
     Unknown,
 }
 
-/// Queue of waiting calls, and the calls that run.
 #[derive(Debug)]
 pub struct Schedule {
     queue: VecDeque<(CallId, Order)>,
@@ -32,7 +29,6 @@ pub struct Schedule {
 }
 
 impl Schedule {
-    /// Returns a schedule that runs at most `limit` calls at once.
     pub fn new(limit: usize) -> Self {
         Self { queue: VecDeque::new(), running: BTreeMap::new(), limit }
     }
@@ -41,7 +37,7 @@ impl Schedule {
         self.queue.push_back((call, order));
     }
 
-    /// Moves the next call from the queue to the running ones and returns it; `None` if none may start now.
+    /// `None` if no call may start now.
     pub fn start(&mut self) -> Option<CallId> {
         let &(call, order) = self.queue.front()?;
         let writing = self.running.values().any(|&order| order == Order::Write);
@@ -57,12 +53,11 @@ impl Schedule {
         Some(call)
     }
 
-    /// Removes a call that has ended from the running ones.
     pub fn end(&mut self, call: CallId) {
         self.running.remove(&call);
     }
 
-    /// Removes a call from the queue. A running call is left alone. Returns the state of the call.
+    /// A running call is left alone.
     pub fn cancel(&mut self, call: CallId) -> Place {
         if self.running.contains_key(&call) {
             return Place::Running;
@@ -76,7 +71,6 @@ impl Schedule {
         }
     }
 
-    /// True if no call waits or runs.
     pub fn is_empty(&self) -> bool {
         self.queue.is_empty() && self.running.is_empty()
     }
@@ -86,7 +80,7 @@ impl Schedule {
 mod tests {
     use super::*;
 
-    /// Returns a schedule with calls 1, 2, 3 … of the kinds in `orders`: `r` reads, `w` writes.
+    /// Calls 1, 2, 3 … of the kinds in `orders`: `r` reads, `w` writes.
     fn arrived(orders: &str) -> Schedule {
         let mut schedule = Schedule::new(3);
         for (id, order) in (1..).zip(orders.chars()) {

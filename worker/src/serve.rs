@@ -23,17 +23,16 @@ use crate::tools::{Job, Tools, ToolsError, leftovers};
 const REST: Duration = Duration::from_millis(100);
 
 const PARALLEL: usize = 8;
-/// Maximum number of messages that wait for the writer; a message has up to 1 MiB.
+/// Messages that wait for the writer; each has up to 1 MiB.
 const OUTBOX: usize = 4;
-/// Time limit for open calls to end after the supervisor is gone.
+/// Time limit for open calls after the supervisor has closed the pipe.
 const FAREWELL: Duration = Duration::from_secs(2);
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServeError {
-    /// The supervisor closed the pipe without `Drain`.
     #[error("the supervisor closed the pipe")]
     Closed,
-    /// The input is not a valid message, or a message could not be sent.
+    /// Invalid input, or a message that could not be sent.
     #[error(transparent)]
     Frame(#[from] FrameError),
     /// The message is not allowed in this state of the conversation.
@@ -45,7 +44,6 @@ pub enum ServeError {
     /// The approved change is incomplete or invalid.
     #[error("the effect of call {0} is broken: {1}")]
     Effect(CallId, #[source] EffectError),
-    /// Setting up the tools failed.
     #[error(transparent)]
     Tools(#[from] ToolsError),
     /// A task of the worker panicked or was aborted.
@@ -53,7 +51,7 @@ pub enum ServeError {
     Task(#[from] JoinError),
 }
 
-/// Serves one supervisor until it sends `Drain`; any other end of the connection is an error.
+/// Any end of the connection other than `Drain` is an error.
 pub async fn serve<R, W>(reader: R, writer: W, generation: Generation) -> Result<(), ServeError>
 where
     R: AsyncRead + Unpin,
@@ -98,7 +96,6 @@ async fn write<W: AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// Returns memory that an idle worker does not need. Most workers are idle most of the time: they wait for a model.
 fn rest() {
     if let Err(error) = sandbox_exec::memory::release_startup_pages() {
         tracing::debug!(%error, "pages stay in memory");
@@ -110,16 +107,14 @@ struct Host {
     tools: Arc<Tools>,
     outbox: mpsc::Sender<ToSupervisor>,
     schedule: Schedule,
-    /// Calls that have not started.
     waiting: HashMap<CallId, Job>,
-    /// Running calls, with the sender of each one's cancellation.
+    /// With the sender of each call's cancellation.
     running: HashMap<CallId, watch::Sender<bool>>,
     /// Approved changes of which some parts have not arrived.
     arriving: HashMap<CallId, Assembler>,
-    /// One task for each call that runs or waits to send its outcome.
     tasks: JoinSet<CallId>,
     draining: bool,
-    /// Call that carries out an approved change. A worker accepts no call after it.
+    /// The call of an approved change. A worker accepts no call after it.
     commit: Option<CallId>,
 }
 
@@ -255,7 +250,7 @@ impl Host {
         }
     }
 
-    /// Sends a call's outcome without blocking; if the queue is full, a task sends it later.
+    /// If the queue is full, a task sends the outcome later.
     fn close(&mut self, call: CallId, outcome: CallOutcome) {
         let full = match self.outbox.try_send(ToSupervisor::Outcome { call, outcome }) {
             Err(mpsc::error::TrySendError::Full(message)) => message,
@@ -274,8 +269,7 @@ impl Host {
         self.schedule.end(call);
     }
 
-    /// Sends `Bye` and waits for the writer if `served` is a success. Otherwise cancels the running calls and waits for
-    /// them briefly.
+    /// Sends `Bye` after success. Otherwise cancels the running calls and waits for them briefly.
     async fn farewell(
         mut self,
         served: Result<(), ServeError>,
@@ -298,7 +292,6 @@ impl Host {
     }
 }
 
-/// Runs a call in a separate task, so that a panic still produces an outcome.
 async fn run(call: CallId, tools: Arc<Tools>, job: Job, open: OpenCall) -> CallId {
     let task = tokio::spawn(tools.perform(job, open.clone()));
     let outcome = task.await.unwrap_or_else(|_| crate::tools::broken());

@@ -36,7 +36,7 @@ fn start(worker: &mut Worker, call: ShellExec) -> ipc::id::CallId {
     worker.call(Work::Run(ToolCall::ShellExec(call)))
 }
 
-/// Whether a process of this id is alive (a zombie is not).
+/// False for a zombie.
 fn is_alive(pid: &str) -> bool {
     let status = read_to_string(Path::new("/proc").join(pid.trim()).join("status"));
     status.is_ok_and(|status| !status.contains("\nState:\tZ"))
@@ -318,7 +318,7 @@ fn a_killed_reaper_is_said_and_leaves_nobody() {
     assert_eq!(run(&mut worker, shell("echo on")).unwrap().head, "on\n");
 }
 
-/// The loader of the second command reads the file and gives up; that of its reaper must not look for it.
+/// The loader of the second command reads the file and fails; its reaper's loader must not find the file.
 #[test]
 fn a_reaper_loads_no_library_that_a_command_left() {
     let directory = tempfile::tempdir().unwrap();
@@ -352,7 +352,7 @@ fn an_approved_command_does_not_run_behind_a_link() {
     assert_eq!(commit("nowhere").unwrap_err().kind, ToolErrorKind::NotFound);
 }
 
-/// A worker whose agent has a private temp directory beside the project.
+/// Uses a private temp directory next to the project.
 fn with_temp(directory: &Path) -> Worker {
     let place = |name: &str| {
         let place = directory.canonicalize().unwrap().join(name);

@@ -1,4 +1,4 @@
-//! The tools under a real ruleset, as root and as a plain user: what the kernel refuses, and what it leaves.
+//! The tools in a real sandbox, as root and as a plain user.
 
 #![expect(
     clippy::unwrap_used,
@@ -32,7 +32,6 @@ const PLAIN: u32 = 12_345;
 
 const TIERS: [Tier; 2] = [Tier::Full, Tier::Floor];
 
-/// A directory with a project, a place outside of it, and copies of both programs, owned by one user.
 struct Site {
     directory: TempDir,
     user: u32,
@@ -40,7 +39,7 @@ struct Site {
 }
 
 impl Site {
-    /// One for each user and tier that can be tested here; none if sandbox-exec was not built.
+    /// One for each user and tier that can be tested here; none without sandbox-exec.
     fn all() -> Vec<Self> {
         let users = if geteuid().is_root() { vec![0, PLAIN] } else { vec![Uid::effective().as_raw()] };
         if !sandbox_exec().exists() {
@@ -89,7 +88,7 @@ impl Site {
         }
     }
 
-    /// The error number of a change that is denied.
+    /// Error number of a denied change.
     fn read_only(&self) -> i32 {
         match self.tier {
             Tier::Full => nix::libc::EROFS,
@@ -97,12 +96,12 @@ impl Site {
         }
     }
 
-    /// What covers a hidden file has a mode of its own, which permits nothing.
+    /// A hidden file is covered by a file without permissions.
     fn is_masked(&self, operation: Operation) -> bool {
         self.tier == Tier::Full && operation == Operation::Read
     }
 
-    /// Asserts that the confinement, and not plain permissions, refused this act on this path.
+    /// Checks that the confinement, and not plain permissions, denied the access.
     fn assert_denied(
         &self,
         result: Result<impl std::fmt::Debug, ToolError>,
@@ -145,7 +144,6 @@ impl Site {
         hello
     }
 
-    /// A worker under its rights.
     fn confined(&self) -> Worker {
         let hello = self.hello();
         let mut command = Command::new(self.path("sandbox-exec"));
@@ -165,7 +163,6 @@ impl Site {
         Worker::start(self.as_user(command), hello)
     }
 
-    /// The same worker under nothing.
     fn unconfined(&self) -> Worker {
         let mut command = Command::new(self.path("bailiwick-worker"));
         command.args(["--generation", "1"]);

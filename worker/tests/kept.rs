@@ -1,4 +1,4 @@
-//! What a file is besides its content stays when the content is replaced, or its loss is told; access never becomes wider.
+//! Metadata of a file stays when the content is replaced, or its loss is reported; access never becomes wider.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -20,10 +20,10 @@ const ACCESS: &str = "system.posix_acl_access";
 const DEFAULT: &str = "system.posix_acl_default";
 const OTHER: u32 = 1_234;
 
-/// Gives a file what a new one would not have; false if this machine or user cannot.
+/// Gives a file metadata that a new one would not have; false if this machine or user cannot.
 type Prepare = fn(&Path) -> bool;
 
-/// A list of access: the rights of the owner, of one user, of the group, of the mask and of others
+/// An access control list: permissions of the owner, one user, the group, the mask and others
 /// (`linux/posix_acl_xattr.h`).
 fn list([owner, user, group, mask, others]: [u16; 5]) -> Vec<u8> {
     let entries = [
@@ -42,7 +42,6 @@ fn list([owner, user, group, mask, others]: [u16; 5]) -> Vec<u8> {
     [&2_u32.to_le_bytes()[..], &bytes].concat()
 }
 
-/// The rights in a file's list, in the order of [`list`].
 fn list_of(path: &Path) -> Vec<u8> {
     attribute(path, ACCESS).unwrap()[4..].chunks(8).map(|entry| entry[2]).collect()
 }
@@ -51,7 +50,7 @@ fn flags(path: &Path) -> i32 {
     inode_flags(fs::File::open(path).unwrap().as_fd()).unwrap_or(0)
 }
 
-/// Everything that must be as it was, and the inode where it must be the same one.
+/// Metadata that must not change, and the inode if it must be the same.
 fn nature(path: &Path) -> (u32, u32, u32, u64, i32, Vec<Option<Vec<u8>>>) {
     let metadata = path.metadata().unwrap();
     let named = [ACCESS, "user.k", "user.long"].map(|name| attribute(path, name)).to_vec();
@@ -179,7 +178,7 @@ fn a_bit_that_a_write_takes_away_is_told() {
     }
 }
 
-/// The same worker, run by a plain user where we are root: by a copy, since the build directory may be root's alone.
+/// The same worker as a plain user, from a copy, since the build directory may be root's alone.
 fn as_other(command: Command, programs: &Path) -> Command {
     if !geteuid().is_root() {
         return command;
@@ -193,7 +192,7 @@ fn as_other(command: Command, programs: &Path) -> Command {
     other
 }
 
-/// The list of a directory says what its new files may be; a mode must not add to it.
+/// A directory's default list has the permissions of new files; a mode must not add to them.
 #[test]
 fn a_new_file_has_the_access_that_its_directory_gives() {
     for given in [[7, 7, 0, 7, 0], [7, 0, 0, 0, 0], [6, 4, 4, 4, 0]] {

@@ -1,5 +1,3 @@
-//! `read_file` of a picture.
-
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;

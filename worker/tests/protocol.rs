@@ -1,4 +1,4 @@
-//! What a worker makes of bytes that are no message, and of messages that may not come.
+//! Invalid bytes, and messages that are not allowed, at a worker.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -24,7 +24,7 @@ fn message(message: &ToWorker) -> Vec<u8> {
     framed(&seal(Generation(1), message).unwrap())
 }
 
-/// Sends bytes to a fresh worker; gives its exit code and what it said.
+/// Returns the exit code and standard error of a new worker.
 fn fed(bytes: &[u8]) -> (Option<i32>, String) {
     let mut child: Child = command().spawn().unwrap();
     // A worker that has already judged the first bytes does not read the rest.

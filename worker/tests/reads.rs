@@ -1,5 +1,3 @@
-//! `read_file` and `list_directory` on real files.
-
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;

@@ -1,5 +1,3 @@
-//! `search_files` on real trees.
-
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;

@@ -1,5 +1,3 @@
-//! Snapshots of real projects, with real repositories.
-
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 mod support;

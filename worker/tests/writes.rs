@@ -11,10 +11,9 @@ use ipc::message::{ToWorker, Work};
 use ipc::tool::{ToolErrorKind, ToolOutput, WrittenFile};
 use support::{Worker, command, edit_file, hello, write_file};
 
-/// A file's bytes, an edit, and the bytes that it leads to.
+/// A file's bytes, an edit, and the resulting bytes.
 type EditOfBytes = (&'static [u8], (&'static str, &'static str), &'static [u8]);
 
-/// Something that happens to the project between preparation and commit.
 type Change = &'static dyn Fn(&Worker);
 
 fn written(output: ToolOutput) -> WrittenFile {

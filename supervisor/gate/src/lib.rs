@@ -1,7 +1,6 @@
-//! Decides on the calls of agents by their rights, and defines the questions to a person.
+//! Decides on the calls of agents by their access, and defines the questions to a person.
 //!
-//! Pure: paths are compared as data and never opened, and no function waits, starts a process or uses a network. The
-//! kernel confines an agent, not this crate. It saves a call that cannot succeed, and explains one that did not.
+//! Pure: paths are compared as data and never opened, and no function waits, starts a process or uses a network.
 
 #![forbid(unsafe_code)]
 

@@ -5,13 +5,11 @@
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// The section of the entry; empty before the first section.
+    /// Empty before the first section.
     pub section: &'static str,
-    /// Path or pattern.
     pub place: &'static str,
 }
 
-/// Returns the entries of a list, in order.
 pub fn places(list: &'static str) -> impl Iterator<Item = Listed> {
     let mut section = "";
     list.lines().filter_map(move |line| {
@@ -23,13 +21,12 @@ pub fn places(list: &'static str) -> impl Iterator<Item = Listed> {
     })
 }
 
-/// Splits a line into path and reason; nothing for remarks and sections.
+/// `None` for remarks and sections.
 fn split(line: &str) -> Option<(&str, &str)> {
     let (place, reason) = line.split_once(" # ").filter(|_| !line.starts_with('#'))?;
     Some((place.trim_end(), reason))
 }
 
-/// True if a name matches the pattern.
 pub fn matches(pattern: &[u8], name: &[u8]) -> bool {
     let Some((first, rest)) = cut(pattern) else { return pattern == name };
     let Some(mut name) = name.strip_prefix(first) else { return false };

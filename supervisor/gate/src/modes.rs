@@ -1,6 +1,7 @@
-//! The table of approval modes: the rights of an agent by activity, rank and mode, and the handling of calls beyond them.
+//! The table of approval modes: the access of an agent by activity, rank and mode, and the handling of calls beyond it.
 //!
-//! All other code asks [`permits`] and neither compares nor matches modes. A new mode does not compile until the table has it.
+//! All other code asks [`permits`] and neither compares nor matches modes, so that a new mode does not compile until
+//! the table has it.
 
 use ipc::path::WirePath;
 pub use protocol::approval::ApprovalMode;
@@ -8,19 +9,16 @@ use serde::Serialize;
 
 use crate::activity::Activity;
 
-/// The mode whose rights include those of all others.
+/// The mode whose access includes that of all others.
 pub const WIDEST: ApprovalMode = ApprovalMode::Auto;
 
-/// Level of an agent in the session's tree.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Rank {
-    /// An agent without a parent.
     Top,
-    /// A sub-agent, whose rights come from its parent's call.
+    /// A sub-agent, whose access comes from its parent's call.
     Sub,
 }
 
-/// The properties of an agent that the table distinguishes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Position {
     pub activity: Activity,
@@ -28,43 +26,39 @@ pub struct Position {
 }
 
 impl Position {
-    /// An agent without a parent that carries out a task.
+    /// The agent that a person talks to, at work.
     pub const FIRST: Self = Self { activity: Activity::Execute, rank: Rank::Top };
     pub const SUB: Self = Self { activity: Activity::Execute, rank: Rank::Sub };
     pub const PLANNER: Self = Self { activity: Activity::Plan, rank: Rank::Top };
 }
 
-/// The right to the project without an approval.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ProjectRight {
-    /// Read and write, including the directories that git and caches need.
+    /// Includes the directories that git and caches need.
     Write,
     Read,
-    /// The right from the call that started the agent.
+    /// Access from the call that started the agent.
     Given,
 }
 
-/// Handling of a call that the agent's rights do not cover.
+/// Handling of a call that the agent's access does not cover.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Beyond {
     Ask,
     Deny,
 }
 
-/// Effect of a mode on approvals that a person gave earlier, of calls and of plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ModeApprovals {
-    /// Approvals are valid.
     Hold,
     /// Nothing is approved, and a change to this mode ends earlier approvals.
     End,
 }
 
-/// The network of an agent after a change to a mode.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum NetworkAfter {
     Kept,
-    /// Off, since a user who approves nothing wants nothing sent out either.
+    /// A user who approves nothing wants nothing sent out either.
     Off,
 }
 
@@ -76,7 +70,6 @@ pub struct Permits {
     network: NetworkAfter,
 }
 
-/// Returns what a mode permits an agent in this position.
 #[expect(clippy::match_same_arms, reason = "a cell is read and changed by itself")]
 pub const fn permits(position: Position, mode: ApprovalMode) -> Permits {
     use Activity::{Execute, Plan};
@@ -98,23 +91,17 @@ pub const fn permits(position: Position, mode: ApprovalMode) -> Permits {
     Permits { project, beyond, approvals, network }
 }
 
-/// A row of the table in words, for people.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 pub struct PermitRow {
     pub agent: &'static str,
     pub mode: ApprovalMode,
-    /// The right to the project without an approval.
     pub project: &'static str,
-    /// The handling of calls beyond the agent's rights.
     pub beyond: &'static str,
-    /// Validity of approvals.
     pub approvals: &'static str,
-    /// The network after a change to the mode.
     pub network_after_change: &'static str,
 }
 
 impl PermitRow {
-    /// Returns the rows of a mode: the first agent, a sub-agent, a planner.
     pub fn of_mode(mode: ApprovalMode) -> [Self; 3] {
         let agents =
             [("main agent", Position::FIRST), ("sub-agent", Position::SUB), ("planner", Position::PLANNER)];
@@ -146,7 +133,6 @@ impl PermitRow {
 }
 
 impl Permits {
-    /// True if the mode makes the project writable without an approval.
     pub const fn writes_project(self) -> bool {
         match self.project {
             ProjectRight::Write => true,
@@ -154,7 +140,6 @@ impl Permits {
         }
     }
 
-    /// True if a person decides on calls beyond the agent's rights.
     pub const fn asks(self) -> bool {
         match self.beyond {
             Beyond::Ask => true,
@@ -162,7 +147,6 @@ impl Permits {
         }
     }
 
-    /// True if approvals beyond the agent's rights are valid.
     pub const fn keeps_approvals(self) -> bool {
         match self.approvals {
             ModeApprovals::Hold => true,
@@ -170,12 +154,11 @@ impl Permits {
         }
     }
 
-    /// True if the project can be changed, by the mode or by an approval.
+    /// True if the project can be changed, by the mode or an approval.
     pub const fn may_come_to_write(self) -> bool {
         self.writes_project() || self.asks()
     }
 
-    /// True if a change to this mode turns the network off.
     pub const fn turns_network_off(self) -> bool {
         match self.network {
             NetworkAfter::Kept => false,
@@ -184,23 +167,22 @@ impl Permits {
     }
 }
 
-/// True if a change between these modes takes rights or approvals from the agents of a session.
+/// True if a change between these modes takes access or approvals from the agents of a session.
 pub const fn takes_away(from: ApprovalMode, to: ApprovalMode) -> bool {
     let (before, after) = (permits(Position::FIRST, from), permits(Position::FIRST, to));
     !after.keeps_approvals() || before.writes_project() && !after.writes_project()
 }
 
-/// Writable directories that depend on the mode.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Modes {
-    /// Writable in modes that make the project writable: the project, and the directories that git and caches need.
+    /// The project, and the directories that git and caches need.
     pub auto: Vec<WirePath>,
     /// Writable in every mode.
     pub always: Vec<WirePath>,
 }
 
 impl Modes {
-    /// Returns the writable directories in a mode, without the private temp directory.
+    /// Leaves out the private temp directory.
     pub fn roots(&self, mode: ApprovalMode) -> impl Iterator<Item = &WirePath> {
         let auto = if permits(Position::FIRST, mode).writes_project() { self.auto.as_slice() } else { &[] };
         self.always.iter().chain(auto)
@@ -213,7 +195,6 @@ mod tests {
 
     const USAGE: &str = include_str!("../../../docs/usage.md");
 
-    /// Returns the rows of the table in docs/usage.md.
     fn rows() -> String {
         let mut rows: Vec<_> = ApprovalMode::ALL.into_iter().flat_map(PermitRow::of_mode).collect();
         rows.sort_by_key(|row| {

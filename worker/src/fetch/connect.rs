@@ -30,7 +30,6 @@ struct Carried {
     received: AtomicU64,
 }
 
-/// Connects to the hosts that one order allows.
 pub(super) struct Connector {
     hosts: Hosts,
     tls: TlsConnector,
@@ -48,12 +47,10 @@ impl Connector {
         Ok(Self { hosts, tls, carried: Arc::default(), reports })
     }
 
-    /// True if the order allows the host and port of a URL.
     pub(super) fn allows(&self, url: &PageUrl) -> bool {
         self.hosts.allows(url.host(), url.port())
     }
 
-    /// Connects to the host of a URL, encrypted if the URL says so.
     pub(super) async fn connect(&self, url: &PageUrl) -> Result<Box<dyn ByteStream>, FetchFailure> {
         if !self.allows(url) {
             return Err(FetchFailure::Unresolved);
@@ -70,7 +67,6 @@ impl Connector {
         Ok(Box::new(self.tls.connect(name, stream).await.map_err(tls)?))
     }
 
-    /// Reports the bytes of all connections so far.
     pub(super) fn tell_carried(&self) {
         let Carried { sent, received } = &*self.carried;
         let (sent, received) = (sent.load(Ordering::Relaxed), received.load(Ordering::Relaxed));
@@ -96,7 +92,7 @@ fn client(roots: RootCertStore) -> Result<ClientConfig, FetchFailure> {
     Ok(config.with_root_certificates(roots).with_no_client_auth())
 }
 
-/// Returns the certificate authorities: those of the user's settings, else the system's, else the bundled ones.
+/// The user's settings, else the system's certificates, else the bundled ones.
 fn roots(named: Option<&Authorities>) -> Result<RootCertStore, FetchFailure> {
     let mut roots = RootCertStore::empty();
     match named {
@@ -127,7 +123,6 @@ fn roots(named: Option<&Authorities>) -> Result<RootCertStore, FetchFailure> {
     Ok(roots)
 }
 
-/// Socket that counts its bytes.
 struct Counted {
     inner: TcpStream,
     carried: Arc<Carried>,

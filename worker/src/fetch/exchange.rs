@@ -20,19 +20,17 @@ const AGENT: &str = concat!("bailiwick/", env!("CARGO_PKG_VERSION"));
 
 const ACCEPT: &str = "text/html,text/plain,text/markdown,application/json,application/xml;q=0.9,*/*;q=0.5";
 
-/// Response whose body has not been read.
 pub(super) struct Exchange {
     response: Response<Incoming>,
-    /// Task that drives the connection. Dropping it closes the connection.
+    /// Drives the connection. Dropping it closes the connection.
     _driver: JoinSet<()>,
 }
 
-/// Response with its decompressed body.
 #[derive(Debug)]
 pub(super) struct PageAnswer {
     pub(super) url: PageUrl,
     pub(super) status: u16,
-    /// Value of `Content-Type`; empty without one.
+    /// Empty without a `Content-Type`.
     pub(super) content_type: String,
     /// Value of `Content-Length`.
     pub(super) length: Option<u64>,
@@ -42,7 +40,6 @@ pub(super) struct PageAnswer {
 }
 
 impl Exchange {
-    /// Sends the request for a page and waits for the head of the response.
     pub(super) async fn begin(url: &PageUrl, connector: &Connector) -> Result<Self, FetchFailure> {
         let stream = connector.connect(url).await?;
         let (mut sender, connection) =
@@ -68,7 +65,6 @@ impl Exchange {
         self.response.status().as_u16()
     }
 
-    /// Returns the target of a redirect.
     pub(super) fn location(&self) -> Option<String> {
         let leads = matches!(self.status(), 301 | 302 | 303 | 307 | 308);
         leads.then(|| self.field(&header::LOCATION)).flatten()
@@ -143,7 +139,6 @@ impl Write for Bounded {
     }
 }
 
-/// Decompressor of a body.
 enum Decoder {
     Plain(Bounded),
     Gzip(GzDecoder<Bounded>),

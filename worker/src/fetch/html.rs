@@ -9,7 +9,6 @@ use html2text::render::TextDecorator;
 /// Number of columns of a line.
 const COLUMNS: usize = 120;
 
-/// Converts a page to text; `None` on failure.
 pub(super) fn render(html: &str) -> Option<String> {
     config::with_decorator(Markdown::default())
         .no_table_borders()
@@ -20,7 +19,6 @@ pub(super) fn render(html: &str) -> Option<String> {
         .map(|text| without_gaps(&text))
 }
 
-/// Removes trailing spaces and reduces consecutive empty lines to one.
 fn without_gaps(text: &str) -> String {
     let mut kept = String::with_capacity(text.len());
     let mut was_empty = true;
@@ -34,7 +32,6 @@ fn without_gaps(text: &str) -> String {
     kept
 }
 
-/// Text decorator that writes links with their targets, and code between backticks.
 #[derive(Clone, Debug, Default)]
 struct Markdown {
     /// Targets of the links whose end has not been reached.

@@ -1,12 +1,13 @@
-//! The fetch: gets one page for the model, and ends.
+//! Fetches one page for the model.
 //!
 //! Policy, in this order:
 //!
-//! 1. One request with `GET`, no body, cookie or credential. Redirects are followed to the same host alone, never off HTTPS.
-//! 2. Every connection is to a host and port of the order, or nothing is looked up.
+//! 1. One request with `GET`, no body, cookie or credential. Redirects are followed to the same host alone, never off
+//!    HTTPS.
+//! 2. Every connection is to a host and port of the order; no other name is looked up.
 //! 3. The machine's resolver says the addresses, and the kernel and the broker whether one may be connected to.
 //! 4. At most so many bytes are kept, after decompression too; everything ends in time.
-//! 5. The page becomes text here, and the supervisor parses nothing that a host sent.
+//! 5. The page is converted to text here, so that the supervisor parses nothing that a host sent.
 
 mod connect;
 mod exchange;
@@ -30,13 +31,13 @@ use tokio::time::timeout;
 use connect::Connector;
 use exchange::{Exchange, PageAnswer};
 
-/// Time limit for all connections and responses. It is shorter than the supervisor's limit.
+/// Shorter than the supervisor's limit.
 const LATEST: Duration = Duration::from_secs(25);
 
-/// Maximum size of the process's data in bytes: a page of two megabytes takes a tenth of it.
+/// In bytes. A page of two megabytes takes a tenth of it.
 const MEMORY: u64 = 1 << 30;
 
-/// Maximum number of characters in a report that come from a host.
+/// Maximum number of characters of a host's text in a report.
 const WORDS: usize = 300;
 
 #[derive(Debug, thiserror::Error)]
@@ -44,7 +45,6 @@ pub enum FetchError {
     /// The supervisor closed the connection without an order.
     #[error("the supervisor gave no order")]
     NoOrder,
-    /// The supervisor sent something after its order.
     #[error("a second order may not come")]
     SecondOrder,
     /// The input is not an order, or a report could not be sent.
@@ -52,14 +52,13 @@ pub enum FetchError {
     Frame(#[from] FrameError),
 }
 
-/// Limits the memory of this process, which reads and renders untrusted pages.
 pub fn limit_memory() {
     if let Err(error) = setrlimit(Resource::RLIMIT_DATA, MEMORY, MEMORY) {
         tracing::warn!(%error, "memory is not limited");
     }
 }
 
-/// Receives one order and fetches its page. Ends early if the supervisor closes its end.
+/// Ends early if the supervisor closes its end.
 pub async fn serve<R, W>(reader: R, writer: W) -> Result<(), FetchError>
 where
     R: AsyncRead + Unpin,
@@ -126,7 +125,7 @@ async fn answer(
     Err(FetchFailure::Redirects { at: url })
 }
 
-/// Converts a response to text in a separate thread, so that the supervisor can end the process meanwhile.
+/// Works in a thread, so that the supervisor can end the process meanwhile.
 async fn page(answer: PageAnswer) -> Result<Page, FetchFailure> {
     page::text_of(answer).await
 }

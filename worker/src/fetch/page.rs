@@ -11,14 +11,13 @@ use tokio::time::timeout;
 use super::exchange::PageAnswer;
 use super::html;
 
-/// Time limit for the conversion of HTML. After it, the page is returned unconverted.
+/// After it, the page is returned unconverted.
 const RENDER: Duration = Duration::from_secs(4);
 
-/// Stack size of the rendering thread. The renderer recurses into nested elements; untouched stack memory costs
-/// nothing.
+/// The renderer recurses into nested elements; untouched stack memory costs nothing.
 const STACK: usize = 256 << 20;
 
-/// Number of bytes at the start of a page that are searched for its type and charset.
+/// Bytes at the start of a page that are searched for its type and charset.
 const BEGINNING: usize = 1024;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,7 +27,7 @@ pub(super) enum Kind {
     Other,
 }
 
-/// Converts a response to text. Fails if the response is not text.
+/// Fails if the response is not text.
 pub(super) async fn text_of(answer: PageAnswer) -> Result<Page, FetchFailure> {
     let PageAnswer { url, status, content_type, length, body, is_partial } = answer;
     let kind = kind_of(&content_type, &body);
@@ -52,7 +51,7 @@ pub(super) async fn text_of(answer: PageAnswer) -> Result<Page, FetchFailure> {
     Ok(Page { url, status, content_type, text, is_rendered, cut_from, is_partial })
 }
 
-/// Converts HTML in a thread with a large stack. Returns `None` if that fails or takes too long.
+/// Uses a thread with a large stack. `None` on failure or after a time limit.
 async fn rendered(text: String) -> Option<String> {
     let (sender, receiver) = oneshot::channel();
     let render = move || {
@@ -74,7 +73,7 @@ fn beginning(mut text: String) -> String {
     text
 }
 
-/// Returns the type from `Content-Type`, else guesses it from the bytes.
+/// Guesses the type from the bytes if `Content-Type` is missing.
 pub(super) fn kind_of(content_type: &str, body: &[u8]) -> Kind {
     let named = content_type.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
     let is_text = |kind: &str| {
@@ -110,7 +109,7 @@ fn is_utf8(bytes: &[u8]) -> bool {
     std::str::from_utf8(bytes).map_or_else(|error| error.error_len().is_none(), |_| true)
 }
 
-/// Decodes a page by its byte order mark, the charset that the host names, or the one in the page; else as UTF-8.
+/// The byte order mark has precedence, then the host's charset, then the page's, then UTF-8.
 pub(super) fn decoded(content_type: &str, body: &[u8], kind: Kind) -> String {
     let parameters = content_type.split(';').skip(1).filter_map(|field| field.split_once('='));
     let named = parameters
@@ -121,7 +120,6 @@ pub(super) fn decoded(content_type: &str, body: &[u8], kind: Kind) -> String {
     encoding.decode(body).0.into_owned()
 }
 
-/// Finds `charset=` at the start of an HTML page.
 fn charset_in(body: &[u8]) -> Option<&'static Encoding> {
     let start = String::from_utf8_lossy(body.get(..BEGINNING).unwrap_or(body)).to_ascii_lowercase();
     let (_, rest) = start.split_once("charset=")?;

@@ -14,13 +14,11 @@ use tokio::task::JoinSet;
 
 use super::page::{Kind, decoded, kind_of};
 
-/// A server of one answer for each path, on a port of its own.
 struct Site {
     port: u16,
     _served: JoinSet<()>,
 }
 
-/// Writes an answer to a connection whose request is read.
 type Serve = fn(String, TcpStream, u16) -> std::pin::Pin<Box<dyn Future<Output = ()> + Send>>;
 
 impl Site {
@@ -85,7 +83,6 @@ fn gzip(bytes: &[u8]) -> Vec<u8> {
     encoder.finish().unwrap()
 }
 
-/// Answers by the path of the request.
 fn by_path(
     request: String,
     mut client: TcpStream,

@@ -1,4 +1,4 @@
-//! Connections that the agent's broker passes to the gateway. Messages are not trusted.
+//! Connections that the agent's broker passes to the gateway. Its messages are not trusted.
 
 use std::io;
 use std::net::TcpStream;
@@ -12,7 +12,7 @@ use nix::sys::socket::{
 use sandbox_exec::system;
 use tokio::io::Interest;
 
-/// The broker's `SOCK_SEQPACKET` socket. Tokio has no type for it; `UnixDatagram` only serves to wait for messages.
+/// The broker's `SOCK_SEQPACKET` socket. `UnixDatagram` only waits for messages; tokio has no type for these sockets.
 #[derive(Debug)]
 pub(super) struct Arrivals(tokio::net::UnixDatagram);
 
@@ -21,8 +21,7 @@ impl Arrivals {
         tokio::net::UnixDatagram::from_std(socket.into()).map(Self)
     }
 
-    /// Waits for the next valid arrival and its socket; drops invalid messages. Returns `None` once the broker's end
-    /// is closed. Cancel safe.
+    /// Drops invalid messages. `None` once the broker's end is closed. Cancel safe.
     pub(super) async fn next(&self) -> Option<(Arrival, tokio::net::TcpStream)> {
         loop {
             let mut bytes = [0; MAX_ARRIVAL];
@@ -44,7 +43,7 @@ impl Arrivals {
     }
 }
 
-/// Parses an arrival. Closes the descriptors of an invalid message.
+/// Closes the descriptors of an invalid message.
 fn arrival(message: system::Received, bytes: &[u8]) -> anyhow::Result<(Arrival, tokio::net::TcpStream)> {
     let [socket] = <[OwnedFd; 1]>::try_from(message.descriptors)
         .map_err(|descriptors| anyhow::anyhow!("{} descriptors", descriptors.len()))?;

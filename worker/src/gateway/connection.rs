@@ -18,24 +18,23 @@ use super::pump::{Break, Traffic, pump, reset};
 use super::questions::Leave;
 use super::screen::Screen;
 
-/// Time limit to reach the host after the client has ended its side. Enough for one lost packet (RFC 6298 §2.1).
+/// Enough for one lost packet (RFC 6298 §2.1).
 const WITHOUT_CLIENT: Duration = Duration::from_secs(2);
 
-/// Connection from the sandbox to a host that is on the list or that the user may allow.
+/// Connection to a host that is on the list or that the user may allow.
 #[derive(Debug)]
 pub(super) struct Connection {
     pub(super) number: u64,
     pub(super) arrival: Arrival,
     pub(super) client: TcpStream,
-    /// The user's permission that the connection waits for; `None` if the host is on the list.
+    /// The user's permission; `None` if the host is on the list.
     pub(super) leave: Option<Leave>,
     /// Bytes for the host that have already arrived.
     pub(super) held: Vec<u8>,
 }
 
 impl Connection {
-    /// Connects to the host and copies bytes until the end. Reports both, and stops copying while the supervisor does
-    /// not read reports.
+    /// Connects to the host and copies bytes until the end. Stops copying while the supervisor does not read reports.
     pub(super) async fn run(self, reports: mpsc::Sender<GatewayReport>) {
         let Self { number: connection, arrival, client, mut leave, held } = self;
         prepare(&client);
@@ -83,7 +82,7 @@ impl Connection {
     }
 }
 
-/// Waits until the permission of a connection is withdrawn; never returns if it needs none.
+/// Never returns if the connection needs no permission.
 async fn is_taken_back(leave: Option<&mut Leave>) {
     match leave {
         Some(leave) => leave.is_taken_back().await,
@@ -95,14 +94,14 @@ fn taken_back() -> io::Error {
     io::Error::other("its leave was taken back")
 }
 
-/// True if the client ended its side or reset the connection while it waited. No host is dialled then.
+/// True if the client closed or reset the connection while it waited.
 async fn is_gone(client: &TcpStream) -> bool {
     // It can be written to at once, whatever it has sent.
     let ready = client.ready(Interest::READABLE | Interest::WRITABLE).await;
     ready.is_ok_and(|ready| ready.is_read_closed() || ready.is_error())
 }
 
-/// Checks the first message if the port requires one, and connects to the host.
+/// Checks the first message if the port requires one.
 async fn open(
     arrival: &Arrival,
     client: &TcpStream,
@@ -116,9 +115,9 @@ async fn open(
     Ok((host, address, outbound))
 }
 
-/// Waits until the client has reset its connection, or some time after it ended its side.
+/// Waits until the client has reset its connection, or for some time after it ended its side.
 ///
-/// A peer cannot tell a closed socket from a half-closed one, which may still wait for an answer.
+/// A closed socket looks like a half-closed one, which may still wait for an answer.
 async fn given_up(client: &TcpStream) {
     let ended = async {
         // The end of the peer's direction counts as this readiness, and bytes before it do not.
@@ -139,7 +138,7 @@ fn prepare(socket: &TcpStream) {
     reset_when_closed(socket, true);
 }
 
-/// Sets whether closing a socket resets its connection, or sends what is left and ends it (`SO_LINGER`, socket(7)).
+/// Otherwise the close sends what is left (`SO_LINGER`, socket(7)).
 pub(super) fn reset_when_closed(socket: &TcpStream, resets: bool) {
     let linger = linger { l_onoff: resets.into(), l_linger: 0 };
     if let Err(error) = setsockopt(socket, sockopt::Linger, &linger) {

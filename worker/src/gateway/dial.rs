@@ -15,17 +15,16 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 /// Time limit for the resolver.
 const RESOLVE: Duration = Duration::from_secs(10);
 
-/// Time limits for one address and for all addresses of a host.
 const ONE: Duration = Duration::from_secs(10);
 const ALL: Duration = Duration::from_secs(20);
 
 /// Delay before the next address is tried in parallel (RFC 8305 §8).
 const NEXT: Duration = Duration::from_millis(250);
 
-/// Network of the placeholder addresses that the sandbox resolves names to (RFC 2544). It is unused on the internet.
+/// Network of placeholder addresses for names in a sandbox (RFC 2544). Unused on the internet.
 const STAND_INS: (Ipv4Addr, u8) = (Ipv4Addr::new(198, 18, 0, 0), 15);
 
-/// Resolves a host with the machine's resolver. Returns addresses in the order in which they are tried.
+/// Returns addresses in the order in which they are tried.
 pub(crate) async fn resolve(host: &HostName, port: u16) -> Result<Vec<SocketAddr>, GatewayFailure> {
     let question = (host.as_str().to_owned(), port);
     // A set, because it takes a question back that still waits for a thread when nobody waits for the answer any more.
@@ -38,7 +37,7 @@ pub(crate) async fn resolve(host: &HostName, port: u16) -> Result<Vec<SocketAddr
     if addresses.is_empty() { Err(GatewayFailure::Unresolved) } else { Ok(addresses) }
 }
 
-/// Removes placeholder addresses and alternates between IPv6 and IPv4, starting with the resolver's first address.
+/// Removes placeholder addresses and alternates between IPv6 and IPv4, starting with the resolver's first.
 fn in_order(addresses: Vec<SocketAddr>) -> Vec<SocketAddr> {
     let outside = addresses.into_iter().filter(|address| !stands_for_a_name(address.ip()));
     let mut ordered = Vec::new();
@@ -64,7 +63,6 @@ fn stands_for_a_name(address: IpAddr) -> bool {
     (address.to_bits() ^ network.to_bits()).leading_zeros() >= bits.into()
 }
 
-/// Connects to the first address that answers.
 pub(crate) async fn connect(addresses: Vec<SocketAddr>) -> Result<(TcpStream, SocketAddr), GatewayFailure> {
     let end = Instant::now() + ALL;
     let mut attempts = JoinSet::new();

@@ -1,16 +1,17 @@
 //! The gateway: connects, for one agent, to the hosts that the agent may reach by name.
 //!
-//! Its input is connections that were accepted inside, each with the name and port that a program meant. Policy, in this order:
+//! Its input is connections from the sandbox, each with a name and port. Policy, in this order:
 //!
-//! 1. The name and port are on the list, or the supervisor allows them ([`questions`]), or nothing is looked up.
-//! 2. On ports 443 and 80 the first message names the same host, or nothing is dialled; [`screen`] has the rules of all ports.
-//! 3. The machine's resolver says the addresses, and the kernel and the broker whether one may be connected to.
+//! 1. The name and port have to be on the list, unless the supervisor allows them ([`questions`]).
+//! 2. On ports 443 and 80 the first message has to name the same host; [`screen`] has the rules of all ports.
+//! 3. The machine's resolver gives the addresses; the kernel and the broker decide on each.
 //! 4. Bytes are carried unchanged until both directions have ended. Every other end resets both sides.
 //!
-//! Not held: names inside TLS, where the certificate's owner reads them (a `Host` field of another site of the same front, the
-//! inner hello of Encrypted Client Hello behind a listed outer name); TLS that starts inside another protocol (`STARTTLS`); and on
-//! ports other than 443 and 80 every name but that of a first hello. On port 80 a switch to WebSocket ends the judgement of
-//! requests, only the first request of a connection can ask for it, and a switch to another protocol ends the connection.
+//! Not checked: names inside TLS, where the certificate's owner reads them (a `Host` field of another site of the same
+//! front, the inner hello of Encrypted Client Hello behind a listed outer name); TLS that starts inside another
+//! protocol (`STARTTLS`); and on ports other than 443 and 80 every name but that of a first hello. On port 80 a switch
+//! to WebSocket ends the judgement of requests, only the first request of a connection can ask for it, and a switch to
+//! another protocol ends the connection.
 
 mod arrivals;
 mod connection;
@@ -44,22 +45,17 @@ use questions::{Leave, Placed, Questions};
 /// Maximum number of connections at a time.
 const MAX_CONNECTIONS: usize = 512;
 
-/// Number of descriptors for that many connections: two sockets each, two pipe ends for each direction that waits for
-/// its peer, and those of the resolver and of connection attempts.
 const DESCRIPTORS: u64 = 8 * MAX_CONNECTIONS as u64;
 
-/// Maximum number of queued reports to the supervisor.
 const REPORTS: usize = 64;
 
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
-    /// The supervisor closed the connection before the first order, or sent another order first.
     #[error("the supervisor gave no order")]
     NoOrder,
-    /// The supervisor sent its first order again.
     #[error("a second order may not come")]
     SecondOrder,
-    /// The input is not an order, or a report could not be sent.
+    /// Invalid order, or unsent report.
     #[error(transparent)]
     Frame(#[from] FrameError),
     /// Waiting for standard input failed.
@@ -69,8 +65,7 @@ pub enum GatewayError {
     Task(#[from] JoinError),
 }
 
-/// Serves arrivals until the supervisor closes its end. Open connections are reset then, since their tasks are
-/// dropped.
+/// Open connections are reset when the supervisor closes its end, since their tasks are dropped.
 pub async fn serve<R, W>(arrivals: OwnedFd, reader: R, writer: W) -> Result<(), GatewayError>
 where
     R: AsyncRead + Unpin,
@@ -97,7 +92,7 @@ where
     }
 }
 
-/// True for the errors of a socket whose peer closed it while bytes were in transit.
+/// True if the peer closed the socket while bytes were in transit.
 fn is_end(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
@@ -112,7 +107,7 @@ async fn write<W: AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// Raises the limit of open descriptors: its default of 1,024 is too low for the maximum number of connections.
+/// The default of 1,024 is too low for the maximum number of connections.
 fn raise_limit() {
     let raised = getrlimit(Resource::RLIMIT_NOFILE)
         .and_then(|(soft, hard)| setrlimit(Resource::RLIMIT_NOFILE, soft.max(hard.min(DESCRIPTORS)), hard));
@@ -124,12 +119,9 @@ fn raise_limit() {
 #[derive(Debug)]
 struct Gateway {
     hosts: Hosts,
-    /// Requests to allow other hosts; `None` if nobody can be asked.
     questions: Option<Questions>,
     reports: mpsc::Sender<GatewayReport>,
-    /// One task for each connection.
     connections: JoinSet<()>,
-    /// Number of the last arrival.
     last: u64,
 }
 

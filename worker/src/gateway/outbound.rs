@@ -10,13 +10,11 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::pump::{Break, read, write};
 use super::screen::{Answer, Screen};
 
-/// Time limit for a first message.
 const FIRST: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]
 pub(super) struct Outbound {
     screen: Screen,
-    /// Bytes that have arrived and have not been sent.
     held: Vec<u8>,
     /// Number of those bytes that may be sent.
     admitted: usize,
@@ -32,7 +30,7 @@ impl Outbound {
         self.screen.needs_answer()
     }
 
-    /// Waits for the first message, if it is required before the host is dialled.
+    /// Waits for the first message, if the port requires it.
     pub(super) async fn first(&mut self, client: &TcpStream) -> Result<(), GatewayFailure> {
         let first = async {
             self.admit()?;
@@ -52,8 +50,8 @@ impl Outbound {
         Ok(())
     }
 
-    /// Sends admitted bytes until the rest needs no more checks or the client ends its side. Returns the checker; if
-    /// it is open, the client may send more.
+    /// Sends admitted bytes until the rest needs no more checks or the client ends its side. Returns the checker; if it
+    /// is open, the client may send more.
     pub(super) async fn run(
         mut self,
         client: &TcpStream,
@@ -88,7 +86,7 @@ impl Outbound {
         }
     }
 
-    /// Reads once, within the time limit if a first message has started.
+    /// The time limit holds if a first message has started.
     async fn read(&mut self, client: &TcpStream, deadline: &mut Option<Instant>) -> Result<usize, Break> {
         if self.held.is_empty() || !self.screen.is_timed() {
             return Ok(read(client, &mut self.held).await?);

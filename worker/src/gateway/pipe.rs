@@ -1,5 +1,4 @@
-//! Pool of pipes that move bytes between sockets without copying them (`splice(2)`). A pipe is in use while it
-//! contains bytes.
+//! Pool of empty pipes that move bytes between sockets without copying them (`splice(2)`).
 
 use std::cell::RefCell;
 use std::io;
@@ -10,19 +9,16 @@ use nix::unistd::pipe2;
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
-/// Capacity of a pipe in bytes: four times the default, for fewer calls. The kernel may give less, since a user has 64
-/// MiB (pipe(7)).
+/// Bytes: four times the default. The kernel may give less, since a user has 64 MiB (pipe(7)).
 const CAPACITY: i32 = 256 << 10;
 const AT_ONCE: usize = CAPACITY.unsigned_abs() as usize;
 
-/// Maximum number of unused pipes that are kept.
 const SPARE: usize = 8;
 
 thread_local! {
     static SPARES: RefCell<Vec<Pipe>> = const { RefCell::new(Vec::new()) };
 }
 
-/// A pipe, empty unless [`Pipe::fill`] has put bytes into it.
 #[derive(Debug)]
 pub(super) struct Pipe {
     reader: OwnedFd,
@@ -41,7 +37,6 @@ impl Pipe {
         Ok(Self { reader, writer })
     }
 
-    /// Returns an empty pipe to the pool.
     pub(super) fn put_back(self) {
         SPARES.with_borrow_mut(|spares| {
             if spares.len() < SPARE {
@@ -50,7 +45,7 @@ impl Pipe {
         });
     }
 
-    /// Moves received bytes of a socket into the pipe. Returns their number, 0 at the end of the stream.
+    /// Returns 0 at the end of the stream.
     pub(super) fn fill(&self, from: &TcpStream) -> io::Result<usize> {
         from.try_io(Interest::READABLE, || {
             Ok(splice(from, None, &self.writer, None, AT_ONCE, SpliceFFlags::SPLICE_F_NONBLOCK)?)

@@ -1,9 +1,9 @@
-//! The proxy: a port inside at which programs that cannot use an address for each name say the name instead, by
-//! CONNECT (RFC 9110 §9.3.6) or SOCKS5 (RFC 1928).
+//! The proxy: a port at which programs say a name by CONNECT (RFC 9110 §9.3.6) or SOCKS5 (RFC 1928), if they cannot use
+//! an address for each name.
 //!
-//! A yes means that the host is on the list. Nothing is dialled before it, and behind it the connection is judged as
-//! every other one: its first message has to name the host, and if the host cannot be reached, it is reset. Nobody is
-//! asked about a host beyond the list, since the agent's broker did not see the name and cannot bear the question out.
+//! A yes means that the host is on the list. Later the connection is judged as every other one: its first message has
+//! to name the host, and if the host cannot be reached, it is reset. Nobody is asked about a host beyond the list,
+//! since the agent's broker did not see the name and cannot confirm the question.
 
 mod connect;
 mod socks;
@@ -21,13 +21,10 @@ use tokio::time::timeout;
 use super::connection::{Connection, reset_when_closed};
 use super::pump::{read, write};
 
-/// Time limit for a request.
 const REQUEST: Duration = Duration::from_secs(10);
 
-/// Maximum size of a request in bytes.
 const MAX_REQUEST: usize = 8 << 10;
 
-/// A connection to the proxy.
 #[derive(Debug)]
 pub(super) struct Proxied {
     pub(super) number: u64,
@@ -36,16 +33,13 @@ pub(super) struct Proxied {
     pub(super) hosts: Hosts,
 }
 
-/// A protocol of requests to the proxy, as a function of bytes.
+/// A protocol of requests, as a function of bytes.
 trait Protocol {
-    /// Parses the start of the received bytes.
     fn read(&mut self, bytes: &[u8]) -> ProxyRequest;
 
-    /// Returns the answer to a request.
     fn answer(&self, refusal: Option<Refusal>) -> Vec<u8>;
 }
 
-/// Result of parsing the first bytes.
 #[derive(Debug, PartialEq, Eq)]
 enum ProxyRequest {
     /// The message is incomplete.
@@ -54,11 +48,9 @@ enum ProxyRequest {
     Greeting(usize, Vec<u8>),
     /// A request of this length for a host and port.
     Request(usize, HostName, u16),
-    /// An invalid or unsupported request.
     Broken(Refusal),
 }
 
-/// Reason for refusing a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Refusal {
     NotListed,
@@ -66,18 +58,16 @@ enum Refusal {
     NoName,
     /// The request is not for a connection.
     OtherRequest,
-    /// The program does not offer to connect without authentication.
     SignsIn,
     Malformed,
 }
 
-/// True if the connection is to the proxy's port.
 pub(super) fn is_meant(arrival: &Arrival) -> bool {
     (arrival.name.as_str(), arrival.port) == PROXY
 }
 
 impl Proxied {
-    /// Reads the request, then serves the requested connection.
+    /// Reads the request, then serves the connection.
     pub(super) async fn run(self, reports: mpsc::Sender<GatewayReport>) {
         let Self { number, mut arrival, client, hosts } = self;
         let request = async {
@@ -97,7 +87,7 @@ impl Proxied {
     }
 }
 
-/// Reads a request, answers it and sets the host; true if the host may be reached. Keeps the bytes after the request.
+/// True if the host may be reached. Keeps the bytes after the request.
 async fn negotiate(
     client: &TcpStream,
     bytes: &mut Vec<u8>,

@@ -16,20 +16,18 @@ use super::outbound::Outbound;
 use super::pipe::Pipe;
 use super::screen::Answer;
 
-/// Maximum size of a read in bytes.
 const AT_ONCE: usize = 16 << 10;
 
 /// Interval of keepalive probes to a client that has ended its side.
 const STILL_THERE: Duration = Duration::from_secs(5);
 
-/// Numbers of copied bytes.
 #[derive(Debug, Default)]
 pub(super) struct Traffic {
     pub(super) sent: u64,
     pub(super) received: u64,
 }
 
-/// Reason for the end of a connection before both directions have ended.
+/// Reason for an end before both directions have ended.
 #[derive(Debug)]
 pub(super) enum Break {
     /// A peer reset the connection or became unreachable.
@@ -49,7 +47,7 @@ impl From<GatewayFailure> for Break {
     }
 }
 
-/// Copies bytes between a client and its host. Passes on the end of each direction separately.
+/// Passes on the end of each direction separately.
 pub(super) async fn pump(
     client: &TcpStream,
     host: &TcpStream,
@@ -118,8 +116,8 @@ async fn receive(
     end(client)
 }
 
-/// Turns on keepalive probes to the client (`SO_KEEPALIVE`, socket(7)). The kernel forgets a closed socket after a
-/// minute (`tcp_fin_timeout`, tcp(7)); the next probe then resets the connection, even if the host sends nothing.
+/// Turns on `SO_KEEPALIVE` (socket(7)). The kernel forgets a closed socket after a minute (`tcp_fin_timeout`, tcp(7));
+/// the next probe then resets the connection.
 fn ask_whether_open(client: &TcpStream) {
     let seconds = u32::try_from(STILL_THERE.as_secs()).unwrap_or(u32::MAX);
     let asked = setsockopt(client, sockopt::TcpKeepIdle, &seconds)
@@ -130,18 +128,15 @@ fn ask_whether_open(client: &TcpStream) {
     }
 }
 
-/// Waits until a peer has reset its connection.
 pub(super) async fn reset(socket: &TcpStream) -> io::Error {
     let error = socket.ready(Interest::ERROR).await.err().or_else(|| socket.take_error().ok().flatten());
     error.unwrap_or_else(|| io::ErrorKind::ConnectionReset.into())
 }
 
-/// Ends one direction of a connection.
 fn end(to: &TcpStream) -> Result<(), Break> {
     Ok(shutdown(to.as_raw_fd(), Shutdown::Write).map_err(io::Error::from)?)
 }
 
-/// Copies bytes in one direction until the end of the stream.
 async fn carry(from: &TcpStream, to: &TcpStream, count: &mut u64) -> io::Result<()> {
     loop {
         from.readable().await?;
@@ -166,7 +161,6 @@ async fn carry(from: &TcpStream, to: &TcpStream, count: &mut u64) -> io::Result<
     }
 }
 
-/// Reads once and appends to `bytes`.
 pub(super) async fn read(from: &TcpStream, bytes: &mut Vec<u8>) -> io::Result<usize> {
     loop {
         from.readable().await?;

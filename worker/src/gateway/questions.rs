@@ -1,7 +1,6 @@
 //! Requests to allow hosts that are not on the list: one for each name and port, shared by all its connections.
 //!
-//! An answer is valid until the supervisor withdraws the request. Without an answer in time, the answer is no, so
-//! that a connection never waits for a silent supervisor.
+//! An answer is valid until the supervisor withdraws the request. Without an answer in time, the answer is no.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -12,10 +11,10 @@ use ipc::rights::HostName;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, watch};
 use tokio::time::{Instant, timeout_at};
 
-/// Time limit for an answer. The supervisor's own limit of 20 seconds normally ends a request first.
+/// The supervisor's own limit of 20 seconds normally ends a request first.
 const PATIENCE: Duration = Duration::from_secs(25);
 
-/// Maximum number of requests, answered or not, and of waiting connections.
+/// Maximum number of requests and of waiting connections.
 const MAX_KEPT: usize = 256;
 const MAX_WAITING: usize = 128;
 
@@ -26,13 +25,10 @@ enum Verdict {
     Denied,
 }
 
-/// All requests of a gateway.
 #[derive(Debug)]
 pub(super) struct Questions {
     kept: HashMap<(HostName, u16), Question>,
-    /// Permits for waiting connections.
     room: Arc<Semaphore>,
-    /// Number of the last request.
     last: u64,
 }
 
@@ -40,7 +36,7 @@ pub(super) struct Questions {
 struct Question {
     number: u64,
     until: Instant,
-    /// Sender of the answer; dropped when the request is withdrawn.
+    /// Dropped when the request is withdrawn.
     verdict: watch::Sender<Verdict>,
 }
 
@@ -55,11 +51,9 @@ pub(super) struct Leave {
 /// State of a connection to a host that is not on the list.
 #[derive(Debug)]
 pub(super) enum Placed {
-    /// The connection waits for a request, or has its answer already. The number is that of a new request to send.
+    /// The connection waits, or has its answer already. The number is that of a new request to send.
     Waits(Leave, Option<u64>),
-    /// The answer was no.
     Denied,
-    /// Too many connections wait already.
     TooMany,
 }
 
@@ -68,7 +62,6 @@ impl Questions {
         Self { kept: HashMap::new(), room: Arc::new(Semaphore::new(MAX_WAITING)), last: 0 }
     }
 
-    /// Finds or creates the request for a connection.
     pub(super) fn place(&mut self, arrival: &Arrival) -> Placed {
         let key = (arrival.name.clone(), arrival.port);
         if let Some(question) = self.kept.get(&key) {
@@ -94,7 +87,7 @@ impl Questions {
         Placed::Waits(leave, Some(self.last))
     }
 
-    /// Records an answer. Ignores an answer to a closed request.
+    /// Ignores an answer to a closed request.
     pub(super) fn answer(&mut self, number: u64, allowed: bool) {
         if let Some(question) = self.kept.values().find(|question| question.number == number)
             && question.verdict_now() == Verdict::Open
@@ -103,7 +96,6 @@ impl Questions {
         }
     }
 
-    /// Withdraws a request and its answer.
     pub(super) fn close(&mut self, number: u64) {
         self.kept.retain(|_, question| question.number != number);
     }
@@ -121,7 +113,6 @@ impl Question {
 }
 
 impl Leave {
-    /// Waits for the answer; true if it is yes.
     pub(super) async fn is_given(&mut self) -> bool {
         let decided =
             timeout_at(self.until, self.verdict.wait_for(|verdict| *verdict != Verdict::Open)).await;
@@ -130,7 +121,6 @@ impl Leave {
         allowed
     }
 
-    /// Waits until the request is withdrawn.
     pub(super) async fn is_taken_back(&mut self) {
         let _closed = self.verdict.wait_for(|_| false).await;
     }
@@ -146,7 +136,6 @@ mod tests {
         Arrival { name: name.parse().unwrap(), port, program: String::new() }
     }
 
-    /// Returns the permission of a connection, and the number of the request that was created for it.
     fn waits(questions: &mut Questions, name: &str, port: u16) -> (Leave, Option<u64>) {
         match questions.place(&arrival(name, port)) {
             Placed::Waits(leave, number) => (leave, number),

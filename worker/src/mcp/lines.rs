@@ -3,10 +3,8 @@
 use ipc::mcp::MAX_LINE;
 use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 
-/// Error of reading a line.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum LineError {
-    /// The line exceeds the maximum length.
     #[error("a line of more than {MAX_LINE} bytes")]
     TooLong,
     #[error("its standard output cannot be read: {0}")]
@@ -17,7 +15,6 @@ pub(super) enum LineError {
 #[derive(Debug)]
 pub(super) struct ServerLines<R> {
     reader: BufReader<R>,
-    /// Bytes of the incomplete line.
     line: Vec<u8>,
 }
 
@@ -26,8 +23,7 @@ impl<R: AsyncRead + Unpin> ServerLines<R> {
         Self { reader: BufReader::with_capacity(64 << 10, reader), line: Vec::new() }
     }
 
-    /// Reads the next line, without its end; `None` at the end of the stream. A last line without an end is dropped.
-    /// Cancel safe.
+    /// `None` at the end of the stream. Drops a last line without an end. Cancel safe.
     pub(super) async fn next(&mut self) -> Result<Option<Vec<u8>>, LineError> {
         loop {
             let available = self.reader.fill_buf().await?;

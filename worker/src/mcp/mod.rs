@@ -1,14 +1,16 @@
 //! The guest around one MCP server: starts the server as its child, and speaks MCP with it.
 //!
-//! The supervisor sends orders and reads reports ([`ipc::mcp`]); it parses nothing that the server wrote. Rules, in this order:
+//! The supervisor parses nothing that the server wrote. Rules, in this order:
 //!
-//! 1. A line of the server has at most [`ipc::mcp::MAX_LINE`] bytes, is UTF-8, and is one message of MCP. A few lines of text may
-//!    come before the first message; the second broken line afterwards ends the server.
-//! 2. An answer that belongs to no open request is dropped, and so is the second answer to one.
-//! 3. Every request has a deadline, which progress of the server extends up to a bound. A question to a person stops the clock.
-//! 4. Definitions and results are within the bounds of [`ipc::mcp`], or the server, or the one request, has failed.
+//! 1. A line of the server has at most [`ipc::mcp::MAX_LINE`] bytes, is UTF-8, and is one message of MCP. A few lines
+//!    of text may come before the first message; the second broken line afterwards ends the server.
+//! 2. An answer to no open request is dropped.
+//! 3. Every request has a deadline, which progress of the server extends up to a bound. A question to a person stops
+//!    the clock.
+//! 4. Definitions and results are within the bounds of [`ipc::mcp`]; otherwise the server, or the one request, has
+//!    failed.
 //!
-//! The directory `client` alone uses the crate `rmcp`. Announced is elicitation by forms; sampling, roots and logging are not.
+//! Only the directory `client` uses the crate `rmcp`. Sampling, roots and logging are not offered.
 
 mod client;
 mod lines;
@@ -42,18 +44,15 @@ const LAST_REPORTS: Duration = Duration::from_secs(2);
 /// Maximum time that the guest runs after its last report.
 const LAST_LOOK: Duration = Duration::from_secs(2);
 
-/// Time limits of a server.
 #[derive(Clone, Copy, Debug)]
 pub struct Patience {
-    /// Limit for initialisation.
     pub handshake: Duration,
-    /// Limit for listing tools and prompts.
     pub listing: Duration,
-    /// Limit for an answer after the request or the last progress report.
+    /// After the request or the last progress report.
     pub request: Duration,
-    /// Limit for an answer, whatever progress is reported.
+    /// Whatever progress is reported.
     pub total: Duration,
-    /// Limit for the server to end after its standard input was closed.
+    /// After the server's standard input was closed.
     pub grace: Duration,
 }
 
@@ -71,18 +70,15 @@ impl Default for Patience {
 
 #[derive(Debug, thiserror::Error)]
 pub enum McpError {
-    /// The supervisor closed the connection without an order.
     #[error("the supervisor gave no order")]
     NoOrder,
     /// The first order is not the expected one, or came twice.
     #[error("an order that may not come now")]
     Order,
-    /// The input is not an order, or a report could not be sent.
     #[error(transparent)]
     Frame(#[from] FrameError),
 }
 
-/// Serves one MCP server until it ends or the supervisor closes its end.
 pub async fn serve<R, W>(reader: R, writer: W, patience: Patience) -> Result<(), McpError>
 where
     R: AsyncRead + Unpin,
@@ -115,7 +111,6 @@ fn is_end(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
 }
 
-/// Sends reports until the last one.
 async fn write<W: AsyncWrite + Unpin>(
     mut outgoing: AsyncOutgoing<W, McpReport>,
     mut queue: mpsc::Receiver<McpReport>,
@@ -130,8 +125,7 @@ async fn write<W: AsyncWrite + Unpin>(
     Ok(())
 }
 
-/// Carries out orders until the supervisor closes its end. After the end of the server it never returns: its last
-/// report does.
+/// Never returns after the end of the server: [`gone`] reports it.
 async fn run<R: AsyncRead + Unpin>(
     orders: &mut AsyncIncoming<R, McpOrder>,
     command: &McpCommand,
@@ -202,10 +196,10 @@ fn take(
     Ok(())
 }
 
-/// Time limit between the end of the server and the end of its standard output, in either order.
+/// Time between the end of the server and of its standard output, in either order.
 const EITHER_END: Duration = Duration::from_millis(500);
 
-/// Runs the connection until the server or the client ends, and returns the reason.
+/// Returns the reason of the end.
 async fn talk(
     server: &mut Server,
     state: &Arc<GuestState>,

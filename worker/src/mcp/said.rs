@@ -6,7 +6,6 @@ use std::sync::{Arc, Mutex, PoisonError};
 use ipc::mcp::MAX_WORDS;
 use tokio::io::{AsyncRead, AsyncReadExt};
 
-/// The last bytes of a stream.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Said(Arc<Mutex<VecDeque<u8>>>);
 
@@ -28,7 +27,6 @@ impl Said {
         kept.drain(..beyond);
     }
 
-    /// Returns the last bytes as text of at most [`MAX_WORDS`] bytes.
     pub(super) fn text(&self) -> String {
         let kept: Vec<u8> = self.0.lock().unwrap_or_else(PoisonError::into_inner).iter().copied().collect();
         let text = String::from_utf8_lossy(&kept);

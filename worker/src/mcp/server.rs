@@ -1,4 +1,4 @@
-//! Process of a server: a child in its own process group, which ends with the guest at the latest.
+//! A server's process, in its own process group, which ends with the guest at the latest.
 
 use std::io;
 use std::process::{ExitStatus, Stdio};
@@ -15,23 +15,21 @@ use tokio::time::timeout;
 
 use super::said::Said;
 
-/// Time limit for the end of standard error after the server has ended.
+/// Time limit for the end of standard error after the server's.
 const LAST_WORDS: Duration = Duration::from_millis(100);
 
 /// Time limit for a pending write to the server when its standard input is closed.
 const LAST_WRITE: Duration = Duration::from_millis(100);
 
-/// Standard input of a server, until it is closed.
 pub(super) type Input = Arc<Mutex<Option<ChildStdin>>>;
 
-/// Standard input and output of a server.
 #[derive(Debug)]
 pub(super) struct Streams {
     pub(super) input: Input,
     pub(super) output: ChildStdout,
 }
 
-/// Started server. Dropping it kills its process; other processes that it started end with the guest.
+/// Dropping it kills the process; others that it started end with the guest.
 #[derive(Debug)]
 pub(super) struct Server {
     child: Child,
@@ -56,12 +54,11 @@ impl Server {
         Ok(Self { child, input, said, listener })
     }
 
-    /// Takes the server's streams; `None` the second time.
     pub(super) fn streams(&mut self) -> Option<Streams> {
         Some(Streams { input: Arc::clone(&self.input), output: self.child.stdout.take()? })
     }
 
-    /// Waits until the server has ended, and returns its exit as a failure. Cancel safe.
+    /// Cancel safe.
     pub(super) async fn ended(&mut self) -> McpFailure {
         let code = self.child.wait().await.ok().as_ref().and_then(ExitStatus::code);
         if let Some(listener) = &mut self.listener
@@ -72,7 +69,7 @@ impl Server {
         McpFailure::Ended { code, said: self.said.text() }
     }
 
-    /// Closes the server's standard input, waits for its end and kills it with its process group.
+    /// Closes the server's standard input, waits for its end and kills its process group.
     pub(super) async fn end(&mut self, grace: Duration) {
         if let Ok(mut input) = timeout(LAST_WRITE, self.input.lock()).await {
             *input = None;

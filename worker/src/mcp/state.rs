@@ -8,8 +8,7 @@ use tokio::sync::{Notify, mpsc, oneshot, watch};
 
 /// State shared by the supervisor's orders and the server's messages.
 ///
-/// A report about a request is queued while the lock on the open requests is taken, so that no report follows the
-/// request's `Done`.
+/// Reports about a request are queued under the lock on the open requests, so that none follows the request's `Done`.
 #[derive(Debug)]
 pub(super) struct GuestState {
     reports: mpsc::Sender<McpReport>,
@@ -23,7 +22,6 @@ struct Inner {
     questions: BTreeMap<u64, Asked>,
     /// Number of the last question.
     last: u64,
-    /// True once the server is described.
     is_serving: bool,
     tools_changed: bool,
     fault: Option<McpFailure>,
@@ -33,7 +31,6 @@ struct Inner {
 struct Open {
     cancelled: Arc<Notify>,
     progress: mpsc::Sender<String>,
-    /// Progress token of the request.
     token: Option<String>,
     questions: u32,
 }
@@ -47,9 +44,7 @@ struct Asked {
 /// Signals of an open request to the task that serves it.
 #[derive(Debug)]
 pub(super) struct OpenedRequest {
-    /// Notified when the supervisor cancels the request.
     pub(super) cancelled: Arc<Notify>,
-    /// Progress messages of the server.
     pub(super) progress: mpsc::Receiver<String>,
 }
 
@@ -71,12 +66,11 @@ impl GuestState {
         self.inner.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Queues a report that belongs to no request. Drops it if the supervisor is gone.
+    /// Drops the report if the supervisor has closed its end.
     pub(super) async fn report(&self, report: McpReport) {
         let _ = self.reports.send(report).await;
     }
 
-    /// Opens a request; `None` if it is open already.
     pub(super) fn open(&self, request: u64) -> Option<OpenedRequest> {
         let cancelled = Arc::new(Notify::new());
         let (progress, news) = mpsc::channel(1);
@@ -89,7 +83,6 @@ impl GuestState {
         Some(OpenedRequest { cancelled, progress: news })
     }
 
-    /// Records the progress token of a request.
     pub(super) fn known_as(&self, request: u64, token: String) {
         if let Some(open) = self.lock().open.get_mut(&request) {
             open.token = Some(token);
@@ -102,7 +95,7 @@ impl GuestState {
         }
     }
 
-    /// Passes a progress message on; drops it if the queue is full.
+    /// Drops the message if the queue is full.
     pub(super) fn progress(&self, token: &str, words: String) {
         let inner = self.lock();
         if let Some(open) = inner.open.values().find(|open| open.token.as_deref() == Some(token)) {
@@ -110,7 +103,6 @@ impl GuestState {
         }
     }
 
-    /// Reports progress unless the queue is full.
     pub(super) fn report_progress(&self, request: u64, words: String) {
         let Ok(room) = self.reports.try_reserve() else { return };
         let inner = self.lock();
@@ -119,7 +111,6 @@ impl GuestState {
         }
     }
 
-    /// Closes a request with its outcome.
     pub(super) async fn finish(&self, request: u64, outcome: Result<McpResult, McpFailure>) {
         let room = self.reports.reserve().await;
         let mut inner = self.lock();
@@ -130,12 +121,11 @@ impl GuestState {
         }
     }
 
-    /// True if the user is being asked a question for this request.
     pub(super) fn is_asking(&self, request: u64) -> bool {
         self.lock().questions.values().any(|asked| asked.request == request)
     }
 
-    /// Asks the user and waits for the answer. Without a request number, the question belongs to the newest request.
+    /// Without a number, the question belongs to the newest request.
     pub(super) async fn ask(
         &self,
         request: Option<u64>,
@@ -166,14 +156,13 @@ impl GuestState {
         Ok(answered.await.unwrap_or(McpAnswer::Cancelled))
     }
 
-    /// Passes an answer on. A late answer has no effect.
+    /// A late answer has no effect.
     pub(super) fn answer(&self, question: u64, answer: McpAnswer) {
         if let Some(asked) = self.lock().questions.remove(&question) {
             let _ = asked.answer.send(answer);
         }
     }
 
-    /// Reports that the server accepts requests.
     pub(super) async fn described(&self, description: McpDescription) {
         self.report(McpReport::Described(description)).await;
         let has_changed = {
@@ -186,8 +175,7 @@ impl GuestState {
         }
     }
 
-    /// Reports once that the tools have changed, if the server is described. The change takes effect at the next
-    /// start.
+    /// Reports once that the tools have changed, which takes effect at the next start.
     pub(super) async fn tools_changed(&self) {
         let is_news = {
             let mut inner = self.lock();
@@ -198,7 +186,6 @@ impl GuestState {
         }
     }
 
-    /// Records the first protocol violation of the server.
     pub(super) fn broke(&self, fault: &str) {
         self.lock().fault.get_or_insert_with(|| McpFailure::Broken(fault.to_owned()));
     }
@@ -207,12 +194,11 @@ impl GuestState {
         self.lock().fault.clone()
     }
 
-    /// Fails all open requests.
     pub(super) fn fail_all(&self, failure: McpFailure) {
         self.gone.send_replace(Some(failure));
     }
 
-    /// Waits until the server has ended, and returns the reason. Cancel safe.
+    /// Cancel safe.
     pub(super) async fn gone(&self) -> McpFailure {
         let mut gone = self.gone.subscribe();
         match gone.wait_for(Option::is_some).await.as_deref() {

@@ -13,31 +13,27 @@ use sandbox_exec::system::file::{attribute, attribute_names, inode_flags};
 
 use crate::fault::errno_of;
 
-/// Maximum size in bytes of an extended attribute and of the list of names: the kernel's `XATTR_SIZE_MAX` and
-/// `XATTR_LIST_MAX`.
+/// In bytes, of an extended attribute and of the list of names: `XATTR_SIZE_MAX` and `XATTR_LIST_MAX`.
 const MOST: usize = 1 << 16;
 /// Extended attribute of a file's access control list (acl(5)).
 const ACCESS_LIST: &CStr = c"system.posix_acl_access";
 /// Extended attribute of a program's capabilities (capabilities(7)).
 const CAPABILITIES: &CStr = c"security.capability";
 
-/// Owner, links, flags and extended attributes of a file.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Attributes {
     owner: u32,
     group: u32,
     /// Set-user-ID, set-group-ID and sticky bits.
     special: u32,
-    /// Number of hard links.
     names: u64,
-    /// Flags as `lsattr` shows them; absent if the file system has none.
+    /// As `lsattr` shows them; `None` if the file system has no flags.
     flags: Option<i32>,
-    /// Value of each extended attribute; absent if it cannot be read.
+    /// `None` if an attribute cannot be read.
     extended: BTreeMap<CString, Option<Vec<u8>>>,
 }
 
 impl Attributes {
-    /// Reads the attributes of an open file.
     pub fn of(file: &File) -> Result<Self, Errno> {
         let metadata = file.metadata().map_err(|error| errno_of(&error))?;
         Ok(Self {
@@ -50,19 +46,17 @@ impl Attributes {
         })
     }
 
-    /// Reads the attributes of the regular file `name` in a directory.
     pub fn of_entry(directory: &OwnedFd, name: &OsStr) -> Result<Self, Errno> {
         let flags =
             OFlag::O_RDONLY | OFlag::O_NOFOLLOW | OFlag::O_NONBLOCK | OFlag::O_NOCTTY | OFlag::O_CLOEXEC;
         Self::of(&File::from(openat(directory, name, flags, Mode::empty())?))
     }
 
-    /// True if the file has an access control list.
     pub fn has_access_list(&self) -> bool {
         self.extended.contains_key(ACCESS_LIST)
     }
 
-    /// Returns sentences about attributes that overwriting in place changed: `self` is before, `now` after.
+    /// Sentences about attributes that overwriting in place changed: `self` is before, `now` after.
     pub fn told_after_write(&self, now: &Self) -> Vec<String> {
         let mut told = Vec::new();
         if now.names > 1 {

@@ -1,14 +1,12 @@
-//! Hint for an edit whose text is not in the file: the most similar lines of the file.
-
-/// Maximum number of lines that are compared, and of characters in each.
+/// Maximum number of compared lines, and of characters in each.
 const COMPARED: usize = 50_000;
 const LINE_CHARS: usize = 300;
-/// Minimum similarity of a line that is shown, from 0.0 to 1.0.
+/// From 0.0 to 1.0.
 const SIMILAR: f64 = 0.5;
 /// Maximum number of lines that are shown.
 const SHOWN: usize = 12;
 
-/// Returns one or two sentences: the lines that differ only in white space, else the most similar lines, else a remedy.
+/// One or two sentences: the lines that differ only in white space, else the most similar lines, else a remedy.
 pub fn hint(text: &str, wanted: &str) -> String {
     let lines: Vec<&str> = text.lines().take(COMPARED).collect();
     if let Some(first) = same_but_space(&lines, wanted) {
@@ -27,7 +25,7 @@ pub fn hint(text: &str, wanted: &str) -> String {
     }
 }
 
-/// Returns the index of the first line from which the wanted lines match except for white space.
+/// First line from which the wanted lines match except for white space.
 fn same_but_space(lines: &[&str], wanted: &str) -> Option<usize> {
     let words = |line: &str| line.split_whitespace().collect::<Vec<_>>().join(" ");
     let wanted: Vec<_> = wanted.trim().lines().map(words).collect();
@@ -41,7 +39,7 @@ fn same_but_space(lines: &[&str], wanted: &str) -> Option<usize> {
         .position(|window| if single { window[0].contains(&wanted[0]) } else { window == wanted })
 }
 
-/// Returns the index of the line most similar to the longest wanted line; `None` if none is similar enough.
+/// The line most similar to the longest wanted line; `None` if none is similar enough.
 fn closest(lines: &[&str], wanted: &str) -> Option<usize> {
     let wanted = wanted.lines().map(str::trim).max_by_key(|line| line.len())?;
     let pairs = Pairs::of(wanted);
@@ -57,7 +55,6 @@ fn numbered(lines: &[&str], first: usize, count: usize) -> String {
     shown.fold(String::new(), |text, (index, line)| text + &format!("{:>6}\t{}\n", index + 1, clipped(line)))
 }
 
-/// Sorted pairs of neighbouring characters of a line, for Dice's coefficient.
 struct Pairs(Vec<(char, char)>);
 
 impl Pairs {

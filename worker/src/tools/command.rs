@@ -12,14 +12,13 @@ use super::head_tail::HeadTail;
 use super::save::Saving;
 use crate::open_call::{OpenCall, Slot};
 
-/// Maximum size of one piece of output: 64 KiB, the capacity of a pipe (pipe(7)).
+/// The capacity of a pipe (pipe(7)).
 const PIECE: usize = 64 << 10;
-/// Size of the first read: 4 KiB. Most commands print little, and each page of the buffer costs a page fault.
+/// Most commands print little, and each page of the buffer costs a page fault.
 const FIRST: usize = 4 << 10;
-/// Time during which output is collected before it is sent.
+/// Output is collected during this time before it is sent.
 const GATHER: Duration = Duration::from_millis(10);
-/// Maximum number of bytes that are sent while a command runs: 1 MiB. The end of the output is in the result in any
-/// case.
+/// Bytes that are sent while a command runs. The end of the output is in the result in any case.
 const STREAMED: usize = 1 << 20;
 const NO_MORE: &[u8] =
     b"\n[more output follows; it is not streamed; the result of a command that ends by itself has its end]\n";
@@ -32,16 +31,14 @@ pub enum End {
     TimedOut,
     /// The call was cancelled and the command was killed.
     Cancelled,
-    /// The process that supervises the command was killed; the exit status is unknown.
+    /// The supervising process was killed; the exit status is unknown.
     Lost,
 }
 
 /// Parts of a command's output that are kept for its result.
 #[derive(Debug)]
 pub struct KeptOutput {
-    /// Beginning and end of the output.
     pub ends: HeadTail,
-    /// File for long output.
     pub saving: Option<Saving>,
 }
 
@@ -54,8 +51,8 @@ impl KeptOutput {
     }
 }
 
-/// Keeps a command's output, sends it if `stream`, and kills the command at the deadline or on cancellation. Returns
-/// after all of its processes have ended.
+/// Sends output if `stream`, and kills the command at the deadline or on cancellation. Returns after all of its
+/// processes have ended.
 pub async fn follow(
     running: Running,
     deadline: Instant,
@@ -115,7 +112,6 @@ async fn pump(
     Ok(early.unwrap_or(itself))
 }
 
-/// Output that waits to be sent, and the kept parts.
 struct Output<'a> {
     kept: &'a mut KeptOutput,
     pending: Vec<u8>,
@@ -142,7 +138,7 @@ impl<'a> Output<'a> {
         }
     }
 
-    /// True if more output should be read. A command blocks while nobody reads its output.
+    /// A command blocks while nobody reads its output.
     fn wants_more(&self) -> bool {
         !self.ended && self.pending.len() < PIECE
     }
@@ -151,7 +147,7 @@ impl<'a> Output<'a> {
         !self.pending.is_empty() && !self.is_due
     }
 
-    /// Reads the next bytes; returns true if there were any. An error counts as the end of the output.
+    /// True if there were any bytes. An error counts as the end of the output.
     fn take(&mut self, read: impl FnOnce(&mut [u8]) -> io::Result<usize>) -> bool {
         match read(&mut self.block) {
             Ok(read) if read > 0 => {
@@ -186,7 +182,7 @@ impl<'a> Output<'a> {
         self.is_due |= self.pending.len() >= PIECE;
     }
 
-    /// Sends the first pending bytes. Without a receiver the output is dropped, and the command continues.
+    /// Without a receiver the output is dropped, and the command continues.
     fn send(&mut self, slot: Option<Slot<'_>>) {
         let piece: Vec<_> = self.pending.drain(..self.pending.len().min(PIECE)).collect();
         self.is_due = !self.pending.is_empty();

@@ -1,9 +1,9 @@
-//! Writes an approved change to files, if they are still the files that the change was computed from.
+//! Writes an approved change to files, if they are still those that the change was computed from.
 //!
-//! The new content is written to a temporary file in the same directory, which is renamed over the old file. Thus a reader sees
-//! the old or the new content, never a mixture. The old file is overwritten in place in three cases: the temporary file would
-//! have other metadata ([`Attributes`]), the old file is a mount point, or the rights include the file but not its directory.
-//! Symbolic links are created and replaced as links, never followed. Nothing is synced: a power cut may undo the change.
+//! The new content goes to a temporary file, which is renamed over the old one. The old file is overwritten in place in
+//! three cases: the temporary file would have other metadata ([`Attributes`]), the old file is a mount point, or the
+//! agent may write the file but not its directory. Symbolic links are never followed. Nothing is synced: a power cut
+//! may undo the change.
 
 use std::collections::hash_map::RandomState;
 use std::ffi::OsStr;
@@ -31,14 +31,13 @@ use super::difference::difference;
 use super::place::{Missing, open_directory};
 use crate::fault::{Result, errno_of, failed, refused, refused_io};
 
-/// Writes all files of a change. Compares and prepares every file before the first one changes.
+/// Compares and prepares every file before the first one changes.
 pub fn commit(patch: &Patch) -> Result<Written> {
     let staged = patch.files.iter().map(Staged::new).collect::<Result<Vec<_>>>()?;
     let files = staged.into_iter().map(Staged::finish).collect::<Result<Vec<_>>>()?;
     Ok(Written { files })
 }
 
-/// Change of one file, compared and prepared.
 struct Staged<'a> {
     effect: &'a FileEffect,
     directory: OwnedFd,
@@ -47,12 +46,9 @@ struct Staged<'a> {
 
 /// Last step of the change of one file.
 enum New {
-    /// Renames the temporary file over the old one.
     Rename(Temporary),
-    /// Overwrites the old file.
     InPlace(InPlace),
     Remove,
-    /// Removes a directory if it is empty.
     RemoveDirectory,
 }
 
@@ -112,7 +108,6 @@ fn new_bytes(effect: &FileEffect) -> &[u8] {
     effect.new.as_ref().map_or(&[], |new| &new.bytes)
 }
 
-/// True if the state has these type bits.
 fn is(state: Option<&FileState>, kind: u32) -> bool {
     state.is_some_and(|state| state.mode == kind)
 }
@@ -122,7 +117,7 @@ fn name(effect: &FileEffect) -> Result<&OsStr> {
     path.file_name().ok_or_else(|| refused(Operation::Write, path, Errno::EINVAL))
 }
 
-/// Fails if the file's type, mode or content is not the one that the change was computed from.
+/// Fails if type, mode or content is not that from which the change was computed.
 fn compare(effect: &FileEffect, directory: &OwnedFd) -> Result<()> {
     let path = effect.path.as_path();
     if is(effect.old.as_ref(), LINK) {
@@ -184,10 +179,8 @@ fn stage(effect: &FileEffect, state: &FileState, directory: &OwnedFd) -> Result<
     }
 }
 
-/// Note for a file that is a mount point.
 const MOUNT_POINT: &str = "it is a mount point, and was overwritten in place";
 
-/// Old file, open for overwriting, and its metadata before.
 struct InPlace {
     file: File,
     before: Attributes,
@@ -203,7 +196,7 @@ impl InPlace {
         Ok(Self { file, before })
     }
 
-    /// Overwrites the file and sets its mode. Returns notes about lost metadata for the model.
+    /// Returns notes about lost metadata for the model.
     fn overwrite(mut self, effect: &FileEffect) -> std::result::Result<Vec<String>, Errno> {
         let old = effect.old.as_ref().map_or(&[][..], |old| &old.bytes);
         overwrite(&mut self.file, old, new_bytes(effect)).map_err(|error| errno_of(&error))?;
@@ -217,7 +210,7 @@ impl InPlace {
     }
 }
 
-/// Writes the new content over the old one; writes the old one back on failure.
+/// Writes the old content back on failure.
 fn overwrite(file: &mut File, old: &[u8], new: &[u8]) -> std::io::Result<()> {
     let mut put = |bytes: &[u8]| {
         file.rewind()?;
@@ -232,9 +225,9 @@ fn overwrite(file: &mut File, old: &[u8], new: &[u8]) -> std::io::Result<()> {
 
 /// Sets a file's mode.
 ///
-/// In some sandboxes the supervisor's broker makes this call for the worker. The broker needs to see the file and answers `EPERM`
-/// while this process is not dumpable. Therefore the process is dumpable during the second attempt. Commands still cannot read
-/// its memory: their own sandbox prevents that.
+/// In some sandboxes the supervisor's broker makes this call, and answers `EPERM` while this process is not dumpable.
+/// So the process is dumpable during the second attempt. Commands still cannot read its memory: their own sandbox
+/// prevents that.
 fn set_mode(file: &File, mode: Mode) -> std::result::Result<(), Errno> {
     static SEEN: Mutex<()> = Mutex::new(());
     match fchmod(file, mode) {
@@ -253,7 +246,7 @@ fn set_mode(file: &File, mode: Mode) -> std::result::Result<(), Errno> {
 pub const PREFIX: &str = ".bw-";
 pub const SUFFIX: &str = ".tmp";
 
-/// Temporary file with an unpredictable name, removed on drop unless it was renamed.
+/// Removed on drop unless it was renamed. Its name is unpredictable.
 struct Temporary {
     directory: OwnedFd,
     name: String,
@@ -261,8 +254,7 @@ struct Temporary {
 }
 
 impl Temporary {
-    /// Creates a temporary file with the content and mode of `state`, to replace `old`. Returns `None` if its other
-    /// metadata would differ from the old file's.
+    /// Creates a file to replace `old`. `None` if other metadata than mode would differ from the old file's.
     fn new(
         directory: &OwnedFd,
         state: &FileState,
@@ -295,7 +287,7 @@ impl Temporary {
         Ok(Some(temporary))
     }
 
-    /// Renames the file to `name`. Without `replace`, fails with `EEXIST` if `name` exists.
+    /// Without `replace`, fails with `EEXIST` if `name` exists.
     fn rename(mut self, replace: bool, name: &OsStr) -> std::result::Result<(), Errno> {
         let (directory, from) = (&self.directory, self.name.as_str());
         if replace {
@@ -321,7 +313,7 @@ impl Drop for Temporary {
     }
 }
 
-/// Returns a random number for a file name. The name need not be unique: `O_EXCL` detects a collision.
+/// Need not be unique: `O_EXCL` detects a collision.
 pub fn random() -> u64 {
     RandomState::new().build_hasher().finish()
 }

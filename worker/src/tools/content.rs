@@ -20,10 +20,10 @@ use super::place::{Missing, descend, open_directory};
 use crate::fault::{Result, errno_of};
 use crate::open_call::OpenCall;
 
-/// Maximum size of a file whose content is sent: 32 MiB.
+/// Larger files are not sent.
 const MAX_CONTENT: u64 = 32 << 20;
 
-/// Open project directory, and the directory that was used last: sorted paths often share it.
+/// Keeps the last directory open: sorted paths often share it.
 #[derive(Debug)]
 pub struct Tree {
     root: OwnedFd,
@@ -32,14 +32,14 @@ pub struct Tree {
     pending: Pending,
 }
 
-/// Entries that wait to be sent in one message. One message per file would take longer than reading the files.
+/// One message per file would take longer than reading the files.
 #[derive(Debug, Default)]
 struct Pending {
     entries: Vec<SnapshotEntry>,
     names: usize,
 }
 
-/// Size in bytes of paths and link targets at which waiting entries are sent: 64 KiB.
+/// Size in bytes of paths and link targets at which waiting entries are sent.
 const NAMES: usize = 64 << 10;
 
 impl Tree {
@@ -50,8 +50,8 @@ impl Tree {
         Ok(Self { root, parent: PathBuf::new(), directory, pending: Pending::default() })
     }
 
-    /// Sends the entry and content of a path; the entry may wait until [`Tree::flush`]. Returns false if no file or
-    /// link of this path exists.
+    /// Sends the entry and content of a path; the entry may wait until [`Tree::flush`]. False if there is no such file
+    /// or link.
     ///
     /// The inner error means that the content could not be read; the outer one ends the snapshot.
     pub fn send(
@@ -79,7 +79,6 @@ impl Tree {
         Ok(Ok(true))
     }
 
-    /// Sends the waiting entries.
     pub fn flush(&mut self, open: &OpenCall) -> Result<()> {
         let Pending { entries, .. } = take(&mut self.pending);
         if entries.is_empty() { Ok(()) } else { open.output(Chunk::Entries(entries)) }
@@ -137,7 +136,7 @@ impl Tree {
         Look { kind: SnapshotKind::File { mode, size, omitted }, stamp: stamp(stat), born_ns, content }
     }
 
-    /// Reads a file's content and creation time; returns `None` if the file is too large.
+    /// `None` if the file is too large.
     fn read(&self, name: &OsStr, size: u64) -> std::result::Result<Option<Bytes>, Errno> {
         if size > MAX_CONTENT {
             return Ok(None);
@@ -157,7 +156,6 @@ impl Tree {
 }
 
 impl Pending {
-    /// Adds an entry; returns true if the waiting entries should be sent.
     fn add(&mut self, entry: SnapshotEntry) -> bool {
         let target = match &entry.kind {
             SnapshotKind::Symlink(target) => target.as_bytes().len(),

@@ -1,10 +1,7 @@
-//! Loss of a text's encoding, byte order mark or line ends when `write_file` replaces a whole file. An edit keeps all three.
-
 use ipc::effect::FileEffect;
 
 use super::text::{Encoding, Form, SNIFF, is_binary};
 
-/// Returns sentences for the model about a changed encoding, a lost byte order mark and changed line ends.
 pub fn difference(effect: &FileEffect) -> Vec<String> {
     let (Some(old), Some(new)) = (&effect.old, &effect.new) else { return Vec::new() };
     let (old, new) = (old.bytes.as_slice(), new.bytes.as_slice());
@@ -32,7 +29,7 @@ fn is_no_text(bytes: &[u8]) -> bool {
     is_binary(bytes.get(..SNIFF).unwrap_or(bytes))
 }
 
-/// Returns the name of the line end; `None` if line ends are mixed or absent.
+/// `None` if line ends are mixed or absent.
 fn line_end(form: Form, bytes: &[u8]) -> Option<&'static str> {
     let text = form.decode(bytes);
     let all = text.matches('\n').count();

@@ -1,4 +1,4 @@
-//! Environment variables of a command: the worker's own, already filtered by `sandbox-exec`, and those of the call.
+//! Variables of a command: the worker's own, filtered by `sandbox-exec`, and those of the call.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -8,10 +8,10 @@ use std::path::Path;
 use ipc::confinement::Tier;
 use ipc::effect::Exec;
 
-/// Variable with options for every Java virtual machine, which prints a message when it is set.
+/// Every Java virtual machine prints a message when it is set.
 const JAVA_OPTIONS: &str = "JAVA_TOOL_OPTIONS";
 
-/// Returns the variables of a command; `temp` is its own temporary directory, if it has one.
+/// `temp` is the command's own temporary directory.
 pub fn environment(exec: &Exec, temp: Option<&Path>, tier: Tier) -> Vec<(OsString, OsString)> {
     let mut variables: BTreeMap<OsString, OsString> = std::env::vars_os().collect();
     variables.insert("PWD".into(), exec.cwd.as_path().into());
@@ -27,9 +27,8 @@ pub fn environment(exec: &Exec, temp: Option<&Path>, tier: Tier) -> Vec<(OsStrin
     variables.into_iter().collect()
 }
 
-/// Returns options that make Java use `temp` for temporary files. Without them it uses `/tmp`, which the floor tier
-/// does not permit. Returns `None` if the user has set a directory, or if white space or quotes in the path would split
-/// the option.
+/// Options that make Java use `temp`. Without them it uses `/tmp`, which the floor tier does not permit. `None` if the
+/// user has set a directory, or if white space or quotes in the path would split the option.
 fn java_options(said: Option<&OsString>, temp: &OsStr) -> Option<OsString> {
     const PLACE: &[u8] = b"-Djava.io.tmpdir=";
     let said = said.map(|said| said.as_bytes()).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! Matches of a search: collected by file, limited in size, and sorted by path, so that the order of threads does not matter.
+//! Matches of a search: limited in size, and sorted by path, so that the order of threads does not matter.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -13,18 +13,15 @@ use crate::open_call::OpenCall;
 const LINES: usize = 500;
 /// Maximum size of a result: 64 KiB.
 const BYTES: usize = 64 << 10;
-/// Maximum number of characters of a line.
 const LINE_CHARS: usize = 500;
 
-/// Matches in one file.
 #[derive(Debug, Default)]
 pub struct Found {
-    /// First matching lines, each as `path:line:text\n`.
     pub lines: Vec<String>,
     pub matches: u64,
 }
 
-/// Receiver of one file's matching lines from the searcher.
+/// Receives one file's lines from the searcher.
 #[derive(Debug)]
 pub struct Lines<'a> {
     path: &'a Path,
@@ -34,12 +31,12 @@ pub struct Lines<'a> {
 }
 
 impl<'a> Lines<'a> {
-    /// Returns a receiver for the file shown as `path`. It stops the search when the call is cancelled.
+    /// `path` is the name to show. Stops the search when the call is cancelled.
     pub fn new(path: &'a Path, open: &'a OpenCall) -> Self {
         Self { path, open, found: Found::default(), binary: false }
     }
 
-    /// Returns the matches; `None` without matches and for a binary file.
+    /// `None` without matches and for a binary file.
     pub fn finish(self) -> Option<Found> {
         (self.found.matches > 0 && !self.binary).then_some(self.found)
     }
@@ -68,7 +65,7 @@ impl Sink for Lines<'_> {
     }
 }
 
-/// Returns a path with control characters escaped, so that it stays on one line.
+/// Escapes control characters, so that the path stays on one line.
 fn in_a_line(path: &Path) -> String {
     let text = path.to_string_lossy();
     text.chars().map(|c| if c.is_control() { c.escape_debug().to_string() } else { c.to_string() }).collect()
@@ -81,7 +78,6 @@ fn clipped(line: &str) -> String {
     }
 }
 
-/// Matches that the result contains: those of the first paths.
 #[derive(Debug, Default)]
 pub struct Kept {
     files: BTreeMap<PathBuf, Vec<String>>,
@@ -93,7 +89,7 @@ pub struct Kept {
 }
 
 impl Kept {
-    /// Returns the matching lines to send at once; `None` when the size limit is reached.
+    /// `None` when the size limit is reached.
     pub fn stream(&mut self, found: &Found) -> Option<Vec<u8>> {
         let mut text = Vec::new();
         for line in &found.lines {
@@ -107,7 +103,7 @@ impl Kept {
         (!text.is_empty()).then_some(text)
     }
 
-    /// Adds a file's lines. Drops the files that sort last while there are too many lines.
+    /// Drops the files that sort last while there are too many lines.
     pub fn add(&mut self, path: PathBuf, found: Found) {
         self.matches += found.matches;
         self.matched_files += 1;
@@ -121,7 +117,7 @@ impl Kept {
         }
     }
 
-    /// Returns the result of the search; `ended` is the reason for an early end.
+    /// `ended` is the reason for an early end.
     pub fn finish(self, searched: u64, ended: Option<String>) -> Matches {
         let (mut text, mut shown) = (String::new(), 0_u64);
         for line in self.files.values().flatten().take(LINES) {

@@ -2,10 +2,9 @@
 
 use std::collections::VecDeque;
 
-/// Part of each half that may be omitted to cut between two lines: a quarter.
+/// Part of each half that may be omitted to cut between two lines.
 const GIVEN_UP: usize = 4;
 
-/// Buffer of the first and the last bytes of a stream.
 #[derive(Debug)]
 pub struct HeadTail {
     half: usize,
@@ -14,18 +13,18 @@ pub struct HeadTail {
     omitted: u64,
 }
 
-/// Beginning and end of an output as valid UTF-8; invalid bytes became U+FFFD.
+/// Valid UTF-8; invalid bytes became U+FFFD.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Ends {
-    /// Beginning of the output; the whole output if nothing is omitted.
+    /// The whole output if nothing is omitted.
     pub head: String,
     pub omitted: u64,
-    /// End of the output; empty if nothing is omitted.
+    /// Empty if nothing is omitted.
     pub tail: String,
 }
 
 impl HeadTail {
-    /// Returns a buffer of at most `limit` bytes, half for each end.
+    /// `limit` is in bytes, half for each end.
     pub fn new(limit: usize) -> Self {
         Self { half: limit / 2, head: Vec::new(), tail: VecDeque::new(), omitted: 0 }
     }
@@ -40,12 +39,11 @@ impl HeadTail {
         self.omitted += (overflow + skipped) as u64;
     }
 
-    /// Returns the whole output; `None` if bytes were omitted.
     pub fn whole(self) -> Option<Vec<u8>> {
         (self.omitted == 0).then(|| self.head.into_iter().chain(self.tail).collect())
     }
 
-    /// Returns both ends, cut between lines if a line end is near, otherwise between characters.
+    /// Cuts between lines if a line end is near, otherwise between characters.
     pub fn finish(self) -> Ends {
         let (head, mut tail) = (self.head, self.tail);
         let tail = &*tail.make_contiguous();
@@ -77,7 +75,7 @@ fn start_of_tail(tail: &[u8]) -> usize {
     }
 }
 
-/// Returns the length in bytes without an incomplete last character.
+/// Length in bytes without an incomplete last character.
 pub fn whole_characters(bytes: &[u8]) -> usize {
     let continued = bytes.iter().rev().take(3).take_while(|&&byte| is_continuation(byte)).count();
     let Some(lead) = bytes.len().checked_sub(continued + 1) else {

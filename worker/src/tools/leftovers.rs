@@ -19,7 +19,7 @@ use super::place::{Missing, open_directory, resolve};
 /// Maximum number of entries of a directory that are checked.
 const MOST_ENTRIES: usize = 100_000;
 
-/// Removes old temporary files from the directories of the given files. Ignores errors.
+/// Ignores errors.
 pub fn remove(leftovers: &Leftovers) {
     let mut directories = Vec::new();
     for place in &leftovers.places {
@@ -54,8 +54,7 @@ fn is_temporary(name: &[u8]) -> bool {
     })
 }
 
-/// True for a file or link that was last changed before `before_ns`. A newer one may belong to another process that
-/// writes in the directory.
+/// True for a file or link that was last changed before `before_ns`. A newer one may belong to another process.
 fn is_old(directory: &OwnedFd, name: &OsStr, before_ns: i64) -> Result<bool, Errno> {
     let status = fstatat(directory, name, AtFlags::AT_SYMLINK_NOFOLLOW)?;
     let changed_ns = status.st_ctime.saturating_mul(1_000_000_000).saturating_add(status.st_ctime_nsec);

@@ -5,21 +5,18 @@ use ipc::tool::FileText;
 pub const DEFAULT_LINES: u64 = 2_000;
 /// Maximum number of characters of a line that are kept.
 pub const LINE_CHARS: usize = 2_000;
-/// Maximum size of the text of one call: 256 KiB.
+/// In bytes, of one call.
 pub const TEXT_BYTES: usize = 256 << 10;
 
-/// Collector of a range of lines.
 #[derive(Debug)]
 pub struct FileLines {
     first: u64,
     last: u64,
     text: String,
-    /// Number of lines so far, the unfinished one included.
+    /// Counts the unfinished line, too.
     line: u64,
     open: bool,
-    /// Number of characters kept of the current line.
     chars: usize,
-    /// Offset in `text` of the current line.
     start: usize,
     taken: u64,
     cut: Vec<u64>,
@@ -27,7 +24,6 @@ pub struct FileLines {
 }
 
 impl FileLines {
-    /// Returns a collector of `limit` lines from line `first` on; lines count from 1.
     pub fn new(first: u64, limit: u64) -> Self {
         let last = first.saturating_add(limit).saturating_sub(1);
         let (text, cut) = (String::new(), Vec::new());
@@ -47,17 +43,16 @@ impl FileLines {
         }
     }
 
-    /// True if no further text is needed: the range is complete or the size limit reached.
+    /// True if the range is complete or the size limit reached.
     pub fn is_done(&self) -> bool {
         self.full || self.line > self.last || (self.line == self.last && !self.open)
     }
 
-    /// Returns the number of lines so far.
     pub fn seen(&self) -> u64 {
         self.line
     }
 
-    /// Returns the collected lines and notes about omissions. `ended` is true if the whole text was pushed.
+    /// `ended` is true if the whole text was pushed.
     pub fn finish(self, ended: bool, encoding: &str) -> FileText {
         let mut notes = Vec::new();
         if !self.cut.is_empty() {
@@ -112,7 +107,6 @@ impl FileLines {
     }
 }
 
-/// Returns the length in bytes of the first `chars` characters.
 fn prefix(text: &str, chars: usize) -> usize {
     text.char_indices().nth(chars).map_or(text.len(), |(index, _)| index)
 }

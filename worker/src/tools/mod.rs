@@ -1,4 +1,4 @@
-//! Implementations of the tools. Each takes typed arguments and an [`OpenCall`]; it returns a [`ToolOutput`] or a [`Stop`].
+//! Implementations of the tools.
 
 pub mod again;
 pub mod attributes;
@@ -55,7 +55,6 @@ pub enum ToolsError {
     DenyExecution(#[from] io::Error),
 }
 
-/// The six tools of one agent.
 #[derive(Debug)]
 pub struct Tools {
     assignment: Assignment,
@@ -63,8 +62,8 @@ pub struct Tools {
 }
 
 impl Tools {
-    /// Sets up the tools; installs the filter against running programs if the rights require it. Must be called before
-    /// a second thread exists: seccomp(2) filters are per thread.
+    /// Installs the filter against running programs if necessary. Must be called before a second thread exists:
+    /// seccomp(2) filters are per thread.
     pub fn new(assignment: Assignment) -> std::result::Result<Self, ToolsError> {
         if assignment.rights.exec == Execution::Denied {
             deny_execution()?;
@@ -72,7 +71,7 @@ impl Tools {
         Ok(Self { assignment, commands: Commands::default() })
     }
 
-    /// Reads a small file at once, without a thread; `None` if the call is another one or the file is large.
+    /// Saves a thread; `None` for another call or a large file.
     pub fn at_once(&self, job: &Job) -> Option<CallOutcome> {
         let Job::Work(Work::Run(ToolCall::ReadFile(call))) = job else {
             return None;
@@ -85,7 +84,6 @@ impl Tools {
         Some(outcome(read))
     }
 
-    /// Performs the work of a call and returns its outcome.
     pub async fn perform(self: Arc<Self>, job: Job, open: OpenCall) -> CallOutcome {
         let done = match job {
             Job::Work(Work::Run(call)) => self.run(call, open).await,
@@ -163,7 +161,6 @@ impl Tools {
     }
 }
 
-/// Returns the outcome of a call whose task panicked.
 pub fn broken() -> CallOutcome {
     stopped(failed(ToolErrorKind::System, "The tool failed inside; try it another way."))
 }
@@ -190,12 +187,11 @@ fn too_large(error: EffectError) -> Stop {
     )
 }
 
-/// Computes a change to files and writes it. A change that has started cannot be cancelled.
+/// A change that has started cannot be cancelled.
 async fn commit(patch: impl FnOnce() -> Result<Patch> + Send + 'static) -> Result<ToolOutput> {
     blocking(move || commit::commit(&patch()?)).await.map(ToolOutput::Written)
 }
 
-/// Runs blocking work on a thread of the blocking pool.
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
     spawn_blocking(work)
         .await

@@ -1,4 +1,4 @@
-//! Paths and processes that appear in a command's error messages: file permissions there, and the kernel's answer to the same
+//! Paths and processes in a command's error messages: file permissions there, and the kernel's answer to the same
 //! access.
 
 use std::os::unix::fs::MetadataExt;
@@ -19,14 +19,13 @@ use super::again::ask;
 use super::head_tail::Ends;
 use crate::assignment::Assignment;
 
-/// Time limit for checking the paths. A file system may never answer; then no paths are reported.
+/// A file system may never answer; then no paths are reported.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 /// Maximum number of paths whose access is repeated.
 const MOST_TRIED: usize = 8;
 
-/// Returns the paths that a command's error messages mention, with permissions and the kernel's answer. The exit status
-/// is ignored: `touch /etc/x; true` fails and exits with 0.
+/// Ignores the exit status: `touch /etc/x; true` fails and exits with 0.
 pub async fn look(assignment: &Assignment, exec: &Exec, ends: &Ends) -> Vec<NamedPlace> {
     let mut names = names([&ends.head, &ends.tail]);
     let directory = directory(exec);
@@ -46,12 +45,12 @@ pub async fn look(assignment: &Assignment, exec: &Exec, ends: &Ends) -> Vec<Name
     timeout(PATIENCE, looking).await.map(Result::unwrap_or_default).unwrap_or_default()
 }
 
-/// Returns the names in an output: processes, then paths.
+/// Names in an output: processes, then paths.
 fn names(text: [&str; 2]) -> Vec<String> {
     processes_in(text).into_iter().chain(named_in(text).into_iter().map(str::to_owned)).collect()
 }
 
-/// Returns the directory of relative paths in a command's messages; `None` if the command changes it unpredictably.
+/// Directory of relative paths in a command's messages; `None` if the command changes it unpredictably.
 fn directory(exec: &Exec) -> Option<PathBuf> {
     let text = exec.argv.last().map(WirePath::to_string).unwrap_or_default();
     start(&text, exec.cwd.as_path())

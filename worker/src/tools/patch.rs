@@ -17,10 +17,9 @@ use super::replace::replace;
 use crate::assignment::Assignment;
 use crate::fault::{Result, failed, refused, refused_io};
 
-/// Maximum size of a file that can be changed: 30 MiB. A change contains the old and the new bytes.
+/// In bytes. A change contains the old and the new content.
 const MAX_FILE: u64 = 30 << 20;
 
-/// Returns the change of a `write_file` call: the old and new state of the file.
 pub fn of_write(assignment: &Assignment, call: &WriteFile) -> Result<Patch> {
     let path = place::resolve(&assignment.absolute(&call.path))?;
     let old = state(&path)?;
@@ -29,7 +28,7 @@ pub fn of_write(assignment: &Assignment, call: &WriteFile) -> Result<Patch> {
     Ok(one(FileEffect { path: path.into(), old, new, replacements: 0 }))
 }
 
-/// Returns the change of an `edit_file` call. Fails if the file is missing or an edit does not match.
+/// Fails if the file is missing or an edit does not match.
 pub fn of_edit(assignment: &Assignment, call: &EditFile) -> Result<Patch> {
     let path = place::resolve(&assignment.absolute(&call.path))?;
     let old = state(&path)?.ok_or_else(|| refused(Operation::Read, &path, Errno::ENOENT))?;
@@ -43,7 +42,7 @@ fn one(file: FileEffect) -> Patch {
     Patch { files: vec![file] }
 }
 
-/// Reads a regular file's content and mode; returns `None` if the file does not exist.
+/// `None` if the file does not exist.
 fn state(path: &Path) -> Result<Option<FileState>> {
     let flags = libc::O_NONBLOCK | libc::O_NOFOLLOW | libc::O_NOCTTY;
     let file = match OpenOptions::new().read(true).custom_flags(flags).open(path) {

@@ -15,10 +15,9 @@ use crate::fault::{Result, failed, refused, refused_io};
 /// Maximum number of links in one path, as in the kernel (`path_resolution(7)`).
 const MAX_LINKS: usize = 40;
 
-/// Resolves all links of a path whose last components may not exist.
+/// Resolves all links of a path whose last components may not exist, so that an edit never replaces a link.
 ///
-/// A link resolves to its target, so that an edit never replaces the link. Fails for a loop of links, and for `..` after a
-/// missing directory.
+/// Fails for a loop of links, and for `..` after a missing directory.
 pub fn resolve(path: &Path) -> Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
@@ -35,7 +34,7 @@ pub fn resolve(path: &Path) -> Result<PathBuf> {
     Err(refused(Operation::Read, &path, Errno::ELOOP))
 }
 
-/// Returns the canonical form of a directory; missing last components stay as named.
+/// Missing last components stay as named.
 fn canonical(directory: &Path) -> Result<PathBuf> {
     let mut missing = Vec::new();
     for ancestor in directory.ancestors() {
@@ -50,7 +49,7 @@ fn canonical(directory: &Path) -> Result<PathBuf> {
     Err(refused(Operation::Read, directory, Errno::ENOENT))
 }
 
-/// Returns the last component of a missing directory. Fails for `..`, which has no meaning there.
+/// Last component of a missing directory. Fails for `..`, which has no meaning there.
 fn missing_name(directory: &Path, ancestor: &Path) -> Result<OsString> {
     match ancestor.components().next_back() {
         Some(Component::Normal(name)) if ancestor.symlink_metadata().is_err() => Ok(name.to_owned()),
@@ -64,22 +63,20 @@ fn missing_name(directory: &Path, ancestor: &Path) -> Result<OsString> {
     }
 }
 
-/// Handling of missing directories.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Missing {
     Fail,
     Make,
 }
 
-/// Opens a canonical directory component by component. Fails if a component was replaced by a link meanwhile.
-/// (openat2(2) would need one call, but the sandbox of uid 0 denies it.)
+/// Opens component by component. Fails if one was replaced by a link meanwhile. (The sandbox of uid 0 denies
+/// openat2(2).)
 pub fn open_directory(directory: &Path, missing: Missing) -> std::result::Result<OwnedFd, Errno> {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let root = open("/", flags, Mode::empty())?;
     descend(root, directory.strip_prefix("/").map_err(|_| Errno::EINVAL)?, missing)
 }
 
-/// Opens a directory below another one without following a link; creates missing ones if asked to.
 pub fn descend(from: OwnedFd, relative: &Path, missing: Missing) -> std::result::Result<OwnedFd, Errno> {
     let flags = OFlag::O_PATH | OFlag::O_DIRECTORY | OFlag::O_NOFOLLOW | OFlag::O_CLOEXEC;
     let mut directory = from;

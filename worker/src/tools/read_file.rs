@@ -18,14 +18,12 @@ use super::text::{Form, is_binary};
 use crate::assignment::Assignment;
 use crate::fault::{Result, failed, refused_io};
 
-/// Maximum size of a file that the message loop reads without a thread: 256 KiB.
+/// Size of a file that the message loop reads without a thread.
 const SMALL: u64 = 256 << 10;
-/// Size of one read: 64 KiB.
 const BLOCK: usize = 64 << 10;
-/// Maximum size of a file whose lines are all counted: 8 MiB.
+/// Size in bytes of a file whose lines are all counted.
 const COUNTED: u64 = 8 << 20;
 
-/// Regular file that is open for reading.
 #[derive(Debug)]
 pub struct Opened {
     file: File,
@@ -35,8 +33,7 @@ pub struct Opened {
 }
 
 impl Opened {
-    /// Opens a file without blocking. Fails unless it is a regular file, and if it must be inside the project but is
-    /// not.
+    /// Does not block. Fails unless the file is regular and, if required, inside the project.
     pub fn open(assignment: &Assignment, call: &ReadFile) -> Result<Self> {
         let path = assignment.absolute(&call.path);
         let opened =
@@ -52,13 +49,12 @@ impl Opened {
         Ok(Self { file, path, size: metadata.size(), read: 0 })
     }
 
-    /// True if the file is small enough to read at once. False for files of /proc, which show no size.
+    /// False for files of /proc, which show no size.
     pub fn is_small(&self) -> bool {
         (1..=SMALL).contains(&self.size)
     }
 
-    /// Reads the requested lines or the picture. Calls `check` between blocks, which may stop the read. Fails for a
-    /// binary file.
+    /// Calls `check` between blocks, which may stop the read. Fails for a binary file.
     pub fn read(mut self, call: &ReadFile, check: impl Fn() -> Result<()>) -> Result<ToolOutput> {
         let (first, limit) = range(call)?;
         let mut block = vec![0; self.block()];
@@ -73,7 +69,7 @@ impl Opened {
         self.text(first, limit, block, ended, check).map(ToolOutput::File)
     }
 
-    /// Reads the requested lines; `block` is the first block of the file.
+    /// `block` is the first block of the file.
     fn text(
         mut self,
         first: u64,
@@ -98,7 +94,7 @@ impl Opened {
         Ok(text.finish(form, ended))
     }
 
-    /// Reads a whole picture; `bytes` is its beginning.
+    /// `bytes` is the picture's beginning.
     fn picture(
         mut self,
         mut bytes: Vec<u8>,
@@ -126,12 +122,12 @@ impl Opened {
         failed(ToolErrorKind::Unreadable, message)
     }
 
-    /// Returns the block size. For a small file it is one byte more than the file, so that one read also finds the end.
+    /// One byte more than a small file, so that one read also finds its end.
     fn block(&self) -> usize {
         usize::try_from(self.size).map_or(BLOCK, |size| if size == 0 { BLOCK } else { (size + 1).min(BLOCK) })
     }
 
-    /// Reads until the block is full or the file ends. Returns the number of bytes, and true at the end of the file.
+    /// Returns the number of bytes, and true at the end of the file.
     fn fill(&mut self, block: &mut [u8]) -> Result<(usize, bool)> {
         let mut filled = 0;
         while filled < block.len() {
@@ -162,7 +158,6 @@ impl Opened {
     }
 }
 
-/// Text of a file, decoded block by block.
 struct Text {
     lines: FileLines,
     decoder: Decoder,
@@ -192,7 +187,7 @@ impl Text {
     }
 }
 
-/// Returns the path by which the kernel names an open file, even if the file was renamed meanwhile.
+/// The kernel's path of an open file, even if it was renamed meanwhile.
 fn opened_place(file: &File) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
 }
@@ -214,7 +209,6 @@ fn beyond(path: &Path, offset: u64, lines: u64) -> crate::fault::Stop {
     failed(ToolErrorKind::InvalidArgument, message)
 }
 
-/// Returns the error for a file that is not regular.
 pub fn wrong_kind(path: &Path, kind: std::fs::FileType) -> crate::fault::Stop {
     let path = path.display();
     let message = if kind.is_dir() {

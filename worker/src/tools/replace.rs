@@ -18,7 +18,7 @@ pub struct Replaced {
     pub replacements: u64,
 }
 
-/// Applies the edits one after the other. Fails without a result if one edit does not match.
+/// Fails without a result if one edit does not match.
 pub fn replace(old: &[u8], edits: &[Edit]) -> Result<Replaced> {
     if edits.is_empty() {
         return Err(failed(
@@ -61,8 +61,7 @@ impl LineEnds {
         }
     }
 
-    /// Converts text of the model to the file's line ends, which the model cannot see. A file with mixed line ends
-    /// takes the text unchanged.
+    /// Converts text to the file's line ends, which the model cannot see. Mixed line ends leave it unchanged.
     fn adapt(self, text: &str) -> Cow<'_, str> {
         match self {
             Self::Lf if text.contains("\r\n") => text.replace("\r\n", "\n").into(),
@@ -74,7 +73,6 @@ impl LineEnds {
 
 struct OneEdit<'a> {
     form: Form,
-    /// Prefix of error messages that tells several edits apart.
     label: String,
     edit: &'a Edit,
     old: Cow<'a, str>,
@@ -143,7 +141,7 @@ impl OneEdit<'_> {
     }
 }
 
-/// Returns the positions of `needle`, without overlaps. In UTF-16, matches start only at whole code units.
+/// Positions of `needle`, without overlaps. In UTF-16, matches start only at whole code units.
 fn occurrences(bytes: &[u8], needle: &[u8], form: Form) -> Vec<usize> {
     let finder = memmem::Finder::new(needle);
     let (mut found, mut from) = (Vec::new(), form.mark);

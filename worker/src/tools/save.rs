@@ -1,7 +1,7 @@
-//! Saves the output of a command that prints much to a file in the agent's private temporary directory.
+//! Saves long output of a command to a file in the agent's private temporary directory.
 //!
-//! The worker writes this file even for a command that may not write. Earlier commands could plant files or links in the
-//! directory. Therefore the directory is opened without following links, and the output always goes to a new file.
+//! The worker writes this file even for a command that may not write. Earlier commands could plant files or links in
+//! the directory, so it is opened without following links, and the file is always a new one.
 
 use std::fs::File;
 use std::io::{self, Write};
@@ -22,7 +22,7 @@ use crate::fault::errno_of;
 
 /// Name of the directory of saved outputs, inside the agent's temporary directory.
 pub const DIRECTORY: &str = "bailiwick-output";
-/// Minimum size of an output that is saved: 16 KiB. The result contains shorter ones.
+/// In bytes. Shorter output is in the result.
 pub const LONG: usize = 16 << 10;
 /// Maximum size of one output: 64 MiB.
 const MAX_FILE: u64 = 64 << 20;
@@ -31,7 +31,6 @@ const MAX_ALL: u64 = 256 << 20;
 /// Unit of `st_blocks` in bytes (stat(2)).
 const BLOCK: u64 = 512;
 
-/// Output of one command; goes to a file once it is long.
 #[derive(Debug)]
 pub struct Saving {
     temp: PathBuf,
@@ -40,11 +39,12 @@ pub struct Saving {
 }
 
 #[derive(Debug)]
-/// Stage of saving a command's output.
 enum State {
-    /// Output that is still short: its bytes, and the limit up to which they are kept in memory.
-    Short { bytes: Vec<u8>, most: usize },
-    /// Long output, written to a file.
+    /// Output so far, and its size limit in memory.
+    Short {
+        bytes: Vec<u8>,
+        most: usize,
+    },
     Open(OpenFile),
     /// Creating the file failed.
     None,
@@ -62,13 +62,13 @@ struct OpenFile {
 }
 
 impl Saving {
-    /// Returns an empty output of a call whose result shows at most `kept` bytes.
+    /// `kept` is the number of bytes that the result shows.
     pub fn new(temp: &Path, call: CallId, kept: usize) -> Self {
         let state = State::Short { bytes: Vec::new(), most: kept.min(LONG) };
         Self { temp: temp.to_owned(), call, state }
     }
 
-    /// Adds the next bytes. On a write error the file keeps the earlier bytes.
+    /// On a write error the file keeps the earlier bytes.
     pub fn push(&mut self, new: &[u8]) {
         match &mut self.state {
             State::Short { bytes, most } if bytes.len() + new.len() <= *most => bytes.extend_from_slice(new),
@@ -95,14 +95,13 @@ impl Saving {
         }
     }
 
-    /// Returns the file's path and size; `None` if no file was created.
+    /// `None` if no file was created.
     pub fn finish(self) -> Option<SavedOutput> {
         let State::Open(file) = self.state else { return None };
         let path = self.temp.join(DIRECTORY).join(&file.name).into();
         Some(SavedOutput { path, bytes: file.written, cut: file.cut })
     }
 
-    /// Removes the file of a call that has no result.
     pub fn discard(self) {
         if let State::Open(OpenFile { directory, name, .. }) = self.state
             && let Err(errno) = unlinkat(directory, name.as_str(), UnlinkatFlags::NoRemoveDir)
@@ -147,7 +146,7 @@ impl OpenFile {
         }
     }
 
-    /// Writes all bytes; counts those written before an error.
+    /// Counts the bytes that were written before an error.
     fn write_all(&mut self, mut bytes: &[u8]) -> io::Result<()> {
         while !bytes.is_empty() {
             match self.file.write(bytes) {
@@ -165,7 +164,7 @@ impl OpenFile {
     }
 }
 
-/// Opens the directory of saved outputs; creates a missing one. Fails if it is a link.
+/// Creates a missing directory. Fails for a link.
 fn directory(temp: &Path) -> Result<OwnedFd, Errno> {
     let temp = open_directory(temp, Missing::Fail)?;
     match mkdirat(&temp, DIRECTORY, Mode::S_IRWXU) {
@@ -176,8 +175,7 @@ fn directory(temp: &Path) -> Result<OwnedFd, Errno> {
     openat(&temp, DIRECTORY, flags, Mode::empty())
 }
 
-/// Returns the disk space in bytes that the files of a directory occupy. An agent that swaps the directory meanwhile
-/// falsifies only its own limit.
+/// Disk space in bytes. An agent that swaps the directory meanwhile falsifies only its own limit.
 fn taken(directory: &Path) -> u64 {
     let entries = std::fs::read_dir(directory).into_iter().flatten().flatten();
     let sizes = entries.filter_map(|entry| entry.metadata().ok()).map(|file| file.blocks());

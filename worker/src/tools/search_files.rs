@@ -23,7 +23,7 @@ use crate::open_call::OpenCall;
 const ENOUGH: u64 = 10_000;
 const THREADS: usize = 4;
 
-/// Searches a directory or a file; sends matches while the search runs. Fails for an invalid pattern or glob.
+/// Sends matches while the search runs. Fails for an invalid pattern or glob.
 pub fn search_files(assignment: &Assignment, call: &SearchFiles, open: &OpenCall) -> Result<Matches> {
     let root =
         call.path.as_ref().map_or_else(|| assignment.project.clone(), |path| assignment.absolute(path));
@@ -45,7 +45,7 @@ pub fn search_files(assignment: &Assignment, call: &SearchFiles, open: &OpenCall
     search.finish()
 }
 
-/// Builds a matcher of single lines, as ripgrep does. Fails for a pattern that spans lines.
+/// Matches single lines, as ripgrep does. Fails for a pattern that spans lines.
 fn matcher(pattern: &str) -> Result<RegexMatcher> {
     RegexMatcherBuilder::new().line_terminator(Some(b'\n')).build(pattern).map_err(|error| {
         let message =
@@ -54,8 +54,7 @@ fn matcher(pattern: &str) -> Result<RegexMatcher> {
     })
 }
 
-/// Filter of files. A glob without a slash matches file names, another one matches paths below the root; a leading
-/// `!` excludes.
+/// A glob without a slash matches file names, another one paths below the root; a leading `!` excludes.
 struct Glob {
     matcher: GlobMatcher,
     whole: bool,
@@ -83,7 +82,6 @@ impl Glob {
 
 struct Search<'a> {
     root: PathBuf,
-    /// Root directory as the call named it; prefix of the paths in the result.
     shown: PathBuf,
     matcher: RegexMatcher,
     glob: Option<Glob>,

@@ -1,4 +1,4 @@
-//! `shell_exec` and all other commands of a worker. A command runs in a sandbox inside the worker's own and is killed when its
+//! `shell_exec` and all other commands of a worker, in a sandbox inside the worker's own. A command is killed when its
 //! call ends.
 
 use std::collections::BTreeSet;
@@ -32,26 +32,25 @@ use crate::assignment::Assignment;
 use crate::fault::{Result, Stop, failed, refused, refused_io};
 use crate::open_call::OpenCall;
 
-/// Maximum size of a command's output in its result: 1 MiB. A result has to fit into one message.
+/// In bytes. A result has to fit into one message.
 const MAX_OUTPUT: u64 = 1 << 20;
-/// Maximum size of git's list of tracked files: 64 MiB.
+/// In bytes, of git's list of tracked files.
 const MAX_INDEX: usize = 64 << 20;
 /// Time limit for git to list the tracked files.
 const INDEX_TIME: Duration = Duration::from_secs(20);
-/// Shell command that lists the tracked files. It disables git's hooks and monitor; errors show in the exit code alone.
+/// Disables git's hooks and monitor; errors show in the exit code alone.
 const LIST_INDEX: &str =
     "exec git -c core.fsmonitor=false -c core.hooksPath=/dev/null ls-files -z --cached 2>/dev/null";
 
 /// Runner of one agent's commands.
 #[derive(Debug, Default)]
 pub struct Commands {
-    /// Sandbox of the commands, created with the first command.
     domain: OnceLock<std::result::Result<CommandDomain, CommandError>>,
-    /// Pids of the processes that supervise the running commands, one each.
+    /// Pids of the processes that supervise the running commands.
     reapers: Mutex<BTreeSet<u32>>,
 }
 
-/// Returns the command line, directory and limits of a `shell_exec` call. Fails for a time-out of zero.
+/// Fails for a time-out of zero.
 pub fn effect(assignment: &Assignment, call: &ShellExec) -> Result<Exec> {
     let limit = assignment.rights.limits.timeout_ms;
     if call.timeout_ms == Some(0) {
@@ -72,8 +71,8 @@ pub fn effect(assignment: &Assignment, call: &ShellExec) -> Result<Exec> {
     })
 }
 
-/// Fails if the directory of an approved command leads through a link. The approval showed that path as one of the
-/// project, while the link may lead to a directory where the agent writes freely.
+/// Fails if the path leads through a link: the approval showed it as one of the project, while the link may lead to a
+/// directory where the agent writes freely.
 pub fn shown_directory(exec: &Exec) -> Result<()> {
     let cwd = exec.cwd.as_path();
     let real = cwd.canonicalize().map_err(|error| refused_io(Operation::Read, cwd, &error))?;
@@ -88,7 +87,6 @@ pub fn shown_directory(exec: &Exec) -> Result<()> {
     Err(failed(ToolErrorKind::InvalidArgument, message))
 }
 
-/// Command to run, and its deadline.
 struct Run<'a> {
     assignment: &'a Assignment,
     exec: &'a Exec,
@@ -98,7 +96,7 @@ struct Run<'a> {
 }
 
 impl Commands {
-    /// Runs a command to its end. Fails if the command lacks a right, cannot be started, or is cancelled.
+    /// Fails if the command needs more access, cannot be started, or is cancelled.
     pub async fn run(
         &self,
         assignment: &Assignment,
@@ -137,7 +135,7 @@ impl Commands {
         })
     }
 
-    /// Lists the files that git tracks, by a read-only command.
+    /// Runs git in a command that may only read.
     pub async fn tracked(&self, assignment: &Assignment, mut open: OpenCall) -> Result<Tracked> {
         if !in_repository(&assignment.project) {
             return Ok(Tracked::None);
@@ -168,8 +166,7 @@ impl Commands {
         }
     }
 
-    /// Starts a command and waits until all of its processes have ended. Returns the end and the pid of the process
-    /// that supervised them.
+    /// Waits until all processes of the command have ended. Returns the pid of the process that supervised them.
     async fn follow(&self, run: &Run<'_>, kept: &mut KeptOutput, open: &mut OpenCall) -> Result<(End, u32)> {
         let temp = match run.exec.access {
             Access::Read => Some(FreshTemp::new(run.assignment)?),
@@ -231,8 +228,7 @@ fn exit(exec: &Exec, end: End) -> Result<CommandExit> {
     }
 }
 
-/// Fails if a command needs a right that the worker does not have. The kernel would deny it too, but only after a
-/// part has run.
+/// Fails early if the command needs access that the worker lacks. The kernel would deny it only after a part has run.
 fn granted(assignment: &Assignment, exec: &Exec) -> Result<()> {
     let rights = &assignment.rights;
     let message = match exec {
@@ -253,7 +249,7 @@ fn has_write_root(assignment: &Assignment) -> bool {
     assignment.rights.write.iter().any(|root| Some(root) != temp.as_ref())
 }
 
-/// Returns the arguments of a command, with the program as an absolute path found on `PATH`, as execvp(3) does.
+/// The program becomes an absolute path found on `PATH`, as execvp(3) does.
 fn argv(exec: &Exec) -> Result<Vec<OsString>> {
     let mut words: Vec<_> = exec.argv.iter().map(|word| word.as_path().as_os_str().to_owned()).collect();
     if let Some(program) = words.first_mut() {
@@ -309,7 +305,7 @@ fn not_started(exec: &Exec, stage: Stage, errno: i32) -> Stop {
     }
 }
 
-/// Temporary directory of one command, removed on drop.
+/// Removed on drop.
 #[derive(Debug)]
 struct FreshTemp(PathBuf);
 

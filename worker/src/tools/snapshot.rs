@@ -28,18 +28,17 @@ const NOTES: usize = 100;
 pub enum Tracked {
     /// The project is not in a git repository.
     None,
-    /// Paths relative to the project, each terminated by NUL.
+    /// Relative to the project, each terminated by NUL.
     Paths(Vec<u8>),
     /// Reason that git could not list the files.
     Unknown(String),
 }
 
-/// True if the project is in a git repository.
 pub fn in_repository(project: &Path) -> bool {
     project.ancestors().any(|ancestor| ancestor.join(".git").symlink_metadata().is_ok())
 }
 
-/// Sends an entry for every file and link of the project, sorted by path, and the contents if requested.
+/// Sorted by path, with contents if requested.
 pub fn snapshot(
     assignment: &Assignment,
     tracked: Tracked,
@@ -73,16 +72,14 @@ pub fn snapshot(
     Ok(SnapshotSummary { ignored, ..summary })
 }
 
-/// Paths that a walk visited, relative to the project.
 #[derive(Default)]
 struct Walked {
     files: BTreeSet<WirePath>,
     directories: BTreeSet<WirePath>,
-    /// Nested repositories, and entries that are no file, link or directory.
+    /// Nested repositories and special files.
     others: BTreeSet<WirePath>,
 }
 
-/// Returns the entries that the walk skipped because git ignores them.
 fn ignored(
     project: &Path,
     directories: &BTreeSet<WirePath>,
@@ -104,7 +101,6 @@ fn ignored(
     ignored
 }
 
-/// Sends entries and contents of the given paths; skips missing files.
 pub fn fetch(assignment: &Assignment, paths: &[WirePath], open: &OpenCall) -> Result<SnapshotSummary> {
     send(assignment, paths.iter(), true, open, Vec::new())
 }
@@ -139,7 +135,6 @@ fn bounded(mut notes: Vec<String>) -> Vec<String> {
     notes
 }
 
-/// Collects the paths of the project by git's ignore rules. Skips nested repositories with a note.
 fn walk(project: &Path, walked: &mut Walked, notes: &mut Vec<String>, open: &OpenCall) -> Result<()> {
     let nested = Arc::new(Mutex::new(Vec::<PathBuf>::new()));
     let within = |path: &Path| path.strip_prefix(project).ok().map(WirePath::from);
@@ -214,7 +209,7 @@ fn unreadable(project: &Path, error: &ignore::Error) -> String {
     format!("`{path}` could not be read ({errno:?}).")
 }
 
-/// Returns the system's error number from an error of the walk, which wraps the system's error.
+/// The walk's error wraps the system's.
 fn errno_within(error: &io::Error) -> Errno {
     let wrapped = error.source().and_then(|source| source.downcast_ref());
     errno_of(wrapped.unwrap_or(error))

@@ -4,13 +4,12 @@ use std::borrow::Cow;
 
 use encoding_rs::{Decoder, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
-/// Number of bytes that are checked to tell binary files from text.
 pub const SNIFF: usize = 8 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Encoding {
     Utf8,
-    /// Mostly UTF-8, with invalid bytes.
+    /// UTF-8, with invalid bytes.
     BrokenUtf8,
     Utf16Le,
     Utf16Be,
@@ -18,16 +17,15 @@ pub enum Encoding {
     Windows1252,
 }
 
-/// Encoding of a file, and the length of its byte order mark.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
     pub encoding: Encoding,
-    /// Length of the byte order mark in bytes.
+    /// In bytes.
     pub mark: usize,
 }
 
 impl Form {
-    /// Detects the encoding from a file's first bytes; `whole` is true if `sample` is the whole file.
+    /// `whole` is true if `sample` is the whole file.
     pub fn of(sample: &[u8], whole: bool) -> Self {
         let marked = |encoding, mark| Self { encoding, mark };
         match sample {
@@ -42,12 +40,10 @@ impl Form {
         self.codec().name()
     }
 
-    /// Returns a decoder for the bytes after the byte order mark; invalid bytes become U+FFFD.
     pub fn decoder(self) -> Decoder {
         self.codec().new_decoder_without_bom_handling()
     }
 
-    /// Returns a note for the model if the decoded text differs from the bytes.
     pub fn note(self) -> Option<&'static str> {
         match self.encoding {
             Encoding::BrokenUtf8 => Some("Bytes that are not UTF-8 are shown as U+FFFD."),
@@ -56,13 +52,12 @@ impl Form {
         }
     }
 
-    /// Decodes a file's bytes without the byte order mark.
     pub fn decode(self, bytes: &[u8]) -> Cow<'_, str> {
         let text = bytes.get(self.mark..).unwrap_or_default();
         self.codec().decode_without_bom_handling(text).0
     }
 
-    /// Encodes text; returns `None` if the encoding lacks a character.
+    /// `None` if the encoding lacks a character.
     pub fn encode(self, text: &str) -> Option<Cow<'_, [u8]>> {
         match self.encoding {
             Encoding::Utf8 | Encoding::BrokenUtf8 => Some(Cow::Borrowed(text.as_bytes())),
@@ -75,7 +70,6 @@ impl Form {
         }
     }
 
-    /// Returns the size of a code unit in bytes.
     pub fn unit(self) -> usize {
         if matches!(self.encoding, Encoding::Utf16Le | Encoding::Utf16Be) { 2 } else { 1 }
     }
@@ -90,11 +84,11 @@ impl Form {
     }
 }
 
-/// Text that is not UTF-8 has at most one control character per this number of bytes.
+/// Other than UTF-8 has at most one control character per this number of bytes.
 const CONTROLS: usize = 20;
 
-/// True if a file is binary: it has a NUL byte and is not UTF-16, or it is not UTF-8 and has many control characters.
-/// The second rule is for packed or encrypted data, which would otherwise pass as windows-1252.
+/// True for a NUL byte without UTF-16, or many control characters without UTF-8. The second rule is for packed or
+/// encrypted data, which would otherwise pass as windows-1252.
 pub fn is_binary(sample: &[u8]) -> bool {
     let sample = &sample[..sample.len().min(SNIFF)];
     if sample.starts_with(&[0xff, 0xfe]) || sample.starts_with(&[0xfe, 0xff]) {
@@ -117,8 +111,7 @@ fn is_utf8(sample: &[u8]) -> bool {
     str::from_utf8(sample).map_or_else(|error| error.error_len().is_none(), |_| true)
 }
 
-/// Detects the encoding of text after or without a byte order mark. With more valid than broken non-ASCII characters,
-/// the text counts as UTF-8 with errors.
+/// With more valid than broken non-ASCII characters, the text counts as UTF-8 with errors.
 fn unmarked(sample: &[u8], whole: bool, marked: bool) -> Encoding {
     if str::from_utf8(sample).is_ok() {
         return Encoding::Utf8;
@@ -178,7 +171,6 @@ mod tests {
         assert!(!is_binary("ä".as_bytes()));
     }
 
-    /// Returns pseudo-random bytes without NUL (xorshift64).
     fn noise(length: usize) -> Vec<u8> {
         let mut state = 0x9e37_79b9_7f4a_7c15_u64;
         let step = || {

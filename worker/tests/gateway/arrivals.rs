@@ -1,4 +1,4 @@
-//! What the gateway makes of its two sockets.
+//! Messages on the gateway's two sockets, valid and not.
 
 use std::io::Write;
 use std::net::{Ipv4Addr, TcpListener, UdpSocket};

@@ -13,7 +13,7 @@ use nix::sys::socket::{setsockopt, sockopt};
 
 use crate::harness::{Gateway, PATIENCE, all, host, is_reset, sink};
 
-/// More than all buffers between the two ends have room for.
+/// More than all buffers between the two ends.
 const MUCH: usize = 10 << 20;
 
 fn pattern(seed: usize) -> Vec<u8> {

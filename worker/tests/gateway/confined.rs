@@ -1,4 +1,4 @@
-//! The gateway under the rights that it gets: the network, the files of the resolver and of its own program, no command.
+//! The gateway in its own sandbox: the network, the resolver's files and its own program, no command.
 
 use std::fs::File;
 use std::io::Write;
@@ -16,10 +16,10 @@ use tempfile::TempDir;
 
 use crate::harness::{Gateway, all, host, is_reset, sink};
 
-/// Exit statuses of sandbox-exec where this machine lacks a layer or namespaces.
+/// Exit statuses of sandbox-exec on a machine without a layer or namespaces.
 const UNAVAILABLE: [Option<i32>; 2] = [Some(105), Some(106)];
 
-/// A gateway that sandbox-exec starts, in a tier and with a reach; `None` if it cannot.
+/// `None` if sandbox-exec cannot start the gateway.
 fn confined(tier: TierChoice, reach: Reach, rules: &str) -> Option<(Gateway, TempDir)> {
     let program = Path::new(env!("CARGO_BIN_EXE_bailiwick-worker"));
     let sandbox_exec = program.with_file_name("sandbox-exec");

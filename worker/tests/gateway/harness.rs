@@ -1,4 +1,4 @@
-//! The real program, unconfined, with the test in the place of the supervisor, the agent's broker, the clients and the hosts.
+//! The real program, unconfined; the test is the supervisor, the agent's broker, the clients and the hosts.
 
 use std::io::{IoSlice, Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
@@ -17,7 +17,7 @@ use nix::errno::Errno;
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::sys::socket::{AddressFamily, ControlMessage, MsgFlags, SockFlag, SockType, sendmsg, socketpair};
 
-/// Longer than anything takes; a gateway that hangs fails its test.
+/// Longer than any step; a gateway that hangs fails its test.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct Gateway {
@@ -28,7 +28,6 @@ pub struct Gateway {
 }
 
 impl Gateway {
-    /// A gateway that has its order: the hosts of these rules.
     pub fn new(rules: &str) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bailiwick-worker"));
         command.arg("--gateway");
@@ -38,7 +37,6 @@ impl Gateway {
         gateway
     }
 
-    /// A gateway that asks about other hosts.
     pub fn asking(rules: &str) -> Self {
         let mut command = Command::new(env!("CARGO_BIN_EXE_bailiwick-worker"));
         command.arg("--gateway");
@@ -82,12 +80,10 @@ impl Gateway {
         self.next_report().expect("the gateway ended")
     }
 
-    /// The next report, unless the gateway has ended.
     pub fn next_report(&mut self) -> Option<GatewayReport> {
         self.reports.receive().ok().flatten()
     }
 
-    /// The reason that the next report gives for no connection.
     pub fn failure(&mut self) -> GatewayFailure {
         match self.report() {
             GatewayReport::Failed { failure, .. } => failure,
@@ -95,7 +91,6 @@ impl Gateway {
         }
     }
 
-    /// The number of the connection that the next report is about.
     pub fn connected(&mut self) -> u64 {
         match self.report() {
             GatewayReport::Connected { connection, .. } => connection,
@@ -103,7 +98,7 @@ impl Gateway {
         }
     }
 
-    /// Bytes both ways, and the reason, of the connection whose end the next report tells.
+    /// Bytes both ways and reason of the connection that has ended.
     pub fn ended(&mut self) -> (u64, u64, Option<GatewayFailure>) {
         match self.report() {
             GatewayReport::Ended { sent, received, failure, .. } => (sent, received, failure),
@@ -111,37 +106,34 @@ impl Gateway {
         }
     }
 
-    /// Hands over bytes and descriptors as the broker would.
+    /// Sends bytes and descriptors like the broker.
     pub fn hand_over(&self, bytes: &[u8], descriptors: &[RawFd]) -> nix::Result<usize> {
         Self::hand_over_on(self.broker.as_ref().unwrap(), bytes, descriptors)
     }
 
-    /// The same on the broker's end of the socket.
     pub fn hand_over_on(broker: &OwnedFd, bytes: &[u8], descriptors: &[RawFd]) -> nix::Result<usize> {
         let rights = [ControlMessage::ScmRights(descriptors)];
         let rights = if descriptors.is_empty() { &[][..] } else { &rights };
         sendmsg::<()>(broker.as_raw_fd(), &[IoSlice::new(bytes)], rights, MsgFlags::empty(), None)
     }
 
-    /// Another descriptor of the broker's end.
     pub fn broker(&self) -> OwnedFd {
         self.broker.as_ref().unwrap().try_clone().unwrap()
     }
 
-    /// A client whose connection was accepted inside, and handed over.
+    /// A client whose connection was accepted in the sandbox and passed on.
     pub fn client(&self, name: &str, port: u16) -> TcpStream {
         let (client, accepted) = connection();
         self.hand_over(&arrival(name, port), &[accepted.as_raw_fd()]).unwrap();
         client
     }
 
-    /// True if there is room for another arrival within this time.
+    /// True if there is space for another arrival within this time.
     pub fn takes_another(&self, within: Duration) -> bool {
         let mut room = [PollFd::new(self.broker.as_ref().unwrap().as_fd(), PollFlags::POLLOUT)];
         poll(&mut room, PollTimeout::try_from(within).unwrap()).unwrap() == 1
     }
 
-    /// Ends the arrivals.
     pub fn end_arrivals(&mut self) {
         self.broker = None;
     }
@@ -171,7 +163,6 @@ pub fn arrival(name: &str, port: u16) -> Vec<u8> {
     codec::encode(&arrival).unwrap()
 }
 
-/// Both ends of a connection.
 pub fn connection() -> (TcpStream, TcpStream) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
@@ -180,7 +171,6 @@ pub fn connection() -> (TcpStream, TcpStream) {
     (client, listener.accept().unwrap().0)
 }
 
-/// A host that serves one connection.
 pub fn host<T: Send + 'static>(
     port: u16,
     serve: impl FnOnce(TcpStream) -> T + Send + 'static,
@@ -195,7 +185,6 @@ pub fn host<T: Send + 'static>(
     (port, thread)
 }
 
-/// A host that reads to the end and returns the bytes.
 pub fn sink(port: u16) -> (u16, JoinHandle<Vec<u8>>) {
     host(port, |mut socket| all(&mut socket).unwrap())
 }

@@ -1,5 +1,3 @@
-//! Many connections at a time, closed ones, and a supervisor that reads nothing.
-
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::process::Command;
@@ -13,7 +11,6 @@ use nix::sys::socket::{Backlog, listen, setsockopt, sockopt};
 
 use crate::harness::{Gateway, PATIENCE, all, host, is_reset};
 
-/// Connections at a time.
 const MOST: usize = 512;
 
 /// Seconds that the rest of a closed socket stays (`TCP_LINGER2`, tcp(7)).
@@ -22,7 +19,7 @@ struct TcpLinger2;
 
 nix::setsockopt_impl!(TcpLinger2, libc::IPPROTO_TCP, libc::TCP_LINGER2, i32, SetStruct<i32>);
 
-/// A host that greets every client, and returns the connections when `count` have come.
+/// Greets every client, and returns the connections when `count` have come.
 fn greeter(port: u16, count: usize) -> (u16, thread::JoinHandle<Vec<TcpStream>>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).unwrap();
     let port = listener.local_addr().unwrap().port();
@@ -38,7 +35,6 @@ fn greeter(port: u16, count: usize) -> (u16, thread::JoinHandle<Vec<TcpStream>>)
     (port, thread)
 }
 
-/// A gateway with the usual limit of descriptors.
 fn limited() -> Gateway {
     let mut command = Command::new("sh");
     command.args(["-c", "ulimit -Sn 1024; exec \"$0\" --gateway", env!("CARGO_BIN_EXE_bailiwick-worker")]);
@@ -103,7 +99,7 @@ fn a_supervisor_that_reads_nothing_stops_arrivals_and_no_open_connection() {
     assert!(gateway.end().0.success());
 }
 
-/// A host that does not answer: a listener whose queue is full, with the connections in it.
+/// A host that does not answer: a listener whose queue is full.
 fn silent() -> (TcpListener, Vec<TcpStream>) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     listen(&listener, Backlog::new(0).unwrap()).unwrap();

@@ -1,5 +1,3 @@
-//! The gateway as a process: arrivals, connections, reports, limits.
-
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![expect(clippy::print_stderr, reason = "a test that cannot run says so")]
 #![allow(unreachable_pub, reason = "modules of one test")]

@@ -1,4 +1,4 @@
-//! Names: those that are looked up, those that the first message says, and the addresses that are tried.
+//! Names that are looked up, names in first messages, and addresses that are tried.
 
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, Shutdown, TcpListener};
@@ -16,7 +16,6 @@ use crate::namespace::{is_inside, resolver};
 
 const HERE: Ipv4Addr = Ipv4Addr::LOCALHOST;
 
-/// The first bytes of a client of rustls.
 fn hello(name: &str, says_name: bool) -> Vec<u8> {
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let config = config.with_safe_default_protocol_versions().unwrap();

@@ -9,7 +9,7 @@ use std::thread;
 /// Set in a test that runs in its own network.
 const INSIDE: &str = "BAILIWICK_TEST_NETWORK";
 
-/// Makes the network: loopback alone, and a resolver there.
+/// Makes a network of loopback and a resolver.
 const SCRIPT: &str = "ip link set lo up && mount -t tmpfs none /mnt && echo 'nameserver 127.0.0.1' > /mnt/resolv.conf \
                       && mount --bind /mnt/resolv.conf /etc/resolv.conf && exec \"$@\"";
 
@@ -19,7 +19,7 @@ fn inside(arguments: &[&str]) -> Command {
     command
 }
 
-/// True if the caller runs in such a network. Otherwise runs the test of this name in one, or says that it cannot.
+/// Runs the test of this name in such a network if the caller is not in one.
 pub fn is_inside(test: &str) -> bool {
     if std::env::var_os(INSIDE).is_some() {
         return true;
@@ -64,7 +64,6 @@ pub fn resolver(names: &[(&str, &[Ipv4Addr])]) -> Receiver<String> {
     asked
 }
 
-/// The name of a question, and true if it is for addresses of IPv4 (RFC 1035 §4.1.2).
 fn asked_for(mut bytes: &[u8]) -> (String, bool) {
     let mut labels = Vec::new();
     while let Some((&length, rest)) = bytes.split_first().filter(|(length, _)| **length > 0) {
@@ -75,7 +74,6 @@ fn asked_for(mut bytes: &[u8]) -> (String, bool) {
     (labels.join("."), bytes[1..3] == [0, 1])
 }
 
-/// The answer to a question: these addresses, or no such name.
 fn answer(question: &[u8], addresses: Option<&[Ipv4Addr]>) -> Vec<u8> {
     let count = u8::try_from(addresses.map_or(0, <[_]>::len)).unwrap();
     let end = 12 + question[12..].iter().position(|&byte| byte == 0).unwrap() + 5;

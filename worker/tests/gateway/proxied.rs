@@ -1,5 +1,3 @@
-//! Programs that name the host themselves, by CONNECT or SOCKS5.
-
 use std::io::{Read, Write};
 use std::net::{Shutdown, TcpStream};
 

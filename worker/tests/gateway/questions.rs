@@ -9,14 +9,12 @@ use ipc::gateway::{GatewayFailure, GatewayOrder, GatewayReport, MAX_QUESTIONS};
 
 use crate::harness::{Gateway, all, arrival, connection, is_reset, sink};
 
-/// A host that the test accepts connections of.
 fn host() -> (TcpListener, u16) {
     let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
     let port = listener.local_addr().unwrap().port();
     (listener, port)
 }
 
-/// True if nobody has connected to a host.
 fn is_untouched(host: &TcpListener) -> bool {
     host.set_nonblocking(true).unwrap();
     let untouched = host.accept().is_err_and(|error| error.kind() == ErrorKind::WouldBlock);
@@ -24,7 +22,7 @@ fn is_untouched(host: &TcpListener) -> bool {
     untouched
 }
 
-/// The number of the question that the next report asks.
+/// Number of the question in the next report.
 fn asked(gateway: &mut Gateway, name: &str, at: u16) -> u64 {
     match gateway.report() {
         GatewayReport::Asked { question, arrival } => {
@@ -35,14 +33,14 @@ fn asked(gateway: &mut Gateway, name: &str, at: u16) -> u64 {
     }
 }
 
-/// Lets a gateway show that it has taken everything before: it refuses a connection at a port of its own.
+/// Waits until the gateway has read all earlier orders: it then refuses this connection.
 fn settle(gateway: &mut Gateway) {
     let mut listed = gateway.client("missing.invalid", 1);
     assert_eq!(gateway.failure(), GatewayFailure::Unresolved);
     assert!(is_reset(&mut listed));
 }
 
-/// Connects until that is asked about: an answer that was taken back is so once the gateway has read the order.
+/// Connects until the host is asked about again, after an answer was withdrawn.
 fn asked_anew(gateway: &mut Gateway, name: &str, at: u16) -> (TcpStream, u64) {
     loop {
         let client = gateway.client(name, at);

@@ -1,4 +1,4 @@
-//! A real worker over real pipes, unconfined: what the tools mean, not what the kernel denies.
+//! A real worker over real pipes, without a sandbox.
 
 #![allow(dead_code, unreachable_pub, reason = "each test binary uses its own part")]
 
@@ -19,7 +19,7 @@ use ipc::rights::Rights;
 use ipc::tool::{Edit, EditFile, Ignored, ReadFile, ToolCall, ToolError, ToolOutput, WriteFile};
 use tempfile::TempDir;
 
-/// Longer than anything takes; a worker that hangs fails its test.
+/// Longer than any step; a worker that hangs fails its test.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
 pub struct Worker {
@@ -55,7 +55,6 @@ pub fn command() -> Command {
 }
 
 impl Worker {
-    /// A worker in an empty project of its own.
     pub fn new() -> Self {
         let directory = tempfile::tempdir().unwrap();
         let project = directory.path().canonicalize().unwrap();
@@ -110,7 +109,6 @@ impl Worker {
         self.send(&ToWorker::Cancel { call });
     }
 
-    /// The next message of a call.
     pub fn next_of(&mut self, call: CallId) -> ToSupervisor {
         if let Some(early) = self.early.get_mut(&call).filter(|early| !early.is_empty()) {
             return early.remove(0);
@@ -130,7 +128,6 @@ impl Worker {
         }
     }
 
-    /// Everything that a call brings.
     pub fn all_of(&mut self, call: CallId) -> (Vec<Chunk>, Option<Effect>, CallOutcome) {
         let (mut chunks, mut assembler, mut effect) = (Vec::new(), Assembler::default(), None);
         loop {
@@ -168,7 +165,7 @@ impl Worker {
         }
     }
 
-    /// Commits by a worker of its own, as the supervisor does: a worker takes one effect.
+    /// Commits by another worker, since a worker takes one effect.
     pub fn one_shot(&self, effect: &Effect) -> Result<ToolOutput, ToolError> {
         Self::start(command(), hello(&self.project)).commit(effect)
     }
@@ -181,7 +178,6 @@ impl Worker {
         done(self.all_of(call).2)
     }
 
-    /// The places that git ignores.
     pub fn ignored(&mut self) -> Ignored {
         let call = self.call(Work::Snapshot { contents: false });
         match done(self.all_of(call).2).unwrap() {
@@ -210,7 +206,7 @@ impl Worker {
         }
     }
 
-    /// Closes the pipe and waits for the end; gives the exit code and what was said on standard error.
+    /// Returns the exit code and standard error.
     pub fn end(mut self) -> (Option<i32>, String) {
         self.outgoing = None;
         let mut said = String::new();
@@ -228,7 +224,6 @@ impl Worker {
         std::fs::read(self.project.join(path)).unwrap()
     }
 
-    /// The names in the project's root, sorted.
     pub fn names(&self) -> Vec<String> {
         let mut names: Vec<_> = std::fs::read_dir(&self.project)
             .unwrap()
@@ -239,7 +234,7 @@ impl Worker {
     }
 }
 
-/// Sets an extended attribute; false where there are none.
+/// False without extended attributes.
 pub fn set_attribute(path: &Path, name: &str, value: &[u8]) -> bool {
     let [path, name] = [path.to_str().unwrap(), name].map(|text| std::ffi::CString::new(text).unwrap());
     // SAFETY: C strings, and a value of its length.
@@ -248,7 +243,6 @@ pub fn set_attribute(path: &Path, name: &str, value: &[u8]) -> bool {
     answer == 0
 }
 
-/// The value of an extended attribute.
 pub fn attribute(path: &Path, name: &str) -> Option<Vec<u8>> {
     let (file, name) = (std::fs::File::open(path).ok()?, std::ffi::CString::new(name).unwrap());
     let mut value = vec![0; 1 << 12];

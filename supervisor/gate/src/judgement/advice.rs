@@ -1,19 +1,17 @@
-//! Recognises failures that more rights would not prevent, and returns advice that helps.
+//! Failures that more access would not prevent, and advice that helps.
 
 use ipc::confinement::Tier;
 use ipc::tool::{CommandExit, CommandResult};
 
 use super::StandingRights;
 
-/// A kind of failure, and the advice on it.
 struct Advice {
-    /// True if the failure can occur under these rights.
+    /// True if the failure can occur with this access.
     holds: fn(&StandingRights) -> bool,
-    /// Words in lower case. One line of the output must contain all words of one group.
+    /// Lower-case words. One line of the output must contain all words of one group.
     lines: &'static [&'static [&'static str]],
     /// Words of which the command or the output must contain one. If empty, the lines suffice.
     of: &'static [&'static str],
-    /// The sentence for the model.
     says: &'static str,
 }
 
@@ -138,7 +136,7 @@ impl Advice {
     }
 }
 
-/// Phrases in lower case by which programs report a missing variable.
+/// Lower-case phrases by which programs report a missing variable.
 const MISSING: &[&str] = &[
     "unbound variable",
     "parameter not set",
@@ -156,11 +154,11 @@ const MISSING: &[&str] = &[
     "key not found",
 ];
 
-/// Parts of names of variables that hold credentials. Users are never advised to pass these.
+/// Parts of names of variables with credentials, which users are never advised to pass.
 const CREDENTIALS: &[&str] = &["KEY", "TOKEN", "SECRET", "PASS", "CREDENTIAL", "AUTH", "COOKIE"];
 
 impl StandingRights {
-    /// Returns advice on a command that failed for a reason that more rights would not prevent.
+    /// Advice on a command that failed for a reason that more access would not prevent.
     pub fn advice(&self, command: &str, result: &CommandResult) -> Vec<String> {
         if result.exit == CommandExit::Code(0) {
             return Vec::new();
@@ -178,7 +176,7 @@ impl StandingRights {
         all
     }
 
-    /// Returns the variable that a line reports as missing, if the user has it.
+    /// The variable that a line reports as missing, if the user has it.
     fn left_out<'a>(&self, line: &'a str) -> Option<&'a str> {
         let lower = line.to_ascii_lowercase();
         MISSING.iter().any(|words| lower.contains(words)).then_some(())?;

@@ -1,4 +1,4 @@
-//! Recognises in a command's output a system call that the sandbox denies under any rights.
+//! Recognises denied system calls in a command's output that no access would permit.
 
 use complaint::{DeniedCall, When, denied_call};
 use ipc::confinement::Tier;
@@ -9,8 +9,8 @@ use libc::{ENOSYS, EPERM};
 use super::StandingRights;
 
 impl StandingRights {
-    /// Returns the denial of the system call that a line names. No test is needed, since the seccomp filter denies such
-    /// a call whatever its arguments. Returns nothing if the user could not make the call without a sandbox either.
+    /// The denial of the system call that a line names. `None` if the user could not make the call without a sandbox
+    /// either.
     pub(super) fn refused_call(&self, line: &str) -> Option<Denial> {
         let call = self.denied_call(line)?;
         self.machine.permits(call.capability).then(|| Denial {
@@ -25,8 +25,8 @@ impl StandingRights {
         })
     }
 
-    /// Returns the system call that a line names, if no right permits it. Sockets count only without a broker, which
-    /// otherwise decides about them, and `io_uring` only if the kernel has it.
+    /// The system call that a line names, if no access permits it. Sockets count only without a broker, which otherwise
+    /// decides, and `io_uring` only if the kernel has it.
     pub(super) fn denied_call(&self, line: &str) -> Option<DeniedCall> {
         denied_call(line).filter(|call| match call.name {
             "socket" => self.tier != Tier::FloorUnmediated,

@@ -1,4 +1,4 @@
-//! Decides on a user's change of an agent's rights or mode.
+//! Decides on a user's change of an agent's access or mode.
 
 use ipc::path::WirePath;
 use ipc::rights::{Network, Reach, Rights, RightsChange};
@@ -14,14 +14,12 @@ use crate::modes::{Position, WIDEST, permits};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Change {
     Rights(RightsChange),
-    /// A change of the approval mode, and with it of the rights.
     Mode(ApprovalMode),
 }
 
-/// The reason why rights do not change.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Unchanged {
-    /// The agent already has these rights.
+    /// The agent already has this access.
     #[error("nothing changed: {0}")]
     Same(String),
     /// The change is not allowed.
@@ -30,7 +28,6 @@ pub enum Unchanged {
 }
 
 impl Unchanged {
-    /// The stable code of the notice to the user.
     pub const fn code(&self) -> NoticeCode {
         match self {
             Self::Same(_) => NoticeCode::RightsUnchanged,
@@ -40,8 +37,8 @@ impl Unchanged {
 }
 
 impl StandingRights {
-    /// Returns the rights after a change, with host paths, as `self` has them. Fails if nothing changes or the
-    /// change is not allowed.
+    /// Returns the access after a change, with host paths, as in `self`. Fails if nothing changes or the change is not
+    /// allowed.
     pub fn change(&self, change: &RightsChange, activity: Activity) -> Result<Rights, Unchanged> {
         if let Some(why) = self.refusal(change, activity) {
             return Err(Unchanged::Refused(why));
@@ -72,7 +69,7 @@ impl StandingRights {
         }
     }
 
-    /// Returns the rights in another mode. Fails if the mode is the same or cannot change.
+    /// Fails if the mode is the same or cannot change.
     pub fn in_mode(&self, mode: ApprovalMode, activity: Activity) -> Result<Rights, Unchanged> {
         if mode == self.mode {
             return Err(Unchanged::Same(format!("the mode is {mode}")));
@@ -95,8 +92,8 @@ impl StandingRights {
         }
     }
 
-    /// Returns the rights of the rest of a turn in which a person says yes to everything: the writable directories of
-    /// the mode that makes the project writable, and no network. Nothing where nobody is asked, or the mode is fixed.
+    /// Access for the rest of a turn after a yes to everything: the writable directories of the mode that makes the
+    /// project writable, and no network. `None` where nobody is asked, or the mode is fixed.
     pub fn for_turn(&self, agent: Position) -> Option<Rights> {
         if !permits(agent, self.mode).asks() {
             return None;

@@ -10,8 +10,8 @@ use libc::{EACCES, EBUSY, EPERM, EROFS, EXDEV};
 use super::StandingRights;
 
 impl StandingRights {
-    /// Returns the denial that caused a tool's error: the kernel denied the access, file modes would have permitted it,
-    /// and the rights do not include it. Returns nothing for any other failure.
+    /// The denial that caused a tool's error: the kernel denied the access, file modes would have permitted it, and the
+    /// agent's access does not include it.
     pub fn explain(&self, error: &ToolError) -> Option<Denial> {
         let access = error.access.as_ref()?;
         // EXDEV: Landlock's error for a rename or link between directories without the right REFER (landlock(7)), and
@@ -32,8 +32,8 @@ impl StandingRights {
         Some(Denial { errno: Some(access.errno), ..denial })
     }
 
-    /// True if the sandbox causes such an error. EBUSY: a path that is mounted onto itself can be neither replaced
-    /// nor removed.
+    /// True if the sandbox causes such an error. EBUSY: a path that is mounted onto itself can be neither replaced nor
+    /// removed.
     fn refuses_by(&self, errno: i32) -> bool {
         [EACCES, EPERM, EROFS, EXDEV].contains(&errno) || (self.tier == Tier::Full && errno == EBUSY)
     }
@@ -65,8 +65,7 @@ impl StandingRights {
     }
 }
 
-/// Returns the nearest existing directory above a missing path, as the worker found it. Ignores paths that are not
-/// above it.
+/// The nearest existing directory above a missing path, as the worker found it. Ignores paths that are not above it.
 fn nearest(access: &FailedAccess) -> Option<&WirePath> {
     access.nearest.as_ref().filter(|nearest| access.path.is_within(nearest))
 }

@@ -1,4 +1,4 @@
-//! Decides if an agent may fetch a page: by the hosts that it may reach, as for a command that connects.
+//! Decides if an agent may fetch a page: by the hosts that it may reach.
 
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Object, Operation};
@@ -34,7 +34,7 @@ impl StandingRights {
         }
     }
 
-    /// Returns the flag that adds a network to the rights. A floor without mediation has no lists of hosts.
+    /// The flag that adds a network. A floor tier without mediation has no lists of hosts.
     pub(super) fn flag_for_network(&self, more: &Network) -> String {
         match self.tier {
             Tier::Full | Tier::Floor => format!("--net {}", self.rights.net.join(more).flag()),
@@ -42,7 +42,7 @@ impl StandingRights {
         }
     }
 
-    /// Returns the way to a page under these rights and the grant of an approval.
+    /// `approved` is the grant of an approval.
     pub fn permit(&self, call: FetchCall, approved: Option<&Grant>) -> PermittedFetch {
         let rights = approved.map_or_else(|| self.rights.clone(), |grant| self.rights.with_grant(grant));
         let wanted = call.url.rules();

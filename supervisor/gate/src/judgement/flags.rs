@@ -1,12 +1,9 @@
-//! Command-line flags that make an approval unnecessary.
-
 use ipc::rights::Grant;
 
 use super::StandingRights;
 
 impl StandingRights {
-    /// Returns the flags that give a session this access from its start. Returns nothing if flags cannot give all of
-    /// it.
+    /// The flags that give a session this access from its start. `None` if flags cannot give all of it.
     pub fn flags_for(&self, grant: &Grant) -> Option<String> {
         let mut flags: Vec<_> =
             grant.write.iter().map(|path| self.write_grant(path)).collect::<Option<_>>()?;

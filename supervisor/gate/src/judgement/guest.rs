@@ -1,4 +1,4 @@
-//! Calls of the tools of servers: a call runs without an approval only where the server can do no more than the agent.
+//! Calls of servers' tools, which run without an approval only where the server can do no more than the agent.
 
 use ipc::denial::{Denial, Object, Operation};
 use ipc::missing_right::MissingRight;
@@ -11,10 +11,8 @@ use crate::modes::{Position, permits};
 use crate::tools::{ExternalCall, GuestTool, PlannedServer};
 use protocol::shell_word::shell_word;
 
-/// Part of an agent whose call of a server was denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum DeniedPart {
-    /// The agent that a person talks to.
     First,
     SubAgent,
     Planner,
@@ -22,8 +20,8 @@ pub enum DeniedPart {
 }
 
 impl StandingRights {
-    /// True if the agent may do everything that the server may, and the server is given no variable. The kernel holds
-    /// the server to its rights, so that such a call gives the agent nothing. Hints of the server count for nothing.
+    /// True if the agent may do everything that the server may, and the server is given no variable. The kernel
+    /// enforces the server's access. Hints of the server count for nothing.
     pub(super) fn covers_guest(&self, guest: &GuestTool) -> bool {
         // Directories of the agent alone are other directories for the server, also where they have the same name.
         let is_own = |path: &WirePath| self.temp.as_ref().is_some_and(|temp| path.is_within(temp));
@@ -37,7 +35,7 @@ impl StandingRights {
             && standing.covers(rights)
     }
 
-    /// True if a call may run only because of the user's settings: the agent's rights do not cover the server's.
+    /// True if a call may run only because of the user's settings.
     pub fn runs_by_settings(&self, call: &ExternalCall) -> bool {
         call.guest.as_ref().is_some_and(|guest| guest.always && !self.covers_guest(guest))
     }
@@ -52,7 +50,7 @@ impl StandingRights {
         Some(format!("calls of the MCP server {}{remedy}", server.shown))
     }
 
-    /// Returns the remedy for a denied call of an agent that asks nobody. `None` for an agent that asks.
+    /// The remedy for a denied call. `None` for an agent that asks.
     pub fn external_remedy(&self, call: &ExternalCall, part: DeniedPart) -> Option<String> {
         let guest = call.guest.as_deref()?;
         let server = &call.server;
@@ -75,7 +73,7 @@ impl StandingRights {
         Some(format!(": the MCP server `{server}` may do more than you ({}); {remedy}", guest.access))
     }
 
-    /// Returns the arguments of `spawn_agent` that would give a sub-agent all rights of a server. `None` if none do.
+    /// The arguments of `spawn_agent` that would give a sub-agent all access of a server. `None` if none do.
     fn lacked(&self, guest: &GuestTool) -> Option<String> {
         let GuestTool { rights, access, .. } = guest;
         let lacks = |path: &&WirePath| !self.allows_write(path);
@@ -86,7 +84,7 @@ impl StandingRights {
         (access.variables.is_empty() && !lacked.is_empty()).then(|| lacked.join(" and "))
     }
 
-    /// Returns the denial of a call for which nobody can be asked.
+    /// The denial of a call for which nobody can be asked.
     pub(super) fn no_external(&self, call: &ExternalCall) -> Denial {
         let object = Object::Tool(format!("{} of {}", call.tool, call.server));
         let asks = permits(Position::FIRST, self.mode).asks();
@@ -99,7 +97,6 @@ impl StandingRights {
         refused(Operation::Call, object, MissingRight::Approval, grant)
     }
 
-    /// Returns the flags that would give the agent all access of the server; `None` if no flags do.
     fn flags_beyond(&self, guest: &GuestTool) -> Option<String> {
         let GuestTool { rights, access, .. } = guest;
         let lacks = |path: &&WirePath| !self.allows_write(path);
@@ -223,14 +220,13 @@ mod tests {
         }
     }
 
-    /// A server with one tool, as an agent is offered it.
     fn offered(guest: &GuestTool) -> OfferedServer {
         let tool =
             OfferedTool { name: "s__t".to_owned(), tool: "t".to_owned(), guest: Arc::new(guest.clone()) };
         OfferedServer { name: "s".to_owned(), access: guest.access.clone(), tools: vec![tool] }
     }
 
-    /// Checks that a server has nothing that the agent with these rights does not have.
+    /// Checks that a server has nothing that an agent with the access `own` lacks.
     fn is_harmless(guest: &GuestTool, own: &Rights, places: &[WirePath]) -> Result<(), TestCaseError> {
         prop_assert!(guest.access.variables.is_empty());
         prop_assert!(own.net.covers(&guest.rights.net));

@@ -1,4 +1,4 @@
-//! Decides, before a call is sent, if an agent's rights allow it without an approval.
+//! Decides, before a call is sent, if an agent's access allows it without an approval.
 
 #![deny(
     clippy::wildcard_enum_match_arm,
@@ -20,39 +20,33 @@ use crate::modes::{Position, permits};
 use crate::protected::is_acted_on;
 use crate::tools::Invocation;
 
-/// The decision on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// The call goes to the worker, where the kernel checks every path.
+    /// The worker executes the call, and the kernel checks every path.
     Run,
-    /// The worker first prepares the exact change, which [`StandingRights::judge_change`] then decides on.
+    /// The worker prepares the exact change, which [`StandingRights::judge_change`] then decides on.
     Prepare,
     /// A person has to approve the call.
     Ask(Ask),
-    /// The call is not sent.
     Deny(Denial),
 }
 
-/// The approval that a call needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ask {
     pub kind: AskKind,
-    /// The access that the rights lack.
     pub grant: Grant,
 }
 
-/// A file that a prepared change modifies.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Place {
     pub path: WirePath,
-    /// The path that must be writable for that: the file, or for a new one the nearest existing directory. Nothing if a
-    /// link is on the way, since no right can be given then. `/` is never granted.
+    /// The path that must be writable: the file, or for a new one the nearest existing directory. `None` if a link is
+    /// on the way, since its target is not known. `/` is never granted.
     pub grant: Option<WirePath>,
 }
 
 impl StandingRights {
-    /// Decides on a call of an agent. Paths of file tools are left to the kernel or to the worker, since only they
-    /// can resolve them.
+    /// Leaves paths of file tools to the kernel or the worker, since only they can resolve them.
     pub fn judge(&self, invocation: &Invocation, agent: Position) -> Verdict {
         let asks = permits(agent, self.mode).asks();
         match invocation {
@@ -89,7 +83,6 @@ impl StandingRights {
         }
     }
 
-    /// Decides on the files that a prepared change modifies.
     pub fn judge_change(&self, places: &[Place]) -> Verdict {
         let beyond: Vec<_> = places.iter().filter(|place| !self.writes_unasked(&place.path)).collect();
         if let Some(denial) = beyond.iter().find_map(|place| self.closed_place(place)) {
@@ -104,7 +97,7 @@ impl StandingRights {
         Verdict::Ask(Ask { kind: AskKind::Patch, grant: Grant { write, ..Grant::default() } })
     }
 
-    /// Returns the denial for a path that no approval can make writable.
+    /// The denial for a path that no approval can make writable.
     pub(super) fn closed_place(&self, place: &Place) -> Option<Denial> {
         let path = &place.path;
         let within = |roots: &[WirePath]| roots.iter().any(|root| path.is_within(root));
@@ -128,7 +121,7 @@ impl StandingRights {
         Some(refused(Operation::Write, Object::Path(path.clone()), missing, None))
     }
 
-    /// True if a path may be written without a request by its text. The kernel checks its actual target.
+    /// True if the path, as written, may be changed without a request. The kernel checks its actual target.
     fn writes_as_named(&self, path: &WirePath) -> bool {
         let named = plain(&self.project.as_path().join(path.as_path()));
         named.is_some_and(|named| self.writes_unasked(&named.into()))
@@ -156,7 +149,6 @@ impl StandingRights {
         Verdict::Ask(Ask { kind, grant })
     }
 
-    /// Returns the network as a grant, if the command declares to need it and the rights lack it.
     pub(super) fn lacked_network(&self, call: &ShellExec) -> Grant {
         if !call.network.as_ref().is_some_and(Network::reaches_out) || self.rights.net.reaches_out() {
             return Grant::default();
@@ -190,7 +182,7 @@ impl StandingRights {
     }
 }
 
-/// Returns a path without `.`. Returns nothing if it has `..`, which only the file system can resolve.
+/// Removes `.` from a path. `None` if it has `..`, which only the file system can resolve.
 pub fn plain(path: &Path) -> Option<PathBuf> {
     let up = path.components().any(|component| component == Component::ParentDir);
     (!up).then(|| path.components().collect())
@@ -222,7 +214,6 @@ fn address() -> Object {
     Object::Address("the network".to_owned())
 }
 
-/// Returns the command, shortened to fit in a sentence.
 fn command(call: &ShellExec) -> Object {
     const LENGTH: usize = 80;
     let line = call.command.lines().next().unwrap_or_default();

@@ -1,8 +1,8 @@
-//! Recognises denials in a command's output. Programs can print anything, so the output alone makes a denial only likely.
+//! Denials in a command's output. Programs can print anything, so the output alone makes a denial only likely.
 //!
-//! A line counts only if it names a path that the rights do not cover and that file modes would have permitted when the
-//! command ended. If the worker repeats the access and the kernel gives the same error, the denial is proved. If the
-//! kernel permits it, there was no denial.
+//! A line counts only if it names a path outside of the agent's access that file modes would have permitted. If the
+//! worker repeats the access and the kernel gives the same error, the denial is proved. If the kernel permits it, there
+//! was no denial.
 
 use complaint::{Line, REFUSALS, lines};
 use ipc::confinement::Tier;
@@ -22,8 +22,7 @@ use super::unreached::{UNREACHED, UNREACHED_HOST, unreached};
 pub(super) const MAX_DENIALS: usize = 4;
 
 impl StandingRights {
-    /// Returns the denials that a command most likely met, from its output, each once. Never names a path that the
-    /// rights cover.
+    /// The denials that a command most likely met, each once. Never names a path within the agent's access.
     pub fn likely(&self, call: &ShellExec, result: &CommandResult) -> Vec<Denial> {
         let succeeded = result.exit == CommandExit::Code(0);
         let mut found: Vec<Denial> = Vec::new();
@@ -56,7 +55,7 @@ impl StandingRights {
         found
     }
 
-    /// Returns the denial that a line reports: of its first path that the rights do not cover.
+    /// The denial of a line's first path outside of the agent's access.
     fn refused(&self, call: &ShellExec, line: Line<'_>, result: &CommandResult) -> Option<Denial> {
         let message = DenialMessage::new(call, line)?;
         // A worker could claim anything: a relative path is ignored.
@@ -78,7 +77,7 @@ impl StandingRights {
         })
     }
 
-    /// Grades a denial by the kernel's answer to a repeated access. Returns nothing if the kernel permitted it.
+    /// Grades a denial by the kernel's answer to a repeated access. `None` if the kernel permitted it.
     fn graded(&self, message: &DenialMessage<'_>, place: &NamedPlace, denial: Denial) -> Option<Denial> {
         match message.answer(place, denial.operation) {
             Some(0) => None,
@@ -95,7 +94,7 @@ impl StandingRights {
         self.tier != Tier::Full && message.errno() == EACCES && path.is_within(&"/dev".into())
     }
 
-    /// True if the sandbox gives this error when a file is opened: Landlock and masks, or mounts.
+    /// True if the sandbox gives this error when a file is opened.
     fn refuses_opening(&self, errno: i32) -> bool {
         errno == EACCES || (errno == EROFS && self.tier == Tier::Full)
     }
@@ -120,8 +119,7 @@ impl StandingRights {
         is_ours.then(|| self.of_place(message, place))
     }
 
-    /// Returns the denial of access to a hidden path. In the full tier, the path is covered by a mount whose mode
-    /// permits nothing.
+    /// The denial of access to a hidden path, which a mount without permissions covers in the full tier.
     fn missing_of_hidden(&self, message: &DenialMessage<'_>, place: &NamedPlace) -> Option<Denial> {
         let path = &place.path;
         let permits = place.permits;
@@ -134,7 +132,7 @@ impl StandingRights {
         (permitted && !self.machine.closes(path)).then(|| self.unreadable(path, Grade::Likely))
     }
 
-    /// Returns the denial with the path to grant: an existing one, or the parent directory if a name is removed.
+    /// The denial with the path to grant: an existing one, or the parent directory if a name is removed.
     fn of_place(&self, message: &DenialMessage<'_>, place: &NamedPlace) -> Denial {
         let path = &place.path;
         let denial = Denial { errno: None, ..self.unwritable(path, Grade::Likely, Some(message.errno())) };
@@ -149,7 +147,7 @@ impl StandingRights {
         not_ours || self.machine.is_read_only(path)
     }
 
-    /// Changes a denial to the parent directory if a file is to be removed: that needs a right to the directory.
+    /// Changes a denial to the parent directory if a file is to be removed.
     fn of_removal(&self, denial: Denial, path: &WirePath) -> Denial {
         match path.as_path().parent().map(WirePath::from).filter(|parent| !self.allows_write(parent)) {
             Some(parent) if denial.grant.is_some() => {
@@ -175,7 +173,6 @@ impl StandingRights {
     }
 }
 
-/// True if a command most likely failed because it declared `access: "read"` and then wrote or used the network.
 pub fn declared_too_little(call: &ShellExec, result: &CommandResult) -> bool {
     let complains = |text: &str| {
         let lower = text.to_ascii_lowercase();
@@ -193,7 +190,7 @@ pub fn is_same(one: &Denial, other: &Denial) -> bool {
     one.operation == other.operation && (grant || one.object == other.object)
 }
 
-/// True if all paths are on one device. Between file systems nothing can be moved or linked, even without a sandbox.
+/// Between file systems nothing can be moved or linked, even without a sandbox.
 fn on_one_device(places: &[&NamedPlace]) -> bool {
     places.windows(2).all(|pair| pair[0].device == pair[1].device) && places.len() > 1
 }

@@ -7,33 +7,28 @@ use std::path::PathBuf;
 
 use ipc::path::WirePath;
 
-/// The restrictions of the machine when the session began.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Machine {
-    /// Mount points, in the order of mounting, each with true if it is read-only.
+    /// Mount points, in the order of mounting, with true for read-only ones.
     mounts: Vec<(WirePath, bool)>,
-    /// Hidden paths that file modes close to the user as well.
+    /// Hidden paths that file modes also deny to the user.
     closed: Vec<WirePath>,
-    /// True if the user is root.
     root: bool,
-    /// The user's capabilities; nothing if another seccomp filter applies to this process.
+    /// The user's capabilities; `None` if another seccomp filter applies to this process.
     powers: Option<u64>,
-    /// True if the kernel has `io_uring` for all users.
     io_uring: bool,
-    /// The names of the user's environment variables.
     variables: BTreeSet<String>,
 }
 
 impl Machine {
-    /// Creates the description from `/proc/self/mountinfo` (`proc_pid_mountinfo(5)`) and the hidden paths that modes
-    /// close to the user.
+    /// `mountinfo` is from `/proc/self/mountinfo` (`proc_pid_mountinfo(5)`).
     pub fn new(mountinfo: &[u8], closed: Vec<WirePath>, root: bool) -> Self {
         let mounts = mountinfo.split(|&byte| byte == b'\n').filter_map(mount).collect();
         Self { mounts, closed, root, powers: None, io_uring: false, variables: BTreeSet::new() }
     }
 
-    /// Adds the capabilities from `/proc/self/status`, unless a seccomp filter was already active
-    /// (`proc_pid_status(5)`).
+    /// `status` is from `/proc/self/status` (`proc_pid_status(5)`). Adds nothing if a seccomp filter was already
+    /// active.
     #[must_use]
     pub fn with_powers(self, status: &str) -> Self {
         let field = |name: &str| status.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
@@ -41,31 +36,28 @@ impl Machine {
         Self { powers: capabilities.filter(|_| field("Seccomp:") == Some("0")), ..self }
     }
 
-    /// Adds the content of `/proc/sys/kernel/io_uring_disabled`, which only kernels with `io_uring` have (since
-    /// Linux 6.6).
+    /// `disabled` is from `/proc/sys/kernel/io_uring_disabled`, which only kernels with `io_uring` have (since Linux
+    /// 6.6).
     #[must_use]
     pub fn with_io_uring(self, disabled: Option<&str>) -> Self {
         Self { io_uring: disabled.is_some_and(|text| text.trim() == "0"), ..self }
     }
 
-    /// Adds the names of the user's environment variables.
     #[must_use]
     pub fn with_variables(self, names: impl IntoIterator<Item = OsString>) -> Self {
         let variables = names.into_iter().filter_map(|name| name.into_string().ok()).collect();
         Self { variables, ..self }
     }
 
-    /// True if the user has an environment variable of this name.
     pub fn has_variable(&self, name: &str) -> bool {
         self.variables.contains(name)
     }
 
-    /// True if the kernel has `io_uring` for all users.
     pub const fn has_io_uring(&self) -> bool {
         self.io_uring
     }
 
-    /// True if only the sandbox denies a call that needs this capability, or none.
+    /// True if the machine permits a call that needs this capability, or none.
     pub fn permits(&self, capability: Option<u8>) -> bool {
         self.powers.is_some_and(|powers| capability.is_none_or(|number| powers >> number & 1 == 1))
     }
@@ -74,7 +66,6 @@ impl Machine {
         self.root
     }
 
-    /// True if the file system at a path is mounted read-only.
     pub fn is_read_only(&self, path: &WirePath) -> bool {
         let depth = |place: &WirePath| place.as_path().components().count();
         // The last mount at a path covers earlier ones, and `max_by_key` returns the last.
@@ -89,7 +80,7 @@ impl Machine {
 }
 
 /// Parses `ID PARENT MAJOR:MINOR ROOT PLACE OPTIONS [TAG]… - TYPE SOURCE OPTIONS`. A mount is read-only by its own
-/// options or by those of the file system.
+/// options or those of the file system.
 fn mount(line: &[u8]) -> Option<(WirePath, bool)> {
     let fields: Vec<_> = line.split(|&byte| byte == b' ').collect();
     let separator = fields.iter().skip(6).position(|field| *field == b"-")? + 6;

@@ -1,4 +1,4 @@
-//! Interprets one line of a command's output that complains about a path: if it was about a change, and of which kind.
+//! One line of a command's output that complains about a path.
 
 use complaint::{ErrorLine, Line};
 use ipc::denial::Operation;
@@ -7,7 +7,7 @@ use ipc::tool::{Access, ShellExec};
 
 use super::succeeded::{SHOWS_TEXT, programs_in};
 
-/// Programs whose complaints about a path are about reading.
+/// Programs whose complaints are about reading.
 const READERS: [&str; 16] = [
     "cat",
     "cd",
@@ -58,7 +58,6 @@ const REMOVALS: [&str; 5] = ["remov", "delet", "unlink", "renam", "cannot move"]
 const ATTRIBUTES: [&str; 6] =
     ["permissions of", "ownership of", "group of", "times of", "attribute", "chmod"];
 
-/// A complaint about a path, and the command that printed it.
 pub(super) struct DenialMessage<'a> {
     call: &'a ShellExec,
     complaint: ErrorLine<'a>,
@@ -66,7 +65,7 @@ pub(super) struct DenialMessage<'a> {
 }
 
 impl<'a> DenialMessage<'a> {
-    /// Parses a line; nothing if it is not a complaint.
+    /// `None` if the line is not a complaint.
     pub(super) fn new(call: &'a ShellExec, line: Line<'a>) -> Option<Self> {
         let complaint = ErrorLine::new(line)?;
         let words = complaint.words();
@@ -77,7 +76,6 @@ impl<'a> DenialMessage<'a> {
         &self.complaint
     }
 
-    /// Returns the error number of the text.
     pub(super) const fn errno(&self) -> i32 {
         self.complaint.errno
     }
@@ -105,23 +103,21 @@ impl<'a> DenialMessage<'a> {
             || (self.complaint.is_of_a_shell() && self.redirects_to(named))
     }
 
-    /// True if the line says that the path itself was to be removed, which needs a right to its directory.
+    /// True if the line says that the path was to be removed, which needs access to its directory.
     pub(super) fn tells_of_removal(&self) -> bool {
         self.has(&REMOVALS)
     }
 
-    /// True if the line says that the mode of a path was to be changed.
     pub(super) fn tells_of_mode(&self) -> bool {
         self.call.access != Access::Read
             && (self.words.contains("permissions of") || self.words.contains("chmod"))
     }
 
-    /// True if the line says that the owner of a file was to be changed, which only root may do.
+    /// True if the line says that a file's owner was to be changed, which only root may do.
     pub(super) fn tells_of_owner(&self) -> bool {
         self.words.contains("ownership of")
     }
 
-    /// True if file modes would have permitted the change.
     pub(super) fn is_permitted(&self, place: &NamedPlace) -> bool {
         match place.permits {
             permits if self.has(&ATTRIBUTES) => permits.own,
@@ -130,7 +126,7 @@ impl<'a> DenialMessage<'a> {
         }
     }
 
-    /// Returns the kernel's answer to a repeated access; nothing if the command may have tried another kind of access.
+    /// The kernel's answer to a repeated access; `None` if the command may have tried another kind of access.
     pub(super) fn answer(&self, place: &NamedPlace, operation: Operation) -> Option<i32> {
         // A file that can be read and executed, or does not exist, can only have been denied for writing.
         let permits = place.permits;
@@ -150,16 +146,15 @@ impl<'a> DenialMessage<'a> {
         }
     }
 
-    /// True if the command itself most likely met the denial. A command that only shows text repeats messages of
-    /// others, unless one of its own programs complains, or its shell about a redirection.
+    /// True if the command itself most likely met the denial, and does not only show text of others.
     pub(super) fn is_of_the_command(&self, named: &str) -> bool {
         let started = programs_in(&self.call.command);
         let only_shows = started.iter().all(|program| SHOWS_TEXT.contains(program));
         !only_shows || started.contains(&self.complaint.program()) || self.redirects_to(named)
     }
 
-    /// True if the text of the command passes the path to the complaining program, or redirects to it: `touch /etc/x;
-    /// true`. Then the line is hardly a message that is only shown.
+    /// True if the command passes the path to the complaining program, or redirects to it. Then the line is hardly a
+    /// message that is only shown.
     pub(super) fn is_of_an_own_word(&self, named: &str) -> bool {
         let command = &self.call.command;
         let is_named = command.contains(named) && programs_in(command).contains(&self.complaint.program());

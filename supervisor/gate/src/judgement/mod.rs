@@ -1,7 +1,7 @@
-//! Compares the needs of a call with an agent's rights, and explains denials.
+//! Compares the needs of a call with an agent's access, and explains denials.
 //!
-//! Pure: paths are compared as data and never opened. The kernel confines an agent, not this module. It saves a call
-//! that cannot succeed, and explains one that did not.
+//! Pure: paths are compared as data and never opened. The kernel confines an agent; this module saves calls that cannot
+//! succeed, and explains those that did not.
 
 mod advice;
 mod calls;

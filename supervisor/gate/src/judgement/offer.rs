@@ -1,4 +1,4 @@
-//! Offers to repeat a denied command with more access, if a person approves it: never more than the denial lacked.
+//! Offers to repeat a denied command with more access, if a person approves it.
 //!
 //! A command or a worker may claim anything. So a path outside of the project is offered only if the denial is proved.
 //! The project and the network are always possible, since the model may request them at any time.
@@ -12,22 +12,17 @@ use ipc::tool::{Access, ShellExec};
 use super::judge::plain;
 use super::{Ask, Place, StandingRights, Verdict};
 
-/// An offer to repeat a denied command.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Offer {
-    /// The denial that the offer would prevent.
     pub denial: Denial,
-    /// The command with the access that it should have declared.
     pub command: ShellExec,
-    /// The access beyond the agent's rights.
     pub grant: Grant,
     /// A denied path outside of the project. The existing path to grant still has to be found.
     pub place: Option<WirePath>,
 }
 
 impl StandingRights {
-    /// Returns the offer for the first of these denials that an approval can prevent. The command already had the
-    /// access `given`.
+    /// The offer for the first denial that an approval can prevent. The command already had the access `given`.
     pub fn offer<'a>(
         &self,
         command: &ShellExec,
@@ -78,15 +73,14 @@ impl StandingRights {
         (grant != *given).then(|| Offer { denial: denial.clone(), command, grant, place: None })
     }
 
-    /// Returns the command with write access to the project declared, and a grant of the project. The declaration alone
-    /// would use only the existing rights.
+    /// The command with write access to the project declared, and a grant of the project.
     fn with_the_project(&self, command: &ShellExec) -> Option<(ShellExec, Grant)> {
         let command = ShellExec { access: Access::Write, ..command.clone() };
         let project = Grant { write: vec![self.project.clone()], ..self.lacked_network(&command) };
         (self.rights.exec == Execution::Allowed).then_some((command, project))
     }
 
-    /// Returns a command that declares more, with the access that it then lacks.
+    /// A command that declares more, with the access that it then lacks.
     fn declared(&self, command: ShellExec) -> Option<(ShellExec, Grant)> {
         match self.judge_to_ask(&command) {
             Verdict::Ask(Ask { grant, .. }) => Some((command, grant)),
@@ -94,7 +88,7 @@ impl StandingRights {
         }
     }
 
-    /// Adds the existing path that was found to an offer. Returns nothing if no approval can grant it.
+    /// Adds the existing path that was found. `None` if no approval can grant it.
     pub fn placed(&self, offer: Offer, found: Option<WirePath>) -> Option<Offer> {
         let (place, found) = (offer.place.as_ref()?, found?);
         let holds_the_project = self.project.is_within(&found);

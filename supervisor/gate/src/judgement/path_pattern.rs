@@ -1,7 +1,7 @@
 //! Path patterns, and the files that they cover.
 //!
 //! A pattern that was approved for the session allows changes of matching files without a prompt. It is relative to the
-//! project and never matches outside of it. Files that the host runs later are never covered.
+//! project. Files that the host runs later are never covered.
 
 use std::fmt;
 use std::path::{Component, Path};
@@ -10,7 +10,7 @@ use globset::{GlobBuilder, GlobMatcher};
 
 use crate::protected::is_acted_on;
 
-/// The longest pattern, in bytes. The size of its compiled form grows with it.
+/// In bytes. The size of a pattern's compiled form grows with it.
 const MAX_LENGTH: usize = 512;
 
 /// A glob for paths in a project: `*` and `?` match within a name, `**` any number of directories, `{a,b}` one of the
@@ -21,18 +21,14 @@ pub struct PathPattern {
     matcher: GlobMatcher,
 }
 
-/// The reason why a text is not a path pattern.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
     #[error("a path pattern has at least one name")]
     Empty,
-    /// The text is too long.
     #[error("a path pattern has at most {MAX_LENGTH} bytes")]
     TooLong,
-    /// The pattern is not relative to the project.
     #[error("a path pattern is relative to the project: {0:?} is not")]
     Absolute(String),
-    /// A component is not a name.
     #[error(
         "a path pattern consists of names and stays in the project: {0:?} has `.`, `..` or an empty name"
     )]
@@ -40,16 +36,13 @@ pub enum PatternError {
     /// A character is special or invisible.
     #[error("a path pattern has no {0:?}")]
     Character(char),
-    /// The pattern names a file that is never covered.
     #[error("your own programs act on {0:?}: Bailiwick asks before each change")]
     Protected(String),
-    /// The text is not a glob.
     #[error("{pattern:?} is not a pattern: {reason}")]
     Glob { pattern: String, reason: String },
 }
 
 impl PathPattern {
-    /// Parses a pattern that a user typed.
     pub fn parse(text: &str) -> Result<Self, PatternError> {
         check(text)?;
         let bad = |error: globset::Error| PatternError::Glob {
@@ -61,7 +54,7 @@ impl PathPattern {
         Ok(Self { text: text.to_owned(), matcher: glob.compile_matcher() })
     }
 
-    /// True if the pattern covers a change of the file at `path`, an absolute path without links, in this project.
+    /// `path` is absolute and without links.
     pub fn covers(&self, project: &Path, path: &Path) -> bool {
         let Ok(relative) = path.strip_prefix(project) else { return false };
         project.is_absolute()
@@ -72,7 +65,7 @@ impl PathPattern {
             && self.matcher.is_match(relative)
     }
 
-    /// Describes in a sentence what the pattern covers and what it never covers, for the person who approves it.
+    /// Describes what the pattern covers and what it never covers, for the person who approves it.
     pub fn preview(&self) -> String {
         format!(
             "Matches paths in the project like `{self}`; never .git, editor tasks, or settings of shells and agents: these \
@@ -116,7 +109,7 @@ fn check(text: &str) -> Result<(), PatternError> {
     Ok(())
 }
 
-/// Returns the components before the first with a wildcard.
+/// The components before the first with a wildcard.
 fn literal_beginning(text: &str) -> std::path::PathBuf {
     text.split('/').take_while(|name| !name.contains(['*', '?', '[', '{'])).collect()
 }

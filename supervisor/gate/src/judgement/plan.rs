@@ -1,4 +1,4 @@
-//! The rights for executing a plan: those that the plan asks for, within the session's limits.
+//! Access for executing a plan: what the plan asks for, within the session's limits.
 
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, Reach, Rights};
@@ -8,14 +8,13 @@ use super::judge::{Place, plain};
 use super::{ChildRights, StandingRights};
 use crate::modes::{Position, permits};
 
-/// A right that a plan asks for and that no approval can give, in a sentence.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanRefusal(pub String);
 
 impl StandingRights {
-    /// Returns the rights for executing a plan, and true if the plan asks for a network that it cannot have. `self` has
-    /// the rights that the session's flags and settings allow, with host paths; the planner has fewer. A path that does
-    /// not exist yet counts as the directory that it is created in.
+    /// Access for executing a plan, and true if it asks for a network that it cannot have. `self` is the access that
+    /// the session's flags and settings allow, with host paths; the planner has less. A missing path counts as the
+    /// directory that it is created in.
     pub fn judge_plan(
         &self,
         asked: Option<&PlanRights>,
@@ -45,8 +44,7 @@ impl StandingRights {
         Ok((ChildRights { rights, grant }, network && !has_network))
     }
 
-    /// Resolves a writable path of the plan. It has to be in the project, or in a directory that the session's flags
-    /// make writable.
+    /// Fails for a path that is neither in the project nor in a directory that the session's flags make writable.
     fn plan_root(&self, asked: &str, to_create: &[PlaceToCreate]) -> Result<WirePath, PlanRefusal> {
         let named = plain(&self.project.as_path().join(asked));
         let root = named
@@ -57,7 +55,7 @@ impl StandingRights {
         created.map_or(Ok(root), |place| self.open_to_plans(asked, place.directory.clone()))
     }
 
-    /// Returns a path that an approval may make writable for a plan. The error quotes the plan's own words.
+    /// The error quotes the plan's own words.
     fn open_to_plans(&self, asked: &str, root: WirePath) -> Result<WirePath, PlanRefusal> {
         if !self.may_be_planned(&root) {
             let remedy = match self.write_grant(&root) {
@@ -75,15 +73,14 @@ impl StandingRights {
         }
     }
 
-    /// True if an approval may make a path writable for a plan. The caches come with the right to the whole project,
-    /// and never by name.
+    /// True if an approval may make a path writable for a plan. The caches come with access to the whole project, and
+    /// never by name.
     fn may_be_planned(&self, root: &WirePath) -> bool {
         let allowed = |own: &WirePath| root.is_within(own) && Some(own) != self.temp.as_ref();
         root.is_within(&self.project) || self.rights.write.iter().any(allowed) && !self.is_in_caches(root)
     }
 
-    /// Fails with the reason if the rights for executing a plan exceed the session's. The user may have removed some
-    /// since they were decided on.
+    /// Fails with the reason if the access for executing a plan exceeds the session's, which the user may have reduced.
     pub fn still_allows_plan(&self, rights: &Rights) -> Result<(), String> {
         if !permits(Position::FIRST, self.mode).keeps_approvals() {
             return Err(format!("the mode was changed to {}", self.mode));
@@ -95,7 +92,6 @@ impl StandingRights {
         rights.write.iter().find(gone).map_or(Ok(()), |root| Err(format!("{root} may no longer be written")))
     }
 
-    /// Describes the first right of a plan's execution that the flags of this session do not allow.
     pub fn beyond_flags(&self, rights: &Rights) -> Option<String> {
         let own = |root: &&WirePath| !self.rights.write.iter().any(|own| root.is_within(own));
         let root = rights.write.iter().find(own);

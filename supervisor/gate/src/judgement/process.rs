@@ -1,7 +1,7 @@
-//! Recognises denied access to other processes: signals and /proc.
+//! Denied access to other processes: signals and /proc.
 //!
 //! In the full sandbox tier, a command sees no other processes. In the lower tiers, Landlock's scopes deny access to
-//! them. Only processes of the same user count, since the kernel protects those of others anyway.
+//! them. Only processes of the same user count, since the kernel protects others anyway.
 
 use complaint::{ErrorLine, Line};
 use ipc::confinement::Tier;
@@ -13,7 +13,7 @@ use libc::{EACCES, EPERM};
 use super::StandingRights;
 
 impl StandingRights {
-    /// Returns the denial that a line reports about a process.
+    /// The denial that a line reports about a process.
     pub(super) fn refused_process(&self, line: Line<'_>, places: &[NamedPlace]) -> Option<Denial> {
         let complaint = ErrorLine::new(line).filter(|_| self.tier != Tier::Full)?;
         let errno = Some(complaint.errno).filter(|errno| [EACCES, EPERM].contains(errno))?;
@@ -49,8 +49,8 @@ impl StandingRights {
         })
     }
 
-    /// True if reading from a process in /proc is denied only by the sandbox. Not its memory, which the machine may
-    /// reserve to ancestors (Yama, `ptrace(2)`). Not `/proc/self`, where a program looks for itself.
+    /// True if only the sandbox denies reading from a process in /proc. Not its memory, which the machine may reserve
+    /// to ancestors (Yama, `ptrace(2)`). Not `/proc/self`, where a program looks for itself.
     fn may_look(&self, place: &NamedPlace) -> bool {
         let is_own = ["/proc/self", "/proc/thread-self"].iter().any(|own| place.named.contains(own));
         !is_own && (self.machine.is_of_root() || !place.path.as_path().ends_with("mem"))

@@ -1,4 +1,4 @@
-//! Turns the system calls that the broker denied into denials with the missing rights.
+//! Turns the system calls that the broker denied into denials with the missing access.
 
 use complaint::lines;
 use ipc::confinement::Tier;
@@ -15,7 +15,7 @@ use super::likely::{MAX_DENIALS, is_same};
 use super::standing::is_kernel_tree;
 use super::unreached::host;
 
-/// Sockets that the C library tries by itself and does not need: for names of users and hosts, and for logs.
+/// Sockets that the C library tries by itself and does not need.
 const ASKED_IN_PASSING: [&str; 5] =
     ["/run/nscd", "/run/systemd/userdb", "/run/systemd/journal", "/dev/log", "/var/lib/sss/pipes"];
 
@@ -23,13 +23,12 @@ const ASKED_IN_PASSING: [&str; 5] =
 const NAME_SERVER: &str = ":53";
 
 impl StandingRights {
-    /// Returns the denials that a command met: those that the broker reports, and those that its output reports.
+    /// Denials that the broker reports, and those that the output reports.
     pub fn denials(&self, call: &ShellExec, result: &CommandResult) -> Vec<Denial> {
         self.denials_but(call, result, |_| false)
     }
 
-    /// Returns the denials of a command, starting with those for which `was_left` is false. The first of similar
-    /// denials represents the others.
+    /// Starts with denials for which `was_left` is false. The first of similar denials represents the others.
     pub fn denials_but(
         &self,
         call: &ShellExec,
@@ -58,7 +57,7 @@ impl StandingRights {
         found
     }
 
-    /// Returns the denials of these refusals, without those that one grant would prevent as well.
+    /// Leaves out denials that one grant would prevent as well.
     #[cfg(test)]
     pub fn proved(&self, call: &ShellExec, refused: &[Refusal]) -> Vec<Denial> {
         each_once(self.refusals(call, refused))
@@ -72,8 +71,7 @@ impl StandingRights {
         refused.filter_map(|refusal| self.refused_by_rules(refusal)).collect()
     }
 
-    /// Returns the denial for a refusal of the broker, with the right that is missing; `None` if the rights do not
-    /// explain it.
+    /// The denial with the missing access; `None` if the agent's access does not explain it.
     pub fn refused_by_rules(&self, refusal: &Refusal) -> Option<Denial> {
         let denial = match &refusal.object {
             Target::Internet(to, _) if refusal.act == Act::Accept => of_stranger(&to.ip().to_string()),
@@ -124,8 +122,8 @@ impl StandingRights {
         })
     }
 
-    /// Returns the denial of a host or port that is not on the list of hosts; `None` for listed ones. Datagrams to
-    /// listed hosts are blocked too, but no right allows them, and programs then use TCP.
+    /// The denial of a host or port that is not on the list of hosts. Datagrams to listed hosts are blocked too, but no
+    /// access allows them, and programs then use TCP.
     fn of_host(&self, name: &HostName, port: u16) -> Option<Denial> {
         if self.rights.net.hosts().is_some_and(|hosts| hosts.allows(name, port)) {
             return None;
@@ -161,8 +159,8 @@ fn each_once(all: Vec<Denial>) -> Vec<Denial> {
     found
 }
 
-/// Adds the looked-up host from the output to the address of a name server. The broker does not know the host, because
-/// the C library connects before it asks.
+/// Replaces the address of a name server by the looked-up host from the output. The broker does not know the host,
+/// because the C library connects before it asks.
 fn name_what_was_looked_up(denial: &mut Denial, result: &CommandResult) {
     if let Object::Address(address) = &mut denial.object
         && address.ends_with(NAME_SERVER)
@@ -172,7 +170,7 @@ fn name_what_was_looked_up(denial: &mut Denial, result: &CommandResult) {
     }
 }
 
-/// Returns a denial that no right prevents, of an object of another program.
+/// A denial that no access prevents, of an object of another program.
 fn of_other(operation: Operation, what: String) -> Denial {
     Denial {
         layer: Layer::Mediation,
@@ -186,7 +184,6 @@ fn of_other(operation: Operation, what: String) -> Denial {
     }
 }
 
-/// Returns the denial of an incoming connection.
 fn of_stranger(address: &str) -> Denial {
     Denial {
         object: Object::Address(address.to_owned()),

@@ -1,4 +1,4 @@
-//! Judges unix sockets of other programs, which a person may allow one by one.
+//! Unix sockets of other programs, which a person may allow one by one.
 
 use ipc::denial::{Denial, Grade, Layer, Operation};
 use ipc::missing_right::{ClosedBy, MissingRight};
@@ -7,17 +7,15 @@ use ipc::path::WirePath;
 use super::StandingRights;
 use protocol::shell_word::shell_word;
 
-/// Directory of sockets, keyrings and tickets, which is hidden as a whole. A person may allow one socket in it, and
-/// nothing else.
+/// Directory of sockets, keyrings and tickets, which is hidden as a whole. A person may allow single sockets in it.
 const RUNTIME: &str = "/run/user";
 
-/// Returns the hidden path for which a socket cannot be allowed.
+/// The hidden path for which a socket cannot be allowed.
 pub fn hides_socket<'a>(hidden: &'a [WirePath], socket: &WirePath) -> Option<&'a WirePath> {
     hidden.iter().find(|root| socket.is_within(root) && **root != RUNTIME.into())
 }
 
 impl StandingRights {
-    /// Returns the denial of a socket of another program.
     pub(super) fn of_socket(&self, path: &WirePath) -> Denial {
         let missing = match self.closed_socket(path) {
             None => MissingRight::Socket { path: path.clone() },
@@ -32,13 +30,13 @@ impl StandingRights {
         }
     }
 
-    /// Returns the flag that would allow the socket, if one can.
+    /// The flag that would allow the socket.
     pub fn socket_grant(&self, path: &WirePath) -> Option<String> {
         let flag = || self.offered(&format!("--socket {}", shell_word(path.as_path())));
         self.closed_socket(path).is_none().then(flag).flatten()
     }
 
-    /// Returns the rule for which no person can allow a socket.
+    /// The rule for which no person can allow a socket.
     fn closed_socket(&self, path: &WirePath) -> Option<ClosedBy> {
         let is_protected = self.rights.protected.iter().any(|root| path.is_within(root));
         if hides_socket(&self.rights.hidden, path).is_some() {
@@ -52,7 +50,6 @@ impl StandingRights {
         }
     }
 
-    /// Returns the reason for which a socket cannot be allowed, as a sentence.
     pub(super) fn refusal_of_socket(&self, path: &WirePath) -> Option<String> {
         Some(match self.closed_socket(path)? {
             ClosedBy::Hidden => format!("{path} is hidden"),

@@ -1,4 +1,4 @@
-//! The rights of a sub-agent: never more than its parent's and a grant that a person approves.
+//! Access of a sub-agent: never more than its parent's and a grant that a person approves.
 
 use ipc::denial::{Denial, Object, Operation};
 use ipc::missing_right::MissingRight;
@@ -11,30 +11,26 @@ use super::{Ask, StandingRights};
 use crate::modes::{Position, permits};
 use crate::tools::SpawnAgent;
 
-/// The rights of a sub-agent, without the private temp directory that it gets at its start.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ChildRights {
-    /// All rights, with host paths.
+    /// All access, with host paths.
     pub rights: Rights,
-    /// The rights that the parent does not have.
+    /// Access that the parent does not have.
     pub grant: Grant,
 }
 
-/// The decision on a call for a sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SpawnVerdict {
-    /// The sub-agent may start.
     Run(ChildRights),
-    /// A person has to approve the rights that the parent does not have.
+    /// A person has to approve access that the parent does not have.
     Ask(ChildRights, Ask),
-    /// The sub-agent may not start.
     Deny(Denial),
     /// The arguments are invalid; the field has the reason.
     Misfit(String),
 }
 
 impl StandingRights {
-    /// Decides on a call for a sub-agent of the agent with these rights. `self` has host paths.
+    /// `parent` starts the sub-agent. `self` has host paths.
     pub fn judge_spawn(&self, spawn: &SpawnAgent, parent: Position) -> SpawnVerdict {
         let write = match self.asked_roots(spawn) {
             Ok(write) => write,
@@ -62,8 +58,8 @@ impl StandingRights {
         }
     }
 
-    /// Returns everything that the agent may write, without its temp directory. The project's lasting caches are
-    /// included only if the sub-agent has the same network, because agents execute files from there.
+    /// Everything that the agent may write, without its temp directory. Includes the project's lasting caches only for
+    /// a sub-agent with the same network, because agents execute files from there.
     fn whole_write_right(&self, network: bool) -> Vec<WirePath> {
         let same_network = network == self.rights.net.reaches_out();
         let passes = |root: &&WirePath| !self.is_in_temp(root) && (same_network || !self.is_in_caches(root));
@@ -74,7 +70,7 @@ impl StandingRights {
         roots
     }
 
-    /// Resolves a path of the model by its text. When the sub-agent starts, the path is opened without following links.
+    /// Resolves a path of the model by its text. The start of the sub-agent opens the path without following links.
     fn asked_root(&self, path: &WirePath) -> Result<WirePath, String> {
         let named = plain(&self.project.as_path().join(path.as_path()));
         let root =
@@ -97,8 +93,8 @@ impl StandingRights {
         self.caches.as_ref().is_some_and(|caches| path.is_within(caches))
     }
 
-    /// Removes the lasting caches from rights that do not include writing the project. Such an agent does not use them,
-    /// and must not change them.
+    /// Removes the lasting caches from access that does not include writing the project. Such an agent does not use
+    /// them, and must not change them.
     fn without_idle_caches(&self, mut rights: Rights) -> Rights {
         if !rights.allows_write(&self.project) {
             rights.write.retain(|root| !self.is_in_caches(root));
@@ -138,8 +134,8 @@ impl StandingRights {
     }
 }
 
-/// Returns the rights of a running sub-agent after its parent's have changed: never more than before, and never more
-/// than its parent's and the approved grant.
+/// Access of a running sub-agent after its parent's has changed: never more than before, and never more than its
+/// parent's and the approved grant.
 #[must_use]
 pub fn narrowed(child: &StandingRights, parent: &Rights, grant: &Grant) -> Rights {
     let mut allowed = parent.with_grant(grant);
@@ -147,13 +143,13 @@ pub fn narrowed(child: &StandingRights, parent: &Rights, grant: &Grant) -> Right
     child.without_idle_caches(child.rights.meet(&allowed.normalised()))
 }
 
-/// Returns the access of a sub-agent at its start. The parent may have lost rights while the call waited.
+/// Access at the start. The parent may have lost some while the call waited.
 #[must_use]
 pub fn at_start(asked: &Rights, parent: &StandingRights, grant: &Grant) -> Rights {
     parent.without_idle_caches(asked.meet(&parent.rights.with_grant(grant)))
 }
 
-/// Returns the part of an approved grant that remains after a user bounded the network or removed a directory.
+/// The part of an approved grant that remains after a user bounded the network or removed a directory.
 #[must_use]
 pub fn narrowed_grant(grant: &Grant, bound: &Network, removed: Option<&WirePath>) -> Grant {
     let mut left = Grant { net: grant.net.meet(bound), ..grant.clone() };

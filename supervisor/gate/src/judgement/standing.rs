@@ -1,5 +1,3 @@
-//! The standing rights of an agent: everything that it may do without an approval.
-
 use std::ffi::OsStr;
 use std::path::Path;
 use std::sync::Arc;
@@ -20,48 +18,41 @@ use crate::modes::{Modes, Position, permits};
 use crate::protected::{GIT, is_acted_on};
 use protocol::shell_word::shell_word;
 
-/// The usual path of a repository's git configuration.
 const GIT_CONFIG: &str = ".git/config";
 
-/// Shared memory, which is below `/dev` but not a device.
 const MEMORY: &str = "/dev/shm";
 
-/// An agent's rights without any approval, and the directories that they refer to.
+/// An agent's access without any approval, and the directories that it refers to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StandingRights {
-    /// The rights of the agent's worker.
     pub rights: Rights,
-    /// The project. Relative paths are resolved against it.
     pub project: WirePath,
     pub temp: Option<WirePath>,
     /// The private caches, if they outlive the session.
     pub caches: Option<WirePath>,
-    /// The parent of the directories of all levels of rights. Each worker writes only its own, and no approval opens
+    /// The parent of the directories of all levels of access. Each worker writes only its own, and no approval opens
     /// another one.
     pub levels: Option<WirePath>,
     /// The user's home, which no hint suggests to make writable.
     pub home: Option<WirePath>,
-    /// The approval mode, which decides on calls beyond the rights.
     pub mode: ApprovalMode,
-    /// The sandbox tier of the worker.
     pub tier: Tier,
     /// Paths in a writable directory that are read-only all the same: the project and its caches, if they are in `/tmp`
     /// and the sandbox has its own `/tmp`.
     pub read_only: Vec<WirePath>,
     /// True if mode `ask` asks for every command that does not declare to read only.
     pub confirm_shell: bool,
-    /// The addresses that the session's start allowed, kept while the network is off.
+    /// Addresses that the session's start allowed, kept while the network is off.
     pub reach: Reach,
-    /// The writable directories of each mode; nothing if the mode is fixed.
+    /// Writable directories of each mode; `None` if the mode is fixed.
     pub modes: Option<Modes>,
-    /// Restrictions of the machine itself.
     pub machine: Arc<Machine>,
-    /// True if no flag can extend the rights: those of sub-agents and planners.
+    /// True if no flag can extend the access: that of sub-agents and planners.
     pub is_fixed: bool,
 }
 
 impl StandingRights {
-    /// Creates rights with host paths, which are also the paths of the floor tier.
+    /// Host paths are also those of the floor tier.
     pub fn new(rights: Rights, project: WirePath, temp: Option<WirePath>, mode: ApprovalMode) -> Self {
         Self {
             reach: rights.reach,
@@ -81,7 +72,6 @@ impl StandingRights {
         }
     }
 
-    /// Returns these rights extended by a grant. `self` has host paths.
     #[must_use]
     pub fn with_grant(&self, grant: &Grant) -> Self {
         let mut rights = self.rights.with_grant(grant);
@@ -90,7 +80,7 @@ impl StandingRights {
         Self { rights, ..self.clone() }
     }
 
-    /// Returns these rights with the paths that a worker of this tier sees. `self` has host paths.
+    /// Translates host paths to those that a worker of this tier sees.
     #[must_use]
     pub fn seen_in(&self, tier: Tier) -> Self {
         let (rights, temp) = rights_in_tier(&self.rights, &self.project, self.temp.as_ref(), tier);
@@ -100,61 +90,55 @@ impl StandingRights {
         Self { rights, temp, tier, read_only, ..self.clone() }
     }
 
-    /// Returns a summary of the rights.
     pub fn summary(&self) -> RightsSummary {
         let Self { project, temp, caches, .. } = self;
         self.rights.summary(NamedPlaces { project, temp: temp.as_ref(), caches: caches.as_ref() })
     }
 
-    /// Returns the rights in one line, as the model reads them.
     pub fn line(&self) -> String {
         self.summary().to_string()
     }
 
-    /// True if `path` may be changed.
     pub fn allows_write(&self, path: &WirePath) -> bool {
         (self.rights.allows_write(path) || self.is_in_temp(path)) && !self.is_read_only(path)
     }
 
-    /// True if `path` may be changed without a request where somebody is asked. What the host runs later is not: a
-    /// writable project does not include it, unless it was made writable by its own name.
+    /// True if `path` may be changed without a request. A writable project does not include what the host runs later,
+    /// unless it was made writable by its own name.
     pub fn writes_unasked(&self, path: &WirePath) -> bool {
         let is_kept = |place: &WirePath| self.is_kept_in_every_mode(place);
         self.allows_write(path) && (!is_kept(path) || self.write_root(path).is_some_and(is_kept))
     }
 
     /// True if the agent may write a directory besides its private temp directory and caches. Then a command that
-    /// declares to write runs without an approval, and the kernel checks each path.
+    /// declares to write runs without an approval.
     pub fn holds_a_write_root(&self) -> bool {
         let is_private = |root: &WirePath| self.is_in_temp(root) || self.is_in_caches(root);
         self.rights.write.iter().any(|root| !is_private(root))
     }
 
-    /// True if the contents of `path` may be read.
     pub fn allows_read(&self, path: &WirePath) -> bool {
         self.rights.allows_read(path) || self.is_in_temp(path)
     }
 
-    /// Returns the hidden path that is `path` or above it. The private temp directory is below a hidden path, but
-    /// not hidden.
+    /// The hidden path that is `path` or above it. The private temp directory is below a hidden path, but not hidden.
     pub fn hidden_root(&self, path: &WirePath) -> Option<&WirePath> {
         self.rights.hidden.iter().find(|root| path.is_within(root) && !self.is_in_temp(path))
     }
 
-    /// True for a path in the directory of a level of rights. Files there are executed with the rights of that level.
-    /// The agent's own directory does not count.
+    /// True for a path in the directory of a level of access other than the agent's own. Files there are executed with
+    /// the access of that level.
     pub(super) fn is_in_levels(&self, path: &WirePath) -> bool {
         let is_own = self.rights.write.contains(path);
         self.levels.as_ref().is_some_and(|levels| path.is_within(levels)) && !is_own
     }
 
-    /// Returns a flag as a hint, unless the rights are fixed.
     pub(super) fn offered(&self, flag: &str) -> Option<String> {
         (!self.is_fixed).then(|| flag.to_owned())
     }
 
-    /// True for a path in the private temp directory. In the full tier that is `/tmp`, and a project or another
-    /// writable directory below it does not count.
+    /// True for a path in the private temp directory. In the full tier that is `/tmp`, without writable directories
+    /// below it.
     pub(super) fn is_in_temp(&self, path: &WirePath) -> bool {
         let Some(temp) = &self.temp else { return false };
         let is_the_hosts = |root: &WirePath| root != temp && root.is_within(temp) && path.is_within(root);
@@ -162,7 +146,6 @@ impl StandingRights {
         path.is_within(temp) && !roots.any(is_the_hosts)
     }
 
-    /// Returns the deepest writable directory that contains `path`.
     pub fn write_root(&self, path: &WirePath) -> Option<&WirePath> {
         // In sorted order, a directory comes after those above it.
         self.rights.write.iter().rfind(|root| path.is_within(root))
@@ -176,8 +159,7 @@ impl StandingRights {
         self.read_only.iter().any(closes)
     }
 
-    /// Returns a hint if a write to a protected git configuration was denied. Git continues then, and often exits
-    /// with 0.
+    /// A hint if a write to a protected git configuration was denied. Git continues then, and often exits with 0.
     pub fn refused_git_config(&self, result: &CommandResult) -> Option<String> {
         let is_refusal = |line: &str| {
             let line = line.to_ascii_lowercase();
@@ -200,8 +182,8 @@ impl StandingRights {
         ))
     }
 
-    /// Returns a hint if a connection to localhost was refused in a sandbox with its own loopback. A server on the host
-    /// then seems not to run.
+    /// A hint if a connection to localhost was refused in a sandbox with its own loopback. A server on the host then
+    /// seems not to run.
     pub fn refused_connection(&self, result: &CommandResult) -> Option<&'static str> {
         let is_refusal = |line: &str| {
             let lower = line.to_ascii_lowercase();
@@ -226,7 +208,7 @@ impl StandingRights {
         )
     }
 
-    /// Returns the flag that makes a git configuration writable. That of a linked worktree is outside of the project.
+    /// The flag that makes a git configuration writable. That of a linked worktree is outside of the project.
     fn git_config_grant(&self, config: &WirePath) -> String {
         match config.as_path().strip_prefix(&self.project) {
             Ok(inside) => format!("--write {}", shell_word(inside)),
@@ -234,8 +216,7 @@ impl StandingRights {
         }
     }
 
-    /// Returns the flag that makes a setting of another program writable. Returns nothing for git's hooks and
-    /// Bailiwick's own settings.
+    /// The flag that makes a setting of another program writable. `None` for git's hooks and Bailiwick's own settings.
     fn setting_grant(&self, path: &WirePath) -> Option<String> {
         let place = self.rights.protected.iter().find(|place| path.is_within(place));
         let inside = place.unwrap_or(path).as_path().strip_prefix(&self.project).ok()?;
@@ -251,7 +232,6 @@ impl StandingRights {
         self.tier == Tier::Full && inside && self.rights.protected.iter().any(leads_to)
     }
 
-    /// Returns the denial of moving or removing a path that is mounted onto itself.
     pub(super) fn immovable(&self, path: &WirePath, grade: Grade) -> Denial {
         Denial {
             missing_right: MissingRight::Move { path: path.clone() }.into(),
@@ -263,7 +243,6 @@ impl StandingRights {
         }
     }
 
-    /// Returns the denial of changing `path`.
     pub(super) fn unwritable(&self, path: &WirePath, grade: Grade, errno: Option<i32>) -> Denial {
         Denial {
             layer: self.layer_of_write(path, errno),
@@ -277,15 +256,14 @@ impl StandingRights {
         }
     }
 
-    /// True if the project is read-only only because of the mode.
     fn is_closed_by_mode(&self, path: &WirePath) -> bool {
         let is_users = !self.is_fixed && self.hidden_root(path).is_none();
         let is_writable = permits(Position::FIRST, self.mode).writes_project();
         is_users && path.is_within(&self.project) && !is_writable
     }
 
-    /// True if mode `auto` would protect this path of the project. In the other modes no protected paths are listed,
-    /// so the name decides.
+    /// True if mode `auto` would protect this path of the project. Other modes list no protected paths, so the name
+    /// decides.
     fn is_kept_in_every_mode(&self, path: &WirePath) -> bool {
         const IN_GIT: [&str; 5] = ["config", "config.worktree", "hooks", "modules", "worktrees"];
         let Ok(inside) = path.as_path().strip_prefix(&self.project) else { return false };
@@ -296,7 +274,7 @@ impl StandingRights {
         }
     }
 
-    /// Returns the rule by which hints never suggest a directory: the user's home contains files that run later, and a
+    /// The rule by which hints never suggest a directory: the user's home contains files that run later, and a
     /// directory above the project is more than needed.
     fn wide_place(&self, place: &WirePath) -> Option<ClosedBy> {
         let holds = |path: &WirePath| path.is_within(place);
@@ -312,8 +290,8 @@ impl StandingRights {
         }
     }
 
-    /// Returns the denial of changing `path`, with a hint to grant `place`, the directory that the file is created
-    /// in or removed from.
+    /// The denial of changing `path`, with a hint to grant `place`, the directory that the file is created in or
+    /// removed from.
     pub(super) fn granted_at(&self, denial: Denial, path: &WirePath, place: &WirePath) -> Denial {
         if denial.grant.is_none() {
             return denial;
@@ -327,7 +305,7 @@ impl StandingRights {
         }
     }
 
-    /// Returns the right to change `path`, with the rule that closes the path, if any.
+    /// The right to change `path`, with the rule that closes the path, if any.
     pub(super) fn right_to_write(&self, path: &WirePath) -> MissingRight {
         let is_protected = self.rights.protected.iter().any(|place| path.is_within(place));
         let closed_by = match () {
@@ -343,7 +321,7 @@ impl StandingRights {
         MissingRight::Write { path: path.clone(), closed_by }
     }
 
-    /// Returns the denial of reading `path`. No flag opens a hidden path.
+    /// No flag opens a hidden path.
     pub(super) fn unreadable(&self, path: &WirePath, grade: Grade) -> Denial {
         Denial {
             layer: self.layer_of_read(),
@@ -357,7 +335,6 @@ impl StandingRights {
         }
     }
 
-    /// Returns the denial of the network.
     pub(super) fn unreachable(&self, address: &str, grade: Grade) -> Denial {
         let layer = match self.tier {
             Tier::Full => Layer::NetworkNamespace,
@@ -383,8 +360,8 @@ impl StandingRights {
         }
     }
 
-    /// Returns the layer that denied a write. In the full tier, a mount gives an error before Landlock does (EROFS, or
-    /// EXDEV for a move). EACCES comes from Landlock or from the mount over a hidden path.
+    /// The layer that denied a write. In the full tier, a mount gives an error before Landlock does (EROFS, or EXDEV
+    /// for a move). EACCES comes from Landlock or from the mount over a hidden path.
     fn layer_of_write(&self, path: &WirePath, errno: Option<i32>) -> Layer {
         let hidden = self.hidden_root(path).is_some();
         match (self.tier, errno) {
@@ -395,8 +372,8 @@ impl StandingRights {
         }
     }
 
-    /// Returns the flag that would allow exactly this write. Returns nothing for hidden and protected paths, kernel
-    /// file systems (except shared memory) and `/`. A git configuration is protected, but has a flag.
+    /// The flag that would allow exactly this write. `None` for hidden and protected paths, kernel file systems (except
+    /// shared memory) and `/`. A git configuration is protected, but has a flag.
     pub fn write_grant(&self, path: &WirePath) -> Option<String> {
         if self.is_fixed {
             return None;
@@ -428,7 +405,6 @@ impl StandingRights {
 }
 
 impl StandingRights {
-    /// True if the path is git's own configuration of the project.
     pub(super) fn is_git_config(&self, path: &WirePath) -> bool {
         is_git_config(path) && (path.is_within(&self.project) || self.rights.protected.contains(path))
     }
@@ -444,7 +420,7 @@ fn is_git_config(path: &WirePath) -> bool {
     path.ends_with(GIT_CONFIG) || of_a_module()
 }
 
-/// Returns the denial of set-id bits, which no right permits.
+/// The denial of set-id bits, which nothing permits.
 pub(super) fn no_set_id(path: &WirePath, grade: Grade) -> Denial {
     Denial {
         layer: Layer::Seccomp,
@@ -458,7 +434,7 @@ pub(super) fn no_set_id(path: &WirePath, grade: Grade) -> Denial {
     }
 }
 
-/// True for kernel file systems, where denials rarely depend on rights.
+/// True for kernel file systems, where denials rarely depend on an agent's access.
 pub(super) fn is_kernel_tree(path: &WirePath) -> bool {
     ["/proc", "/sys", "/dev"].iter().any(|tree| path.is_within(&WirePath::from(*tree)))
 }

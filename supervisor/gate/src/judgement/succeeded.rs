@@ -1,8 +1,7 @@
 //! Denied writes of a command that exited with 0: `touch /etc/x; true`, `make | tail`.
 //!
-//! Since nothing failed, only the line itself shows that a write was tried. It counts if the kernel or the line's own
-//! words confirm a write, and if the command does more than show text. Denied reads do not count: a search meets hidden
-//! paths and loses nothing.
+//! A line counts only if the kernel or the line's own words confirm a write, and if the command does more than show
+//! text. Denied reads do not count: a search meets hidden paths and loses nothing.
 
 use ipc::denial::{Denial, Grade, Operation};
 use ipc::named::NamedPlace;
@@ -20,8 +19,8 @@ pub(super) const SHOWS_TEXT: [&str; 40] = [
 /// Words of a shell that can precede the name of a program.
 const KEYWORDS: [&str; 10] = ["!", "do", "done", "elif", "else", "fi", "if", "then", "until", "while"];
 
-/// Returns the denial of a command that succeeded, if there was one. It counts as proved only if the kernel denies the
-/// access named in the output, and the command line gives that path to the program that printed the complaint.
+/// Counts as proved only if the kernel denies the access named in the output, and the command line gives that path to
+/// the program that printed the complaint.
 pub(super) fn despite_success(
     message: &DenialMessage<'_>,
     place: &NamedPlace,
@@ -40,8 +39,7 @@ pub(super) fn despite_success(
     Some(if proved { denial } else { Denial { grade: Grade::Likely, errno: None, ..denial } })
 }
 
-/// Returns the programs that a command starts, as far as its text tells: the first word of each part, outside of
-/// quotes.
+/// The programs that a command starts, as far as its text tells: the first word of each part, outside of quotes.
 pub(super) fn programs_in(command: &str) -> Vec<&str> {
     let mut quote: Option<char> = None;
     let ends_part = |c: char| {
@@ -55,8 +53,7 @@ pub(super) fn programs_in(command: &str) -> Vec<&str> {
     command.split(ends_part).filter_map(program).collect()
 }
 
-/// Returns the program of one part, after keywords and variables: `do LC_ALL=C /bin/ls`. Returns nothing for a part
-/// of `2>&1`.
+/// The program of one part, after keywords and variables: `do LC_ALL=C /bin/ls`. `None` for a part of `2>&1`.
 fn program(part: &str) -> Option<&str> {
     let comes_before = |word: &&str| word.contains('=') || KEYWORDS.contains(word);
     let mut words = part.split_whitespace().skip_while(comes_before);

@@ -1,5 +1,3 @@
-//! Recognises a line that reports an unreachable host, and extracts the host.
-
 use core::net::IpAddr;
 
 /// Messages in lower case about an unreachable host.
@@ -35,7 +33,6 @@ const NOT_CONNECTED: [&str; 2] = ["couldn't connect to server", "could not conne
 /// Phrases in lower case that end right before the name of a host.
 const HOST: [&str; 3] = ["dial tcp", "connect to host", "failed to connect to"];
 
-/// Returns what a line reports as unreachable: a host, an address, or the network as a whole.
 pub(super) fn unreached(line: &str) -> Option<String> {
     let lower = line.to_ascii_lowercase();
     let named = || UNREACHED_HOST.iter().chain(&HOST).find_map(|before| after(line, &lower, before));
@@ -47,7 +44,7 @@ pub(super) fn unreached(line: &str) -> Option<String> {
     Some(named().or_else(|| parameter(line)).unwrap_or("the network").to_owned())
 }
 
-/// Returns the host whose look-up a line reports as failed.
+/// The host whose look-up a line reports as failed.
 pub(super) fn host(line: &str) -> Option<&str> {
     let lower = line.to_ascii_lowercase();
     let tells = UNREACHED.iter().chain(&UNREACHED_HOST).any(|phrase| says(&lower, phrase));
@@ -57,8 +54,7 @@ pub(super) fn host(line: &str) -> Option<&str> {
     tells.then(|| named().or_else(|| parameter(line))).flatten().filter(is_name)
 }
 
-/// True if a line contains a phrase. `socket: …` counts only as the name of the failed call, at the beginning of the
-/// line or after a colon.
+/// `socket: …` counts only as the name of the failed call, at the beginning of the line or after a colon.
 fn says(lower: &str, phrase: &str) -> bool {
     let is_call = |at: usize| !phrase.starts_with("socket: ") || is_apart(&lower[..at]);
     lower.match_indices(phrase).any(|(at, _)| is_call(at))
@@ -69,13 +65,12 @@ fn is_apart(before: &str) -> bool {
     before.is_empty() || before.ends_with(": ")
 }
 
-/// True for the address of another machine.
 fn is_elsewhere(named: &str) -> bool {
     let address: Option<IpAddr> = named.trim_matches(['[', ']']).parse().ok();
     address.is_some_and(|address| !address.is_loopback() && !address.is_unspecified())
 }
 
-/// Returns the host after a phrase: `…: NAME`, `… NAME: …`, `… ‘NAME’`.
+/// Recognises `…: NAME`, `… NAME: …`, `… ‘NAME’`.
 fn after<'a>(line: &'a str, lower: &str, phrase: &str) -> Option<&'a str> {
     let rest = line.get(lower.rfind(phrase)? + phrase.len()..)?;
     let rest = rest.trim_start_matches([':', ' ', '\'', '"', '‘', '(']);
@@ -83,7 +78,7 @@ fn after<'a>(line: &'a str, lower: &str, phrase: &str) -> Option<&'a str> {
     is_host(name).then_some(name)
 }
 
-/// Returns the host in `HTTPSConnectionPool(host='NAME', port=443)`.
+/// Recognises `HTTPSConnectionPool(host='NAME', port=443)`.
 fn parameter(line: &str) -> Option<&str> {
     let (_, rest) = line.split_once("host='")?;
     rest.split_once('\'').map(|(name, _)| name).filter(|name| is_host(name))

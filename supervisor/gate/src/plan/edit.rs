@@ -1,5 +1,3 @@
-//! Edits a plan file, field by field.
-
 use std::ops::Range;
 
 use protocol::plan::{OnFailure, Plan, PlanStep};
@@ -7,7 +5,6 @@ use protocol::plan::{OnFailure, Plan, PlanStep};
 use super::layout::{Layout, Section, StepLayout};
 use super::print;
 
-/// Returns the text with the fields of a new plan, where they differ from the old one.
 pub(super) fn edited(source: &str, old: &Plan, layout: &Layout, new: &Plan) -> String {
     let newline = if source.contains("\r\n") { "\r\n" } else { "\n" };
     let mut edits = PlanEdits { source, layout, newline, list: Vec::new() };
@@ -27,7 +24,6 @@ pub(super) fn edited(source: &str, old: &Plan, layout: &Layout, new: &Plan) -> S
     edits.applied(0..source.len())
 }
 
-/// Replacements in a text, which do not overlap.
 struct PlanEdits<'a> {
     source: &'a str,
     layout: &'a Layout,
@@ -36,7 +32,7 @@ struct PlanEdits<'a> {
 }
 
 impl PlanEdits<'_> {
-    /// Replaces a part of the text. Its comments stay, before the new text.
+    /// Comments in the replaced part stay, before the new text.
     fn replace(&mut self, range: &Range<usize>, text: &str) {
         let text = text.replace('\n', self.newline);
         let mut parts = self.comments_in(range.clone());
@@ -46,12 +42,10 @@ impl PlanEdits<'_> {
         self.list.push((range.clone(), text));
     }
 
-    /// Adds a paragraph below a line.
     fn add_below(&mut self, line_end: usize, text: &str) {
         self.list.push((line_end..line_end, format!("\n\n{text}").replace('\n', self.newline)));
     }
 
-    /// Adds a paragraph above a line.
     fn add_above(&mut self, line_start: usize, text: &str) {
         self.list.push((line_start..line_start, format!("{text}\n\n").replace('\n', self.newline)));
     }
@@ -79,7 +73,7 @@ impl PlanEdits<'_> {
         }
     }
 
-    /// Rewrites the steps that differ. Equal steps at both ends keep their text.
+    /// Equal steps at both ends keep their text.
     fn steps(&mut self, old: &[PlanStep], new: &[PlanStep]) {
         let layout = self.layout;
         let before = old.iter().zip(new).take_while(|(one, other)| one == other).count();
@@ -123,7 +117,7 @@ impl PlanEdits<'_> {
         }
     }
 
-    /// Writes steps in another order. Existing steps keep their own text with its comments.
+    /// Existing steps keep their own text with its comments.
     fn rearrange(
         &mut self,
         olds: Range<usize>,
@@ -154,8 +148,7 @@ impl PlanEdits<'_> {
         self.list.push((whole, [&pieces.join(&space), last].concat()));
     }
 
-    /// Returns the range of a step up to the next one. The last one ends with its last field and the comments right
-    /// below.
+    /// The range of a step up to the next one. The last one ends with its last field and the comments right below.
     fn whole_step(&self, at: usize) -> Range<usize> {
         let start = |at: usize| self.layout.steps.get(at).map(|step| step.heading.start);
         let from = start(at).unwrap_or(self.source.len());
@@ -169,7 +162,6 @@ impl PlanEdits<'_> {
         })
     }
 
-    /// Returns the comments in a part of the text.
     fn comments_in(&self, range: Range<usize>) -> Vec<&str> {
         let is_within = |comment: &&Range<usize>| range.start <= comment.start && comment.end <= range.end;
         let within = self.layout.comments.iter().filter(is_within);
@@ -197,7 +189,6 @@ impl PlanEdits<'_> {
         }
     }
 
-    /// Rewrites a part of a step, or adds it below a line.
     fn part(&mut self, place: Option<&Range<usize>>, line_end: usize, text: Option<String>) {
         match (place, text) {
             (Some(place), text) => self.replace(place, &text.unwrap_or_default()),
@@ -206,7 +197,6 @@ impl PlanEdits<'_> {
         }
     }
 
-    /// Returns a part of the text with the replacements applied.
     fn applied(mut self, part: Range<usize>) -> String {
         // Stable, so that several additions at one position keep their order.
         self.list.sort_by_key(|(range, _)| (range.start, range.end));
@@ -221,7 +211,7 @@ impl PlanEdits<'_> {
     }
 }
 
-/// Returns for each new step the index of the old step whose text it takes, if steps were moved.
+/// For each new step, the old step whose text it takes, if steps were moved.
 fn moved(old: &[PlanStep], new: &[PlanStep]) -> Option<Vec<Option<usize>>> {
     let mut left: Vec<usize> = (0..old.len()).collect();
     let mut take = |step: &PlanStep| {
@@ -238,7 +228,6 @@ fn moved(old: &[PlanStep], new: &[PlanStep]) -> Option<Vec<Option<usize>>> {
     is_moved.then_some(sources)
 }
 
-/// Returns a text without the blank lines at its end.
 fn without_blank_end(text: &str) -> &str {
     let words = text.trim_end().len();
     let line = text.get(words..).and_then(|rest| rest.find('\n')).map_or(text.len(), |end| words + end);

@@ -1,28 +1,21 @@
-//! Errors of plan files.
-
-/// The reason why a text is not a plan.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}: {message}")]
 pub struct PlanError {
-    /// The line, counted from 1.
     pub line: usize,
     /// The expectation and the actual text, in one sentence.
     pub message: String,
 }
 
 impl PlanError {
-    /// Creates an error for the line with this index.
     pub(super) fn at(index: usize, message: impl Into<String>) -> Self {
         Self { line: index + 1, message: message.into() }
     }
 
-    /// Creates an error that quotes the line.
     pub(super) fn found(index: usize, expected: &str, text: &str) -> Self {
         Self::at(index, format!("expected {expected}, found {}", quoted(text)))
     }
 }
 
-/// The reason why a plan cannot be written as a file.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("cannot write the plan: {cause}")]
 pub struct Unwritable {
@@ -30,9 +23,7 @@ pub struct Unwritable {
     pub cause: String,
 }
 
-/// Quotes the beginning of a line, with control characters escaped.
 pub(super) fn quoted(text: &str) -> String {
-    /// Maximum number of quoted characters.
     const MOST: usize = 60;
     let mut shown: String = text.trim().chars().take(MOST).flat_map(char::escape_debug).collect();
     if text.trim().chars().nth(MOST).is_some() {

@@ -1,5 +1,3 @@
-//! Parses the lists in a plan file.
-
 use std::ops::Range;
 
 use super::error::PlanError;
@@ -8,13 +6,11 @@ use super::span;
 
 #[derive(Debug)]
 pub(super) struct PlanItem<'a> {
-    /// The index of the first line.
     pub line: usize,
-    /// The lines with their kinds, without marker, indentation, comments and blank lines at the end.
+    /// Without marker, indentation, comments and blank lines at the end.
     lines: Vec<(LineKind, &'a str)>,
 }
 
-/// Parses the items from a line on. Returns them with the index after the last one.
 pub(super) fn items<'a>(lines: &[PlanLine<'a>], range: Range<usize>) -> (Vec<PlanItem<'a>>, usize) {
     let mut items: Vec<PlanItem<'a>> = Vec::new();
     let (mut end, mut column) = (range.start, 0);
@@ -43,7 +39,6 @@ pub(super) fn items<'a>(lines: &[PlanLine<'a>], range: Range<usize>) -> (Vec<Pla
     (items, end)
 }
 
-/// Returns the column and the text after the marker of an item.
 fn marked<'a>(line: &PlanLine<'a>) -> Option<(usize, &'a str)> {
     if !matches!(line.kind, LineKind::Text | LineKind::Opening) {
         return None;
@@ -58,13 +53,11 @@ fn marked<'a>(line: &PlanLine<'a>) -> Option<(usize, &'a str)> {
 }
 
 impl PlanItem<'_> {
-    /// Returns the text, line by line.
     pub(super) fn text(&self) -> String {
         let lines: Vec<_> = self.lines.iter().map(|(_, text)| *text).collect();
         lines.join("\n").trim_end().to_owned()
     }
 
-    /// Returns the text of an item of one line. Fails for any other.
     pub(super) fn one_line(&self, expected: &str) -> Result<&str, PlanError> {
         match self.lines.as_slice() {
             [] => Err(PlanError::at(self.line, format!("expected {expected}, found an empty item"))),
@@ -75,7 +68,7 @@ impl PlanItem<'_> {
         }
     }
 
-    /// Returns the command if the item is one code span or one fenced block.
+    /// Accepts one code span or one fenced block.
     pub(super) fn command(&self) -> Result<Option<String>, PlanError> {
         let [(first, text), rest @ ..] = self.lines.as_slice() else { return Ok(None) };
         if *first == LineKind::Opening && text.starts_with(['`', '~']) {
@@ -95,7 +88,7 @@ impl PlanItem<'_> {
     }
 }
 
-/// Returns the code of a fenced block if the block is the whole item.
+/// Accepts a block that is the whole item.
 fn fenced(lines: &[(LineKind, &str)]) -> Option<String> {
     let (_, code) = lines.split_last()?;
     // A second fence would have an opening line.

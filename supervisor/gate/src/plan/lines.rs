@@ -1,7 +1,7 @@
 //! Splits a plan file into lines of different kinds.
 //!
-//! Fenced blocks are recognised wherever they begin: a heading in one is code. A comment is a block of its own, from
-//! `<!--` at the beginning of a line to `-->` at the end of one.
+//! Fenced blocks are recognised wherever they begin. A comment is a block of its own, from `<!--` at the beginning of a
+//! line to `-->` at the end of one.
 
 use std::ops::Range;
 
@@ -10,12 +10,11 @@ use super::error::PlanError;
 /// A tab extends to the next multiple of this column.
 const TAB: usize = 4;
 
-/// The greatest indentation of a heading, a fence or a comment, in columns.
+/// Maximum indentation of a heading, a fence or a comment, in columns.
 const MOST_INDENT: usize = 3;
 
 #[derive(Clone, Debug)]
 pub(super) struct PlanLine<'a> {
-    /// The byte range in the file, without the line end.
     pub range: Range<usize>,
     pub text: &'a str,
     pub kind: LineKind,
@@ -23,19 +22,16 @@ pub(super) struct PlanLine<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LineKind {
-    /// Only spaces and tabs.
     Blank,
     Comment,
-    /// A heading of this level, at the first column.
     Heading(usize),
-    /// The opening line of a fenced block, possibly after the marker of a list item.
+    /// May stand after the marker of a list item.
     Opening,
     /// A line of code, or the closing line of a fenced block.
     Fenced,
     Text,
 }
 
-/// The opening line of a fenced block that is not closed yet.
 #[derive(Clone, Copy)]
 struct Fence {
     column: usize,
@@ -43,7 +39,6 @@ struct Fence {
     mark: char,
 }
 
-/// The block that contains the start of a line.
 enum Inside {
     Nothing,
     Fence(Fence, usize),
@@ -51,7 +46,6 @@ enum Inside {
 }
 
 impl PlanLine<'_> {
-    /// True if the line has no content.
     pub(super) fn is_void(&self) -> bool {
         matches!(self.kind, LineKind::Blank | LineKind::Comment)
     }
@@ -61,8 +55,7 @@ impl PlanLine<'_> {
     }
 }
 
-/// Splits a text into lines. Fails for control characters, unclosed fences and comments, and code indented less than
-/// its fence.
+/// Fails for control characters, unclosed fences and comments, and code indented less than its fence.
 pub(super) fn scan(source: &str) -> Result<Vec<PlanLine<'_>>, PlanError> {
     let mut lines = Vec::new();
     let mut inside = Inside::Nothing;
@@ -134,7 +127,7 @@ fn outside(text: &str, index: usize, inside: &mut Inside) -> Result<LineKind, Pl
     }
 }
 
-/// Parses a line of a comment, whose `rest` may close the comment. HTML takes `<!-->` for a whole comment.
+/// `rest` may close the comment. HTML takes `<!-->` for a whole comment.
 fn comment(text: &str, rest: &str, index: usize, inside: &mut Inside) -> Result<LineKind, PlanError> {
     let Some((_, after)) = rest.split_once("-->") else { return Ok(LineKind::Comment) };
     *inside = Inside::Nothing;
@@ -152,7 +145,7 @@ fn heading_level(text: &str) -> Option<usize> {
     is_heading.then_some(level)
 }
 
-/// Returns the column and the number of bytes after the white space at the beginning of a text that starts in `column`.
+/// The column and the number of bytes after the white space at the beginning of a text that starts in `column`.
 pub(super) fn indentation(text: &str, mut column: usize) -> (usize, usize) {
     let mut bytes = 0;
     for byte in text.bytes() {
@@ -166,7 +159,6 @@ pub(super) fn indentation(text: &str, mut column: usize) -> (usize, usize) {
     (column, bytes)
 }
 
-/// Returns a text without its indentation, up to this many columns.
 pub(super) fn dedent(text: &str, columns: usize) -> &str {
     let (mut column, mut bytes) = (0, 0);
     for byte in text.bytes() {
@@ -197,7 +189,7 @@ fn opening(text: &str) -> Option<Fence> {
     (length >= 3 && !(mark == '`' && info.contains('`'))).then_some(Fence { column, length, mark })
 }
 
-/// Returns the length of a list item's marker that is followed by white space.
+/// Length of a list item's marker that is followed by white space.
 fn marker(text: &str) -> Option<usize> {
     let digits = text.bytes().take(10).take_while(u8::is_ascii_digit).count();
     let ends: &[char] = if digits == 0 { &['-', '*', '+'] } else { &['.', ')'] };

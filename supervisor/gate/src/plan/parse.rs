@@ -1,5 +1,3 @@
-//! Parses the sections of a plan file.
-
 use std::ops::Range;
 
 use protocol::plan::{OnFailure, Plan, PlanRights};
@@ -13,10 +11,8 @@ use super::span;
 use super::steps::steps;
 use super::words::{name_fault, path_fault};
 
-/// The sections with a meaning.
 const SECTIONS: [&str; 4] = ["Context", "Rights", "On failure", "Steps"];
 
-/// Parses a plan and the positions of its fields.
 pub(super) fn parse(source: &str) -> Result<(Plan, Layout), PlanError> {
     if source.len() > MOST_BYTES {
         let found = format!("expected a plan of at most {MOST_BYTES} bytes, found {}", source.len());
@@ -59,7 +55,6 @@ fn title(lines: &[PlanLine<'_>]) -> Result<usize, PlanError> {
     Ok(index)
 }
 
-/// Returns for each section the index of its heading and the range of lines below.
 fn sections(lines: &[PlanLine<'_>], from: usize) -> Result<Vec<(usize, Range<usize>)>, PlanError> {
     let mut sections: Vec<(usize, Range<usize>)> = Vec::new();
     for (index, line) in lines.iter().enumerate().skip(from) {
@@ -115,7 +110,6 @@ fn section(
     }
 }
 
-/// Returns the name of a section with a meaning. Fails if such a name has another spelling.
 fn known(lines: &[PlanLine<'_>], at: usize) -> Result<Option<&'static str>, PlanError> {
     let found = heading(lines, at);
     let bare = |text: &str| text.trim_matches(|c: char| !c.is_alphanumeric()).to_lowercase();
@@ -178,7 +172,6 @@ fn on_failure(lines: &[PlanLine<'_>], at: usize, range: Range<usize>) -> Result<
     found.ok_or_else(|| PlanError::found(index, EXPECTED, line.text))
 }
 
-/// Fails with the first line that has content.
 pub(super) fn nothing_after(
     lines: &[PlanLine<'_>],
     range: Range<usize>,
@@ -193,7 +186,6 @@ pub(super) fn nothing_after(
     }
 }
 
-/// Returns the ranges of the comments; neighbouring lines are one.
 fn comments(lines: &[PlanLine<'_>]) -> Vec<Range<usize>> {
     let mut comments: Vec<Range<usize>> = Vec::new();
     let mut was_comment = false;

@@ -1,5 +1,3 @@
-//! Writes the canonical file of a plan.
-
 use std::fmt::Write as _;
 
 use protocol::plan::{Acceptance, Plan, PlanRights, PlanStep};
@@ -8,24 +6,20 @@ use super::document::Document;
 use super::error::Unwritable;
 use super::span;
 
-/// Returns the canonical file of a plan.
-///
-/// Fails unless the file would be read back as the same plan. So titles, paths and criteria must have text without
-/// space around it, and titles and paths must have one line. Texts must not begin or end with a blank line, must not
-/// contain headings of steps or sections, `Files:` or `Acceptance:` on a line, or comments, and must close their
-/// fences. A criterion must not be a code span or a fenced block. The limits of a file apply.
+/// Fails unless the file would be read back as the same plan: titles, paths and criteria must have no space around
+/// them, and titles and paths one line. Texts must not begin or end with a blank line, must not contain headings of
+/// steps or sections, labels on a line, or comments, and must close their fences. A criterion must not be a code span
+/// or a fenced block. The limits of a file apply.
 pub fn print(plan: &Plan) -> Result<String, Unwritable> {
     let text = canonical(plan);
     read_back(&text, plan)?;
     Ok(text)
 }
 
-/// Fails if a plan cannot be written as a file.
 pub fn validate(plan: &Plan) -> Result<(), Unwritable> {
     print(plan).map(drop)
 }
 
-/// Parses a text. Fails unless the result equals this plan.
 pub(super) fn read_back(text: &str, plan: &Plan) -> Result<Document, Unwritable> {
     let document = Document::parse(text).map_err(|error| Unwritable { cause: error.to_string() })?;
     match difference(document.plan(), plan) {
@@ -36,7 +30,6 @@ pub(super) fn read_back(text: &str, plan: &Plan) -> Result<Document, Unwritable>
     }
 }
 
-/// Returns the name of the first field in which two plans differ.
 fn difference(one: &Plan, other: &Plan) -> Option<String> {
     let fields = [
         (one.title != other.title, "the title"),
@@ -72,17 +65,14 @@ fn canonical(plan: &Plan) -> String {
     parts.join("\n\n") + "\n"
 }
 
-/// Returns the section of the context.
 pub(super) fn context(text: &str) -> String {
     format!("## Context\n{text}")
 }
 
-/// Returns the section that says how to handle failures.
 pub(super) fn on_failure(word: &str) -> String {
     format!("## On failure\n{word}")
 }
 
-/// Returns the section of the rights.
 pub(super) fn rights(rights: &PlanRights) -> String {
     format!("## Rights\n{}", rights_list(rights))
 }
@@ -101,7 +91,6 @@ pub(super) fn rights_list(rights: &PlanRights) -> String {
     lines.join("\n")
 }
 
-/// Returns the text of a step.
 pub(super) fn step(number: usize, step: &PlanStep) -> String {
     let mut text = format!("### {number}. {}", step.title);
     if !step.description.is_empty() {
@@ -114,13 +103,11 @@ pub(super) fn step(number: usize, step: &PlanStep) -> String {
     text
 }
 
-/// Returns the list of files, if there are any.
 pub(super) fn files(files: &[String]) -> Option<String> {
     let items: Vec<_> = files.iter().map(|file| format!("- {}", span::span(file))).collect();
     (!items.is_empty()).then(|| format!("Files:\n{}", items.join("\n")))
 }
 
-/// Returns the list of acceptance commands and criteria, if there are any.
 pub(super) fn acceptance(all: &[Acceptance]) -> Option<String> {
     let item = |one: &Acceptance| match one {
         Acceptance::Command(text) if !text.contains('\n') => format!("- {}", span::span(text)),
@@ -134,7 +121,6 @@ pub(super) fn acceptance(all: &[Acceptance]) -> Option<String> {
     (!items.is_empty()).then(|| format!("Acceptance:\n{}", items.join("\n")))
 }
 
-/// Indents the lines of a text for a list item.
 fn indented(text: &str) -> String {
     let line = |line: &str| if line.is_empty() { String::new() } else { format!("  {line}") };
     text.split('\n').map(line).collect::<Vec<_>>().join("\n")

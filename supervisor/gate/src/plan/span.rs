@@ -1,6 +1,4 @@
-//! Code spans of Markdown, by `CommonMark` 0.31 §6.1.
-
-/// Returns the code of a text that is exactly one code span. Only backticks count as an empty one.
+/// Accepts exactly one code span. Only backticks count as an empty one.
 pub(super) fn code(text: &str) -> Option<&str> {
     let marks = text.len() - text.trim_start_matches('`').len();
     if marks == 0 {
@@ -19,7 +17,7 @@ pub(super) fn code(text: &str) -> Option<&str> {
     if is_padded && !code.trim_matches(' ').is_empty() { code.get(1..code.len() - 1) } else { Some(code) }
 }
 
-/// Returns the position of the first run of exactly this many backticks.
+/// Position of the first run of exactly this many backticks.
 fn run_of(text: &str, marks: usize) -> Option<usize> {
     let mut at = 0;
     while let Some(begin) = text.get(at..)?.find('`') {
@@ -34,12 +32,10 @@ fn run_of(text: &str, marks: usize) -> Option<usize> {
     None
 }
 
-/// Returns the length of the longest run of backticks.
 pub(super) fn longest_run(text: &str) -> usize {
     text.split(|c| c != '`').map(str::len).max().unwrap_or_default()
 }
 
-/// Writes a text of one line as a code span.
 pub(super) fn span(code: &str) -> String {
     let marks = "`".repeat(longest_run(code) + 1);
     let touches = code.starts_with('`') || code.ends_with('`');

@@ -1,5 +1,3 @@
-//! Parses the steps of a plan file.
-
 use std::ops::Range;
 
 use protocol::plan::{Acceptance, PlanStep};
@@ -30,7 +28,7 @@ impl Label {
         }
     }
 
-    /// Parses a label. Fails for one in another spelling, since a command below it would be overlooked.
+    /// Fails for a label in another spelling, since a command below it would be overlooked.
     fn of(index: usize, line: &PlanLine<'_>) -> Result<Option<Self>, PlanError> {
         if !matches!(line.kind, LineKind::Text | LineKind::Heading(_)) {
             return Ok(None);
@@ -50,7 +48,6 @@ impl Label {
     }
 }
 
-/// Parses the steps below the heading at `at`, with their positions.
 pub(super) fn steps(
     lines: &[PlanLine<'_>],
     at: usize,
@@ -113,7 +110,6 @@ fn step(
     Ok((step, layout))
 }
 
-/// Returns the title of a step and the positions in its heading.
 fn step_heading(
     lines: &[PlanLine<'_>],
     number: usize,
@@ -146,7 +142,6 @@ fn step_heading(
     Ok((title.to_owned(), layout))
 }
 
-/// Returns the next label and its line, or the end.
 fn next_label(lines: &[PlanLine<'_>], range: Range<usize>) -> Result<(Option<Label>, usize), PlanError> {
     for (index, line) in lines.iter().enumerate().take(range.end).skip(range.start) {
         if let Some(label) = Label::of(index, line)? {

@@ -7,9 +7,8 @@ use super::error::quoted;
 /// Maximum number of characters in the name of a server or a tool.
 const LONGEST_NAME: usize = 64;
 
-/// Returns the first invisible character of a text.
-///
-/// Invisible are characters that change the direction of writing, have no width, or end a line only in some programs.
+/// The first invisible character: one that changes the direction of writing, has no width, or ends a line only in some
+/// programs.
 fn unseen(text: &str) -> Option<char> {
     let is_unseen = |c: &char| {
         matches!(*c,
@@ -23,7 +22,6 @@ fn unseen(text: &str) -> Option<char> {
     text.chars().find(is_unseen)
 }
 
-/// Returns the first control character that is not allowed.
 fn control(text: &str, allowed: &[char]) -> Option<char> {
     text.chars().find(|c| c.is_control() && !allowed.contains(c))
 }
@@ -32,7 +30,7 @@ fn named(c: char) -> String {
     format!("U+{:04X}", u32::from(c))
 }
 
-/// Returns the reason why a text is not an acceptance command.
+/// The reason why a text is not an acceptance command.
 pub(super) fn command_fault(text: &str) -> Option<String> {
     if text.trim().is_empty() {
         return Some("expected a command, found an empty one".into());
@@ -44,7 +42,7 @@ pub(super) fn command_fault(text: &str) -> Option<String> {
     Some(format!("expected a command without invisible characters, found {}", named(c)))
 }
 
-/// Returns the reason why a text is not the name of a server or of a tool.
+/// The reason why a text is not the name of a server or a tool.
 pub(super) fn name_fault(text: &str) -> Option<String> {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.');
     let is_name = !text.is_empty() && text.len() <= LONGEST_NAME && text.chars().all(is_plain);
@@ -56,7 +54,7 @@ pub(super) fn name_fault(text: &str) -> Option<String> {
     })
 }
 
-/// Returns the reason why a text is not a path.
+/// The reason why a text is not a path.
 pub(super) fn path_fault(text: &str) -> Option<String> {
     if text.trim().is_empty() {
         return Some("expected a path, found an empty one".into());

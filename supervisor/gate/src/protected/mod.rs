@@ -1,6 +1,6 @@
 //! Settings of other programs that a person's editor, shell or agent acts on by itself.
 //!
-//! The list is `settings.txt`. Names with a `*` are found by listing their directory; all others are looked up.
+//! Listed in `settings.txt`. Names with a `*` are found by listing their directory; all others are looked up.
 
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
@@ -10,10 +10,8 @@ use std::sync::LazyLock;
 
 use crate::listed::{matches, places};
 
-/// The name of a repository's git directory.
 pub const GIT: &str = ".git";
 
-/// The list of settings, in the order of the file.
 static SETTINGS: LazyLock<Vec<ProtectedSetting>> = LazyLock::new(|| {
     places(include_str!("settings.txt")).map(|listed| ProtectedSetting::at(listed.place)).collect()
 });
@@ -21,7 +19,7 @@ static SETTINGS: LazyLock<Vec<ProtectedSetting>> = LazyLock::new(|| {
 #[derive(Debug)]
 struct ProtectedSetting {
     path: &'static Path,
-    /// The components in lower case, since some file systems ignore case.
+    /// In lower case, since some file systems ignore case.
     names: Vec<Vec<u8>>,
 }
 
@@ -31,7 +29,7 @@ impl ProtectedSetting {
         Self { path: Path::new(place), names: names.collect() }
     }
 
-    /// Returns the directory to list, if the last component is a pattern.
+    /// The directory to list, if the last component is a pattern.
     fn listed_in(&self) -> Option<&'static Path> {
         let is_pattern = self.names.last().is_some_and(|name| name.contains(&b'*'));
         self.path.parent().filter(|_| is_pattern)
@@ -42,27 +40,23 @@ impl ProtectedSetting {
     }
 }
 
-/// Returns the paths without a pattern.
 pub fn plain() -> impl Iterator<Item = &'static Path> {
     SETTINGS.iter().filter(|setting| setting.listed_in().is_none()).map(|setting| setting.path)
 }
 
-/// Returns the directories that contain names with a pattern, each once.
+/// Directories that contain names with a pattern, each once.
 pub fn listed() -> BTreeSet<&'static Path> {
     SETTINGS.iter().filter_map(ProtectedSetting::listed_in).collect()
 }
 
-/// True if a name in a directory of the project matches a pattern of the list.
 pub fn is_listed(directory: &Path, name: &OsStr) -> bool {
     let name = name.as_bytes().to_ascii_lowercase();
     let patterns = SETTINGS.iter().filter(|setting| setting.listed_in() == Some(directory));
     patterns.filter_map(|setting| setting.names.last()).any(|pattern| matches(pattern, &name))
 }
 
-/// Returns the paths to watch below the target of the link at `path`: the whole target, or the listed paths that
-/// begin with `path`.
-///
-/// Patterns are left out, since the target of a person's own link is not listed.
+/// Paths to watch below the target of the link at `path`: the whole target, or the listed paths that begin with `path`.
+/// Leaves out patterns, since the target is not listed.
 pub fn led_to(path: &Path) -> Vec<&'static Path> {
     let ends_in = |names: &[&str]| names.iter().any(|name| path.ends_with(name));
     // These links lead to repositories, which are found by a search.
@@ -77,7 +71,7 @@ pub fn led_to(path: &Path) -> Vec<&'static Path> {
 }
 
 /// True if a program of the user's acts on the path `relative` in any directory of a project: in a git directory, or at
-/// or below a listed path. Case does not count, since some file systems ignore it.
+/// or below a listed path. Ignores case, as some file systems do.
 pub fn is_acted_on(relative: &Path) -> bool {
     let names: Vec<Vec<u8>> = relative.iter().map(|name| name.as_bytes().to_ascii_lowercase()).collect();
     let is_setting = |from: &[Vec<u8>]| SETTINGS.iter().any(|setting| setting.begins(from));

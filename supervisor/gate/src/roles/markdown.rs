@@ -11,10 +11,8 @@
 
 use super::{Role, RoleDraft, RoleField};
 
-/// The line before and after the fields.
 const FENCE: &str = "---";
 
-/// Parses a role of this name. The error is a sentence, with the line if there is one.
 pub fn parse_markdown(name: &str, text: &str) -> Result<Role, String> {
     let mut lines = text.lines().enumerate();
     if lines.next().is_none_or(|(_, first)| first.trim_end() != FENCE) {
@@ -48,7 +46,6 @@ fn set(draft: &mut RoleDraft, line: &str) -> Result<(), String> {
         .map_err(|why| format!("`{field}`: {why}"))
 }
 
-/// Returns the text between quotes, or the whole text if there are none.
 fn unquoted(value: &str) -> &str {
     let between = |quote: char| value.strip_prefix(quote)?.strip_suffix(quote);
     between('"').or_else(|| between('\'')).unwrap_or(value)

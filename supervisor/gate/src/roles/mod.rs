@@ -1,4 +1,4 @@
-//! Roles of sub-agents: instructions and limits for a kind of task, from the settings. A role never adds rights.
+//! Roles of sub-agents: instructions and limits for a kind of task, from the settings. A role never adds access.
 
 mod markdown;
 
@@ -8,53 +8,44 @@ use protocol::cost::Usd;
 
 pub use markdown::parse_markdown;
 
-/// Maximum number of roles of a session. The model reads a description of each with every request.
+/// The model reads a description of each role with every request.
 pub const MOST_ROLES: usize = 32;
 
-/// Maximum size in bytes of a description, which the parent's model reads.
+/// In bytes. The parent's model reads descriptions.
 const LONGEST_DESCRIPTION: usize = 500;
 
-/// Maximum size in bytes of the instructions, which the sub-agent's model reads.
+/// In bytes. The sub-agent's model reads the instructions.
 const LONGEST_PROMPT: usize = 16 << 10;
 
 const LONGEST_NAME: usize = 40;
 
-/// The names of a role's fields.
 pub const FIELDS: [&str; 7] = ["description", "prompt", "access", "model", "tools", "max_steps", "max_usd"];
 
-/// A kind of sub-agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Role {
-    /// The name by which the model refers to the role.
     pub name: String,
-    /// A description of the tasks for this role, which the parent's model reads.
+    /// Tasks for this role. The parent's model reads this text.
     pub description: String,
-    /// Additional instructions for the sub-agent's model.
     pub prompt: String,
     /// True if the sub-agent may write by default. Otherwise it can only read, even if its call says something else.
     pub writes: bool,
-    /// The model, if it differs from the session's.
     pub model: Option<String>,
-    /// The only tools that the sub-agent has, as far as its rights allow them. Nothing for all tools.
+    /// The only tools that the sub-agent has, if its access allows them. `None` for all tools.
     pub tools: Option<Vec<String>>,
-    /// Maximum number of replies of the sub-agent's model.
     pub max_steps: Option<u32>,
-    /// The most that the sub-agent may cost.
     pub max_usd: Option<Usd>,
 }
 
 #[derive(Clone, Debug, Default)]
 pub struct Roles(Arc<[Role]>);
 
-/// The value of a role's field in a file.
 #[derive(Clone, Debug)]
 pub enum RoleField {
-    /// A text, or a number in its original form. For `tools`, names separated by commas.
+    /// A number keeps its original form. For `tools`, names separated by commas.
     Text(String),
     List(Vec<String>),
 }
 
-/// A role that is being read, field by field.
 #[derive(Debug, Default)]
 pub struct RoleDraft {
     description: Option<String>,
@@ -67,12 +58,10 @@ pub struct RoleDraft {
 }
 
 impl Roles {
-    /// Returns the role with this name.
     pub fn get(&self, name: &str) -> Option<&Role> {
         self.0.iter().find(|role| role.name == name)
     }
 
-    /// Iterates over the roles, in the order in which the model sees them.
     pub fn iter(&self) -> impl Iterator<Item = &Role> {
         self.0.iter()
     }
@@ -89,7 +78,7 @@ impl FromIterator<Role> for Roles {
 }
 
 impl RoleDraft {
-    /// Sets a field. The error says what was expected.
+    /// The error says what was expected.
     pub fn set(&mut self, field: &str, value: RoleField) -> Result<(), String> {
         match (field, value) {
             ("description", RoleField::Text(text)) => {
@@ -110,7 +99,6 @@ impl RoleDraft {
         Ok(())
     }
 
-    /// Returns the role. Fails if a field is missing or the name is invalid.
     pub fn finish(self, name: &str) -> Result<Role, String> {
         if !is_name(name) {
             return Err(format!(
@@ -137,7 +125,6 @@ fn is_name(name: &str) -> bool {
     (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(is_plain)
 }
 
-/// Checks a text for the model: its length, and that it has no control characters.
 fn bounded(text: String, most: usize) -> Result<String, String> {
     let text = text.trim();
     let odd = |c: char| c.is_control() && c != '\n' && c != '\t';

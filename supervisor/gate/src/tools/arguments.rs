@@ -1,4 +1,4 @@
-//! The arguments of the six tools, as the model writes them. The documentation of a field is what the model reads.
+//! Arguments of the six tools, as the model writes them. The model reads the comments of the fields.
 #![expect(clippy::doc_markdown, reason = "the model reads plain text, where back-ticks are noise")]
 
 use std::path::PathBuf;
@@ -12,13 +12,11 @@ use serde::Deserialize;
 use super::meant_path::meant_path;
 use super::typed::Arguments;
 
-/// A field with an invalid value, and what was expected.
+/// A field with an invalid value, and the expected one.
 pub(super) type BadArgument = (&'static str, String);
 
-/// The name of the tool that reads a file.
 pub const READ_FILE: &str = ReadFile::NAME;
 
-/// The name of the tool that runs a command.
 pub const SHELL_EXEC: &str = ShellExec::NAME;
 
 #[derive(Deserialize, JsonSchema)]
@@ -174,7 +172,7 @@ impl Edit {
     }
 }
 
-/// Returns the edits, from either of the two forms.
+/// From either of the two forms.
 fn edits(
     old: Option<String>,
     new: Option<String>,

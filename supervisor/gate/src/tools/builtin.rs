@@ -1,4 +1,4 @@
-//! The tools that a worker carries out.
+//! Tools that a worker carries out.
 
 use super::Tool;
 use super::arguments::{EditFile, ListDirectory, ReadFile, SearchFiles, ShellExec, WriteFile};
@@ -13,8 +13,7 @@ pub(super) fn reading() -> Vec<Box<dyn Tool>> {
     ]
 }
 
-/// Returns the tools that can change something. While a plan is made, and for an agent that never writes, only the
-/// shell, which the agent's rights keep from writing.
+/// Tools that can change something. While a plan is made, and for an agent that never writes, only the shell.
 pub(super) fn acting(activity: Activity, writes: bool) -> Vec<Box<dyn Tool>> {
     let shell: Box<dyn Tool> = Box::new(Typed::<ShellExec>::new());
     match activity {

@@ -1,16 +1,13 @@
-//! The definition of a tool for the model.
-
 use std::borrow::Cow;
 
 use protocol::event::RecordedTool;
 use serde_json::value::RawValue;
 
-/// The definition of a tool for the model.
 #[derive(Clone, Debug)]
 pub struct ToolDefinition {
     pub name: Cow<'static, str>,
     pub description: Cow<'static, str>,
-    /// The JSON schema of the arguments, serialised once.
+    /// The JSON schema of the arguments.
     pub input_schema: Box<RawValue>,
 }
 

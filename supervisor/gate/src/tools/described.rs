@@ -9,15 +9,14 @@ use protocol::event::{FileDiff, Location, ToolKind};
 
 use super::Invocation;
 
-/// Maximum size in bytes of text in the changes of one call.
+/// In bytes of text in the changes of one call.
 const MOST: usize = 64 << 10;
 
-/// The error for changes that are too large, or that are not text.
+/// Changes that are too large, or not text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LeftOut;
 
 impl Invocation {
-    /// Returns the kind of the call's tool.
     pub const fn kind(&self) -> ToolKind {
         match self {
             Self::Worker(ToolCall::ReadFile(_) | ToolCall::ListDirectory(_)) => ToolKind::Read,
@@ -30,7 +29,7 @@ impl Invocation {
         }
     }
 
-    /// Returns the paths in the call. Relative ones are resolved against `project`.
+    /// Relative paths are resolved against `project`.
     pub fn locations(&self, project: &WirePath) -> Vec<Location> {
         let Self::Worker(call) = self else { return Vec::new() };
         let (path, line) = match call {
@@ -45,7 +44,7 @@ impl Invocation {
     }
 }
 
-/// Returns advice to the model for a call whose result is too long. Returns nothing if the tool has no way to limit its result.
+/// Advice to the model for a call whose result is too long. `None` if the tool has no way to limit its result.
 pub const fn how_to_get_less(call: &ToolCall) -> Option<&'static str> {
     match call {
         ToolCall::ReadFile(_) => Some("read the file in pieces, with offset and limit"),
@@ -55,12 +54,10 @@ pub const fn how_to_get_less(call: &ToolCall) -> Option<&'static str> {
     }
 }
 
-/// Returns the changes of files by an approved patch, byte for byte.
 pub fn diffs_of(patch: &Patch) -> Result<Vec<FileDiff>, LeftOut> {
     bounded(patch.files.iter().map(|file| of_file(&file.path, file.change())).collect::<Result<_, _>>()?)
 }
 
-/// Returns the changes of files that a worker reports for a call that needed no approval.
 pub fn diffs_told(written: &Written) -> Result<Vec<FileDiff>, LeftOut> {
     let diffs = written.files.iter().map(|file| of_file(&file.path, file.change.clone()));
     bounded(diffs.collect::<Result<_, _>>()?)

@@ -1,4 +1,4 @@
-//! A tool of a server outside of the agent's sandbox, whose name and schema are known only when the session begins.
+//! Tools of MCP servers, which are known only when the session begins.
 
 use std::sync::Arc;
 
@@ -8,7 +8,6 @@ use protocol::approval::ServerAccess;
 use super::typed::{object, signature};
 use super::{ExternalCall, Invocation, Tool, ToolDefinition, ToolUseError};
 
-/// A tool of an external server.
 #[derive(Clone)]
 pub struct ExternalTool {
     server: String,
@@ -20,30 +19,25 @@ pub struct ExternalTool {
 /// A tool of a server that the kernel confines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct GuestTool {
-    /// Rights of the server, without its own directories.
+    /// Without the server's own directories.
     pub rights: Rights,
-    /// The rights as a person reads them.
     pub access: ServerAccess,
     /// Digest of the tool's definition as a person approved it.
     pub definition: String,
-    /// True if the person's settings let the first agent of this project call it without a question.
+    /// True if the person's settings let this project's first agent call the tool without a question.
     pub always: bool,
 }
 
-/// A server of an agent, which the agent may pass on to its sub-agents or list in a plan.
+/// A server that an agent may pass on to its sub-agents or list in a plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedServer {
-    /// Name of the server in the settings.
     pub name: String,
-    /// The rights as a person reads them.
     pub access: ServerAccess,
     pub tools: Vec<OfferedTool>,
 }
 
-/// A tool of an offered server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct OfferedTool {
-    /// Name that the model uses.
     pub name: String,
     /// The server's own name for the tool.
     pub tool: String,
@@ -51,18 +45,15 @@ pub struct OfferedTool {
 }
 
 impl ExternalTool {
-    /// Wraps the tool that `server` calls `tool`, with its definition for the model.
     pub const fn new(server: String, tool: String, definition: ToolDefinition) -> Self {
         Self { server, tool, definition, guest: None }
     }
 
-    /// Adds the confinement of the server.
     #[must_use]
     pub fn confined(self, guest: GuestTool) -> Self {
         Self { guest: Some(Arc::new(guest)), ..self }
     }
 
-    /// Returns the tool as one that can be passed on. `None` if its server has no sandbox.
     pub fn offered(&self) -> Option<OfferedTool> {
         let guest = self.guest.clone()?;
         Some(OfferedTool { name: self.definition.name.clone().into_owned(), tool: self.tool.clone(), guest })

@@ -11,19 +11,17 @@ use super::{Invocation, Tool};
 
 pub const FETCH_URL: &str = "fetch_url";
 
-/// A call of the tool.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FetchCall {
     pub url: PageUrl,
 }
 
-/// A page that may be fetched, and the way to it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PermittedFetch {
     pub url: PageUrl,
     /// The hosts that may be connected to, all of the page's name.
     pub hosts: Hosts,
-    /// The addresses beyond public ones that may be connected to.
+    /// Addresses beyond public ones that may be connected to.
     pub reach: Reach,
     /// True if an approval of this call permits it.
     pub is_approved: bool,

@@ -1,11 +1,11 @@
 //! Resolves paths of a model that use short forms of shells and browsers, such as `~`.
 //!
-//! Taken literally, `~/notes` would create a directory `~` in the project, and a person who removes it might type `rm
-//! -rf ~`. A literal name of this kind begins with `./`.
+//! Taken literally, `~/notes` would create a directory `~` in the project, and a person who removes it might type
+//! `rm -rf ~`. A literal name of this kind begins with `./`.
 
 use std::path::Path;
 
-/// Returns the path that a text stands for. If that is not certain, fails with the reason and what to write instead.
+/// Fails with the reason and what to write instead if the meaning is not certain.
 pub(super) fn meant_path(text: &str, home: Option<&Path>) -> Result<String, String> {
     if let Some(rest) = ["~", "$HOME", "${HOME}"].iter().find_map(|name| rest_of(text, name)) {
         return match home {
@@ -46,18 +46,17 @@ pub(super) fn meant_path(text: &str, home: Option<&Path>) -> Result<String, Stri
     Ok(text.to_owned())
 }
 
-/// Returns the rest of a text after a name that is a whole component.
 fn rest_of<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.strip_prefix(name).filter(|rest| rest.is_empty() || rest.starts_with('/'))
 }
 
-/// The rest behind a scheme, whose letters count in either case (RFC 3986, 3.1).
+/// Accepts a scheme in either case (RFC 3986, 3.1).
 fn without_scheme<'a>(text: &'a str, scheme: &str) -> Option<&'a str> {
     let (name, rest) = text.split_once(':')?;
     name.eq_ignore_ascii_case(scheme).then_some(rest)
 }
 
-/// True if the first component is a variable of the shell, as variables of the environment are written.
+/// True if the first component is a variable of the shell.
 fn is_variable(text: &str) -> bool {
     let of_a_name = |c: char| c.is_ascii_uppercase() || c.is_ascii_digit() || c == '_';
     if let Some(braced) = text.strip_prefix("${") {
@@ -69,14 +68,14 @@ fn is_variable(text: &str) -> bool {
     first.strip_prefix('$').is_some_and(|name| !name.is_empty() && name.chars().all(of_a_name))
 }
 
-/// True of an address with a scheme and a host: as a path it would make a directory of the scheme's name.
+/// True for an address with a scheme and a host: as a path it would make a directory of the scheme's name.
 fn is_address(text: &str) -> bool {
     let Some((scheme, _)) = text.split_once("://") else { return false };
     scheme.starts_with(|c: char| c.is_ascii_alphabetic())
         && scheme.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.'))
 }
 
-/// True if quotes, which a shell takes away, enclose the whole text.
+/// True if quotes, which a shell removes, enclose the whole text.
 fn is_quoted(text: &str) -> bool {
     let within = |quote| text.strip_prefix(quote).is_some_and(|rest| rest.ends_with(quote));
     within('"') || within('\'')

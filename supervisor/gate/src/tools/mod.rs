@@ -1,8 +1,7 @@
-//! The tools as the model sees them: names, schemas, checks of arguments, and results as text.
+//! Tools as the model sees them: names, schemas, checks of arguments, and results as text.
 //!
-//! A [`Tool`] parses JSON from the model into an [`Invocation`], which says what carries out the call: a worker, the
-//! supervisor, another agent, a guest, or an external server. A [`Registry`] holds the tools of an agent, fixed for its life.
-//! This module does no I/O.
+//! A [`Tool`] parses JSON from the model into an [`Invocation`]. A [`Registry`] holds the tools of an agent, fixed for
+//! its life.
 
 mod arguments;
 mod builtin;
@@ -37,12 +36,10 @@ pub use spawn::SpawnAgent;
 pub use tasks::{TaskList, task_list};
 pub use typed::Arguments;
 
-/// A tool that the model can call.
 pub trait Tool: Send + Sync {
-    /// Returns the definition for the model.
     fn definition(&self) -> &ToolDefinition;
 
-    /// Parses the model's arguments from JSON text.
+    /// `input` is JSON.
     fn parse(&self, input: &str) -> Result<Invocation, ToolUseError>;
 }
 

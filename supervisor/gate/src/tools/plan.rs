@@ -1,5 +1,5 @@
-//! The tools for plans: the planner's, which writes one, and the executor's, which reports on its steps. The model
-//! reads the documentation of the fields.
+//! Tools for plans: the planner's, which writes one, and the executor's, which reports on its steps. The model reads
+//! the comments of the fields.
 #![expect(clippy::doc_markdown, reason = "the model reads plain text, where back-ticks are noise")]
 
 use protocol::plan::StepStatus;
@@ -11,41 +11,32 @@ use super::external::OfferedServer;
 use super::typed::{Arguments, Typed};
 use super::{Invocation, Tool, ToolDefinition, ToolUseError};
 
-/// The name of the planner's tool.
 pub const WRITE_PLAN: &str = "write_plan";
 
-/// The longest note on a step, in bytes.
 const LONGEST_NOTE: usize = 4 << 10;
 
-/// A call about a plan, which the supervisor carries out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PlanCall {
-    /// Writes the plan to its file, and asks for an approval to execute it.
+    /// Asks for an approval to execute the plan.
     Write {
-        /// The text of the file.
         markdown: String,
     },
-    /// Reports the progress of a step of the approved plan.
     Update(StepUpdate),
 }
 
 /// The agent's report on a step, which may be wrong.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepUpdate {
-    /// The number of the step, from 1.
     pub step: u32,
-    /// The status that the agent reports.
     pub status: StepStatus,
-    /// A remark for the user.
     pub note: Option<String>,
 }
 
-/// Returns the planner's tool.
 pub(super) fn writing() -> Box<dyn Tool> {
     Box::new(Typed::<WritePlan>::new())
 }
 
-/// Returns the planner's tool where a plan may list these servers.
+/// A plan may list these servers.
 pub(super) fn writing_for(servers: &[OfferedServer]) -> Box<dyn Tool> {
     let typed = Typed::<WritePlan>::new();
     let names: Vec<_> = servers.iter().map(|server| server.name.as_str()).collect();
@@ -59,7 +50,6 @@ pub(super) fn writing_for(servers: &[OfferedServer]) -> Box<dyn Tool> {
     Box::new(WritingFor { typed, definition })
 }
 
-/// The planner's tool with another description.
 struct WritingFor {
     typed: Typed<WritePlan>,
     definition: ToolDefinition,
@@ -75,7 +65,6 @@ impl Tool for WritingFor {
     }
 }
 
-/// Returns the executor's tool.
 pub(super) fn reporting() -> Box<dyn Tool> {
     Box::new(Typed::<UpdateStep>::new())
 }

@@ -1,5 +1,3 @@
-//! Tools of servers that a plan lists: its approval allows the execution to call exactly these.
-
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
@@ -8,15 +6,12 @@ use protocol::plan::PlanRights;
 
 use super::{ExternalCall, GuestTool, OfferedServer, OfferedTool};
 
-/// A server that a plan lists.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlannedServer {
-    /// The server as a person reads it.
     pub shown: NamedServer,
     tools: Vec<PlannedTool>,
 }
 
-/// A tool that a plan lists, with its definition and the rights of its server at the time of the approval.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct PlannedTool {
     tool: String,
@@ -24,7 +19,7 @@ struct PlannedTool {
 }
 
 impl PlannedServer {
-    /// Returns the servers that a plan lists, from those of its session. The error names one that the session does not have, or a tool.
+    /// The error names a server or a tool that the session does not have.
     pub fn of(asked: Option<&PlanRights>, offered: &[OfferedServer]) -> Result<Vec<Self>, String> {
         let Some(PlanRights { servers, tools, .. }) = asked else { return Ok(Vec::new()) };
         for name in servers {
@@ -54,14 +49,13 @@ impl PlannedServer {
         Ok(offered.iter().filter_map(planned).collect())
     }
 
-    /// True if the plan lists the tool of a call, with this very definition and these rights of its server.
+    /// True if the plan lists the call's tool, with the same definition and access of its server.
     pub fn covers(&self, call: &ExternalCall) -> bool {
         let is_it =
             |listed: &PlannedTool| listed.tool == call.tool && call.guest.as_ref() == Some(&listed.guest);
         self.shown.name == call.server && self.tools.iter().any(is_it)
     }
 
-    /// The confinement of the server, which is the same for each of its tools.
     pub fn guest(&self) -> Option<&GuestTool> {
         self.tools.first().map(|tool| &*tool.guest)
     }
@@ -73,7 +67,6 @@ impl PlannedServer {
     }
 }
 
-/// Maximum number of names in a sentence.
 const NAMED: usize = 24;
 
 fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {

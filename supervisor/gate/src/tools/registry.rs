@@ -1,5 +1,3 @@
-//! The tools of an agent.
-
 use std::borrow::Cow;
 use std::sync::Arc;
 
@@ -12,40 +10,31 @@ use super::{Invocation, Tool, ToolDefinition, ToolUseError};
 use crate::activity::Activity;
 use crate::roles::Roles;
 
-/// Maximum number of characters in a tool's name that every provider accepts.
+/// In characters. Every provider accepts such names.
 const NAME: usize = 64;
 
-/// The tools of an agent, fixed for its life.
 pub struct Registry {
     tools: Vec<Arc<dyn Tool>>,
     definitions: Arc<[ToolDefinition]>,
 }
 
-/// The properties of an agent that decide which tools it gets.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Kit {
     /// True if the agent can ever write files.
     pub writes: bool,
-    /// True if the agent can ever reach a host.
     pub fetches: bool,
-    /// True if the agent may start sub-agents.
     pub delegates: bool,
-    /// The agent's tool for a plan, if it has one.
     pub plan: Option<PlanTool>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanTool {
-    /// Writes the plan.
     Write,
-    /// Reports on the steps of the plan.
     Report,
 }
 
-/// The reason why a tool cannot be added.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UnfitTool {
-    /// Another tool has the same name.
     #[error("there is already a tool named `{0}`")]
     Duplicate(Cow<'static, str>),
     /// Models cannot call a tool of this name.
@@ -54,12 +43,11 @@ pub enum UnfitTool {
 }
 
 impl Registry {
-    /// Returns the tools that every agent with this activity has, in the order in which the model sees them.
     pub fn for_activity(activity: Activity) -> Self {
         Self::for_kit(activity, Kit { writes: true, fetches: false, delegates: false, plan: None })
     }
 
-    /// Returns the tools of an agent with this activity, without those that its rights never allow.
+    /// Leaves out tools that the agent's access never allows.
     pub fn for_kit(activity: Activity, kit: Kit) -> Self {
         let mut tools = reading();
         tools.extend(acting(activity, kit.writes));
@@ -73,14 +61,12 @@ impl Registry {
         Self { tools: tools.into_iter().map(Arc::from).collect(), definitions }
     }
 
-    /// Adds the roles to the description of the tool that starts sub-agents.
     #[must_use]
     pub fn with_roles(self, roles: &Roles) -> Self {
         self.replaced(SPAWN, || spawning(roles, &[]))
     }
 
-    /// Adds the agent's servers, and the roles once more, to the tools that pass servers on: to sub-agents, and to the execution of a
-    /// plan.
+    /// Adds servers and roles to the tools that pass servers on: to sub-agents, and to the execution of a plan.
     #[must_use]
     pub fn passing_on(self, roles: &Roles, servers: &[OfferedServer]) -> Self {
         if servers.is_empty() {
@@ -89,7 +75,6 @@ impl Registry {
         self.replaced(SPAWN, || spawning(roles, servers)).replaced(WRITE_PLAN, || writing_for(servers))
     }
 
-    /// Puts another tool in the place of the one with this name, if there is one.
     fn replaced(mut self, name: &str, other: impl FnOnce() -> Box<dyn Tool>) -> Self {
         if let Some(tool) = self.tools.iter_mut().find(|tool| tool.definition().name == name) {
             *tool = other().into();
@@ -97,19 +82,18 @@ impl Registry {
         self.defined()
     }
 
-    /// Keeps only the tools with these names.
     #[must_use]
     pub fn only(mut self, names: &[String]) -> Self {
         self.tools.retain(|tool| names.iter().any(|name| *name == tool.definition().name));
         self.defined()
     }
 
-    /// Returns the first name that no tool has.
     pub fn lacks<'a>(&self, names: &'a [String]) -> Option<&'a str> {
         names.iter().map(String::as_str).find(|name| self.find(name).is_none())
     }
 
-    /// Returns the tools with the definitions that a model was given earlier. Fails with the name of a tool that does not exist any more.
+    /// The tools with definitions that a model was given earlier. Fails with the name of a tool that does not exist any
+    /// more.
     pub fn told_as(&self, definitions: Vec<ToolDefinition>) -> Result<Self, String> {
         let found = |definition: &ToolDefinition| {
             let tool = self.tools.iter().find(|tool| tool.definition().name == definition.name);
@@ -126,7 +110,7 @@ impl Registry {
         self
     }
 
-    /// Adds tools at the end. Fails if one has an invalid or existing name.
+    /// Fails if a tool has an invalid or existing name.
     pub fn with(mut self, more: Vec<Box<dyn Tool>>) -> Result<Self, UnfitTool> {
         for tool in more {
             let name = &tool.definition().name;
@@ -141,7 +125,7 @@ impl Registry {
         Ok(self.defined())
     }
 
-    /// Returns the same tools and more, without those that have an invalid or existing name.
+    /// Leaves out tools that have an invalid or existing name.
     #[must_use]
     pub fn extended(&self, more: Vec<Box<dyn Tool>>) -> Self {
         let mut extended = Self { tools: self.tools.clone(), definitions: self.definitions.clone() };
@@ -154,12 +138,10 @@ impl Registry {
         extended.defined()
     }
 
-    /// Returns the definitions for the model, the same at every call.
     pub fn definitions(&self) -> Arc<[ToolDefinition]> {
         Arc::clone(&self.definitions)
     }
 
-    /// Finds the tool and parses the arguments.
     pub fn parse(&self, name: &str, input: &str) -> Result<Invocation, ToolUseError> {
         self.find(name).ok_or_else(|| self.unknown(name))?.parse(input)
     }

@@ -7,22 +7,19 @@ use ipc::tool::{
     ToolError, ToolOutput, Written, WrittenFile,
 };
 
-/// Maximum size in bytes of one result. A worker sends far less, but a compromised one must not fill the context.
+/// In bytes of one result. A worker sends far less, but a compromised one must not fill the context.
 const MAX_BYTES: usize = 384 << 10;
 
 const MAX_PATH: usize = 4 << 10;
 
-/// A result as text for the model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rendered {
-    /// The text, never empty.
+    /// Never empty.
     pub content: String,
-    /// True if the call failed.
     pub is_error: bool,
 }
 
 impl Rendered {
-    /// Creates a failure from one sentence.
     pub fn failure(text: impl Into<String>) -> Self {
         Self { content: bounded(text.into()), is_error: true }
     }
@@ -34,7 +31,6 @@ impl From<&ToolError> for Rendered {
     }
 }
 
-/// Renders the result of a call.
 pub fn render(output: &ToolOutput) -> Rendered {
     let content = match output {
         ToolOutput::File(file) => render_file(file),
@@ -49,7 +45,7 @@ pub fn render(output: &ToolOutput) -> Rendered {
     Rendered { content: bounded(content), is_error }
 }
 
-/// Renders lines with numbers as `cat -n` does, then the number of remaining lines and how to read them.
+/// Like `cat -n`, then the number of remaining lines and how to read them.
 fn render_file(file: &FileText) -> String {
     let mut text = String::with_capacity(file.text.len() + 8 * 64);
     let mut number = file.first_line;
@@ -77,7 +73,6 @@ fn render_file(file: &FileText) -> String {
     with_notes(text, &notes)
 }
 
-/// Describes the part of the file that is not shown.
 fn rest(file: &FileText) -> Option<String> {
     if file.lines == 0 {
         return None;
@@ -150,7 +145,6 @@ fn written_line(file: &WrittenFile) -> String {
     if notes.is_empty() { line } else { with_notes(line, notes) }
 }
 
-/// Renders the output of a command, then a line with its exit.
 fn render_command(result: &CommandResult) -> String {
     let mut text = result.head.clone();
     if result.omitted_bytes > 0 {
@@ -177,7 +171,6 @@ fn render_command(result: &CommandResult) -> String {
     text
 }
 
-/// Joins the beginning and the end of an output, with a note on the omitted part.
 pub fn join_ends(head: &str, omitted_bytes: u64, tail: &str) -> String {
     let mut text = head.to_owned();
     if omitted_bytes > 0 {
@@ -239,7 +232,7 @@ fn bounded(mut text: String) -> String {
     text
 }
 
-/// Shortens a path or a phrase to the longest that a well-behaved worker sends.
+/// Shortens a text to the longest that a well-behaved worker sends.
 fn shortened(mut text: String) -> String {
     text.truncate(text.floor_char_boundary(MAX_PATH));
     text
@@ -257,7 +250,6 @@ fn bytes(number: u64) -> String {
     count(number, "byte")
 }
 
-/// Formats a duration for people and models.
 pub fn seconds(ms: u64) -> String {
     format!("{}.{:01} s", ms / 1000, ms % 1000 / 100)
 }

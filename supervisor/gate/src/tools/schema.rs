@@ -1,4 +1,4 @@
-//! JSON schemas for the model: generated from the argument types, and lean.
+//! JSON schemas for the model, generated from the argument types.
 
 use schemars::JsonSchema;
 use schemars::Schema;
@@ -7,7 +7,7 @@ use schemars::transform::transform_subschemas;
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The schema of `T`, without what costs tokens and tells a model nothing.
+/// Leaves out everything that costs tokens and tells a model nothing.
 pub(super) fn schema<T: JsonSchema>() -> Box<RawValue> {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
@@ -42,7 +42,7 @@ fn lean(schema: &mut Schema) {
     transform_subschemas(&mut lean, schema);
 }
 
-/// `["integer", "null"]` → `"integer"`: an argument that may be absent is left out, not null.
+/// `["integer", "null"]` → `"integer"`: an absent argument is left out, not null.
 fn without_null(kind: &mut Value) {
     if let Value::Array(kinds) = kind
         && let [only, Value::String(null)] = kinds.as_slice()

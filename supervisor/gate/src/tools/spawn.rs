@@ -1,4 +1,4 @@
-//! The tool that starts a sub-agent. The model reads the documentation of the fields.
+//! The tool that starts a sub-agent. The model reads the comments of the fields.
 
 use ipc::path::WirePath;
 use protocol::approval::NamedServer;
@@ -12,33 +12,26 @@ use super::typed::{Arguments, Typed};
 use super::{Invocation, Tool, ToolDefinition, ToolUseError};
 use crate::roles::{Role, Roles};
 
-/// Maximum size in bytes of a task.
 const LONGEST_TASK: usize = 32 << 10;
 
-/// A call for a sub-agent with its parent's arguments. The gate computes the rights.
+/// A call for a sub-agent, without the access that it will have.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SpawnAgent {
-    /// The complete instructions for the sub-agent.
     pub task: String,
     /// True if the sub-agent may write at all.
     pub writes: bool,
-    /// The paths that the sub-agent may write, relative to the project or absolute. If empty, all that its parent may.
+    /// Paths that the sub-agent may write. If empty, all that its parent may.
     pub write: Vec<WirePath>,
-    /// True if the sub-agent needs the network.
     pub network: bool,
-    /// The name of one of the session's roles.
     pub role: Option<String>,
-    /// The parent's servers that the sub-agent has too.
+    /// Servers of the parent that the sub-agent may call, too.
     pub servers: Vec<NamedServer>,
-    /// The model, if it differs from the parent's.
     pub model: Option<String>,
-    /// Maximum number of replies of the sub-agent's model.
     pub max_steps: Option<u32>,
 }
 
 pub(super) const SPAWN: &str = Spawn::NAME;
 
-/// Returns the tool, for an agent with these servers that may start sub-agents with these roles.
 pub(super) fn spawning(roles: &Roles, servers: &[OfferedServer]) -> Box<dyn Tool> {
     let typed = Typed::<Spawn>::new();
     let named = |OfferedServer { name, access, .. }: &OfferedServer| NamedServer {
@@ -51,19 +44,15 @@ pub(super) fn spawning(roles: &Roles, servers: &[OfferedServer]) -> Box<dyn Tool
     Box::new(Spawning { typed, definition, roles: roles.clone(), servers })
 }
 
-/// The tool with the roles of the session.
 struct Spawning {
     typed: Typed<Spawn>,
     definition: ToolDefinition,
     roles: Roles,
-    /// The servers of the agent itself.
     servers: Vec<NamedServer>,
 }
 
-/// A call with the model's arguments, before its role is applied.
 struct AskedRights {
     spawn: SpawnAgent,
-    /// The names of servers.
     servers: Vec<String>,
     /// False if the call does not mention access.
     says_access: bool,
@@ -83,7 +72,7 @@ impl Tool for Spawning {
 }
 
 impl Spawning {
-    /// Returns the servers with these names. An agent passes on only servers that it has itself.
+    /// An agent passes on only servers that it has itself.
     fn own_servers(&self, names: &[String]) -> Result<Vec<NamedServer>, BadArgument> {
         let unknown = |name: &&String| !self.servers.iter().any(|server| server.name == **name);
         if let Some(name) = names.iter().find(unknown) {
@@ -97,7 +86,7 @@ impl Spawning {
         Ok(self.servers.iter().filter(|server| names.contains(&server.name)).cloned().collect())
     }
 
-    /// Applies the role to a call. A role can only remove rights: a sub-agent with a reading role never writes.
+    /// A role can only remove access: a sub-agent with a reading role never writes.
     fn in_role(
         &self,
         AskedRights { mut spawn, says_access, .. }: AskedRights,
@@ -122,7 +111,7 @@ impl Spawning {
     }
 }
 
-/// Adds the roles to the description and the schema, and the names of the servers to the schema. Removes the fields that have no
+/// Adds the roles to description and schema, and the names of the servers to the schema. Removes fields without
 /// choices.
 fn with_choices(mut definition: ToolDefinition, roles: &Roles, servers: &[NamedServer]) -> ToolDefinition {
     let Ok(mut schema) = serde_json::from_str::<Value>(definition.input_schema.get()) else {

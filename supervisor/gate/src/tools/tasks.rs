@@ -1,4 +1,4 @@
-//! The tool with which an agent keeps a list of its tasks. The model reads the documentation of the fields.
+//! The tool with which an agent keeps a list of its tasks. The model reads the comments of the fields.
 
 use protocol::event::{ListedTask, TaskState, UPDATE_TASKS};
 use schemars::JsonSchema;
@@ -8,13 +8,10 @@ use super::arguments::BadArgument;
 use super::typed::{Arguments, Typed};
 use super::{Invocation, Tool};
 
-/// Maximum number of tasks of a list.
 const MOST_TASKS: usize = 50;
 
-/// Maximum number of characters of a task.
 const LONGEST_TASK: usize = 200;
 
-/// A call that replaces the list of tasks, which the supervisor carries out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TaskList(pub Vec<ListedTask>);
 
@@ -73,7 +70,6 @@ impl Arguments for UpdateTasks {
     }
 }
 
-/// Returns a task with its text on one line.
 fn listed(task: Task, number: usize) -> Result<ListedTask, BadArgument> {
     let words =
         task.text.split(|c: char| c.is_whitespace() || c.is_control()).filter(|word| !word.is_empty());

@@ -9,21 +9,16 @@ use serde_json::value::RawValue;
 use super::schema::schema;
 use super::{Invocation, Tool, ToolDefinition, ToolUseError};
 
-/// The arguments of a tool in the model's form.
 pub trait Arguments: DeserializeOwned + JsonSchema {
-    /// The call that the arguments make.
     type Call: Into<Invocation>;
 
-    /// The tool's name, which must never change.
     const NAME: &'static str;
-    /// The tool's description for the model.
     const DESCRIPTION: &'static str;
 
-    /// Returns the call. Fails with the field that has an invalid value, and what was expected.
+    /// Fails with the field that has an invalid value, and the expected one.
     fn into_call(self) -> Result<Self::Call, (&'static str, String)>;
 }
 
-/// The tool with the arguments `A`.
 pub(super) struct Typed<A> {
     definition: ToolDefinition,
     arguments: PhantomData<fn() -> A>,
@@ -70,7 +65,7 @@ impl<A: Arguments> Tool for Typed<A> {
     }
 }
 
-/// Fails with the reason if a text is not a JSON object.
+/// Fails with the reason.
 pub(super) fn object(input: &str) -> Result<(), String> {
     let read = serde_json::from_str::<serde_json::Map<String, serde_json::Value>>(input);
     read.map(drop).map_err(|error| plain(&error.to_string()))
@@ -89,7 +84,7 @@ fn plain(reason: &str) -> String {
     }
 }
 
-/// Returns the arguments that a tool expects, from its schema: `{path, offset?, limit?}`.
+/// The arguments of a tool, from its schema: `{path, offset?, limit?}`.
 pub(super) fn signature(schema: &RawValue) -> String {
     #[derive(serde::Deserialize)]
     struct TypedObject {

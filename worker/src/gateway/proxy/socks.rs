@@ -2,7 +2,6 @@
 
 use super::{Protocol, ProxyRequest, Refusal};
 
-/// Protocol version, the first byte of each message.
 pub(super) const VERSION: u8 = 5;
 
 /// Authentication methods: none required, and no acceptable method.
@@ -68,7 +67,6 @@ fn request(bytes: &[u8]) -> ProxyRequest {
     }
 }
 
-/// Parses a domain name with its length, and a port.
 fn named(bytes: &[u8]) -> ProxyRequest {
     let Some((&length, rest)) = bytes.split_first() else { return ProxyRequest::Nothing };
     let Some((name, rest)) = rest.split_at_checked(length.into()) else { return ProxyRequest::Nothing };

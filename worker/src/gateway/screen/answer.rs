@@ -8,14 +8,13 @@ use super::requests::{MAX_FIELDS, values};
 pub(in crate::gateway) enum Answer {
     /// The connection stays HTTP/1.
     Stays,
-    /// The connection switched to WebSocket.
     WebSocket,
-    /// The connection switched to another protocol, which may name other hosts: HTTP/2, TLS.
+    /// Another protocol, which may name other hosts: HTTP/2, TLS.
     Other,
 }
 
 impl Answer {
-    /// Parses the response at the start of a server's bytes; `None` if it is incomplete.
+    /// `None` if the response is incomplete.
     pub(in crate::gateway) fn read(mut bytes: &[u8]) -> Option<Self> {
         loop {
             let mut fields = [EMPTY_HEADER; MAX_FIELDS];

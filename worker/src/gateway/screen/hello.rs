@@ -1,13 +1,14 @@
-//! Parser of the server name in a TLS `ClientHello` (RFC 8446 §4.1.2, RFC 6066 §3).
+//! Parser of the server name in a TLS `ClientHello` (RFC 8446 §4.1.2, RFC 6066 §3), without a TLS library in the
+//! gateway.
 //!
-//! The parser avoids a TLS library in the gateway. It is stricter than servers, so that no server finds another name
-//! in the bytes that it accepts; a test compares it with rustls.
+//! It is stricter than servers, so that no server finds another name in the bytes that it accepts; a test compares it
+//! with rustls.
 
 use std::collections::BTreeSet;
 
 use ipc::rights::HostName;
 
-/// Type of a handshake record, and the first byte of its version, which is 3 in every version.
+/// Type of a handshake record, and first byte of every version.
 pub(super) const RECORD: [u8; 2] = [22, 3];
 
 /// Maximum size of a record's content in bytes.
@@ -19,21 +20,18 @@ const SERVER_NAME: u16 = 0;
 /// Name type of a host name, the only one defined.
 const HOST_NAME: u8 = 0;
 
-/// Error: the bytes are not a `ClientHello`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct NotAHello;
 
-/// A complete `ClientHello`.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct ClientHello {
-    /// True if it has a server name.
     pub(super) says_name: bool,
-    /// The server name, if it is a valid host name.
+    /// `None` without a valid host name.
     pub(super) name: Option<HostName>,
 }
 
 impl ClientHello {
-    /// Parses the message at the start of `bytes`; `None` if it is incomplete.
+    /// `None` if the message is incomplete.
     pub(super) fn read(bytes: &[u8]) -> Result<Option<Self>, NotAHello> {
         let message = handshake(bytes)?;
         let mut fields = Fields(&message);
@@ -56,7 +54,7 @@ impl ClientHello {
     }
 }
 
-/// Joins the contents of the received records, up to the one in which the first message ends.
+/// Joins the received records, up to the one in which the first message ends.
 fn handshake(bytes: &[u8]) -> Result<Vec<u8>, NotAHello> {
     let mut message = Vec::new();
     let mut rest = bytes;
@@ -84,7 +82,6 @@ fn handshake(bytes: &[u8]) -> Result<Vec<u8>, NotAHello> {
     }
 }
 
-/// Parses the message after its type and length; `None` if it is invalid.
 fn hello(mut fields: Fields<'_>) -> Option<ClientHello> {
     let (_version, _random) = (fields.number(2)?, fields.take(32)?);
     let (session, suites, compression) = (fields.vector(1)?, fields.vector(2)?, fields.vector(1)?);
@@ -109,7 +106,7 @@ fn hello(mut fields: Fields<'_>) -> Option<ClientHello> {
     fields.0.is_empty().then_some(ClientHello { says_name: said.is_some(), name })
 }
 
-/// Returns the name from a server name list; `None` unless it has exactly one.
+/// `None` unless the list has exactly one name.
 fn server_name(content: &[u8]) -> Option<&[u8]> {
     let mut fields = Fields(content);
     let mut list = Fields(fields.vector(2)?);
@@ -118,7 +115,7 @@ fn server_name(content: &[u8]) -> Option<&[u8]> {
     is_one.then_some(name)
 }
 
-/// Reader of bytes; each method returns `None` if too few are left.
+/// Each method returns `None` if too few bytes are left.
 struct Fields<'a>(&'a [u8]);
 
 impl<'a> Fields<'a> {
@@ -132,12 +129,12 @@ impl<'a> Fields<'a> {
         self.take(1)?.first().copied()
     }
 
-    /// Reads a big-endian number of at most three bytes.
+    /// Big-endian, at most three bytes.
     fn number(&mut self, size: usize) -> Option<usize> {
         Some(self.take(size)?.iter().fold(0, |number, &byte| number << 8 | usize::from(byte)))
     }
 
-    /// Reads bytes that are preceded by their length, a number of `size` bytes.
+    /// Reads bytes after their length, a number of `size` bytes.
     fn vector(&mut self, size: usize) -> Option<&'a [u8]> {
         let length = self.number(size)?;
         self.take(length)

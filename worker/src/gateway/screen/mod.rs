@@ -1,12 +1,11 @@
-//! Judges the bytes of a client on their way out: they have to name the host that was dialled, where a protocol names one.
+//! Judges the bytes of a client before they are sent: where a protocol names a host, it has to be the one that was
+//! dialled.
 //!
 //! | port | rule |
 //! | --- | --- |
 //! | 443 | the first message is a TLS `ClientHello` that names the host |
 //! | 80 | every request of HTTP/1 names it, up to a switch to WebSocket |
 //! | other | the first message, if it is a TLS `ClientHello` with a name, names the host; everything else passes |
-//!
-//! Everything here is a function of bytes.
 
 mod answer;
 mod hello;
@@ -21,7 +20,7 @@ pub(super) use answer::Answer;
 use hello::ClientHello;
 use requests::Requests;
 
-/// Maximum size in bytes of a message that has to be complete before any of it goes out.
+/// Size in bytes of the largest message that has to be complete before any of it is sent.
 pub(super) const MAX_MESSAGE: usize = 64 << 10;
 
 /// Ports of HTTPS and HTTP.
@@ -37,10 +36,9 @@ pub(super) struct Screen {
 #[derive(Debug)]
 enum Rule {
     Hello,
-    /// Waits to see whether the first message is a `ClientHello`.
+    /// Waits: the first message may be a `ClientHello`.
     PerhapsHello,
     Requests(Requests),
-    /// All further bytes pass without checks.
     Open,
 }
 
@@ -54,17 +52,14 @@ impl Screen {
         Self { host, rule }
     }
 
-    /// True if the client has to send a message before the host is dialled.
     pub(super) const fn precedes_dialling(&self) -> bool {
         matches!(self.rule, Rule::Hello | Rule::Requests(_))
     }
 
-    /// True if all further bytes pass without checks.
     pub(super) const fn is_open(&self) -> bool {
         matches!(self.rule, Rule::Open)
     }
 
-    /// True if a started first message has a time limit.
     pub(super) const fn is_timed(&self) -> bool {
         matches!(self.rule, Rule::Hello | Rule::PerhapsHello)
     }
@@ -74,7 +69,7 @@ impl Screen {
         matches!(&self.rule, Rule::Requests(requests) if requests.upgrades())
     }
 
-    /// True if no more bytes pass until [`Self::take_answer`] is called.
+    /// True if nothing passes until [`Self::take_answer`] is called.
     pub(super) fn awaits_answer(&self) -> bool {
         matches!(&self.rule, Rule::Requests(requests) if requests.awaits_answer())
     }
@@ -90,8 +85,7 @@ impl Screen {
         Ok(())
     }
 
-    /// Returns the number of bytes at the start of the unsent bytes that may be sent; 0 if more are needed. A failure
-    /// ends the connection.
+    /// Returns the number of bytes that may be sent; 0 if more are needed. A failure ends the connection.
     pub(super) fn admit(&mut self, bytes: &[u8]) -> Result<usize, GatewayFailure> {
         let mut admitted = 0;
         loop {
@@ -129,7 +123,6 @@ impl Screen {
     }
 }
 
-/// True if the bytes start with a TLS handshake record.
 fn is_hello(bytes: &[u8]) -> bool {
     bytes.starts_with(&hello::RECORD)
 }

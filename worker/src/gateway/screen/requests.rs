@@ -1,8 +1,8 @@
 //! Requests of an HTTP/1 connection, each held to the name of the host (RFC 9112).
 //!
-//! A request goes out when its head is complete, has exactly one `Host` field with the name, and a target of that host. Heads and
-//! bodies that two readers can read differently are refused, so that no server finds a request where none was seen: a line
-//! that ends without a carriage return, two lengths, a coding other than `chunked`.
+//! A request is sent when its head is complete, has exactly one `Host` field with the name, and a target of that host.
+//! Ambiguous heads and bodies are refused, so that no server finds a request that was not judged: a line that ends
+//! without a carriage return, two lengths, a coding other than `chunked`.
 
 use httparse::{EMPTY_HEADER, Header, Request, Status};
 use ipc::gateway::GatewayFailure;
@@ -11,7 +11,7 @@ use ipc::rights::HostName;
 /// Maximum number of header fields.
 pub(super) const MAX_FIELDS: usize = 128;
 
-/// Maximum number of digits of a length, so that it fits into 64 bits.
+/// In digits, so that a length fits into 64 bits.
 const MAX_DECIMAL: usize = 19;
 const MAX_HEXADECIMAL: usize = 15;
 
@@ -19,26 +19,19 @@ const MAX_HEXADECIMAL: usize = 15;
 pub(super) struct Requests {
     host: HostName,
     stage: Stage,
-    /// True until the first head is complete.
     is_first: bool,
-    /// True if the first request is an upgrade request.
     upgrades: bool,
 }
 
-/// Expected next part of a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Stage {
     Head,
-    /// Remaining bytes of a body.
     Body(u64),
-    /// Size line of a chunk.
     ChunkSize,
     Chunk(u64),
-    /// Line end after a chunk.
     ChunkEnd,
-    /// Trailer fields after the last chunk, and an empty line.
     Trailer,
-    /// Nothing until the host has answered an upgrade request.
+    /// Nothing passes until the host has answered an upgrade request.
     Answer,
 }
 
@@ -50,23 +43,23 @@ impl Requests {
         Self { host, stage: Stage::Head, is_first: true, upgrades: false }
     }
 
-    /// True if the first request is an upgrade request. Valid once its head has been admitted.
+    /// Valid once the head of the first request has been admitted.
     pub(super) const fn upgrades(&self) -> bool {
         self.upgrades
     }
 
-    /// True if no more bytes are admitted until [`Self::stay`] is called.
+    /// True if nothing is admitted until [`Self::stay`] is called.
     pub(super) fn awaits_answer(&self) -> bool {
         self.stage == Stage::Answer
     }
 
-    /// Continues with HTTP requests: the host declined the upgrade.
+    /// The host declined the upgrade.
     pub(super) fn stay(&mut self) {
         self.upgrades = false;
         self.stage = Stage::Head;
     }
 
-    /// Returns the number of bytes at the start that may be sent; 0 if more are needed.
+    /// Returns the number of bytes that may be sent; 0 if more are needed.
     pub(super) fn admit(&mut self, bytes: &[u8]) -> Result<usize, GatewayFailure> {
         match self.stage {
             Stage::Head => self.head(bytes),
@@ -99,12 +92,11 @@ impl Requests {
         }
     }
 
-    /// Returns the stage after a request.
     const fn after(&self) -> Stage {
         if self.upgrades { Stage::Answer } else { Stage::Head }
     }
 
-    /// Parses the first line of `bytes` once it is complete.
+    /// Does nothing while the line is incomplete.
     fn line(
         &mut self,
         bytes: &[u8],
@@ -158,12 +150,10 @@ impl Requests {
     }
 }
 
-/// Returns the values of all header fields of this name.
 pub(super) fn values<'a>(fields: &'a [Header<'a>], name: &'static str) -> impl Iterator<Item = &'a [u8]> {
     fields.iter().filter(move |field| field.name.eq_ignore_ascii_case(name)).map(|field| field.value)
 }
 
-/// Returns the host of a request target in absolute form.
 fn absolute(target: &str) -> Option<HostName> {
     let (scheme, rest) = target.split_once("://")?;
     let authority = rest.split(['/', '?', '#']).next()?;
@@ -191,20 +181,20 @@ fn body(request: &Request<'_, '_>) -> Option<Stage> {
     (codings.next().is_none() && lengths.next().is_none()).then_some(body)
 }
 
-/// Parses the size line of a chunk. Ignores chunk extensions.
+/// Ignores chunk extensions.
 fn chunk_size(line: &[u8]) -> Option<u64> {
     let size = line.split(|&byte| byte == b';').next()?;
     number(size.trim_ascii_end(), 16, MAX_HEXADECIMAL)
 }
 
-/// Parses a number that consists only of digits.
+/// Rejects signs and more than `most` digits.
 fn number(text: &[u8], radix: u32, most: usize) -> Option<u64> {
     let is_number =
         (1..=most).contains(&text.len()) && text.iter().all(|&byte| char::from(byte).is_digit(radix));
     if is_number { u64::from_str_radix(str::from_utf8(text).ok()?, radix).ok() } else { None }
 }
 
-/// Returns how many of `bytes` belong to a part with `left` remaining bytes, and how many remain after them.
+/// Number of `bytes` in a part with `left` remaining bytes, and the number that remain afterwards.
 fn part(bytes: &[u8], left: u64) -> (usize, u64) {
     let count = usize::try_from(left).map_or(bytes.len(), |left| left.min(bytes.len()));
     (count, left - count as u64)

@@ -10,14 +10,13 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use super::hello::ClientHello;
 use super::{Answer, MAX_MESSAGE, Screen};
 
-/// Name of the host that is dialled.
 const HOST: &str = "host.example";
 
 fn name(text: &str) -> HostName {
     text.parse().unwrap()
 }
 
-/// The first bytes of a client of rustls.
+/// First bytes of a rustls client.
 fn hello(host: &str, says_name: bool) -> Vec<u8> {
     let config = ClientConfig::builder_with_provider(Arc::new(ring::default_provider()));
     let config = config.with_safe_default_protocol_versions().unwrap();
@@ -51,7 +50,7 @@ fn in_records(bytes: &[u8], size: usize) -> Vec<u8> {
     records.collect::<Vec<_>>().concat()
 }
 
-/// The bytes of a client that go out when they come in pieces of this size, or the failure.
+/// Number of bytes that are sent if they come in pieces of this size.
 fn sent(port: u16, bytes: &[u8], piece: usize) -> Result<usize, GatewayFailure> {
     let mut screen = Screen::new(name(HOST), port);
     let mut out = 0;

@@ -11,7 +11,6 @@ use rmcp::model::{
 /// Maximum number of characters of a resource's description.
 const MOST_ABOUT: usize = 200;
 
-/// Converts the result of a tool.
 pub(super) fn of_tool(result: CallToolResult) -> Result<McpResult, McpFailure> {
     bounded(McpResult {
         failed: result.is_error.unwrap_or_default(),
@@ -20,17 +19,14 @@ pub(super) fn of_tool(result: CallToolResult) -> Result<McpResult, McpFailure> {
     })
 }
 
-/// Converts the messages of a prompt.
 pub(super) fn of_prompt(result: GetPromptResult) -> Result<McpResult, McpFailure> {
     succeeded(result.messages.into_iter().map(|message| of_block(message.content)).collect())
 }
 
-/// Converts the parts of a resource.
 pub(super) fn of_resource(result: ReadResourceResult) -> Result<McpResult, McpFailure> {
     succeeded(result.contents.into_iter().map(of_contents).collect())
 }
 
-/// Converts a list of resources and of URI templates.
 pub(super) fn of_resources(
     resources: Vec<Resource>,
     templates: Vec<ResourceTemplate>,
@@ -72,7 +68,6 @@ fn of_link(link: Resource) -> McpContent {
     McpContent::Link(McpLink { uri: link.uri, name: link.name, about: about(link.description) })
 }
 
-/// Returns the beginning of the first line of a description.
 fn about(description: Option<String>) -> String {
     let description = description.unwrap_or_default();
     description.lines().next().unwrap_or_default().chars().take(MOST_ABOUT).collect()
@@ -93,7 +88,7 @@ fn of_contents(contents: ResourceContents) -> McpContent {
     }
 }
 
-/// Decodes a picture and detects its format from its bytes. Drops bytes that are not a picture.
+/// Detects the format from the bytes. Drops bytes that are not a picture.
 fn of_image(kind: &str, base64: &str) -> McpContent {
     let picture = match BASE64_STANDARD.decode(base64.as_bytes()) {
         Ok(bytes) => picture::read(bytes).map_err(|error| error.to_string()),
@@ -102,7 +97,7 @@ fn of_image(kind: &str, base64: &str) -> McpContent {
     picture.map_or_else(|fault| other(kind, base64.len(), &fault), McpContent::Image)
 }
 
-/// Names a part that is not shown. Four characters of base64 are three bytes.
+/// Four characters of base64 are three bytes.
 fn other(kind: &str, base64: usize, note: &str) -> McpContent {
     McpContent::Other { kind: kind.to_owned(), bytes: (base64 / 4 * 3) as u64, note: note.to_owned() }
 }

@@ -1,11 +1,10 @@
-//! Conversion of the JSON schema of a server's question to a typed form.
+//! Conversion of the JSON schema of a server's question to a form.
 
 use ipc::form::{FieldKind, FormChoice, FormField, TextFormat, fault};
 use ipc::mcp::McpForm;
 use rmcp::model::ElicitationSchema;
 use serde_json::{Map, Value};
 
-/// Returns the form of a schema, or the reason why it cannot be shown.
 pub(super) fn of(schema: &ElicitationSchema) -> McpForm {
     let json = serde_json::to_value(schema).unwrap_or_default();
     let mut form = unread(&json);
@@ -15,7 +14,6 @@ pub(super) fn of(schema: &ElicitationSchema) -> McpForm {
     form
 }
 
-/// Returns the form of a schema in JSON, or the reason why it cannot be shown.
 pub(super) fn unread(schema: &Value) -> McpForm {
     if !schema.is_object() {
         return McpForm::Unshown("it has no form".to_owned());
@@ -81,7 +79,7 @@ fn kind(property: &Value) -> Result<FieldKind, &'static str> {
     }
 }
 
-/// Returns a field that takes several of its values: `items` has them.
+/// `items` has the possible values.
 fn several(property: &Value) -> Result<FieldKind, &'static str> {
     let choices = choices(&property["items"])?.ok_or("a list of values that are not to be chosen from")?;
     let default = match &property["default"] {
@@ -104,7 +102,7 @@ fn strings(values: &Value) -> Option<Vec<String>> {
     values.as_array()?.iter().map(|value| value.as_str().map(str::to_owned)).collect()
 }
 
-/// Returns the default of a field; fails if it has another type than the field.
+/// Fails if the default has another type than the field.
 fn default<'a, T>(
     property: &'a Value,
     read: impl Fn(&'a Value) -> Option<T>,
@@ -138,7 +136,7 @@ fn format(property: &Value) -> Result<Option<TextFormat>, &'static str> {
     }))
 }
 
-/// Returns the values that a field offers, in each of the ways that MCP has for it; `None` if it offers none.
+/// The values that a field offers, in each of MCP's forms; `None` if it offers none.
 fn choices(property: &Value) -> Result<Option<Vec<FormChoice>>, &'static str> {
     if !property["enum"].is_null() {
         let values = strings(&property["enum"]).ok_or("choices that are no texts")?;

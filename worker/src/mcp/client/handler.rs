@@ -1,5 +1,3 @@
-//! Requests and notifications of a server.
-
 #![expect(
     deprecated,
     reason = "roots are deprecated, and a server that asks for them is still told that there are none"
@@ -26,7 +24,6 @@ use crate::mcp::state::GuestState;
 /// Maximum number of characters of a progress message.
 const MOST_WORDS: usize = 200;
 
-/// Handler of the server's requests and notifications.
 #[derive(Debug)]
 pub(super) struct Handler {
     state: Arc<GuestState>,
@@ -58,7 +55,7 @@ impl ClientHandler for Handler {
         }
     }
 
-    /// Receives the questions whose forms `rmcp` cannot read. The person is told of each.
+    /// Receives questions whose forms `rmcp` cannot parse.
     async fn on_custom_request(
         &self,
         request: CustomRequest,
@@ -90,14 +87,13 @@ impl ClientHandler for Handler {
     }
 }
 
-/// A question of the server, with its form.
 pub(super) struct AskedForm {
     message: String,
     form: McpForm,
 }
 
 impl AskedForm {
-    /// Reads a question that `rmcp` has read.
+    /// For a question that `rmcp` has parsed.
     pub(super) fn of(question: ElicitRequestParams) -> Self {
         match question {
             ElicitRequestParams::FormElicitationParams { message, requested_schema, .. } => {
@@ -110,7 +106,6 @@ impl AskedForm {
         }
     }
 
-    /// Reads a question that `rmcp` cannot read.
     pub(super) fn unread(params: &Value) -> Self {
         let message = params["message"].as_str().unwrap_or_default().to_owned();
         let form =
@@ -118,7 +113,7 @@ impl AskedForm {
         Self { message, form }
     }
 
-    /// Puts the question to the person. Without a number it belongs to the request that was opened last.
+    /// Without a number the question belongs to the newest request.
     pub(super) async fn ask(
         self,
         state: &GuestState,
@@ -139,7 +134,7 @@ impl AskedForm {
         })
     }
 
-    /// Cuts words beyond the bound. Their form is not shown then, since the question would be another one.
+    /// Shortens the text, and drops the form then, since the question would be another one.
     fn bounded(self) -> Self {
         if self.message.len() <= MAX_MESSAGE {
             return self;
@@ -149,7 +144,6 @@ impl AskedForm {
     }
 }
 
-/// Describes progress in one line.
 fn progress_words(progress: &ProgressNotificationParam) -> String {
     let mut words = format!("{}", progress.progress);
     if let Some(total) = progress.total {

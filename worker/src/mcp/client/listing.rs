@@ -17,10 +17,9 @@ use crate::mcp::state::GuestState;
 /// Maximum number of pages of a list.
 const MAX_PAGES: usize = 128;
 
-/// Cause of a failure; `None` if the server has ended.
 type Failed = Option<McpFailure>;
 
-/// Reports the tools and prompts of a server, and describes it.
+/// Reports the tools and prompts of a server.
 pub(super) async fn describe(service: &McpService, state: &GuestState) -> Result<McpDescription, Failed> {
     let info = service.peer().peer_info().ok_or(None)?;
     let mut bytes = 0;
@@ -95,7 +94,7 @@ async fn prompts(service: &McpService, bytes: &mut usize) -> Result<Vec<McpPromp
     }
 }
 
-/// Cursors of the visited pages of a list.
+/// Cursors of the visited pages, to detect loops.
 #[derive(Debug, Default)]
 pub(super) struct Cursors {
     next: Option<String>,
@@ -107,7 +106,6 @@ impl Cursors {
         self.next.as_ref().map(|cursor| PaginatedRequestParams::default().with_cursor(Some(cursor.clone())))
     }
 
-    /// Moves to the next page; returns false after the last one.
     pub(super) fn follow(&mut self, next: Option<String>) -> Result<bool, Failed> {
         let Some(next) = next else { return Ok(false) };
         if !self.seen.insert(next.clone()) {
@@ -160,7 +158,7 @@ fn json(value: &impl Serialize) -> Result<String, Failed> {
     Ok(text)
 }
 
-/// Returns the nesting depth of a value. The parser has limited it already.
+/// Nesting depth, which the parser has limited already.
 fn depth(value: &Value) -> usize {
     match value {
         Value::Array(values) => 1 + values.iter().map(depth).max().unwrap_or_default(),

@@ -32,12 +32,10 @@ use transport::LineTransport;
 type McpPeer = Peer<RoleClient>;
 type McpService = RunningService<RoleClient, Handler>;
 
-/// Server that accepts requests.
 #[derive(Clone, Debug)]
 pub(super) struct Ready(McpPeer);
 
-/// Runs the connection to a server until it ends: describes the server, then serves requests. Returns the cause of a
-/// failure; `None` if the server only closed its output.
+/// Describes the server, then serves requests until the connection ends. `None` if the server only closed its output.
 pub(super) async fn speak(
     streams: Streams,
     state: Arc<GuestState>,
@@ -69,7 +67,6 @@ pub(super) async fn speak(
     state.fault()
 }
 
-/// Reports changed tools of a 2026-07-28 server, which sends them only to subscribers. Never returns.
 async fn note_changes(service: &McpService, state: &GuestState) {
     let peer = service.peer();
     let tells = peer.peer_info().is_some_and(|info| {
@@ -86,7 +83,7 @@ async fn note_changes(service: &McpService, state: &GuestState) {
     std::future::pending::<()>().await;
 }
 
-/// Converts an initialisation error; `None` if the server closed its output.
+/// `None` if the server closed its output.
 fn not_initialised(error: ClientInitializeError) -> Option<McpFailure> {
     match error {
         ClientInitializeError::ConnectionClosed(_) | ClientInitializeError::TransportError { .. } => None,
@@ -101,7 +98,7 @@ fn not_initialised(error: ClientInitializeError) -> Option<McpFailure> {
     }
 }
 
-/// Converts the error of a request; `None` if the server has ended.
+/// `None` if the server has ended.
 fn request_failed(error: ServiceError) -> Option<McpFailure> {
     match error {
         ServiceError::McpError(error) => {
@@ -113,7 +110,6 @@ fn request_failed(error: ServiceError) -> Option<McpFailure> {
     }
 }
 
-/// Returns at most [`MAX_WORDS`] bytes of a text.
 fn words(text: &str) -> String {
     text[..text.floor_char_boundary(MAX_WORDS)].to_owned()
 }

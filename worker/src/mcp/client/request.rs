@@ -28,14 +28,12 @@ const PROGRESS: Duration = Duration::from_millis(200);
 /// Time limit for cancelling a request at the server.
 const TELL: Duration = Duration::from_secs(1);
 
-/// Answers to a server's questions, and the server's token for the state of the request (2026-07-28).
 #[derive(Debug, Default)]
 struct Round {
     answers: Option<InputResponses>,
     state: Option<String>,
 }
 
-/// Request from the supervisor to the server.
 #[derive(Debug)]
 pub(crate) struct Request {
     pub(crate) number: u64,
@@ -54,7 +52,7 @@ struct Clock {
 }
 
 impl Request {
-    /// Sends the request once the server accepts it, and reports the outcome.
+    /// Waits until the server accepts requests.
     pub(crate) async fn carry_out(mut self, what: McpRequest) {
         let outcome = match self.peer().await {
             Ok(peer) => self.ask(&peer, &what).await,
@@ -105,7 +103,7 @@ impl Request {
         Err(McpFailure::Broken(format!("more than {MAX_ROUNDS} rounds of questions")))
     }
 
-    /// Lists the resources, and the URI templates if the server has any.
+    /// Includes URI templates if the server has any.
     async fn list_resources(&mut self, peer: &McpPeer, clock: &mut Clock) -> Result<McpResult, McpFailure> {
         let (mut resources, mut templates) = (Vec::new(), Vec::new());
         let mut cursors = Cursors::default();
@@ -141,7 +139,6 @@ impl Request {
         content::of_resources(resources, templates)
     }
 
-    /// Sends one message and waits for its answer.
     async fn exchange(
         &mut self,
         peer: &McpPeer,
@@ -193,7 +190,6 @@ impl Request {
         McpFailure::Silent { seconds: time.as_secs() }
     }
 
-    /// Asks the user the questions of a result (2026-07-28).
     async fn fulfil(
         &mut self,
         questions: Vec<(String, AskedForm)>,
@@ -225,7 +221,6 @@ impl Clock {
     }
 }
 
-/// Returns the questions of a result (2026-07-28).
 fn asked(questions: InputRequests) -> Result<Vec<(String, AskedForm)>, McpFailure> {
     let question = |(name, question)| match question {
         InputRequest::Elicitation(question) => Ok((name, AskedForm::of(question.params))),
@@ -234,7 +229,6 @@ fn asked(questions: InputRequests) -> Result<Vec<(String, AskedForm)>, McpFailur
     questions.into_iter().map(question).collect()
 }
 
-/// Returns the questions of a result that `rmcp` cannot read.
 fn unread(questions: &Value) -> Result<Vec<(String, AskedForm)>, McpFailure> {
     let question = |(name, question): (&String, &Value)| {
         let is_form = question["method"] == ElicitationCreateRequestMethod::VALUE;
@@ -247,7 +241,6 @@ fn not_announced() -> McpFailure {
     McpFailure::Broken("it asks for something that was not announced".to_owned())
 }
 
-/// Cancels the request at the server.
 async fn take_back(handle: RequestHandle<RoleClient>, reason: &McpFailure) {
     let reason = match reason {
         McpFailure::Cancelled => "cancelled",
@@ -257,7 +250,6 @@ async fn take_back(handle: RequestHandle<RoleClient>, reason: &McpFailure) {
     let _ = timeout(TELL, handle.cancel(Some(reason.to_owned()))).await;
 }
 
-/// Returns the message of a request.
 fn message(what: &McpRequest, round: Round) -> Result<ClientRequest, McpFailure> {
     Ok(match what {
         McpRequest::CallTool { tool, arguments } => {
@@ -302,7 +294,6 @@ fn result(what: &McpRequest, answer: ServerResult) -> Result<McpResult, McpFailu
     }
 }
 
-/// Moves to the next page of a list; returns false after the last one.
 fn follow(cursors: &mut Cursors, next: Option<String>) -> Result<bool, McpFailure> {
     let failed = |failure: Option<McpFailure>| {
         failure.unwrap_or_else(|| McpFailure::Broken("a list without an end".to_owned()))

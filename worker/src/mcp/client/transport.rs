@@ -17,36 +17,30 @@ use crate::mcp::state::GuestState;
 type FromServer = RxJsonRpcMessage<RoleClient>;
 type ToServer = TxJsonRpcMessage<RoleClient>;
 
-/// Maximum number of text lines before the first message, such as a greeting for people.
+/// Lines of text before the first message, such as a greeting for people.
 const MAX_GREETING: u32 = 8;
 
 /// Number of invalid lines that ends a server.
 const MAX_BROKEN: u32 = 2;
 
-/// Maximum number of answers without an open request, such as answers to cancelled requests. One more ends the
-/// server.
+/// Answers without an open request, such as those to cancelled requests. One more ends the server.
 const MAX_STRAYS: u32 = 256;
 
 /// Maximum number of a server's requests that wait for an answer.
 const MAX_REQUESTS: usize = 32;
 
-/// Connection to a server.
 #[derive(Debug)]
 pub(super) struct LineTransport {
     lines: ServerLines<ChildStdout>,
     input: Input,
     state: Arc<GuestState>,
     book: Arc<Mutex<Book>>,
-    /// Notified once nothing more is received.
     closed: Arc<Notify>,
 }
 
-/// Open requests and counters of a connection.
 #[derive(Debug, Default)]
 struct Book {
-    /// Unanswered requests to the server.
     open: Vec<RequestId>,
-    /// Number of unanswered requests from the server.
     requests: usize,
     strays: u32,
     greeting: u32,
@@ -139,7 +133,6 @@ impl Book {
         }
     }
 
-    /// Reads a line; `None` if it is to be ignored.
     fn receive(&mut self, line: &[u8]) -> Result<Option<FromServer>, &'static str> {
         let text = std::str::from_utf8(line).ok();
         let parsed = text.and_then(|text| serde_json::from_str(text).ok());
@@ -163,7 +156,6 @@ impl Book {
         }
     }
 
-    /// Closes the request with this id; false if none is open.
     fn answers(&mut self, id: &RequestId) -> Result<bool, &'static str> {
         // Some servers make a string of a number.
         let found = self.open.iter().position(|open| open == id || open.to_string() == id.to_string());

@@ -1,9 +1,9 @@
-//! The characters that are allowed in a command that an approved prefix covers.
+//! Characters that are allowed in a command that an approved prefix covers.
 
-/// The longest command that is parsed, in bytes.
+/// Maximum size of a parsed command in bytes.
 pub(super) const MAX_LENGTH: usize = 8 * 1024;
 
-/// True for a character that means itself in an unquoted word. A `~` does so only in some positions.
+/// True for a character that means itself in an unquoted word; a `~` does so only in some positions.
 ///
 /// ASCII alone: which other characters separate words depends on the locale.
 pub(super) const fn is_plain(c: char) -> bool {
@@ -11,7 +11,7 @@ pub(super) const fn is_plain(c: char) -> bool {
         || matches!(c, '_' | '-' | '.' | '/' | ':' | ',' | '@' | '%' | '+' | '=' | '^' | '~')
 }
 
-/// True if bash does not change an unquoted word. A `~` must not be expanded to a directory.
+/// True if bash does not change an unquoted word, such as a `~` that it would expand.
 pub(super) fn is_plain_word(word: &str) -> bool {
     let is_behind = |(before, c): (char, char)| c != '~' || before.is_ascii_alphanumeric() || before == '^';
     // The character before the first one is a blank.
@@ -32,8 +32,8 @@ pub(super) const fn is_quote(c: char) -> bool {
     matches!(c, '\'' | '"')
 }
 
-/// True for a character that ends a word: a blank, a line break, or the first of an operator. Redirections are
-/// handled elsewhere.
+/// True for a character that ends a word: a blank, a line break, or the first of an operator. Redirections are not
+/// included.
 pub(super) const fn is_delimiter(c: char) -> bool {
     is_blank(c) || matches!(c, '\n' | ';' | '&' | '|')
 }

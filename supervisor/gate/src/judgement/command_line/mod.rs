@@ -1,12 +1,10 @@
-//! Decides if approved command prefixes cover a command.
+//! Decides if approved command prefixes cover a command, so that it runs without a prompt.
 //!
-//! A prefix that was approved for the session lets matching commands run without a prompt. So a command is covered only
-//! if its meaning to bash is certain: a list of simple commands of plain words, each of which begins with the words of
-//! some prefix. All other commands need an approval. Three allowlists define this: the allowed characters (`lexical`),
-//! the one form that is parsed (`parse`), and the programs that are not part of the shell itself (`shell`).
+//! A command is covered only if its meaning to bash is certain: a list of simple commands of plain words, each of which
+//! begins with the words of some prefix. Three allowlists define this: the allowed characters (`lexical`), the one form
+//! that is parsed (`parse`), and the programs that are not part of the shell itself (`shell`).
 //!
-//! Words are those that the program gets. What the program does with them is not examined: an approval of `make` covers
-//! whatever the Makefile does within the rights of the process that runs it.
+//! An approval of `make` covers whatever the Makefile does within the access of the process that runs it.
 
 mod lexical;
 mod offer;
@@ -22,7 +20,7 @@ use std::path::{Component, Path};
 
 use parse::SimpleCommand;
 
-/// Returns the names of the programs in a command, each once. Returns nothing if its meaning to bash is not certain.
+/// Names of the programs in a command, each once. `None` if its meaning to bash is not certain.
 pub fn programs_of(command: &str) -> Option<Vec<String>> {
     let commands = parse::simple_commands(command)?;
     let mut names: Vec<String> = Vec::new();
@@ -34,7 +32,7 @@ pub fn programs_of(command: &str) -> Option<Vec<String>> {
     Some(names)
 }
 
-/// True if a word in the place of a program is done by bash itself.
+/// True if bash itself does what the word says.
 pub fn is_of_the_shell(program: &str) -> bool {
     shell::is_done_by_it(program)
 }
@@ -51,7 +49,7 @@ fn is_covered(prefixes: &[Vec<String>], command: &SimpleCommand) -> bool {
 }
 
 /// True if directories are only entered, never left. In another directory, which the agent may be able to write, the
-/// same words could run another program. So could a relative path of a program after a change of directory.
+/// same words could run another program.
 fn stay_in_place(commands: &[SimpleCommand]) -> bool {
     let is_relative = |command: &SimpleCommand| {
         let program = command.program();

@@ -1,10 +1,10 @@
-//! The prefixes that the prompt for a command offers.
+//! Prefixes that the prompt for a command offers.
 
 use super::parse::{SimpleCommand, simple_commands};
 use super::{check_prefix, covers, programs};
 
-/// Returns the prefix to offer for editing with a command. Returns nothing if no single prefix covers the command, or
-/// if one would cover far more than it says: interpreters, wrappers, evaluators.
+/// The prefix to offer for editing. `None` if no single prefix covers the command, or if it would cover far more than
+/// it says: interpreters, wrappers, evaluators.
 pub fn offered_prefix(command: &str) -> Option<Vec<String>> {
     let commands = simple_commands(command)?;
     let mut offers = commands.iter().map(offer);
@@ -14,8 +14,8 @@ pub fn offered_prefix(command: &str) -> Option<Vec<String>> {
     (same && covers(std::slice::from_ref(&offered), command)).then_some(offered)
 }
 
-/// Returns the prefixes to offer with a compound command that no single prefix covers, one for each different part.
-/// Returns nothing if they would not cover the whole command, since it would then need an approval again.
+/// The prefixes to offer with a compound command that no single prefix covers, one for each different part. Empty if
+/// they would not cover the whole command.
 pub fn offered_parts(command: &str) -> Vec<Vec<String>> {
     let Some(commands) = simple_commands(command).filter(|_| offered_prefix(command).is_none()) else {
         return Vec::new();

@@ -1,7 +1,7 @@
 //! Parses a command into simple commands.
 //!
-//! This is not a grammar of bash. It accepts one form, in which nothing is expanded, substituted, nested or escaped,
-//! and in which bash sees the same words. Any other text is rejected.
+//! Not a grammar of bash: accepts one form, in which nothing is expanded, substituted, nested or escaped, and in which
+//! bash sees the same words.
 
 use super::lexical::{MAX_LENGTH, is_blank, is_delimiter, is_plain, is_plain_word, is_quotable, is_quote};
 use super::shell;
@@ -9,17 +9,16 @@ use super::shell;
 /// Maximum number of simple commands in a covered command.
 const MAX_COMMANDS: usize = 64;
 
-/// The operators that may join two commands. An operator that begins with another one comes first.
+/// Operators that may join two commands, longer ones first.
 const OPERATORS: [&str; 5] = ["&&", "||", "|", ";", "\n"];
 
 /// Redirections that access no file. Blanks may precede a name.
 const REDIRECTIONS: [&str; 8] =
     [">/dev/null", "1>/dev/null", "2>/dev/null", "&>/dev/null", "</dev/null", "2>&1", "1>&2", ">&2"];
 
-/// The only file name that is allowed in a redirection.
+/// The only file name that a redirection may have.
 const NOWHERE: &str = "/dev/null";
 
-/// A program and its arguments, as the program gets them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct SimpleCommand {
     pub(super) words: Vec<String>,
@@ -31,7 +30,7 @@ impl SimpleCommand {
     }
 }
 
-/// Parses a text into simple commands. Returns nothing if it is not certain that bash runs these and no others.
+/// `None` if it is not certain that bash runs these commands and no others.
 pub(super) fn simple_commands(text: &str) -> Option<Vec<SimpleCommand>> {
     if text.len() > MAX_LENGTH {
         return None;
@@ -49,7 +48,6 @@ pub(super) fn simple_commands(text: &str) -> Option<Vec<SimpleCommand>> {
     may_end.then_some(commands)
 }
 
-/// The rest of the text to parse.
 struct WordReader<'a> {
     rest: &'a str,
 }
@@ -67,7 +65,6 @@ impl<'a> WordReader<'a> {
         Some(SimpleCommand { words })
     }
 
-    /// Parses the name of a program: plain, neither an assignment nor a reserved word.
     fn program(&mut self) -> Option<&'a str> {
         let name = self.plain().filter(|name| !name.contains('=') && !shell::is_reserved(name))?;
         is_delimited(self.rest).then_some(name)
@@ -81,7 +78,7 @@ impl<'a> WordReader<'a> {
         Some(word)
     }
 
-    /// Parses a part of a word, and removes its quotes.
+    /// Removes the quotes of a part of a word.
     fn piece(&mut self) -> Option<&'a str> {
         let quoted = self.rest.starts_with(is_quote);
         if quoted { self.quoted() } else { self.plain() }
@@ -101,14 +98,14 @@ impl<'a> WordReader<'a> {
         is_plain_word(text).then_some(text)
     }
 
-    /// Skips one of the listed redirections; returns false if none follows.
+    /// False if no listed redirection follows.
     fn redirection(&mut self) -> bool {
         let rest = REDIRECTIONS.iter().find_map(|listed| behind(self.rest, listed));
         self.rest = rest.unwrap_or(self.rest);
         rest.is_some()
     }
 
-    /// Parses the operator after a command. True if the text may end after it.
+    /// True if the text may end after the operator.
     fn join(&mut self) -> Option<bool> {
         if self.rest.is_empty() {
             return Some(true);
@@ -119,7 +116,7 @@ impl<'a> WordReader<'a> {
         Some(matches!(*operator, ";" | "\n"))
     }
 
-    /// Skips matching characters. True if there were any.
+    /// True if there were any matching characters.
     fn skip(&mut self, skipped: fn(char) -> bool) -> bool {
         let rest = self.rest.trim_start_matches(skipped);
         let any = rest.len() < self.rest.len();
@@ -128,7 +125,7 @@ impl<'a> WordReader<'a> {
     }
 }
 
-/// Returns the text after a redirection, if the redirection ends there: `2>&1x` names a file.
+/// The text after a redirection, if the redirection ends there: `2>&1x` names a file.
 fn behind<'a>(text: &'a str, listed: &str) -> Option<&'a str> {
     let rest = match listed.strip_suffix(NOWHERE) {
         Some(operator) => text.strip_prefix(operator)?.trim_start_matches(is_blank).strip_prefix(NOWHERE)?,

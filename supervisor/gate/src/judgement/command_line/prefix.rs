@@ -1,28 +1,23 @@
-//! Parses a command prefix that a user typed, and describes the commands that it covers.
+//! A command prefix that a user typed, and a description of the commands that it covers.
 
 use super::lexical::{MAX_LENGTH, is_plain_word};
 use super::{programs, shell};
 
-/// The reason why a text is not a prefix.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixError {
-    /// The text has no word.
     #[error("a prefix has at least one word, the program")]
     Empty,
-    /// The text is longer than any command that could be covered.
     #[error("a prefix has at most {MAX_LENGTH} bytes")]
     TooLong,
-    /// A word has a special meaning to a shell.
+    /// The word has a special meaning to a shell.
     #[error(
         "{0:?} is not a plain word: a prefix has no quotes, variables, patterns, operators or redirections"
     )]
     NotPlain(String),
-    /// The first word is a part of the shell and not a program.
     #[error("{0:?} is part of the shell itself: its effect on the rest of a command is unknown")]
     Shell(String),
 }
 
-/// Parses the words of a prefix that a user typed.
 pub fn parse_prefix(text: &str) -> Result<Vec<String>, PrefixError> {
     if text.len() > MAX_LENGTH {
         return Err(PrefixError::TooLong);
@@ -33,7 +28,6 @@ pub fn parse_prefix(text: &str) -> Result<Vec<String>, PrefixError> {
     Ok(words)
 }
 
-/// Fails unless these words are a valid prefix.
 pub fn check_prefix(words: &[String]) -> Result<(), PrefixError> {
     let program = words.first().ok_or(PrefixError::Empty)?;
     if let Some(word) = words.iter().find(|word| !is_plain_word(word)) {
@@ -62,7 +56,6 @@ pub fn preview(prefix: &[String]) -> String {
     })
 }
 
-/// Returns a warning if a prefix covers more than it seems to.
 fn warning(prefix: &[String]) -> Option<String> {
     let program = prefix.first()?;
     if programs::runs_anything(prefix) {

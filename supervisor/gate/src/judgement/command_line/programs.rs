@@ -1,5 +1,5 @@
-//! Knowledge about the words that determine what programs do. It selects the prefixes to offer and to warn about, but
-//! never decides what a prefix covers.
+//! Words that determine what programs do. They select the prefixes to offer and to warn about, but never decide what a
+//! prefix covers.
 
 use std::path::Path;
 
@@ -10,8 +10,8 @@ const SHELLS: &[&str] =
 /// Interpreters, which run a file or the text of an option.
 const INTERPRETERS: &[&str] = &["python", "pypy", "perl", "ruby", "node", "lua", "luajit", "php", "Rscript"];
 
-/// Programs that run other programs, evaluate text or connect to other machines, or do so with one more option (`find
-/// -exec`, `tar --to-command`, `sed e`). A prefix with them covers more than it seems to.
+/// Programs that run other programs, evaluate text or connect to other machines, perhaps by an option (`find -exec`,
+/// `tar --to-command`, `sed e`). A prefix with them covers more than it seems to.
 const EVALUATORS: &[&str] = &[
     "env",
     "sudo",
@@ -247,7 +247,7 @@ const PLAIN: &[&str] = &[
 const BARE: &[&str] =
     &["make", "gmake", "ninja", "just", "rake", "cmake", "ant", "task", "bazel", "meson", "scons"];
 
-/// Returns the first words that determine what the command does; `None` if no prefix is specific enough.
+/// The first words that determine what the command does; `None` if no prefix is specific enough.
 pub(super) fn telling(words: &[String]) -> Option<&[String]> {
     let (program, rest) = words.split_first()?;
     let name = family(program);
@@ -268,7 +268,7 @@ pub(super) fn telling(words: &[String]) -> Option<&[String]> {
     words.get(..count)
 }
 
-/// Returns the number of words that name a subcommand.
+/// Number of words that name a subcommand.
 fn subcommand(known: &[&str], rest: &[String]) -> Option<usize> {
     let mut words = rest.iter().map(String::as_str);
     let first = words.next()?;
@@ -279,7 +279,7 @@ fn subcommand(known: &[&str], rest: &[String]) -> Option<usize> {
     words.next().filter(|second| !second.starts_with('-')).map(|_| 3)
 }
 
-/// Returns the number of words that name the script of an interpreter.
+/// Number of words that name the script of an interpreter.
 fn script(words: &[String]) -> Option<usize> {
     match words.get(1)?.as_str() {
         "-m" if family(words.first()?) == "python" => {
@@ -291,7 +291,6 @@ fn script(words: &[String]) -> Option<usize> {
     }
 }
 
-/// True if a prefix allows any program to run.
 pub(super) fn runs_anything(prefix: &[String]) -> bool {
     let Some(program) = prefix.first() else { return false };
     let name = family(program);
@@ -308,7 +307,7 @@ fn is_interpreter(name: &str) -> bool {
     SHELLS.contains(&name) || INTERPRETERS.contains(&name)
 }
 
-/// Returns the name of a program without directory and version: `python` for `/usr/bin/python3.12`.
+/// The name of a program without directory and version: `python` for `/usr/bin/python3.12`.
 fn family(program: &str) -> &str {
     let name = Path::new(program).file_name().and_then(|name| name.to_str()).unwrap_or(program);
     let bare = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.' || c == '-');

@@ -6,9 +6,9 @@ const RESERVED: &[&str] = &[
     "in", "select", "then", "time", "until", "while", "{", "}",
 ];
 
-/// The builtins of bash 5.3 except those in [`HARMLESS`]. They set variables (`printf -v`, `printf %n`, `read`), name
-/// other programs (`hash -p`, `alias`), or evaluate text, even as a subscript (`unset 'a[$(…)]'`). So the meaning of
-/// the words after them is not certain.
+/// The builtins of bash 5.3 except [`HARMLESS`]. They set variables (`printf -v`, `printf %n`, `read`), name other
+/// programs (`hash -p`, `alias`), or evaluate text, even as a subscript (`unset 'a[$(…)]'`). So the meaning of the
+/// words after them is not certain.
 const BUILTINS: &[&str] = &[
     ".",
     "[",
@@ -72,12 +72,11 @@ pub(super) fn is_reserved(word: &str) -> bool {
     RESERVED.contains(&word)
 }
 
-/// True if bash itself does what this word says.
 pub(super) fn is_done_by_it(program: &str) -> bool {
     RESERVED.contains(&program) || BUILTINS.contains(&program) || HARMLESS.contains(&program)
 }
 
-/// True if a word in the place of a program is not the name of a program that a prefix may begin with.
+/// True if a prefix may not begin with the word.
 pub(super) fn is_part_of_it(program: &str) -> bool {
     RESERVED.contains(&program) || BUILTINS.contains(&program) || !is_name(program)
 }

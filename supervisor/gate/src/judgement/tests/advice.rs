@@ -16,7 +16,6 @@ fn of(root: bool, tier: Tier) -> StandingRights {
     StandingRights { machine, ..auto().seen_in(tier) }
 }
 
-/// True if the advice on a command's output contains `word`.
 fn advised(standing: &StandingRights, (command, output): (&str, &str), word: &str) -> bool {
     let advice = standing.advice(command, &ended(CommandExit::Code(1), output));
     assert!(advice.iter().all(|said| said.starts_with('(') && said.ends_with(')')), "{advice:?}");

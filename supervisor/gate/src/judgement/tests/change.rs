@@ -18,7 +18,6 @@ fn remove(path: &str) -> RightsChange {
     RightsChange::RemoveWrite { path: path.into() }
 }
 
-/// Returns the rights after a change in one line, or the reason why they do not change.
 fn after(standing: &StandingRights, change: &RightsChange, activity: Activity) -> String {
     match standing.change(change, activity) {
         Ok(rights) => StandingRights { rights, ..standing.clone() }.line(),

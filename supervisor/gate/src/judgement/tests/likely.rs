@@ -34,7 +34,6 @@ pub(super) fn ended(exit: CommandExit, output: &str) -> CommandResult {
     }
 }
 
-/// Returns the denials from an output, if only the rights close the paths that it names.
 pub(super) fn all(
     standing: &StandingRights,
     call: &ShellExec,
@@ -260,7 +259,6 @@ fn relative_names_begin_where_the_command_was() {
     assert_eq!(first(&auto(), &outside, output).unwrap().missing_right.to_string(), "write /srv/x");
 }
 
-/// File modes would have denied the access as well.
 #[test]
 fn what_plain_permissions_refuse_is_no_denial() {
     type Close = fn(&mut Permits);
@@ -332,7 +330,7 @@ fn set_id_bits_are_refused_by_the_filter_alone() {
     assert_eq!(first(&auto(), &shell("x"), owner), None);
 }
 
-/// Only root can give a file away, even its owner cannot.
+/// Only root can give a file away.
 #[test]
 fn a_file_that_was_to_be_another_users_is_a_denial_for_root_alone() {
     let output = "chown: changing ownership of '/srv/x': Permission denied";

@@ -1,5 +1,3 @@
-//! Tests of the denials that are reported, and above all of those that are not.
-
 mod advice;
 mod change;
 mod explain;
@@ -24,7 +22,6 @@ use ipc::tool::ShellExec;
 
 use super::{ApprovalMode, StandingRights};
 
-/// Rights of a session in mode `auto`.
 fn auto() -> StandingRights {
     StandingRights::new(
         Rights {
@@ -40,7 +37,6 @@ fn auto() -> StandingRights {
     )
 }
 
-/// Rights of a session in mode `deny`.
 fn deny() -> StandingRights {
     let mut standing = auto();
     standing.rights.write = vec!["/tmp/bw-1".into()];
@@ -53,7 +49,6 @@ fn online(mut standing: StandingRights) -> StandingRights {
     standing
 }
 
-/// Returns the paths that an output names, as existing files on one device, with modes that permit access.
 fn open_places(standing: &StandingRights, call: &ShellExec, output: &str) -> Vec<NamedPlace> {
     let cwd = call.cwd.as_ref().map_or_else(|| Path::new("").to_owned(), |cwd| cwd.as_path().to_owned());
     let directory = standing.project.as_path().join(cwd);

@@ -1,5 +1,3 @@
-//! Tests of reported denials of the network and of sockets.
-
 use ipc::confinement::Tier;
 use ipc::tool::CommandExit;
 

@@ -1,5 +1,3 @@
-//! Tests of the files that a path pattern covers.
-
 use std::path::Path;
 
 use super::super::path_pattern::{PathPattern, PatternError};

@@ -1,5 +1,3 @@
-//! Tests of the rights for executing a plan.
-
 use ipc::rights::{Network, Rights};
 use protocol::plan::{PlaceToCreate, PlanRights};
 
@@ -15,7 +13,7 @@ fn planner() -> Rights {
     Rights { write: vec!["/tmp/bw-1".into()], ..deny().rights }
 }
 
-/// Returns the writable directories, the network and true if it was denied; or the reason why there are no rights.
+/// The writable directories, the network and true if it was denied; or the reason why there are none.
 fn judged(
     standing: &StandingRights,
     asked: impl Into<Option<PlanRights>>,

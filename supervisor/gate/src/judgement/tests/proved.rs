@@ -83,7 +83,6 @@ fn all(standing: &StandingRights, output: &str, refused: Vec<Refusal>) -> Vec<De
     standing.denials(&call, &CommandResult { named, refused, ..ended(CommandExit::Code(1), output) })
 }
 
-/// The kernel's names for open files without a path (`proc_pid_fd(5)`).
 #[test]
 fn nothing_is_offered_for_what_has_no_path() {
     for tier in [Tier::Full, Tier::Floor] {

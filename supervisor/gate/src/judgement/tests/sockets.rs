@@ -1,5 +1,3 @@
-//! Tests of unix sockets of other programs, which are allowed one by one.
-
 use ipc::missing_right::MissingRight;
 use ipc::path::WirePath;
 use ipc::refusal::{Act, Refusal, Target};

@@ -96,7 +96,6 @@ fn what_programs_say_in_the_full_tier() {
     }
 }
 
-/// The configuration and hooks of a repository, as the full tier protects them.
 fn with_git() -> StandingRights {
     let mut standing = auto();
     standing.rights.protected.push("/home/me/p/.git/config".into());
@@ -120,7 +119,7 @@ fn what_is_held_in_its_place_cannot_be_moved_and_the_reason_is_said() {
     assert_eq!(explain(&auto(), Operation::Write, "/etc/x", EBUSY), None);
 }
 
-/// A repository outside of the project, where the short path would name nothing.
+/// A repository outside of the project, whose short path would name nothing.
 #[test]
 fn the_right_to_configure_git_is_named_where_it_lies() {
     let mut standing = with_git();

@@ -1,5 +1,3 @@
-//! Tests of denials for which the worker repeated the access.
-
 use ipc::denial::{Denial, Grade};
 use ipc::named::{Asked, Permits};
 use ipc::tool::{CommandExit, CommandResult};
@@ -9,7 +7,7 @@ use super::likely::{ended, full, shell};
 use super::{auto, open_places};
 use crate::judgement::StandingRights;
 
-/// Returns the denials if the worker repeated the access and the kernel gave these answers.
+/// Denials if the worker repeated the access and the kernel gave these answers.
 fn tried(
     standing: &StandingRights,
     command: &str,

@@ -122,7 +122,6 @@ fn only_what_differs_is_written_anew() {
     ");
 }
 
-/// Three steps, each with a comment of its own.
 const THREE: &str = "\
 # P
 

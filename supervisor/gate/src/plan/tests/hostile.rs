@@ -1,11 +1,10 @@
-//! Long, deep and random texts: each is parsed in time proportional to its length, and none causes a panic.
+//! Long, deep and random texts: each is parsed in time proportional to its length, without a panic.
 
 use proptest::prelude::*;
 
 use super::super::{Document, MOST_BYTES, MOST_STEPS};
 use super::{fault, plan, with_step};
 
-/// Joins the texts of all numbers.
 fn each(numbers: std::ops::RangeInclusive<usize>, text: impl Fn(usize) -> String) -> String {
     numbers.map(text).collect::<Vec<_>>().concat()
 }

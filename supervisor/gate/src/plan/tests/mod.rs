@@ -8,7 +8,6 @@ use protocol::plan::Plan;
 
 use super::Document;
 
-/// A file with every field.
 const WHOLE: &str = "\
 # Make the cache smaller
 
@@ -64,7 +63,6 @@ fn fault(source: &str) -> String {
     Document::parse(source).unwrap_err().to_string()
 }
 
-/// Returns a file with these lines in its only step.
 fn with_step(lines: &str) -> String {
     format!("# T\n## Steps\n### 1. S\n{lines}\n")
 }

@@ -1,12 +1,9 @@
-//! Generated plans with text that resembles structure.
-
 use proptest::prelude::*;
 use protocol::plan::{Acceptance, OnFailure, Plan, PlanRights, PlanStep};
 
 use super::super::{Document, print};
 use super::WHOLE;
 
-/// Generates words that have a meaning somewhere in a plan.
 fn piece() -> impl Strategy<Value = String> {
     prop_oneof![
         "[a-z #`>*_~|<!:.-]{1,8}",
@@ -22,7 +19,6 @@ fn piece() -> impl Strategy<Value = String> {
     ]
 }
 
-/// Generates a line that is not blank.
 fn line() -> impl Strategy<Value = String> {
     let line = proptest::collection::vec(piece(), 1..5).prop_map(|pieces| pieces.concat());
     line.prop_filter("blank", |line| !line.trim().is_empty())
@@ -32,7 +28,6 @@ fn trimmed() -> impl Strategy<Value = String> {
     line().prop_map(|line| line.trim().to_owned())
 }
 
-/// Generates lines without structure: each begins with a letter.
 fn prose() -> impl Strategy<Value = String> {
     let word = prop_oneof![
         line().prop_map(|line| format!("a{line}")),

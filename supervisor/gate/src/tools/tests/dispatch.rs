@@ -164,7 +164,6 @@ fn misfits_say_where_what_and_what_was_expected() {
     "#);
 }
 
-/// A registry with an external tool.
 fn registry() -> Registry {
     let input_schema = r#"{"type":"object","properties":{"q":{"type":"string"}},"required":["q"]}"#;
     let definition = ToolDefinition {

@@ -1,4 +1,4 @@
-//! Compares covered commands with what bash runs: no other programs, and with the same words.
+//! Compares covered commands with what bash runs: no other programs, and the same words.
 
 use std::fs;
 use std::path::PathBuf;
@@ -17,7 +17,6 @@ const APPROVED: &[&str] = &["cargo test", "git", "b", "echo", "cd d", "true", "k
 const PROGRAMS: &[&str] =
     &["cargo", "git", "b", "curl", "sh", "env", "sudo", "a", "x", "test", "d", "ls", "tail", "testx", "carg"];
 
-/// Locales in which bytes may have other meanings.
 const LOCALES: &[&str] = &["C.UTF-8", "POSIX"];
 
 /// A directory with the only programs that can be found, each of which logs its arguments.
@@ -52,7 +51,7 @@ impl Stage {
         self.root.path().join(name)
     }
 
-    /// Runs a text. Returns every call that it makes, and the files that it leaves in its directory.
+    /// Returns every call that the text makes, and the files that it leaves.
     fn run(&self, text: &str, locale: &str) -> (Vec<Vec<String>>, Vec<String>) {
         let cwd = self.at("cwd");
         fs::create_dir_all(cwd.join("d")).expect("a directory");
@@ -75,7 +74,7 @@ impl Stage {
     }
 }
 
-/// Parses a log of calls: each is the number of arguments, the name of the program, and the arguments.
+/// Each call is the number of arguments, the name of the program, and the arguments.
 fn calls(log: &str) -> Vec<Vec<String>> {
     let mut fields = log.split_terminator('\0').map(str::to_owned);
     let mut calls = Vec::new();
@@ -92,7 +91,6 @@ thread_local! {
     static STAGE: Stage = Stage::new();
 }
 
-/// Runs a covered command, and compares.
 fn compare(text: &str, locale: &str) -> Result<(), TestCaseError> {
     let approved = prefixes(APPROVED);
     if !covers(&approved, text) {

@@ -7,7 +7,6 @@ mod typed;
 
 use super::covers;
 
-/// Splits each text into the words of a prefix.
 fn prefixes(texts: &[&str]) -> Vec<Vec<String>> {
     texts.iter().map(|text| text.split(' ').map(str::to_owned).collect()).collect()
 }

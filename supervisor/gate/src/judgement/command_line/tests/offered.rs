@@ -1,5 +1,3 @@
-//! Tests of the prefixes that a prompt offers.
-
 use super::super::{begins_a_part, covers, offered_parts, offered_prefix};
 
 fn offered(command: &str) -> Option<String> {

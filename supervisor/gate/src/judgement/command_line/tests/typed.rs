@@ -1,5 +1,3 @@
-//! Tests of prefixes that a user types, and of their descriptions.
-
 use super::super::{PrefixError, parse_prefix, preview};
 
 fn refusal(text: &str) -> String {
