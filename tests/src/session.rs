@@ -250,11 +250,10 @@ impl Common<'_> {
             modes,
             surroundings: surroundings(),
             turns: beginning.turns,
+            models: None,
+            server,
+            place: None,
         });
-        let run = match server {
-            Some(server) => run.served_by(server),
-            None => run,
-        };
         (run, OpenAgent { id, provider, temp })
     }
 }

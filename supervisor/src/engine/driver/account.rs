@@ -1,48 +1,128 @@
-//! The account of a sub-agent: what the supervisor knows of its end, and then its last message, bounded.
+//! The turns of an agent and their totals, and the account of a sub-agent: facts that the supervisor knows, and then its last message,
+//! bounded.
 
-use agent::core::{EndReason, Execution};
-use ipc::id::CallId;
-use protocol::event::{SubAgentResult, SubAgentStatus};
+use agent::core::{EndReason, RunEnd};
+use ipc::id::{AgentId, CallId};
+use protocol::cost::Usd;
+use protocol::event::{SubAgentResult, SubAgentStatus, TokenUsage, TurnFinished};
 use tokio::time::Instant;
 
-use super::written_files::Written;
-use super::{AgentRun, millis};
+use super::{Turns, millis};
 
 /// The most characters of a sub-agent's last message that its parent reads; the log has all of it.
 const LONGEST_MESSAGE: usize = 16 << 10;
 
-impl AgentRun {
-    /// The account of a sub-agent that is over, of this call and begun then.
-    pub(super) fn report(
-        &mut self,
-        call: Option<CallId>,
-        began: Instant,
-        written: Written,
-    ) -> SubAgentResult {
-        // Those of its file tools are known whether or not somebody looked, and also where git ignores them.
-        let files = self.calls.changed().union(&written.files).cloned().collect();
-        let (denials, denied) = self.sink.take_denials();
-        let end = self.account();
-        let reason = end.as_ref().map_or(EndReason::Internal, |end| end.reason);
-        let (steps, usage, cost_usd) =
-            end.as_ref().map_or_else(Default::default, |end| (end.steps, end.usage, end.cost));
-        SubAgentResult {
-            agent: self.sink.agent().clone(),
-            call,
-            status: status(reason),
-            message: end.as_ref().and_then(|end| end.message.clone()),
-            files,
-            unseen: written.unseen,
-            denials,
-            denied,
-            steps,
-            usage,
-            cost_usd,
-            duration_ms: millis(began.elapsed()),
-            plan: self.agent.execution().map(Execution::account).unwrap_or_default(),
-            text: end.map(|end| bounded(end.text)).unwrap_or_default(),
-        }
+/// The turns of one agent, up to its end.
+pub(super) struct RunAccount {
+    turns: Turns,
+    /// The beginning of the present turn, of several.
+    turn_began: Option<Instant>,
+    /// Totals of the turns before the present one.
+    totals: Totals,
+    end: Option<RunEnd>,
+}
+
+#[derive(Debug, Default)]
+struct Totals {
+    steps: u32,
+    usage: TokenUsage,
+    cost: Usd,
+    /// The model's last words.
+    text: String,
+}
+
+impl RunAccount {
+    pub(super) fn new(turns: Turns) -> Self {
+        Self { turns, turn_began: None, totals: Totals::default(), end: None }
     }
+
+    /// True if the agent has one turn.
+    pub(super) fn has_one_turn(&self) -> bool {
+        self.turns == Turns::One
+    }
+
+    pub(super) fn begin_turn(&mut self) {
+        self.turn_began = Some(Instant::now());
+    }
+
+    /// Takes the end of a turn. Returns the event of a turn after which the user may go on.
+    pub(super) fn end_turn(&mut self, end: RunEnd, is_closed: bool) -> Option<TurnFinished> {
+        if self.has_one_turn() || is_closed {
+            self.end = Some(end);
+            return None;
+        }
+        let totals = &mut self.totals;
+        totals.steps = totals.steps.saturating_add(end.steps);
+        totals.usage += end.usage;
+        totals.cost += end.cost.unwrap_or_default();
+        totals.text = end.text;
+        let began = self.turn_began.take();
+        Some(TurnFinished {
+            reason: end.reason,
+            message: end.message,
+            steps: end.steps,
+            usage: end.usage,
+            cost_usd: end.cost,
+            duration_ms: began.map_or(0, |began| millis(began.elapsed())),
+        })
+    }
+
+    /// Ends the run for a reason outside of its turns, unless it has ended.
+    pub(super) fn break_off(&mut self, reason: EndReason, message: String) {
+        self.end.get_or_insert_with(|| RunEnd::without_account(reason, message));
+    }
+
+    /// True if nothing more is to come of the run.
+    pub(super) const fn is_over(&self) -> bool {
+        self.end.is_some()
+    }
+
+    /// Takes the end of the run, with the totals of all turns.
+    pub(super) fn take(&mut self) -> Option<RunEnd> {
+        let mut end = self.end.take()?;
+        let Totals { steps, usage, cost, text } = std::mem::take(&mut self.totals);
+        end.steps = end.steps.saturating_add(steps);
+        end.usage += usage;
+        // The prices are those of the session: known for every turn, or for none.
+        end.cost = end.cost.map(|last| last + cost);
+        if end.text.is_empty() {
+            end.text = text;
+        }
+        Some(end)
+    }
+}
+
+/// The account of a sub-agent of which nothing is known.
+pub(super) fn empty_account(
+    agent: AgentId,
+    call: Option<CallId>,
+    status: SubAgentStatus,
+    message: Option<String>,
+) -> SubAgentResult {
+    SubAgentResult {
+        agent,
+        call,
+        status,
+        message,
+        files: Vec::new(),
+        unseen: None,
+        denials: 0,
+        denied: Vec::new(),
+        steps: 0,
+        usage: TokenUsage::default(),
+        cost_usd: None,
+        duration_ms: 0,
+        plan: Vec::new(),
+        text: String::new(),
+    }
+}
+
+/// The account of a sub-agent by its end.
+pub(super) fn account_of_end(agent: AgentId, call: Option<CallId>, end: Option<RunEnd>) -> SubAgentResult {
+    let status = status(end.as_ref().map_or(EndReason::Internal, |end| end.reason));
+    let account = empty_account(agent, call, status, None);
+    let Some(RunEnd { message, steps, usage, cost, text, .. }) = end else { return account };
+    SubAgentResult { message, steps, usage, cost_usd: cost, text: bounded(text), ..account }
 }
 
 const fn status(reason: EndReason) -> SubAgentStatus {

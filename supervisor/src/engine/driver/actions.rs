@@ -1,60 +1,29 @@
-//! What the user does, as inputs of the core.
+//! Actions of the user: their paths resolved, and their kinds told apart.
 
 use std::path::Path;
 
-use agent::core::Input;
 use boundary::policy::{allowed_socket, warning_of_home, write_root};
 use gate::modes;
 use ipc::rights::RightsChange;
 use protocol::approval::ApprovalMode;
-use protocol::event::NoticeCode;
-use protocol::frontend::{AgentAction, Op, UserAction, UserActionKind};
+use protocol::frontend::{AgentAction, UserAction, UserActionKind};
 use protocol::known_sockets::gives;
-use tokio::time::Instant;
 
-use super::{AgentRun, SessionError, Shared};
-
-impl AgentRun {
-    /// Gives the core an action of the user as its input, with its path resolved.
-    pub(super) fn act(&mut self, shared: &mut Shared, action: AgentAction) -> Result<(), SessionError> {
-        match resolved(self.worker.confinement().project.as_path(), action) {
-            Ok(action) => {
-                if let AgentAction::SetRights { change: RightsChange::AddWrite { path } } = &action
-                    && let Some(warning) = warning_of_home(path)
-                {
-                    self.sink.notice(shared, NoticeCode::Settings, &warning)?;
-                }
-                if let AgentAction::SetRights { change: RightsChange::AddSocket { path } } = &action {
-                    let message = format!("{path} gives {}", gives(path));
-                    self.sink.notice(shared, NoticeCode::Settings, &message)?;
-                }
-                if begins_turn(&action) && !self.agent.is_busy() {
-                    self.turn_began = Some(Instant::now());
-                    shared.begin_turn(self.sink.agent());
-                }
-                self.feed(shared, Input::Op(Op::Act(action)))
-            }
-            Err(why) => self.sink.notice(
-                shared,
-                NoticeCode::RightsRefused,
-                &format!("the access was not changed: {why}"),
-            ),
-        }
-    }
-
-    /// Has another model answer, if the session can have it.
-    pub(super) fn change_model(&mut self, shared: &mut Shared, name: &str) -> Result<(), SessionError> {
-        let models = self.models.as_ref().ok_or_else(|| "this session has one model".to_owned());
-        match models.and_then(|models| models.choose(name)) {
-            Ok(choice) => self.feed(shared, Input::Model(Box::new(choice))),
-            Err(why) => {
-                self.sink.notice(shared, NoticeCode::ModelRefused, &format!("cannot change the model: {why}"))
-            }
-        }
+/// A warning to the person about a change of access.
+pub(super) fn warning(action: &AgentAction) -> Option<String> {
+    let AgentAction::SetRights { change } = action else { return None };
+    match change {
+        RightsChange::AddWrite { path } => warning_of_home(path),
+        RightsChange::AddSocket { path } => Some(format!("{path} gives {}", gives(path))),
+        RightsChange::Network { .. }
+        | RightsChange::AddHosts { .. }
+        | RightsChange::RemoveWrite { .. }
+        | RightsChange::RemoveSocket { .. } => None,
     }
 }
 
-const fn begins_turn(action: &AgentAction) -> bool {
+/// True of an action that begins a turn.
+pub(super) const fn begins_turn(action: &AgentAction) -> bool {
     matches!(
         action,
         AgentAction::Prompt { .. }

@@ -3,12 +3,11 @@
 //! Whatever comes back that is no answer to exactly what was asked denies it, and says why. An answer that nothing waits for
 //! counts for nothing, and has a line in the log as well.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
 
 use agent::core::{HostAsked, HostQuestionId, Input};
-use boundary::monitor::HostQuestion;
-use gate::approval::KeptSetting;
+use boundary::monitor::{HostAnswers, HostQuestion};
 use ipc::id::{AgentId, ApprovalId, CallId, Generation};
 use protocol::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
 use protocol::event::{DecidedBy, EventKind, NoticeCode, ObservedBy};
@@ -16,8 +15,9 @@ use protocol::frontend::{UiEvent, UiEventKind, Unread, UserActionKind};
 use tokio::sync::{mpsc, oneshot};
 use tokio::task::JoinSet;
 
-use super::flushes::After;
-use super::{AgentRun, SessionError, Shared};
+use super::event_sink::EventSink;
+use super::flushes::{After, Flushes};
+use super::{SessionError, Shared};
 
 /// The most of a peer's words that a cause repeats.
 const MAX_CAUSE: usize = 300;
@@ -31,6 +31,8 @@ pub(super) struct Approvals {
     pending: BTreeMap<ApprovalId, oneshot::Sender<Input>>,
     /// The waits; one that was withdrawn ends without an input.
     waiting: JoinSet<(ApprovalId, Option<Input>)>,
+    /// Ways for the answers to questions about hosts.
+    host_answers: HashMap<HostQuestionId, HostAnswers>,
 }
 
 impl Approvals {
@@ -40,8 +42,13 @@ impl Approvals {
         self.waiting.spawn(wait(id, time, settled, ui));
     }
 
-    /// Takes an answer to its request; the error says why it counts for nothing.
-    fn answer(&mut self, id: ApprovalId, answer: ApprovalAnswer, for_us: bool) -> Result<(), String> {
+    /// Takes an answer to its request; one `for_us` names this session. The error says why the answer counts for nothing.
+    pub(super) fn answer(
+        &mut self,
+        id: ApprovalId,
+        answer: ApprovalAnswer,
+        for_us: bool,
+    ) -> Result<(), String> {
         let decision = decision(&answer);
         let settle = self.pending.remove(&id).ok_or_else(|| not_waited_for(id, decision))?;
         let input = if for_us {
@@ -139,12 +146,14 @@ fn unshowable(id: ApprovalId, error: Option<serde_json::Error>) -> Option<Input>
     Some(lapsed(id, DecidedBy::BadAnswer, cause))
 }
 
-impl AgentRun {
+impl Approvals {
     /// Has the question written down; who can answer it is asked when it is on the disk. What cannot be written down is
     /// not asked.
-    pub(super) fn request_approval(
+    pub(super) fn request(
         &mut self,
         shared: &mut Shared,
+        sink: &mut EventSink,
+        flushes: &mut Flushes,
         id: ApprovalId,
         request: Box<ServerRequest>,
     ) -> Result<Option<Input>, SessionError> {
@@ -152,39 +161,30 @@ impl AgentRun {
             return Ok(Some(lapsed));
         }
         let event = EventKind::ApprovalRequested { id, request: request.clone() };
-        self.sink.record(shared, event, ObservedBy::Supervisor)?;
-        self.approvals.unwritten.insert(id, request);
-        self.flushes.push(shared.flush(), After::Ask(id));
+        sink.record(shared, event, ObservedBy::Supervisor)?;
+        self.unwritten.insert(id, request);
+        flushes.push(shared.flush(), After::Ask(id));
         Ok(None)
     }
 
     /// Asks the front end, unless the question is settled already.
-    pub(super) fn ask(&mut self, shared: &Shared, id: ApprovalId) {
-        if let Some(request) = self.approvals.unwritten.remove(&id) {
+    pub(super) fn ask(&mut self, shared: &Shared, sink: &mut EventSink, id: ApprovalId) {
+        if let Some(request) = self.unwritten.remove(&id) {
             let time = Duration::from_millis(request.timeout_ms());
-            self.approvals.wait(id, time, shared.ui.clone());
-            self.sink.show(shared, UiEventKind::ApprovalRequested { id, request });
+            self.wait(id, time, shared.ui.clone());
+            sink.show(shared, UiEventKind::ApprovalRequested { id, request });
         }
     }
 
-    pub(super) fn close_approval(&mut self, shared: &Shared, id: ApprovalId) {
-        if self.approvals.withdraw(id) {
-            self.sink.show(shared, UiEventKind::ApprovalClosed { id });
+    /// Waits for a request no longer.
+    pub(super) fn close(&mut self, shared: &Shared, sink: &mut EventSink, id: ApprovalId) {
+        if self.withdraw(id) {
+            sink.show(shared, UiEventKind::ApprovalClosed { id });
         }
-    }
-
-    /// Keeps an approval for later sessions, and tells the person.
-    pub(super) fn keep_approval(
-        &mut self,
-        shared: &mut Shared,
-        setting: &KeptSetting,
-    ) -> Result<(), SessionError> {
-        let text = shared.keep(setting);
-        self.sink.notice(shared, NoticeCode::Settings, &text)
     }
 
     /// Takes a question of a worker's gateway, as an input of the core, which answers it once.
-    pub(super) fn on_host_asked(
+    pub(super) fn ask_host(
         &mut self,
         generation: Generation,
         call: Option<CallId>,
@@ -199,20 +199,6 @@ impl AgentRun {
     pub(super) fn answer_host(&mut self, id: HostQuestionId, allowed: bool) {
         if let Some(answers) = self.host_answers.remove(&id) {
             answers.answer(id.number, allowed);
-        }
-    }
-
-    /// Takes an answer; one `for_us` names this session.
-    pub(super) fn answer(
-        &mut self,
-        shared: &mut Shared,
-        id: ApprovalId,
-        answer: ApprovalAnswer,
-        for_us: bool,
-    ) -> Result<(), SessionError> {
-        match self.approvals.answer(id, answer, for_us) {
-            Ok(()) => Ok(()),
-            Err(why) => self.sink.notice(shared, NoticeCode::ApprovalIgnored, &why),
         }
     }
 }

@@ -1,113 +1,15 @@
 //! The end: workers go, what the host runs later is looked at, the change set is taken, the result is logged.
 
-use agent::core::{EndReason, Input, RunEnd};
-use boundary::monitor::WorkerEvent;
-use ipc::id::Generation;
+use agent::core::{EndReason, RunEnd};
 use protocol::error_code::ErrorCode;
-use protocol::event::{Account, EventKind, NoticeCode, ObservedBy, RunResult, TurnFinished, WorkerEnd};
+use protocol::event::{EventKind, NoticeCode, RunResult};
 use tokio::time::Instant;
 
-use super::budget::with_below;
 use super::observer::ObserverError;
-use super::run::Totals;
+use super::run::add_below;
 use super::tripwire::events;
-use super::{AgentRun, ChangeTracker, Session, SessionError, Shared, Turns, millis};
+use super::{AgentRun, ChangeTracker, Session, SessionError, millis};
 use crate::process::messages::one_line;
-
-impl AgentRun {
-    /// The agent rests: its run is over, or the user may go on.
-    pub(super) fn rest(&mut self, shared: &mut Shared, mut end: RunEnd) -> Result<(), SessionError> {
-        if self.sink.agent().is_top_level() {
-            add_below(&mut end, shared.budget.take_below());
-        }
-        if self.turns == Turns::One || self.agent.is_closed() {
-            self.end = Some(end);
-            return Ok(());
-        }
-        if let Some(guard) = &mut shared.tripwire {
-            guard.end_turn();
-        }
-        let totals = &mut self.totals;
-        totals.steps = totals.steps.saturating_add(end.steps);
-        totals.usage += end.usage;
-        totals.cost += end.cost.unwrap_or_default();
-        totals.text = end.text;
-        let began = self.turn_began.take();
-        let finished = TurnFinished {
-            reason: end.reason,
-            message: end.message,
-            steps: end.steps,
-            usage: end.usage,
-            cost_usd: end.cost,
-            duration_ms: began.map_or(0, |began| millis(began.elapsed())),
-        };
-        self.sink.record(shared, EventKind::TurnFinished(finished), ObservedBy::Supervisor)
-    }
-
-    /// True when nothing more is to come of this run.
-    pub(super) const fn is_over(&self) -> bool {
-        self.end.is_some()
-    }
-
-    /// Ends the worker and everything that runs for the agent but approved effects, and waits for that; gives the
-    /// worker's last words.
-    pub(super) async fn wind_up(&mut self) -> Vec<(Generation, WorkerEvent)> {
-        self.stream.close();
-        let generation = self.worker.generation();
-        let uses = self.calls.end(generation).await;
-        let uses = uses.into_iter().map(|used| (generation, WorkerEvent::HostsUsed(vec![used])));
-        let last = uses.chain(self.worker.end().await).collect();
-        self.live.withdraw();
-        last
-    }
-
-    /// Ends everything that runs for the agent, and waits for that.
-    async fn finish(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
-        self.end_one_shots(shared).await?;
-        for (generation, event) in self.wind_up().await {
-            self.take_last(shared, generation, event)?;
-        }
-        self.log_last_guests(shared)
-    }
-
-    /// Takes one of the last events of a worker whose run is over.
-    pub(super) fn take_last(
-        &mut self,
-        shared: &mut Shared,
-        generation: Generation,
-        event: WorkerEvent,
-    ) -> Result<(), SessionError> {
-        self.log_guests(shared)?;
-        let kind = match event {
-            WorkerEvent::Refused(refused) => return self.feed(shared, Input::Refused(refused)),
-            WorkerEvent::HostsUsed(uses) => EventKind::HostsUsed { generation, uses },
-            WorkerEvent::Ended { .. } => {
-                EventKind::WorkerEnded { generation, reason: WorkerEnd::RunOver.into() }
-            }
-            WorkerEvent::Output { .. }
-            | WorkerEvent::Prepared { .. }
-            | WorkerEvent::Outcome { .. }
-            | WorkerEvent::HostAsked(_) => {
-                return Ok(());
-            }
-        };
-        self.sink.record(shared, kind, ObservedBy::Supervisor)
-    }
-
-    /// Returns the totals of the agent.
-    pub(super) fn account(&mut self) -> Option<RunEnd> {
-        let mut end = self.end.take()?;
-        let Totals { steps, usage, cost, text } = std::mem::take(&mut self.totals);
-        end.steps = end.steps.saturating_add(steps);
-        end.usage += usage;
-        // The prices are those of the session: known for every turn, or for none.
-        end.cost = end.cost.map(|last| last + cost);
-        if end.text.is_empty() {
-            end.text = text;
-        }
-        Some(end)
-    }
-}
 
 impl Session {
     /// Ends the workers, puts back what the host runs later, takes the change set, and logs the result.
@@ -115,10 +17,12 @@ impl Session {
         self.see_subtree_off().await?;
         for run in &mut self.runs {
             // All of them begin to end before one is waited for.
-            run.worker.abandon();
+            run.worker_mut().abandon();
         }
         for run in &mut self.runs {
-            run.finish(&mut self.shared).await?;
+            run.end_one_shots(&mut self.shared).await?;
+            let last = run.wind_up().await;
+            run.take_last(&mut self.shared, last)?;
         }
         self.look_at_everything().await?;
         if let Some(looks) = &mut self.shared.looks {
@@ -144,7 +48,7 @@ impl Session {
     pub(super) fn account(&mut self) -> Option<RunEnd> {
         // What sub-agents spent is in what the budget has of them, also where they are cut off with everything else.
         let top_level = self.runs.iter_mut().filter(|run| run.id().is_top_level());
-        let mut ends = top_level.filter_map(AgentRun::account);
+        let mut ends = top_level.filter_map(AgentRun::take_end);
         let mut first = ends.next()?;
         add_below(&mut first, self.shared.budget.take_rest());
         Some(ends.fold(first, |mut sum, other| {
@@ -163,8 +67,8 @@ impl Session {
             reason: end.reason,
             error: end.message.as_deref().and_then(ErrorCode::of),
             message: end.message.clone(),
-            no_full_tier: first.worker.no_full_tier().map(str::to_owned),
-            not_enforced: first.worker.not_enforced().to_vec(),
+            no_full_tier: first.worker().no_full_tier().map(str::to_owned),
+            not_enforced: first.worker().not_enforced().to_vec(),
             text: end.text.clone(),
             output: end.output.clone(),
             steps: end.steps,
@@ -172,7 +76,7 @@ impl Session {
             cost_usd: end.cost,
             duration_ms: millis(began.elapsed()),
         };
-        first.record(&mut self.shared, EventKind::Result(result), ObservedBy::Supervisor)?;
+        first.record(&mut self.shared, EventKind::Result(result))?;
         self.shared.log.write_held()?;
         Ok(end)
     }
@@ -220,10 +124,4 @@ impl Session {
             }
         }
     }
-}
-
-/// Puts down to an end of the top level what sub-agents have spent.
-fn add_below(end: &mut RunEnd, below: Account) {
-    end.usage += below.usage;
-    end.cost = with_below(end.cost, below);
 }

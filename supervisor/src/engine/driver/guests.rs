@@ -13,7 +13,9 @@ use protocol::event::{EventKind, GuestEnd, GuestEnded, GuestStarted, GuestTotals
 use tokio::sync::mpsc;
 
 use super::digest::Digests;
-use super::{AgentRun, SessionError, Shared};
+use super::event_sink::EventSink;
+use super::worker::SessionWorker;
+use super::{SessionError, Shared};
 
 /// The guests of an agent.
 pub(super) struct Guests {
@@ -44,45 +46,56 @@ impl Guests {
             None => std::future::pending().await,
         }
     }
-}
 
-impl AgentRun {
-    /// Logs all news of guests that are there.
-    pub(super) fn log_guests(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
-        while let Ok(news) = self.guests.news.try_recv() {
-            self.log_guest(shared, news)?;
+    /// Logs all news that are there.
+    pub(super) fn record_all(
+        &mut self,
+        shared: &mut Shared,
+        sink: &mut EventSink,
+        worker: &SessionWorker,
+    ) -> Result<(), SessionError> {
+        while let Ok(news) = self.news.try_recv() {
+            self.record(shared, sink, worker, news)?;
         }
         Ok(())
     }
 
-    /// Logs the start or the end of a guest.
-    pub(super) fn log_guest(&mut self, shared: &mut Shared, news: GuestNews) -> Result<(), SessionError> {
+    /// Logs the start or the end of a guest of an agent with this worker.
+    pub(super) fn record(
+        &mut self,
+        shared: &mut Shared,
+        sink: &mut EventSink,
+        worker: &SessionWorker,
+        news: GuestNews,
+    ) -> Result<(), SessionError> {
         let kind = match news {
             GuestNews::Started(started) => {
-                self.guests.open.insert(started.guest, started.of.worker);
+                self.open.insert(started.guest, started.of.worker);
                 EventKind::GuestStarted(Box::new(guest_started(*started)))
             }
             GuestNews::Ended(mut ended) => {
-                let Some(worker) = self.guests.open.remove(&ended.guest) else { return Ok(()) };
-                let is_standing = worker == Some(self.worker.generation());
-                if ended.reason == GuestEnd::OwnerEnded && is_standing && self.worker.changes_rights() {
+                let Some(owner) = self.open.remove(&ended.guest) else { return Ok(()) };
+                let is_standing = owner == Some(worker.generation());
+                if ended.reason == GuestEnd::OwnerEnded && is_standing && worker.changes_rights() {
                     ended.reason = GuestEnd::RightsChanged;
                 }
                 EventKind::GuestEnded(ended)
             }
             GuestNews::Pinned(tools) => EventKind::ToolPinned(tools),
         };
-        self.sink.record(shared, kind, ObservedBy::Supervisor)
+        sink.record(shared, kind, ObservedBy::Supervisor)
     }
 
-    /// Logs an end for each guest that has none, when the agent ends: one that takes too long is killed with this
-    /// process.
-    pub(super) fn log_last_guests(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
-        self.log_guests(shared)?;
-        while let Some((guest, _)) = self.guests.open.pop_last() {
+    /// Logs an end for each guest that has none, when the agent ends: one that takes too long is killed with this process.
+    pub(super) fn record_last(
+        &mut self,
+        shared: &mut Shared,
+        sink: &mut EventSink,
+    ) -> Result<(), SessionError> {
+        while let Some((guest, _)) = self.open.pop_last() {
             let (reason, totals) = (GuestEnd::OwnerEnded, GuestTotals::default());
             let ended = GuestEnded { guest, reason, totals, hosts: Vec::new() };
-            self.sink.record(shared, EventKind::GuestEnded(ended), ObservedBy::Supervisor)?;
+            sink.record(shared, EventKind::GuestEnded(ended), ObservedBy::Supervisor)?;
         }
         Ok(())
     }

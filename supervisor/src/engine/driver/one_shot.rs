@@ -25,7 +25,7 @@ use tokio::time::{Instant, sleep_until};
 
 use super::boundary::{Boundary, StartedWorker, WorkerOrder};
 use super::own_calls::CallOrigin;
-use super::start::worker_started;
+use super::started::worker_started;
 use super::tripwire::{apart, events, remark};
 
 /// How long a patch may take, and what a command may take beyond its own time: its worker ends it in time.

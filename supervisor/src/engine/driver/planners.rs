@@ -1,6 +1,6 @@
 //! Planners that a person starts beside the session's first agent: sub-agents of it, which nothing but their own end ends.
 
-use agent::core::{Input, NewAgent, Purpose};
+use agent::core::{NewAgent, Purpose};
 use gate::Change;
 use gate::tools::SpawnAgent;
 use ipc::id::AgentId;
@@ -9,6 +9,7 @@ use protocol::event::NoticeCode;
 use protocol::frontend::AgentAction;
 
 use super::actions::resolved;
+use super::run::Request;
 use super::{Session, SessionError};
 
 impl Session {
@@ -17,7 +18,7 @@ impl Session {
         match self.planner(text) {
             Ok(agent) => {
                 // Where nobody works it is a turn of its own, with the limits of one.
-                if !self.runs.iter().any(|run| !run.is_over() && run.agent.is_busy()) {
+                if !self.runs.iter().any(|run| !run.is_over() && run.agent().is_busy()) {
                     self.shared.begin_turn(&AgentId::root());
                 }
                 self.start_beside(AgentId::root(), agent)
@@ -30,29 +31,26 @@ impl Session {
     /// becomes of it.
     pub(super) fn take_back_from_plans(&mut self, action: &AgentAction) -> Result<(), SessionError> {
         let Some(first) = self.runs.first() else { return Ok(()) };
-        let project = first.worker.confinement().project.as_path().to_owned();
+        let project = first.worker().confinement().project.as_path().to_owned();
         let change = match resolved(&project, action.clone()) {
             Ok(AgentAction::SetRights { change }) => Change::Rights(change),
             Ok(AgentAction::SetMode { mode }) => Change::Mode(mode),
             _ => return Ok(()),
         };
         self.tree.take_back_from_waiting(&change);
-        self.for_each(|run, shared| {
-            run.calls.take_back(&change);
-            let has_plan = run.agent.planning().is_some() || run.agent.execution().is_some();
-            if has_plan { run.feed(shared, Input::TakenBack(change.clone())) } else { Ok(()) }
-        })
+        self.for_each(|run, shared| run.take(shared, Request::TakeBack(change.clone())))
     }
 
     fn planner(&self, text: String) -> Result<Box<NewAgent>, String> {
         if text.trim().is_empty() {
             return Err("expected the purpose of the plan".to_owned());
         }
-        if let Some(planner) = self.runs.iter().find(|run| run.agent.planning().is_some() && !run.is_over()) {
+        if let Some(planner) = self.runs.iter().find(|run| run.agent().planning().is_some() && !run.is_over())
+        {
             return Err(format!("agent {} plans already; write to it, or end it", planner.id()));
         }
         let first = self.runs.first().filter(|first| !first.is_over()).ok_or("the session is over")?;
-        let ceiling = first.agent.host_standing().clone();
+        let ceiling = first.agent().host_standing().clone();
         let rights = Rights {
             write: Vec::new(),
             net: Network::Off,
@@ -60,7 +58,7 @@ impl Session {
             sockets: Vec::new(),
             ..ceiling.rights.clone()
         };
-        let said = first.agent.conversation();
+        let said = first.agent().conversation();
         let task = if said.is_empty() {
             text
         } else {

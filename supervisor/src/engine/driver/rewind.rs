@@ -36,7 +36,7 @@ impl Session {
         only: Vec<WirePath>,
         digest: Option<String>,
     ) -> Result<(), SessionError> {
-        let is_at_work = |run: &AgentRun| !run.is_over() && run.agent.is_busy();
+        let is_at_work = |run: &AgentRun| !run.is_over() && run.agent().is_busy();
         if self.runs.iter().any(is_at_work) {
             return self.notice(
                 NoticeCode::RewindRefused,
@@ -91,12 +91,8 @@ impl Session {
                 if let UiEventKind::Logged(event) = &logged {
                     events.push((**event).clone());
                 }
-                first.sink.show(&self.shared, logged);
                 let conversation = target.scope.has_conversation().then_some(events.as_slice());
-                match first.agent.rewind(conversation, told) {
-                    Some(tasks) => first.record(&mut self.shared, tasks, ObservedBy::Supervisor),
-                    None => Ok(()),
-                }
+                first.rewind(&mut self.shared, logged, conversation, told)
             }
         }
     }

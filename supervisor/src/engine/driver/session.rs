@@ -22,7 +22,7 @@ use super::looks::Looks;
 use super::observer::ObserverError;
 use super::rewind::{RewindEnded, RewindTask, rewound};
 use super::rewinder::RewindError;
-use super::run::Occurrence;
+use super::run::{Occurrence, Request};
 use super::tree::{AgentTree, Closed};
 use super::tripwire::{GuardLook, Watched, events};
 use super::written_files::WrittenFiles;
@@ -237,28 +237,19 @@ impl Session {
         match (kind, at_work) {
             (UserActionKind::Agent(action), at_work) => self.act_on_agent(agent, at_work, action),
             (UserActionKind::Answer { id, answer }, _) => match run {
-                Some(run) => self.guarded(run, |run, shared| run.answer(shared, id, answer, for_us)),
+                Some(run) => self.request(run, Request::Answer { id, answer, for_us }),
                 None => self.log_untaken(agent, &UserActionKind::Answer { id, answer }),
             },
             // It goes on by now.
             (UserActionKind::RetryLog, _) => Ok(()),
             (UserActionKind::Plan { text }, _) => self.start_planner(text),
             (UserActionKind::Rewind { target, files, digest }, _) => self.begin_rewind(target, files, digest),
-            (UserActionKind::SetModel { model }, Some(run)) => {
-                self.guarded(run, |run, shared| run.change_model(shared, &model))
+            (UserActionKind::SetModel { model }, Some(run)) => self.request(run, Request::ChangeModel(model)),
+            (UserActionKind::ListFiles, Some(run)) => self.request(run, Request::ListFiles),
+            (UserActionKind::FindBranch, Some(run)) => self.request(run, Request::FindBranch),
+            (UserActionKind::ExpandPrompt(wanted), Some(run)) => {
+                self.request(run, Request::ExpandPrompt(wanted))
             }
-            (UserActionKind::ListFiles, Some(run)) => self.guarded(run, |run, shared| {
-                let orders = run.own_calls.list_files();
-                run.do_own(shared, orders)
-            }),
-            (UserActionKind::FindBranch, Some(run)) => self.guarded(run, |run, shared| {
-                let order = run.own_calls.find_branch();
-                run.do_own(shared, order)
-            }),
-            (UserActionKind::ExpandPrompt(wanted), Some(run)) => self.guarded(run, |run, _| {
-                run.calls.expand(wanted);
-                Ok(())
-            }),
             (
                 kind @ (UserActionKind::SetModel { .. }
                 | UserActionKind::ListFiles
@@ -283,9 +274,9 @@ impl Session {
         self.take_back_from_plans(&action)?;
         if let Some(named) = agent.as_ref().filter(|named| **named != AgentId::root())
             && let Some(first) = self.runs.first().filter(|first| !first.is_over())
-            && takes_away(&action, first.agent.standing().mode)
+            && takes_away(&action, first.agent().standing().mode)
         {
-            self.guarded(0, |run, shared| run.act(shared, action.clone()))?;
+            self.request(0, Request::Act(action.clone()))?;
             // It has its rights from those above it, and has lost them by now.
             if !named.is_top_level() {
                 return Ok(());
@@ -293,7 +284,7 @@ impl Session {
         }
         match run {
             _ if ends => self.for_each(|run, shared| run.feed(shared, Input::Op(Op::Act(action.clone())))),
-            Some(run) => self.guarded(run, |run, shared| run.act(shared, action)),
+            Some(run) => self.request(run, Request::Act(action)),
             None => self.log_untaken(agent, &UserActionKind::Agent(action)),
         }
     }
@@ -306,7 +297,7 @@ impl Session {
 
     pub(super) fn on_looked(&mut self, look: GuardLook) -> Result<(), SessionError> {
         if let Some(run) = self.runs.iter().position(|run| *run.id() == look.after.agent) {
-            return self.guarded(run, |run, shared| run.on_looked(shared, look));
+            return self.request(run, Request::TakeLook(look));
         }
         // Its agent is gone, and what it changed is told all the same.
         let GuardLook { after, beside, report } = look;
@@ -321,6 +312,10 @@ impl Session {
     ) -> Result<(), SessionError> {
         (0..self.runs.len())
             .try_for_each(|run| if self.runs[run].is_over() { Ok(()) } else { self.guarded(run, &mut work) })
+    }
+
+    fn request(&mut self, run: usize, request: Request) -> Result<(), SessionError> {
+        self.guarded(run, |run, shared| run.take(shared, request))
     }
 
     /// Does something with a run. What is the matter with it alone ends it alone.
@@ -378,13 +373,13 @@ impl Session {
     /// Logs what concerns no agent more than another, as an event of the first.
     pub(super) fn record(&mut self, kind: EventKind) -> Result<(), SessionError> {
         let Some(first) = self.runs.first_mut() else { return Ok(()) };
-        first.record(&mut self.shared, kind, ObservedBy::Supervisor)
+        first.record(&mut self.shared, kind)
     }
 
     /// Logs something about an agent, whether or not it still is one.
     pub(super) fn record_for(&mut self, agent: &AgentId, kind: EventKind) -> Result<(), SessionError> {
         if let Some(run) = self.runs.iter_mut().find(|run| run.id() == agent) {
-            return run.record(&mut self.shared, kind, ObservedBy::Supervisor);
+            return run.record(&mut self.shared, kind);
         }
         let logged = self.shared.record(agent, kind, ObservedBy::Supervisor)?;
         self.shared.show(agent, logged);
@@ -393,25 +388,6 @@ impl Session {
 
     pub(super) fn notice(&mut self, code: NoticeCode, message: &str) -> Result<(), SessionError> {
         self.record(EventKind::Notice { code, message: message.to_owned() })
-    }
-}
-
-impl AgentRun {
-    /// Ends the run for a reason outside its conversation.
-    fn break_off(&mut self, shared: &mut Shared, error: &SessionError) -> Result<(), SessionError> {
-        let reason = match error {
-            SessionError::Tripwire(_) => EndReason::NoSandbox,
-            _ => EndReason::Internal,
-        };
-        let message = error.told();
-        let told = || self.feed(shared, Input::Broken { reason, message: message.clone() });
-        // The agent may be what panicked, and may do so again.
-        let told = panic::catch_unwind(AssertUnwindSafe(told)).unwrap_or_else(|panic| Err(panicked(&*panic)));
-        if let (SessionError::Panicked(_), None) = (error, &self.end) {
-            self.end = Some(RunEnd::without_account(reason, message));
-            return Ok(());
-        }
-        told
     }
 }
 

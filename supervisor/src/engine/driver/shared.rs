@@ -3,7 +3,8 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use agent::core::RunLimits;
+use agent::core::{NewAgent, RunLimits};
+use boundary::tripwire::{Approved, Watch, tell_others};
 use gate::approval::KeptSetting;
 use ipc::id::{AgentCall, AgentId, CallId, ConversationId, EventId};
 use ipc::tool::ToolCall;
@@ -15,7 +16,8 @@ use super::budget::SessionBudget;
 use super::looks::Looks;
 use super::observer::SnapshotTaker;
 use super::rewinder::Rewinder;
-use super::tree::TreeOrder;
+use super::tree_order::TreeOrder;
+use super::tripwire::aside;
 use super::write_turns::WriteTurns;
 use super::written_files::WrittenFiles;
 use super::{ChangeTracker, SessionError, TripwireWatch};
@@ -160,6 +162,11 @@ impl Shared {
         self.budget_freed |= self.budget.settle(agent);
     }
 
+    /// Has a sub-agent started for a call of its parent.
+    pub(super) fn order_start(&mut self, parent: &AgentId, call: CallId, agent: Box<NewAgent>) {
+        self.orders.push_back(TreeOrder::Start { parent: parent.clone(), call, agent });
+    }
+
     /// Hands an event of an agent to the kernel; the front end's own form of it.
     pub(super) fn record(
         &mut self,
@@ -217,5 +224,20 @@ impl Shared {
     pub(super) fn look_after(&mut self, agent: &AgentId, call: CallId) -> bool {
         let call = AgentCall { agent: agent.clone(), call };
         self.tripwire.as_mut().is_some_and(|guard| guard.look_after(call))
+    }
+
+    /// Has approved changes stay, in this session and in others that work at these places.
+    pub(super) fn accept(&self, watch: Option<&Watch>, files: Vec<Approved>) {
+        if let Some(guard) = &self.tripwire {
+            return guard.accept(files);
+        }
+        let Some(watch) = watch.filter(|_| !files.is_empty()).cloned() else { return };
+        let told = aside("tripwire", move || {
+            if let Err(error) = tell_others(&watch, &files) {
+                tracing::warn!(%error, "other sessions do not hear of an approved change");
+            }
+        });
+        // Nobody waits for it.
+        drop(told);
     }
 }

@@ -18,7 +18,10 @@ use protocol::event::{EventKind, SubAgentResult, SubAgentSpawned, SubAgentStatus
 use protocol::frontend::{AgentAction, Op};
 use tokio::time::Instant;
 
+use super::account::empty_account;
 use super::calls::take_back;
+use super::run::Request;
+use super::tree_order::TreeOrder;
 use super::{AgentRun, Session, SessionError};
 
 /// Makes the agent runs of sub-agents.
@@ -53,14 +56,6 @@ pub struct OpenedAgent {
     pub model: String,
     /// SHA-256 of its rights, in hexadecimal.
     pub rights_digest: String,
-}
-
-/// A request of an agent to start or end one of its sub-agents.
-pub(super) enum TreeOrder {
-    /// A sub-agent, for a call.
-    Start { parent: AgentId, call: CallId, agent: Box<NewAgent> },
-    /// The end of the sub-agent that a call started.
-    End { parent: AgentId, call: CallId },
 }
 
 /// The sub-agents of a session.
@@ -201,7 +196,7 @@ impl Session {
             } else if self.shared.turns.take_freed() {
                 self.for_each(AgentRun::release)?;
             } else if std::mem::take(&mut self.shared.budget_freed) {
-                self.for_each(AgentRun::ask_for_budget)?;
+                self.for_each(|run, shared| run.take(shared, Request::AskForBudget))?;
             } else {
                 break;
             }
@@ -260,7 +255,7 @@ impl Session {
         // Between its approval and now the user may have taken back what its plan was given.
         let planner = self.runs.iter().find(|run| *run.id() == child.parent);
         if let (Purpose::Executor(_), Some(planner)) = (&agent.purpose, planner)
-            && let Some(planning) = planner.agent.planning()
+            && let Some(planning) = planner.agent().planning()
             && let Err(why) = planning.ceiling.still_allows_plan(&agent.rights)
         {
             return self.not_started(id, child, format!("the plan is not executed: {why}"));
@@ -279,8 +274,8 @@ impl Session {
         };
         let NewAgent { spawn, rights, grant, purpose } = *agent;
         let parent = self.runs.iter().find(|run| *run.id() == child.parent);
-        let differs = parent.is_none_or(|parent| parent.agent.activity() != purpose.activity());
-        let caches = parent.and_then(|parent| parent.agent.host_standing().caches.clone());
+        let differs = parent.is_none_or(|parent| parent.agent().activity() != purpose.activity());
+        let caches = parent.and_then(|parent| parent.agent().host_standing().caches.clone());
         let spawned = SubAgentSpawned {
             agent: id.clone(),
             call: child.call,
@@ -307,9 +302,7 @@ impl Session {
             max_steps: spawn.max_steps,
         };
         self.record_for(&child.parent, EventKind::SubAgentSpawned(spawned))?;
-        run.log_prompt(&mut self.shared)?;
-        run.modes.watch(&mut self.shared, &run.worker.confinement().rights)?;
-        run.begin(&self.shared);
+        run.begin_below(&mut self.shared)?;
         self.tree.living.insert(id, child);
         self.runs.push(run);
         let task = Op::Act(AgentAction::Prompt { text: spawn.task, images: Vec::new() });
@@ -319,7 +312,7 @@ impl Session {
     /// The rights that are left of what was asked for: its parent's may have become less while it waited.
     fn within_its_parent(&self, id: &AgentId, child: &Child, agent: Box<NewAgent>) -> Box<NewAgent> {
         let parent = self.runs.iter().find(|run| *run.id() == child.parent);
-        let standing = parent.map(|parent| parent.agent.host_standing());
+        let standing = parent.map(|parent| parent.agent().host_standing());
         let rights = standing
             .map_or_else(Default::default, |standing| at_start(&agent.rights, standing, &child.grant));
         tracing::debug!(%id, "a sub-agent starts");
@@ -337,22 +330,7 @@ impl Session {
         child: Child,
         why: String,
     ) -> Result<(), SessionError> {
-        let report = SubAgentResult {
-            agent: id,
-            call: child.call,
-            status,
-            message: Some(why),
-            files: Vec::new(),
-            unseen: None,
-            denials: 0,
-            denied: Vec::new(),
-            steps: 0,
-            usage: protocol::event::TokenUsage::default(),
-            cost_usd: None,
-            duration_ms: 0,
-            plan: Vec::new(),
-            text: String::new(),
-        };
+        let report = empty_account(id, child.call, status, Some(why));
         self.tell_parent(&child, report)
     }
 
@@ -393,14 +371,10 @@ impl Session {
 
     fn report(&mut self, closed: Closed) -> Result<(), SessionError> {
         let Closed { mut run, last } = closed;
-        for (generation, event) in last {
-            run.take_last(&mut self.shared, generation, event)?;
-        }
-        run.log_last_guests(&mut self.shared)?;
+        run.take_last(&mut self.shared, last)?;
         let Some(child) = self.tree.living.remove(run.id()) else { return Ok(()) };
         let written = self.shared.written.as_mut().map(|files| files.take(run.id())).unwrap_or_default();
-        let report = run.report(child.call, child.began, written);
-        run.give_up_place();
+        let report = run.into_report(child.call, child.began, written);
         self.tell_parent(&child, report)
     }
 
@@ -434,9 +408,9 @@ impl Session {
         for (_, id) in ids {
             let Some(child) = self.tree.living.get(&id) else { continue };
             let parent = self.runs.iter().find(|run| *run.id() == child.parent);
-            let Some(parent) = parent.map(|run| run.agent.rights().clone()) else { continue };
+            let Some(parent) = parent.map(|run| run.agent().rights().clone()) else { continue };
             let Some(at) = self.runs.iter().position(|run| *run.id() == id) else { continue };
-            let rights = narrowed(self.runs[at].agent.host_standing(), &parent, &child.grant);
+            let rights = narrowed(self.runs[at].agent().host_standing(), &parent, &child.grant);
             self.guarded(at, |run, shared| run.feed(shared, Input::Narrowed { rights }))?;
         }
         Ok(())
@@ -445,12 +419,12 @@ impl Session {
     /// A worker with new rights does not begin before every wider one below its agent is gone.
     fn hold_back_replacements(&mut self) {
         let ends = |id: &&AgentId| {
-            self.runs.iter().find(|run| run.id() == *id).is_none_or(|run| run.worker.is_being_replaced())
+            self.runs.iter().find(|run| run.id() == *id).is_none_or(|run| run.worker().is_being_replaced())
         };
         let wider: Vec<_> = self.tree.living.keys().filter(ends).cloned().collect();
         for run in &mut self.runs {
             let waits = wider.iter().any(|below| below.is_below(run.id()));
-            run.worker.wait_for_subtree(waits);
+            run.worker_mut().wait_for_subtree(waits);
         }
     }
 

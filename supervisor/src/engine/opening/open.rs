@@ -38,7 +38,7 @@ use super::relay_socket;
 use super::sub_agents::{SubAgents, served, tool_of};
 use crate::engine::driver::{
     self, AgentParts, AgentRun, Boundary, ChangeTracker, Lives, ModePlaces, Rewinder, SessionError,
-    SessionWorker, Shared, SnapshotTaker, ToolServer, TripwireWatch, Turns,
+    SessionWorker, Shared, SnapshotTaker, TripwireWatch, Turns,
 };
 use crate::engine::live::LiveSocket;
 use crate::engine::mcp::{McpHost, Offered, SessionServers, tell_prompts};
@@ -125,6 +125,8 @@ pub(crate) fn open(
         observer,
         servers,
     };
+    let prompts = tell_prompts(host.as_deref(), &ui, &conversation);
+    let of_plans = (options.activity == Activity::Plan).then_some(plan_files as _);
     let run = AgentRun::new(AgentParts {
         agent: agent(config, &earlier).starting(),
         provider,
@@ -133,9 +135,10 @@ pub(crate) fn open(
         modes,
         surroundings: surroundings.clone(),
         turns: options.turns,
+        models: options.models.clone().map(|models| models as _),
+        server: served(of_plans, host),
+        place: None,
     });
-    let prompts = tell_prompts(host.as_deref(), &ui, &conversation);
-    let run = equipped(run, &options, plan_files, host);
     let standing = run.agent().standing().clone();
     let places = described(recorder, &options, places(conversation.clone(), &standing, &surroundings));
     let rewinder = rewinder(&options, &setup, &sub_agents.observer, &conversation);
@@ -271,24 +274,6 @@ fn cut_off_plan(options: &SessionOptions, past: Option<&Past>) -> Option<CutOffP
 fn goes_on(plan: Option<CutOffPlan>, actions: &mpsc::Sender<UserAction>, conversation: &ConversationId) {
     if let Some(plan) = plan {
         let _ = actions.try_send(plan.goes_on(conversation));
-    }
-}
-
-/// A run with what serves it beside its worker.
-fn equipped(
-    run: AgentRun,
-    options: &SessionOptions,
-    plan_files: Arc<dyn ToolServer>,
-    servers: Option<Arc<McpHost>>,
-) -> AgentRun {
-    let other = (options.activity == Activity::Plan).then_some(plan_files);
-    let run = match served(other, servers) {
-        Some(server) => run.served_by(server),
-        None => run,
-    };
-    match options.models.clone() {
-        Some(models) => run.choosing_from(models),
-        None => run,
     }
 }
 

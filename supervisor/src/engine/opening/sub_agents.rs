@@ -100,6 +100,11 @@ impl OpensAgents for SubAgents {
         };
         let mut mode_places = self.setup.mode_places();
         let confined = mode_places.confine(confinement).map_err(|error| error.to_string())?;
+        let other: Option<Arc<dyn ToolServer>> = match part {
+            Some(Part::Planner) => Some(Arc::clone(&self.plan_files)),
+            Some(Part::Executor) => Some(Arc::new(StepChanges::new(self.observer.clone()))),
+            None => None,
+        };
         let run = AgentRun::new(AgentParts {
             agent: Agent::new(config).starting(),
             provider: Arc::clone(&self.provider),
@@ -108,17 +113,11 @@ impl OpensAgents for SubAgents {
             modes: mode_places,
             surroundings,
             turns: Turns::One,
+            models: None,
+            server: served(other, host),
+            place: Some(Box::new(temp)),
         });
-        let other: Option<Arc<dyn ToolServer>> = match part {
-            Some(Part::Planner) => Some(Arc::clone(&self.plan_files)),
-            Some(Part::Executor) => Some(Arc::new(StepChanges::new(self.observer.clone()))),
-            None => None,
-        };
-        let run = match served(other, host) {
-            Some(server) => run.served_by(server),
-            None => run,
-        };
-        Ok(OpenedAgent { run: run.in_place(Box::new(temp)), model, rights_digest })
+        Ok(OpenedAgent { run, model, rights_digest })
     }
 }
 

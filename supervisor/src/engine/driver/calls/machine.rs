@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use agent::core::{CallProgress, Input, NewAgent, Purpose};
 use boundary::monitor::GuestLog;
+use boundary::tripwire::Approved;
 use gate::Change;
 use gate::tools::ServedCall;
 use ipc::confinement::Confinement;
@@ -22,6 +23,9 @@ use tracing::info_span;
 
 use super::super::boundary::Boundary;
 use super::super::event_sink::EventSink;
+use super::super::one_shot::OneShot;
+use super::super::one_shots::{OneShotUpdate, OneShots};
+use super::super::rewinder::RewindJournal;
 use super::super::{SessionError, Shared};
 use super::preparations::Preparations;
 use super::progress::Progress;
@@ -36,6 +40,8 @@ pub(in crate::engine::driver) struct OpenCalls {
     queue: WriteQueue,
     /// Effects that a worker works out.
     preparations: Preparations,
+    /// Approved effects that are carried out.
+    one_shots: OneShots,
     /// Calls that are served outside the worker.
     served: ServedCalls,
     /// Sub-agents whose approval is not on the disk yet.
@@ -46,13 +52,16 @@ pub(in crate::engine::driver) struct OpenCalls {
     changing: HashMap<CallId, WirePath>,
     /// Files that closed calls of the file tools changed.
     changed: BTreeSet<WirePath>,
+    /// Bound on the output of one call that is kept.
+    output_bytes: u64,
 }
 
-/// News of a call that is not the worker's.
+/// News of a call beside the standing worker.
 pub(in crate::engine::driver) enum CallUpdate {
     Input(Input),
     Show(UiEventKind),
     Record(EventKind),
+    OneShot(OneShotUpdate),
 }
 
 /// The place of a call that is cancelled.
@@ -67,15 +76,21 @@ pub(in crate::engine::driver) enum CallPlace {
 }
 
 impl OpenCalls {
-    /// Sets the server of calls that no worker serves. Without one they fail.
-    pub(in crate::engine::driver) fn serve_by(&mut self, server: Arc<dyn ToolServer>) {
-        self.served.serve_by(server);
+    /// Takes the server of calls that no worker serves. Without one they fail.
+    pub(in crate::engine::driver) fn new(server: Option<Arc<dyn ToolServer>>) -> Self {
+        Self { served: ServedCalls::new(server), ..Self::default() }
+    }
+
+    /// Sets how many bytes of output a call may have.
+    pub(in crate::engine::driver) fn limit_output(&mut self, bytes: u64) {
+        self.output_bytes = bytes;
     }
 
     /// Waits for the next news. Cancel safe.
     pub(in crate::engine::driver) async fn next(&mut self, generation: Generation) -> CallUpdate {
         tokio::select! {
             biased;
+            told = self.one_shots.next() => CallUpdate::OneShot(told),
             prepared = self.preparations.next() => CallUpdate::Input(prepared),
             update = self.served.next() => match update {
                 ServedUpdate::Used(used) => {
@@ -92,9 +107,8 @@ impl OpenCalls {
         }
     }
 
-    /// Notes that a call begins, which may print so many bytes.
-    pub(in crate::engine::driver) fn begin(&mut self, call: CallId, output_bytes: u64) {
-        self.progress.begin(call, output_bytes);
+    fn begin(&mut self, call: CallId) {
+        self.progress.begin(call, self.output_bytes);
     }
 
     /// Takes a call; gives it back if it begins now. A call that may write waits, and so do those that follow it.
@@ -120,21 +134,58 @@ impl OpenCalls {
     }
 
     /// Notes that the worker carries a call out in this project.
-    pub(in crate::engine::driver) fn run(
-        &mut self,
-        call: CallId,
-        tool: &ToolCall,
-        project: &WirePath,
-        output_bytes: u64,
-    ) {
-        self.begin(call, output_bytes);
+    pub(in crate::engine::driver) fn run(&mut self, call: CallId, tool: &ToolCall, project: &WirePath) {
+        self.begin(call);
         self.changing.extend(written_by(tool, project).map(|file| (call, file)));
     }
 
     /// Notes that the worker works out the effect of a call.
-    pub(in crate::engine::driver) fn prepare(&mut self, call: CallId, tool: ToolCall, output_bytes: u64) {
-        self.begin(call, output_bytes);
+    pub(in crate::engine::driver) fn prepare(&mut self, call: CallId, tool: ToolCall) {
+        self.begin(call);
         self.preparations.begin(call, tool);
+    }
+
+    /// Starts to carry an approved effect out.
+    pub(in crate::engine::driver) fn carry_out(
+        &mut self,
+        call: CallId,
+        shot: OneShot,
+        boundary: Arc<dyn Boundary>,
+    ) {
+        self.begin(call);
+        self.one_shots.start(call, shot, boundary);
+    }
+
+    /// Forgets an effect that is over. Returns its milliseconds, and its files.
+    pub(in crate::engine::driver) fn finish_one_shot(
+        &mut self,
+        call: CallId,
+    ) -> (u64, Option<Vec<Approved>>) {
+        self.one_shots.finish(call)
+    }
+
+    /// The journal by which a rewind writes to the agent's part of the log.
+    pub(in crate::engine::driver) fn rewind_journal(&self) -> impl RewindJournal + use<> {
+        self.one_shots.rewind_journal()
+    }
+
+    /// True while an approved effect is carried out.
+    pub(in crate::engine::driver) fn carries_out(&self) -> bool {
+        !self.one_shots.is_empty()
+    }
+
+    /// True if an effect was asked to end, and has not.
+    pub(in crate::engine::driver) fn any_one_shot_ends(&self) -> bool {
+        self.one_shots.any_ends()
+    }
+
+    pub(in crate::engine::driver) fn cancel_one_shots(&mut self) {
+        self.one_shots.cancel_all();
+    }
+
+    /// Waits for the next news of an effect that is carried out. Cancel safe.
+    pub(in crate::engine::driver) async fn next_one_shot(&mut self) -> OneShotUpdate {
+        self.one_shots.next().await
     }
 
     /// Takes a part of an effect that the worker works out.
@@ -164,24 +215,18 @@ impl OpenCalls {
         call: CallId,
         wanted: ServedCall,
         longest: Duration,
-        output_bytes: u64,
     ) -> bool {
         let waits = self.served.take(agent, call, wanted, longest);
         if !waits {
-            self.begin(call, output_bytes);
+            self.begin(call);
         }
         waits
     }
 
     /// Begins an approved call whose approval is on the disk.
-    pub(in crate::engine::driver) fn serve_approved(
-        &mut self,
-        agent: &AgentId,
-        call: CallId,
-        output_bytes: u64,
-    ) {
+    pub(in crate::engine::driver) fn serve_approved(&mut self, agent: &AgentId, call: CallId) {
         if self.served.release(agent, call) {
-            self.begin(call, output_bytes);
+            self.begin(call);
         }
     }
 
@@ -200,9 +245,8 @@ impl OpenCalls {
         &mut self,
         call: CallId,
         agent: Box<NewAgent>,
-        output_bytes: u64,
     ) -> Option<Box<NewAgent>> {
-        self.begin(call, output_bytes);
+        self.begin(call);
         if agent.grant.is_empty() {
             return Some(agent);
         }
@@ -220,16 +264,19 @@ impl OpenCalls {
         self.unspawned.values_mut().for_each(|agent| take_back(agent, change));
     }
 
-    /// Keeps what a call printed. False if the call is over.
-    pub(in crate::engine::driver) fn printed(&mut self, call: CallId, bytes: &[u8]) -> bool {
-        self.progress.printed(call, bytes)
+    /// Keeps the output of a call for the case that the call is ended. Returns it to be shown, unless the call is over.
+    pub(in crate::engine::driver) fn printed(&mut self, call: CallId, bytes: &[u8]) -> Option<UiEventKind> {
+        self.progress.printed(call, bytes).then(|| {
+            let text = String::from_utf8_lossy(bytes).into_owned();
+            UiEventKind::OutputDelta { call, text }
+        })
     }
 
     /// Cancels a call wherever it is, but at the worker and in the tree.
     pub(in crate::engine::driver) fn cancel(&mut self, call: CallId) -> CallPlace {
         self.preparations.forget(call);
         self.progress.end(call);
-        if self.served.cancel(call) || self.unspawned.remove(&call).is_some() {
+        if self.one_shots.cancel(call) || self.served.cancel(call) || self.unspawned.remove(&call).is_some() {
             return CallPlace::Elsewhere;
         }
         if self.queue.cancel(call) { CallPlace::Held } else { CallPlace::Dispatched }

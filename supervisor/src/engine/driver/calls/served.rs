@@ -163,8 +163,8 @@ struct Running {
 }
 
 impl ServedCalls {
-    pub(super) fn serve_by(&mut self, server: Arc<dyn ToolServer>) {
-        self.server = Some(server);
+    pub(super) fn new(server: Option<Arc<dyn ToolServer>>) -> Self {
+        Self { server, ..Self::default() }
     }
 
     /// Sets the origin of the guests that fetch pages, for a worker that is confined so.
@@ -362,7 +362,7 @@ mod tests {
     }
 
     fn served() -> ServedCalls {
-        ServedCalls { server: Some(Arc::new(Echo)), ..ServedCalls::default() }
+        ServedCalls::new(Some(Arc::new(Echo)))
     }
 
     fn take(calls: &mut ServedCalls, call: u64, wanted: ServedCall) -> bool {

@@ -103,9 +103,9 @@ impl OwnCalls {
     }
 
     /// Begins without the instructions that are late. The worker that does not answer is replaced.
-    pub(in crate::engine::driver) fn give_up(&mut self) -> (String, [OwnOrder; 2]) {
-        let message = format!("{INSTRUCTIONS} was not read: the worker did not answer");
-        (message, [OwnOrder::ReplaceWorker, self.begin()])
+    pub(in crate::engine::driver) fn give_up(&mut self) -> [OwnOrder; 3] {
+        let remark = format!("{INSTRUCTIONS} was not read: the worker did not answer");
+        [OwnOrder::Remark(remark), OwnOrder::ReplaceWorker, self.begin()]
     }
 
     pub(in crate::engine::driver) fn list_files(&mut self) -> Vec<OwnOrder> {

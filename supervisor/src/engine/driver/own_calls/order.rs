@@ -12,6 +12,8 @@ pub(in crate::engine::driver) enum OwnOrder {
     Send(OwnCall, Work),
     Cancel(OwnCall),
     Show(UiEventKind),
+    /// Tells people something about the project's instructions.
+    Remark(String),
     /// Replaces the worker by another one with the same access: it does not answer.
     ReplaceWorker,
     /// Tells the agent of its place: nothing of it is looked for any more.

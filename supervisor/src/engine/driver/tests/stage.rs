@@ -165,6 +165,9 @@ fn run_with(
         modes: mode_places,
         surroundings: surroundings(),
         turns,
+        models: None,
+        server: None,
+        place: None,
     })
 }
 

@@ -1,0 +1,166 @@
+//! The end of a run: its worker goes, and its account is taken.
+
+use std::panic::{self, AssertUnwindSafe};
+
+use agent::core::{EndReason, Execution, Input, RunEnd};
+use boundary::monitor::WorkerEvent;
+use ipc::id::{CallId, Generation};
+use protocol::event::{Account, EventKind, SubAgentResult, WorkerEnd};
+use tokio::time::Instant;
+
+use super::super::account::account_of_end;
+use super::super::budget::with_below;
+use super::super::calls::CallUpdate;
+use super::super::rewinder::RewindJournal;
+use super::super::written_files::Written;
+use super::super::{SessionError, Shared, millis, panicked};
+use super::{AgentRun, Occurrence};
+
+impl AgentRun {
+    /// True if nothing more is to come of this run.
+    pub(in crate::engine::driver) const fn is_over(&self) -> bool {
+        self.account.is_over()
+    }
+
+    /// Ends the run for a reason outside its conversation.
+    pub(in crate::engine::driver) fn break_off(
+        &mut self,
+        shared: &mut Shared,
+        error: &SessionError,
+    ) -> Result<(), SessionError> {
+        let reason = match error {
+            SessionError::Tripwire(_) => EndReason::NoSandbox,
+            _ => EndReason::Internal,
+        };
+        let message = error.told();
+        let told = || self.feed(shared, Input::Broken { reason, message: message.clone() });
+        // The agent may be what panicked, and may do so again.
+        let told = panic::catch_unwind(AssertUnwindSafe(told)).unwrap_or_else(|panic| Err(panicked(&*panic)));
+        if matches!(error, SessionError::Panicked(_)) && !self.is_over() {
+            self.account.break_off(reason, message);
+            return Ok(());
+        }
+        told
+    }
+
+    /// The journal by which a rewind writes to the agent's part of the log.
+    pub(in crate::engine::driver) fn rewind_journal(&self) -> impl RewindJournal + use<> {
+        self.calls.rewind_journal()
+    }
+
+    /// True while something is carried out for it beside its worker.
+    pub(in crate::engine::driver) fn carries_out(&self) -> bool {
+        self.calls.carries_out()
+    }
+
+    /// Waits for the next occurrence of a run that is over, while its approved effects end. Cancel safe.
+    pub(in crate::engine::driver) async fn next_left(&mut self) -> Occurrence {
+        self.calls.cancel_one_shots();
+        tokio::select! {
+            biased;
+            (flushed, after) = self.flushes.next() => Occurrence::Flushed(flushed, after),
+            told = self.calls.next_one_shot() => Occurrence::Call(CallUpdate::OneShot(told)),
+        }
+    }
+
+    /// Ends what is still carried out, and waits for that.
+    pub(in crate::engine::driver) async fn end_one_shots(
+        &mut self,
+        shared: &mut Shared,
+    ) -> Result<(), SessionError> {
+        while self.carries_out() {
+            let happened = self.next_left().await;
+            self.on(shared, happened)?;
+            if shared.log.is_full() {
+                // Nobody waits for space any more.
+                shared.log.write_held()?;
+                shared.log.sync()?;
+                self.go_on(shared)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Ends the worker and everything that runs for the agent but approved effects, and waits for that. Returns the worker's last events.
+    pub(in crate::engine::driver) async fn wind_up(&mut self) -> Vec<(Generation, WorkerEvent)> {
+        self.stream.close();
+        let generation = self.worker.generation();
+        let uses = self.calls.end(generation).await;
+        let uses = uses.into_iter().map(|used| (generation, WorkerEvent::HostsUsed(vec![used])));
+        let last = uses.chain(self.worker.end().await).collect();
+        self.live.withdraw();
+        last
+    }
+
+    /// Takes the last events of the worker of a run that is over, and logs an end for each guest.
+    pub(in crate::engine::driver) fn take_last(
+        &mut self,
+        shared: &mut Shared,
+        last: Vec<(Generation, WorkerEvent)>,
+    ) -> Result<(), SessionError> {
+        for (generation, event) in last {
+            self.guests.record_all(shared, &mut self.sink, &self.worker)?;
+            match event {
+                WorkerEvent::Refused(refused) => self.feed(shared, Input::Refused(refused))?,
+                WorkerEvent::HostsUsed(uses) => {
+                    self.record(shared, EventKind::HostsUsed { generation, uses })?;
+                }
+                WorkerEvent::Ended { .. } => {
+                    let reason = WorkerEnd::RunOver.into();
+                    self.record(shared, EventKind::WorkerEnded { generation, reason })?;
+                }
+                WorkerEvent::Output { .. }
+                | WorkerEvent::Prepared { .. }
+                | WorkerEvent::Outcome { .. }
+                | WorkerEvent::HostAsked(_) => {}
+            }
+        }
+        self.guests.record_all(shared, &mut self.sink, &self.worker)?;
+        self.guests.record_last(shared, &mut self.sink)
+    }
+
+    /// Takes the end of the run, with the totals of all turns.
+    pub(in crate::engine::driver) fn take_end(&mut self) -> Option<RunEnd> {
+        self.account.take()
+    }
+
+    /// The account of a sub-agent that is over, of this call and begun then. Its directories are removed beside the main loop: there may be
+    /// much in them.
+    pub(in crate::engine::driver) fn into_report(
+        mut self,
+        call: Option<CallId>,
+        began: Instant,
+        written: Written,
+    ) -> SubAgentResult {
+        if let Some(place) = self.place.take() {
+            drop(tokio::task::spawn_blocking(move || drop(place)));
+        }
+        // Those of its file tools are known whether or not somebody looked, and also where git ignores them.
+        let files = self.calls.changed().union(&written.files).cloned().collect();
+        let (denials, denied) = self.sink.take_denials();
+        SubAgentResult {
+            files,
+            unseen: written.unseen,
+            denials,
+            denied,
+            duration_ms: millis(began.elapsed()),
+            plan: self.agent.execution().map(Execution::account).unwrap_or_default(),
+            ..account_of_end(self.id().clone(), call, self.account.take())
+        }
+    }
+}
+
+/// The end of a run that was to make a plan, and made none: that is no success, since a script looks for the path of its file.
+pub(super) fn without_plan(end: RunEnd) -> RunEnd {
+    if end.reason != EndReason::Done {
+        return end;
+    }
+    let message = Some("no plan was written: the agent ended its turn without one".to_owned());
+    RunEnd { reason: EndReason::GaveUp, message, ..end }
+}
+
+/// Adds the account of sub-agents to an end of the top level.
+pub(in crate::engine::driver) fn add_below(end: &mut RunEnd, below: Account) {
+    end.usage += below.usage;
+    end.cost = with_below(end.cost, below);
+}
