@@ -13,6 +13,7 @@ mod form;
 mod host;
 mod in_project;
 mod kinds;
+mod part;
 mod plan;
 mod request;
 mod scope;
@@ -41,6 +42,7 @@ pub use kinds::{
     EXEC_COMMAND_APPROVAL_METHOD, EXTERNAL_TOOL_APPROVAL_METHOD, FETCH_APPROVAL_METHOD, HOST_APPROVAL_METHOD,
     NETWORK_APPROVAL_METHOD, PLAN_APPROVAL_METHOD, SERVER_FORM_METHOD, SERVER_METHODS,
 };
+pub use part::{ChangePart, ChangedText, ChangedTexts, FilePart, HunkRange, MOST_TEXT, merged};
 pub use plan::PlanApprovalParams;
 pub use request::{ApplyPatchApprovalParams, ExternalToolApprovalParams, ServerRequest};
 pub use scope::{ApprovalMode, SessionGrant, SessionScope};

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::ops::Range;
 use std::time::Instant;
 
+use protocol::approval::HunkRange;
 use similar::{Algorithm, DiffOp, capture_diff_slices_deadline, group_diff_ops};
 
 /// Number of equal lines around a change.
@@ -11,20 +12,45 @@ const CONTEXT: usize = 3;
 
 type TextLine<'a> = &'a [u8];
 
-/// Returns the hunks of a diff, without a header. After `deadline` the result is coarse, but still correct.
-pub fn unified_diff(old: &[u8], new: &[u8], deadline: Instant) -> Vec<u8> {
-    let mut out = Vec::new();
-    // A Vec takes every write.
-    let _ = write_hunks(old, new, deadline, &mut out);
-    out
+/// Hunk of a diff: its text, and the bytes that it replaces.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Hunk {
+    pub range: HunkRange,
+    pub text: Vec<u8>,
+}
+
+/// Returns the hunks of a diff. After `deadline` the result is coarse, but still correct.
+pub fn hunks(old: &[u8], new: &[u8], deadline: Instant) -> Vec<Hunk> {
+    let (old, new) = (lines(old), lines(new));
+    let hunk = |ops: &Vec<DiffOp>| {
+        let mut text = Vec::new();
+        // A Vec takes every write.
+        let _ = write_hunk(ops, &old, &new, &mut text);
+        let bytes = |all: &[TextLine<'_>], of: fn(&DiffOp) -> Range<usize>| {
+            let Extent(first, end) = extent(ops, of).unwrap_or(Extent(0, 0));
+            let length = |lines: &[TextLine<'_>]| lines.iter().map(|line| line.len()).sum::<usize>();
+            let start = length(&all[..first]);
+            start..start + length(&all[first..end])
+        };
+        Hunk {
+            range: HunkRange { old: bytes(&old, DiffOp::old_range), new: bytes(&new, DiffOp::new_range) },
+            text,
+        }
+    };
+    groups(&old, &new, deadline).iter().map(hunk).collect()
 }
 
 /// Writes the hunks of a diff. After `deadline` the result is coarse, but still correct.
 pub fn write_hunks(old: &[u8], new: &[u8], deadline: Instant, out: &mut dyn Write) -> io::Result<()> {
     let (old, new) = (lines(old), lines(new));
-    let ops = capture_diff_slices_deadline(Algorithm::Myers, &old, &new, Some(deadline));
-    let ops = in_sequence(&ops, &old, &new).unwrap_or_else(|| replaced(&old, &new));
-    group_diff_ops(ops, CONTEXT).iter().try_for_each(|hunk| write_hunk(hunk, &old, &new, out))
+    groups(&old, &new, deadline).iter().try_for_each(|hunk| write_hunk(hunk, &old, &new, out))
+}
+
+/// Returns the steps of each hunk.
+fn groups(old: &[TextLine<'_>], new: &[TextLine<'_>], deadline: Instant) -> Vec<Vec<DiffOp>> {
+    let ops = capture_diff_slices_deadline(Algorithm::Myers, old, new, Some(deadline));
+    let ops = in_sequence(&ops, old, new).unwrap_or_else(|| replaced(old, new));
+    group_diff_ops(ops, CONTEXT)
 }
 
 /// Splits a text into lines with their line feeds. A carriage return is a part of its line, as for git.
@@ -78,11 +104,10 @@ fn write_hunk(
     new: &[TextLine<'_>],
     out: &mut dyn Write,
 ) -> io::Result<()> {
-    let (Some(first), Some(last)) = (ops.first(), ops.last()) else {
+    let (Some(before), Some(after)) = (extent(ops, DiffOp::old_range), extent(ops, DiffOp::new_range)) else {
         return Ok(());
     };
-    let range = |of: fn(&DiffOp) -> Range<usize>| Extent(of(first).start, of(last).end);
-    writeln!(out, "@@ -{} +{} @@", range(DiffOp::old_range), range(DiffOp::new_range))?;
+    writeln!(out, "@@ -{before} +{after} @@")?;
     for op in ops {
         if matches!(op, DiffOp::Equal { .. }) {
             write_lines(b' ', &old[op.old_range()], out)?;
@@ -103,6 +128,11 @@ fn write_lines(sign: u8, lines: &[TextLine<'_>], out: &mut dyn Write) -> io::Res
         }
     }
     Ok(())
+}
+
+/// Returns the range of lines of a hunk's steps on one side.
+fn extent(ops: &[DiffOp], of: fn(&DiffOp) -> Range<usize>) -> Option<Extent> {
+    Some(Extent(of(ops.first()?).start, of(ops.last()?).end))
 }
 
 /// Range of lines, counted from 0, without the last.

@@ -10,6 +10,7 @@ pub mod hunks;
 mod judgement;
 pub mod listed;
 pub mod modes;
+pub mod part;
 pub mod plan;
 pub mod protected;
 pub mod roles;

@@ -79,6 +79,7 @@ pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) {
         ReviewDecision::Denied { message: Some(word) } => (format!("not allowed: {word}"), true),
         ReviewDecision::Denied { message: None }
         | ReviewDecision::Abort
+        | ReviewDecision::ApprovedInPart { .. }
         | ReviewDecision::Filled { .. }
         | ReviewDecision::Cancelled => {
             let cause = answered.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();

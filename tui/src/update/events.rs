@@ -450,6 +450,10 @@ fn approval_answered(view: &mut AgentView, answered: &ApprovalAnswered) {
         ReviewDecision::Approved => ("allowed", String::new()),
         ReviewDecision::ApprovedForSession { .. } => ("allowed", " for the session".to_owned()),
         ReviewDecision::ApprovedForTurn => ("allowed", ", with everything in this turn".to_owned()),
+        ReviewDecision::ApprovedInPart { .. } => {
+            let part = answered.in_part.as_ref().map(ToString::to_string);
+            ("allowed", part.map(|part| format!(" in part: {part}")).unwrap_or_default())
+        }
         ReviewDecision::Denied { message: None }
         | ReviewDecision::Filled { .. }
         | ReviewDecision::Cancelled => ("denied", String::new()),

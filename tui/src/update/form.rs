@@ -103,6 +103,7 @@ pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) -> boo
         ReviewDecision::Abort => "cancelled; turn stopped",
         ReviewDecision::Cancelled
         | ReviewDecision::ApprovedForTurn
+        | ReviewDecision::ApprovedInPart { .. }
         | ReviewDecision::ApprovedForSession { .. } => "cancelled",
     };
     let cause = answered.cause.as_ref().map(|cause| format!(": {cause}")).unwrap_or_default();

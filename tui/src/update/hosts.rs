@@ -13,6 +13,7 @@ pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) -> boo
         ReviewDecision::ApprovedForSession { .. } => "allowed for the session".to_owned(),
         ReviewDecision::Denied { message: None }
         | ReviewDecision::ApprovedForTurn
+        | ReviewDecision::ApprovedInPart { .. }
         | ReviewDecision::Filled { .. }
         | ReviewDecision::Cancelled => "not allowed".to_owned(),
         ReviewDecision::Denied { message: Some(word) } => format!("not allowed: {word}"),

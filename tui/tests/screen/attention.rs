@@ -75,6 +75,7 @@ fn a_request_that_nobody_answered_is_made_again_by_a_key() {
         decision: ReviewDecision::DENIED,
         by: DecidedBy::Deadline,
         cause: Some("nobody answered within 10s".to_owned()),
+        in_part: None,
     }));
     seat.core(UiEventKind::ApprovalClosed { id: ApprovalId(1) });
     seat.finish(7, ToolCallStatus::Denied, "denied");

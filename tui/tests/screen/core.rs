@@ -93,6 +93,8 @@ pub(crate) fn patch(files: &[(&str, FileChange)]) -> ApplyPatchApprovalParams {
         with: Vec::new(),
         more: 0,
         turn: None,
+        in_part: false,
+        texts: Default::default(),
     }
 }
 

@@ -278,6 +278,7 @@ fn decided(decision: ReviewDecision) -> EventKind {
         decision,
         by: DecidedBy::User,
         cause: None,
+        in_part: None,
     })
 }
 

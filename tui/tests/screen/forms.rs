@@ -237,7 +237,14 @@ fn the_line_about_an_answer_names_the_server() {
         let mut seat = asked();
         let cause = cause.map(str::to_owned);
         let id = Some(ApprovalId(1));
-        seat.log(EventKind::ApprovalAnswered(ApprovalAnswered { id, call: CallId(7), decision, by, cause }));
+        seat.log(EventKind::ApprovalAnswered(ApprovalAnswered {
+            id,
+            call: CallId(7),
+            decision,
+            by,
+            cause,
+            in_part: None,
+        }));
         assert!(seat.screen().contains(line), "{}", seat.screen());
         assert!(!seat.screen().contains("call 7"), "{}", seat.screen());
     }

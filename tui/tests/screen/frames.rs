@@ -79,6 +79,7 @@ fn a_denied_call_is_told_once_with_its_reason() {
         decision: ReviewDecision::DENIED,
         by: DecidedBy::Deadline,
         cause,
+        in_part: None,
     }));
     let told = "The call was not approved, and was not carried out: nobody answered within 10s.";
     seat.finish(7, ToolCallStatus::Denied, told);

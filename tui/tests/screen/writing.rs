@@ -375,6 +375,7 @@ fn a_call_that_a_grant_allows_names_the_grant() {
         decision: ReviewDecision::Approved,
         by: DecidedBy::SessionGrant(GrantId(1)),
         cause: None,
+        in_part: None,
     }));
     assert!(
         seat.screen().contains("→ run cargo test · allowed by approval 1 for this session\n"),

@@ -4,14 +4,15 @@ use ipc::id::ApprovalId;
 use serde::{Deserialize, Serialize};
 
 use super::kinds::approval_kinds;
-use super::{AskKind, FormValues, SessionScope};
+use super::{AskKind, ChangePart, FormValues, SessionScope};
 use crate::frontend::Op;
 
 /// A person's decision on one request.
 ///
 /// In JSON an object with `decision` and its fields: `{"decision":"approved"}`,
 /// `{"decision":"approved_for_session","scope":{"type":"command_prefix","value":["cargo","test"]}}`,
-/// `{"decision":"approved_for_turn"}`, `{"decision":"denied","message":"use the other file"}`, `{"decision":"abort"}`; for the form of a server also
+/// `{"decision":"approved_for_turn"}`,
+/// `{"decision":"approved_in_part","part":{"files":[{"path":"/p/a","hunks":[1,3]}],"digest":"…"}}`, `{"decision":"denied","message":"use the other file"}`, `{"decision":"abort"}`; for the form of a server also
 /// `{"decision":"approved","values":{"name":"Ada"}}` and `{"decision":"cancelled"}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "Form", into = "Form")]
@@ -27,6 +28,12 @@ pub enum ReviewDecision {
     /// Approved, together with everything that mode `auto` would allow without the network, until the turn ends. Only
     /// where the request has `turn`.
     ApprovedForTurn,
+    /// Approved once, with some hunks of the change or another text of a file. Only where the request has `in_part`;
+    /// the response has the digest of the whole change.
+    ApprovedInPart {
+        /// The part.
+        part: ChangePart,
+    },
     /// No; the agent continues.
     Denied {
         /// A word to the model.
@@ -53,6 +60,7 @@ impl ReviewDecision {
             Self::Approved | Self::Filled { .. } => DecisionWord::Approved,
             Self::ApprovedForSession { .. } => DecisionWord::ApprovedForSession,
             Self::ApprovedForTurn => DecisionWord::ApprovedForTurn,
+            Self::ApprovedInPart { .. } => DecisionWord::ApprovedInPart,
             Self::Denied { .. } => DecisionWord::Denied,
             Self::Abort => DecisionWord::Abort,
             Self::Cancelled => DecisionWord::Cancelled,
@@ -77,6 +85,7 @@ enum DecisionWord {
     Approved,
     ApprovedForSession,
     ApprovedForTurn,
+    ApprovedInPart,
     Denied,
     Abort,
     Cancelled,
@@ -88,6 +97,7 @@ impl DecisionWord {
             Self::Approved => "approved",
             Self::ApprovedForSession => "approved_for_session",
             Self::ApprovedForTurn => "approved_for_turn",
+            Self::ApprovedInPart => "approved_in_part",
             Self::Denied => "denied",
             Self::Abort => "abort",
             Self::Cancelled => "cancelled",
@@ -106,18 +116,23 @@ struct Form {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     message: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    part: Option<ChangePart>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     values: Option<FormValues>,
 }
 
 impl From<ReviewDecision> for Form {
     fn from(decision: ReviewDecision) -> Self {
-        let word = |decision| Self { decision, scope: None, message: None, values: None };
+        let word = |decision| Self { decision, scope: None, message: None, part: None, values: None };
         match decision {
             ReviewDecision::Approved => word(DecisionWord::Approved),
             ReviewDecision::ApprovedForSession { scope } => {
                 Self { scope: Some(scope), ..word(DecisionWord::ApprovedForSession) }
             }
             ReviewDecision::ApprovedForTurn => word(DecisionWord::ApprovedForTurn),
+            ReviewDecision::ApprovedInPart { part } => {
+                Self { part: Some(part), ..word(DecisionWord::ApprovedInPart) }
+            }
             ReviewDecision::Denied { message } => Self { message, ..word(DecisionWord::Denied) },
             ReviewDecision::Abort => word(DecisionWord::Abort),
             ReviewDecision::Filled { values } => {
@@ -132,6 +147,12 @@ impl TryFrom<Form> for ReviewDecision {
     type Error = &'static str;
 
     fn try_from(form: Form) -> Result<Self, Self::Error> {
+        if let Some(part) = form.part {
+            return match (form.decision, form.scope, form.message, form.values) {
+                (DecisionWord::ApprovedInPart, None, None, None) => Ok(Self::ApprovedInPart { part }),
+                _ => Err("only approved_in_part has a part"),
+            };
+        }
         if let Some(values) = form.values {
             return match (form.decision, form.scope, form.message) {
                 (DecisionWord::Approved, None, None) => Ok(Self::Filled { values }),
@@ -144,6 +165,7 @@ impl TryFrom<Form> for ReviewDecision {
                 Ok(Self::ApprovedForSession { scope: scope.unwrap_or_default() })
             }
             (DecisionWord::ApprovedForTurn, None, None) => Ok(Self::ApprovedForTurn),
+            (DecisionWord::ApprovedInPart, None, None) => Err("approved_in_part has a part"),
             (DecisionWord::Denied, None, message) => Ok(Self::Denied { message }),
             (DecisionWord::Abort, None, None) => Ok(Self::Abort),
             (DecisionWord::Cancelled, None, None) => Ok(Self::Cancelled),
@@ -196,6 +218,8 @@ struct ResponseForm {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     message: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
+    part: Option<ChangePart>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
     values: Option<FormValues>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     digest: Option<String>,
@@ -203,14 +227,15 @@ struct ResponseForm {
 
 impl From<ReviewDecision> for ResponseForm {
     fn from(decision: ReviewDecision) -> Self {
-        let Form { decision, scope, message, values } = decision.into();
-        Self { decision, scope, message, values, digest: None }
+        let Form { decision, scope, message, part, values } = decision.into();
+        Self { decision, scope, message, part, values, digest: None }
     }
 }
 
 impl From<ResponseForm> for Form {
     fn from(form: ResponseForm) -> Self {
-        Self { decision: form.decision, scope: form.scope, message: form.message, values: form.values }
+        let ResponseForm { decision, scope, message, part, values, digest: _ } = form;
+        Self { decision, scope, message, part, values }
     }
 }
 

@@ -1,5 +1,7 @@
 //! Requests to a front end.
 
+use std::sync::Arc;
+
 use ipc::id::{AgentId, CallId, ConversationId};
 use ipc::path::WirePath;
 use ipc::rights::{Grant, RightsSummary};
@@ -15,11 +17,11 @@ use super::kinds::{
 };
 use super::{
     AgentRightsApprovalParams, AgentRightsApprovalResponse, ApplyPatchApprovalResponse, ApprovalAnswer,
-    AskKind, DeniedCommandApprovalParams, DeniedCommandApprovalResponse, ExecCommandApprovalParams,
-    ExecCommandApprovalResponse, ExternalToolApprovalResponse, FetchApprovalParams, FetchApprovalResponse,
-    FileChanges, HostApprovalParams, HostApprovalResponse, NetworkApprovalParams, NetworkApprovalResponse,
-    PlanApprovalParams, PlanApprovalResponse, ProjectPrefixes, ReviewDecision, ServerAccess,
-    ServerFormParams, ServerFormResponse, TurnAccess,
+    AskKind, ChangedTexts, DeniedCommandApprovalParams, DeniedCommandApprovalResponse,
+    ExecCommandApprovalParams, ExecCommandApprovalResponse, ExternalToolApprovalResponse,
+    FetchApprovalParams, FetchApprovalResponse, FileChanges, HostApprovalParams, HostApprovalResponse,
+    NetworkApprovalParams, NetworkApprovalResponse, PlanApprovalParams, PlanApprovalResponse,
+    ProjectPrefixes, ReviewDecision, ServerAccess, ServerFormParams, ServerFormResponse, TurnAccess,
 };
 use crate::event::Recorded;
 use crate::rpc::decode;
@@ -60,6 +62,12 @@ pub struct ApplyPatchApprovalParams {
     /// Access until the end of the turn that the answer `approved_for_turn` gives; absent where that is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnAccess>,
+    /// True if `approved_in_part` is an answer: each file is text of limited size.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub in_part: bool,
+    /// Old and new texts, where a part is an answer. Neither the log nor another process has them.
+    #[serde(skip)]
+    pub texts: Arc<ChangedTexts>,
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde gives a reference")]
@@ -237,6 +245,14 @@ impl ServerRequest {
             | Self::ServerForm(_)
             | Self::FetchApproval(_)
             | Self::PlanApproval(_) => None,
+        }
+    }
+
+    /// The change of files of which a part can be approved.
+    pub fn in_part(&self) -> Option<&ApplyPatchApprovalParams> {
+        match self {
+            Self::ApplyPatchApproval(params) => Some(params).filter(|params| params.in_part),
+            _ => None,
         }
     }
 

@@ -44,7 +44,17 @@ fn patch() -> ApplyPatchApprovalParams {
         with: Vec::new(),
         more: 0,
         turn: None,
+        in_part: false,
+        texts: Default::default(),
     }
+}
+
+fn in_part() -> ReviewDecision {
+    let files = vec![
+        FilePart::Hunks { path: "/p/a".into(), hunks: vec![1, 3] },
+        FilePart::Text { path: b"/p/\xff".to_vec().into(), text: "x\n".to_owned() },
+    ];
+    ReviewDecision::ApprovedInPart { part: ChangePart { files, digest: "cd".to_owned() } }
 }
 
 fn asked() -> AskedCommand {
@@ -524,6 +534,13 @@ fn each_decision_has_one_form() {
             r#"{"decision":"approved_for_session","scope":{"type":"grant_root"}}"#,
         ),
         (scoped(SessionScope::Network), r#"{"decision":"approved_for_session","scope":{"type":"network"}}"#),
+        (
+            in_part(),
+            concat!(
+                r#"{"decision":"approved_in_part","part":{"files":[{"path":"/p/a","hunks":[1,3]},"#,
+                r#"{"path":{"base64":"L3Av/w=="},"text":"x\n"}],"digest":"cd"}}"#
+            ),
+        ),
         (ReviewDecision::DENIED, r#"{"decision":"denied"}"#),
         (
             ReviewDecision::Denied { message: Some("no".to_owned()) },
@@ -549,6 +566,14 @@ fn what_is_no_decision_is_none() {
     for json in [
         "null",
         "true",
+        r#"{"decision":"approved_in_part"}"#,
+        r#"{"decision":"approved_in_part","part":{"files":[]}}"#,
+        r#"{"decision":"approved_in_part","part":{"files":[],"digest":"ab","more":1}}"#,
+        r#"{"decision":"approved_in_part","part":{"files":[],"digest":"ab"},"message":"x"}"#,
+        r#"{"decision":"approved_in_part","part":{"files":[],"digest":"ab"},"scope":{"type":"exact"}}"#,
+        r#"{"decision":"approved_in_part","part":{"files":[],"digest":"ab"},"values":{}}"#,
+        r#"{"decision":"approved","part":{"files":[],"digest":"ab"}}"#,
+        r#"{"decision":"denied","part":{"files":[],"digest":"ab"}}"#,
         "\"approved\"",
         "[]",
         "{}",

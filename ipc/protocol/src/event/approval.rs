@@ -3,6 +3,7 @@
 use std::fmt;
 
 use ipc::id::{ApprovalId, CallId, GrantId};
+use ipc::path::WirePath;
 use serde::{Deserialize, Serialize};
 
 use crate::approval::{ReviewDecision, TurnAccess};
@@ -22,6 +23,50 @@ pub struct ApprovalAnswered {
     /// Fault of the answer, or reason for its absence.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
+    /// The part that is carried out; absent unless the change was approved in part.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub in_part: Option<AppliedPart>,
+}
+
+/// Part of a change that is carried out instead of the whole.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct AppliedPart {
+    /// SHA-256 of the part as an effect with all its bytes, in hexadecimal.
+    pub effect: String,
+    /// Number of hunks from which some were chosen.
+    pub hunks: usize,
+    /// The hunks that were left out, by file.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub left_out: Vec<LeftOutHunks>,
+    /// The files whose new text the user edited.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub edited: Vec<WirePath>,
+}
+
+/// Hunks of a file that were not approved.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct LeftOutHunks {
+    /// The file.
+    pub path: WirePath,
+    /// Numbers of the hunks, from 1.
+    pub hunks: Vec<usize>,
+}
+
+impl fmt::Display for AppliedPart {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let left_out: usize = self.left_out.iter().map(|file| file.hunks.len()).sum();
+        if self.hunks > 0 {
+            let hunks = if self.hunks == 1 { "hunk" } else { "hunks" };
+            write!(f, "{} of {} {hunks}", self.hunks.saturating_sub(left_out), self.hunks)?;
+        }
+        match (self.hunks, self.edited.len()) {
+            (_, 0) => Ok(()),
+            (0, 1) => f.write_str("the text was edited"),
+            (0, files) => write!(f, "the text of {files} files was edited"),
+            (_, 1) => f.write_str(", and the text of 1 file was edited"),
+            (_, files) => write!(f, ", and the text of {files} files was edited"),
+        }
+    }
 }
 
 /// A yes of the user to everything in a turn.

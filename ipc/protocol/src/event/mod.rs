@@ -33,7 +33,7 @@ use ipc::id::{AgentId, ConversationId, EventId};
 pub use account::{Account, counted};
 pub use activity::Activity;
 pub use agent::{SubAgentResult, SubAgentSpawned, SubAgentStatus, WriteTurnAwaited, WriteTurnTaken};
-pub use approval::{ApprovalAnswered, DecidedBy, TurnAllowanceEnd, TurnAllowed};
+pub use approval::{AppliedPart, ApprovalAnswered, DecidedBy, LeftOutHunks, TurnAllowanceEnd, TurnAllowed};
 pub use call::{FileDiff, Location, ToolKind};
 pub use change::{ChangeKind, ChangedFile, PlaceChange, RestoredPlace};
 pub use context::{CompactionCause, CompactionStarted, ContextCompacted, SummaryFrom};

@@ -41,7 +41,13 @@ impl Outbox {
         by: DecidedBy,
         cause: Option<String>,
     ) {
-        self.log(EventKind::ApprovalAnswered(ApprovalAnswered { id, call, decision, by, cause }));
+        self.log_answered(ApprovalAnswered { id, call, decision, by, cause, in_part: None });
+    }
+
+    /// Logs an answer with everything about it, and closes the request if there was one.
+    pub(super) fn log_answered(&mut self, answered: ApprovalAnswered) {
+        let id = answered.id;
+        self.log(EventKind::ApprovalAnswered(answered));
         if let Some(id) = id {
             self.push(Effect::CloseApproval(id));
         }

@@ -4,34 +4,43 @@ use std::fmt::Write;
 use std::time::{Duration, Instant};
 
 use ipc::effect::{FileEffect, FileState, Patch};
-use protocol::approval::{FileChange, FileChanges};
+use protocol::approval::{FileChange, FileChanges, HunkRange};
 
-use crate::hunks::unified_diff;
+use crate::hunks::hunks;
+use crate::part::PatchHunks;
 
 /// Time limit for comparing lines. After it, everything between the equal beginning and end is shown as replaced.
 const TIME: Duration = Duration::from_secs(2);
 
-/// Returns the change of each file for display.
-pub(super) fn file_changes(patch: &Patch) -> FileChanges {
-    let changed = |file: &FileEffect| Some((file.path.clone(), file_change(file)?));
-    FileChanges(patch.files.iter().filter_map(changed).collect())
+/// Returns the change of each file for display, and its hunks if a part of the change can be approved.
+pub(super) fn file_changes(patch: &Patch) -> (FileChanges, Option<PatchHunks>) {
+    let mut changes = FileChanges::default();
+    let mut hunks = Vec::new();
+    for file in &patch.files {
+        let Some((change, ranges)) = file_change(file) else { continue };
+        changes.0.insert(file.path.clone(), change);
+        hunks.push(ranges);
+    }
+    (changes, PatchHunks::new(patch, hunks))
 }
 
-fn file_change(file: &FileEffect) -> Option<FileChange> {
+fn file_change(file: &FileEffect) -> Option<(FileChange, Vec<HunkRange>)> {
+    let whole = |old: usize, new: usize| vec![HunkRange { old: 0..old, new: 0..new }];
     Some(match (&file.old, &file.new) {
-        (None, Some(new)) => FileChange::Add { content: content(new) },
-        (Some(old), None) => FileChange::Delete { content: content(old) },
-        (Some(old), Some(new)) => FileChange::Update { unified_diff: diff(old, new), move_path: None },
+        (None, Some(new)) => (FileChange::Add { content: content(new) }, whole(0, new.bytes.len())),
+        (Some(old), None) => (FileChange::Delete { content: content(old) }, whole(old.bytes.len(), 0)),
+        (Some(old), Some(new)) => {
+            let hunks = hunks(&old.bytes, &new.bytes, Instant::now() + TIME);
+            let unified_diff = hunks.iter().map(|hunk| readable(&hunk.text)).collect();
+            let ranges = hunks.into_iter().map(|hunk| hunk.range).collect();
+            (FileChange::Update { unified_diff, move_path: None }, ranges)
+        }
         (None, None) => return None,
     })
 }
 
 fn content(state: &FileState) -> String {
     readable(&state.bytes)
-}
-
-fn diff(old: &FileState, new: &FileState) -> String {
-    readable(&unified_diff(&old.bytes, &new.bytes, Instant::now() + TIME))
 }
 
 /// Converts bytes to text; bytes that are not UTF-8 become `\xNN`.
@@ -55,7 +64,7 @@ mod tests {
         let state = |bytes: &[u8]| FileState { bytes: bytes.to_vec(), mode: 0o644 };
         let (old, new) = (old.map(state), new.map(state));
         let file = FileEffect { path: "/p/f".into(), old, new, replacements: 0 };
-        file_changes(&Patch { files: vec![file] }).0.pop_first().unwrap().1
+        file_changes(&Patch { files: vec![file] }).0.0.pop_first().unwrap().1
     }
 
     #[test]

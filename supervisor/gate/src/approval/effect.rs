@@ -12,6 +12,7 @@ use sha2::{Digest, Sha256};
 
 use super::diff::file_changes;
 use crate::judgement::{Place, StandingRights, plain};
+use crate::part::PatchHunks;
 
 /// Mode bits for execution, which a diff does not show.
 const EXECUTABLE: u32 = 0o111;
@@ -26,6 +27,8 @@ pub struct Proposal {
     pub changes: FileChanges,
     /// Paths that must be writable for the action.
     pub places: Vec<Place>,
+    /// Hunks of the change, if a part of it can be approved.
+    pub(super) hunks: Option<PatchHunks>,
 }
 
 /// Reason that an action cannot be shown for approval.
@@ -59,8 +62,8 @@ impl Proposal {
         check(call, patch)?;
         let places = patch.files.iter();
         let places = places.map(|file| Place { path: file.path.clone(), grant: place(file) }).collect();
-        let (digest, changes) = (effect_digest(&effect)?, file_changes(patch));
-        Ok(Self { effect: Arc::new(effect), digest, changes, places })
+        let (digest, (changes, hunks)) = (effect_digest(&effect)?, file_changes(patch));
+        Ok(Self { effect: Arc::new(effect), digest, changes, places, hunks })
     }
 
     /// Returns the proposal of a command, directly from the model's call. Fails if the working directory contains `..`.
@@ -78,7 +81,7 @@ impl Proposal {
             timeout_ms: call.timeout_ms.unwrap_or(limit).min(limit),
         });
         let (digest, changes) = (effect_digest(&effect)?, FileChanges::default());
-        Ok(Self { effect: Arc::new(effect), digest, changes, places: Vec::new() })
+        Ok(Self { effect: Arc::new(effect), digest, changes, places: Vec::new(), hunks: None })
     }
 }
 

@@ -94,6 +94,9 @@ impl JudgedAnswer {
             ReviewDecision::ApprovedForTurn => {
                 Err("a form is filled in once, and not for the turn".to_owned())
             }
+            ReviewDecision::ApprovedInPart { .. } => {
+                Err("only a change of files is approved in part".to_owned())
+            }
             ReviewDecision::Denied { message } => Ok(FormRuling::Declined(message)),
             ReviewDecision::Cancelled => Ok(FormRuling::Cancelled),
             ReviewDecision::Abort => Ok(FormRuling::Aborted),

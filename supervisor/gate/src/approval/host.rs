@@ -90,6 +90,9 @@ impl JudgedAnswer {
             ReviewDecision::ApprovedForTurn => {
                 return Err("a yes to everything in a turn allows no host".to_owned());
             }
+            ReviewDecision::ApprovedInPart { .. } => {
+                return Err("only a change of files is approved in part".to_owned());
+            }
             ReviewDecision::Denied { message } => HostRuling::Denied(message),
             ReviewDecision::Abort => HostRuling::Aborted,
             ReviewDecision::Filled { .. } | ReviewDecision::Cancelled => {

@@ -2,7 +2,7 @@
 
 use protocol::approval::{AskKind, ReviewDecision, TurnAccess};
 
-use super::{Scope, Subject};
+use super::{Scope, Subject, SubjectPart};
 use crate::judgement::{Ask, StandingRights};
 
 /// Answer to an approval request, as a front end sent it.
@@ -22,6 +22,8 @@ pub enum Ruling {
     Approved(Option<Scope>),
     /// Carry out the action with this access, which lasts for the rest of the turn.
     ForTurn(TurnAccess),
+    /// Carry out the part of the action instead of the whole.
+    InPart(Box<SubjectPart>),
     /// Do not carry out the action; the message is for the model.
     Denied(Option<String>),
     /// Do not carry out the action, and end the turn.
@@ -41,7 +43,7 @@ impl JudgedAnswer {
         if self.kind != ask.kind {
             return Err("the answer belongs to another kind of request".to_owned());
         }
-        if self.digest.is_some_and(|digest| digest != subject.digest()) {
+        if self.digest.as_ref().is_some_and(|digest| *digest != subject.digest()) {
             return Err("the answer belongs to another action: its digest differs".to_owned());
         }
         Ok(match self.decision {
@@ -52,6 +54,9 @@ impl JudgedAnswer {
             ReviewDecision::ApprovedForTurn => {
                 let nothing = "a yes to everything in the turn is no answer to this request";
                 Ruling::ForTurn(turn.ok_or_else(|| nothing.to_owned())?)
+            }
+            ReviewDecision::ApprovedInPart { part } => {
+                Ruling::InPart(Box::new(subject.part(&part, self.digest.as_deref())?))
             }
             ReviewDecision::Denied { message } => Ruling::Denied(message),
             ReviewDecision::Abort => Ruling::Aborted,

@@ -1,5 +1,6 @@
 //! Approval request for a person, built from the exact action.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use ipc::effect::{Effect, Exec};
@@ -60,7 +61,7 @@ impl Question<'_> {
         };
         let exec = match &*proposal.effect {
             Effect::Exec(exec) => exec,
-            Effect::Patch(_) if ask.kind == AskKind::Patch => return Ok(self.patch(ask, proposal)),
+            Effect::Patch(_) if ask.kind == AskKind::Patch => return Ok(self.patch(ask, subject, proposal)),
             Effect::Patch(_) => return Err(CannotAsk::Misfit),
         };
         let (grant_root, turn) = (grant_root(self.standing, &ask.grant), self.turn.clone());
@@ -96,9 +97,9 @@ impl Question<'_> {
         }
     }
 
-    fn patch(self, ask: &Ask, proposal: &Proposal) -> ServerRequest {
+    fn patch(self, ask: &Ask, subject: &Subject, proposal: &Proposal) -> ServerRequest {
         let (grant_root, more) = (grant_root(self.standing, &ask.grant), self.more);
-        let params = self.files(ask, proposal.changes.clone(), proposal.digest.clone());
+        let params = self.files(ask, subject, proposal.changes.clone());
         ServerRequest::ApplyPatchApproval(ApplyPatchApprovalParams { grant_root, more, ..params })
     }
 
@@ -106,18 +107,19 @@ impl Question<'_> {
     fn changes(self, ask: &Ask, subject: &Subject, all: &[(CallId, SubjectChange)]) -> ServerRequest {
         let files = all.iter().flat_map(|(_, change)| change.proposal.changes.0.clone());
         let with = all.iter().map(|(call, _)| *call).filter(|call| *call != self.call).collect();
-        let params = self.files(ask, FileChanges(files.collect()), subject.digest().into_owned());
+        let params = self.files(ask, subject, FileChanges(files.collect()));
         ServerRequest::ApplyPatchApproval(ApplyPatchApprovalParams { with, ..params })
     }
 
     /// Returns the parameters of a request for a change of files that offers nothing more.
-    fn files(self, ask: &Ask, file_changes: FileChanges, digest: String) -> ApplyPatchApprovalParams {
+    fn files(self, ask: &Ask, subject: &Subject, file_changes: FileChanges) -> ApplyPatchApprovalParams {
+        let texts = subject.texts();
         ApplyPatchApprovalParams {
             conversation_id: self.conversation.clone(),
             agent: self.agent.clone(),
             call_id: self.call,
             file_changes,
-            digest,
+            digest: subject.digest().into_owned(),
             grant: ask.grant.clone(),
             rights: self.standing.summary().into(),
             timeout_ms: self.timeout_ms(),
@@ -126,6 +128,8 @@ impl Question<'_> {
             with: Vec::new(),
             more: 0,
             turn: self.turn,
+            in_part: texts.is_some(),
+            texts: Arc::new(texts.unwrap_or_default()),
         }
     }
 

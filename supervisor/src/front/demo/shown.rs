@@ -45,7 +45,10 @@ impl Shown {
                 }
                 EventKind::Denied { denial, .. } => shown.denial |= denial.grade == Grade::Proved,
                 EventKind::ApprovalAnswered(answered) => {
-                    let approved = answered.decision == ReviewDecision::Approved;
+                    let approved = matches!(
+                        answered.decision,
+                        ReviewDecision::Approved | ReviewDecision::ApprovedInPart { .. }
+                    );
                     shown.approval |= approved && answered.by == DecidedBy::User;
                 }
                 _ => {}
@@ -131,6 +134,7 @@ mod tests {
             decision,
             by: DecidedBy::User,
             cause,
+            in_part: None,
         })
     }
 

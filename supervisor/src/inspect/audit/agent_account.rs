@@ -9,8 +9,8 @@ use ipc::rights::{Grant, RightsSummary};
 use protocol::approval::AskKind;
 use protocol::cost::Usd;
 use protocol::event::{
-    Account, ApprovalAnswered, EventKind, HostUse, OneShot, Recorded, SessionEvent, SubAgentResult,
-    SubAgentSpawned, TokenUsage, ToolPinned, WorkerStarted,
+    Account, AppliedPart, ApprovalAnswered, EventKind, HostUse, OneShot, Recorded, SessionEvent,
+    SubAgentResult, SubAgentSpawned, TokenUsage, ToolPinned, WorkerStarted,
 };
 use serde::Serialize;
 
@@ -114,6 +114,9 @@ pub(super) struct Approval {
     /// The cause of a decision that the person did not make.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
+    /// The part of the change that was approved; `None` for a decision on the whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub in_part: Option<AppliedPart>,
 }
 
 #[derive(Debug, Serialize)]
@@ -325,7 +328,7 @@ impl WorkerAccount {
 
 impl Approval {
     const fn of_call(call: CallId) -> Self {
-        Self { id: None, call, about: None, decision: None, by: None, cause: None }
+        Self { id: None, call, about: None, decision: None, by: None, cause: None, in_part: None }
     }
 
     fn asked(id: ApprovalId, call: CallId, kind: AskKind) -> Self {
@@ -336,6 +339,7 @@ impl Approval {
         self.decision = Some(decision(&answered.decision));
         self.by = Some(decided_by(answered.by));
         self.cause.clone_from(&answered.cause);
+        self.in_part.clone_from(&answered.in_part);
     }
 }
 

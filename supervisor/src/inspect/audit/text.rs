@@ -167,12 +167,13 @@ fn not_enforced(worker: &WorkerAccount) -> String {
 }
 
 pub(super) fn approval(approval: &Approval) -> String {
-    let Approval { call, about, decision, by, cause, .. } = approval;
+    let Approval { call, about, decision, by, cause, in_part, .. } = approval;
     let about = about.map(|about| format!(" of {about}")).unwrap_or_default();
     let decision = decision.unwrap_or(UNANSWERED);
     let by = by.as_ref().map(|by| format!(" by {by}")).unwrap_or_default();
     let cause = cause.as_ref().map(|cause| format!(" ({})", line(cause))).unwrap_or_default();
-    format!("approval{about} for call {call}: {decision}{by}{cause}")
+    let part = in_part.as_ref().map(|part| format!(": {part}")).unwrap_or_default();
+    format!("approval{about} for call {call}: {decision}{by}{cause}{part}")
 }
 
 pub(super) fn denial(DenialGroup { denial, count, calls }: &DenialGroup) -> String {

@@ -68,7 +68,8 @@ fn decisions(event: &EventKind) -> Option<(MomentKind, String)> {
             format!("approval {id} requested for call {call} ({method}){}", reason.unwrap_or_default())
         }
         EventKind::ApprovalAnswered(answered) => {
-            format!("approval for call {}: {}", answered.call, answered.decision.as_str())
+            let part = answered.in_part.as_ref().map(|part| format!(", {part}")).unwrap_or_default();
+            format!("approval for call {}: {}{part}", answered.call, answered.decision.as_str())
         }
         EventKind::GrantAdded(grant) => format!("approval {} is valid for the session", grant.id),
         EventKind::GrantRevoked { id } => format!("approval {id} for the session is withdrawn"),

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use ipc::id::{AgentId, CallId};
 use ipc::path::WirePath;
-use protocol::approval::ReviewDecision;
+use protocol::approval::{FilePart, ReviewDecision};
 use protocol::event::{
     Account, ApprovalAnswered, AssistantMessage, EndReason, EventKind, PromptFixed, RewindScope, Rewound,
     SessionEvent, SessionStarted, SubAgentResult, SubAgentSpawned, ToolCallStatus, UPDATE_TASKS,
@@ -224,7 +224,7 @@ impl<'a> Reading<'a> {
                     .into_iter()
                     .fold(titled(EntryKind::Approval, title), ShownEntry::with)
             }
-            EventKind::ApprovalAnswered(answered) => answer(answered, titled),
+            EventKind::ApprovalAnswered(answered) => answer(answered, titled, self.full),
             EventKind::GrantAdded(grant) => {
                 titled(EntryKind::Approval, format!("approved for the session: {}", grant.covers))
             }
@@ -317,15 +317,27 @@ fn fixed(prompt: &PromptFixed, titled: &Titled<'_>) -> ShownEntry {
     entry
 }
 
-fn answer(answered: &ApprovalAnswered, titled: &Titled<'_>) -> ShownEntry {
+fn answer(answered: &ApprovalAnswered, titled: &Titled<'_>, full: bool) -> ShownEntry {
     let number = answered.id.map(|id| format!(" {id}")).unwrap_or_default();
     let cause = answered.cause.as_ref().map(|cause| format!(" ({cause})")).unwrap_or_default();
+    let part = answered.in_part.as_ref().map(|part| format!(": {part}")).unwrap_or_default();
     let (decision, by) = (decision(&answered.decision), decided_by(answered.by));
-    let entry = titled(EntryKind::Approval, format!("approval{number}: {decision} by {by}{cause}"));
+    let entry = titled(EntryKind::Approval, format!("approval{number}: {decision} by {by}{cause}{part}"));
     match &answered.decision {
         ReviewDecision::Denied { message: Some(message) } => {
             entry.with(ShownPart::whole(message.trim_end()).named("a word to the model"))
         }
+        ReviewDecision::ApprovedInPart { part } => part.files.iter().fold(entry, |entry, file| match file {
+            FilePart::Hunks { path, hunks } => {
+                let numbers: Vec<_> = hunks.iter().map(ToString::to_string).collect();
+                entry.with(
+                    ShownPart::whole(&format!("{path}: {}", numbers.join(", "))).named("approved hunks"),
+                )
+            }
+            FilePart::Text { path, text } => {
+                entry.with(ShownPart::cut(text, full).named(format!("text of {path}, as the user edited it")))
+            }
+        }),
         _ => entry,
     }
 }

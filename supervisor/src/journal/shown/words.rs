@@ -23,6 +23,7 @@ pub(crate) const fn decision(decision: &ReviewDecision) -> &'static str {
         ReviewDecision::Approved => "approved",
         ReviewDecision::ApprovedForSession { .. } => "approved for the session",
         ReviewDecision::ApprovedForTurn => "approved, with everything in the turn",
+        ReviewDecision::ApprovedInPart { .. } => "approved in part",
         ReviewDecision::Denied { .. } => "denied",
         ReviewDecision::Abort => "aborted",
         ReviewDecision::Filled { .. } => "filled in and sent",

@@ -10,24 +10,22 @@ use std::time::Duration;
 use gate::activity::Activity;
 use gate::approval::{
     AgentSpawn, FormSubject, HostSubject, JudgedAnswer, Proposal, Question, Ruling, Subject, SubjectChange,
-    secret_in,
+    SubjectPart,
 };
-use gate::modes::{Position, permits};
 use gate::tools::{ExternalCall, Invocation, Rendered, ServedCall};
-use gate::{Ask, Offer, Verdict, plain};
-use ipc::form::FormField;
+use gate::{Ask, Offer, Verdict};
 use ipc::id::{ApprovalId, CallId};
-use ipc::mcp::{McpAnswer, McpForm};
+use ipc::mcp::McpAnswer;
 use ipc::path::WirePath;
-use ipc::refusal::{Act, Refusal, Target};
-use ipc::rights::{Grant, HostRule, Hosts, Network, RightsChange};
-use ipc::tool::{EditFile, ToolCall, WriteFile};
+use ipc::rights::{Grant, RightsChange};
+use ipc::tool::ToolCall;
 use protocol::approval::{AskKind, ReviewDecision};
-use protocol::event::{DecidedBy, NoticeCode, ObservedBy, ToolCallStatus};
+use protocol::event::{ApprovalAnswered, DecidedBy, NoticeCode, ObservedBy, ToolCallStatus};
 
 use super::answered::Answered;
-use super::forms::HeldForm;
-use super::hosts::HeldHost;
+use super::changes::{LEFT_OUT, NOT_THIS, in_parts, named};
+use super::forms::{HeldForm, askable};
+use super::hosts::{HeldHost, offered_host};
 use super::machine::{After, Bounds, Calls};
 use super::outcome::explained;
 use super::slots::{Asking, Committing, Open, Stage};
@@ -250,8 +248,21 @@ impl Calls {
         let turn = self.slots.is_whole(call).then(|| bounds.rights.offered_turn(&ask, &subject)).flatten();
         match answer.judge(&ask, &subject, bounds.rights.seen(), turn) {
             Ok(ruling) => {
-                out.log_answer(call, Some(id), decision, DecidedBy::User, None);
-                self.settle(Case { call, ask, subject }, ruling, bounds, out)
+                let in_part = match &ruling {
+                    Ruling::InPart(part) => Some(part.applied.clone()),
+                    _ => None,
+                };
+                let by = DecidedBy::User;
+                let answered = ApprovalAnswered {
+                    id: Some(id),
+                    call,
+                    decision: decision.clone(),
+                    by,
+                    cause: None,
+                    in_part,
+                };
+                out.log_answered(answered);
+                self.settle(Case { call, ask, subject }, &decision, ruling, bounds, out)
             }
             Err(why) => {
                 self.deny(call, Some(id), DecidedBy::BadAnswer, &why, bounds, out);
@@ -260,8 +271,15 @@ impl Calls {
         }
     }
 
-    fn settle(&mut self, case: Case, ruling: Ruling, bounds: Bounds<'_>, out: &mut Outbox) -> After {
-        if !matches!(ruling, Ruling::Approved(_) | Ruling::ForTurn(_)) {
+    fn settle(
+        &mut self,
+        case: Case,
+        decision: &ReviewDecision,
+        ruling: Ruling,
+        bounds: Bounds<'_>,
+        out: &mut Outbox,
+    ) -> After {
+        if !matches!(ruling, Ruling::Approved(_) | Ruling::ForTurn(_) | Ruling::InPart(_)) {
             self.decline(&case.subject, &case.ask.grant);
         }
         match ruling {
@@ -276,6 +294,7 @@ impl Calls {
                 }
                 After::AllowTurn(case.call, access)
             }
+            Ruling::InPart(part) => self.take_part(case, decision, *part, bounds, out),
             Ruling::Denied(message) => {
                 let text = match &message {
                     Some(message) => format!("{USER_DENIED} They say: {message}"),
@@ -293,6 +312,49 @@ impl Calls {
                 After::Abort
             }
         }
+    }
+
+    /// Has the approved parts carried out, call by call, and tells the model what was left out.
+    fn take_part(
+        &mut self,
+        case: Case,
+        decision: &ReviewDecision,
+        part: SubjectPart,
+        bounds: Bounds<'_>,
+        out: &mut Outbox,
+    ) -> After {
+        let (call, kind) = (case.call, case.ask.kind);
+        let mut first = None;
+        for (each, change, part) in in_parts(case, part.calls) {
+            let is_first = each == call;
+            let Some(part) = part else {
+                if !is_first {
+                    let cause = Some(LEFT_OUT.to_owned());
+                    out.log_answer(each, None, ReviewDecision::DENIED, DecidedBy::User, cause);
+                }
+                self.close_at_once(each, CallResult::denied(NOT_THIS), bounds, out);
+                continue;
+            };
+            let SubjectChange { tool, proposal, grant } = change;
+            let change = SubjectChange { tool, proposal: proposal.with_part(&part), grant };
+            let (in_part, decision) = match &part.told {
+                Some(_) => (Some(part.applied), decision.clone()),
+                None => (None, ReviewDecision::Approved),
+            };
+            if let Some(told) = part.told {
+                self.slots.remark(each, told);
+            }
+            if is_first {
+                first = Some(change);
+            } else {
+                let (by, cause) = (DecidedBy::User, None);
+                out.log_answered(ApprovalAnswered { id: None, call: each, decision, by, cause, in_part });
+                self.slots.put(each, change, Stage::Approved);
+            }
+        }
+        let Some(SubjectChange { tool, proposal, grant }) = first else { return After::GoOn };
+        let subject = Subject::Effect { tool, proposal, denied: None };
+        After::Approved(Box::new(Case { call, ask: Ask { kind, grant }, subject }), None)
     }
 
     /// Takes in that a request is over without an answer that counts.
@@ -633,59 +695,5 @@ impl Calls {
         for call in self.slots.all_together() {
             self.close_at_once(call, result.clone(), bounds, out);
         }
-    }
-}
-
-/// Returns the right to a host, if an approval can give it.
-fn offered_host(host: &HostRule, program: &str, rights: &RightsState) -> Option<Grant> {
-    let refusal = Refusal {
-        process: 0,
-        program: program.to_owned(),
-        act: Act::Connect,
-        object: Target::Host { name: host.name().clone(), port: host.port() },
-        errno: 0,
-        count: 1,
-        untold: 0,
-    };
-    rights.seen().refused_by_rules(&refusal)?.grant?;
-    Some(Grant { net: Network::Hosts(Hosts::new([host.clone()])?), ..Grant::default() })
-}
-
-/// Returns the fields of a form that somebody may be asked for. The error says why nobody is.
-fn askable(
-    message: &str,
-    form: McpForm,
-    answerer: bool,
-    rights: &RightsState,
-) -> Result<Vec<FormField>, String> {
-    let fields = match form {
-        McpForm::Fields(fields) => fields,
-        McpForm::Page => return Err("it wants a web page to be opened, and forms alone are shown".to_owned()),
-        McpForm::Unshown(why) => return Err(format!("its form cannot be shown: {why}")),
-    };
-    if let Some(found) = secret_in(message, &fields) {
-        return Err(format!(
-            "it seems to ask for a secret ({found:?}); give a server a secret with `env` in its table"
-        ));
-    }
-    if !answerer {
-        return Err("nobody is asked in this run".to_owned());
-    }
-    if !permits(Position::FIRST, rights.seen().mode).keeps_approvals() {
-        return Err(format!("nothing is asked in mode {}", rights.seen().mode));
-    }
-    if rights.is_awaited() {
-        return Err("the access of the agent is being changed".to_owned());
-    }
-    Ok(fields)
-}
-
-/// Returns the file that a call changes.
-fn named(tool: &ToolCall, rights: &RightsState) -> Option<WirePath> {
-    match tool {
-        ToolCall::WriteFile(WriteFile { path, .. }) | ToolCall::EditFile(EditFile { path, .. }) => {
-            Some(plain(&rights.seen().project.as_path().join(path.as_path()))?.into())
-        }
-        _ => None,
     }
 }

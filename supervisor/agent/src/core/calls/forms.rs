@@ -4,16 +4,18 @@
 
 use std::collections::BTreeMap;
 
-use gate::approval::{FormRuling, JudgedAnswer};
+use gate::approval::{FormRuling, JudgedAnswer, secret_in};
+use gate::modes::{Position, permits};
 use ipc::form::FormField;
 use ipc::id::{ApprovalId, CallId};
-use ipc::mcp::McpAnswer;
+use ipc::mcp::{McpAnswer, McpForm};
 use protocol::approval::ReviewDecision;
 use protocol::event::DecidedBy;
 
 use super::answered::Answered;
 use crate::core::Effect;
 use crate::core::outbox::Outbox;
+use crate::core::rights::RightsState;
 
 /// The forms that somebody is asked to fill in.
 #[derive(Debug, Default)]
@@ -103,4 +105,33 @@ fn settle(held: HeldForm, ruling: FormRuling, out: &mut Outbox) -> Answered {
 fn leave(id: ApprovalId, held: &HeldForm, by: DecidedBy, cause: String, out: &mut Outbox) {
     out.push(Effect::AnswerForm { id: held.question, answer: McpAnswer::Cancelled });
     out.log_answer(held.call, Some(id), ReviewDecision::Cancelled, by, Some(cause));
+}
+
+/// Returns the fields of a form that somebody may be asked for. The error says why nobody is.
+pub(super) fn askable(
+    message: &str,
+    form: McpForm,
+    answerer: bool,
+    rights: &RightsState,
+) -> Result<Vec<FormField>, String> {
+    let fields = match form {
+        McpForm::Fields(fields) => fields,
+        McpForm::Page => return Err("it wants a web page to be opened, and forms alone are shown".to_owned()),
+        McpForm::Unshown(why) => return Err(format!("its form cannot be shown: {why}")),
+    };
+    if let Some(found) = secret_in(message, &fields) {
+        return Err(format!(
+            "it seems to ask for a secret ({found:?}); give a server a secret with `env` in its table"
+        ));
+    }
+    if !answerer {
+        return Err("nobody is asked in this run".to_owned());
+    }
+    if !permits(Position::FIRST, rights.seen().mode).keeps_approvals() {
+        return Err(format!("nothing is asked in mode {}", rights.seen().mode));
+    }
+    if rights.is_awaited() {
+        return Err("the access of the agent is being changed".to_owned());
+    }
+    Ok(fields)
 }

@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 
 use gate::approval::{HostRuling, JudgedAnswer};
 use ipc::id::{ApprovalId, CallId};
-use ipc::rights::{HostRule, Hosts};
+use ipc::refusal::{Act, Refusal, Target};
+use ipc::rights::{Grant, HostRule, Hosts, Network};
 use protocol::approval::ReviewDecision;
 use protocol::event::DecidedBy;
 
 use super::answered::Answered;
 use crate::core::outbox::Outbox;
+use crate::core::rights::RightsState;
 use crate::core::{Effect, HostQuestionId};
 
 /// The end of a request whose command has ended.
@@ -133,4 +135,19 @@ impl HeldHosts {
 fn refuse(id: ApprovalId, held: &HeldHost, by: DecidedBy, cause: String, out: &mut Outbox) {
     out.push(Effect::AnswerHost { id: held.id, allowed: false });
     out.log_answer(held.call, Some(id), ReviewDecision::DENIED, by, Some(cause));
+}
+
+/// Returns the right to a host, if an approval can give it.
+pub(super) fn offered_host(host: &HostRule, program: &str, rights: &RightsState) -> Option<Grant> {
+    let refusal = Refusal {
+        process: 0,
+        program: program.to_owned(),
+        act: Act::Connect,
+        object: Target::Host { name: host.name().clone(), port: host.port() },
+        errno: 0,
+        count: 1,
+        untold: 0,
+    };
+    rights.seen().refused_by_rules(&refusal)?.grant?;
+    Some(Grant { net: Network::Hosts(Hosts::new([host.clone()])?), ..Grant::default() })
 }

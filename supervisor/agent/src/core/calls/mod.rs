@@ -7,6 +7,7 @@ mod account;
 mod answered;
 mod asked;
 mod beside;
+mod changes;
 mod declined;
 mod ended;
 mod forms;

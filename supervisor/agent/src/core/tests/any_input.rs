@@ -11,7 +11,7 @@ use ipc::path::WirePath;
 use ipc::rights::{Network, RightsChange};
 use ipc::tool::{ToolCall, WriteFile};
 use proptest::prelude::*;
-use protocol::approval::{ApprovalMode, AskKind, ReviewDecision, SessionScope};
+use protocol::approval::{ApprovalMode, AskKind, ChangePart, FilePart, ReviewDecision, SessionScope};
 use protocol::event::{DecidedBy, TokenUsage};
 use protocol::frontend::{AgentAction, Op};
 
@@ -97,6 +97,19 @@ enum Any {
     Served(u64, usize),
 }
 
+/// A part of the change of a file: another text, or all of it, which is no part.
+fn in_part(is_edited: bool) -> ReviewDecision {
+    let path: WirePath = "/p/x".into();
+    let file = if is_edited {
+        FilePart::Text { path, text: "mine".to_owned() }
+    } else {
+        FilePart::Hunks { path, hunks: vec![1] }
+    };
+    let shown = proposal(0);
+    let part = ChangePart::of(&shown.digest, &shown.changes, vec![file]).unwrap();
+    ReviewDecision::ApprovedInPart { part }
+}
+
 fn decision() -> impl Strategy<Value = ReviewDecision> {
     let session = |scope| ReviewDecision::ApprovedForSession { scope };
     prop_oneof![
@@ -106,6 +119,7 @@ fn decision() -> impl Strategy<Value = ReviewDecision> {
         1 => Just(session(SessionScope::GrantRoot)),
         1 => Just(session(SessionScope::Network)),
         2 => Just(ReviewDecision::ApprovedForTurn),
+        2 => proptest::bool::ANY.prop_map(in_part),
         2 => Just(ReviewDecision::DENIED),
         1 => Just(ReviewDecision::Abort),
     ]
@@ -187,7 +201,9 @@ fn input(any: Any, script: &Script) -> Input {
                 6 => AskKind::Form,
                 _ => AskKind::Agent,
             };
-            Input::Op(Op::Answer { id, kind, decision, digest: None })
+            let is_part = matches!(decision, ReviewDecision::ApprovedInPart { .. });
+            let digest = is_part.then(|| proposal(0).digest);
+            Input::Op(Op::Answer { id, kind, decision, digest })
         }
         Any::Lapsed(age) => {
             Input::Lapsed { id: approval(script, age), by: DecidedBy::Deadline, cause: "late".to_owned() }

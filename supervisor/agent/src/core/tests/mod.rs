@@ -12,6 +12,7 @@ mod compaction;
 mod forms;
 mod hosts;
 mod images;
+mod in_part;
 mod interrupted;
 mod left_out;
 mod limits;

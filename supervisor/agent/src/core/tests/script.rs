@@ -432,7 +432,9 @@ fn line(effect: &Effect) -> String {
 /// A request without what most have: its digest, the access of the whole turn …
 fn asked(request: &ServerRequest) -> String {
     let mut params: serde_json::Value = serde_json::from_str(request.params().unwrap().get()).unwrap();
-    for usual in ["turn", "digest", "conversation_id", "agent", "rights", "timeout_ms", "environment"] {
+    for usual in
+        ["turn", "in_part", "digest", "conversation_id", "agent", "rights", "timeout_ms", "environment"]
+    {
         params.as_object_mut().unwrap().remove(usual);
     }
     format!("{} {params}", request.method())
@@ -440,10 +442,11 @@ fn asked(request: &ServerRequest) -> String {
 
 fn event(kind: &EventKind) -> String {
     match kind {
-        EventKind::ApprovalAnswered(ApprovalAnswered { id, call, decision, by, cause }) => {
+        EventKind::ApprovalAnswered(ApprovalAnswered { id, call, decision, by, cause, in_part }) => {
             let id = id.map_or_else(|| "-".to_owned(), |id| id.to_string());
+            let part = in_part.as_ref().map(|part| format!(" {part}")).unwrap_or_default();
             format!(
-                "answered {id} of call {call}: {} by {by:?} {}",
+                "answered {id} of call {call}: {} by {by:?} {}{part}",
                 decision.as_str(),
                 cause.as_deref().unwrap_or("-")
             )

@@ -65,7 +65,10 @@ impl Witness {
                 }
                 let yes = ReviewDecision::Approved;
                 if answer.decision == yes
-                    || matches!(answer.decision, ReviewDecision::ApprovedForSession { .. })
+                    || matches!(
+                        answer.decision,
+                        ReviewDecision::ApprovedForSession { .. } | ReviewDecision::ApprovedInPart { .. }
+                    )
                 {
                     self.approved.insert(answer.call);
                 }

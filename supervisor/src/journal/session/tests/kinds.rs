@@ -9,17 +9,17 @@ use ipc::path::WirePath;
 use ipc::rights::{Grant, Hosts, NamedRoot, Network, Reach, RightsSummary};
 use proptest::prelude::*;
 use protocol::approval::{
-    ApplyPatchApprovalParams, ApprovalMode, FileChanges, ReviewDecision, ServerRequest, SessionGrant,
-    SessionScope, TurnAccess,
+    ApplyPatchApprovalParams, ApprovalMode, ChangePart, FileChanges, FilePart, ReviewDecision, ServerRequest,
+    SessionGrant, SessionScope, TurnAccess,
 };
 use protocol::event::{
-    Activity, ApprovalAnswered, AssistantMessage, ChangeKind, ChangedFile, CompactionCause,
+    Activity, AppliedPart, ApprovalAnswered, AssistantMessage, ChangeKind, ChangedFile, CompactionCause,
     CompactionStarted, ContextCompacted, DecidedBy, EndReason, EventKind, FileDiff, FilesChanged, HostUse,
-    Ignored, LeftFile, Location, ModelChanged, NewContext, NoticeCode, ObservedBy, OneShot, PlaceChange,
-    PromptFixed, Recorded, RecordedTool, RestoredPlace, RewindScope, RewindTarget, Rewound, RightsChanged,
-    RunResult, SeenChange, SeenContent, SessionEvent, SessionStarted, SubAgentResult, SubAgentSpawned,
-    SubAgentStatus, SummaryFrom, TokenUsage, ToolCallStatus, ToolKind, TurnAllowanceEnd, TurnAllowed,
-    TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
+    Ignored, LeftFile, LeftOutHunks, Location, ModelChanged, NewContext, NoticeCode, ObservedBy, OneShot,
+    PlaceChange, PromptFixed, Recorded, RecordedTool, RestoredPlace, RewindScope, RewindTarget, Rewound,
+    RightsChanged, RunResult, SeenChange, SeenContent, SessionEvent, SessionStarted, SubAgentResult,
+    SubAgentSpawned, SubAgentStatus, SummaryFrom, TokenUsage, ToolCallStatus, ToolKind, TurnAllowanceEnd,
+    TurnAllowed, TurnFinished, WorkerEnd, WorkerStarted, WriteTurnAwaited, WriteTurnTaken,
 };
 use serde_json::value::RawValue;
 
@@ -204,10 +204,12 @@ fn approvals() -> Vec<EventKind> {
         with: Vec::new(),
         more: 0,
         turn: None,
+        in_part: true,
+        texts: Default::default(),
     });
     let answered = |by, decision| {
         let (id, call, cause) = (Some(ApprovalId(1)), CallId(1), Some("late".to_owned()));
-        EventKind::ApprovalAnswered(ApprovalAnswered { id, call, decision, by, cause })
+        EventKind::ApprovalAnswered(ApprovalAnswered { id, call, decision, by, cause, in_part: None })
     };
     let prefix = SessionScope::CommandPrefix(vec!["cargo".to_owned(), "test".to_owned()]);
     let (id, covers) = (GrantId(2), "x".to_owned());
@@ -217,6 +219,27 @@ fn approvals() -> Vec<EventKind> {
         answered(DecidedBy::User, ReviewDecision::ApprovedForSession { scope: prefix }),
         answered(DecidedBy::SessionGrant(id), ReviewDecision::Approved),
         answered(DecidedBy::Deadline, ReviewDecision::DENIED),
+        EventKind::ApprovalAnswered(ApprovalAnswered {
+            id: Some(ApprovalId(1)),
+            call: CallId(1),
+            decision: ReviewDecision::ApprovedInPart {
+                part: ChangePart {
+                    files: vec![
+                        FilePart::Hunks { path: odd(), hunks: vec![1, 3] },
+                        FilePart::Text { path: odd(), text: "x\n".to_owned() },
+                    ],
+                    digest: "55".repeat(32),
+                },
+            },
+            by: DecidedBy::User,
+            cause: None,
+            in_part: Some(AppliedPart {
+                effect: "66".repeat(32),
+                hunks: 3,
+                left_out: vec![LeftOutHunks { path: odd(), hunks: vec![2] }],
+                edited: vec![odd()],
+            }),
+        }),
         EventKind::GrantAdded(SessionGrant { id, covers, grant }),
         EventKind::GrantRevoked { id },
         EventKind::TurnAllowed(TurnAllowed {

@@ -1,0 +1,41 @@
+//! Changes of files that are asked about: the file of each, and its approved part.
+
+use gate::approval::{CallPart, Subject, SubjectChange};
+use gate::{Ask, plain};
+use ipc::id::CallId;
+use ipc::path::WirePath;
+use ipc::tool::{EditFile, ToolCall, WriteFile};
+
+use super::asked::Case;
+use crate::core::rights::RightsState;
+
+/// Told to the model about a change that a person left out of several.
+pub(super) const NOT_THIS: &str =
+    "The user approved other changes of this reply, and not this one. It was not carried out.";
+
+/// The cause in the log of the same.
+pub(super) const LEFT_OUT: &str = "the user left it out of the changes that they approved";
+
+/// Returns the change of each call of a request with its approved part.
+pub(super) fn in_parts(
+    case: Case,
+    parts: Vec<Option<CallPart>>,
+) -> impl Iterator<Item = (CallId, SubjectChange, Option<CallPart>)> {
+    let Case { call, ask: Ask { grant, .. }, subject } = case;
+    let changes = match subject {
+        Subject::Effect { tool, proposal, .. } => vec![(call, SubjectChange { tool, proposal, grant })],
+        Subject::Changes(all) => all,
+        Subject::External(_) | Subject::Fetch(_) | Subject::Agent(_) | Subject::Plan(_) => Vec::new(),
+    };
+    changes.into_iter().zip(parts).map(|((call, change), part)| (call, change, part))
+}
+
+/// Returns the file that a call changes.
+pub(super) fn named(tool: &ToolCall, rights: &RightsState) -> Option<WirePath> {
+    match tool {
+        ToolCall::WriteFile(WriteFile { path, .. }) | ToolCall::EditFile(EditFile { path, .. }) => {
+            Some(plain(&rights.seen().project.as_path().join(path.as_path()))?.into())
+        }
+        _ => None,
+    }
+}
