@@ -18,6 +18,8 @@ mkdir -p "$place/project"
 failed=0
 
 echo "one line of text" > "$place/project/note.txt"
+printf 'def greeting(name: str) -> str:\n    return f"Hello, {name}"\n' > "$place/project/words.py"
+printf 'from words import greeting\n\nprint(greeting("Ada"))\n' > "$place/project/start.py"
 if [ ! -d "$place/project/.git" ]; then
     git -C "$place/project" init -q
     git -C "$place/project" add .
@@ -49,6 +51,9 @@ run git both "--read $place/project" git_log "{\"repo_path\":\"$place/project\"}
 run time both "" get_current_time '{"timezone":"Europe/Berlin"}' uvx mcp-server-time
 run sqlite both "" list_tables '{}' uvx --with 'mcp<2' mcp-server-sqlite --db-path "$place/sqlite/home/base.db"
 run search full "--net duckduckgo.com,*.duckduckgo.com" search '{"query":"landlock"}' uvx duckduckgo-mcp-server
+# A bridge to the language server of ty: the definition of a name that another file uses.
+run codenav both "--read $place/project" definition "{\"file_path\":\"$place/project/start.py\",\"line\":3,\"column\":8}" \
+    uvx codenav-mcp
 # Its tools need a browser, which no registry brings.
 run playwright both "" "" "" npx -y @playwright/mcp
 exit $failed
