@@ -8,6 +8,7 @@ mod content;
 mod harness;
 mod hostile;
 mod installed;
+mod named;
 mod parts;
 mod plants;
 mod prompts;

@@ -72,6 +72,15 @@ pub(crate) fn confine(
     confine_at(setup, server, installed, store)
 }
 
+/// Computes the confinement of a server whose own directory is another one.
+pub(super) fn confine_in(
+    setup: &ProjectSandbox,
+    server: &McpServer,
+    own: &Path,
+) -> Result<Confined, ConfineError> {
+    confine_at(setup, server, None, own.to_owned())
+}
+
 /// Computes the confinement of an installation: without project, variables and the person's files. It writes `store`,
 /// its temp and home, and nothing else yet; of the table only the programs outside the system count.
 pub(crate) fn confine_installation(

@@ -233,6 +233,7 @@ mod tests {
     use protocol::approval::ServerAccess;
 
     use super::super::pin::tests::server;
+    use super::super::server::{ApprovedBy, ApprovedTools};
     use super::*;
 
     #[tokio::test]
@@ -244,7 +245,7 @@ mod tests {
             confinement: Confinement::new(Rights::default(), "/".into()),
             most: 100,
             installed: None,
-            approved: String::new(),
+            approved: ApprovedTools { digest: String::new(), by: ApprovedBy::Person },
             log: GuestLog::default(),
         };
         let name = spec.server.name.clone();

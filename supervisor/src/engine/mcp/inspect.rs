@@ -1,19 +1,24 @@
 //! A start of a server for a person who adds or tests it: it describes itself and ends.
 
+use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
-use boundary::monitor::{GuestLog, McpEvent, McpServerProcess};
+use boundary::monitor::{McpEvent, McpServerProcess};
 use ipc::mcp::McpReport;
 use ipc::refusal::Refusal;
 use protocol::event::GuestEnd;
+use protocol::shell_word::shell_word;
 use tokio::time::timeout;
 
-use super::confine::{Confined, confine};
+use super::confine::{ConfineError, Confined, confine};
+use super::denied::denied;
 use super::installed::InstalledServer;
 use super::pin::Pin;
+use super::program::unread;
 use super::result::words;
-use super::server::{ServerSpec, words_of_end};
+use super::server::{ApprovedBy, ApprovedTools, ServerSpec, words_of_end};
 use crate::engine::place::ProjectSandbox;
+use crate::process::messages::harmless;
 use crate::settings::config::McpServer;
 
 /// The longest time from the start to the whole description.
@@ -30,12 +35,73 @@ pub(crate) struct Inspected {
     pub(crate) refused: Vec<Refusal>,
 }
 
-/// The reason why a server did not describe itself, and what the sandbox denied until then.
+/// The reason why a server did not describe itself.
 pub(crate) struct InspectError {
-    pub(crate) why: String,
+    why: String,
     /// True if the server itself failed, and not its confinement.
-    pub(crate) is_servers: bool,
-    pub(crate) refused: Vec<Refusal>,
+    is_servers: bool,
+    /// Calls that the sandbox denied until then.
+    refused: Vec<Refusal>,
+    /// Directories of its program that it may not read.
+    unread: Vec<PathBuf>,
+}
+
+/// The place where a person states the access of a server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum AccessIn {
+    /// Its table in the settings, which the flags of `mcp add` write.
+    Table,
+    /// Its entry in a file for one run.
+    File,
+}
+
+impl AccessIn {
+    /// Returns the remedy for a server that failed without the network.
+    const fn hosts(self) -> &'static str {
+        match self {
+            Self::Table => "--net HOST, or `hosts` in its table, lets it reach a host",
+            Self::File => "`hosts` in its entry lets it reach a host",
+        }
+    }
+
+    const fn more(self) -> &'static str {
+        match self {
+            Self::Table => "--read PATH, or `read` in its table, adds more",
+            Self::File => "`read` in its entry adds more",
+        }
+    }
+
+    /// Returns the words that let a server read these places.
+    fn reading(self, places: &[PathBuf]) -> String {
+        match self {
+            Self::Table => {
+                let flags: Vec<_> =
+                    places.iter().map(|place| format!("--read {}", shell_word(place))).collect();
+                flags.join(" ")
+            }
+            Self::File => {
+                let words: Vec<_> = places.iter().map(|place| format!("{place:?}")).collect();
+                format!("`read` with {} in its entry", words.join(", "))
+            }
+        }
+    }
+}
+
+impl InspectError {
+    /// Returns the cause, what the sandbox denied, and a remedy.
+    pub(crate) fn in_words(&self, name: &str, access: AccessIn) -> String {
+        let Self { why, is_servers, refused, unread } = self;
+        let denied = denied(refused).into_iter().fold(String::new(), |text, line| text + "\n  " + &line);
+        let hint = match unread.as_slice() {
+            _ if !is_servers => String::new(),
+            [] if refused.iter().any(Refusal::is_of_internet) => format!("\n  hint: {}", access.hosts()),
+            [] => {
+                format!("\n  hint: it reads the system's programs and its own files: {}", access.more())
+            }
+            places => format!("\n  hint: {} lets it read its own program", access.reading(places)),
+        };
+        format!("cannot start the MCP server {name}: {}{denied}{hint}", harmless(why))
+    }
 }
 
 /// Starts a server in its sandbox, from its installed files if it has such, reads its description and ends it.
@@ -44,19 +110,23 @@ pub(crate) async fn inspect(
     server: &McpServer,
     installed: Option<&InstalledServer>,
 ) -> Result<Inspected, InspectError> {
-    let failed = |why: String| InspectError { why, is_servers: false, refused: Vec::new() };
     let tree = installed.map(|installed| installed.tree.as_path());
-    let confined = confine(setup, server, tree).map_err(|error| failed(error.to_string()))?;
-    let spec = ServerSpec {
-        server: server.clone(),
-        spawner: setup.spawner.clone(),
-        program: setup.programs.worker.clone(),
-        confinement: confined.confinement.clone(),
-        most: 0,
-        approved: String::new(),
-        log: GuestLog::default(),
-        installed: installed.cloned(),
-    };
+    let confined = confine(setup, server, tree);
+    inspect_confined(setup, server, confined, installed).await
+}
+
+/// The same in a confinement that is already known.
+pub(super) async fn inspect_confined(
+    setup: &ProjectSandbox,
+    server: &McpServer,
+    confined: Result<Confined, ConfineError>,
+    installed: Option<&InstalledServer>,
+) -> Result<Inspected, InspectError> {
+    let failed =
+        |why: String| InspectError { why, is_servers: false, refused: Vec::new(), unread: Vec::new() };
+    let confined = confined.map_err(|error| failed(error.to_string()))?;
+    let approved = ApprovedTools { digest: String::new(), by: ApprovedBy::Person };
+    let spec = ServerSpec::new(setup, server, &confined, approved, installed);
     let process = spec
         .process()
         .await
@@ -75,8 +145,18 @@ pub(crate) async fn inspect(
             pin.installed = installed.cloned();
             Ok(Inspected { pin, instructions, confined, took, refused })
         }
-        Err(why) => Err(InspectError { why, is_servers: true, refused }),
+        Err(why) => {
+            let unread = unread(&with_places(server, &confined));
+            Err(InspectError { why, is_servers: true, refused, unread })
+        }
     }
+}
+
+/// Returns a server whose places are those that its words were resolved to.
+fn with_places(server: &McpServer, confined: &Confined) -> McpServer {
+    let [read, write] = [&confined.access.read, &confined.access.write]
+        .map(|places| places.iter().map(ToString::to_string).collect());
+    McpServer { read, write, ..server.clone() }
 }
 
 async fn description(

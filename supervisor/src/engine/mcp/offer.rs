@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use boundary::install::SelfInstaller;
-use boundary::monitor::GuestLog;
+use boundary::monitor::PrivateTemp;
 use gate::tools::{ExternalTool, GuestTool, OfferedServer, Tool, ToolDefinition};
 use ipc::mcp::{McpPrompt, McpPromptArgument};
 use protocol::event::ToolPinned;
@@ -13,12 +13,13 @@ use serde_json::value::RawValue;
 use tokio::sync::Semaphore;
 
 use super::confine::{Confined, confine};
+use super::file::FileServer;
 use super::find::{Catalogue, tools as finding};
 use super::host::McpHost;
 use super::names::{description, tool_name, visible};
 use super::pin::{Pin, PinnedTool, Pins, digest_of_resources};
 use super::resources::{self, READ};
-use super::server::ServerSpec;
+use super::server::{ApprovedBy, ApprovedTools, ServerSpec};
 use crate::engine::place::ProjectSandbox;
 use crate::settings::config::McpServer;
 
@@ -32,7 +33,8 @@ const MOST_ABOUT: usize = 200;
 /// Maximum number of servers that run at a time in a session, those of all its agents together.
 pub(crate) const MOST_RUNNING: usize = 16;
 
-/// The servers of a session that a person approved as their tables are now. None is started before its first call.
+/// The servers of a session that a person approved as their tables are now, or named for this run. None is started before
+/// its first call.
 pub(crate) struct SessionServers {
     list: Vec<SessionServer>,
     /// The places of running servers.
@@ -41,6 +43,8 @@ pub(crate) struct SessionServers {
     pub(crate) notices: Vec<String>,
     /// The approved tools of each server that offers some.
     pub(crate) pins: Vec<ToolPinned>,
+    /// The own directories of servers of a file, which end with the session.
+    _own: Vec<Arc<PrivateTemp>>,
 }
 
 struct SessionServer {
@@ -61,7 +65,8 @@ pub(crate) struct Offered {
 }
 
 impl SessionServers {
-    pub(crate) fn new(setup: &ProjectSandbox, servers: &[McpServer]) -> Self {
+    /// Makes those of the settings and those of a file that a person named for this run.
+    pub(crate) fn new(setup: &ProjectSandbox, servers: &[McpServer], of_file: &[FileServer]) -> Self {
         let (mut list, mut notices, mut pins) = (Vec::new(), Vec::new(), Vec::new());
         let mut taken = BTreeSet::new();
         for server in servers {
@@ -73,8 +78,13 @@ impl SessionServers {
                 Err(why) => notices.push(why),
             }
         }
+        for server in of_file {
+            pins.push(server.pin().pinned(server.name()));
+            list.push(SessionServer::new(server.spec(setup), server.confined(), server.pin(), &mut taken));
+        }
+        let own = of_file.iter().map(FileServer::own).collect();
         let places = Arc::new(Semaphore::new(MOST_RUNNING));
-        Self { list, places, notices, pins }
+        Self { list, places, notices, pins, _own: own }
     }
 
     /// Returns all servers, for an agent that passes them on or lists them in a plan.
@@ -162,16 +172,8 @@ fn of_server(setup: &ProjectSandbox, server: &McpServer) -> Result<(ServerSpec, 
     }
     let tree = pin.installed.as_ref().map(|installed| installed.tree.as_path());
     let confined = confine(setup, server, tree).map_err(|error| left_out(&error.to_string()))?;
-    let spec = ServerSpec {
-        server: server.clone(),
-        spawner: setup.spawner.clone(),
-        program: setup.programs.worker.clone(),
-        confinement: confined.confinement.clone(),
-        approved: pin.digest(),
-        log: GuestLog::default(),
-        most: usize::try_from(setup.policy.limits.output_bytes).unwrap_or(usize::MAX),
-        installed: pin.installed.clone(),
-    };
+    let approved = ApprovedTools { digest: pin.digest(), by: ApprovedBy::Person };
+    let spec = ServerSpec::new(setup, server, &confined, approved, pin.installed.as_ref());
     Ok((spec, confined, pin))
 }
 

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use boundary::policy::{SYSTEM, users_home};
 
-use crate::engine::mcp::InstalledServer;
+use super::installed::InstalledServer;
 use crate::settings::config::{ConfigOrigin, McpServer, at_home};
 
 /// Directories of the system's programs, in the order in which an installation looks for its installer.
@@ -20,7 +20,7 @@ const LINE: u64 = 256;
 const INTERPRETERS: usize = 4;
 
 /// Returns the places of these programs outside the system's directories. One that the system has is taken from there.
-pub(super) fn toolchain(programs: &[&str]) -> Vec<String> {
+pub(crate) fn toolchain(programs: &[&str]) -> Vec<String> {
     let is_systems = |name: &str| SYSTEM_PROGRAMS.iter().any(|place| Path::new(place).join(name).is_file());
     let mut places: Vec<String> = Vec::new();
     for name in programs.iter().filter(|name| !is_systems(name)) {
@@ -34,7 +34,7 @@ pub(super) fn toolchain(programs: &[&str]) -> Vec<String> {
 /// Returns the places of the interpreters of a server's installed program that its table does not let it read. A
 /// package writes the first line of its program, so that only places among `toolchain`, which its installer read,
 /// count.
-pub(super) fn interpreters(
+pub(crate) fn interpreters(
     server: &McpServer,
     installed: &InstalledServer,
     toolchain: &[String],

@@ -14,13 +14,14 @@ use protocol::event::{GuestEnd, PinChange, ToolPinned};
 use tokio::sync::mpsc::UnboundedReceiver;
 use tokio::sync::oneshot;
 
-use super::confine::keep_what_runs_later;
+use super::confine::{Confined, keep_what_runs_later};
 use super::installed::{InstalledServer, NotStarted};
 use super::pin::Pin;
 use super::progress::ProgressLines;
 use super::questions::{AnsweredQuestion, OpenQuestions, QuestionOf};
 use super::result::{answer, words};
 use crate::engine::driver::{Caller, ServedAnswer};
+use crate::engine::place::ProjectSandbox;
 use crate::settings::config::McpServer;
 
 /// Maximum number of starts of a server in one session.
@@ -38,12 +39,59 @@ pub(super) struct ServerSpec {
     pub(super) most: usize,
     /// The installed files, if its command installs packages.
     pub(super) installed: Option<InstalledServer>,
-    /// Digest of its tools as a person approved them.
-    pub(super) approved: String,
+    pub(super) approved: ApprovedTools,
     pub(super) log: GuestLog,
 }
 
+/// The tools that agents may call.
+#[derive(Clone, Debug)]
+pub(super) struct ApprovedTools {
+    /// Digest of their definitions.
+    pub(super) digest: String,
+    pub(super) by: ApprovedBy,
+}
+
+/// The origin of the definitions that a server is held to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum ApprovedBy {
+    /// A person saw them.
+    Person,
+    /// The run took them from the server's first start, since the person named its file.
+    Run,
+}
+
+impl ApprovedBy {
+    /// Returns the time since which a definition must not change, with the remedy.
+    fn since(self, server: &str) -> String {
+        match self {
+            Self::Person => format!(
+                "since the user approved the server `{server}`; `bailiwick mcp add {server}` shows the difference and asks the user"
+            ),
+            Self::Run => format!("since this run first started the server `{server}`"),
+        }
+    }
+}
+
 impl ServerSpec {
+    pub(super) fn new(
+        setup: &ProjectSandbox,
+        server: &McpServer,
+        confined: &Confined,
+        approved: ApprovedTools,
+        installed: Option<&InstalledServer>,
+    ) -> Self {
+        Self {
+            server: server.clone(),
+            spawner: setup.spawner.clone(),
+            program: setup.programs.worker.clone(),
+            confinement: confined.confinement.clone(),
+            most: usize::try_from(setup.policy.limits.output_bytes).unwrap_or(usize::MAX),
+            installed: installed.cloned(),
+            approved,
+            log: GuestLog::default(),
+        }
+    }
+
     /// Returns the process to start, once it is sure that its installed files are those that the person approved.
     pub(super) async fn process(&self) -> Result<McpServerSpec, NotStarted> {
         let McpServer { name, command, args, .. } = &self.server;
@@ -87,7 +135,7 @@ pub(super) enum WantedCall {
     Tool {
         tool: String,
         json: String,
-        /// Digest of the definition that the model was given and a person approved.
+        /// Digest of the definition that the model was given and that was approved.
         definition: String,
     },
     /// A resource by its address, or the list of all.
@@ -204,17 +252,16 @@ struct LiveServer {
 
 impl LiveServer {
     /// Returns the request of a call. The error says why the call is not made.
-    fn request(&self, wanted: &WantedCall, server: &str) -> Result<McpRequest, String> {
+    fn request(&self, wanted: &WantedCall, spec: &ServerSpec) -> Result<McpRequest, String> {
+        let server = &spec.server.name;
         match wanted {
             WantedCall::Tool { tool, json, definition } if self.digests.get(tool) == Some(definition) => {
                 Ok(McpRequest::CallTool { tool: tool.clone(), arguments: json.clone() })
             }
             WantedCall::Tool { tool, .. } => {
                 let how = if self.digests.contains_key(tool) { "has changed" } else { "is gone" };
-                Err(format!(
-                    "the call was not made: the definition of `{tool}` {how} since the user approved the server `{server}`; `bailiwick \
-                     mcp add {server}` shows the difference and asks the user"
-                ))
+                let since = spec.approved.by.since(server);
+                Err(format!("the call was not made: the definition of `{tool}` {how} {since}"))
             }
             WantedCall::Resource(_) if !self.resources => {
                 Err(format!("the call was not made: the server `{server}` has no resources any more"))
@@ -294,7 +341,7 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
             self.waiting.push(call);
             return Ok(());
         };
-        let what = match live.request(&call.wanted, &self.spec.server.name) {
+        let what = match live.request(&call.wanted, self.spec) {
             Ok(what) => what,
             Err(why) => {
                 call.fail(why);
@@ -374,7 +421,7 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
 
     async fn described(&mut self, description: &McpDescription) -> Result<(), String> {
         let pin = Pin::new(&self.spec.server, description, std::mem::take(&mut self.tools));
-        if pin.digest() != self.spec.approved {
+        if pin.digest() != self.spec.approved.digest {
             let change = PinChange::Withheld;
             self.spec.log.pinned(ToolPinned { change, ..pin.pinned(&self.spec.server.name) });
         }
@@ -473,7 +520,10 @@ mod tests {
             confinement: Confinement::new(Rights::default(), "/".into()),
             most: 100,
             installed: None,
-            approved: super::super::pin::tests::pin(vec![tool("a")]).digest(),
+            approved: ApprovedTools {
+                digest: super::super::pin::tests::pin(vec![tool("a")]).digest(),
+                by: ApprovedBy::Person,
+            },
             log,
         };
         let (orders, inbox) = unbounded_channel();
@@ -542,7 +592,7 @@ mod tests {
             confinement: Confinement::new(Rights::default(), "/".into()),
             most: 100,
             installed: Some(installed),
-            approved: String::new(),
+            approved: ApprovedTools { digest: String::new(), by: ApprovedBy::Person },
             log: GuestLog::default(),
         };
         let McpCommand { program, arguments } = spec.process().await.unwrap().command;

@@ -26,7 +26,7 @@ pub(crate) use self::cut_off_plan::finished_steps;
 pub(crate) use self::error::{OpenError, Refusal};
 pub(crate) use self::handle::{Handle, NotTaken};
 pub use self::open::observer;
-pub(crate) use self::open::{OpenedSession, SessionDirs, SessionEvents, open};
+pub(crate) use self::open::{OpenedSession, SessionDirs, SessionEvents, open, open_in, setup};
 pub(crate) use self::options::{SessionOptions, for_activity, plan_options};
 pub(crate) use self::past::Resume;
 pub(crate) use self::plan::EarlierPlan;

@@ -41,7 +41,7 @@ use crate::engine::driver::{
     SessionWorker, Shared, SnapshotTaker, TripwireWatch, Turns,
 };
 use crate::engine::live::LiveSocket;
-use crate::engine::mcp::{McpHost, Offered, SessionServers, tell_prompts};
+use crate::engine::mcp::{FileServer, McpHost, Offered, SessionServers, tell_prompts};
 use crate::engine::place::{Mode, ProjectSandbox};
 use crate::journal::changes::{PatchFile, PatchFileError};
 use crate::process::directories::Directories;
@@ -78,8 +78,18 @@ pub(crate) fn open(
     place: SessionDirs,
     began: Instant,
 ) -> Result<(OpenedSession, Handle, SessionEvents), OpenError> {
-    options.model.check(&options.limits)?;
-    let setup = setup(&mut options, place.directories)?;
+    let setup = setup(&mut options, place.directories.clone())?;
+    open_in(setup, options, place, began)
+}
+
+/// Opens a session in its place.
+pub(crate) fn open_in(
+    setup: Arc<ProjectSandbox>,
+    mut options: SessionOptions,
+    place: SessionDirs,
+    began: Instant,
+) -> Result<(OpenedSession, Handle, SessionEvents), OpenError> {
+    setup.announce_worker();
     // Opened before the first worker exists, so that no agent can choose what it is.
     let recorder = options.record.as_ref().map(|record| record.open(&options)).transpose()?;
     let connection = connection(&options, &place.keys, recorder.clone(), &setup)?;
@@ -221,14 +231,17 @@ fn patch(options: &SessionOptions, setup: &ProjectSandbox) -> Result<Option<Patc
 }
 
 /// The place of the session, where no agent reaches the socket of a relay.
-fn setup(options: &mut SessionOptions, directories: Directories) -> Result<Arc<ProjectSandbox>, OpenError> {
+pub(crate) fn setup(
+    options: &mut SessionOptions,
+    directories: Directories,
+) -> Result<Arc<ProjectSandbox>, OpenError> {
+    options.model.check(&options.limits)?;
     let setup = ProjectSandbox::new(directories, &options.directory, mode(options), &options.wanted)?;
     options.approvals.kept_in = Some(KeptApprovals::of(&setup).file());
     if let Some(socket) = options.base_url.as_deref().and_then(socket_of) {
         let socket = relay_socket::check_now(&setup, socket)?;
         options.base_url = Some(format!("unix:{}", socket.display()));
     }
-    setup.announce_worker();
     Ok(Arc::new(setup))
 }
 
@@ -284,8 +297,9 @@ fn with_servers(
     setup: &ProjectSandbox,
 ) -> (Arc<SessionServers>, Option<Arc<McpHost>>) {
     let named: &[_] = if options.profile == Profile::Full { &options.mcp } else { &[] };
-    let servers = Arc::new(SessionServers::new(setup, named));
+    let servers = Arc::new(SessionServers::new(setup, named, &options.file_servers));
     options.notices.extend(servers.notices.iter().cloned());
+    options.notices.extend(options.file_servers.iter().map(FileServer::notice));
     if let Some(planning) = &mut config.planning {
         planning.servers = servers.offered().into();
     }

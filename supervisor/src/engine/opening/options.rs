@@ -18,6 +18,7 @@ use super::past::Resume;
 use super::plan::PlanOptions;
 use super::record::Record;
 use crate::engine::driver::Turns;
+use crate::engine::mcp::FileServer;
 use crate::engine::place::ConfinementOptions;
 use crate::journal::sessions::Keep;
 use crate::settings::config::{Effective, Layer, McpServer, Sources};
@@ -81,6 +82,8 @@ pub(crate) struct SessionOptions {
     pub keep: Keep,
     /// The servers of MCP whose tools its first agent is offered.
     pub mcp: Vec<McpServer>,
+    /// Those of a file that a person named for this run.
+    pub file_servers: Vec<FileServer>,
     /// True if the session waits while the disk of its log is full, instead of ending.
     pub pauses: bool,
 }
@@ -134,6 +137,7 @@ impl SessionOptions {
                 mib: effective.number("sessions.keep_mib"),
             },
             mcp: effective.mcp.iter().filter(|server| server.enabled).cloned().collect(),
+            file_servers: Vec::new(),
             pauses: false,
         }
     }

@@ -240,6 +240,9 @@ pub(super) fn exec_arguments(args: &BatchRunsArgs, task: &BatchTask, places: &Ba
     for server in &args.mcp {
         line.value("--mcp", Some(server));
     }
+    if let Some(file) = &args.mcp_config {
+        line.path("--mcp-config", &absolute(file));
+    }
     line.value("--model", args.model.model.as_ref())
         .word("--provider", args.model.provider)
         .value("--base-url", args.model.base_url.as_ref());
@@ -251,6 +254,11 @@ pub(super) fn exec_arguments(args: &BatchRunsArgs, task: &BatchTask, places: &Ba
     line.0
 }
 
+/// Returns an absolute path: the working directory of a run is not the person's.
+fn absolute(path: &Path) -> PathBuf {
+    std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
+}
+
 fn dollars(amount: Usd) -> String {
     format!("{:.12}", amount.dollars())
 }
@@ -260,8 +268,6 @@ fn confinement(line: &mut CommandLine, args: &ConfinementArgs) {
     for place in &args.reach {
         line.word("--reach", Some(*place));
     }
-    // The working directory of a run is not the person's.
-    let absolute = |path: &PathBuf| std::path::absolute(path).unwrap_or_else(|_| path.clone());
     for (flag, paths) in [("--write", &args.write), ("--socket", &args.socket), ("--hide", &args.hide)] {
         for path in paths {
             line.path(flag, &absolute(path));

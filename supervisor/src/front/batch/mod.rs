@@ -45,7 +45,7 @@ use crate::settings::args::{
     ActivityArg, BatchArgs, BatchCommand, BatchReportArgs, BatchRunsArgs, EngineArg, ModeArg, SweBenchArgs,
     of_batch,
 };
-use crate::settings::config::{Effective, Sources};
+use crate::settings::config::{Effective, McpFile, Sources};
 
 /// Runs the tasks, or reports on earlier runs, as the command line says.
 pub(crate) async fn run(args: BatchArgs, place: SessionDirs) -> Exit {
@@ -100,9 +100,9 @@ async fn carry_out(
     let flags = of_batch(args);
     let effective = sources.effective(&flags);
     tell(&sources.notices(&effective, &flags));
-    check_servers(args, &effective)?;
+    let servers = check_servers(args, &effective)?;
     let name = args.name.clone().unwrap_or_else(|| format!("bailiwick/{}", effective.model()));
-    let manifest = Manifest::new(digest, name, &effective, args);
+    let manifest = Manifest::new(digest, name, &effective, args).with_servers(servers.as_ref());
     let begins = output.agree(&manifest).and_then(|()| output.choose(chosen.iter().map(|task| &*task.id)));
     begins.map_err(Refusal::usage)?;
     let hidden = hidden(file, &output).map_err(Refusal::usage)?;
@@ -138,22 +138,30 @@ fn check(args: &BatchRunsArgs) -> Result<(), Refusal> {
     if args.approve_plan.is_some() && args.activity != ActivityArg::Plan {
         return Err(Refusal::usage("--approve-plan: only --activity plan makes a plan"));
     }
-    if !args.mcp.is_empty() && args.engine != EngineArg::None {
-        return Err(Refusal::usage(
-            "--mcp: your MCP servers are not in containers\n  hint: leave out --engine",
-        ));
+    let servers = [("--mcp", !args.mcp.is_empty()), ("--mcp-config", args.mcp_config.is_some())];
+    if let Some((flag, _)) =
+        servers.into_iter().find(|(_, is_given)| *is_given && args.engine != EngineArg::None)
+    {
+        return Err(Refusal::usage(format!(
+            "{flag}: your MCP servers are not in containers\n  hint: leave out --engine"
+        )));
     }
     Ok(())
 }
 
-/// Fails if a flag names a server of MCP that the settings do not have. Each task would fail otherwise.
-fn check_servers(args: &BatchRunsArgs, effective: &Effective) -> Result<(), Refusal> {
+/// Fails if a flag names a server of MCP that the settings do not have, or a file whose servers cannot be used. Each task
+/// would fail otherwise. Returns the file.
+fn check_servers(args: &BatchRunsArgs, effective: &Effective) -> Result<Option<McpFile>, Refusal> {
     let is_known = |name: &String| effective.mcp.iter().any(|server| server.enabled && server.name == *name);
     match args.mcp.iter().find(|name| !is_known(name)) {
         Some(name) => Err(Refusal::usage(format!(
             "--mcp {name}: your settings have no such MCP server\n  hint: bailiwick mcp list"
         ))),
-        None => Ok(()),
+        None => {
+            let of_settings: Vec<_> = effective.mcp.iter().filter(|server| server.enabled).cloned().collect();
+            let file = args.mcp_config.as_deref().map(|file| McpFile::read(file, &of_settings));
+            file.transpose().map_err(Refusal::usage)
+        }
     }
 }
 

@@ -21,7 +21,7 @@ use serde::{Deserialize, Serialize};
 
 use super::state::{BatchState, load, read_bounded, store};
 use crate::settings::args::BatchRunsArgs;
-use crate::settings::config::Effective;
+use crate::settings::config::{Effective, McpFile};
 
 /// Maximum size in bytes of the file with the names of all tasks.
 const MOST_NAMES: u64 = 64 << 20;
@@ -66,6 +66,9 @@ pub(super) struct Manifest {
     /// The names of MCP servers, separated by commas.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub mcp: String,
+    /// SHA-256 of a file of MCP servers.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub mcp_config: String,
 }
 
 impl Manifest {
@@ -81,7 +84,13 @@ impl Manifest {
             mode: mode.as_str().to_owned(),
             profile: Profile::from(args.profile).as_str().to_owned(),
             mcp: args.mcp.join(","),
+            mcp_config: String::new(),
         }
+    }
+
+    /// Adds the file of MCP servers, if the batch has one.
+    pub(super) fn with_servers(self, file: Option<&McpFile>) -> Self {
+        Self { mcp_config: file.map(|file| file.digest.to_string()).unwrap_or_default(), ..self }
     }
 
     /// Returns the name of the first setting in which two manifests differ.
@@ -95,6 +104,7 @@ impl Manifest {
             (&self.mode, &other.mode, "mode"),
             (&self.profile, &other.profile, "profile"),
             (&self.mcp, &other.mcp, "list of MCP servers"),
+            (&self.mcp_config, &other.mcp_config, "file of MCP servers"),
         ];
         pairs.into_iter().find(|(ours, theirs, _)| ours != theirs).map(|(_, _, what)| what)
     }

@@ -7,9 +7,10 @@ mod plan;
 pub(crate) mod replay;
 mod review;
 mod schema;
+mod servers;
 mod task;
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -25,6 +26,7 @@ use self::limits::ProjectLimits;
 use self::output::{Format, OutputPrinter, Printed};
 pub(crate) use self::plan::{ApprovedPlan, execute_plan};
 use self::schema::AnswerSchema;
+use self::servers::{chosen_servers, remarks, started};
 use crate::engine::driver::Turns;
 use crate::engine::opening::{
     self, Handle, OpenedSession, Record, Refusal, Resume, SessionDirs, SessionOptions, find_log,
@@ -38,7 +40,7 @@ use crate::process::signals::{UserSignals, end_with};
 use crate::settings::args::{
     ActivityArg, DeniedArg, ExecArgs, ExecCommand, OutputFormat, ProfileArg, of_exec, of_task,
 };
-use crate::settings::config::{ConfigOrigin, Layer, McpServer, Sources, Value};
+use crate::settings::config::{ConfigOrigin, Layer, McpFile, Sources, Value};
 
 /// Runs the task and returns the exit status.
 pub(crate) async fn run(mut args: ExecArgs, place: SessionDirs) -> Exit {
@@ -80,7 +82,12 @@ async fn carry_out(
         Some(parent) => end_with(parent).map(|()| signals).map_err(Refusal::internal),
         None => Ok(signals),
     });
-    match signals.and_then(|signals| Ok((prepare(args, beginning, place, began)?, signals))) {
+    let prepared = async {
+        let mut signals = signals?;
+        let planned = plan(args, beginning, &place)?;
+        Ok((planned.prepared(place, began, &mut signals).await?, signals))
+    };
+    match prepared.await {
         Ok((prepared, signals)) => {
             arrived(prepared.session.places());
             Box::pin(prepared.run(signals)).await
@@ -108,6 +115,16 @@ enum Beginning {
     Plan(ApprovedPlan),
 }
 
+/// A run whose flags and files are those of a run, before anything is started for it.
+struct PlannedRun {
+    options: SessionOptions,
+    beginning: UserActionKind,
+    /// The servers that a file has.
+    servers: Option<McpFile>,
+    socket: Option<ApprovalSocket>,
+    format: Format,
+}
+
 struct PreparedRun {
     session: OpenedSession,
     handle: Handle,
@@ -128,12 +145,7 @@ fn task(args: &ExecArgs) -> Result<Task, Refusal> {
     Ok(Task { prompt, images: images.map_err(Refusal::usage)? })
 }
 
-fn prepare(
-    args: &ExecArgs,
-    beginning: Beginning,
-    place: SessionDirs,
-    began: Instant,
-) -> Result<PreparedRun, Refusal> {
+fn plan(args: &ExecArgs, beginning: Beginning, place: &SessionDirs) -> Result<PlannedRun, Refusal> {
     if args.deltas && args.output != OutputFormat::StreamJson {
         return Err(Refusal::usage(
             "cannot add deltas to this output\n  hint: --output stream-json --deltas",
@@ -144,6 +156,11 @@ fn prepare(
     }
     if args.profile == ProfileArg::Minimal && args.activity == ActivityArg::Plan {
         return Err(Refusal::usage("--profile minimal: its agent has no tool for a plan"));
+    }
+    if args.profile == ProfileArg::Minimal && args.mcp_config.is_some() {
+        return Err(Refusal::usage(
+            "--profile minimal: its agent has no MCP servers, and --mcp-config names some",
+        ));
     }
     let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
     let mut flags = match &beginning {
@@ -159,8 +176,11 @@ fn prepare(
     if let Some(file) = &args.schema {
         options.answer = Some(Arc::new(AnswerSchema::read(file).map_err(Refusal::usage)?));
     }
+    let servers = args.mcp_config.as_deref().map(|file| McpFile::read(file, &options.mcp)).transpose();
+    let servers = servers.map_err(Refusal::usage)?;
+    tell(&servers.iter().flat_map(|file| remarks(file, &args.directory)).collect::<Vec<_>>());
     options.mcp = chosen_servers(&args.mcp, &options.mcp).map_err(Refusal::usage)?;
-    options.resume = resume(args, &place).map_err(Refusal::usage)?;
+    options.resume = resume(args, place).map_err(Refusal::usage)?;
     let executes_plan = matches!(beginning, Beginning::Plan(_));
     let keeps_answer = matches!(beginning, Beginning::Review { .. });
     let only_reads = reads || keeps_answer;
@@ -184,20 +204,40 @@ fn prepare(
         }
     };
     let socket = args.approval_socket.as_deref().map(|path| approval_socket(path, &options)).transpose()?;
-    let (session, handle, events) = opening::open(options, place, began)?;
-    let (events, relay) = match socket {
-        None => (events, None),
-        Some(socket) => {
-            let (events, relay) = relay(socket, handle.clone(), events).map_err(Refusal::internal)?;
-            (events, Some(relay))
-        }
-    };
-    let log = session.log_path().into();
     let fits_schema = args.schema.is_some() || keeps_answer;
     let (output, deltas) = (args.output, args.deltas);
+    // The log is made with the session.
+    let log = PathBuf::new().into();
     let format = Format { output, deltas, fits_schema, keeps_answer, only_reads, executes_plan, limits, log };
-    let printer = OutputPrinter::start(format, events).map_err(Refusal::internal)?;
-    Ok(PreparedRun { session, handle, printer, beginning, relay })
+    Ok(PlannedRun { options, beginning, servers, socket, format })
+}
+
+impl PlannedRun {
+    /// Starts the servers of a file, and opens the session.
+    async fn prepared(
+        self,
+        place: SessionDirs,
+        began: Instant,
+        signals: &mut UserSignals,
+    ) -> Result<PreparedRun, Refusal> {
+        let Self { mut options, beginning, servers, socket, format } = self;
+        let setup = opening::setup(&mut options, place.directories.clone())?;
+        if let Some(file) = servers {
+            let deadline = options.timeout.map(|timeout| began + timeout);
+            options.file_servers = started(file, &setup, deadline, signals).await?;
+        }
+        let (session, handle, events) = opening::open_in(setup, options, place, began)?;
+        let (events, relay) = match socket {
+            None => (events, None),
+            Some(socket) => {
+                let (events, relay) = relay(socket, handle.clone(), events).map_err(Refusal::internal)?;
+                (events, Some(relay))
+            }
+        };
+        let format = Format { log: session.log_path().into(), ..format };
+        let printer = OutputPrinter::start(format, events).map_err(Refusal::internal)?;
+        Ok(PreparedRun { session, handle, printer, beginning, relay })
+    }
 }
 
 /// Replaces the task by the text of the command that a flag names, with its model; true if the run is to read only.
@@ -225,17 +265,6 @@ fn with_command(
         *flags = std::mem::take(flags).with("model", model, ConfigOrigin::Flag("--command"));
     }
     Ok((Beginning::Task(Task { prompt, images: images.clone() }), command.reads))
-}
-
-/// Returns the servers of MCP that the flags name. Headless, an agent has no others.
-fn chosen_servers(names: &[String], servers: &[McpServer]) -> Result<Vec<McpServer>, String> {
-    let find = |name: &String| {
-        let found = servers.iter().find(|server| server.name == *name).cloned();
-        found.ok_or_else(|| {
-            format!("--mcp {name}: your settings have no such MCP server\n  hint: bailiwick mcp list")
-        })
-    };
-    names.iter().map(find).collect()
 }
 
 /// Returns the session to continue, if there is one. Its earlier messages are not printed again.

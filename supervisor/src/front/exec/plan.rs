@@ -23,6 +23,7 @@ pub(crate) async fn execute_plan(args: PlanExecuteArgs, plan: ApprovedPlan, plac
         output: args.output,
         patch: args.patch,
         mcp: args.mcp,
+        mcp_config: args.mcp_config,
         max_steps: args.max_steps,
         max_tokens: args.max_tokens,
         max_usd: args.max_usd,

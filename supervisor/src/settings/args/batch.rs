@@ -143,6 +143,9 @@ pub(crate) struct BatchRunsArgs {
     /// Offer the agents this MCP server of your settings
     #[arg(long, value_name = "NAME")]
     pub mcp: Vec<String>,
+    /// Offer the MCP servers of this file, with the access it states
+    #[arg(long, value_name = "FILE")]
+    pub mcp_config: Option<PathBuf>,
     /// Model options.
     #[command(flatten)]
     pub model: ModelArgs,

@@ -107,6 +107,9 @@ pub(crate) struct PlanExecuteArgs {
     /// Offer the agents this MCP server of your settings
     #[arg(long, value_name = "NAME")]
     pub mcp: Vec<String>,
+    /// Offer the MCP servers of this file, with the access it states
+    #[arg(long, value_name = "FILE")]
+    pub mcp_config: Option<PathBuf>,
     /// Format of standard output
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,

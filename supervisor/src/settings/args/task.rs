@@ -133,6 +133,9 @@ pub(crate) struct ExecArgs {
     /// Offer the agent this MCP server of your settings
     #[arg(long, value_name = "NAME")]
     pub mcp: Vec<String>,
+    /// Offer the MCP servers of this file, with the access it states
+    #[arg(long, value_name = "FILE")]
+    pub mcp_config: Option<PathBuf>,
     /// Stop after this many model replies, sub-agents included
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_steps: Option<u32>,
@@ -185,6 +188,7 @@ impl ExecArgs {
             model,
             image: Vec::new(),
             mcp: Vec::new(),
+            mcp_config: None,
             max_steps: None,
             max_tokens: None,
             max_usd: None,

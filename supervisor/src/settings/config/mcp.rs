@@ -108,6 +108,31 @@ impl McpServer {
         Ok(())
     }
 
+    /// Adds the names of the variables of a JSON file, whose values are not taken. Returns the parts that are left out, in
+    /// words.
+    pub(super) fn take_variables<'a>(
+        &mut self,
+        given: impl Iterator<Item = (&'a String, &'a Json)>,
+    ) -> Vec<String> {
+        let mut left_out = Vec::new();
+        for (variable, value) in given.take(MOST) {
+            let own = [format!("${{{variable}}}"), format!("${variable}")];
+            let is_own =
+                value.as_str().is_some_and(|value| own.iter().any(|own| own == value) || value.is_empty());
+            if !is_variable(variable) {
+                left_out.push(format!("the variable {variable:?}"));
+                continue;
+            }
+            if !is_own {
+                left_out.push(format!(
+                    "the value of the variable {variable}: a server gets your variables by name only"
+                ));
+            }
+            self.env.push(variable.clone());
+        }
+        left_out
+    }
+
     /// True if a tool with this digest of its definition runs without a question in this project.
     pub fn is_always(&self, tool: &str, definition: &str) -> bool {
         self.always.iter().any(|grant| grant.tool == tool && grant.definition == definition)
@@ -228,25 +253,13 @@ fn of_json(name: &str, json: &Json, origin: ConfigOrigin) -> Option<Result<McpPr
     }
     let command = json.get("command")?.as_str().filter(|text| is_word(text))?;
     let mut server = McpServer { command: command.to_owned(), ..McpServer::new(name, origin) };
-    let mut left_out = Vec::new();
     for argument in json.get("args").and_then(Json::as_array).into_iter().flatten().take(MOST) {
         server
             .args
             .push(argument.as_str().filter(|text| text.len() <= LONGEST && !text.contains('\0'))?.to_owned());
     }
-    for (variable, value) in json.get("env").and_then(Json::as_object).into_iter().flatten().take(MOST) {
-        let own = [format!("${{{variable}}}"), format!("${variable}")];
-        if !is_variable(variable) {
-            left_out.push(format!("the variable {variable:?}"));
-        } else if value.as_str().is_some_and(|value| own.iter().any(|own| own == value) || value.is_empty()) {
-            server.env.push(variable.clone());
-        } else {
-            left_out.push(format!(
-                "the value of the variable {variable}: a server gets your variables by name only"
-            ));
-            server.env.push(variable.clone());
-        }
-    }
+    let given = json.get("env").and_then(Json::as_object).into_iter().flatten();
+    let left_out = server.take_variables(given);
     Some(Ok(McpProposal { server, left_out }))
 }
 

@@ -8,9 +8,11 @@ use ipc::rights::Network;
 use tokio::runtime::Runtime;
 
 use super::shown::{command, tools};
-use super::{McpRefusal, installing, interrupted, named, not_started, place, program, sources};
+use super::{McpRefusal, installing, interrupted, named, not_started, place, sources};
 use crate::command::app::ended::until_ended;
-use crate::engine::mcp::{Inspected, Installations, InstalledServer, NewInstallation, Pins, inspect, stores};
+use crate::engine::mcp::{
+    Inspected, Installations, InstalledServer, NewInstallation, Pins, inspect, interpreters, stores,
+};
 use crate::engine::place::ProjectSandbox;
 use crate::process::directories::Directories;
 use crate::process::exit::Exit;
@@ -167,7 +169,7 @@ async fn with_files(
         None => ServerFiles::New(Box::new(installing::install(setup, &server.name, &what).await?)),
     };
     if let Some(installed) = files.installed() {
-        server.read.extend(program::interpreters(&server, installed, &installing::toolchain(&what)));
+        server.read.extend(interpreters(&server, installed, &installing::toolchain(&what)));
     }
     Ok((server, files))
 }

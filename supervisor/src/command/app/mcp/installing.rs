@@ -6,10 +6,9 @@ use boundary::install::{InstallError, Registry, SelfInstaller};
 use boundary::monitor::Ended;
 use protocol::shell_word::shell_word;
 
-use super::shown::denied;
-use super::{McpRefusal, program};
+use super::McpRefusal;
 use crate::command::app::sessions::size;
-use crate::engine::mcp::{Installations, InstalledServer, NewInstallation, NotInstalled};
+use crate::engine::mcp::{self, Installations, InstalledServer, NewInstallation, NotInstalled, denied};
 use crate::engine::place::ProjectSandbox;
 use crate::process::exit::Exit;
 use crate::process::messages::{one_line, say};
@@ -79,7 +78,7 @@ pub(super) async fn install(
 
 /// Returns the places of an installer's programs outside the system's directories.
 pub(super) fn toolchain(what: &SelfInstaller) -> Vec<String> {
-    program::toolchain(match what.registry {
+    mcp::toolchain(match what.registry {
         Registry::Npm => &["npm", "node"],
         Registry::PyPi => &["python3"],
     })

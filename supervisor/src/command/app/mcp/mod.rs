@@ -3,7 +3,6 @@
 mod add;
 mod installing;
 mod list;
-mod program;
 mod shown;
 mod update;
 
@@ -12,17 +11,16 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use gate::modes::ApprovalMode;
-use ipc::refusal::Refusal;
 use protocol::shell_word::shell_word;
 use tokio::runtime::Runtime;
 
-use self::shown::{denied, tools};
+use self::shown::tools;
 use super::ended::until_ended;
-use crate::engine::mcp::{InspectError, Installations, Pins, inspect, stores};
+use crate::engine::mcp::{AccessIn, InspectError, Installations, Pins, inspect, stores};
 use crate::engine::place::{ConfinementOptions, Mode, ProjectSandbox};
 use crate::process::directories::Directories;
 use crate::process::exit::{Exit, printed};
-use crate::process::messages::{complain, harmless, one_line, say};
+use crate::process::messages::{complain, one_line, say};
 use crate::settings::args::{McpCommand, McpRemoveArgs, McpTestArgs, TierArg};
 use crate::settings::config::{
     Layer, McpServer, Sources, TakenGrant, USER_NAME, is_server_name, remove_server,
@@ -98,26 +96,7 @@ fn place(
 
 /// Returns the words for a server that did not describe itself.
 fn not_started(server: &McpServer, error: &InspectError) -> McpRefusal {
-    let InspectError { why, is_servers, refused } = error;
-    let denied = denied(refused).into_iter().fold(String::new(), |text, line| text + "\n  " + &line);
-    let hint = if refused.iter().any(Refusal::is_of_internet) {
-        "\n  hint: --net HOST, or `hosts` in its table, lets it reach a host"
-    } else {
-        "\n  hint: it reads the system's programs and its own files: --read PATH, or `read` in its table, adds more"
-    };
-    let program = program::unread(server);
-    let hint = match program.as_slice() {
-        _ if !is_servers => String::new(),
-        [] => hint.to_owned(),
-        places => {
-            let flags: Vec<_> = places.iter().map(|place| format!("--read {}", shell_word(place))).collect();
-            format!("\n  hint: {} lets it read its own program", flags.join(" "))
-        }
-    };
-    McpRefusal(
-        Exit::NoSandbox,
-        format!("cannot start the MCP server {}: {}{denied}{hint}", server.name, harmless(why)),
-    )
+    McpRefusal(Exit::NoSandbox, error.in_words(&server.name, AccessIn::Table))
 }
 
 fn not_installed(server: &McpServer) -> McpRefusal {

@@ -2,15 +2,11 @@
 
 use std::fmt::Write;
 
-use ipc::refusal::{Act, Refusal, Target};
 use protocol::shell_word::shell_word;
 
-use crate::engine::mcp::{Inspected, Pin, PinnedTool};
+use crate::engine::mcp::{Inspected, Pin, PinnedTool, denied};
 use crate::process::messages::{harmless, one_line};
 use crate::settings::config::McpServer;
-
-/// Maximum number of denials that are listed.
-const DENIALS: usize = 5;
 
 /// Maximum number of characters of a description in a list.
 const LINE: usize = 100;
@@ -33,39 +29,6 @@ pub(super) fn access(server: &McpServer) -> String {
         list(write, "writes only its own files", "writes"),
         list(env, "no variable", "given"),
     ))
-}
-
-/// Returns the denials while a server started.
-pub(super) fn denied(refused: &[Refusal]) -> Vec<String> {
-    let line = |refusal: &Refusal| {
-        let what = attempt(refusal.act, &refusal.object);
-        one_line(&format!("blocked by the sandbox: {} tried to {what}", refusal.program))
-    };
-    let mut lines: Vec<String> = Vec::new();
-    for line in refused.iter().map(line) {
-        if lines.len() < DENIALS && !lines.contains(&line) {
-            lines.push(line);
-        }
-    }
-    lines
-}
-
-/// Returns the words for an act that was denied, after `tried to`.
-fn attempt(act: Act, object: &Target) -> String {
-    match (act, object) {
-        (Act::Bind, Target::Internet(address, _)) => format!("listen at {address}"),
-        (Act::Accept, Target::Internet(address, _)) => format!("let {address} in"),
-        (_, Target::Internet(address, _)) => format!("reach {address}"),
-        (_, Target::Host { name, port }) => format!("reach {name}:{port}"),
-        (Act::Bind, Target::Socket(path)) => format!("make the socket {path}"),
-        (_, Target::Socket(path)) => format!("use {path}, a socket of another program"),
-        (_, Target::Abstract(name)) => {
-            format!("use @{}, a socket of another program", String::from_utf8_lossy(name))
-        }
-        (_, Target::File(path)) => format!("change mode, owner, times or attributes of {path}"),
-        (_, Target::Process(process)) => format!("signal process {process}"),
-        (_, Target::Object(object)) => format!("use {object}"),
-    }
 }
 
 /// Returns what a started server says of itself, with marks where its tools differ from those that the person approved.
@@ -152,53 +115,4 @@ fn cut(text: &str) -> String {
     let first = text.trim().lines().next().unwrap_or_default();
     let short: String = first.chars().take(LINE).collect();
     if short.len() < text.trim().len() { format!("{short}…") } else { short }
-}
-
-#[cfg(test)]
-mod tests {
-    use ipc::place::Place;
-
-    use super::*;
-
-    #[test]
-    fn denials_are_told_in_words() {
-        let address = "1.1.1.1:443".parse().unwrap();
-        let internet = || Target::Internet(address, Place::Elsewhere);
-        let host = Target::Host { name: "a.example".parse().unwrap(), port: 443 };
-        let acts = [
-            (Act::Connect, internet()),
-            (Act::Bind, internet()),
-            (Act::Accept, internet()),
-            (Act::Connect, host),
-            (Act::Connect, Target::Socket("/run/x".into())),
-            (Act::Bind, Target::Socket("/run/x".into())),
-            (Act::Send, Target::Abstract(b"x\x1b[2J".to_vec())),
-            (Act::Change, Target::File("/etc/passwd".into())),
-            (Act::Signal, Target::Process(7)),
-            (Act::Use, Target::Object("shared memory 3".to_owned())),
-        ];
-        let refusal = |(act, object)| Refusal {
-            process: 1,
-            program: "sh\n".to_owned(),
-            act,
-            object,
-            errno: 13,
-            count: 1,
-            untold: 0,
-        };
-        let twice = acts.map(|act| [refusal(act.clone()), refusal(act)]);
-        let said: Vec<_> = twice.chunks(DENIALS).flat_map(|some| denied(&some.concat())).collect();
-        insta::assert_snapshot!(said.join("\n"), @r"
-        blocked by the sandbox: sh\n tried to reach 1.1.1.1:443
-        blocked by the sandbox: sh\n tried to listen at 1.1.1.1:443
-        blocked by the sandbox: sh\n tried to let 1.1.1.1:443 in
-        blocked by the sandbox: sh\n tried to reach a.example:443
-        blocked by the sandbox: sh\n tried to use /run/x, a socket of another program
-        blocked by the sandbox: sh\n tried to make the socket /run/x
-        blocked by the sandbox: sh\n tried to use @x\u{1b}[2J, a socket of another program
-        blocked by the sandbox: sh\n tried to change mode, owner, times or attributes of /etc/passwd
-        blocked by the sandbox: sh\n tried to signal process 7
-        blocked by the sandbox: sh\n tried to use shared memory 3
-        ");
-    }
 }

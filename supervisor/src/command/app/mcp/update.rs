@@ -6,9 +6,9 @@ use boundary::install::SelfInstaller;
 use tokio::runtime::Runtime;
 
 use super::shown::{command, tools};
-use super::{McpRefusal, installing, interrupted, named, not_started, place, program, sources};
+use super::{McpRefusal, installing, interrupted, named, not_started, place, sources};
 use crate::command::app::ended::until_ended;
-use crate::engine::mcp::{InstalledServer, Pin, Pins, inspect};
+use crate::engine::mcp::{InstalledServer, Pin, Pins, inspect, interpreters};
 use crate::engine::place::ProjectSandbox;
 use crate::process::directories::Directories;
 use crate::process::exit::Exit;
@@ -69,7 +69,7 @@ async fn update(
     let pins = Pins::new(&setup.directories);
     let before = pins.read(&server.name).map_err(|error| internal(&error))?;
     let new = installing::install(setup, &server.name, &what).await?;
-    server.read.extend(program::interpreters(&server, &new.server, &installing::toolchain(&what)));
+    server.read.extend(interpreters(&server, &new.server, &installing::toolchain(&what)));
     let inspected = inspect(setup, &server, Some(&new.server)).await;
     let inspected = inspected.map_err(|error| not_started(&server, &error))?;
     let mut text = format!("command   {}\n", command(&server));

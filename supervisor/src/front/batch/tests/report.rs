@@ -86,6 +86,7 @@ fn a_report_names_tasks_by_the_cause() {
         mode: "auto".to_owned(),
         profile: "full".to_owned(),
         mcp: String::new(),
+        mcp_config: String::new(),
     };
     insta::assert_snapshot!(BatchReport::new(&manifest, &states).text(&states));
 }

@@ -1,0 +1,103 @@
+//! Servers of a file that a person named for one run. Each is started once before the session and describes itself; the session then
+//! holds it to these definitions, as to those of a pin.
+//!
+//! Nothing of it outlasts the run: a server of another file may have the same name, so that its own directory is a
+//! private one, and no pin is written.
+
+use std::path::Path;
+use std::sync::Arc;
+
+use boundary::install::SelfInstaller;
+use boundary::monitor::PrivateTemp;
+use futures_util::stream::{StreamExt, TryStreamExt, iter};
+use protocol::shell_word::shell_word;
+
+use super::confine::{Confined, confine_in};
+use super::inspect::{AccessIn, inspect_confined};
+use super::offer::MOST_RUNNING;
+use super::pin::Pin;
+use super::server::{ApprovedBy, ApprovedTools, ServerSpec};
+use crate::engine::place::ProjectSandbox;
+use crate::process::messages::one_line;
+use crate::settings::config::McpServer;
+
+/// A server of a file, which has been started once and has described itself.
+#[derive(Clone, Debug)]
+pub(crate) struct FileServer {
+    server: McpServer,
+    confined: Confined,
+    pin: Pin,
+    own: Arc<PrivateTemp>,
+}
+
+/// Starts the servers of a file and ends them again. The error is a sentence for a person, with a remedy.
+pub(crate) async fn start(
+    setup: &ProjectSandbox,
+    servers: Vec<McpServer>,
+) -> Result<Vec<FileServer>, String> {
+    let started = iter(servers).map(|server| start_one(setup, server)).buffered(MOST_RUNNING);
+    started.try_collect().await
+}
+
+async fn start_one(setup: &ProjectSandbox, server: McpServer) -> Result<FileServer, String> {
+    let server = at_project(setup.policy.project.as_path(), server);
+    let McpServer { name, command, args, net, .. } = &server;
+    if SelfInstaller::is_runner(command, args) && net.is_off() {
+        let words: Vec<_> = server.command_line().into_iter().map(shell_word).collect();
+        return Err(format!(
+            "cannot start the MCP server {name}: {command} fetches its package at each start, and the server has no network\n  hint: \
+             bailiwick mcp add {name} -- {} installs it once, and --mcp {name} offers it",
+            one_line(&words.join(" "))
+        ));
+    }
+    let own = setup.another_temp().map_err(|error| error.to_string())?;
+    let confined = confine_in(setup, &server, own.path());
+    let inspected = inspect_confined(setup, &server, confined, None).await;
+    let inspected = inspected.map_err(|error| error.in_words(name, AccessIn::File))?;
+    Ok(FileServer { server, confined: inspected.confined, pin: inspected.pin, own: Arc::new(own) })
+}
+
+/// Returns a server whose program, if it is named by a relative path, is that of the project.
+fn at_project(project: &Path, server: McpServer) -> McpServer {
+    let command = Path::new(&server.command);
+    if !server.command.contains('/') || command.is_absolute() {
+        return server;
+    }
+    let command = project.join(command).to_string_lossy().into_owned();
+    McpServer { command, ..server }
+}
+
+impl FileServer {
+    pub(super) fn name(&self) -> &str {
+        &self.server.name
+    }
+
+    pub(super) const fn pin(&self) -> &Pin {
+        &self.pin
+    }
+
+    pub(super) const fn confined(&self) -> &Confined {
+        &self.confined
+    }
+
+    pub(super) fn own(&self) -> Arc<PrivateTemp> {
+        Arc::clone(&self.own)
+    }
+
+    /// Returns the server as one that a session calls.
+    pub(super) fn spec(&self, setup: &ProjectSandbox) -> ServerSpec {
+        let approved = ApprovedTools { digest: self.pin.digest(), by: ApprovedBy::Run };
+        ServerSpec::new(setup, &self.server, &self.confined, approved, None)
+    }
+
+    /// Returns the line that a run says of it.
+    pub(crate) fn notice(&self) -> String {
+        let tools = self.pin.tools.len();
+        let tools = if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") };
+        one_line(&format!(
+            "the MCP server {} of --mcp-config: {}; {tools}, not compared with an earlier approval",
+            self.name(),
+            self.confined.access
+        ))
+    }
+}

@@ -1,0 +1,70 @@
+//! The MCP servers of a run: those of the settings that `--mcp` names, and those of the file of `--mcp-config`.
+
+use std::path::Path;
+use std::time::Instant;
+
+use protocol::frontend::{AgentAction, UserActionKind};
+
+use crate::engine::mcp::{FileServer, start};
+use crate::engine::opening::Refusal;
+use crate::engine::place::ProjectSandbox;
+use crate::process::exit::Exit;
+use crate::process::messages::one_line;
+use crate::process::signals::UserSignals;
+use crate::settings::config::{McpFile, McpServer};
+
+/// Returns the servers of MCP that the flags name. Headless, an agent has no others.
+pub(super) fn chosen_servers(names: &[String], servers: &[McpServer]) -> Result<Vec<McpServer>, String> {
+    let find = |name: &String| {
+        let found = servers.iter().find(|server| server.name == *name).cloned();
+        found.ok_or_else(|| {
+            format!("--mcp {name}: your settings have no such MCP server\n  hint: bailiwick mcp list")
+        })
+    };
+    names.iter().map(find).collect()
+}
+
+/// Returns what a person should know of the file before its servers start.
+pub(super) fn remarks(file: &McpFile, project: &Path) -> Vec<String> {
+    let left_out = file.left_out.iter().map(|part| one_line(&format!("--mcp-config: left out: {part}")));
+    let [place, project] = [&file.path, project].map(|path| path.canonicalize().ok());
+    let is_projects = place.zip(project).is_some_and(|(place, project)| place.starts_with(project));
+    let warning = is_projects.then(|| {
+        "--mcp-config: the file is one of the project's: whoever changes the project decides what these servers may do".to_owned()
+    });
+    left_out.chain(warning).collect()
+}
+
+/// Starts the servers of a file for a look at their tools, until the time of the run is over or a signal ends it.
+pub(super) async fn started(
+    file: McpFile,
+    setup: &ProjectSandbox,
+    deadline: Option<Instant>,
+    signals: &mut UserSignals,
+) -> Result<Vec<FileServer>, Refusal> {
+    let over = async {
+        match deadline {
+            Some(deadline) => tokio::time::sleep_until(deadline.into()).await,
+            None => std::future::pending().await,
+        }
+    };
+    tokio::select! {
+        started = start(setup, file.servers) => started.map_err(|why| Refusal(Exit::NoSandbox, why)),
+        () = over => Err(Refusal(
+            Exit::GaveUp,
+            "the MCP servers of --mcp-config did not start within the time of --timeout".to_owned(),
+        )),
+        signal = signals.next() => Err(Refusal(
+            ended_by(&signal),
+            "interrupted while the MCP servers of --mcp-config started".to_owned(),
+        )),
+    }
+}
+
+const fn ended_by(signal: &UserActionKind) -> Exit {
+    match signal {
+        UserActionKind::Agent(AgentAction::HangUp) => Exit::HungUp,
+        UserActionKind::Agent(AgentAction::Terminate) => Exit::Terminated,
+        _ => Exit::Interrupted,
+    }
+}
