@@ -52,6 +52,13 @@ pub(crate) fn body(request: &ServerRequest, project: &WirePath) -> Block {
     Block::of(parts)
 }
 
+/// Removes the agent's reason with its heading.
+pub(super) fn remove_reason(block: &mut Block) {
+    if let Some(at) = block.parts.iter().position(|part| part.look() == Look::Claim) {
+        block.parts.drain(at.saturating_sub(1)..=at);
+    }
+}
+
 fn allowed(request: &ServerRequest, project: &WirePath) -> Vec<Part> {
     match request {
         ServerRequest::ApplyPatchApproval(params) => allows(&params.grant, project),
@@ -173,7 +180,8 @@ pub(crate) fn whole_turn(access: &TurnAccess, project: &WirePath) -> Block {
         SafeText::line("yes to everything in this turn that needs no more than this:"),
         Look::Heading,
     )];
-    let places = write.iter().map(|path| {
+    let (own, further): (Vec<_>, Vec<_>) = write.iter().partition(|path| *path == project);
+    let places = own.into_iter().chain(further).map(|path| {
         let place = if path == project { b"in this project" } else { in_project(path, project) };
         [b"write ", place].concat()
     });

@@ -15,6 +15,9 @@ use crate::text::SafeText;
 /// Maximum number of characters of a field's name before its text.
 const MARK: usize = 24;
 
+/// Maximum number of choices that are listed while another field is filled in.
+const MOST_NAMED: usize = 12;
+
 /// The content of a field while a person fills it in.
 #[derive(Debug)]
 enum FieldEntry {
@@ -238,6 +241,11 @@ fn lines(field: &FormField, entry: &FieldEntry, is_chosen: bool, shows_fault: bo
     let mut parts = vec![Part::new(SafeText::line(&title), look).after(mark.to_owned(), "  ".to_owned())];
     if !field.about.is_empty() {
         parts.push(within(SafeText::exact(&field.about), Look::Claim));
+    }
+    if let FieldKind::Choice { choices, .. } = &field.kind {
+        let labels: Vec<_> = choices.iter().take(MOST_NAMED).map(choice_label).collect();
+        let more = if choices.len() > MOST_NAMED { " · …" } else { "" };
+        parts.push(within(SafeText::exact(&format!("{}{more}", labels.join(" · "))), Look::Claim));
     }
     let look = if is_chosen { Look::User } else { Look::Command };
     match (&field.kind, entry) {

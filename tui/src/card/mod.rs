@@ -79,8 +79,10 @@ pub(crate) struct Card {
     in_sight: bool,
     /// True if keys arrived together and one of them would have answered.
     in_burst: bool,
-    /// Last key that was pressed too early; cleared by a key that counts.
-    dropped: Option<Key>,
+    /// Last key that did nothing; cleared by a key that counts.
+    dropped: Option<DroppedKey>,
+    /// True once it was decided whether the agent's reason stands above the request.
+    is_placed: bool,
 }
 
 /// Page or input field of a request that is open.
@@ -99,6 +101,13 @@ pub(crate) enum Stage {
     Turn(CardPage),
     /// The commands that a yes for the project covers, and the place that keeps it.
     Project(CardPage),
+}
+
+/// Key that did nothing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum DroppedKey {
+    TooEarly(Key),
+    WithoutMeaning(Key),
 }
 
 /// Reason that an approval does not count yet.
@@ -144,6 +153,7 @@ impl Card {
             in_sight: false,
             in_burst: false,
             dropped: None,
+            is_placed: false,
             request,
         }
     }
@@ -170,6 +180,16 @@ impl Card {
         let mut block = content::body(&self.request, project);
         block.parts.insert(0, Part::new(SafeText::line(sentence), Look::Error));
         self.body = CardPage::new(block, revision);
+    }
+
+    /// True at the first call for this request.
+    pub(crate) const fn is_new(&mut self) -> bool {
+        !std::mem::replace(&mut self.is_placed, true)
+    }
+
+    /// Leaves out the agent's reason, before the first frame that shows the request.
+    pub(crate) fn leave_out_reason(&mut self) {
+        content::remove_reason(&mut self.body.block);
     }
 
     /// Lays out the form of a server as it is filled in.
@@ -293,9 +313,8 @@ impl Card {
         counts
     }
 
-    /// Ignores a key that came too early, and shows a hint about it. Returns false if the request was not on the
-    /// screen yet.
-    pub(crate) fn drops(&mut self, key: Key) -> bool {
+    /// Ignores a key, and shows a hint about it. Returns false if the request was not on the screen yet.
+    pub(crate) fn drops(&mut self, key: DroppedKey) -> bool {
         let is_drawn = self.deny.opens_at().is_some();
         if is_drawn {
             self.dropped = Some(key);
@@ -303,7 +322,7 @@ impl Card {
         is_drawn
     }
 
-    pub(crate) const fn dropped(&self) -> Option<Key> {
+    pub(crate) const fn dropped(&self) -> Option<DroppedKey> {
         self.dropped
     }
 

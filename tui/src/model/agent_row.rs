@@ -6,7 +6,7 @@ use protocol::event::{Account, SubAgentResult, SubAgentSpawned, SubAgentStatus, 
 
 use super::calls::duration;
 use super::{AgentView, Agents, Block, Look, Model, Part, access};
-use crate::text::SafeText;
+use crate::text::{Ink, SafeText, Styled, Tone};
 use crate::tool_summary::{cut, first_line};
 
 /// Maximum number of columns of a task, a step or a denied place.
@@ -19,7 +19,7 @@ pub(crate) struct AgentRow {
     block: usize,
     /// End of the row: the command that shows the sub-agent, if the user started it.
     hint: String,
-    text: String,
+    text: Styled,
 }
 
 impl AgentRow {
@@ -71,7 +71,7 @@ impl Model {
             None => format!(":agent {} shows it", spawned.agent),
         };
         self.agents.of(&spawned.agent).row =
-            Some(AgentRow { parent: parent.clone(), block, hint, text: String::new() });
+            Some(AgentRow { parent: parent.clone(), block, hint, text: Styled::default() });
     }
 
     /// Renews the rows of sub-agents that run.
@@ -108,17 +108,17 @@ impl Model {
     fn renew_row(&mut self, agent: &AgentId, result: Option<&SubAgentResult>) {
         let Some((_, view)) = self.agents.each().find(|(other, _)| *other == agent) else { return };
         let Some(row) = &view.row else { return };
-        let (text, look) = self.row_of(agent, view, row, result);
+        let text = self.row_of(agent, view, row, result);
         if text == row.text {
             return;
         }
-        let (parent, block, line) = (row.parent.clone(), row.block, SafeText::line(&text));
+        let (parent, block) = (row.parent.clone(), row.block);
         if let Some(row) = &mut self.agents.of(agent).row {
-            row.text = text;
+            row.text = text.clone();
         }
         let block = self.agents.of(&parent).transcript.block_mut(block);
         if let Some(head) = block.and_then(|block| block.parts.first_mut()) {
-            head.replace(line, look);
+            head.replace(text, Look::Tool);
         }
     }
 
@@ -129,18 +129,18 @@ impl Model {
         view: &AgentView,
         row: &AgentRow,
         result: Option<&SubAgentResult>,
-    ) -> (String, Look) {
-        let (mark, look) = match result.map(|result| result.status) {
-            None => ('→', Look::Tool),
-            Some(SubAgentStatus::Done) => ('✓', Look::Tool),
-            Some(_) => ('✗', Look::ToolFailed),
+    ) -> Styled {
+        // As in the row of a call, a mark and a word are enough to find the failure.
+        let (mark, ink) = match result.map(|result| result.status) {
+            None => ("→", Ink::Plain),
+            Some(SubAgentStatus::Done) => ("✓", Ink::Plain),
+            Some(_) => ("✗", Ink::Failed),
         };
         let task = cut(first_line(view.task.as_deref().unwrap_or_default()), COLUMNS);
         let role = view.role.as_ref().map(|role| format!(" as {role}")).unwrap_or_default();
-        let mut words = vec![
-            format!("{mark} {agent}{role} {task}").trim_end().to_owned(),
-            access::brief(&view.session.rights, &self.start.project),
-        ];
+        let access = access::brief(&view.session.rights, &self.start.project);
+        let mut words = vec![format!(" {agent}{role} {task}").trim_end().to_owned(), access];
+        let status = words.iter().filter(|word| !word.is_empty()).count();
         match result {
             None => words.extend([self.step_of(agent, view), self.lasted(view)]),
             Some(result) => words.extend(ending(result)),
@@ -151,7 +151,14 @@ impl Model {
         words.extend(view.blocked());
         words.push(row.hint.clone());
         words.retain(|word| !word.is_empty());
-        (words.join(" · "), look)
+        let mut row = Styled::default();
+        row.append(SafeText::line(mark).all(), Tone::of(ink));
+        for (at, word) in words.iter().enumerate() {
+            let ink = if at == status { ink } else { Ink::Plain };
+            row.append(SafeText::line(if at == 0 { "" } else { " · " }).all(), Tone::default());
+            row.append(SafeText::line(word).all(), Tone::of(ink));
+        }
+        row
     }
 
     fn lasted(&self, view: &AgentView) -> String {

@@ -6,8 +6,8 @@ use ipc::id::{AgentId, ApprovalId, CallId};
 use protocol::event::{Account, TasksUpdated};
 
 use super::{
-    AgentRow, Block, Call, Context, Ended, Findings, Guests, Look, Outgoing, Part, Reads, Reply, Session,
-    Transcript, Turn,
+    AgentRow, Block, Call, Context, Ended, Findings, Guests, Look, Outgoing, Part, Reads, Reply, SaidLast,
+    Session, Transcript, Turn,
 };
 use crate::text::SafeText;
 
@@ -29,6 +29,8 @@ pub(crate) struct AgentView {
     pub reply: Reply,
     /// Last answer of the agent in Markdown.
     pub answer: String,
+    /// Last text of the agent's last reply.
+    pub said: Option<SaidLast>,
     /// Findings of the last review.
     pub findings: Findings,
     /// Messages to the agent that wait for the end of its turn.
@@ -63,6 +65,7 @@ impl AgentView {
             denied: Vec::new(),
             reply: Reply::default(),
             answer: String::new(),
+            said: None,
             findings: Findings::default(),
             queue: VecDeque::new(),
             context: Context::default(),

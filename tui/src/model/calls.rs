@@ -5,6 +5,7 @@ use protocol::event::{FileDiff, ToolCallStatus};
 use serde_json::Value;
 
 use super::block::Block;
+use super::call_end::CommandEnd;
 use super::changes::of_call;
 use super::look::Look;
 use super::part::{Fold, Part};
@@ -82,10 +83,6 @@ impl Call {
         (call, Block::of(parts))
     }
 
-    pub(crate) fn name(&self) -> &str {
-        &self.name
-    }
-
     pub(crate) fn summary(&self) -> String {
         self.summary.one_line()
     }
@@ -131,14 +128,27 @@ impl Call {
     /// Shows the status, change and result of a call that has ended.
     pub(crate) fn finished(&self, block: &mut Block, ending: &Ending<'_>) {
         let done = ending.status == ToolCallStatus::Completed;
+        let end = match self.is_command() {
+            true => CommandEnd::of(ending.status, ending.content),
+            false => CommandEnd { output: ending.content, words: None },
+        };
         let lasted = duration(ending.duration_ms);
         let words = match ending.status {
             // The answer tells of the denial.
             _ if self.refused => String::new(),
             ToolCallStatus::Completed if ending.duration_ms < TOLD_MS => String::new(),
             ToolCallStatus::Completed => format!(" · {lasted}"),
-            status if ending.duration_ms < TOLD_MS => format!(" · {status}"),
-            status => format!(" · {status} after {lasted}"),
+            status => {
+                let (words, after) = match &end.words {
+                    Some(words) => (words.clone(), " ·"),
+                    None => (status.to_string(), " after"),
+                };
+                if ending.duration_ms < TOLD_MS {
+                    format!(" · {words}")
+                } else {
+                    format!(" · {words}{after} {lasted}")
+                }
+            }
         };
         let change = self.change(ending.diffs);
         let are_known = ending.diffs.iter().any(|file| file.first_line.is_some());
@@ -170,8 +180,8 @@ impl Call {
             head.replace(row, Look::Tool);
         }
         // A change is shown as a diff. File content that the model read is not shown; errors and command output are.
-        let content = if self.refused || done && self.changes_files() { "" } else { ending.content };
-        let is_told = done && self.name != "shell_exec";
+        let content = if self.refused || done && self.changes_files() { "" } else { end.output };
+        let is_told = done && !self.is_command();
         let fold = match self.as_read(ending) {
             Some(_) => Fold::Told,
             None if is_told => Fold::Head(0),

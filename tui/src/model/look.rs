@@ -77,6 +77,7 @@ impl Look {
     pub(crate) const fn wrap(self) -> Wrap {
         match self {
             Self::Command | Self::Diff | Self::Output | Self::Code | Self::PlanCode => Wrap::Code,
+            Self::Turn | Self::Tool | Self::ToolFailed | Self::Notice => Wrap::Facts,
             _ => Wrap::Words,
         }
     }

@@ -6,6 +6,7 @@ mod agents;
 mod answer;
 mod attention;
 mod block;
+mod call_end;
 mod calls;
 mod changes;
 mod code;
@@ -46,6 +47,7 @@ mod walk;
 mod written;
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use ipc::id::AgentId;
 use ipc::image::Image;
@@ -84,7 +86,7 @@ pub(crate) use screen::{Areas, log_rows, plan_rows};
 pub(crate) use search::Found;
 pub(crate) use selection::{CursorMove, Shape};
 pub(crate) use session::{Pending, Session};
-pub(crate) use tasks::task_line;
+pub(crate) use tasks::{counted_tasks, task_line};
 pub(crate) use transcript::Transcript;
 pub(crate) use tree::{Ended, TreeLine};
 pub(crate) use turn::{Turn, TurnActivity, account, summary, tells_apart};
@@ -216,6 +218,13 @@ pub(crate) struct Reply {
     pub blocks: Vec<usize>,
     /// True if text of the reply was streamed; the complete message then adds no text.
     pub streamed: bool,
+}
+
+/// Text of a reply, and the blocks of the reply in the transcript.
+#[derive(Clone, Debug)]
+pub(crate) struct SaidLast {
+    pub text: String,
+    pub blocks: Range<usize>,
 }
 
 impl Model {

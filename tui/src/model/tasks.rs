@@ -2,7 +2,7 @@
 
 use protocol::event::{ListedTask, TaskState, TasksUpdated};
 
-use super::{Look, Model};
+use super::{Look, Mode, Model};
 
 /// Minimum height of a screen with a row for the list.
 const ROW: u16 = 14;
@@ -21,8 +21,14 @@ impl Model {
     /// Returns the list that has a row above the prompt of a screen of this width and height.
     pub(crate) fn tasks_in_row(&self, (width, height): (u16, u16)) -> Option<&TasksUpdated> {
         let is_beside = self.tree_columns(width).is_some() && self.tasks_beside().is_some();
-        self.open_tasks().filter(|_| !is_beside && height >= ROW)
+        self.open_tasks().filter(|_| !is_beside && height >= ROW && self.mode != Mode::Page)
     }
+}
+
+/// Returns the heading of the list: `tasks · 2 of 5 done`.
+pub(crate) fn counted_tasks(list: &TasksUpdated) -> String {
+    let done = list.tasks.iter().filter(|task| task.state == TaskState::Done).count();
+    format!("tasks · {done} of {} done", list.tasks.len())
 }
 
 /// Returns the line of a task, and its look.

@@ -122,6 +122,15 @@ impl Transcript {
         top.block..(end.block + 1).min(self.blocks.len())
     }
 
+    /// True if these blocks are on the screen from their first row to their last.
+    pub(crate) fn shows_whole(&self, blocks: &Range<usize>, (width, height): (u16, u16)) -> bool {
+        let gap = self.blocks.get(blocks.start).map_or(0, |block| usize::from(block.gap));
+        let top = self.top(width, usize::from(height));
+        let end = self.down(top, usize::from(height), width);
+        top <= TranscriptLine { block: blocks.start, row: gap }
+            && TranscriptLine { block: blocks.end, row: 0 } <= end
+    }
+
     /// Scrolls by a number of rows; negative is up. At the end, later text scrolls automatically.
     pub(crate) fn scroll(&mut self, rows: isize, (width, height): (u16, u16)) {
         let top = self.top(width, usize::from(height));

@@ -23,6 +23,8 @@ pub(crate) struct Turn {
     pub is_review: bool,
     /// Index of the block that reports failed attempts; the next report replaces it.
     pub retry: Option<usize>,
+    /// Index of the block that reports replies that were cut off, and the number of them since the last whole one.
+    pub discarded: Option<(usize, usize)>,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -90,11 +92,12 @@ pub(crate) fn summary(turn: &TurnFinished, account: &Account) -> String {
     let mut line = match (turn.reason, &turn.message) {
         // The denial is shown by a block of its own.
         (reason @ EndReason::DeniedAtEnd, _) | (reason, None) => reason.to_string(),
-        (reason, _) if tells_apart(turn) => reason.to_string(),
+        _ if tells_apart(turn) => "ended by the error above".to_owned(),
+        (EndReason::Refusal, Some(message)) => message.clone(),
         (reason, Some(message)) => format!("{reason}: {message}"),
     };
     // A user's own command sends no request to a model. Writing to a string cannot fail.
-    if turn.steps > 0 || turn.reason != EndReason::Done {
+    if account.usage.total() > 0 {
         let _ = write!(line, " · {account}");
     }
     let _ = write!(line, " · {}", lasted(Duration::from_millis(turn.duration_ms)));
@@ -152,7 +155,12 @@ mod tests {
         };
         assert_eq!(
             summary(&turn, &account(&turn)),
-            "provider error · 42.0k in, 95% cached, 912 out · 1 min 1 s"
+            "ended by the error above · 42.0k in, 95% cached, 912 out · 1 min 1 s"
         );
+        let usage = TokenUsage::default();
+        assert_eq!(summary(&turn, &Account::of(usage, None)), "ended by the error above · 1 min 1 s");
+        let message = Some("the model refused to go on".into());
+        let turn = TurnFinished { reason: EndReason::Refusal, message, duration_ms: 0, ..turn };
+        assert_eq!(summary(&turn, &Account::of(usage, None)), "the model refused to go on · 0.0 s");
     }
 }

@@ -179,8 +179,8 @@ impl Progress {
         match self.state {
             StepState::Proposed => "not approved".to_owned(),
             StepState::Approved => "approved".to_owned(),
-            StepState::Executing => count,
-            StepState::Over => format!("over, {count}"),
+            StepState::Over if self.steps.values().any(Step::is_open) => format!("stopped, {count}"),
+            StepState::Executing | StepState::Over => count,
         }
     }
 

@@ -82,6 +82,11 @@ impl Step {
         (!names.is_empty()).then_some(line)
     }
 
+    /// True if the step was neither completed nor skipped.
+    pub(crate) const fn is_open(&self) -> bool {
+        !matches!(self.status, StepStatus::Completed | StepStatus::Skipped)
+    }
+
     pub(crate) const fn runs(&self) -> bool {
         self.began.is_some()
     }

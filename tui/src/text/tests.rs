@@ -104,6 +104,13 @@ fn rows_break_after_spaces_or_anywhere() {
     assert_eq!(rows("漢字漢", 3, Wrap::Words), ["漢", "字", "漢"]);
     assert_eq!(rows("漢", 1, Wrap::Words), ["漢"]);
     assert_eq!(rows("abcdefgh ij", 4, Wrap::Words), ["abcd", "efgh ", "ij"]);
+    assert_eq!(rows("done · 9.0k in · 0.1 s", 16, Wrap::Facts), ["done · 9.0k in · ", "0.1 s"]);
+    assert_eq!(rows("done · 9.0k in · 0.1 s", 21, Wrap::Facts), ["done · 9.0k in · ", "0.1 s"]);
+    assert_eq!(
+        rows("done · 9.0k in, 40 out · 0.1 s", 20, Wrap::Facts),
+        ["done · 9.0k in, 40 ", "out · 0.1 s"]
+    );
+    assert_eq!(rows("one two three · four", 9, Wrap::Facts), ["one two ", "three · ", "four"]);
     let mut hanging = Vec::new();
     wrap("abcdefgh\nij", 0, Columns { first: 4, rest: 2 }, Wrap::Words, &mut hanging);
     assert_eq!(hanging.iter().map(|row| row.start).collect::<Vec<_>>(), [0, 4, 6, 9]);
@@ -163,13 +170,13 @@ proptest! {
     #[test]
     fn rows_hold_all_of_the_text_and_fit(text in hard_text(), width in 2_usize..30, how in 0_usize..3) {
         let safe = prose(&text);
-        let how = [Wrap::Words, Wrap::Code, Wrap::Anywhere][how];
+        let how = [Wrap::Words, Wrap::Facts, Wrap::Code, Wrap::Anywhere][how];
         let mut laid = Vec::new();
         wrap(&safe, 0, Columns::all(width), how, &mut laid);
         let mut joined = String::new();
         for row in &laid {
             let piece = &safe[row.start..row.end];
-            let counted = if how == Wrap::Words { piece.trim_end_matches(' ') } else { piece };
+            let counted = if matches!(how, Wrap::Words | Wrap::Facts) { piece.trim_end_matches(' ') } else { piece };
             let fits = counted.width() <= width;
             prop_assert!(fits || Clusters::new(piece, 0).count() == 1, "{piece:?}");
             if row.first && row.start > 0 {

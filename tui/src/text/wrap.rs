@@ -16,6 +16,8 @@ pub struct Row {
 pub enum Wrap {
     /// Breaks after spaces and between characters of scripts without spaces; elsewhere only if necessary.
     Words,
+    /// Breaks after ` · ` between facts, within a fact only if necessary.
+    Facts,
     /// Breaks after spaces and signs between words, elsewhere only if necessary; nothing exceeds the width.
     Code,
     /// Breaks anywhere; nothing exceeds the width.
@@ -60,14 +62,17 @@ pub fn wrap(text: &str, from: usize, columns: Columns, how: Wrap, rows: &mut Vec
 
 fn wrap_line(text: &str, line: Row, columns: Columns, how: Wrap, rows: &mut Vec<Row>) {
     let mut open = Open::new(line.start, line.first);
+    let mut before = "";
     for cluster in Clusters::new(text.get(..line.end).unwrap_or_default(), line.start) {
-        let hangs = how == Wrap::Words && cluster.text == " ";
+        let hangs = matches!(how, Wrap::Words | Wrap::Facts) && cluster.text == " ";
+        let ends_fact = hangs && before == "·";
+        before = cluster.text;
         while !hangs && open.used > 0 && open.used + cluster.columns > columns.of(open.first) {
-            let (end, before) = open.space.or(open.sign).unwrap_or((cluster.at, open.used));
+            let (end, used) = open.space.or(open.sign).unwrap_or((cluster.at, open.used));
             rows.push(open.row(end));
-            let later = |(at, used): (usize, usize)| (at > end).then(|| (at, used - before));
+            let later = |(at, columns): (usize, usize)| (at > end).then(|| (at, columns - used));
             let sign = open.sign.and_then(later);
-            open = Open { used: open.used - before, sign, ..Open::new(end, false) };
+            open = Open { used: open.used - used, sign, ..Open::new(end, false) };
         }
         open.used += cluster.columns;
         let here = Some((cluster.end(), open.used));
@@ -75,6 +80,14 @@ fn wrap_line(text: &str, line: Row, columns: Columns, how: Wrap, rows: &mut Vec<
             // An indentation is no row of its own.
             (Wrap::Code, " ") if open.has_text || !open.first => open.space = here,
             (Wrap::Code, "/" | "," | ";" | "|" | "&" | "=" | ":" | ")" | "]" | "}") => open.sign = here,
+            // A row that is not half full is filled with words of the next fact.
+            (Wrap::Facts, _) if ends_fact && open.used * 2 >= columns.of(open.first) => open.space = here,
+            (Wrap::Facts, _)
+                if hangs && !text.get(cluster.end()..).unwrap_or_default().starts_with('·')
+                    || breaks_after(text, cluster) =>
+            {
+                open.sign = here;
+            }
             (Wrap::Words, _) if hangs || breaks_after(text, cluster) => open.space = here,
             _ => {}
         }

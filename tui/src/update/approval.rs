@@ -5,7 +5,9 @@ use protocol::frontend::{AgentAction, UserActionKind};
 use ratatui::layout::Rect;
 
 use super::{comments, editing, form, plan, steps};
-use crate::card::{Asked, Card, CardPage, InForce, Menu, Stage, always_in_project, explain, whole_turn};
+use crate::card::{
+    Asked, Card, CardPage, DroppedKey, InForce, Menu, Stage, always_in_project, explain, whole_turn,
+};
 use crate::commands::{Command, KeyMode};
 use crate::keymap::{Key, Keymap};
 use crate::message::Action;
@@ -74,7 +76,7 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Act
 fn no_meaning(model: &mut Model, at: UiTime, key: Key) -> bool {
     let Some(card) = model.cards.front_mut() else { return false };
     card.rearm(at);
-    card.drops(key)
+    card.drops(DroppedKey::WithoutMeaning(key))
 }
 
 fn has_just_opened(model: &Model, at: UiTime) -> bool {
@@ -82,7 +84,7 @@ fn has_just_opened(model: &Model, at: UiTime) -> bool {
 }
 
 fn drop_key(model: &mut Model, key: Key) -> bool {
-    model.cards.front_mut().is_some_and(|card| card.drops(key))
+    model.cards.front_mut().is_some_and(|card| card.drops(DroppedKey::TooEarly(key)))
 }
 
 /// Opens the command line; the request waits.
@@ -104,6 +106,23 @@ pub(super) fn face(model: &mut Model, at: UiTime) {
             card.rearm(at);
         }
     }
+    let is_new = is_over && !model.aside && model.cards.front_mut().is_some_and(Card::is_new);
+    if is_new
+        && has_just_said(model)
+        && let Some(card) = model.cards.front_mut()
+    {
+        card.leave_out_reason();
+    }
+}
+
+/// True if the text that the request quotes as the agent's reason stands above the request, whole.
+fn has_just_said(model: &Model) -> bool {
+    let Some(card) = model.cards.front().filter(|card| !card.whole) else { return false };
+    let view = model.agents.shown();
+    let is_shown = *model.agents.shown_id() == card.asked.agent && !model.walks_tree();
+    let said = view.said.as_ref().filter(|said| is_shown && card.request.reason() == Some(&said.text));
+    let area = Areas::now(model).transcript;
+    said.is_some_and(|said| view.transcript.shows_whole(&said.blocks, (area.width, area.height)))
 }
 
 /// Leaves a page of the request; returns true if one was open.

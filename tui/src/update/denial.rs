@@ -25,13 +25,15 @@ pub(super) fn show(view: &mut AgentView, agent: &AgentId, call: CallId, denial: 
         let way = way.map(|way| format!(" · to allow: {way}")).unwrap_or_default();
         return view.say(Look::Error, &format!("{sure}: {} {}{way}", denial.operation, denial.object));
     }
-    let tool = known.map(|call| format!("{} ", call.name())).unwrap_or_default();
     let who = if *agent == AgentId::root() { String::new() } else { format!("   agent {agent}") };
     let errno = denial.errno.map(|errno| format!(", {}", errno_name(errno))).unwrap_or_default();
     let by = denial.program.as_ref().map(|program| format!(" by {program}")).unwrap_or_default();
     let because = because(denial.operation, &denial.missing_right);
     let mut facts = Vec::new();
-    facts.extend(known.and_then(Call::command).map(|command| ("command", command.to_owned())));
+    // The row of a call that is over names it; the last row of the transcript is then its own.
+    let stands_above = known.is_none_or(|call| Some(call.block) == view.transcript.last());
+    let command = known.filter(|_| !stands_above).and_then(Call::command);
+    facts.extend(command.map(|command| ("command", command.to_owned())));
     let tried = format!("{} {}{by}{because}", denial.operation, denial.object);
     facts.push(("tried", format!("{tried}   ({}{errno})", denial.layer)));
     if !is_said(denial) {
@@ -48,7 +50,7 @@ pub(super) fn show(view: &mut AgentView, agent: &AgentId, call: CallId, denial: 
         }
         None => ("to allow", "not possible".to_owned()),
     });
-    let head = SafeText::line(&format!(" ✗ {sure}   {tool}#{call}{who} "));
+    let head = SafeText::line(&format!(" ✗ {sure}{who} "));
     let mut parts = vec![Part::new(head, Look::Denial)];
     let fact =
         |(name, value): (&str, String)| Part::new(SafeText::line(&format!("{name:<10}{value}")), Look::Fact);

@@ -20,7 +20,8 @@ use super::{
 use crate::card::{Asked, Card};
 use crate::message::{Action, Reason};
 use crate::model::{
-    AgentView, Block, Call, Fold, Look, Mode, Model, Part, Pending, Reply, Session, TurnActivity, access,
+    AgentView, Block, Call, Fold, Look, Mode, Model, Part, Pending, Reply, SaidLast, Session, TurnActivity,
+    access,
 };
 use crate::moment::UiTime;
 use crate::text::SafeText;
@@ -394,21 +395,23 @@ fn session_started(view: &mut AgentView, started: SessionStarted) {
 /// Completes a streamed message, or shows one that was not streamed.
 fn assistant_message(view: &mut AgentView, now: UiTime, message: AssistantMessage) {
     reply::end(view, now);
-    view.turn.retry = None;
+    (view.turn.retry, view.turn.discarded) = (None, None);
     view.session.context = Some(message.usage.prompt().saturating_add(message.usage.output));
-    let reply = std::mem::take(&mut view.reply);
+    let mut reply = std::mem::take(&mut view.reply);
     let texts: Vec<_> = message.content.iter().filter_map(|block| said(block.get())).collect();
     if texts.iter().any(|text| !text.trim().is_empty()) {
         view.answer = texts.join("\n\n");
     }
-    if reply.streamed {
-        return;
+    let last = texts.last().map(|text| text.trim().to_owned());
+    if !reply.streamed {
+        for text in texts {
+            reply::push(view, now, &text);
+            reply::end(view, now);
+        }
+        reply = std::mem::take(&mut view.reply);
     }
-    for text in texts {
-        reply::push(view, now, &text);
-        reply::end(view, now);
-    }
-    view.reply = Reply::default();
+    let blocks = reply.blocks.first().zip(reply.blocks.last());
+    view.said = last.zip(blocks).map(|(text, (first, last))| SaidLast { text, blocks: *first..last + 1 });
 }
 
 /// Returns the text of a content block in JSON; `None` for other kinds of blocks.
@@ -421,21 +424,37 @@ fn said(block: &str) -> Option<String> {
 fn model_failed(view: &mut AgentView, now: UiTime, message: &str, retry_in_ms: Option<u64>) {
     reply::end(view, now);
     let reply = std::mem::take(&mut view.reply);
-    for &at in &reply.blocks {
-        let parts = view.transcript.block_mut(at).map(|block| block.parts.iter_mut());
-        parts.into_iter().flatten().for_each(|part| part.set_look(Look::Void));
-    }
-    if !reply.blocks.is_empty() {
-        view.say(Look::Notice, "the reply above was cut off and is discarded");
-    }
+    discard(view, &reply.blocks);
     // Without another attempt, the end of the turn reports the failure.
     let Some(wait) = retry_in_ms.map(Duration::from_millis) else { return };
     view.turn.doing = TurnActivity::BackingOff { until: now.plus(wait) };
     let text = format!("{message}; trying again in {:.1} s", wait.as_secs_f64());
-    if !reply.blocks.is_empty() {
-        view.turn.retry = None;
-    }
     turns::tell_failure(view, Look::Notice, &text);
+}
+
+/// Shows that a reply was cut off. Of several in a row the first stays, and the others are counted.
+fn discard(view: &mut AgentView, blocks: &[usize]) {
+    let Some(&first) = blocks.first() else { return };
+    let is_end = blocks.len() == view.transcript.len() - first;
+    if let Some((notice, times)) = view.turn.discarded.filter(|_| is_end) {
+        let place = view.transcript.place();
+        view.transcript.cut_from(first);
+        view.transcript.go_back(place);
+        let text = format!("replies were cut off {} times in a row and are discarded", times + 1);
+        view.turn.discarded = Some((notice, times + 1));
+        if let Some(part) = view.transcript.block_mut(notice).and_then(|block| block.parts.first_mut()) {
+            part.replace(SafeText::line(&text), Look::Notice);
+        }
+        return;
+    }
+    for &at in blocks {
+        let parts = view.transcript.block_mut(at).map(|block| block.parts.iter_mut());
+        parts.into_iter().flatten().for_each(|part| part.set_look(Look::Void));
+    }
+    view.say(Look::Notice, "the reply above was cut off and is discarded");
+    view.turn.discarded = view.transcript.last().map(|notice| (notice, 1));
+    // The next failure is told below.
+    view.turn.retry = None;
 }
 
 fn approval_answered(view: &mut AgentView, answered: &ApprovalAnswered) {

@@ -9,7 +9,7 @@ use super::{
     approval, aside, copy, editing, files, findings, help, log, page, pause, picture, plan, recall, rewind,
     run, search, select, tell, tree, turns, typed, walk,
 };
-use crate::card::Card;
+use crate::card::{Card, DroppedKey};
 use crate::commands::{Command, KeyMode, is_quit};
 use crate::keymap::Key;
 use crate::message::Action;
@@ -40,7 +40,7 @@ fn one(model: &mut Model, at: UiTime, event: KeyEvent, alone: bool, actions: &mu
         // A repeated key of a held-down key answers no request.
         return event.kind == KeyEventKind::Press && approval::key(model, at, key, actions);
     }
-    if !is_writing(model, at) && model.asking().is_some_and(|card| card.drops(key)) {
+    if !is_writing(model, at) && model.asking().is_some_and(|card| card.drops(DroppedKey::TooEarly(key))) {
         return true;
     }
     here(model, at, key, alone, actions)

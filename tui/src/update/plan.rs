@@ -127,7 +127,8 @@ fn block(plan: &Progress, now: crate::UiTime, project: &WirePath) -> Block {
         parts.extend(step.note.as_ref().map(|note| Part::new(SafeText::exact(note), Look::Claim)));
         parts.extend(step.changes(project).map(|line| Part::new(SafeText::bytes(&line), Look::Fact)));
     }
-    parts.push(part(&format!("its text, {}:", plan.path), Look::Heading));
+    parts.push(part("its text:", Look::Heading));
+    parts.push(part(&plan.path, Look::Turn));
     parts.extend(styled(&plan.markdown));
     Block::of(parts)
 }

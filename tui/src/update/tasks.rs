@@ -1,6 +1,6 @@
 //! `:tasks`: the list of tasks that the agent keeps.
 
-use crate::model::{Block, Look, Model, Part, task_line};
+use crate::model::{Block, Look, Model, Part, counted_tasks, task_line};
 use crate::text::SafeText;
 
 /// Shows the whole list of the agent that is shown.
@@ -9,7 +9,7 @@ pub(super) fn show(model: &mut Model) {
     let Some(list) = list else {
         return model.answer(Look::Notice, "the agent keeps no list of tasks");
     };
-    let mut parts = vec![Part::new(SafeText::line(&list.to_string()), Look::Heading)];
+    let mut parts = vec![Part::new(SafeText::line(&counted_tasks(list)), Look::Heading)];
     parts.extend(list.tasks.iter().map(|task| {
         let (line, look) = task_line(task);
         Part::new(SafeText::line(&line), look)

@@ -8,7 +8,7 @@ use super::{call, findings, tell};
 use crate::commands::{Command, KeyMode};
 use crate::message::{Action, Reason};
 use crate::model::{
-    AgentView, Editor, Look, Model, Outgoing, REVIEW, TurnAccess, account, summary, tells_apart,
+    AgentView, Block, Editor, Look, Model, Outgoing, Part, REVIEW, TurnAccess, account, summary, tells_apart,
 };
 use crate::moment::UiTime;
 use crate::text::SafeText;
@@ -122,13 +122,23 @@ pub(super) fn ask_again(model: &mut Model, at: UiTime, actions: &mut Vec<Action>
 
 /// Shows a failed request in one line; the next failure replaces the line.
 pub(super) fn tell_failure(view: &mut AgentView, look: Look, text: &str) {
-    if let Some(part) = view.turn.retry.and_then(|at| view.transcript.block_mut(at)?.parts.first_mut()) {
-        part.replace(SafeText::prose(&in_commands(text)), look);
+    let text = in_commands(text);
+    let (cause, hint) = text.split_at(text.find(HINT).unwrap_or(text.len()));
+    let mut parts = vec![Part::new(SafeText::prose(cause), look)];
+    // The remedy is no louder than other text.
+    if !hint.is_empty() {
+        let indent = " ".repeat(4);
+        parts.push(Part::new(SafeText::prose(hint.trim_start()), Look::Tool).after(indent.clone(), indent));
+    }
+    if let Some(block) = view.turn.retry.and_then(|at| view.transcript.block_mut(at)) {
+        block.parts = parts;
     } else {
-        view.say(look, &in_commands(text));
-        view.turn.retry = view.transcript.last();
+        view.turn.retry = Some(view.transcript.push(Block::of(parts)));
     }
 }
+
+/// Text between an error and its remedy.
+const HINT: &str = "\n  hint: ";
 
 /// Flags of the command line and the commands that replace them in the terminal UI.
 const COMMANDS: [(&str, &str); 5] = [
@@ -141,7 +151,7 @@ const COMMANDS: [(&str, &str); 5] = [
 
 /// Replaces flags in an error's hint with commands that can be typed here.
 fn in_commands(text: &str) -> String {
-    let Some((cause, hint)) = text.split_once("\n  hint: ") else { return text.to_owned() };
+    let Some((cause, hint)) = text.split_once(HINT) else { return text.to_owned() };
     let mut hint = hint.to_owned();
     for (flag, command) in COMMANDS {
         let mut said = String::new();
@@ -153,7 +163,7 @@ fn in_commands(text: &str) -> String {
         }
         hint = said + rest;
     }
-    format!("{cause}\n  hint: {hint}")
+    format!("{cause}{HINT}{hint}")
 }
 
 /// Returns the queued messages to the prompt, before its text, instead of sending them later.

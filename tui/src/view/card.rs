@@ -5,7 +5,7 @@ use ratatui::style::Style;
 use super::pane::Pane;
 use super::theme::Theme;
 use super::{Shown, prompt, rows};
-use crate::card::{Card, LAST_MINUTE, Stage, hints};
+use crate::card::{Card, DroppedKey, LAST_MINUTE, Stage, hints};
 use crate::model::{Model, Unfolded};
 use crate::text::SafeText;
 
@@ -52,7 +52,10 @@ fn mark(card: &Card) -> String {
 
 /// Draws the title, with the remaining time at the right.
 fn title(model: &Model, card: &Card, pane: &mut Pane<'_>, theme: Theme) {
-    let dropped = card.dropped().map(|key| format!("too early: {}", key.label()));
+    let dropped = card.dropped().map(|dropped| match dropped {
+        DroppedKey::TooEarly(key) => format!("too early: {}", key.label()),
+        DroppedKey::WithoutMeaning(key) => format!("{} does nothing here", key.label()),
+    });
     let remarks = [dropped, time_left(model, card), place_in_queue(model)];
     let remarks: Vec<_> = remarks.into_iter().flatten().collect();
     let remarks = if remarks.is_empty() { String::new() } else { format!(" {}", remarks.join(" · ")) };

@@ -7,6 +7,7 @@ use super::pane::Pane;
 use super::theme::Theme;
 use crate::picker::{Picker, TALL};
 use crate::text::SafeText;
+use crate::tool_summary::cut;
 
 const FIRST: u16 = 3;
 
@@ -27,14 +28,18 @@ pub fn pick(picker: &Picker, frame: &mut Frame<'_>) {
         if is_chosen {
             pane.put(0, y, "▸", style);
         }
-        pane.put(2, y, SafeText::line(&row.title).all(), style);
+        let within =
+            |text: &str, x: u16| SafeText::line(&cut(text, usize::from(pane.width().saturating_sub(x))));
+        let (title, about) = (within(&row.title, 2), within(&row.about, 4));
+        pane.put(2, y, title.all(), style);
         if y + 1 < last {
-            pane.put(4, y + 1, SafeText::line(&row.about).all(), theme.dim());
+            pane.put(4, y + 1, about.all(), theme.dim());
         }
     }
     let other = if picker.shows_all { "this project" } else { "every project" };
     if last > 1 {
-        let keys = SafeText::line(&format!("↑ ↓ choose · Enter open · Tab {other} · Esc leave"));
+        let keys = format!("↑ ↓ choose · Enter open · Tab {other} · Esc leave");
+        let keys = SafeText::line(&cut(&keys, usize::from(pane.width())));
         pane.put(0, last, keys.all(), theme.dim());
     }
     if let Some(caret) = pane.on_screen(caret) {

@@ -5,7 +5,7 @@ use ratatui::style::Style;
 
 use super::pane::Pane;
 use super::theme::Theme;
-use crate::model::{Model, task_line};
+use crate::model::{Model, counted_tasks, task_line};
 use crate::text::SafeText;
 use crate::tool_summary::cut;
 
@@ -28,9 +28,7 @@ pub(super) fn list(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let Some(list) = model.tasks_beside() else { return };
     pane.clear(Style::new());
     (0..pane.height()).for_each(|y| _ = pane.put(0, y, "│", theme.dim()));
-    let done = list.tasks.iter().filter(|task| task.state == TaskState::Done).count();
-    let title = format!("tasks · {done} of {} done", list.tasks.len());
-    pane.put(TEXT, 0, SafeText::line(&title).all(), theme.strong());
+    pane.put(TEXT, 0, SafeText::line(&counted_tasks(list)).all(), theme.strong());
     let room = usize::from(pane.height().saturating_sub(1));
     let at_hand = list.tasks.iter().position(|task| task.state == TaskState::InProgress);
     let at_hand = at_hand.or_else(|| list.tasks.iter().position(|task| task.state == TaskState::Pending));

@@ -52,7 +52,7 @@ fn a_command_is_asked_for_on_the_smallest_terminal() {
     seat.ask_command("cargo test --workspace 2>&1 | tail -5");
     seat.wait(400);
     assert_snapshot!(seat.screen(), @"
-      quit
+      Esc stop · :q quit
      Run this command? ─────────────────────
     │ cargo test --workspace 2>&1 | tail -5
     the agent's reason:
@@ -65,7 +65,7 @@ fn a_command_is_asked_for_on_the_smallest_terminal() {
     ");
     seat.keys("G");
     assert_snapshot!(seat.screen(), @"
-      quit
+      Esc stop · :q quit
      Run this command? ─────────────────────
     │ cargo test --workspace 2>&1 | tail -5
     the agent's reason:
@@ -116,8 +116,8 @@ fn a_call_of_an_external_tool_is_asked_for_with_every_byte_of_its_arguments() {
       Secrets hidden.
     · try: fix the failing test · @README.md explain this ·
       /plan add a flag
-    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode
-      · Esc stop · :q quit
+    · / commands · ? keys · Alt+Enter new line ·
+      Shift+Tab mode · Esc stop · :q quit
 
 
 
@@ -143,8 +143,8 @@ fn a_call_of_an_external_tool_is_asked_for_with_every_byte_of_its_arguments() {
       Secrets hidden.
     · try: fix the failing test · @README.md explain this ·
       /plan add a flag
-    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode
-      · Esc stop · :q quit
+    · / commands · ? keys · Alt+Enter new line ·
+      Shift+Tab mode · Esc stop · :q quit
 
 
 
@@ -226,8 +226,8 @@ fn a_tool_of_a_confined_server_is_allowed_always_in_this_project_with_its_effect
       Secrets hidden.
     · try: fix the failing test · @README.md explain this ·
       /plan add a flag
-    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode
-      · Esc stop · :q quit
+    · / commands · ? keys · Alt+Enter new line ·
+      Shift+Tab mode · Esc stop · :q quit
 
 
 
@@ -506,4 +506,34 @@ fn all_changes_of_the_reply_can_be_shown_as_one() {
     assert_eq!(seat.told(), [], "there is nothing more to show, and nothing for the session");
     seat.keys("y");
     assert_eq!(seat.told().len(), 1);
+}
+
+/// A reply with these words that asks for a command, and the card of the command.
+fn said_and_asked(size: (u16, u16), said: &str, reason: &str) -> String {
+    let mut seat = Seat::new(size.0, size.1);
+    seat.keys("go\n");
+    seat.stream(said);
+    seat.log(crate::copy::reply(said));
+    seat.call(7, "shell_exec", &serde_json::json!({"command": "make"}));
+    let mut params = exec("make");
+    params.reason = Some(reason.to_owned());
+    seat.ask(1, ServerRequest::ExecCommandApproval(params));
+    seat.wait(400);
+    seat.screen()
+}
+
+#[test]
+fn the_reason_is_left_out_where_it_stands_above_the_request() {
+    let long = "The tests have to run. ".repeat(60);
+    for (size, said, reason, is_left_out) in [
+        ((80, 24), "The `tests` have to run.\n", "The `tests` have to run.", true),
+        ((80, 24), "The tests have to run.", "Another sentence.", false),
+        // The first rows of the text, or all of it, are above the screen.
+        ((80, 24), long.as_str(), long.trim(), false),
+        ((40, 10), "The tests have to run.", "The tests have to run.", false),
+    ] {
+        let screen = said_and_asked(size, said, reason);
+        assert!(screen.contains("Run this command?"), "{screen}");
+        assert_eq!(!screen.contains("the agent's reason"), is_left_out, "{size:?} {said}\n{screen}");
+    }
 }

@@ -28,8 +28,8 @@ fn an_at_sign_lists_the_files_and_letters_narrow_them() {
     listed(&mut seat, &[b"src/driver/main.rs", b"src/main.rs", b"Makefile"], false);
     assert_snapshot!(above_status(&seat), @"
       /plan add a flag
-    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode
-      · Esc stop · :q quit
+    · / commands · ? keys · Alt+Enter new line ·
+      Shift+Tab mode · Esc stop · :q quit
 
 
 
@@ -101,8 +101,8 @@ fn a_hostile_name_is_shown_as_it_is_and_the_model_is_told_the_true_one() {
     listed(&mut seat, &[b"a\x1b[2J\nb", b"c\xe2\x80\xaetxt", b"no\xfftext"], true);
     assert_snapshot!(above_status(&seat), @r"
       /plan add a flag
-    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode
-      · Esc stop · :q quit
+    · / commands · ? keys · Alt+Enter new line ·
+      Shift+Tab mode · Esc stop · :q quit
 
 
 

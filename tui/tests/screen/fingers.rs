@@ -429,8 +429,8 @@ fn ctrl_r_looks_up_a_message_of_any_session() {
       Secrets hidden.
     · try: fix the failing test · @README.md explain this ·
       /plan add a flag
-    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode
-      · Esc stop · :q quit
+    · / commands · ? keys · Alt+Enter new line ·
+      Shift+Tab mode · Esc stop · :q quit
       fix the parser
       run \u{1b}[2J the tests
       fix the lexer

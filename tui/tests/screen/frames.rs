@@ -105,8 +105,7 @@ fn attempts_that_fail_share_a_line_that_becomes_the_error() {
         "the API answered 529: Overloaded; given up after 4 attempts\n  hint: wait",
     );
     let screen = seat.screen();
-    let told =
-        "! the API answered 529: Overloaded; given up after 4 attempts\n    hint: wait\nprovider error · ";
+    let told = "! the API answered 529: Overloaded; given up after 4 attempts\n    hint: wait\nended by the error above · ";
     assert!(screen.contains(told) && screen.matches("529").count() == 1, "{screen}");
 }
 
@@ -145,13 +144,13 @@ fn the_first_frame_says_what_is_allowed_and_which_keys_work() {
 fn the_first_frame_of_the_smallest_terminal() {
     let seat = Seat::new(40, 10);
     assert_snapshot!(seat.screen(), @"
-    · Reads this project, asks before each
       change. No network. Secrets hidden.
-    · try: fix the failing test · @README.md
-      explain this · /plan add a flag
-    · / commands · ? keys · Alt+Enter new
-      line · Shift+Tab mode · Esc stop · :q
-      quit
+    · try: fix the failing test ·
+      @README.md explain this ·
+      /plan add a flag
+    · / commands · ? keys ·
+      Alt+Enter new line · Shift+Tab mode ·
+      Esc stop · :q quit
     ────────────────────────────────────────
     ›
      INS EXE·ask·off·↑0↓0/↑0↓0 · read-only
@@ -219,8 +218,7 @@ fn a_turn_of_work_at_110_by_40() {
       test parse ... ok
     ✗ run touch /etc/probe && echo done · denied
       touch: cannot touch '/etc/probe': Permission denied
-     ✗ likely blocked   shell_exec #12
-      command   touch /etc/probe && echo done
+     ✗ likely blocked
       tried     write /etc/probe, which is read-only for this session   (Landlock, EACCES)
       to allow  :allow write /etc/probe
     ✓ edit src/lib.rs +1 -1
@@ -229,6 +227,7 @@ fn a_turn_of_work_at_110_by_40() {
     │ +    2
     │  }
     done · 10.5k in, 85% cached, 456 out, $0.032 · 3.4 s
+
 
 
 
@@ -245,6 +244,7 @@ fn a_turn_of_work_at_80_by_24() {
     let mut seat = Seat::new(80, 24);
     work(&mut seat);
     assert_snapshot!(seat.screen(), @"
+      … 4 more lines (Ctrl+O)
       test parse ... ok
       test parse ... ok
       test parse ... ok
@@ -255,8 +255,7 @@ fn a_turn_of_work_at_80_by_24() {
       test parse ... ok
     ✗ run touch /etc/probe && echo done · denied
       touch: cannot touch '/etc/probe': Permission denied
-     ✗ likely blocked   shell_exec #12
-      command   touch /etc/probe && echo done
+     ✗ likely blocked
       tried     write /etc/probe, which is read-only for this session   (Landlock,
                 EACCES)
       to allow  :allow write /etc/probe
@@ -361,8 +360,8 @@ fn what_was_seen_of_a_void_reply_is_marked() {
     seat.stream("The whole answer.");
     assert_snapshot!(seat.screen(), @"
       /plan add a flag
-    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode
-      · Esc stop · :q quit
+    · / commands · ? keys · Alt+Enter new line ·
+      Shift+Tab mode · Esc stop · :q quit
 
       Half an ans
     · the reply above was cut off and is discarded
@@ -373,6 +372,38 @@ fn what_was_seen_of_a_void_reply_is_marked() {
     ›
      INSERT  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only
     ");
+}
+
+#[test]
+fn of_replies_that_are_cut_off_in_a_row_the_first_stays() {
+    let mut seat = Seat::new(60, 16);
+    seat.keys("hi\n");
+    for _ in 0..3 {
+        seat.stream("Half an answer");
+        seat.log(failed("the connection broke", true, Some(500)));
+    }
+    let screen = seat.screen();
+    assert_eq!(screen.matches("Half an answer").count(), 1, "{screen}");
+    assert_eq!(screen.matches("trying again in 0.5 s").count(), 1, "{screen}");
+    assert!(screen.contains("· replies were cut off 3 times in a row and are discarded"), "{screen}");
+    seat.stream("The whole answer.");
+    assert!(seat.screen().contains("The whole answer."), "{}", seat.screen());
+}
+
+#[test]
+fn a_remedy_is_no_louder_than_other_text() {
+    let mut seat = Seat::new(60, 16);
+    seat.keys("hi\n");
+    seat.fail_turn(EndReason::Provider, "the API answered 401: no\n  hint: check the key");
+    let style = |seat: &Seat, text: &str| {
+        let y = (0..16)
+            .find(|y| seat.row(*y).contains(text))
+            .unwrap_or_else(|| panic!("{text}: {}", seat.screen()));
+        let cell = seat.buffer()[(4, u16::try_from(y).unwrap())].clone();
+        (cell.fg, cell.modifier)
+    };
+    assert!(style(&seat, "401").1.contains(Modifier::BOLD));
+    assert_eq!(style(&seat, "hint: check the key"), (ratatui::style::Color::Reset, Modifier::empty()));
 }
 
 #[test]
@@ -423,8 +454,8 @@ fn thinking_between_texts_stands_between_them() {
     seat.keys("t");
     let lines = |seat: &Seat| seat.screen().lines().skip(3).take(7).collect::<Vec<_>>().join("\n");
     assert_snapshot!(lines(&seat), @"
-    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode
-      · Esc stop · :q quit
+    · / commands · ? keys · Alt+Enter new line ·
+      Shift+Tab mode · Esc stop · :q quit
     ┊ thought 1
 
       text 1

@@ -394,7 +394,7 @@ fn lines_of_ours_are_broken_between_words_and_the_rest_stands_further_right() {
     seat.change_rights(RightsSummary { write, ..read_only() });
     seat.keys(":allow\n");
     assert!(
-        seat.screen().contains("\n  writes in /srv/site/assets · :disallow\n    write"),
+        seat.screen().contains("\n  writes in /srv/site/assets ·\n    :disallow write"),
         "{}",
         seat.screen()
     );

@@ -179,8 +179,7 @@ fn a_denial_names_what_was_tried_in_one_line_each() {
     seat.log(denial());
     insta::assert_snapshot!(seat.screen().lines().skip(4).take(6).collect::<Vec<_>>().join("\n"), @"
     → run touch /etc/probe && echo done
-     ✗ likely blocked   shell_exec #12
-      command   touch /etc/probe && echo done
+     ✗ likely blocked
       tried     write /etc/probe, which is read-only for this session   (Landlock, EACCES)
       to allow  :allow write /etc/probe
     ");

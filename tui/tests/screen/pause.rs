@@ -22,8 +22,8 @@ fn enter_tries_again_and_what_is_typed_stays() {
     · / commands · ? keys · Alt+Enter new line · Shift+Tab mode · Esc stop · :q quit
     ! paused: cannot write the log /s/log.jsonl: its disk is full (2 KiB free)
     · everything up to event 12 is saved; the agents are paused
-      free some space: the session continues by itself, or Enter retries · :q ends
-      it
+      free some space: the session continues by itself, or Enter retries ·
+      :q ends it
 
 
 

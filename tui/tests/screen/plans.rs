@@ -145,7 +145,7 @@ fn told(seat: &mut Seat) -> Vec<(AgentId, UserActionKind)> {
 #[test]
 fn the_steps_stand_below_the_agents() {
     assert_snapshot!(executing(140, 40).screen(), @"
-    bailiwick in /home/me/project                                                                       │ agents · 3 at work · Alt+A walks
+    bailiwick in /home/me/project                                                                       │ agents · 3 at work · Alt+A
     · Reads this project, asks before each change. No network. Secrets hidden.                          │ ▸ 1 main
     · try: fix the failing test · @README.md explain this · /plan add a flag                            │     waiting 10 s
     · / commands · ? keys · Alt+Enter new line · Shift+Tab mode · Esc stop · :q quit                    │     read-only · ↑0 ↓0
@@ -198,7 +198,8 @@ fn below_130_columns_the_plan_has_a_view() {
     ✓ 1 completed 3 s · Reproduce it
       changed: src/1\u{1b}.rs
     ▸ 2 running 7 s · Mend the lexer
-    its text, /state/plans/p.md:
+    its text:
+    /state/plans/p.md
     │ # Fix the parser
     │
     │ ## Context
@@ -213,8 +214,7 @@ fn below_130_columns_the_plan_has_a_view() {
     │   assert_eq!(lex("a\r\n"), [Word("a")]);
     │   ```
     │
-    │ Files:
-    q close  j/k scroll  8 more lines
+    q close  j/k scroll  9 more lines
     ── agent 1 · waiting 10 s · Esc interrupts ─────────────────────────────────────
     ›
      PLAN VIEW  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
@@ -257,12 +257,12 @@ fn the_account_at_the_end_counts_and_the_next_turn_begins_without_it() {
     let mut seat = executing(140, 40);
     end(&mut seat, &[StepStatus::Completed, StepStatus::Skipped]);
     let screen = seat.screen();
-    assert!(screen.contains("plan · over, 1 of 2 done") && screen.contains("- 2 skipped"), "{screen}");
+    assert!(screen.contains("plan · 1 of 2 done") && screen.contains("- 2 skipped"), "{screen}");
     seat.end_turn(protocol::event::EndReason::Done);
     user(&mut seat, "1", "Thank you.");
-    assert!(!seat.screen().contains("over, 1 of 2 done"), "{}", seat.screen());
+    assert!(!seat.screen().contains("plan · 1 of 2 done"), "{}", seat.screen());
     seat.keys(":plan\n");
-    assert!(seat.screen().contains("plan: Fix the parser · over, 1 of 2 done"), "{}", seat.screen());
+    assert!(seat.screen().contains("plan: Fix the parser · 1 of 2 done"), "{}", seat.screen());
 }
 
 #[test]

@@ -60,8 +60,8 @@ fn the_card_shows_the_task_and_all_rights_of_the_sub_agent() {
       Secrets hidden.
     · try: fix the failing test · @README.md explain this ·
       /plan add a flag
-    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode
-      · Esc stop · :q quit
+    · / commands · ? keys · Alt+Enter new line ·
+      Shift+Tab mode · Esc stop · :q quit
      Start this sub-agent? ─────────────────────────────────────
     │ Fix the parser\u{202e}.
     │ Then run its tests.

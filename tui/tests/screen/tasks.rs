@@ -73,7 +73,7 @@ fn the_command_shows_the_whole_list_and_says_if_there_is_none() {
     list(&mut seat, SOME);
     seat.keys(":tasks\n");
     assert_snapshot!(seat.screen(), @"
-    tasks 1/3 · now: Keep the line of each token in the lexer
+    tasks · 1 of 3 done
     ✓ Read the parser
     ▸ Keep the line of each token in the lexer
     · Run the tests
@@ -83,8 +83,8 @@ fn the_command_shows_the_whole_list_and_says_if_there_is_none() {
 
 
 
+
     Esc close  j/k scroll
-    tasks 1/3 · now: Keep the line of each token in the lexer
     · the agent keeps no list of tasks
     ────────────────────────────────────────────────────────────
     ›
@@ -101,6 +101,6 @@ fn texts_of_the_list_cannot_control_the_terminal() {
         let cells = seat.buffer().content();
         let is_bad = |c: char| c.is_control() || matches!(c, '\u{202e}' | '\u{200b}');
         assert!(!cells.iter().any(|cell| cell.symbol().chars().any(is_bad)), "{}", seat.screen());
-        assert!(seat.screen().contains("tasks 0/1"), "{}", seat.screen());
+        assert!(seat.screen().contains("tasks · 0 of 1 done"), "{}", seat.screen());
     }
 }

@@ -56,8 +56,8 @@ fn a_reply_streams_as_markdown() {
       Secrets hidden.
     · try: fix the failing test · @README.md explain this ·
       /plan add a flag
-    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode
-      · Esc stop · :q quit
+    · / commands · ? keys · Alt+Enter new line ·
+      Shift+Tab mode · Esc stop · :q quit
 
       Result
 
@@ -292,10 +292,10 @@ fn a_change_shows_in_its_request_and_then_once_as_it_was_made() {
     bailiwick in /home/me/project
     · Reads this project, asks before each change. No network. Secrets
       hidden.
-    · try: fix the failing test · @README.md explain this · /plan add a
-      flag
-    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode · Esc stop
-      · :q quit
+    · try: fix the failing test · @README.md explain this ·
+      /plan add a flag
+    · / commands · ? keys · Alt+Enter new line · Shift+Tab mode ·
+      Esc stop · :q quit
     ✓ write src/lib.rs +1 -1
     │ 1  one
     │ 2 -two

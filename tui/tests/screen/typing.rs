@@ -237,6 +237,9 @@ fn letters_without_a_meaning_on_a_request_begin_no_answer() {
     typed(&mut seat, "mod", 200);
     assert_eq!(seat.told(), []);
     assert!(seat.screen().contains("too early: d"), "{}", seat.screen());
+    seat.wait(400);
+    typed(&mut seat, "y", 0);
+    assert!(seat.screen().contains("y does nothing here"), "{}", seat.screen());
     typed(&mut seat, "n", 400);
     assert_eq!(seat.told().len(), 1);
 }

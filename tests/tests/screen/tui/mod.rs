@@ -317,7 +317,7 @@ fn an_error_and_a_denial_are_told_once() {
     let mut ui = Ui::start(&world.ui(&refuses, &[]), (120, 40));
     ui.types("go\r");
     ui.until_shown("hint: check ANTHROPIC_API_KEY");
-    ui.until_shown("provider error");
+    ui.until_shown("ended by the error above");
     assert_eq!(ui.screen().matches("invalid x-api-key").count(), 1, "{}", ui.screen());
     ui.types(":q\r");
     ui.end();

@@ -1,0 +1,77 @@
+//! End of a call, as its result has it for the model. The first row of the call tells the person, and the rest is output.
+
+use protocol::event::ToolCallStatus;
+
+/// Result of a command without the lines about its end.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct CommandEnd<'a> {
+    pub output: &'a str,
+    /// The end in words, such as `exit code 1`; `None` for exit code 0 and for an end that is not known.
+    pub words: Option<String>,
+}
+
+impl<'a> CommandEnd<'a> {
+    pub(super) fn of(status: ToolCallStatus, content: &'a str) -> Self {
+        let whole = Self { output: content, words: None };
+        match status {
+            ToolCallStatus::Completed | ToolCallStatus::Failed => exited(content).unwrap_or(whole),
+            ToolCallStatus::Interrupted => Self { output: until_then(content), words: None },
+            ToolCallStatus::Denied => whole,
+        }
+    }
+}
+
+/// Splits off a last line such as `[exit code 1, 0.3 s]`.
+fn exited(content: &str) -> Option<CommandEnd<'_>> {
+    let (output, last) = content.rsplit_once('\n').unwrap_or(("", content));
+    let (end, _time) = last.strip_prefix('[')?.strip_suffix(']')?.split_once(", ")?;
+    let number = end.strip_prefix("exit code ").or_else(|| end.strip_prefix("ended by signal "))?;
+    number.parse::<i32>().ok()?;
+    Some(CommandEnd { output, words: (end != "exit code 0").then(|| end.to_owned()) })
+}
+
+/// Returns the output of an interrupted command; all of the result if it says more than that.
+fn until_then(content: &str) -> &str {
+    let (first, rest) = content.split_once('\n').unwrap_or((content, ""));
+    if !first.starts_with("interrupted by the user") || !first.ends_with("; the call was ended") {
+        return content;
+    }
+    match rest {
+        "(no output until then)" => "",
+        _ => rest.strip_prefix("The output until then:\n").unwrap_or(rest),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_lines_about_the_end_are_no_output() {
+        use ToolCallStatus::{Completed, Denied, Failed, Interrupted};
+        let ended = "interrupted by the user after 5.1 s; the call was ended";
+        let in_part = "interrupted by the user; the call was ended; it may have been carried out in part";
+        for (status, content, output, words) in [
+            (Completed, "a\nb\n[exit code 0, 0.3 s]", "a\nb", None),
+            (Completed, "[exit code 0, 0.3 s]", "", None),
+            (Failed, "a\n[exit code 2, 0.3 s]", "a", Some("exit code 2")),
+            (Failed, "[ended by signal 9, 4.0 s]", "", Some("ended by signal 9")),
+            // These lines tell more than the first row does, or are the command's own.
+            (Failed, "a\n[ended after 9 s: it ran longer than it may. Run less at once]", "", None),
+            (Completed, "a\n[exit code 0, 0.3 s]\nhint: more", "", None),
+            (Completed, "a\n[exit code x, 0.3 s]", "", None),
+            (Completed, "a\n[1, 2]", "", None),
+            (Denied, "[exit code 0, 0.3 s]", "", None),
+            (Interrupted, &format!("{ended}\n(no output until then)"), "", None),
+            (Interrupted, &format!("{ended}\nThe output until then:\na\nb"), "a\nb", None),
+            (Interrupted, in_part, "", None),
+            (Interrupted, "a\n[exit code 0, 0.3 s]", "", None),
+        ] {
+            let is_whole =
+                output.is_empty() && words.is_none() && !content.starts_with('[') && !content.ends_with(')');
+            let output = if is_whole || status == Denied { content } else { output };
+            let expected = CommandEnd { output, words: words.map(str::to_owned) };
+            assert_eq!(CommandEnd::of(status, content), expected, "{content}");
+        }
+    }
+}
