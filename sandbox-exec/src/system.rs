@@ -112,7 +112,7 @@ pub(crate) fn attach_filter(instructions: &[sock_filter]) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_seccomp, libc::SECCOMP_SET_MODE_FILTER, 0, &raw const program) })
 }
 
-/// Async-signal-safe.
+/// Sets the attribute. Async-signal-safe.
 pub fn set_no_new_privs() -> io::Result<()> {
     Ok(prctl::set_no_new_privs()?)
 }

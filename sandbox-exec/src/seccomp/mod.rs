@@ -95,7 +95,7 @@ impl Program {
         self.rules
     }
 
-    /// Async-signal-safe.
+    /// Attaches the program to this thread. Async-signal-safe.
     pub fn attach(&self) -> io::Result<()> {
         system::set_no_new_privs()?;
         system::attach_filter(self.instructions)

@@ -134,7 +134,6 @@ pub(crate) fn detach(child: pid_t, signal: c_long) {
     let _detached = unsafe { libc::ptrace(libc::PTRACE_DETACH, child, ptr::null::<libc::c_void>(), signal) };
 }
 
-/// `pidfd_send_signal(2)`.
 pub(crate) fn signal_by(
     target: BorrowedFd<'_>,
     signal: c_int,
