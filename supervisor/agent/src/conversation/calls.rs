@@ -1,4 +1,4 @@
-//! The calls in a reply that is kept as it came.
+//! Tool calls in a stored reply.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use ipc::id::ToolUseId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The members of a block that say whether it is a call, and which.
+/// The members of a block that say if it is a call, and of which tool.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct CallMembers<'a> {
@@ -16,7 +16,7 @@ struct CallMembers<'a> {
     id: Option<&'a RawValue>,
 }
 
-/// The model's ids of the calls of a reply, in their order; a call whose id is no text has an empty one.
+/// Ids of a reply's calls, in order. An id that is no text gives an empty one.
 pub fn calls_of(blocks: &[Box<RawValue>]) -> Vec<ToolUseId> {
     // A block of another shape is no call.
     let members = blocks.iter().map(|block| serde_json::from_str(block.get()).unwrap_or_default());

@@ -1,8 +1,8 @@
-//! What of a reply that was interrupted goes back to the model.
+//! The part of an interrupted reply that is sent back to the model: complete blocks up to the last text, then the text
+//! that was incomplete.
 //!
-//! It is a reply that no server has made, so it holds nothing that a server could miss the rest of: closed blocks up to the
-//! last text, then the text that was open, as it was shown. Tool calls, calls of the server's tools without a result, thinking
-//! that nobody signed or that leads to nothing kept, and empty text are left out; without text nothing is left.
+//! Tool calls, calls of the server's tools without a result, thinking without a signature or without a kept block after
+//! it, and empty text are left out. Without text nothing is left.
 
 use std::collections::BTreeSet;
 
@@ -14,13 +14,10 @@ use super::{AssistantBlock, ContentBlock};
 /// A block of a reply when it was interrupted.
 #[derive(Clone, Copy, Debug)]
 pub enum Interrupted<'a> {
-    /// It is complete.
     Closed(&'a AssistantBlock),
-    /// It is a text of which more was to come.
     Open(&'a str),
 }
 
-/// The members that decide, of a block of any API.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct InterruptedMembers {
@@ -30,26 +27,24 @@ struct InterruptedMembers {
     signature: Option<String>,
 }
 
-/// A text as every API's blocks have it.
+/// A text block of any API.
 #[derive(Serialize)]
 struct Text<'a> {
     r#type: &'static str,
     text: &'a str,
 }
 
-/// Treatment of a block of a reply that was interrupted.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
-    /// It is a text.
     Text,
-    /// It stays, if a text follows.
+    /// Kept if a text follows.
     Kept,
-    /// It stays, if the message that it led to follows at once.
+    /// Kept if the message that it led to follows at once.
     LeadsOn,
     Dropped,
 }
 
-/// The blocks that are echoed, of these in their order.
+/// Blocks that are sent back, in order.
 pub fn echo_of_interrupted(blocks: &[Interrupted<'_>]) -> Vec<Box<RawValue>> {
     let members: Vec<_> = blocks.iter().map(members).collect();
     let answered: BTreeSet<_> = members.iter().filter_map(|members| members.tool_use_id.as_deref()).collect();
@@ -143,7 +138,6 @@ mod tests {
         block(content, r#"{"type":"tool_use","id":"t","name":"f","input":{}}"#)
     }
 
-    /// Returns the type of each block that is echoed, and the text of each text.
     fn left(closed: &[AssistantBlock], open: Option<&str>) -> String {
         let blocks: Vec<_> =
             closed.iter().map(Interrupted::Closed).chain(open.map(Interrupted::Open)).collect();

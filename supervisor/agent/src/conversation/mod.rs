@@ -1,6 +1,6 @@
-//! A conversation with a model: what is asked, what is answered, and what an attempt failed by.
+//! A conversation with a model: requests, replies, and the failures of attempts.
 //!
-//! Every provider speaks in these types; none of them knows a wire.
+//! Every provider uses these types; none of them depends on a wire format.
 
 mod calls;
 mod interrupted;

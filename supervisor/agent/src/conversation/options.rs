@@ -1,83 +1,70 @@
-//! What a request asks for besides a reply.
+//! Options of a request.
 
-/// What every request of a context asks for. Fixed for the context's life: a change of effort or of thinking costs the
-/// cached messages (WIRE R8), and the default leaves everything to the model.
+/// Options of every request of a context. Fixed for the context's life: a change of effort or thinking invalidates
+/// cached messages (WIRE R8).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RequestOptions {
-    /// How much work a reply is worth; the model's own default where it is not said.
+    /// Amount of work for a reply; `None` for the model's default.
     pub effort: Option<Effort>,
-    /// Whether the model thinks before it answers.
     pub thinking: Thinking,
-    /// How long the provider keeps what does not change.
+    /// Time for which the provider caches the unchanged part.
     pub cache: CacheLifetime,
-    /// How much chance there is in a reply. Only for models and API versions that still take it (WIRE 0.1).
     pub temperature: Option<Temperature>,
 }
 
-/// How much work a reply is worth (WIRE 0.4). Not every model knows every level.
+/// Amount of work for a reply (WIRE 0.4). Not every model has every level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
-    /// The quickest.
     Low,
-    /// Between the two.
     Medium,
     High,
-    /// More than thorough; some models refuse it.
+    /// Some models reject this level.
     Xhigh,
-    /// Everything the model has.
     Max,
 }
 
-/// Whether and how the model thinks before it answers.
+/// The model's thinking before it answers.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Thinking {
-    /// As the model does by itself.
     #[default]
     ByModel,
-    /// Not at all.
     Off,
-    /// As much as the model finds right.
+    /// As much as the model decides.
     Adaptive {
-        /// What of it is shown; the model's own default where it is not said.
+        /// Visible part of the thinking; `None` for the model's default.
         display: Option<ThinkingDisplay>,
     },
-    /// Up to this many tokens: how models before adaptive thinking take it.
+    /// At most this many tokens: for models before adaptive thinking.
     Budget {
-        /// The most tokens of thinking.
         tokens: u32,
     },
 }
 
-/// What of the thinking comes with the reply.
+/// Visible part of the thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThinkingDisplay {
-    /// Nothing but the signature.
+    /// Only the signature.
     Omitted,
-    /// A summary.
     Summarized,
 }
 
-/// How long the provider keeps tools and system prompt for the next request. The messages are always kept for five
-/// minutes: each request moves their end.
+/// Time for which the provider caches tools and system prompt. Messages are always cached for five minutes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheLifetime {
-    /// Five minutes after the last request: enough for a run that nobody interrupts.
+    /// Enough for a run that nobody interrupts.
     #[default]
     FiveMinutes,
-    /// An hour: dearer to write, and still there when a person comes back to the terminal.
+    /// More expensive to write, but lasts until a person comes back to the terminal.
     OneHour,
 }
 
-/// A sampling temperature: a number from 0 to 2.
 #[derive(Clone, Copy, Debug, PartialEq, serde::Serialize)]
 #[serde(transparent)]
 pub struct Temperature(f64);
 
 impl Effort {
-    /// Every level, the least first.
     pub const ALL: [Self; 5] = [Self::Low, Self::Medium, Self::High, Self::Xhigh, Self::Max];
 
-    /// The APIs' word for it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Low => "low",
@@ -90,7 +77,6 @@ impl Effort {
 }
 
 impl ThinkingDisplay {
-    /// The API's word for it.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Omitted => "omitted",
@@ -100,7 +86,7 @@ impl ThinkingDisplay {
 }
 
 impl Temperature {
-    /// The temperature, if it is one: every API takes a part of this range, and none takes more or NaN.
+    /// Accepts 0 to 2: no API takes more, or NaN.
     pub fn new(value: f64) -> Option<Self> {
         (0.0..=2.0).contains(&value).then_some(Self(value))
     }

@@ -1,8 +1,8 @@
-//! The words by which servers say that a conversation is longer than the model's window, and the window that they name.
+//! Error texts of servers for a conversation that is longer than the model's window, and the window that they name.
 
 use super::ProviderError;
 
-/// Kinds of errors, and codes in their place, that say it without words.
+/// Kinds and codes of such errors.
 const KINDS: [&str; 4] = [
     "context_length_exceeded",
     "exceed_context_size_error",
@@ -10,26 +10,24 @@ const KINDS: [&str; 4] = [
     "context_window_exceeded",
 ];
 
-/// Words of a rate limit that one request alone is beyond.
+/// Words of a rate limit that a single request exceeds.
 const ALONE: [&str; 2] = ["request too large", "requested"];
 
-/// The least number that is a window: anything below is a count of something else.
+/// Smaller numbers are other counts.
 const LEAST: u64 = 1_000;
 
-/// The place of the window in a message.
+/// Position of the window's size in a message.
 #[derive(Clone, Copy)]
 enum WindowAt {
-    /// Right behind these words.
+    /// Right after these words.
     Behind(&'static str),
-    /// Right before these words.
     Before(&'static str),
     Nowhere,
 }
 
 use WindowAt::{Before, Behind, Nowhere};
 
-/// Parts of a message in small letters, all of which stand in it, and the place of the window. The first row that
-/// fits holds.
+/// Lower-case parts that a message must contain, and the position of the window. The first matching row counts.
 const WORDS: [(&[&str], WindowAt); 61] = [
     (&["request too large", "limit ", "requested"], Behind("limit ")),
     (&["request body too large", "max size:"], Behind("max size:")),
@@ -95,8 +93,6 @@ const WORDS: [(&[&str], WindowAt); 61] = [
 ];
 
 impl ProviderError {
-    /// True if the conversation is longer than the model's context: each server has its own words for it, and few a
-    /// code.
     pub fn is_context_overflow(&self) -> bool {
         let message = self.message.to_lowercase();
         // Of a rate limit the same is said, and waiting helps, unless the request alone is beyond the limit.
@@ -106,7 +102,7 @@ impl ProviderError {
         KINDS.iter().any(|kind| self.kind == *kind || message.contains(kind)) || row(&message).is_some()
     }
 
-    /// The window that the server names, where it does.
+    /// The window that the server names.
     pub fn named_window(&self) -> Option<u64> {
         let message = self.message.to_lowercase();
         let number = match row(&message)? {
@@ -149,7 +145,6 @@ mod tests {
         ProviderError::new("invalid_request_error", format!("the API answered 400 (x): {message}"))
     }
 
-    /// Words of servers, and the window in them.
     const SAID: &[(&str, &str, Option<u64>)] = &[
         ("Anthropic", "prompt is too long: 205000 tokens > 200000 maximum", Some(200_000)),
         (

@@ -1,4 +1,4 @@
-//! A block of a reply as every API's blocks have it, for a model that did not write it.
+//! A reply's block for a model that did not write it.
 
 use std::borrow::Cow;
 
@@ -20,7 +20,6 @@ struct PlainMembers<'a> {
     input: Option<&'a RawValue>,
 }
 
-/// The block as it goes to another model: its values byte for byte.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Plain<'a> {
@@ -28,7 +27,7 @@ enum Plain<'a> {
     ToolUse { id: &'a RawValue, name: &'a RawValue, input: &'a RawValue },
 }
 
-/// A block without what its own model alone can read; nothing for thinking, a provider's own tools, and empty text.
+/// Removes everything that only the model itself can read; `None` for thinking, a provider's own tools, and empty text.
 pub fn plain_block(block: &RawValue) -> Option<Box<RawValue>> {
     let PlainMembers { r#type, text, id, name, input } = serde_json::from_str(block.get()).ok()?;
     let plain = match r#type.as_ref() {

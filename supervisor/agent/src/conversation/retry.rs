@@ -1,54 +1,45 @@
-//! Whether and when a failed attempt is made again: a pure policy (WIRE E2, E3).
+//! Time of the next attempt after a failed request: a pure policy (WIRE E2, E3).
 
 use std::time::Duration;
 
 use super::ProviderError;
 
-/// The first wait of our own.
+/// First delay without a request by the provider.
 const FIRST: Duration = Duration::from_millis(500);
-/// The longest wait of our own (the vendor's SDK takes the same).
+/// Maximum delay without a request by the provider, as in the vendor's SDK.
 const CAP: Duration = Duration::from_secs(8);
-/// The longest wait of our own where the provider is overloaded: waiting is then what helps.
+/// The same for an overloaded provider, where waiting helps.
 const OVERLOAD_CAP: Duration = Duration::from_mins(1);
 
-/// When to try again, and when to give up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RetryPolicy {
-    /// Maximum number of attempts of one request.
     pub attempts: u32,
-    /// The longest wait that a provider may ask for; one that asks for more is given up at once.
+    /// Maximum delay that a provider may request; a longer one ends the attempts at once.
     pub longest_wait: Duration,
-    /// The longest that one turn waits, of all its requests together.
+    /// Maximum delay of all requests of a turn together.
     pub budget: Duration,
 }
 
-/// What was tried so far.
 #[derive(Clone, Copy, Debug)]
 pub struct Tried {
-    /// The number of the attempt that failed, from 1.
+    /// Number of the failed attempt, from 1.
     pub attempt: u32,
-    /// How long the turn has waited already.
+    /// Time that the turn has waited already.
     pub waited: Duration,
 }
 
-/// The reason why there is no other attempt.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum GiveUp {
-    /// It would fail the same way.
+    /// Another attempt would fail in the same way.
     #[error("another attempt would fail the same way")]
     Pointless,
-    /// There were enough.
+    /// Too many attempts.
     #[error("given up after {0} attempts")]
     Attempts(u32),
-    /// The provider asks for a longer wait than is allowed.
+    /// The provider requests a longer delay than is allowed.
     #[error("it asks to wait {} s, and no more than {} s are waited at once (retries.longest_wait_s)", .asked.as_secs(), .longest.as_secs())]
-    LongWait {
-        /// What it asks for.
-        asked: Duration,
-        /// What is allowed.
-        longest: Duration,
-    },
-    /// The turn has waited for as long as it may.
+    LongWait { asked: Duration, longest: Duration },
+    /// The turn has waited for the maximum time.
     #[error("given up: a turn waits for its provider no longer than {} s in all (retries.budget_s)", .0.as_secs())]
     Budget(Duration),
 }
@@ -60,10 +51,10 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// How long to wait until the next attempt, or why there is none.
+    /// The delay until the next attempt, or the reason why there is none.
     ///
-    /// The provider's own wait is honoured as it is; ours grows from half a second and is shortened by up to a quarter
-    /// by `jitter` (0 to 1), so that many clients do not return at once.
+    /// Without a request by the provider it grows from half a second. `jitter` (0 to 1) shortens it by up to a quarter,
+    /// so that clients do not return all at once.
     pub fn delay(&self, tried: Tried, error: &ProviderError, jitter: f64) -> Result<Duration, GiveUp> {
         let Tried { attempt, waited } = tried;
         // The same conversation is as long another time.

@@ -1,5 +1,3 @@
-//! The agent: each input goes to the machine that decides about it, and what that machine returns to the next.
-
 use std::fmt::{self, Debug, Formatter};
 use std::sync::Arc;
 
@@ -22,7 +20,7 @@ use super::tariff::Tariff;
 use super::turn::{Turn, TurnSettings};
 use super::{AgentConfig, Effect, EndReason, Execution, Input, Planning};
 
-/// One agent: four machines, and the effects of the present input.
+/// One agent: four state machines, and the effects of the current input.
 pub struct Agent {
     id: AgentId,
     pub(super) conversation: Conversation,
@@ -32,7 +30,7 @@ pub struct Agent {
     pub(super) out: Outbox,
 }
 
-/// Writes the state that a later process goes on with, and nothing else: two agents that are written alike go on alike.
+/// Prints exactly the state on which later behaviour depends: agents with equal output behave equally.
 impl Debug for Agent {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let instructions = self.conversation.instructions().iter();
@@ -49,7 +47,7 @@ impl Debug for Agent {
 }
 
 impl Agent {
-    /// An agent that waits for its first turn.
+    /// Returns an agent that waits for its first turn.
     pub fn new(config: AgentConfig) -> Self {
         let conversation = Conversation::new(ConversationSettings {
             window: config.window,
@@ -90,7 +88,7 @@ impl Agent {
         }
     }
 
-    /// The same agent, which begins no turn before its first [`Input::Context`].
+    /// Delays the first turn until the first [`Input::Context`].
     #[must_use]
     pub fn starting(mut self) -> Self {
         self.turn.wait_for_start();
@@ -101,7 +99,6 @@ impl Agent {
         &self.id
     }
 
-    /// Takes an input in; the effects are to be carried out in order.
     pub fn handle(&mut self, input: Input) -> Vec<Effect> {
         match input {
             Input::Op(Op::Act(action)) => self.on_action(action),
@@ -225,53 +222,50 @@ impl Agent {
         }
     }
 
-    /// Hands the calls something in, with what they are judged by.
+    /// Calls a method of the calls with the bounds of its decision.
     pub(super) fn tell_calls<T>(&mut self, tell: impl FnOnce(&mut Calls, Bounds<'_>, &mut Outbox) -> T) -> T {
         let bounds = Bounds { rights: &self.rights, room: self.conversation.room_for_results() };
         tell(&mut self.calls, bounds, &mut self.out)
     }
 
-    /// Takes an id for a call of the driver's own, such as a snapshot: ids are unique within the session.
+    /// Reserves an id for a call of the driver's own, such as a snapshot.
     pub fn reserve_call(&mut self) -> CallId {
         self.calls.next_call()
     }
 
-    /// The system prompt and the tools of each of its requests, for the log.
+    /// System prompt and tools, for the log.
     pub fn prompt(&self) -> PromptFixed {
         self.turn.prompt()
     }
 
-    /// The activity of the agent.
     pub const fn activity(&self) -> Activity {
         self.rights.activity()
     }
 
-    /// The conversation so far as text, every line of it quoted: its beginning and its end, where it is long.
+    /// The conversation as text with quoted lines, shortened in the middle if it is long.
     pub fn conversation(&self) -> String {
         self.conversation.text()
     }
 
-    /// The planning that it does, if it does any.
     pub fn planning(&self) -> Option<&Planning> {
         self.calls.planning()
     }
 
-    /// The standing rights, as the worker sees them.
+    /// Access without an approval, with the worker's paths.
     pub const fn standing(&self) -> &StandingRights {
         self.rights.seen()
     }
 
-    /// The standing rights, with the host's own paths.
+    /// Access without an approval, with host paths.
     pub const fn host_standing(&self) -> &StandingRights {
         self.rights.standing()
     }
 
-    /// Its rights, with the host's own paths.
     pub const fn rights(&self) -> &Rights {
         &self.rights.standing().rights
     }
 
-    /// True while a run goes on, or waits for the start.
+    /// True while a run continues or waits for the start.
     pub fn is_busy(&self) -> bool {
         match self.turn.phase() {
             Phase::Resting | Phase::Closed => false,
@@ -284,12 +278,10 @@ impl Agent {
         self.turn.phase() == Phase::Closed
     }
 
-    /// The plan that this agent executes.
     pub fn execution(&self) -> Option<&Execution> {
         self.calls.execution()
     }
 
-    /// True if somebody is asked about hosts beyond the list.
     pub fn asks_hosts(&self) -> bool {
         self.calls.asks_hosts(&self.rights)
     }

@@ -1,4 +1,4 @@
-//! How a run ends.
+//! End of a run.
 
 use protocol::cost::Usd;
 use protocol::error_code::ErrorCode;
@@ -10,21 +10,15 @@ pub use protocol::event::EndReason;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RunEnd {
     pub reason: EndReason,
-    /// A sentence for people, where the reason needs one.
     pub message: Option<String>,
-    /// The model's last words.
     pub text: String,
-    /// The answer that fits the schema of the run, if it has one.
+    /// The answer that fits the schema of the run.
     pub output: Option<Value>,
-    /// Number of requests that were answered.
     pub steps: u32,
-    /// Tokens in all.
     pub usage: TokenUsage,
-    /// Cost of them, where the model's prices are known.
     pub cost: Option<Usd>,
 }
 
-/// The reason for the end of a run, until its account is added.
 #[derive(Clone, Debug)]
 pub(super) struct Ending {
     pub(super) reason: EndReason,
@@ -32,7 +26,6 @@ pub(super) struct Ending {
 }
 
 impl Ending {
-    /// An end that needs no words.
     pub(super) const fn of(reason: EndReason) -> Self {
         Self { reason, message: None }
     }
@@ -41,14 +34,14 @@ impl Ending {
         Self { reason, message: Some(message.into()) }
     }
 
-    /// The end of a run since no context could hold what is to be said.
+    /// No context has enough space for the conversation.
     pub(super) fn context_full(message: &str) -> Self {
         Self::because(EndReason::ContextFull, ErrorCode::ContextTooLong.mark_anew(message))
     }
 }
 
 impl RunEnd {
-    /// The end of a run of which nothing else is known.
+    /// Nothing else of the run is known.
     pub fn without_account(reason: EndReason, message: String) -> Self {
         Self {
             reason,

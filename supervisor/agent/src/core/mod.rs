@@ -1,18 +1,18 @@
 //! The agent core: one agent's loop as a pure state machine.
 //!
-//! [`Agent::handle`] takes an [`Input`] and answers with [`Effect`]s, which the driver carries out in order. There is
-//! no I/O here, no clock and no randomness: what comes in decides what goes out, so that every run can be replayed.
+//! [`Agent::handle`] takes an [`Input`] and returns [`Effect`]s, which the driver executes in order. There is no I/O,
+//! clock or randomness, so that every run can be replayed.
 //!
-//! The agent routes; four machines decide: `conversation`, `rights`, `turn` and `calls`. The fields of a
-//! machine are private to its folder, and what two of them need passes as a value. The other modules are values below
-//! all machines, and the courses above them: `turns` and `working`.
+//! The agent routes; four machines decide: `conversation`, `rights`, `turn` and `calls`. The fields of a machine are
+//! private to its folder; values pass between two of them. `turns` and `working` connect them, all other modules are
+//! values.
 //!
-//! These always hold, whatever comes in and in whatever order:
-//! * a context is append-only: what becomes too long is left for a new context that begins with a summary;
-//! * every `tool_use` in it has exactly one result in the next user message (WIRE R4), before anything else is sent;
+//! Invariants:
+//! * a context is append-only: one that is too long is replaced by a new one that begins with a summary;
+//! * every `tool_use` has exactly one result in the next user message (WIRE R4), before anything else is sent;
 //! * a tool call is logged before it is dispatched, and dispatched only from a complete reply (WIRE S5);
-//! * what the standing rights do not cover runs after an explicit approval, by exact effect, or not at all;
-//! * events of a request, call or timer that is not waited for are ignored.
+//! * actions beyond the agent's access run only after an explicit approval of the exact effect;
+//! * events of a request, call or timer that is not awaited are ignored.
 
 mod agent;
 mod call;

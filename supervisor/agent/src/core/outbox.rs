@@ -1,16 +1,13 @@
-//! The effects of one input, in the order in which they are carried out.
-
 use ipc::id::{ApprovalId, CallId};
 use protocol::approval::ReviewDecision;
 use protocol::event::{ApprovalAnswered, DecidedBy, EventKind, NoticeCode, ObservedBy};
 
 use super::Effect;
 
-/// Effects that wait to be handed out.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     effects: Vec<Effect>,
-    /// Number of the first effects that the ledger has read.
+    /// Number of effects that the ledger has read.
     read: usize,
 }
 
@@ -19,7 +16,6 @@ impl Outbox {
         self.effects.push(effect);
     }
 
-    /// Logs what the supervisor itself saw.
     pub(super) fn log(&mut self, kind: EventKind) {
         self.log_seen_by(ObservedBy::Supervisor, kind);
     }
@@ -32,7 +28,7 @@ impl Outbox {
         self.log(EventKind::Notice { code, message: message.to_owned() });
     }
 
-    /// Logs the answer to a question about a call, and closes the request if there was one.
+    /// Logs the answer to a question about a call, and closes the request.
     pub(super) fn log_answer(
         &mut self,
         call: CallId,
@@ -53,7 +49,6 @@ impl Outbox {
         }
     }
 
-    /// Returns the events that were logged since the last call.
     pub(super) fn unread(&mut self) -> impl Iterator<Item = &EventKind> {
         let from = std::mem::replace(&mut self.read, self.effects.len());
         self.effects[from..].iter().filter_map(|effect| match effect {
@@ -62,7 +57,6 @@ impl Outbox {
         })
     }
 
-    /// Hands the effects out.
     pub(super) fn take(&mut self) -> Vec<Effect> {
         self.read = 0;
         std::mem::take(&mut self.effects)

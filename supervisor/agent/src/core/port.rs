@@ -1,4 +1,4 @@
-//! What goes into the state machine, and what comes out.
+//! Inputs and outputs of the state machine.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,102 +24,91 @@ use protocol::frontend::{Op, UiEventKind};
 use super::{EndReason, Execution, ModelChoice, Planning, RunEnd};
 use crate::conversation::{ModelRequest, ProviderError, StreamEvent};
 
-/// One attempt at a reply. Each attempt has an identifier of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct RequestId(pub u64);
 
-/// A timer that the driver was asked to start.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct TimerId(pub u64);
 
-/// Something that the model is told besides the user's words.
+/// Text for the model besides the user's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextItem {
-    /// Source of it: `environment`, `AGENTS.md` …
+    /// Such as `environment` and `AGENTS.md`.
     pub source: String,
     pub text: String,
 }
 
-/// A worker that is ready for tool calls.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ReadyWorker {
-    /// Number of the worker among those of its agent.
     pub generation: Generation,
-    /// Process id of the worker.
     pub pid: u32,
-    /// The sandbox tier that confines the worker; it decides which paths tool calls see.
+    /// Determines the paths that tool calls see.
     pub tier: Tier,
     /// SHA-256 of the worker's rights.
     pub rights_digest: String,
-    /// SHA-256 of the worker's rights and of the rules by which the kernel enforces them.
+    /// SHA-256 of the worker's access and the rules by which the kernel enforces it.
     pub ruleset_digest: String,
 }
 
 /// The outcome of a call that no worker serves.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServedOutcome {
-    /// Text for the model: nothing that the supervisor believes or acts on.
+    /// Text for the model, untrusted.
     Answered(String),
     /// The same, with pictures whose places the text names.
     Pictured(String, Vec<Image>),
-    /// The tool failed; its own words, of the same worth.
+    /// The tool's error text, untrusted.
     Failed(String),
-    /// Nobody served it, and why.
+    /// The reason why nobody served the call.
     Unserved(String),
-    /// There was no answer within this time.
     Late(Duration),
 }
 
-/// The progress of a call that has no result yet.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CallProgress {
-    /// The output so far; a note in the middle says how much of it is left out.
+    /// Output so far; a note in the middle has the size of the omitted part.
     pub output: String,
-    /// Milliseconds since the call began.
     pub duration_ms: u64,
 }
 
-/// A question of a worker's gateway.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct HostQuestionId {
     pub generation: Generation,
-    /// The number of the question.
     pub number: u64,
 }
 
 /// A host beyond the list that a running command connects to.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostAsked {
-    /// The question. It is answered once, with [`Effect::AnswerHost`].
+    /// Answered once, with [`Effect::AnswerHost`].
     pub id: HostQuestionId,
-    /// The call that an approved worker carries out; absent for the standing worker, which may serve several.
+    /// The call of an approved worker; `None` for the main worker, which may serve several.
     pub call: Option<CallId>,
-    /// The process below which the connection is made, as in the result of a command.
+    /// The process from which the connecting one descends, as in the result of a command.
     pub process: u32,
     pub host: HostRule,
-    /// Name that the connecting process gives itself.
+    /// Name that the connecting process has set for itself.
     pub program: String,
 }
 
-/// A question of a server to a person, while the server carries out a call.
+/// A question of a server to a person, during a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormAsked {
-    /// Number of the question, never used again. It is answered once, with [`Effect::AnswerForm`].
+    /// Never used again. Answered once, with [`Effect::AnswerForm`].
     pub id: u64,
     pub call: CallId,
-    /// Words of the server.
+    /// Text of the server.
     pub message: String,
     pub form: McpForm,
 }
 
-/// A sub-agent to be, as far as its parent decides.
+/// A new sub-agent, as its parent requests it.
 #[derive(Clone, Debug)]
 pub struct NewAgent {
-    /// The call, as the model wrote it.
     pub spawn: SpawnAgent,
-    /// Its rights, with the host's own paths and without a private temp.
+    /// Host paths, without a private temp directory.
     pub rights: Rights,
-    /// The part of them that its parent does not have, and that was approved.
+    /// The approved part that the parent itself does not have.
     pub grant: Grant,
     pub purpose: Purpose,
 }
@@ -127,11 +116,9 @@ pub struct NewAgent {
 /// The purpose of a sub-agent.
 #[derive(Clone, Debug)]
 pub enum Purpose {
-    /// A task of its parent's, within its parent's activity.
+    /// A task with the parent's activity.
     Task(Activity),
-    /// To make a plan.
     Planner(Box<Planning>),
-    /// To execute an approved plan.
     Executor(Arc<Execution>),
 }
 
@@ -145,25 +132,21 @@ impl Purpose {
     }
 }
 
-/// The most that a request may come to, as far as that can be told beforehand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
-    /// Its tokens: an estimate of the prompt, and the longest reply.
+    /// An estimate of the prompt, and the longest reply.
     pub tokens: u64,
-    /// The price of them, where the model's prices are known.
+    /// `None` if the model's prices are unknown.
     pub cost: Option<Usd>,
 }
 
-/// Something that happened.
 #[derive(Clone, Debug)]
 pub enum Input {
-    /// The user wants something.
     Op(Op),
-    /// Another model of the same provider is to answer from now on.
+    /// Another model of the same provider answers from now on.
     Model(Box<ModelChoice>),
-    /// Something that the model has to know; it joins the next user message.
+    /// Text for the model, in the next user message.
     Context(Vec<ContextItem>),
-    /// A reply goes on.
     Stream {
         request: RequestId,
         event: StreamEvent,
@@ -172,192 +155,172 @@ pub enum Input {
         request: RequestId,
         error: ProviderError,
     },
-    /// A worker answered a call.
     CallFinished {
         call: CallId,
         outcome: CallOutcome,
-        /// Its duration in milliseconds.
         duration_ms: u64,
     },
-    /// The progress of an open call. It precedes every input that may end the call before it is done.
+    /// Progress of an open call, before every input that may end the call early.
     Progress {
         call: CallId,
         progress: CallProgress,
     },
-    /// Something that the result of an open call has to end with.
+    /// Text for the end of an open call's result.
     Remark {
         call: CallId,
-        /// The words for the model.
         text: String,
     },
-    /// The broker refused this to processes of which no call has a result.
+    /// Denials for processes without a call.
     Refused(Vec<Refusal>),
-    /// A command connects to a host beyond the list, and the connection waits.
+    /// A connection to a host beyond the list waits.
     HostAsked(HostAsked),
-    /// A server asks a person something.
     FormAsked(FormAsked),
-    /// A call will never be answered: its worker is gone.
     CallLost {
         call: CallId,
-        /// The fate of the worker, in a phrase.
+        /// A call will never be answered: its worker has ended.
         reason: String,
     },
-    /// The effect of a call that was to be prepared.
     Prepared {
         call: CallId,
         proposal: Proposal,
     },
-    /// The effect of a call cannot be proposed.
     NotPrepared {
         call: CallId,
-        /// The reason, in a sentence.
         reason: String,
     },
-    /// The place was looked for that a denied path lies in.
+    /// The search for the directory of a denied path has ended.
     Located {
         call: CallId,
-        /// The place, canonical; none where there is none that could be granted.
+        /// Canonical; `None` if nothing can be granted.
         place: Option<WirePath>,
     },
-    /// A request for an approval is over without an answer that counts.
+    /// A request for an approval ended without a valid answer.
     Lapsed {
         id: ApprovalId,
-        /// The one who did not decide.
         by: DecidedBy,
         cause: String,
     },
-    /// An approved effect has been carried out, or not; its worker is gone.
+    /// An approved effect was executed, or its worker ended before.
     OneShotFinished {
         call: CallId,
-        /// The outcome, or the reason why there is no telling.
+        /// The error is the reason why the outcome is unknown.
         outcome: Result<CallOutcome, String>,
-        /// Its duration in milliseconds.
         duration_ms: u64,
     },
-    /// A call that no worker serves is over.
     Served {
         call: CallId,
         outcome: ServedOutcome,
-        /// Its duration in milliseconds.
         duration_ms: u64,
     },
-    /// A sub-agent is over, to its last process.
+    /// A sub-agent and all its processes have ended.
     AgentFinished {
-        /// The call that started it.
         call: CallId,
         report: Box<SubAgentResult>,
     },
-    /// The rights of an agent above this one became less, and these are what is left of its own.
+    /// The access of an agent above was reduced, and with it this agent's.
     Narrowed {
-        /// The rights, with the host's own paths.
+        /// Host paths.
         rights: Rights,
     },
-    /// The user took something back, of whatever agent: a plan is given no more than what is left.
+    /// The user reduced the access of some agent: plans get no more than the rest.
     TakenBack(Change),
-    /// The session's budget has nothing left for a request that has not gone out.
+    /// The session's budget does not suffice for a request that was not sent.
     OutOfBudget {
         request: RequestId,
-        /// The limit that is reached.
         reason: EndReason,
-        /// A sentence that says so.
+        /// A sentence for people.
         message: String,
     },
-    /// A generation of the worker is ready.
     WorkerReady(ReadyWorker),
-    /// The worker that was to have the new rights did not come to be, and no other will without a further change.
+    /// The worker with new access did not start.
     NotReplaced {
-        /// The reason, in a sentence.
         reason: String,
     },
-    /// Nobody is there any more who could see or answer anything.
+    /// No front end is left that could show or answer anything.
     FrontEndGone,
     Timer(TimerId),
-    /// The run's time is spent.
+    /// The run's time limit is reached.
     TimeUp,
-    /// The run cannot go on, for a reason outside the conversation.
+    /// The run cannot continue, for a reason outside the conversation.
     Broken {
-        /// The consequence for the run.
         reason: EndReason,
-        /// The event, in a sentence.
         message: String,
     },
 }
 
-/// Something to be done by the driver.
 #[allow(clippy::large_enum_variant, reason = "most effects are events to log, which are moved a few times")]
 #[derive(Clone, Debug)]
 pub enum Effect {
-    /// Sends a request to the model.
     StartStream {
         request: RequestId,
         model: ModelRequest,
-        /// The most that it may come to.
+        /// Maximum cost.
         estimate: Estimate,
     },
-    /// Ends a request; nothing that it brings is waited for any more.
+    /// Ends a request, whose events are ignored from now on.
     CancelStream(RequestId),
-    /// Sends a call to the worker.
     Dispatch {
         call: CallId,
-        /// The task.
         tool: ToolCall,
     },
-    /// Asks the worker for the effect of a call.
     Prepare {
         call: CallId,
-        /// The call to prepare.
         tool: ToolCall,
     },
-    /// Looks for the nearest place of a denied path that exists; the answer is [`Input::Located`].
-    Locate { call: CallId, path: WirePath },
-    /// Logs a request for an approval and asks the front end; what comes of it is an [`Op`] or [`Input::Lapsed`].
-    RequestApproval { id: ApprovalId, request: Box<ServerRequest> },
-    /// Answers the question about a host.
+    /// Looks for the nearest existing directory of a denied path; the answer is [`Input::Located`].
+    Locate {
+        call: CallId,
+        path: WirePath,
+    },
+    RequestApproval {
+        id: ApprovalId,
+        request: Box<ServerRequest>,
+    },
     AnswerHost {
         id: HostQuestionId,
-        /// True if the connections may go on.
         allowed: bool,
     },
-    /// Answers the question of a server.
-    AnswerForm { id: u64, answer: McpAnswer },
-    /// A request is over, whoever decided.
+    AnswerForm {
+        id: u64,
+        answer: McpAnswer,
+    },
+    /// Closes a request, whoever decided.
     CloseApproval(ApprovalId),
     /// Writes an approval for the project into the person's settings.
     Keep(KeptSetting),
-    /// Carries an approved effect out, in a worker of its own.
+    /// Executes an approved effect in another worker.
     CarryOut {
         call: CallId,
         effect: Arc<ipc::effect::Effect>,
-        /// Its access beyond the standing rights.
         grant: Grant,
     },
-    /// Has a call served that is no worker's. One of an external tool was approved: it begins when that is on the disk.
+    /// Serves a call without a worker. An approved call of an MCP server begins after the approval is on the disk.
     Serve {
         call: CallId,
-        /// The task.
         served: ServedCall,
-        /// The longest that an answer may take.
         timeout: Duration,
     },
     /// Starts a sub-agent; its end is the call's result.
-    SpawnAgent { call: CallId, agent: Box<NewAgent> },
-    /// Ends a call; its outcome is not waited for any more.
+    SpawnAgent {
+        call: CallId,
+        agent: Box<NewAgent>,
+    },
+    /// Ends a call, whose outcome is ignored.
     CancelCall(CallId),
-    /// Ends the worker to its last descendant, then starts one with these rights. Calls that are sent meanwhile wait
-    /// for it.
+    /// Ends the worker with its descendants, then starts one with this access. Calls wait for it.
     ReplaceWorker {
-        /// The rights, with the host's own paths.
         rights: Rights,
     },
     StartTimer {
         id: TimerId,
-        /// When it fires.
         after: Duration,
     },
-    /// Appends an event to the session log.
-    Log { kind: EventKind, observed_by: ObservedBy },
+    Log {
+        kind: EventKind,
+        observed_by: ObservedBy,
+    },
     /// Tells the front end.
     Show(UiEventKind),
-    /// The run is over and the agent rests; another user turn may follow.
+    /// The run has ended, and another turn of the user may follow.
     Finish(RunEnd),
 }

@@ -1,4 +1,4 @@
-//! An agent that goes on with a conversation of its log.
+//! Restores an agent from the conversation in its log.
 
 use ipc::id::{AgentId, ApprovalId, CallId, GrantId};
 use ipc::path::WirePath;
@@ -9,8 +9,8 @@ use super::conversation::standing;
 use crate::prompt::rewound_context;
 
 impl Agent {
-    /// The same agent, which goes on with the conversation of these events, as the log has them in order; those of
-    /// other agents are passed over. In a new context, it has no thinking of the one before.
+    /// Continues with the conversation of these events, without those of other agents. A new context contains no
+    /// thinking of the old one.
     #[must_use]
     pub fn restored(mut self, events: &[SessionEvent], in_new_context: bool) -> Self {
         let own = events_of(self.id(), events.iter());
@@ -30,7 +30,7 @@ impl Agent {
         self
     }
 
-    /// The same agent, which is told that its project was elsewhere before.
+    /// Tells the model that the project was elsewhere before.
     #[must_use]
     pub fn moved(mut self, from: Option<&WirePath>) -> Self {
         if let Some(from) = from.filter(|_| !self.conversation.is_empty()) {
@@ -42,8 +42,8 @@ impl Agent {
         self
     }
 
-    /// Goes on from an earlier place of the conversation, if its events are given: those of the log, the rewind
-    /// included. The model is told this with the next message. Returns the change of its list of tasks, for the log.
+    /// Restores an earlier state of the conversation if `events` (the log with the rewind) are given, and tells the
+    /// model. Returns the change of the task list, for the log.
     pub fn rewind(&mut self, events: Option<&[SessionEvent]>, told: String) -> Option<EventKind> {
         let mut changed = None;
         if let Some(events) = events {

@@ -1,4 +1,4 @@
-//! The course of a turn: which machine decides next, and with which values.
+//! The course of a turn: the machine that decides next, and the values that it gets.
 
 use protocol::event::{CompactionCause, NoticeCode, TurnAllowanceEnd};
 
@@ -10,7 +10,7 @@ use super::{Agent, EndReason, Execution, RequestId};
 use crate::conversation::{ProviderError, StreamEvent};
 
 impl Agent {
-    /// Takes in a message of the user: it begins a turn, or joins the one that is running.
+    /// The message begins a turn, or joins the running one.
     pub(super) fn on_user_turn(&mut self, said: UserSaid) {
         if said.is_empty() {
             return self.out.notice(NoticeCode::EmptyMessage, "an empty message was not sent");
@@ -31,8 +31,7 @@ impl Agent {
         }
     }
 
-    /// Begins the next step, if the budget allows one and the context has room for it. A command of the user's own
-    /// comes first.
+    /// A command of the user's own comes first. Does nothing without budget or space in the context.
     pub(super) fn begin_step(&mut self) {
         if let Some(command) = self.turn.take_command() {
             self.conversation.say_what_waits(&mut self.out);
@@ -84,7 +83,6 @@ impl Agent {
         }
     }
 
-    /// Takes in a part of a reply, and the reply as a whole when it has come to its end.
     pub(super) fn on_stream(&mut self, id: RequestId, event: StreamEvent) {
         let is_summary = self.conversation.is_compacting();
         let Some(whole) = self.turn.on_stream(id, event, is_summary, &mut self.out) else { return };
@@ -155,7 +153,7 @@ impl Agent {
         }
     }
 
-    /// Ends the model's turn: the run ends, or goes on with what the user said meanwhile.
+    /// Ends the model's turn: the run ends, or continues with new words of the user.
     pub(super) fn end_turn(&mut self) {
         if self.conversation.has_unread_words() {
             return self.begin_step();
@@ -173,7 +171,7 @@ impl Agent {
         }
     }
 
-    /// Ends what goes on, keeps what is complete, and rests. Does nothing at rest.
+    /// Keeps complete parts. Does nothing at rest.
     pub(super) fn stop(&mut self, ending: Ending) {
         let ends_here = match self.turn.stop(&ending, &mut self.out) {
             Stopped::Nothing => return,
@@ -203,7 +201,7 @@ impl Agent {
         self.finish(ending);
     }
 
-    /// Ends for good. An agent at rest ends too, so that whoever waits for its end hears of it.
+    /// Also reports the end of an agent at rest, so that waiting tasks learn of it.
     pub(super) fn close(&mut self, ending: Ending) {
         // No worker is started for a session that ends.
         self.rights.end_session();

@@ -1,5 +1,3 @@
-//! The course of calls and of rights: what they return goes to the other machines.
-
 use gate::{Change, Unchanged};
 use ipc::id::CallId;
 use protocol::event::{NoticeCode, TurnAllowanceEnd};
@@ -13,11 +11,9 @@ use super::rights::{Changed, Due};
 use super::turn::Course;
 use super::{Agent, Effect, EndReason};
 
-/// The reason for the end of a turn that the user ended with an answer.
 const ABORTED: &str = "stopped by you";
 
 impl Agent {
-    /// Takes in the end of a call.
     pub(super) fn on_call_end(&mut self, call: CallId, end: CallEnd, duration_ms: u64) {
         let images = self.calls.pictures(call, &end);
         let (shown, left_out) = self.conversation.admit(images);
@@ -25,7 +21,7 @@ impl Agent {
         self.ask_calls(|calls, bounds, out| calls.on_end(call, end, duration_ms, pictures, bounds, out));
     }
 
-    /// Hands the calls something in, and takes the step that follows.
+    /// Calls a method of the calls, and takes the step that follows.
     pub(super) fn ask_calls(&mut self, ask: impl FnOnce(&mut Calls, Bounds<'_>, &mut Outbox) -> After) {
         match self.tell_calls(ask) {
             After::Rest => return,
@@ -48,8 +44,7 @@ impl Agent {
         self.go_on();
     }
 
-    /// Begins the calls that may begin, where the turn waits for calls; when all are closed and no worker is on its way
-    /// that replaces theirs, their results go to the model.
+    /// Begins waiting calls; when all are closed and no worker is being replaced, sends their results to the model.
     pub(super) fn go_on(&mut self) {
         if self.turn.phase() != Phase::Working {
             return;
@@ -84,7 +79,7 @@ impl Agent {
         self.begin_step();
     }
 
-    /// Takes in a command of the user's own: it runs now, where the agent rests. The model is asked nothing.
+    /// Runs a command of the user's own, if the agent rests. The model is not asked.
     pub(super) fn on_own_command(&mut self, command: String) {
         let said = UserSaid { text: format!("!{command}"), images: Vec::new() };
         if !self.turn.takes_command(&command, &mut self.out) {
@@ -100,7 +95,6 @@ impl Agent {
         }
     }
 
-    /// Takes in a change of the rights, or of the mode and with it the rights.
     pub(super) fn on_change(&mut self, change: Change) {
         if self.turn.phase() == Phase::Closed {
             return;
@@ -130,8 +124,7 @@ impl Agent {
         }
     }
 
-    /// Tells the model of its rights with the next message, which may be the results that were held back, and makes the
-    /// changes that came while the worker was on its way.
+    /// Tells the model of its access with the next message, and makes the deferred changes.
     pub(super) fn tell_of_rights(&mut self, told: Option<String>) {
         let Some(told) = told else { return };
         self.conversation.tell_of_rights(told);
@@ -144,7 +137,7 @@ impl Agent {
         self.go_on();
     }
 
-    /// Starts a turn that only reads, and has no network if it is `offline`.
+    /// `offline` turns the network off in the turn.
     pub(super) fn on_reading_turn(&mut self, said: UserSaid, offline: bool) {
         // A turn that runs already would have to lose its access halfway.
         if !matches!(self.turn.phase(), Phase::Resting | Phase::Closed) {
@@ -163,7 +156,7 @@ impl Agent {
         self.on_user_turn(said);
     }
 
-    /// Has an access in force. From here on calls are judged by it, and run on the worker that has it.
+    /// Sets the access for new calls, and starts a worker that has it.
     pub(super) fn take_access(&mut self, changed: Changed) {
         match changed {
             Changed::Nothing => {}

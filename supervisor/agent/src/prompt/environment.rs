@@ -1,4 +1,4 @@
-//! What varies from run to run, as text for the first user message.
+//! Facts that vary from run to run, as text for the first user message.
 
 use std::fmt::Write;
 
@@ -8,20 +8,16 @@ use gate::StandingRights;
 use gate::activity::Activity;
 use gate::modes::{Position, permits};
 
-/// What varies from run to run, besides the rights.
 #[derive(Clone, Debug)]
 pub struct PromptEnvironment {
-    /// The platform: `Linux 6.18 x86_64`.
     pub platform: String,
-    /// The day: `2026-11-21`.
     pub date: String,
-    /// What the agent is there for.
     pub activity: Activity,
-    /// The user's own instructions, which hold in every project.
+    /// The user's own instructions for every project.
     pub instructions: Option<String>,
 }
 
-/// The context that an agent begins with: where it is, and what it may do there, as its worker sees both.
+/// The agent's surroundings and access, as its worker sees them.
 pub fn environment_context(surroundings: &PromptEnvironment, standing: &StandingRights) -> String {
     let PromptEnvironment { platform, date, activity, .. } = surroundings;
     let activity = activity.as_str();
@@ -39,7 +35,6 @@ pub fn environment_context(surroundings: &PromptEnvironment, standing: &Standing
     text
 }
 
-/// Message to an agent when the approval mode has changed, and its rights with it.
 pub fn mode_context(standing: &StandingRights) -> String {
     let mut text = String::from("<rights>\nThe user changed the approval mode. From now on:\n");
     mode(&mut text, standing);
@@ -48,7 +43,7 @@ pub fn mode_context(standing: &StandingRights) -> String {
     text
 }
 
-/// The words for an agent that is back at an earlier place of its conversation, where its rights were perhaps others.
+/// Text for an agent after a rewind, when its access may have been different.
 pub fn rewound_context(standing: &StandingRights) -> String {
     let mut text = String::from("<rights>\nFrom here on:\n");
     mode(&mut text, standing);
@@ -67,7 +62,6 @@ fn mode(text: &mut String, standing: &StandingRights) {
     let _ = writeln!(text, "approval mode: {} ({means})", standing.mode);
 }
 
-/// Message to an agent when its rights have changed.
 pub fn rights_context(standing: &StandingRights) -> String {
     let mut text = String::from(
         "<rights>\nThe user changed your rights. What ran was ended for it; from now on they are:\n",
@@ -77,7 +71,7 @@ pub fn rights_context(standing: &StandingRights) -> String {
     text
 }
 
-/// Message to a sub-agent when the rights of an agent above it became less.
+/// Text for a sub-agent when the access of an agent above was reduced.
 pub fn narrowed_context(standing: &StandingRights) -> String {
     let mut text = String::from(
         "<rights>\nThe user took rights from your parent, and so from you. What ran was ended for it; from now on they are:\n",

@@ -1,4 +1,4 @@
-//! What the model is told before the user speaks.
+//! The instructions for the model.
 //!
 //! The system prompt is fixed, byte for byte, for an agent's life: the prompt cache and the provider's prefix check
 //! depend on it (WIRE §0.2). Everything that varies comes as context with the first user message.
@@ -15,33 +15,27 @@ pub use environment::{
 
 pub const SYSTEM: &str = include_str!("system.md");
 
-/// The part of the system prompt for agents that may start sub-agents.
 const DELEGATING: &str = include_str!("delegating.md");
 
-/// The part of the system prompt for sub-agents.
 const SUB_AGENT: &str = include_str!("sub_agent.md");
 
-/// The instructions of a planner.
 const PLANNER: &str = include_str!("planner.md");
 
-/// The instructions of an agent that executes a plan.
 const EXECUTOR: &str = include_str!("executor.md");
 
-/// The system prompt of an agent that has one tool.
 const MINIMAL: &str = include_str!("minimal.md");
 
-/// The equipment of a session's first agent: its tools and its system prompt.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// All tools, and what there is to know about them.
+    /// All tools.
     #[default]
     Full,
-    /// The shell alone, and a short prompt: what a model does without our help.
+    /// Only the shell, with a short prompt.
     Minimal,
 }
 
 impl Profile {
-    /// The tools of the profile, if they are not all.
+    /// `None` for all tools.
     pub const fn tools(self) -> Option<&'static [&'static str]> {
         match self {
             Self::Full => None,
@@ -49,7 +43,6 @@ impl Profile {
         }
     }
 
-    /// The word for it, as in flags.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Full => "full",
@@ -58,16 +51,12 @@ impl Profile {
     }
 }
 
-/// The part of an agent in a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// It makes the plan.
     Planner,
-    /// It executes the plan.
     Executor,
 }
 
-/// The system prompt of a session's first agent.
 pub fn for_first_agent(profile: Profile, delegates: bool, part: Option<Part>) -> Arc<str> {
     if profile == Profile::Minimal {
         return MINIMAL.into();
@@ -86,7 +75,7 @@ fn of_part(part: Option<Part>) -> String {
     })
 }
 
-/// The task of an agent that executes a plan: the plan's bytes, and how many of its steps are finished.
+/// The task of an agent that executes a plan: the plan's bytes, and the number of finished steps.
 pub fn task_of_plan(markdown: &str, finished: usize) -> String {
     let finished = match finished {
         0 => String::new(),
@@ -96,7 +85,6 @@ pub fn task_of_plan(markdown: &str, finished: usize) -> String {
     format!("Execute this plan.\n\n<plan>\n{}\n</plan>{finished}", markdown.trim_end())
 }
 
-/// The system prompt of a sub-agent, with the instructions of its role, if it has one.
 pub fn for_sub_agent(delegates: bool, role: Option<&Role>, part: Option<Part>) -> Arc<str> {
     let delegating = delegating(delegates);
     let role = role.map(|Role { name, prompt, .. }| format!("\n# Your role: {name}\n\n{prompt}\n"));
@@ -111,7 +99,7 @@ mod tests {
     use gate::activity::Activity;
     use gate::tools::{Registry, ToolDefinition as Tool};
 
-    /// PERF.md: the fixed prefix of every request.
+    /// Limit for the fixed prefix of every request, from PERF.md.
     const MAX_PREFIX: usize = 12 << 10;
 
     #[test]

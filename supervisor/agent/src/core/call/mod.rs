@@ -1,5 +1,3 @@
-//! A call: as the model made it, and as it came back.
-
 mod result;
 mod tool_use;
 

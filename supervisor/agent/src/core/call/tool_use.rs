@@ -1,24 +1,20 @@
-//! A call as the model made it.
-
 use gate::tools::{Invocation, Registry, ToolUseError};
 use ipc::id::ToolUseId;
 use serde_json::value::RawValue;
 
-/// A tool call of a complete reply.
 #[derive(Clone, Debug)]
 pub(in crate::core) struct ToolUse {
     pub(in crate::core) id: ToolUseId,
     pub(in crate::core) name: String,
-    /// The arguments; an error says why they are no JSON object.
+    /// The error says why the arguments are no JSON object.
     pub(in crate::core) input: Result<String, String>,
-    /// The arguments as they are echoed.
+    /// The arguments as they are sent back.
     pub(in crate::core) echoed: Box<RawValue>,
-    /// Words of the model before it, in the same reply.
+    /// Text of the model before the call, in the same reply.
     pub(in crate::core) said: Option<String>,
 }
 
 impl ToolUse {
-    /// Reads the call by these tools.
     pub(in crate::core) fn read(&self, tools: &Registry) -> Result<Invocation, ToolUseError> {
         match &self.input {
             Ok(input) => tools.parse(&self.name, input),
@@ -32,13 +28,13 @@ impl ToolUse {
         }
     }
 
-    /// Returns the arguments exactly as the model wrote them; where they are no JSON, as they are echoed.
+    /// The arguments exactly as the model wrote them; if they are no JSON, as they are sent back.
     pub(in crate::core) fn written(&self) -> Box<RawValue> {
         let exact = self.input.as_ref().ok().and_then(|text| RawValue::from_string(text.clone()).ok());
         exact.unwrap_or_else(|| self.echoed.clone())
     }
 
-    /// A call of a tool with these arguments that the supervisor makes.
+    /// Makes a call on behalf of the supervisor.
     pub(in crate::core) fn ours(id: String, name: &str, input: String) -> Option<Self> {
         let echoed = RawValue::from_string(input.clone()).ok()?;
         Some(Self { id: ToolUseId(id), name: name.to_owned(), input: Ok(input), echoed, said: None })

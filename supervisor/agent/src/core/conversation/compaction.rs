@@ -1,9 +1,8 @@
-//! From a context that is too long to a new one that begins with a summary: what was sent is never edited.
+//! Replaces a context that is too long by a new one that begins with a summary.
 //!
-//! The model is asked for the summary at the end of the conversation, which the provider has in its cache. Where that
-//! does not fit or does not work, it is asked about a shortened record of it; where that does not work either, the new
-//! context begins with what is known without the model. A run never summarises twice for the same reply, and a context
-//! that begins too long is its end.
+//! The model writes the summary at the end of the conversation, which the provider has cached. If that fails, the model
+//! gets a shortened record of the conversation; if that fails, too, the new context contains what is known without the
+//! model. The same reply is never summarised twice.
 
 use std::sync::Arc;
 
@@ -24,7 +23,7 @@ use crate::core::outbox::Outbox;
 use crate::core::phase::Phase;
 use crate::core::tariff::Tariff;
 
-/// Summaries: the one that is waited for, and the one that the user wants.
+/// The awaited summary, and the user's request for one.
 #[derive(Debug, Default)]
 pub(super) struct Compaction {
     underway: Option<Compacting>,
@@ -32,74 +31,64 @@ pub(super) struct Compaction {
     wanted: bool,
 }
 
-/// A summary that is waited for.
 #[derive(Clone, Copy, Debug)]
 struct Compacting {
     cause: CompactionCause,
     from: SummaryFrom,
     then: Then,
-    /// About how many tokens the next prompt would have had.
+    /// Estimated tokens of the next prompt without the summary.
     before: u64,
-    /// Tokens of the replies so far.
     usage: TokenUsage,
 }
 
-/// The step after a summary.
+/// Continuation after a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum Then {
-    /// The step that it was made for.
+    /// The step that was delayed.
     Step,
-    /// The end of the turn.
     End,
 }
 
-/// The state of the context before a step.
+/// Decision on the context before a step.
 #[derive(Debug)]
 pub(in crate::core) enum Next {
-    /// The step fits.
+    /// The context has space for the step.
     Step,
-    /// It is summarised first.
+    /// A summary comes first.
     Compact(CompactionCause),
-    /// Nothing would help; a sentence says what to do.
+    /// Nothing would help; the sentence says what to do.
     Full(String),
 }
 
-/// The step after a reply to the request for a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum AfterSummary {
-    /// The model is asked once more, in another way.
+    /// The model is asked again, in another way.
     Ask,
-    /// The new context has begun.
     Begun(Then),
 }
 
-/// The request in the place of one that is given up.
+/// Replacement for a request that failed for good.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum Mended {
-    /// A summary follows, or the step after it.
     Summary(AfterSummary),
-    /// The same, without the interrupted reply that the provider refuses.
+    /// The same request without the interrupted reply that the provider rejects.
     WithoutInterrupted,
     /// A new context may be short enough.
     Shortened,
-    /// Nothing would help.
     Nothing,
 }
 
-/// A request as far as the conversation decides it.
 pub(in crate::core) struct Asked {
     pub(in crate::core) messages: Vec<Arc<Message>>,
     pub(in crate::core) max_tokens: u32,
 }
 
 impl Conversation {
-    /// True while a summary is waited for: requests are for it.
     pub(in crate::core) const fn is_compacting(&self) -> bool {
         self.compaction.underway.is_some()
     }
 
-    /// Takes in the user's wish for a summary. True if it is made now, at rest; else it is made before the next
-    /// request, if at all.
+    /// True if the summary begins now, at rest; otherwise it precedes the next request.
     pub(in crate::core) fn on_compact(&mut self, phase: Phase, out: &mut Outbox) -> bool {
         match phase {
             Phase::Closed => false,
@@ -123,7 +112,7 @@ impl Conversation {
         }
     }
 
-    /// Takes the user's wish at the end of a turn. True if a summary could be made.
+    /// True if a summary was requested and is possible at the end of a turn.
     pub(in crate::core) fn takes_wish(&mut self, out: &mut Outbox) -> bool {
         if !std::mem::take(&mut self.compaction.wanted) || !self.history.has_replies() {
             return false;
@@ -135,8 +124,7 @@ impl Conversation {
         wins
     }
 
-    /// Decides whether the next prompt, with what joins it, leaves the room that its reply and the results after it
-    /// need.
+    /// Decides if the next prompt leaves enough tokens for its reply and the results after it.
     pub(in crate::core) fn next(&mut self, out: &mut Outbox) -> Next {
         let next = self.history.tokens().saturating_add(self.unsaid.tokens());
         let wanted = std::mem::take(&mut self.compaction.wanted);
@@ -158,7 +146,7 @@ impl Conversation {
         Next::Compact(CompactionCause::Limit)
     }
 
-    /// Returns a sentence on a context that nothing would help.
+    /// Sentence for a context that nothing would make short enough.
     pub(in crate::core) fn full(&self, next: u64) -> String {
         format!(
             "the context is full: even a new one has about {next} tokens, and the model's window holds {} with the reply; \
@@ -167,8 +155,8 @@ impl Conversation {
         )
     }
 
-    /// True if the new context would be shorter than this one: even without a word of the model's it repeats what the
-    /// user said and the last messages.
+    /// True if the new context would be shorter: even without a summary it repeats the user's words and the last
+    /// messages.
     fn summary_is_shorter(&mut self, out: &mut Outbox) -> bool {
         self.read(out);
         let entries = self.history.said();
@@ -186,7 +174,7 @@ impl Conversation {
         out.notice(NoticeCode::NothingToCompact, message);
     }
 
-    /// Has the next request ask for a summary, at the end of the conversation.
+    /// Makes the next request ask for a summary.
     pub(in crate::core) fn compact(&mut self, cause: CompactionCause, then: Then, out: &mut Outbox) {
         // The provider has said that the conversation is too long: it is not asked about all of it again.
         let is_too_long = cause == CompactionCause::Overflow;
@@ -199,12 +187,12 @@ impl Conversation {
         self.compaction.underway = Some(Compacting { cause, from, then, before, usage });
     }
 
-    /// True if a new context could help against one that the provider finds too long.
+    /// True if a new context could be short enough for the provider.
     pub(in crate::core) fn can_shorten(&self) -> bool {
         !self.is_compacting() && self.history.has_replies()
     }
 
-    /// Learns from a refusal how large the window is, for the rest of the session.
+    /// Derives the window from a rejected request, for the rest of the session.
     fn narrow_window(&mut self, named: Option<u64>) {
         let refused = match self.compaction.underway {
             Some(Compacting { from: SummaryFrom::Record, .. }) => self.budget.record(),
@@ -213,12 +201,12 @@ impl Conversation {
         self.budget = self.budget.in_window(self.budget.window_after(refused, named));
     }
 
-    /// Learns the window from a reply that had no room for its end.
+    /// Derives the window from a reply that was cut by it.
     pub(in crate::core) fn overflow(&mut self, usage: TokenUsage) {
         self.narrow_window(Some(usage.total()).filter(|total| *total >= Window::LEAST));
     }
 
-    /// Looks for another request in the place of one that is given up.
+    /// Looks for a replacement for a request that failed for good.
     pub(in crate::core) fn mend(
         &mut self,
         error: &ProviderError,
@@ -243,7 +231,7 @@ impl Conversation {
         if self.can_shorten() { Mended::Shortened } else { Mended::Nothing }
     }
 
-    /// Returns the next request: for a reply, or for the summary that is waited for, which is in no history.
+    /// The next request: for a reply, or for a summary, which is not a part of the history.
     pub(in crate::core) fn asked(&mut self, out: &mut Outbox) -> Asked {
         let Some(compacting) = self.compaction.underway else {
             return Asked { messages: self.history.messages(), max_tokens: self.budget.reply() };
@@ -260,7 +248,7 @@ impl Conversation {
         Asked { messages: vec![Arc::new(asked)], max_tokens }
     }
 
-    /// Takes in a reply to the request for a summary: its words, and the reason for its end. Calls in it do not run.
+    /// Handles a reply with a summary. Calls in it do not run.
     pub(in crate::core) fn on_summary(
         &mut self,
         words: &str,
@@ -287,7 +275,7 @@ impl Conversation {
         }
     }
 
-    /// Takes in that a request for a summary failed for good. Nothing if no other request would go well.
+    /// `None` if no other request would succeed.
     fn on_summary_failed(
         &mut self,
         error: &ProviderError,
@@ -305,14 +293,14 @@ impl Conversation {
         otherwise.then(|| self.ask_otherwise(tariff, seen, out))
     }
 
-    /// Counts tokens of a summary, also of one that was cut off.
+    /// Counts an incomplete summary, too.
     pub(in crate::core) fn count_summary(&mut self, usage: TokenUsage) {
         if let Some(compacting) = &mut self.compaction.underway {
             compacting.usage += usage;
         }
     }
 
-    /// Ends the wait for a summary with the run: logs its cost, as a reply of which nothing is left.
+    /// Ends the wait for a summary with the run: logs its cost, as an empty reply.
     pub(in crate::core) fn give_summary_up(&mut self, tariff: Tariff, out: &mut Outbox) {
         self.compaction.wanted = false;
         let Some(Compacting { usage, .. }) = self.compaction.underway.take() else { return };
@@ -341,7 +329,6 @@ impl Conversation {
         }
     }
 
-    /// Leaves the context and goes on in a new one.
     fn begin_context(
         &mut self,
         summary: Option<&str>,
@@ -373,12 +360,12 @@ impl Conversation {
     }
 }
 
-/// True if the provider finds fault with what was sent, and not with its length.
+/// True if the provider rejects the content of the request, and not its length.
 fn is_refused(error: &ProviderError) -> bool {
     matches!(error.status, Some(400 | 422)) && !is_too_long(error)
 }
 
-/// True if a shorter conversation might go well: by its tokens (WIRE R12), or by its bytes (WIRE E1).
+/// True if a shorter conversation might be accepted: by its tokens (WIRE R12), or by its bytes (WIRE E1).
 pub(in crate::core) fn is_too_long(error: &ProviderError) -> bool {
     error.is_context_overflow() || error.status == Some(413)
 }

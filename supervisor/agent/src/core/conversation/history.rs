@@ -1,4 +1,4 @@
-//! The conversation as the model gets it: append-only, neighbours of one role joined, and about how long it is.
+//! The conversation as the model receives it: append-only, with messages of one role joined, and its estimated length.
 
 use std::sync::Arc;
 
@@ -12,45 +12,41 @@ use super::record::{RecordEntry, entries};
 use super::window::tokens;
 use crate::conversation::{Message, UserBlock, plain_block};
 
-/// Tokens that the API adds around a block.
+/// Tokens that the API adds to a block.
 const BLOCK: u64 = 8;
 
-/// Pixels of a picture for each token.
+/// Pixels of a picture per token.
 const PIXELS: u64 = 750;
 
-/// The most tokens of a picture.
+/// Maximum tokens of a picture.
 const MAX_IMAGE: u64 = 5_000;
 
-/// The conversation so far. Messages are shared with the requests that were made of it.
 #[derive(Clone, Debug)]
 pub(in crate::core) struct History {
     messages: Vec<Arc<Message>>,
-    /// The pictures in them, and those that have been promised to the next.
     images: Images,
     size: Size,
-    /// Number of blocks at the beginning that nobody said: surroundings, instructions, a summary.
+    /// Number of initial blocks from Bailiwick: surroundings, instructions, a summary.
     opening: usize,
-    /// True if one of those is a summary.
     summarised: bool,
-    /// Tokens of its first prompt.
+    /// Tokens of the first prompt.
     began_with: u64,
-    /// Number of its replies.
+    /// Number of replies.
     replies: u32,
-    /// Place of the interrupted reply that no provider has accepted yet: its message, and its first block there.
+    /// The interrupted reply that no provider has accepted yet: its message, and its first block there.
     interrupted: Option<(usize, usize)>,
 }
 
-/// Tokens of a conversation: those that the provider counted, and those that came since.
 #[derive(Clone, Copy, Debug)]
 struct Size {
-    /// The prompt and the reply that the provider counted last; an estimate before.
+    /// Last count of the provider; an estimate before.
     known: u64,
-    /// An estimate of what was added since.
+    /// Estimate of everything after that.
     added: u64,
 }
 
 impl History {
-    /// A conversation whose every prompt begins with `fixed` tokens, for a model that sees pictures or not.
+    /// Every prompt begins with `fixed` tokens.
     pub(in crate::core) fn new(fixed: u64, sees_images: bool) -> Self {
         Self {
             messages: Vec::new(),
@@ -64,7 +60,7 @@ impl History {
         }
     }
 
-    /// A conversation that goes on from a summary; what the model sees is what it saw before.
+    /// `sees_images` must be as before the summary.
     pub(super) fn summarised(fixed: u64, sees_images: bool, first_message: Vec<String>) -> Self {
         let opening = first_message.len();
         let mut history = Self { summarised: true, opening, ..Self::new(fixed, sees_images) };
@@ -72,12 +68,11 @@ impl History {
         history
     }
 
-    /// The conversation, cheap to clone.
     pub(super) fn messages(&self) -> Vec<Arc<Message>> {
         self.messages.clone()
     }
 
-    /// The pictures that there is room for; of each other one, why there is none.
+    /// Returns the pictures within the limits, and a reason for each of the others.
     pub(super) fn admit(&mut self, images: Vec<Image>) -> (Vec<Image>, Vec<String>) {
         let (mut admitted, mut left_out) = (Vec::new(), Vec::new());
         for image in images {
@@ -89,25 +84,25 @@ impl History {
         (admitted, left_out)
     }
 
-    /// The opening of a conversation that nobody has said anything in yet.
+    /// Must be called before anything else is added.
     pub(super) fn open(&mut self, opening: Vec<UserBlock>) {
         self.opening = opening.len();
         self.push_user(opening);
     }
 
-    /// Returns its words: all but its opening.
+    /// Entries without the opening.
     pub(super) fn said(&self) -> Vec<RecordEntry> {
         let mut entries = entries(&self.messages);
         entries.drain(..self.opening.min(entries.len()));
         entries
     }
 
-    /// About how many tokens it has without its opening.
+    /// Estimated tokens without the opening.
     pub(super) fn said_tokens(&self) -> u64 {
         self.estimates().skip(self.opening).fold(0, u64::saturating_add)
     }
 
-    /// About how many tokens each block has.
+    /// Estimated tokens of each block.
     fn estimates(&self) -> impl Iterator<Item = u64> {
         self.messages.iter().flat_map(|message| match &**message {
             Message::User(blocks) => blocks.iter().map(of_block).collect::<Vec<_>>(),
@@ -115,35 +110,33 @@ impl History {
         })
     }
 
-    /// Counts what it holds with these tokens before it: a rewind puts replies behind messages that their prompts did
+    /// Counts again with `fixed` tokens in front: after a rewind, replies may follow messages that their prompts did
     /// not have.
     pub(super) fn count_again(&mut self, fixed: u64) {
         let estimate = self.estimates().fold(fixed, u64::saturating_add);
         self.size = Size { known: self.tokens().max(estimate), added: 0 };
     }
 
-    /// True if nothing is in it.
     pub(super) fn is_empty(&self) -> bool {
         self.messages.is_empty()
     }
 
-    /// About how many tokens a prompt of all of it has.
+    /// Estimated tokens of a prompt with all messages.
     pub(in crate::core) const fn tokens(&self) -> u64 {
         self.size.known.saturating_add(self.size.added)
     }
 
-    /// True if the model has said something that a summary could be about.
     pub(super) fn has_replies(&self) -> bool {
         self.messages.iter().any(|message| matches!(**message, Message::Assistant(_)))
     }
 
-    /// True if it began with a summary and yet with so many tokens: another summary would not help.
+    /// True if a summary at the beginning already has this many tokens: another summary would not help.
     pub(super) const fn began_too_long(&self, limit: u64) -> bool {
         self.summarised && self.replies <= 1 && self.began_with > limit
     }
 
-    /// Appends blocks of the user. The API joins neighbours of one role (WIRE R3); joining them here keeps the prefix
-    /// what the model saw.
+    /// Appends blocks of the user. Joins messages of one role like the API (WIRE R3), so that the prefix stays what the
+    /// model saw.
     pub(in crate::core) fn push_user(&mut self, blocks: Vec<UserBlock>) {
         self.add(blocks.iter().map(of_block).sum());
         match self.messages.last_mut().map(Arc::make_mut) {
@@ -153,8 +146,8 @@ impl History {
         }
     }
 
-    /// Appends blocks of the model, and what the provider counted: the prompt is what the server made of the messages,
-    /// which may be less than their sum where it compacts them itself.
+    /// Appends blocks of the model. The provider's count of the prompt may be less than the sum, if the server shortens
+    /// the messages itself.
     pub(in crate::core) fn push_assistant(&mut self, blocks: Vec<Box<RawValue>>, usage: TokenUsage) {
         // There is a reply to what stands before it.
         self.interrupted = None;
@@ -170,7 +163,6 @@ impl History {
         self.append_reply(blocks);
     }
 
-    /// Appends what was kept of a reply that was interrupted.
     pub(super) fn push_interrupted(&mut self, blocks: Vec<Box<RawValue>>) {
         if blocks.is_empty() {
             return;
@@ -183,7 +175,7 @@ impl History {
         self.interrupted = Some(place);
     }
 
-    /// Takes the interrupted reply out again that the provider does not accept, if there is one.
+    /// Removes the interrupted reply, which the provider rejects; false if there is none.
     pub(super) fn drop_interrupted(&mut self) -> bool {
         let Some((message, block)) = self.interrupted.take() else { return false };
         let Some(Message::Assistant(blocks)) = self.messages.get_mut(message).map(Arc::make_mut) else {
@@ -205,7 +197,7 @@ impl History {
         true
     }
 
-    /// Leaves a part out that the provider does not take back; false if nothing of it is there.
+    /// Removes a part that the provider rejects; false if nothing of it is there.
     pub(super) fn leave_out(&mut self, part: LeftOut, sees_images: bool) -> bool {
         match part {
             LeftOut::Thinking => {
@@ -220,7 +212,6 @@ impl History {
         }
     }
 
-    /// Number of blocks of the model.
     fn blocks(&self) -> usize {
         let of = |message: &Arc<Message>| match &**message {
             Message::User(_) => 0,
@@ -229,8 +220,8 @@ impl History {
         self.messages.iter().map(of).sum()
     }
 
-    /// The same conversation as a model takes it that has said nothing in it: no thinking, no signature, no block of a
-    /// provider's own tools. A model that sees no pictures is told where there were some.
+    /// The conversation for another model: no thinking, signatures, or blocks of a provider's own tools. Text replaces
+    /// pictures for a model that sees none.
     pub(super) fn for_another_model(&self, fixed: u64, sees_images: bool) -> Self {
         let Self { opening, summarised, began_with, replies, .. } = *self;
         let mut history = Self { opening, summarised, began_with, replies, ..Self::new(fixed, sees_images) };
@@ -250,7 +241,7 @@ impl History {
         history
     }
 
-    /// A block of the user's, whose pictures have been counted in.
+    /// Counts the pictures of a user's block.
     fn admitted(&mut self, block: &UserBlock) -> UserBlock {
         match block {
             UserBlock::Image(image) => match self.images.admit(image) {
@@ -290,12 +281,12 @@ fn of_block(block: &UserBlock) -> u64 {
     in_block(content)
 }
 
-/// About how many tokens a block of so many has.
+/// Estimated tokens of a block with this content.
 pub(super) const fn in_block(content: u64) -> u64 {
     content.saturating_add(BLOCK)
 }
 
-/// About how many tokens a picture has: one for 750 pixels, and larger ones are scaled down by the provider.
+/// One token for 750 pixels; the provider scales larger pictures down.
 pub(super) fn of_image(image: &Image) -> u64 {
     let (width, height) = image.size();
     (u64::from(width) * u64::from(height)).div_ceil(PIXELS).min(MAX_IMAGE)

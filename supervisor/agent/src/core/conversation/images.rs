@@ -1,31 +1,28 @@
-//! How many pictures a conversation may hold: each request carries all of them.
-
 use ipc::image::Image;
 
-/// The most pictures of one request: the vendors' limit.
+/// The vendors' limit per request.
 const MAX_IMAGES: usize = 100;
 
-/// With more pictures than this in a request, none may have a side of more than [`SMALL_SIDE`] pixels.
+/// With more pictures in a request, none may have a side of more than [`SMALL_SIDE`] pixels.
 const FEW_IMAGES: usize = 20;
 
-/// See [`FEW_IMAGES`].
+/// In pixels, see [`FEW_IMAGES`].
 const SMALL_SIDE: u32 = 2000;
 
-/// The most bytes of all pictures, 15 MiB: 20 MiB in base64, which leaves a third of a request (WIRE R2) for words.
+/// Bytes of all pictures: 20 MiB in base64, which leaves a third of a request (WIRE R2) for words.
 const MAX_BYTES: usize = 15 << 20;
 
-/// The pictures of a conversation.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Images {
     count: usize,
     bytes: usize,
-    /// The longest side of any.
+    /// Longest side of any picture.
     side: u32,
-    /// True if nobody would see them.
+    /// True if the model sees no pictures.
     blind: bool,
 }
 
-/// Reason why there is no room for a picture.
+/// The reason why a picture exceeds the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Full {
     #[error("this model sees no pictures; describe what is in it, or take another model")]
@@ -45,12 +42,12 @@ pub(super) enum Full {
 }
 
 impl Images {
-    /// None yet, of a model that sees them or not.
+    /// Contains no pictures. `by_model` is true if the model sees them.
     pub(super) fn seen(by_model: bool) -> Self {
         Self { blind: !by_model, ..Self::default() }
     }
 
-    /// Counts a picture in, if there is room for it.
+    /// Counts the picture, unless it exceeds a limit.
     pub(super) fn admit(&mut self, image: &Image) -> Result<(), Full> {
         let (width, height) = image.size();
         let sum = Self {
@@ -82,7 +79,6 @@ mod tests {
 
     const PNG: &[u8] = include_bytes!("../../../../../fixtures/images/shapes.png");
 
-    /// A picture of this width and of this many bytes.
     fn image(width: u32, bytes: usize) -> Image {
         let mut png = PNG.to_vec();
         png[16..20].copy_from_slice(&width.to_be_bytes());

@@ -1,6 +1,5 @@
-//! What is known of a session without asking the model: what the user said, which files were touched, and what the
-//! model said of it all last. All of it follows from the agent's own events, so that a session that goes on knows the
-//! same.
+//! Facts of a session that are known without asking the model: the user's words, the files, and the last summary. All
+//! are derived from the agent's own events, so that a resumed session has the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,44 +12,38 @@ use serde_json::value::RawValue;
 
 use super::summary;
 
-/// The user's words, and what calls did to files.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(in crate::core) struct Ledger {
     said: Vec<String>,
-    /// The model's last summary of all that was before.
+    /// The model's last summary.
     summary: Option<String>,
-    /// The calls that have begun.
     begun: BTreeMap<CallId, BegunCall>,
     files: BTreeMap<String, Deeds>,
-    /// Commands that may have changed files too.
+    /// Number of commands that may have changed files.
     commands: u64,
-    /// Number of deeds that were noted: what was touched last is worth most.
+    /// Number of accesses, to sort files by the latest one.
     clock: u64,
 }
 
-/// A call whose end says what it did.
 #[derive(Debug, PartialEq, Eq)]
 enum BegunCall {
-    /// It reads a file.
     Read(Vec<WirePath>),
-    /// It changes files.
     Edit(Vec<WirePath>),
-    /// A command that may change files.
     Command,
 }
 
-/// Deeds to a file.
+/// Accesses to a file.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Deeds {
     reads: u64,
-    /// True if it was created here.
+    /// True if the session created the file.
     created: bool,
     changes: u64,
     last: u64,
 }
 
 impl Ledger {
-    /// The ledger of these events, with files named from the project.
+    /// Paths of files are relative to the project.
     pub(super) fn of<'a>(events: impl Iterator<Item = &'a EventKind>, project: &WirePath) -> Self {
         events.fold(Self::default(), |mut ledger, event| {
             ledger.see(event, project);
@@ -58,7 +51,6 @@ impl Ledger {
         })
     }
 
-    /// Keeps what an event of the agent tells.
     pub(super) fn see(&mut self, event: &EventKind, project: &WirePath) {
         match event {
             EventKind::UserMessage { text, .. } => self.said.push(text.clone()),
@@ -83,12 +75,10 @@ impl Ledger {
         }
     }
 
-    /// The user's words, in order.
     pub(super) fn said(&self) -> &[String] {
         &self.said
     }
 
-    /// The model's last summary.
     pub(super) fn summary(&self) -> Option<&str> {
         self.summary.as_deref()
     }
@@ -128,21 +118,20 @@ impl Ledger {
         deeds
     }
 
-    /// A line for each file: first those that were changed, of either kind the latest first.
+    /// A line for each file: changed ones first, the latest first.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut files: Vec<_> = self.files.iter().collect();
         files.sort_by_key(|(_, deeds)| (!deeds.changed(), std::cmp::Reverse(deeds.last)));
         files.into_iter().map(|(path, deeds)| format!("- {path}: {}", deeds.line())).collect()
     }
 
-    /// Number of commands that may have changed files too.
     pub(super) const fn commands(&self) -> u64 {
         self.commands
     }
 }
 
 impl BegunCall {
-    /// A call, if its end is of interest.
+    /// `None` if the end of the call is not of interest.
     fn of(name: &str, kind: ToolKind, locations: &[Location], input: &RawValue) -> Option<Self> {
         let files = || locations.iter().map(|place| place.path.clone()).collect();
         match kind {

@@ -1,6 +1,6 @@
-//! A message without what the provider does not take back.
+//! A message without the part that the provider rejects.
 //!
-//! Nobody knows how much of it is at fault. Pictures and thinking go first, then everything: what stays says that
+//! It is not known which block is at fault. Pictures and thinking are removed first, then everything; a note says that
 //! something was there.
 
 use std::sync::Arc;
@@ -11,7 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::conversation::{Message, UserBlock, calls_of, plain_block};
 
-/// Words in the place of something that is left out.
+/// Replacement for removed content.
 const LEFT_OUT: &str = "(left out: the provider does not take it back)";
 
 #[derive(Serialize)]
@@ -20,7 +20,7 @@ struct LeftOutText {
     text: &'static str,
 }
 
-/// Leaves the contents of a message out; false if there is nothing to leave out.
+/// False if there is nothing to remove.
 pub(super) fn of(messages: &mut [Arc<Message>], index: u32) -> bool {
     let Some(at) = usize::try_from(index).ok().filter(|at| *at < messages.len()) else { return false };
     match Arc::make_mut(&mut messages[at]) {
@@ -72,7 +72,7 @@ fn without_words(blocks: &mut [UserBlock]) -> bool {
     is_changed
 }
 
-/// Only what every provider knows.
+/// Keeps only what every provider accepts.
 fn without_thinking(blocks: &mut Vec<Box<RawValue>>) -> bool {
     let plain: Vec<_> = blocks.iter().filter_map(|block| plain_block(block)).collect();
     let is_changed = !plain.is_empty()
@@ -91,7 +91,7 @@ fn without_anything(blocks: &mut Vec<Box<RawValue>>) -> bool {
     is_changed
 }
 
-/// Results of calls that are not there any more.
+/// Replaces results whose calls are gone by text.
 fn told_in_words(message: &mut Message, calls: &[ToolUseId]) {
     let Message::User(blocks) = message else { return };
     for block in blocks {

@@ -1,4 +1,4 @@
-//! One conversation: its past, its next message, and the room that the model's context has for both.
+//! One conversation: its past, its next message, and the space in the model's context.
 
 use std::sync::Arc;
 
@@ -26,38 +26,32 @@ use crate::core::phase::Phase;
 use crate::core::{ContextItem, Window};
 use crate::prompt::PromptEnvironment;
 
-/// The conversation of one agent with its model.
 pub(in crate::core) struct Conversation {
     pub(super) history: History,
-    /// Facts that a new context is told without the model's help.
     pub(super) ledger: Ledger,
     pub(super) budget: Budget,
     pub(super) unsaid: Unsaid,
     pub(super) opening: Opening,
     pub(super) tasks: Tasks,
     pub(super) compaction: Compaction,
-    /// True if the model sees pictures.
     pub(super) sees_images: bool,
-    /// The project, from which the ledger names files.
     pub(super) project: WirePath,
 }
 
-/// Settings of a conversation. The window and the limit of a reply change with the model.
+/// The window and the reply limit change with the model.
 pub(in crate::core) struct ConversationSettings {
     pub(in crate::core) window: Window,
-    /// The most tokens of a reply.
     pub(in crate::core) max_tokens: u32,
-    /// About how many tokens the system prompt and the tools have.
+    /// Estimated tokens of system prompt and tools.
     pub(in crate::core) fixed: u64,
     pub(in crate::core) sees_images: bool,
     pub(in crate::core) surroundings: PromptEnvironment,
-    /// The demand on the answer of a task, if it has to fit a schema.
+    /// The requirement for the answer of a task, if it has to fit a schema.
     pub(in crate::core) demand: Option<String>,
     pub(in crate::core) project: WirePath,
 }
 
 impl Conversation {
-    /// A conversation in which nobody has said anything.
     pub(in crate::core) fn new(settings: ConversationSettings) -> Self {
         let ConversationSettings { window, max_tokens, fixed, sees_images, surroundings, demand, project } =
             settings;
@@ -75,7 +69,7 @@ impl Conversation {
         }
     }
 
-    /// Takes in the events that are about to be logged, for a summary without the model's help.
+    /// Adds events that are about to be logged, for a summary without the model.
     pub(in crate::core) fn read(&mut self, out: &mut Outbox) {
         for event in out.unread() {
             self.ledger.see(event, &self.project);
@@ -86,12 +80,11 @@ impl Conversation {
         self.history.messages()
     }
 
-    /// The project's instructions.
     pub(in crate::core) fn instructions(&self) -> &[ContextItem] {
         self.opening.instructions()
     }
 
-    /// Returns the conversation as text, every line of it quoted: its beginning and its end, where it is long.
+    /// All lines are quoted; a long conversation is shortened in the middle.
     pub(in crate::core) fn text(&self) -> String {
         const MOST: u64 = 6_000;
         const LONGEST: u64 = 800;
@@ -102,7 +95,7 @@ impl Conversation {
         self.history.is_empty()
     }
 
-    /// Size of the window, as far as it is known.
+    /// Size of the window, if known.
     #[cfg(test)]
     pub(in crate::core) const fn window(&self) -> u64 {
         self.budget.context()
@@ -113,22 +106,21 @@ impl Conversation {
         &self.ledger
     }
 
-    /// About how many tokens a prompt of all of it has.
+    /// Estimated tokens of a prompt with the whole conversation.
     pub(in crate::core) const fn tokens(&self) -> u64 {
         self.history.tokens()
     }
 
-    /// The most tokens of a reply.
     pub(in crate::core) const fn reply_limit(&self) -> u32 {
         self.budget.reply()
     }
 
-    /// About how many tokens the results may have that are still to come, with room for a summary after all of them.
+    /// Estimated tokens for the remaining results, with space for a summary after them.
     pub(in crate::core) fn room_for_results(&self) -> u64 {
         self.budget.results_after(self.history.tokens().saturating_add(self.unsaid.tokens()))
     }
 
-    /// Returns a sentence on a message that is too long to be sent.
+    /// Sentence about a message that is too long to be sent.
     pub(in crate::core) fn too_long(&self, said: &UserSaid, seen: &StandingRights) -> Option<String> {
         let context = self.opening.texts(seen).iter().map(|text| tokens(text)).sum();
         let (length, most) = (said.tokens(), self.budget.message(context));
@@ -142,34 +134,32 @@ impl Conversation {
         })
     }
 
-    /// Keeps words of the user for the next message.
+    /// Keeps the user's words for the next message.
     pub(in crate::core) fn hear(&mut self, said: UserSaid) {
         self.unsaid.add_words(said);
     }
 
-    /// True if the user has said something that the model has not read.
     pub(in crate::core) const fn has_unread_words(&self) -> bool {
         self.unsaid.has_words()
     }
 
-    /// Has the next message say something that the model would not understand otherwise.
+    /// Adds information to the next message that the model needs to understand it.
     pub(in crate::core) fn note(&mut self, text: String) {
         self.unsaid.add_first(ContextItem { source: OURS.to_owned(), text });
     }
 
-    /// Has the next message say how the rights have changed.
     pub(in crate::core) fn tell_of_rights(&mut self, text: String) {
         self.unsaid.add(ContextItem { source: RIGHTS.to_owned(), text });
     }
 
-    /// Has the next message say the demand on the answer.
+    /// Adds the requirement for the answer to the next message.
     pub(in crate::core) fn demand_answer(&mut self) {
         if let Some(text) = self.opening.demand().map(str::to_owned) {
             self.unsaid.add(ContextItem { source: OURS.to_owned(), text });
         }
     }
 
-    /// Adds context from outside the conversation. Items of the start come before those that are there already.
+    /// Items of the start come before existing ones.
     pub(in crate::core) fn add_context(&mut self, items: Vec<ContextItem>, at_start: bool, out: &mut Outbox) {
         // What changed before the agent was told where it is comes behind that.
         let changed = if at_start { self.unsaid.take_context() } else { Vec::new() };
@@ -188,7 +178,7 @@ impl Conversation {
         }
     }
 
-    /// Joins to the user's message, behind the results (WIRE R4): context, then the user's words of the meantime.
+    /// Joins context and new words of the user to the user's message, after the results (WIRE R4).
     pub(in crate::core) fn say_what_waits(&mut self, out: &mut Outbox) {
         let is_first = self.history.is_empty();
         let mut blocks = Vec::new();
@@ -207,7 +197,7 @@ impl Conversation {
         self.history.push_user(blocks);
     }
 
-    /// Says the user's words; pictures come before the words that are about them.
+    /// Pictures come before the words about them.
     fn say(
         &mut self,
         UserSaid { mut text, images }: UserSaid,
@@ -228,38 +218,35 @@ impl Conversation {
         out.log(EventKind::UserMessage { text, images: shown });
     }
 
-    /// Counts pictures in that there is room for. Returns them, and for each other one the reason why there is none.
+    /// Returns the pictures within the limits, and a reason for each of the others.
     pub(in crate::core) fn admit(&mut self, images: Vec<Image>) -> (Vec<Image>, Vec<String>) {
         self.history.admit(images)
     }
 
-    /// Appends the results of calls.
     pub(in crate::core) fn answer_calls(&mut self, results: Vec<UserBlock>) {
         self.history.push_user(results);
     }
 
-    /// Appends a reply, with the provider's count of it.
     pub(in crate::core) fn reply(&mut self, echo: Vec<Box<RawValue>>, usage: TokenUsage) {
         self.history.push_assistant(echo, usage);
     }
 
-    /// Appends the part of a reply that came before it was interrupted.
     pub(in crate::core) fn reply_in_part(&mut self, echo: Vec<Box<RawValue>>) {
         self.history.push_interrupted(echo);
     }
 
-    /// Takes the interrupted reply out again that the provider does not accept; false if there is none.
+    /// Removes the interrupted reply, which the provider rejects; false if there is none.
     pub(in crate::core) fn drop_interrupted(&mut self) -> bool {
         self.history.drop_interrupted()
     }
 
-    /// Leaves a part out that the provider does not take back; false if nothing of it is there.
+    /// Removes a part that the provider rejects; false if nothing of it is there.
     pub(in crate::core) fn leave_out(&mut self, part: LeftOut) -> bool {
         !self.is_compacting() && self.history.leave_out(part, self.sees_images)
     }
 
-    /// Goes on with another model: in a new context, since no provider takes back what another model thought. True if
-    /// the old one had replies.
+    /// Continues with another model in a new context, since no provider accepts another model's thinking. True if the
+    /// old one had replies.
     pub(in crate::core) fn change_model(
         &mut self,
         window: Window,
@@ -273,7 +260,7 @@ impl Conversation {
         had_replies
     }
 
-    /// Takes in the user's wish for an empty conversation: it is granted at rest alone.
+    /// Only possible at rest.
     pub(in crate::core) fn on_clear(
         &mut self,
         phase: Phase,
@@ -290,7 +277,7 @@ impl Conversation {
         out.notice(NoticeCode::NotCleared, &format!("the conversation was not cleared: {why}"));
     }
 
-    /// Begins an empty conversation: what was said stays in the log alone.
+    /// The old conversation stays in the log.
     fn clear(&mut self, seen: &StandingRights, out: &mut Outbox) {
         let tokens_before = self.history.tokens();
         let first_message = self.opening.texts(seen);
@@ -309,7 +296,7 @@ impl Conversation {
         }));
     }
 
-    /// Replaces the list of tasks, which needs no approval.
+    /// Needs no approval.
     pub(in crate::core) fn update_tasks(&mut self, call: CallId, tasks: Vec<ListedTask>, out: &mut Outbox) {
         if let Some(changed) = self.tasks.replace(Some(call), tasks) {
             out.log(changed);
@@ -317,7 +304,6 @@ impl Conversation {
     }
 }
 
-/// About how many tokens the system prompt and the tools have.
 pub(in crate::core) fn fixed_tokens(system: &str, tools: &Registry) -> u64 {
     let of_tool = |tool: &ToolDefinition| {
         tokens(&tool.name) + tokens(&tool.description) + tokens(tool.input_schema.get())

@@ -1,4 +1,4 @@
-//! The next message of the user: their words, the pictures that go with them, and the context that joins them.
+//! The next message of the user: words, pictures and context.
 
 use ipc::image::Image;
 
@@ -6,16 +6,15 @@ use super::history::{in_block, of_image};
 use super::window::tokens;
 use crate::core::ContextItem;
 
-/// Label of an added message that describes the agent's directory and rights.
+/// Label of an added message that describes the agent's directory and access.
 pub(super) const ENVIRONMENT: &str = "environment";
 
-/// Label of an added message that tells the model how its rights have changed.
+/// Label of an added message about changed access.
 pub(super) const RIGHTS: &str = "rights";
 
 /// Label of other messages that Bailiwick adds.
 pub(super) const OURS: &str = "bailiwick";
 
-/// A message of the user.
 #[derive(Debug)]
 pub(in crate::core) struct UserSaid {
     pub(in crate::core) text: String,
@@ -27,13 +26,13 @@ impl UserSaid {
         self.text.trim().is_empty() && self.images.is_empty()
     }
 
-    /// About how many tokens its blocks have.
+    /// Estimated tokens of its blocks.
     pub(super) fn tokens(&self) -> u64 {
         self.images.iter().map(of_image).map(in_block).fold(in_block(tokens(&self.text)), u64::saturating_add)
     }
 }
 
-/// Parts of the next message, until it is sent: context, then words of the user that came while the agent was busy.
+/// Parts of the next message: context, then words of the user that came while the agent was busy.
 #[derive(Debug, Default)]
 pub(super) struct Unsaid {
     context: Vec<ContextItem>,
@@ -45,7 +44,6 @@ impl Unsaid {
         self.context.push(item);
     }
 
-    /// Adds an item that the model reads before all others.
     pub(super) fn add_first(&mut self, item: ContextItem) {
         self.context.insert(0, item);
     }
@@ -70,13 +68,11 @@ impl Unsaid {
         self.context.retain(is_kept);
     }
 
-    /// About how many tokens all of it has.
     pub(super) fn tokens(&self) -> u64 {
         let context: u64 = self.context.iter().map(|item| in_block(tokens(&item.text))).sum();
         context.saturating_add(self.words_tokens())
     }
 
-    /// About how many tokens the words of the user have.
     pub(super) fn words_tokens(&self) -> u64 {
         self.words.iter().map(UserSaid::tokens).fold(0, u64::saturating_add)
     }

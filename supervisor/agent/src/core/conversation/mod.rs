@@ -1,7 +1,7 @@
-//! The conversation of an agent: what was said in it, what joins it next, and how much of the model's context it takes.
+//! The conversation of an agent: what was said, what is added next, and the tokens that it needs.
 //!
-//! [`Conversation`] decides when it has to be summarised, and what a new context begins with. It knows no call and no
-//! worker: results come to it as blocks of the user's next message.
+//! [`Conversation`] decides when it has to be summarised, and how a new context begins. It depends on neither calls nor
+//! workers: results are blocks of the user's next message.
 
 mod compaction;
 mod history;

@@ -1,4 +1,4 @@
-//! The beginning of every context: the surroundings, the project's instructions, and the demand on the answer.
+//! The beginning of every context: surroundings, project instructions, and the requirement for the answer.
 
 use gate::StandingRights;
 use protocol::event::EventKind;
@@ -7,12 +7,10 @@ use super::message::{ENVIRONMENT, OURS};
 use crate::core::ContextItem;
 use crate::prompt::{PromptEnvironment, environment_context};
 
-/// Texts that every context begins with.
 #[derive(Debug)]
 pub(super) struct Opening {
     surroundings: PromptEnvironment,
     instructions: Vec<ContextItem>,
-    /// The demand on the answer of a task, if it has to fit a schema.
     demand: Option<String>,
 }
 
@@ -21,7 +19,7 @@ impl Opening {
         Self { surroundings, instructions: Vec::new(), demand }
     }
 
-    /// Returns the texts, with the surroundings as they are under these rights.
+    /// Describes the surroundings with the current access.
     pub(super) fn texts(&self, seen: &StandingRights) -> Vec<String> {
         let mut texts = vec![environment_context(&self.surroundings, seen)];
         texts.extend(self.instructions.iter().map(|item| item.text.clone()));
@@ -37,14 +35,14 @@ impl Opening {
         &self.instructions
     }
 
-    /// Keeps an item for the contexts to come, unless it is about the surroundings, which each context tells anew.
+    /// Keeps an item for later contexts, unless it is about the surroundings, which each context describes anew.
     pub(super) fn keep(&mut self, item: &ContextItem) {
         if item.source != ENVIRONMENT {
             self.instructions.push(item.clone());
         }
     }
 
-    /// Has the instructions of these events, and no others.
+    /// Replaces all items by those of these events.
     pub(super) fn restore<'a>(&mut self, events: impl Iterator<Item = &'a EventKind>) {
         let instructions = events.filter_map(|kind| match kind {
             EventKind::ContextAdded { source, text } if source != ENVIRONMENT && source != OURS => {

@@ -1,7 +1,7 @@
-//! A conversation as text: what goes into a context that does not have it any more.
+//! A conversation as text, for a context that does not contain it.
 //!
-//! Every line of what was said, called or printed is quoted: nothing that a tool printed can pass for a heading of
-//! ours, or for the user. Thinking is left out: a provider takes it back in its own place and nowhere else (WIRE §0.2).
+//! Every line is quoted, so that tool output cannot look like a heading or the user's words. Thinking is left out: a
+//! provider accepts it only in its own place (WIRE §0.2).
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use serde_json::value::RawValue;
 use super::window::{bytes, tokens};
 use crate::conversation::{Message, UserBlock};
 
-/// Share of a record that comes from its beginning, where not everything fits: a quarter.
+/// Share of a shortened record that comes from its beginning: a quarter.
 const HEAD: u64 = 4;
 
-/// One thing that was said, called or answered.
+/// One message, call or result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct RecordEntry {
     label: Cow<'static, str>,
@@ -27,7 +27,7 @@ impl RecordEntry {
         Self { label: label.into(), text: text.into() }
     }
 
-    /// The entry in so many tokens, its beginning and its end where it is longer.
+    /// Shortens the entry in the middle to this many tokens.
     fn within(&self, budget: u64) -> String {
         let whole = self.quoted(&self.text);
         if tokens(&whole) <= budget {
@@ -43,7 +43,6 @@ impl RecordEntry {
     }
 }
 
-/// A conversation in entries.
 pub(super) fn entries(messages: &[Arc<Message>]) -> Vec<RecordEntry> {
     let of_message = |message: &Arc<Message>| match &**message {
         Message::User(blocks) => blocks.iter().map(of_user).collect::<Vec<_>>(),
@@ -52,7 +51,7 @@ pub(super) fn entries(messages: &[Arc<Message>]) -> Vec<RecordEntry> {
     messages.iter().flat_map(of_message).collect()
 }
 
-/// The last entries that fit together, whole but for the first of them, and how many were left out.
+/// The last entries that fit together, and the number of omitted ones. The first of them may be shortened.
 pub(super) fn last(entries: &[RecordEntry], budget: u64) -> (usize, Vec<String>) {
     let mut left = budget;
     let mut kept = Vec::new();
@@ -69,7 +68,7 @@ pub(super) fn last(entries: &[RecordEntry], budget: u64) -> (usize, Vec<String>)
     (entries.len() - kept.len(), kept)
 }
 
-/// As many entries as fit, from the beginning and from the end, each in at most `longest` tokens.
+/// Entries from the beginning and the end, each of at most `longest` tokens.
 pub(super) fn both_ends(entries: &[RecordEntry], budget: u64, longest: u64) -> String {
     let mut parts: Vec<_> = entries.iter().map(|entry| entry.within(longest)).collect();
     let mut left = budget - budget / HEAD;
@@ -83,13 +82,13 @@ pub(super) fn both_ends(entries: &[RecordEntry], budget: u64, longest: u64) -> S
     parts.concat()
 }
 
-/// Returns the number of these that fit.
+/// The number of parts that fit.
 fn fitting<'a>(parts: impl Iterator<Item = &'a String>, left: &mut u64) -> usize {
     let fits = |part: &&String| left.checked_sub(tokens(part)).map(|rest| *left = rest).is_some();
     parts.take_while(fits).count()
 }
 
-/// The beginning and the end of a text in so many bytes, and how much is missing between them.
+/// The beginning and the end of a text, with the number of omitted bytes between.
 pub(in crate::core) fn ends(text: &str, kept: usize) -> String {
     if kept >= text.len() {
         return text.to_owned();
@@ -109,7 +108,7 @@ fn of_user(block: &UserBlock) -> RecordEntry {
     }
 }
 
-/// A block of the model; nothing for thinking, and for what a server has run.
+/// `None` for thinking, and for tools that a server has run.
 fn of_model(block: &RawValue) -> Option<RecordEntry> {
     #[derive(Deserialize)]
     struct RecordBlock<'a> {

@@ -1,4 +1,4 @@
-//! A conversation that goes on, from the events of its log.
+//! Restores a conversation from the events of its log.
 
 use std::collections::BTreeMap;
 
@@ -17,36 +17,35 @@ use super::own_calls::{EARLIER_PLAN, OWN_COMMAND, quoted};
 use super::tasks::Tasks;
 use crate::conversation::UserBlock;
 
-/// The model is told so with the message after an interruption.
+/// Text for the model in the message after an interruption.
 pub(in crate::core) const INTERRUPTED_HERE: &str = "The user interrupted you here.";
 
-/// The reason for the end of a reply that was interrupted, as the log has it.
+/// Reason of the end of an interrupted reply in the log.
 pub(in crate::core) const INTERRUPTED: &str = "interrupted";
 
-/// The model is told so with the next message.
+/// Text for the model in the next message.
 const GOES_ON: &str = "This conversation goes on after a pause, in another run of the program. Files may have changed meanwhile: read \
     them again before you edit them. What you may do stands in the environment above.";
 
-/// The result of a call that no log has the end of.
+/// Result of a call whose end is not in the log.
 const NO_RESULT: &str = "interrupted: the session ended before this call did";
 
-/// A conversation while it is read.
+/// A conversation that is being read.
 struct Reader {
     history: History,
     fixed: u64,
     sees_images: bool,
-    /// The context before the first words of the user.
+    /// Context before the first words of the user.
     opening: Vec<UserBlock>,
-    /// The blocks that join the next message of the user.
+    /// Blocks for the next message of the user.
     said: Vec<UserBlock>,
-    /// The calls of the last reply, in their order, and the results so far.
+    /// Calls of the last reply, and the results so far.
     calls: Vec<ToolUseId>,
     results: BTreeMap<ToolUseId, UserBlock>,
 }
 
 impl Conversation {
-    /// Goes on with the conversation of these events of the agent: all of them, and those that no rewind took back. In
-    /// a new context, it has no thinking of the one before.
+    /// `standing` has the events that no rewind took back. A new context contains no thinking of the old one.
     pub(in crate::core) fn restore(
         &mut self,
         all: &[&EventKind],
@@ -71,8 +70,8 @@ impl Conversation {
         }
     }
 
-    /// Goes on from an earlier place, whose events are these: the rewind is the last. Returns the change of the list of
-    /// tasks, for the log.
+    /// Restores an earlier state from these events, of which the rewind is the last. Returns the change of the task
+    /// list, for the log.
     pub(in crate::core) fn rewind(&mut self, standing: &[&EventKind]) -> Option<EventKind> {
         self.take_past(standing);
         // What was to be said about what is taken back is said to nobody.
@@ -88,7 +87,7 @@ impl Conversation {
     }
 }
 
-/// True if the last words are the model's, and were interrupted: nobody has told it so yet.
+/// True if the conversation ends with an interrupted reply of which the model was not told.
 fn ends_cut_off<'a>(events: impl Iterator<Item = &'a EventKind>) -> bool {
     events.fold(false, |ends, kind| match kind {
         EventKind::AssistantMessage(message) => message.stop_reason == INTERRUPTED,
@@ -97,7 +96,7 @@ fn ends_cut_off<'a>(events: impl Iterator<Item = &'a EventKind>) -> bool {
     })
 }
 
-/// The window that earlier runs learnt of from refusals of this model.
+/// The window that earlier runs derived from rejected requests of this model.
 fn learnt_window<'a>(events: impl Iterator<Item = &'a EventKind>) -> Option<u64> {
     events.fold(None, |learnt, kind| match kind {
         EventKind::ModelChanged(_) => None,
@@ -108,13 +107,10 @@ fn learnt_window<'a>(events: impl Iterator<Item = &'a EventKind>) -> Option<u64>
     })
 }
 
-/// An event, as far as a rewind is about it.
 pub trait Counted {
-    /// Its place in the log.
     fn id(&self) -> EventId;
-    /// The rewind that it is, if it is one.
     fn rewind(&self) -> Option<RewindTarget>;
-    /// True of what tells which model answers, and as what.
+    /// True if the event says which model answers.
     fn is_about_the_model(&self) -> bool;
 }
 
@@ -138,8 +134,8 @@ impl Counted for SessionEvent {
     }
 }
 
-/// The events that count: without those that a rewind of the conversation took back, unless it was undone. Which model
-/// answers was never taken back.
+/// The valid events: without those that a rewind of the conversation took back, unless it was undone. Events about the
+/// model are always valid.
 pub fn standing<T: Counted>(events: &[T]) -> Vec<&T> {
     let mut standing: Vec<&T> = Vec::new();
     let mut taken_back = Vec::new();
@@ -252,7 +248,7 @@ impl Reader {
         }
     }
 
-    /// Every call has one result (WIRE R4), and what was said meanwhile comes behind them.
+    /// Adds the results, one for every call (WIRE R4), then the user's words.
     fn flush(&mut self) {
         let calls = std::mem::take(&mut self.calls);
         let mut results = std::mem::take(&mut self.results);
@@ -272,8 +268,7 @@ impl Reader {
         self.history.push_user(std::mem::take(&mut self.said));
     }
 
-    /// The conversation stands so, also where nobody has said anything in it: what was told of the surroundings is
-    /// still told.
+    /// Completes the conversation. If nobody has said anything in it, the surroundings are still described.
     fn settle(&mut self) {
         self.flush();
         if self.history.is_empty() {
@@ -287,7 +282,7 @@ impl Reader {
     }
 }
 
-/// The id of a block that is a call.
+/// The id of a call's block.
 fn tool_use(block: &RawValue) -> Option<ToolUseId> {
     #[derive(Deserialize)]
     struct RestoredBlock {

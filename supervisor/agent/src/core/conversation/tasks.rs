@@ -1,18 +1,15 @@
-//! The list of tasks that the agent keeps for the person: it changes nothing else.
-
 use ipc::id::CallId;
 use protocol::event::{EventKind, ListedTask, TaskState, TasksUpdated};
 
 use crate::core::outbox::Outbox;
 
-/// The list, as the model or a rewind left it.
 #[derive(Debug, Default)]
 pub(super) struct Tasks {
     list: Vec<ListedTask>,
 }
 
 impl Tasks {
-    /// The list after these events.
+    /// State of the list after these events.
     pub(super) fn after<'a>(events: impl Iterator<Item = &'a EventKind>) -> Self {
         let list = events.fold(Vec::new(), |list, kind| match kind {
             EventKind::TasksUpdated(updated) => updated.tasks.clone(),
@@ -21,7 +18,7 @@ impl Tasks {
         Self { list }
     }
 
-    /// Replaces the list. Returns the event, if that changed anything.
+    /// Returns the event if the list changed.
     pub(super) fn replace(&mut self, call: Option<CallId>, tasks: Vec<ListedTask>) -> Option<EventKind> {
         if self.list == tasks {
             return None;
@@ -30,19 +27,18 @@ impl Tasks {
         Some(EventKind::TasksUpdated(TasksUpdated { call, tasks }))
     }
 
-    /// Replaces the list by another one. Returns the event, if that changed anything.
+    /// Returns the event if the list changed.
     pub(super) fn replace_by(&mut self, other: Self) -> Option<EventKind> {
         self.replace(None, other.list)
     }
 
-    /// Empties the list of a conversation that is over.
     pub(super) fn forget(&mut self, out: &mut Outbox) {
         if let Some(changed) = self.replace(None, Vec::new()) {
             out.log(changed);
         }
     }
 
-    /// Returns the open list as text for a new context, which has none of the calls that made it.
+    /// The open tasks as text for a new context, which lacks the calls with the list.
     pub(super) fn told(&self) -> Option<String> {
         let list = TasksUpdated { call: None, tasks: self.list.clone() };
         list.is_open().then(|| {

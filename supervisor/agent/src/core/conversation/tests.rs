@@ -1,5 +1,3 @@
-//! The conversation alone: words and replies in, requests out.
-
 use protocol::event::{CompactionCause, EventKind, TokenUsage};
 use serde_json::value::RawValue;
 
@@ -35,7 +33,6 @@ fn words(text: &str) -> Vec<Box<RawValue>> {
     vec![RawValue::from_string(block).unwrap()]
 }
 
-/// The names of the events that were logged.
 fn logged(out: &mut Outbox) -> Vec<String> {
     let name = |effect: Effect| match effect {
         Effect::Log { kind, .. } => format!("{kind:?}").split([' ', '(']).next().unwrap().to_owned(),
@@ -44,7 +41,7 @@ fn logged(out: &mut Outbox) -> Vec<String> {
     out.take().into_iter().map(name).collect()
 }
 
-/// A conversation that has asked and was answered, with so many tokens in all.
+/// A conversation with one reply, of this many tokens in all.
 fn answered(window: u64, tokens: u64) -> (Conversation, Outbox) {
     let (mut conversation, mut out) = (conversation(window), Outbox::default());
     conversation.hear(said("do it"));

@@ -1,52 +1,48 @@
-//! How much a context holds: how many tokens there are, what a text takes of them, and for what the room is kept.
+//! The space of a context: number of tokens, estimates for texts, and reserves.
 //!
-//! The provider counts exactly, but only what it has answered. What is added since is estimated from its bytes, on the
-//! safe side: three bytes of ASCII are a token, and two bytes of anything else. English, code and JSON have three to
-//! five bytes a token. What is denser (base64, hexadecimal digits) is underestimated; the room that is kept for it is
-//! large, and a provider's word that a prompt is too long is acted upon.
+//! The provider counts exactly, but only what it has answered. Later additions are estimated from bytes: three bytes of
+//! ASCII are a token, and two bytes of anything else. English, code and JSON have three to five bytes a token. Denser
+//! text (base64, hexadecimal digits) is underestimated; the reserve is large, and an error of the provider is handled.
 
 use crate::core::Window;
 
-/// The most tokens of a first message: a new context is for new work.
+/// Maximum tokens of a new context's first message.
 const FIRST_MESSAGE: u64 = 24_000;
 
 /// Tokens of the request for a summary.
 const INSTRUCTION: u64 = 1_000;
 
-/// The smallest window that a server's word makes.
+/// Smallest window that a server may name.
 const SMALLEST: u64 = 4_000;
 
-/// The smallest window that is concluded from a refusal without a number.
+/// Smallest window that is derived from an error without a number.
 const LEAST_GUESS: u64 = 8_000;
 
-/// The least tokens of a result, however full the context is.
+/// Minimum tokens of a result, however full the context is.
 const LEAST_RESULT: u64 = 700;
 
-/// The uses of the tokens of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) struct Budget {
     context: u64,
     reply: u32,
-    /// Limit of a reply, however large the window is.
     limit: u32,
-    /// Tokens of the beginning of every prompt: the system prompt and the tools.
+    /// Tokens of system prompt and tools.
     fixed: u64,
 }
 
 impl Budget {
-    /// A reply has its limit, but no more than a quarter of the window.
+    /// A reply gets its limit, but at most a quarter of the window.
     pub(super) fn new(window: Window, reply: u32, fixed: u64) -> Self {
         let quarter = u32::try_from(window.context / 4).unwrap_or(u32::MAX);
         Self { context: window.context, reply: reply.min(quarter), limit: reply, fixed }
     }
 
-    /// The same uses of a window of this many tokens.
     pub(super) fn in_window(self, context: u64) -> Self {
         Self::new(Window { context }, self.limit, self.fixed)
     }
 
-    /// The window after a refusal of about so many tokens: the one that the server names, or a part of what it refused
-    /// that stays below that for certain, since an estimate may have two tokens where the server counts one.
+    /// The window after a rejected request: the one that the server names, or a part of the estimate that is certainly
+    /// too small, since the server may count one token for two estimated ones.
     pub(super) fn window_after(self, refused: u64, named: Option<u64>) -> u64 {
         match named.filter(|named| *named < self.context) {
             Some(named) => named.max(SMALLEST),
@@ -58,78 +54,70 @@ impl Budget {
         self.context
     }
 
-    /// The most tokens of a reply.
     pub(super) const fn reply(self) -> u32 {
         self.reply
     }
 
-    /// Tokens of the beginning of every prompt.
     pub(super) const fn fixed(self) -> u64 {
         self.fixed
     }
 
-    /// The most tokens of a prompt.
     pub(super) fn prompt(self) -> u64 {
         self.context.saturating_sub(self.reply.into())
     }
 
-    /// Past this prompt the context is summarised: there has to be room for a reply, and for results of an eighth of
-    /// the window after it.
+    /// A longer prompt is summarised first: a reply and results of an eighth of the window need space after it.
     pub(super) fn compact_at(self) -> u64 {
         self.prompt().saturating_sub(self.context / 8)
     }
 
-    /// The most tokens of a summary.
     pub(super) fn summary(self) -> u32 {
         (self.reply / 2).max(1)
     }
 
-    /// True if a summary can be asked for at the end of a conversation of this many tokens.
+    /// True if a summary can be requested at the end of a conversation of this many tokens.
     pub(super) fn can_ask_after(self, conversation: u64) -> bool {
         conversation.saturating_add(INSTRUCTION).saturating_add(self.summary().into()) <= self.context
     }
 
-    /// The most tokens of the results that follow a conversation of this many: what can still be summarised after them.
+    /// Maximum tokens of results after which a summary is still possible.
     pub(super) fn results_after(self, conversation: u64) -> u64 {
         let kept = conversation.saturating_add(INSTRUCTION).saturating_add(self.summary().into());
         self.context.saturating_sub(kept)
     }
 
-    /// Returns the tokens for one of the results that are still to come, of those left for all of them.
+    /// Tokens of one of the remaining results.
     pub(in crate::core) fn share(left: u64, results: u64) -> u64 {
         (left / results.max(1)).max(LEAST_RESULT)
     }
 
-    /// The most tokens of a new context's summary.
     pub(super) fn first_message(self) -> u64 {
         FIRST_MESSAGE.min(self.compact_at() / 4)
     }
 
-    /// The most tokens of the record that a summary can be made from without the conversation.
+    /// Maximum tokens of the record from which a summary can be made without the conversation.
     pub(super) fn record(self) -> u64 {
         self.compact_at() / 2
     }
 
-    /// The most tokens of one item of context, such as the project's instructions.
     pub(super) fn context_item(self) -> u64 {
         self.compact_at() / 8
     }
 
-    /// Returns the maximum size in tokens of one message of the user: it has to fit behind a summary and the `context`
-    /// that every request has.
+    /// Maximum tokens of a user's message: it has to fit after a summary and the `context` of every request.
     pub(super) fn message(self, context: u64) -> u64 {
         let before = self.fixed.saturating_add(self.first_message()).saturating_add(context);
         self.compact_at().saturating_sub(before)
     }
 }
 
-/// About how many tokens a text has.
+/// Estimated tokens of a text.
 pub(in crate::core) fn tokens(text: &str) -> u64 {
     let ascii = text.bytes().filter(u8::is_ascii).count();
     (ascii.div_ceil(3) + (text.len() - ascii).div_ceil(2)) as u64
 }
 
-/// About how many bytes of a text have so many tokens.
+/// Estimated bytes of a text of this many tokens.
 pub(in crate::core) fn bytes(text: &str, budget: u64) -> usize {
     let (length, whole) = (text.len() as u128, u128::from(tokens(text)));
     let share = length * u128::from(budget) / whole.max(1);

@@ -1,4 +1,4 @@
-//! The executor's side of a plan: how far each step has come, by its own claims and by the acceptance commands.
+//! The executor's side of a plan: the progress of each step, by reports and acceptance commands.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -17,51 +17,45 @@ use super::planning::Planning;
 use crate::core::call::{CallResult, ToolUse};
 use crate::core::change::ends_approvals;
 
-/// The name under which an executor's server says which files changed since the last report on a step, as a list of
-/// paths in JSON.
+/// Name under which an executor's server returns the files that changed since the last report, as a JSON list of paths.
 pub const STEP_CHANGES: &str = "step_changes";
 
-/// Asked for when a step begins: what changed before it is the next step's as well, but a first look is needed.
+/// Argument at the beginning of a step, for a first comparison.
 pub const STEP_BEGINS: &str = "begins";
 
-/// Asked for when a step ends.
+/// Argument at the end of a step.
 pub(in crate::core) const STEP_ENDS: &str = "ends";
 
-/// The most of an acceptance command's output that stands in the result of the step, in bytes.
+/// Maximum bytes of an acceptance command's output in the result of a step.
 const OUTPUT: usize = 4 << 10;
 
-/// The execution of an approved plan.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Execution {
-    /// SHA-256 of the plan's bytes, in hexadecimal.
     digest: String,
     steps: Vec<Step>,
     on_failure: OnFailure,
     retries: u32,
     timeout: Duration,
-    /// True once a step failed for good: nothing else is done.
+    /// True once a step has failed for good.
     stopped: bool,
-    /// Files that changed since the last report on a step: those of file tools, until the project was looked at.
+    /// Files that changed since the last report: those of file tools, until the project is compared.
     files: BTreeSet<WirePath>,
-    /// Servers that the plan lists, as far as the user has not taken them back.
     servers: Vec<PlannedServer>,
 }
 
-/// A step, and how far it has come.
+/// A step with its progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
-    /// The step as the plan has it.
     pub step: PlanStep,
     pub status: StepStatus,
     note: Option<String>,
     acceptance: Vec<AcceptanceOutcome>,
     failures: u32,
-    /// The files that changed with it.
     files: BTreeSet<WirePath>,
 }
 
 impl Execution {
-    /// The execution of a plan, of which the planner knows what is finished.
+    /// The planner knows the finished steps.
     pub fn new(plan: &Plan, planning: &Planning) -> Self {
         let Planning { on_failure, retries, acceptance_timeout, finished, .. } = planning;
         let step = |(at, step): (usize, &PlanStep)| Step {
@@ -84,18 +78,17 @@ impl Execution {
         }
     }
 
-    /// The same, which may call the tools of these servers.
     #[must_use]
     pub fn calling(self, servers: Vec<PlannedServer>) -> Self {
         Self { servers, ..self }
     }
 
-    /// True if the plan lists the tool of a call.
+    /// True if the plan lists the call's tool.
     pub fn lists(&self, call: &ExternalCall) -> bool {
         self.servers.iter().any(|server| server.covers(call))
     }
 
-    /// Takes back the servers that may do what the user takes back. True if there were any.
+    /// Removes the servers that may do what the user no longer allows. True if there were any.
     pub fn take_back(&mut self, change: &Change) -> bool {
         let keeps = |server: &PlannedServer| match (change, server.guest()) {
             (_, None) => true,
@@ -112,29 +105,26 @@ impl Execution {
         self.servers.len() < before
     }
 
-    /// The same, of the plan with this digest.
     #[must_use]
     pub fn of(self, digest: String) -> Self {
         Self { digest, ..self }
     }
 
-    /// SHA-256 of the plan's bytes, in hexadecimal.
     pub fn digest(&self) -> &str {
         &self.digest
     }
 
-    /// Its steps in their order.
     pub fn steps(&self) -> &[Step] {
         &self.steps
     }
 
-    /// The number of its first steps that are finished.
+    /// Number of finished steps at the beginning.
     pub fn finished(&self) -> u32 {
         let open = self.first_open().map_or(self.steps.len(), |(number, _)| number as usize - 1);
         u32::try_from(open).unwrap_or(u32::MAX)
     }
 
-    /// The progress of each step.
+    /// Progress of each step.
     pub fn account(&self) -> Vec<StepAccount> {
         let each = (1..).zip(&self.steps).map(|(number, step)| StepAccount {
             step: number,
@@ -147,7 +137,7 @@ impl Execution {
         each.collect()
     }
 
-    /// The first step that is neither completed nor skipped.
+    /// First step that is neither completed nor skipped.
     fn first_open(&self) -> Option<(u32, &Step)> {
         (1..)
             .zip(&self.steps)
@@ -159,7 +149,7 @@ impl Execution {
         self.steps.get_mut(at)
     }
 
-    /// The reason why a claim makes no sense, if it makes none.
+    /// The reason why a report is invalid.
     pub(in crate::core) fn misfit(&self, update: &StepUpdate) -> Option<String> {
         if self.stopped {
             return Some("execution has ended with the failed step: end your turn".to_owned());
@@ -177,41 +167,39 @@ impl Execution {
         (update.step != open).then(|| format!("got step {}, expected {open}: {word}", update.step))
     }
 
-    /// True if no call but a report is carried out any more.
+    /// True if only reports are possible any more.
     pub(in crate::core) const fn is_stopped(&self) -> bool {
         self.stopped
     }
 
-    /// True if the plan is executed to its end: that says what came of the task.
+    /// True if all steps are done.
     pub(in crate::core) fn is_finished(&self) -> bool {
         self.first_open().is_none()
     }
 
-    /// Returns the reason why the plan is not executed to its end, if it is not.
+    /// The reason why the plan is incomplete.
     pub(in crate::core) fn unexecuted(&self) -> Option<String> {
         let (number, step) = self.first_open()?;
         Some(format!("step {number} of the plan is {}: {}", step.status, step.step.title))
     }
 
-    /// Notes files that a call changed, for the step that goes on.
+    /// Adds files that a call changed to the current step.
     pub(in crate::core) fn note_changed(&mut self, places: impl Iterator<Item = WirePath>) {
         self.files.extend(places);
     }
 
-    /// Takes in the files that changed since the last report, as the project was looked at.
+    /// Adds the files that changed since the last report.
     pub(in crate::core) fn see(&mut self, files: BTreeSet<WirePath>) {
         self.files = files;
     }
 
-    /// Returns the acceptance commands of a step.
     pub(in crate::core) fn commands(&self, step: u32) -> Vec<String> {
         let at = usize::try_from(step).ok().and_then(|step| step.checked_sub(1));
         let step = at.and_then(|at| self.steps.get(at));
         step.map(|step| step.step.commands().map(str::to_owned).collect()).unwrap_or_default()
     }
 
-    /// Returns a call for each acceptance command of a step that is claimed by a call; none at all if there cannot be
-    /// one for each.
+    /// A call for each acceptance command of a step; `None` if an id is not possible.
     pub(in crate::core) fn acceptance_calls(&self, claim: &ToolUseId, step: u32) -> Option<Vec<ToolUse>> {
         let timeout_s = self.timeout.as_secs().max(1);
         let one = |(number, command): (u32, &String)| {
@@ -221,7 +209,7 @@ impl Execution {
         (1..).zip(&self.commands(step)).map(one).collect()
     }
 
-    /// Gives a step the status that a claim, or the supervisor, gives it. Returns the event.
+    /// Sets the status of a step. Returns the event.
     pub(in crate::core) fn set(
         &mut self,
         update: &StepUpdate,
@@ -244,8 +232,7 @@ impl Execution {
         }))
     }
 
-    /// Completes a step that is said to be done and whose acceptance commands passed. Returns the words for the
-    /// executor, and the event.
+    /// Completes a step whose acceptance commands passed. Returns the text for the executor, and the event.
     pub(in crate::core) fn complete(
         &mut self,
         update: &StepUpdate,
@@ -256,8 +243,8 @@ impl Execution {
         (format!("{accepted}{}", self.next()), event)
     }
 
-    /// Fails a step: it is tried again, as often as that is allowed, or execution ends. Returns the words for the
-    /// executor, and the event.
+    /// Fails a step: it is tried again if that is allowed, else execution ends. Returns the text for the executor, and
+    /// the event.
     pub(in crate::core) fn fail(
         &mut self,
         update: &StepUpdate,
@@ -287,7 +274,7 @@ impl Execution {
         (format!("{}{then}", told(&outcomes, &outputs)), event)
     }
 
-    /// Returns the words for the executor on what comes next.
+    /// Text for the executor about the next step.
     pub(in crate::core) fn next(&self) -> String {
         match self.first_open() {
             Some((number, step)) => {
@@ -298,7 +285,7 @@ impl Execution {
     }
 }
 
-/// Returns the outcome of an acceptance command that was carried out by a call.
+/// Outcome of an acceptance command.
 pub(in crate::core) fn outcome(
     call: CallId,
     command: &str,
@@ -315,7 +302,7 @@ pub(in crate::core) fn outcome(
     AcceptanceOutcome { call, command: command.to_owned(), passed, ended, duration_ms }
 }
 
-/// The outcomes of acceptance commands, as the executor reads them: of those that failed with the end of their output.
+/// Outcomes of acceptance commands for the executor, with the end of the output of failed ones.
 fn told(outcomes: &[AcceptanceOutcome], results: &[CallResult]) -> String {
     let mut told = String::new();
     for (at, outcome) in outcomes.iter().enumerate() {

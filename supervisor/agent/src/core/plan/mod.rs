@@ -1,4 +1,4 @@
-//! Plans as values: what their planner knows of the session, and how far their executor has come.
+//! Plans as values: the session for their planner, and the progress of their executor.
 
 mod execution;
 mod planning;

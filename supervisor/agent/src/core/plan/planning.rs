@@ -1,4 +1,4 @@
-//! The session as far as its planner has to know it.
+//! The session, as far as its planner needs it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -9,49 +9,44 @@ use ipc::path::WirePath;
 use protocol::plan::{OnFailure, PlaceToCreate, PlanStep};
 use serde::{Deserialize, Serialize};
 
-/// The name under which the session's server writes a plan to its file, and answers with a [`PlanInFile`] as JSON.
+/// Name under which the session's server writes a plan to its file, and answers with a [`PlanInFile`] as JSON.
 pub const PLAN_FILE: &str = "plan_file";
 
-/// The answer to a plan that is written.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct PlanInFile {
-    /// The file that the plan was written to.
     pub path: WirePath,
-    /// The places that it asks for and where nothing stands.
+    /// Missing paths that the plan asks for.
     pub to_create: Vec<PlaceToCreate>,
 }
 
-/// The session as far as its planner has to know it.
 #[derive(Clone, Debug)]
 pub struct Planning {
-    /// The rights that the flags and settings of the session allow: execution has no more.
+    /// Access that flags and settings of the session allow: the limit of an execution.
     pub ceiling: StandingRights,
-    /// The decision on a plan, where no person is asked.
+    /// The decision on a plan, if no person is asked.
     pub approver: Approver,
-    /// The fate of the rest after a failed step, where the plan does not say.
+    /// The default handling of failed steps.
     pub on_failure: OnFailure,
-    /// The number of times that a failed step may be tried again.
     pub retries: u32,
-    /// The longest that an acceptance command may take.
     pub acceptance_timeout: Duration,
-    /// The steps that executions so far have finished, from the first.
+    /// The steps that earlier executions have finished, from the first.
     pub finished: Vec<PlanStep>,
-    /// SHA-256 of a plan, in hexadecimal, that the user approved before the session began: it is executed as far as the
-    /// flags of this run allow.
+    /// Hexadecimal SHA-256 of a plan that the user approved before the session: it is executed as far as the flags of
+    /// this run allow.
     pub approved: Option<String>,
     /// The servers of the session, whose tools a plan may list.
     pub servers: Arc<[OfferedServer]>,
 }
 
-/// The one that decides on a plan.
+/// Approver of a plan.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approver {
-    /// A person, by the front end that answers approvals; nobody if there is none.
+    /// The front end's person; nobody without a front end.
     #[default]
     Person,
-    /// The flags of this run, so many times: whatever lies within them is approved.
+    /// The flags of this run, within their limits, for a number of plans.
     Flags {
-        /// The number of plans that they still approve.
+        /// Number of plans that they still approve.
         rounds: u32,
     },
 }

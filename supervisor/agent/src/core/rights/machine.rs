@@ -1,5 +1,4 @@
-//! The rights as they are and as they will be: changes, the worker that replaces another, and approvals for the
-//! session.
+//! Current and future access: changes, the replacement of the worker, and approvals for the session.
 
 use std::collections::VecDeque;
 
@@ -18,35 +17,33 @@ use crate::core::outbox::Outbox;
 use crate::core::{Effect, ReadyWorker};
 use crate::prompt::{mode_context, narrowed_context, rights_context};
 
-/// The rights of one agent.
 pub(in crate::core) struct RightsState {
-    /// The standing rights, with the host's own paths.
+    /// With host paths.
     pub(super) standing: StandingRights,
-    /// The same as the worker sees them.
+    /// With the worker's paths.
     pub(super) seen: StandingRights,
     pub(super) replacement: Replacement,
     grants: SessionGrants,
-    /// The access after the present turn, if that turn has an access of its own.
+    /// Access after the current turn, if that turn has its own.
     pub(super) access_after: Option<AccessAfter>,
     position: Position,
 }
 
-/// The worker that replaces another.
 #[derive(Debug, Default)]
 pub(super) struct Replacement {
-    /// A worker with new rights is on its way.
+    /// True while a worker with new access is starting.
     awaited: bool,
-    /// True if the last one did not start: there is no worker.
+    /// True if the last worker did not start.
     failed: bool,
-    /// The mode that the worker on its way is for, where that is another.
+    /// Mode of the starting worker, if it differs.
     mode: Option<ApprovalMode>,
-    /// Changes that came meanwhile, in order.
+    /// Deferred changes, in order.
     next: VecDeque<Change>,
 }
 
-/// Approved access that the user takes back with a change.
+/// Approved access that a change of the user takes back.
 pub(in crate::core) struct Withdrawal {
-    /// The network access that may stay approved.
+    /// Network access that may stay approved.
     pub(in crate::core) bound: Network,
     /// True if nothing stays approved.
     pub(in crate::core) nothing: bool,
@@ -54,19 +51,17 @@ pub(in crate::core) struct Withdrawal {
     pub(in crate::core) revoked: bool,
 }
 
-/// The step after a change.
+/// Step after a change.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::core) enum Changed {
-    /// The rights are what they were.
     Nothing,
-    /// The mode alone is another: whoever is asked now is not asked any more. The model is told this.
+    /// Only the mode differs, and pending requests end. The text is for the model.
     ModeAlone(String),
-    /// Another worker has to have these rights.
+    /// Another worker needs this access.
     Worker(Rights),
 }
 
 impl RightsState {
-    /// The state of an agent at this position with these rights.
     pub(in crate::core) fn new(standing: StandingRights, position: Position) -> Self {
         Self {
             seen: standing.clone(),
@@ -78,12 +73,10 @@ impl RightsState {
         }
     }
 
-    /// The rights as the worker sees them.
     pub(in crate::core) const fn seen(&self) -> &StandingRights {
         &self.seen
     }
 
-    /// The rights with the host's own paths.
     pub(in crate::core) const fn standing(&self) -> &StandingRights {
         &self.standing
     }
@@ -109,17 +102,16 @@ impl RightsState {
         permits(self.position, self.seen.mode).asks()
     }
 
-    /// True while a worker with new rights is on its way.
     pub(in crate::core) const fn is_awaited(&self) -> bool {
         self.replacement.awaited
     }
 
-    /// True if there is no worker under the present rights.
+    /// True if no worker has the current access.
     pub(in crate::core) const fn has_failed(&self) -> bool {
         self.replacement.failed
     }
 
-    /// Returns the source of an earlier approval that covers a call.
+    /// Source of an earlier approval that covers a call.
     pub(in crate::core) fn approved_before(
         &self,
         subject: &Subject,
@@ -132,18 +124,17 @@ impl RightsState {
         self.grants.approve(subject, ask, &self.seen, preapproved)
     }
 
-    /// Returns the rights of a worker that carries out an approved effect, as it sees them.
+    /// Access of a worker for an approved effect, with its paths.
     pub(in crate::core) fn with_grant(&self, grant: &Grant) -> StandingRights {
         self.standing.with_grant(grant).seen_in(self.seen.tier)
     }
 
-    /// Begins with approvals of a session whose last one had this id.
     pub(in crate::core) fn restore(&mut self, last: GrantId) {
         self.grants = SessionGrants::after(last);
     }
 
-    /// Keeps an approval for the session. A change of the standing rights is returned: it waits until the call was
-    /// carried out under the old ones, since its own approval must not interrupt it.
+    /// Keeps an approval for the session. Returns a change of access that waits until the call has ended, since it must
+    /// not interrupt the call.
     pub(in crate::core) fn remember(
         &mut self,
         scope: Scope,
@@ -166,7 +157,6 @@ impl RightsState {
         }
     }
 
-    /// Takes an approval for the session back.
     pub(in crate::core) fn revoke(&mut self, id: GrantId, out: &mut Outbox) {
         if self.grants.revoke(id) {
             out.log(EventKind::GrantRevoked { id });
@@ -175,7 +165,7 @@ impl RightsState {
         }
     }
 
-    /// Takes approvals for the session back that a change of the user bounds. Nothing if it bounds none.
+    /// Takes back approvals that a change of the user excludes. `None` if it excludes none.
     pub(in crate::core) fn withdraw(&mut self, change: &Change, out: &mut Outbox) -> Option<Withdrawal> {
         let nothing = ends_approvals(change);
         let bound = match change {
@@ -190,7 +180,7 @@ impl RightsState {
         Some(withdrawal)
     }
 
-    /// Keeps a change for later if a worker is on its way; else returns it.
+    /// Keeps a change if a worker is starting; else returns it.
     pub(super) fn defer(&mut self, change: Change) -> Option<Change> {
         if self.replacement.awaited {
             self.replacement.next.push_back(change);
@@ -199,12 +189,10 @@ impl RightsState {
         Some(change)
     }
 
-    /// Returns the first change that was deferred.
     pub(in crate::core) fn take_deferred(&mut self) -> Option<Change> {
         self.replacement.next.pop_front()
     }
 
-    /// Decides which rights follow from a change.
     pub(in crate::core) fn decide(&self, change: &Change) -> Result<Rights, Unchanged> {
         if !self.is_top_level() {
             return Err(Unchanged::Refused("those of a sub-agent are fixed for its life".to_owned()));
@@ -215,8 +203,8 @@ impl RightsState {
         }
     }
 
-    /// Makes the change, whose result `decided` has. `withdrawn` is true if calls or approvals of the user ended for it: then
-    /// they are told, even if the rights stay the same.
+    /// Makes the change, whose result is `decided`. `withdrawn` is true if calls or approvals ended for it: then the
+    /// user and the model are told, even if the access stays the same.
     pub(in crate::core) fn make(
         &mut self,
         change: &Change,
@@ -260,24 +248,24 @@ impl RightsState {
         }
     }
 
-    /// True if there is a worker that has these rights.
+    /// True if a worker has this access.
     pub(super) fn has(&self, rights: &Rights) -> bool {
         *rights == self.standing.rights.clone().normalised() && !self.replacement.failed
     }
 
-    /// Notes a change of the mode. Returns the words for the model.
+    /// Returns the text for the model.
     pub(super) fn changed_mode(&mut self, mode: ApprovalMode, out: &mut Outbox) -> String {
         self.seen.mode = mode;
         out.log(EventKind::ModeChanged { mode });
         mode_context(&self.seen)
     }
 
-    /// Has the next worker told as a change of the mode too.
+    /// Reports a change of the mode with the next worker.
     pub(super) fn announce(&mut self, mode: Option<ApprovalMode>) {
         self.replacement.mode = mode.or_else(|| self.replacement.mode.take());
     }
 
-    /// Notes what of a change is no part of the worker's rights.
+    /// Stores the parts of a change that do not concern the worker.
     pub(super) fn keep(&mut self, change: &Change) {
         match change {
             // What the user took back does not come back with a mode.
@@ -291,19 +279,19 @@ impl RightsState {
         }
     }
 
-    /// Takes in that the rights of an agent above this one became less, and what is left of its own.
+    /// `rights` is the remaining access after a reduction for an agent above.
     pub(in crate::core) fn narrow(&self, rights: Rights) -> Changed {
         if rights == self.standing.rights { Changed::Nothing } else { Changed::Worker(rights) }
     }
 
-    /// Has these rights from here on, and waits for a worker that has them.
+    /// Sets the access, and waits for a worker that has it.
     pub(in crate::core) fn replace(&mut self, rights: Rights) {
         self.standing.rights = rights;
         self.seen = self.standing.seen_in(self.seen.tier);
         self.replacement.awaited = true;
     }
 
-    /// Takes in that a worker is ready. Returns the words for the model, if that worker has other rights than the last.
+    /// Returns the text for the model, if the worker has other access than the last one.
     pub(in crate::core) fn on_worker_ready(
         &mut self,
         worker: ReadyWorker,
@@ -332,7 +320,7 @@ impl RightsState {
         })
     }
 
-    /// Takes in that no worker has the new rights. Returns the words for the model.
+    /// Returns the text for the model.
     pub(in crate::core) fn on_not_replaced(&mut self, reason: &str, out: &mut Outbox) -> Option<String> {
         if !std::mem::take(&mut self.replacement.awaited) {
             return None;

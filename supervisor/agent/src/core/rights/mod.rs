@@ -1,9 +1,7 @@
-//! The rights of an agent: those that it has, those that the user changes, and approvals that last for the session.
+//! The access of an agent: what it has, what the user changes, and approvals for the session.
 //!
-//! Rights never change in place: the worker is replaced. [`RightsState`] decides which rights follow from a change, and
-//! whether a worker has to be replaced for them; it knows no call. Results are held back until the next worker is
-//! ready, so that the model reads them together with its new rights; calls that it makes meanwhile wait for that
-//! worker.
+//! Access never changes in place: the worker is replaced. [`RightsState`] decides when; it does not depend on calls.
+//! Results are held back until the next worker is ready, so that the model reads them together with its new access.
 
 mod machine;
 mod turn_access;

@@ -1,5 +1,3 @@
-//! The rights alone: changes in, workers out.
-
 use gate::Change;
 use gate::modes::{Position, Rank};
 use ipc::id::GrantId;
@@ -19,7 +17,6 @@ fn net(net: Network) -> Change {
     Change::Rights(RightsChange::Network { net, reach: None })
 }
 
-/// Makes a change that ends nothing.
 fn make(state: &mut RightsState, change: &Change, out: &mut Outbox) -> Changed {
     let decided = state.decide(change);
     state.make(change, decided, false, out)

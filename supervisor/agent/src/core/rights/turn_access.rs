@@ -1,8 +1,7 @@
-//! Access that lasts as long as a turn. A turn that only reads has less than before it, and one that the user said yes to as a
-//! whole has more.
+//! Access for one turn: less in a turn that only reads, more in one that the user allowed as a whole.
 //!
-//! With its end the access of before is back, however it ends: the worker is replaced at both ends. Changes that the user makes
-//! meanwhile are made to the access that comes back; those that take something away are made at once as well.
+//! The end of the turn restores the previous access, by another worker. Changes of the user in the meantime apply to
+//! the previous access; reductions apply at once as well.
 
 use gate::approval::Subject;
 use gate::modes::permits;
@@ -16,50 +15,45 @@ use super::machine::{Changed, RightsState};
 use crate::core::change::ends_approvals;
 use crate::core::outbox::Outbox;
 
-/// The access that comes back with the end of a turn.
 #[derive(Debug)]
 pub(super) struct AccessAfter {
     kind: TurnKind,
     rights: Rights,
     mode: ApprovalMode,
-    /// Changes of the user during the turn, in order.
     changes: Vec<Change>,
 }
 
-/// Reason why the access of a turn differs from that before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TurnKind {
-    /// Its worker writes nothing but the private temp directory, and nothing is approved until it is over.
+    /// The worker writes only the private temp directory, and nothing is approved.
     OnlyReads,
-    /// The user said yes to everything in it: its worker writes in the project, and has no network.
+    /// The user said yes to everything: the worker writes in the project, and has no network.
     Allowed,
 }
 
-/// Time at which a change of the user is made, where the running turn may have access of its own.
+/// Time of a user's change during a turn with its own access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum Due {
     Now,
-    /// With the end of the allowed turn, which it takes back: now.
+    /// At once: the change ends the allowance.
     EndsAllowance,
-    /// With the end of the allowed turn; until then it bounds what was approved in it.
+    /// After the turn; until then it limits approvals of the turn.
     AfterTurn,
 }
 
-/// Told to the model with the message.
+/// Text for the model with the message.
 const ONLY_READS: &str = "<rights>\nThe user started this turn with a command that only reads: nothing but the temporary \
     directory is writable, and nothing is approved until the turn is over.\n</rights>";
 
-/// The same for a turn without the network.
 const ONLY_READS_OFFLINE: &str = "<rights>\nThe user started this turn with a command that only reads: nothing but the temporary \
     directory is writable, the network is off, and nothing is approved until the turn is over.\n</rights>";
 
-/// Told to the model with the next results.
+/// Text for the model with the next results.
 const ALLOWED: &str = "<rights>\nThe user said yes to everything in the project until this turn ends: changes in the project are \
     made without asking, and the network is off. What is beyond the rights is asked about as before.\n</rights>";
 
 impl RightsState {
-    /// Has a turn only read, without the network if it is `offline`. Returns the words for the model, and the step that
-    /// follows.
+    /// `offline` turns the network off, too. Returns the text for the model, and the next step.
     pub(in crate::core) fn begin_reading(
         &mut self,
         offline: bool,
@@ -76,8 +70,7 @@ impl RightsState {
         (told, self.take_access(narrow.normalised(), ApprovalMode::Deny, out))
     }
 
-    /// Returns the access that a yes to everything in the turn would give, where that answers the question: where
-    /// nobody would be asked about it then.
+    /// The access of a yes to everything in the turn, if nobody would be asked about this action then.
     pub(in crate::core) fn offered_turn(&self, ask: &Ask, subject: &Subject) -> Option<TurnAccess> {
         if self.access_after.is_some() || self.is_awaited() {
             return None;
@@ -91,8 +84,8 @@ impl RightsState {
         seen.allows_in_turn(&host, ask, subject).then(|| self.seen.turn_access(&seen))
     }
 
-    /// Gives the rest of the turn the access that the request about a call showed. Returns the words for the model, and
-    /// the step that follows.
+    /// Gives the rest of the turn the access that the request showed. Returns the text for the model, and the next
+    /// step.
     pub(in crate::core) fn begin_allowed(
         &mut self,
         call: CallId,
@@ -111,14 +104,13 @@ impl RightsState {
             Some(AccessAfter { kind, rights: rights.clone(), mode: *mode, changes: Vec::new() });
     }
 
-    /// True of what an earlier approval does not open in a turn that was allowed as a whole: the network is off in it,
-    /// and whoever wants it asks.
+    /// True if an earlier approval does not apply: the network is off in a turn that was allowed as a whole.
     pub(super) fn is_offline_turn(&self, ask: &Ask) -> bool {
         let is_allowed = self.access_after.as_ref().is_some_and(|after| after.kind == TurnKind::Allowed);
         is_allowed && ask.grant.net.reaches_out()
     }
 
-    /// Restores the access of before the turn, with the user's changes since.
+    /// Restores the previous access, with the user's changes.
     pub(in crate::core) fn end_turn(&mut self, cause: TurnAllowanceEnd, out: &mut Outbox) -> Changed {
         let Some(AccessAfter { kind, rights, mode, changes }) = self.access_after.take() else {
             return Changed::Nothing;
@@ -142,12 +134,12 @@ impl RightsState {
         self.take_access(rights, mode, out)
     }
 
-    /// Forgets the access of before the turn: no worker is started for a session that ends.
+    /// Forgets the previous access, so that no worker starts for a session that ends.
     pub(in crate::core) fn end_session(&mut self) {
         self.access_after = None;
     }
 
-    /// Has these rights and this mode in force, with another worker where the rights differ.
+    /// Sets access and mode, with another worker if the access differs.
     fn take_access(&mut self, rights: Rights, mode: ApprovalMode, out: &mut Outbox) -> Changed {
         let has_changed = std::mem::replace(&mut self.standing.mode, mode) != mode;
         if !self.has(&rights) {
@@ -158,8 +150,8 @@ impl RightsState {
         if has_changed { Changed::ModeAlone(self.changed_mode(mode, out)) } else { Changed::Nothing }
     }
 
-    /// Decides when a change of the user is made; `None` if nothing is to be done before a worker is ready, or the turn ends. During a
-    /// turn with access of its own, a change that gives access waits for its end.
+    /// `None` if nothing is to be done before a worker is ready, or the turn ends. Additional access waits for the end
+    /// of a turn with its own access.
     pub(in crate::core) fn due(&mut self, change: Change, out: &mut Outbox) -> Option<(Change, Due)> {
         let Some(after) = &mut self.access_after else { return self.due_now(change) };
         let (kind, mode_after) = (after.kind, after.mode);
@@ -185,8 +177,7 @@ impl RightsState {
         self.defer(change).map(|change| (change, Due::Now))
     }
 
-    /// True of a mode in which the project is not writable: whoever sets it during the turn does not want the rest
-    /// of it allowed.
+    /// True for a mode that does not make the project writable: it ends the turn's allowance.
     fn takes_yes_back(&self, change: &Change) -> bool {
         match change {
             Change::Mode(mode) => !permits(self.position(), *mode).writes_project(),
@@ -194,7 +185,7 @@ impl RightsState {
         }
     }
 
-    /// True of a change that takes something from the access of the turn.
+    /// True if a change reduces the access of the turn.
     fn takes(&self, change: &Change) -> bool {
         let Rights { net, write, sockets, .. } = &self.standing.rights;
         match change {

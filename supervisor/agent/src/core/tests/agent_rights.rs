@@ -1,4 +1,4 @@
-//! The spawn of a sub-agent with rights beyond its parent's: asked once, for exactly this task and these rights.
+//! A sub-agent with more access than its parent: one question, for exactly this task and access.
 
 use gate::activity::Activity;
 use gate::tools::{Kit, Registry};
@@ -11,7 +11,6 @@ use super::approvals::{ask_config, asking_with, session};
 use super::script::{Script, call};
 use crate::core::{AgentConfig, Effect};
 
-/// An agent in mode `ask` whose first call is for a sub-agent that writes in `src`.
 fn spawning() -> Script {
     let tools = Registry::for_kit(
         Activity::Execute,

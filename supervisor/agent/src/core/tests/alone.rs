@@ -1,5 +1,3 @@
-//! Beginnings of tests of one machine alone.
-
 use gate::StandingRights;
 use ipc::confinement::Tier;
 
@@ -11,7 +9,6 @@ pub(in crate::core) fn config() -> AgentConfig {
     script::config()
 }
 
-/// The configuration of an agent in mode `ask`, which writes nothing without a question.
 pub(in crate::core) fn ask_config() -> AgentConfig {
     approvals::ask_config()
 }
@@ -28,7 +25,6 @@ pub(in crate::core) fn text(text: &str) -> AssistantBlock {
     script::text(text)
 }
 
-/// The end of a reply.
 pub(in crate::core) fn completed() -> StreamEvent {
     script::completed(StopReason::EndTurn)
 }

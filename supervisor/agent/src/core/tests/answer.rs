@@ -1,5 +1,3 @@
-//! Answers that have to fit a schema.
-
 use std::sync::Arc;
 
 use serde_json::Value;
@@ -8,7 +6,6 @@ use super::script::{Script, call, config, text};
 use crate::conversation::StopReason;
 use crate::core::{AgentConfig, AnswerCheck, RunLimits};
 
-/// Takes any JSON text that is a number.
 #[derive(Debug)]
 struct Numbers;
 

@@ -1,5 +1,4 @@
-//! Conversations that go on and on in the smallest window: whatever was summarised and whenever, each request is one that
-//! the API accepts, and the log has all of it.
+//! Long conversations in the smallest window: each request is valid for the API, and the log is complete.
 
 use ipc::id::{CallId, EventId};
 use ipc::message::CallOutcome;
@@ -15,31 +14,27 @@ use super::witness::{Witness, size};
 use crate::conversation::{Message, StopReason, StreamEvent};
 use crate::core::{Agent, AgentConfig, Counted, Effect, RequestId, Window, standing};
 
-/// What happens next.
 #[derive(Clone, Debug)]
 enum Move {
-    /// The user says so many words.
+    /// The user says this many words.
     Say(usize),
-    /// The model answers with words and calls, and each call brings so many lines.
+    /// The model answers with words and calls; each result has a number of lines.
     Answer {
         words: usize,
         calls: Vec<usize>,
     },
-    /// The reply ends for this reason, whatever is asked.
+    /// The reply ends for this reason.
     Stop(StopReason),
-    /// The request fails: it is too long, worth another attempt, refused for its form, hopeless, or refused for a
-    /// part of it.
+    /// The request fails: too long, worth another attempt, invalid, hopeless, or rejected in part.
     Fail(usize),
     Interrupt,
     Compact,
     Clear,
-    /// The user runs a command of their own, which prints so many lines.
+    /// The user runs a command that prints this many lines.
     Own(usize),
-    /// The network goes on, and its worker comes.
+    /// The user turns the network on, and the new worker starts.
     Net,
-    /// The user takes the conversation back to this message, counted round and round.
     Rewind(usize),
-    /// The user undoes the last rewind.
     Undo,
 }
 
@@ -84,16 +79,14 @@ fn logged(id: u64, kind: EventKind, observed_by: ObservedBy) -> SessionEvent {
     }
 }
 
-/// A conversation, and whoever watches it.
 struct Play {
     script: Script,
     witness: Witness,
-    /// What the last request had in tokens.
+    /// Tokens of the last request.
     asked: u64,
-    /// Whether the provider counts.
+    /// True if the provider counts tokens.
     counts: bool,
     open: Vec<CallId>,
-    /// The events so far, as the log has them.
     log: Vec<SessionEvent>,
 }
 
@@ -105,7 +98,7 @@ impl Play {
         Self { script, witness: Witness::new(window), asked: 0, counts, open: Vec::new(), log: Vec::new() }
     }
 
-    /// Looks at what was asked for since it last looked.
+    /// Checks the new effects.
     fn look(&mut self) {
         for effect in std::mem::take(&mut self.script.effects) {
             self.witness.see(&effect);
@@ -157,7 +150,7 @@ impl Play {
         self.look();
     }
 
-    /// As the driver does it: with an agent at rest alone.
+    /// Only for an agent at rest, as in the driver.
     fn rewind(&mut self, to: Option<EventId>) {
         if self.script.agent.is_busy() {
             return;
@@ -275,8 +268,7 @@ proptest! {
     }
 }
 
-/// A rewind that is undone puts replies behind messages that were said meanwhile: what the provider counted for them
-/// is too little.
+/// An undone rewind restores replies after new messages, so the provider's count is too low.
 #[test]
 fn what_an_undone_rewind_brings_back_is_counted() {
     let mut play = Play::new(true);

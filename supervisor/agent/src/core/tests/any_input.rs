@@ -1,5 +1,3 @@
-//! Whatever comes in, in whatever order: no panic, a history that the API accepts, and nothing run that is not logged.
-
 use std::time::Duration;
 
 use gate::approval::Proposal;
@@ -73,7 +71,6 @@ fn event() -> impl Strategy<Value = StreamEvent> {
     ]
 }
 
-/// An input. Numbers are relative to the latest ones, so that most hit what is waited for and some are late.
 #[derive(Clone, Debug)]
 enum Any {
     Op(Op),
@@ -216,8 +213,7 @@ fn input(any: Any, script: &Script) -> Input {
     }
 }
 
-/// The provider counts what it was sent: a count that leaves most of it out would let a conversation outgrow its
-/// window.
+/// Adapts the provider's count: one that leaves out most of a prompt would let the conversation outgrow its window.
 fn counted(mut input: Input, prompt: u64) -> Input {
     if let Input::Stream { event: StreamEvent::MessageCompleted { usage, .. }, .. } = &mut input {
         *usage = TokenUsage { input: prompt, output: 200, ..TokenUsage::default() };

@@ -1,4 +1,4 @@
-//! What the standing rights do not cover: asked, answered, and carried out as it was asked.
+//! Actions beyond an agent's access: asked, answered, and executed as they were shown.
 
 use gate::approval::{ApprovalSettings, Proposal};
 use gate::{Modes, StandingRights};
@@ -65,7 +65,7 @@ impl Script {
         self.input(Input::Lapsed { id: ApprovalId(id), by, cause: cause.to_owned() })
     }
 
-    /// The worker has prepared a change of a file that says `old`.
+    /// Reports a prepared change of a file that contains `old`.
     pub(super) fn prepared(&mut self, call: u64, path: &str) -> &mut Self {
         let prepared = self.effects.iter().rev().find_map(|effect| match effect {
             Effect::Prepare { call: prepared, tool } if prepared.0 == call => Some(tool.clone()),
@@ -202,7 +202,7 @@ fn an_abort_ends_the_turn_with_a_result_for_every_call() {
     "#);
 }
 
-/// As the driver and `serve` have it of a request that has no JSON form.
+/// Imitates driver and `serve` for a request that has no JSON form.
 #[test]
 fn a_request_that_cannot_be_serialised_is_denied_logged_and_told() {
     let mut script = asking(&[make("a", "make")]);

@@ -1,5 +1,3 @@
-//! `:clear`: an empty conversation, which begins with the surroundings as they are.
-
 use insta::assert_snapshot;
 use protocol::frontend::{AgentAction, Op};
 

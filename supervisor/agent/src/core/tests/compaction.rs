@@ -14,7 +14,7 @@ fn small() -> Script {
     Script::with(AgentConfig { window: Window::new(0), max_tokens: 32_000, ..config() })
 }
 
-/// A reply whose prompt had so many tokens.
+/// A reply after a prompt of this many tokens.
 fn reply_at(script: &mut Script, request: u64, prompt: u64, blocks: &[AssistantBlock], stop: StopReason) {
     script.started(request);
     for (index, block) in blocks.iter().enumerate() {
@@ -24,7 +24,7 @@ fn reply_at(script: &mut Script, request: u64, prompt: u64, blocks: &[AssistantB
     script.stream(request, StreamEvent::MessageCompleted { stop_reason: stop, usage });
 }
 
-/// A run in a small window that has filled it, and waits for a summary.
+/// A run that has filled a small window, and waits for a summary.
 fn full() -> Script {
     let mut script = small();
     script.context("environment", "old").context("AGENTS.md", "Use tabs.").user("fix the bug");
@@ -42,7 +42,7 @@ fn full() -> Script {
     script
 }
 
-/// A text that is longer than the most of it that a new context repeats.
+/// A text that a new context repeats only in part.
 fn long_text() -> AssistantBlock {
     text(&"a long answer ".repeat(4_000))
 }

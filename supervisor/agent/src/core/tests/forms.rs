@@ -1,5 +1,3 @@
-//! Questions of servers while they carry out a call: asked, answered once, declined, and taken back.
-
 use std::sync::Arc;
 
 use gate::StandingRights;
@@ -20,14 +18,12 @@ use super::served::{answered, called, definition, search};
 use crate::conversation::StopReason;
 use crate::core::{AgentConfig, Effect, FormAsked, Input};
 
-/// An agent whose call a server carries out.
 fn serving(config: AgentConfig) -> Script {
     let mut script = called(config, &[search("a")]);
     script.external(1, ReviewDecision::Approved).lines();
     script
 }
 
-/// An agent whose call of a server without any access runs unasked.
 fn covered(config: AgentConfig) -> Script {
     let guest = GuestTool {
         rights: Rights { write: Vec::new(), ..config.standing.rights.clone() },
@@ -71,7 +67,6 @@ impl Script {
         self.decide(Op::Answer { id: ApprovalId(id), kind: AskKind::Form, decision, digest: None })
     }
 
-    /// The answers to questions so far.
     fn form_answers(&self) -> Vec<(u64, McpAnswer)> {
         let answer = |effect: &Effect| match effect {
             Effect::AnswerForm { id, answer } => Some((*id, answer.clone())),

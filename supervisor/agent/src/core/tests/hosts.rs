@@ -1,5 +1,3 @@
-//! Hosts beyond the list that running commands connect to: asked about, answered, and taken back.
-
 use gate::StandingRights;
 use gate::activity::Activity;
 use gate::approval::ApprovalSettings;
@@ -21,7 +19,6 @@ fn listed(config: AgentConfig) -> AgentConfig {
     AgentConfig { standing, ..config }
 }
 
-/// An agent whose two commands run.
 fn running() -> Script {
     let mut script = asking_with(listed(ask_config()), &[run("a", "npm ci"), run("b", "curl")]);
     script.lines();
@@ -32,7 +29,6 @@ const fn question(number: u64) -> HostQuestionId {
     HostQuestionId { generation: Generation(1), number }
 }
 
-/// The end of a command whose processes descend from this one.
 fn ended(process: u32) -> CallOutcome {
     let CallOutcome::Done(ToolOutput::Command(result)) = command(1, "reset") else { unreachable!() };
     CallOutcome::Done(ToolOutput::Command(CommandResult { process, ..result }))
@@ -53,7 +49,6 @@ impl Script {
         self.decide(Op::Answer { id: ApprovalId(id), kind: AskKind::Host, decision, digest: None })
     }
 
-    /// The answers to questions so far.
     fn answers(&self) -> Vec<(u64, bool)> {
         let answer = |effect: &Effect| match effect {
             Effect::AnswerHost { id, allowed } => Some((id.number, *allowed)),

@@ -1,5 +1,3 @@
-//! Pictures in a conversation.
-
 use insta::assert_snapshot;
 use ipc::id::CallId;
 use ipc::image::Image;
@@ -14,7 +12,6 @@ use crate::core::{Input, ServedOutcome};
 
 const PNG: &[u8] = include_bytes!("../../../../../fixtures/images/shapes.png");
 
-/// A picture of so many bytes.
 pub(super) fn image(bytes: usize) -> Image {
     let mut png = PNG.to_vec();
     png.resize(bytes.max(PNG.len()), 0);

@@ -1,5 +1,3 @@
-//! Calls that are ended before they are done: what they printed until then stays, and how long they took.
-
 use insta::assert_snapshot;
 use ipc::id::{AgentId, CallId, EventId};
 use ipc::message::CallOutcome;
@@ -14,7 +12,6 @@ use crate::conversation::{StopReason, StreamEvent};
 use crate::core::{Agent, CallProgress, Effect, EndReason, Input};
 
 impl Script {
-    /// The events that were logged since the lines were looked at last.
     pub(super) fn log(&self) -> Vec<SessionEvent> {
         let logged = self.effects.iter().filter_map(|effect| match effect {
             Effect::Log { kind, .. } => Some(kind.clone()),
@@ -124,7 +121,7 @@ fn an_approved_command_keeps_its_output_as_well() {
     assert!(lost.lines().contains(r#"Failed "the worker is gone\nThe output until then:\ncc a.c" by"#));
 }
 
-/// A worker that is renewed meanwhile has every open call tell how far it came.
+/// The replaced worker reports the output of every open call.
 #[test]
 fn a_whole_result_has_its_output_once() {
     let mut approved = asking(&[make("a", "make")]);
@@ -143,7 +140,7 @@ fn a_whole_result_has_its_output_once() {
     }
 }
 
-/// As long as nobody has said anything since, a session that goes on tells the model as one does that never ended.
+/// A resumed session tells the model as much as one that never ended.
 #[test]
 fn a_session_that_goes_on_tells_the_model_that_it_was_cut_off() {
     let said = |script: &mut Script| script.user("go on").last_messages();

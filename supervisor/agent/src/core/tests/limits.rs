@@ -32,7 +32,6 @@ fn tokens_are_bounded() {
     assert!(script.lines().contains("finish token_limit"));
 }
 
-/// A dollar a reply: each has ten tokens of input that came from no cache.
 fn dollar_a_reply() -> Prices {
     let free = Price::default();
     let input = Price::from_micros(100_000_000_000);

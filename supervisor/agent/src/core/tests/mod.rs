@@ -1,5 +1,3 @@
-//! The state machine against recorded sequences.
-
 mod agent_rights;
 pub(in crate::core) mod alone;
 mod answer;

@@ -1,5 +1,3 @@
-//! Another model in the place of an agent's own.
-
 use insta::assert_snapshot;
 
 use super::script::{Script, call, config, file, raw, text, thinking};
@@ -17,7 +15,6 @@ fn choice(name: &str) -> Input {
     }))
 }
 
-/// What a provider's own tool brought.
 fn searched() -> AssistantBlock {
     let raw = raw(r#"{"type":"server_tool_use","id":"s","name":"web_search","input":{}}"#);
     AssistantBlock { content: ContentBlock::Other { kind: "server_tool_use".to_owned() }, raw }

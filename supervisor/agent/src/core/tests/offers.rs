@@ -1,4 +1,4 @@
-//! Commands that were denied something: the offer to run one again, and what it comes to.
+//! Offers to run denied commands again.
 
 use gate::activity::Activity;
 use gate::approval::ApprovalSettings;

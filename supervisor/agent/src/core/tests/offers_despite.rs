@@ -1,4 +1,4 @@
-//! Commands that ended with exit code 0 although something was denied them: what is proved is asked about, and once a session.
+//! Commands with exit code 0 and denials: a question only for proved ones, and once per session.
 
 use insta::assert_snapshot;
 use ipc::id::{ApprovalId, CallId};
@@ -38,7 +38,7 @@ fn chmod(path: &str) -> CallOutcome {
     refused_command(0, "", vec![refusal])
 }
 
-/// One command in each reply: its text, its outcome, and whether somebody is asked.
+/// One command in each reply; true if somebody is asked.
 fn asked(script: &mut Script, (n, line): (u64, &str), outcome: CallOutcome) -> bool {
     if n > 1 {
         script.reply(n, &[run("a", line)], StopReason::ToolUse);

@@ -1,5 +1,3 @@
-//! `!cmd`: the user's own command, which no model asked for and none answers.
-
 use gate::StandingRights;
 use insta::assert_snapshot;
 use ipc::id::CallId;

@@ -1,5 +1,3 @@
-//! A change of rights: the worker is replaced, and nobody is told before it is.
-
 use gate::StandingRights;
 use gate::activity::Activity;
 use insta::assert_snapshot;
@@ -10,7 +8,6 @@ use super::script::{Script, config, file, read, run, standing, text};
 use crate::conversation::StopReason;
 use crate::core::{AgentConfig, Effect};
 
-/// An agent that waits for two calls.
 fn at_work() -> Script {
     let mut script = Script::new();
     script.ready(1).user("go").reply(1, &[run("a", "sleep 9"), read("b", "x")], StopReason::ToolUse);

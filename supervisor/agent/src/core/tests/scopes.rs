@@ -1,5 +1,3 @@
-//! Approvals that reach further than their call, and those that nobody is asked for.
-
 use gate::approval::ApprovalSettings;
 use insta::assert_snapshot;
 use ipc::id::{ApprovalId, GrantId};
@@ -195,7 +193,6 @@ fn parts_of_a_compound_command_are_approved_each_by_itself() {
     }
 }
 
-/// A session whose settings keep approvals for the project.
 fn keeping() -> AgentConfig {
     let approvals =
         ApprovalSettings { kept_in: Some("/c/config.toml".into()), ..ApprovalSettings::default() };

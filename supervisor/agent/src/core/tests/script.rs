@@ -1,4 +1,4 @@
-//! A driver that writes down what it is told, one line an effect.
+//! A driver that records one line per effect.
 
 use std::fmt::Write;
 use std::time::Duration;
@@ -95,16 +95,14 @@ pub(super) fn config() -> AgentConfig {
     }
 }
 
-/// An agent, and everything that it asked for so far.
 pub(super) struct Script {
     pub(super) agent: Agent,
     pub(super) effects: Vec<Effect>,
     pub(super) shown: usize,
-    /// False where the test itself says what a look at the project finds.
+    /// False if the test itself reports the changed files.
     pub(super) looks: bool,
 }
 
-/// The call for which the project is to be looked at.
 fn look(effect: &Effect) -> Option<CallId> {
     match effect {
         Effect::Serve { call, served: ServedCall::Supervisor(served), .. } if served.tool == STEP_CHANGES => {
@@ -164,7 +162,7 @@ impl Script {
         self.stream(request, StreamEvent::TextDelta { index, text: text.to_owned() })
     }
 
-    /// A whole reply: its blocks, then why it stopped.
+    /// A whole reply and its stop reason.
     pub(super) fn reply(&mut self, request: u64, blocks: &[AssistantBlock], stop: StopReason) -> &mut Self {
         self.started(request);
         for (index, block) in blocks.iter().enumerate() {
@@ -209,7 +207,7 @@ impl Script {
         self.input(Input::NotReplaced { reason: "it would not start".to_owned() })
     }
 
-    /// What was asked for since the last call, one line an effect.
+    /// The effects since the last call, one line each.
     pub(super) fn lines(&mut self) -> String {
         let mut text = String::new();
         for effect in &self.effects[self.shown..] {
@@ -219,12 +217,10 @@ impl Script {
         text
     }
 
-    /// The messages of the last request.
     pub(super) fn last_messages(&self) -> String {
         messages(self.requests().last().expect("a request"))
     }
 
-    /// The milliseconds that each call took, in the order of their ends.
     pub(super) fn durations(&self) -> Vec<u64> {
         let durations = self.effects.iter().filter_map(|effect| match effect {
             Effect::Log { kind: EventKind::ToolCallFinished { duration_ms, .. }, .. } => Some(*duration_ms),
@@ -233,7 +229,6 @@ impl Script {
         durations.collect()
     }
 
-    /// The value that the last run answered with.
     pub(super) fn output(&self) -> Option<serde_json::Value> {
         let end = self.effects.iter().rev().find_map(|effect| match effect {
             Effect::Finish(end) => Some(end),
@@ -326,7 +321,7 @@ pub(in crate::core) fn command(code: i32, output: &str) -> CallOutcome {
     }))
 }
 
-/// A command whose worker met the same error when it tried what the output complains of.
+/// A command whose worker got the same error.
 pub(in crate::core) fn proved_command(code: i32, output: &str) -> CallOutcome {
     let CallOutcome::Done(ToolOutput::Command(mut result)) = command(code, output) else { unreachable!() };
     let refused = Some(libc::EACCES);
@@ -334,26 +329,24 @@ pub(in crate::core) fn proved_command(code: i32, output: &str) -> CallOutcome {
     CallOutcome::Done(ToolOutput::Command(result))
 }
 
-/// A command that the broker refused something.
+/// A command with denials by the broker.
 pub(in crate::core) fn refused_command(code: i32, output: &str, refused: Vec<Refusal>) -> CallOutcome {
     let CallOutcome::Done(ToolOutput::Command(result)) = command(code, output) else { unreachable!() };
     CallOutcome::Done(ToolOutput::Command(CommandResult { refused, ..result }))
 }
 
-/// A place that plain permissions open.
 fn open_place(named: &str) -> NamedPlace {
     let (named, path) = (named.to_owned(), named.into());
     NamedPlace { named, path, nearest: None, permits: Permits::ALL, device: 1, asked: Asked::default() }
 }
 
-/// A command whose output lies in a file.
+/// A command whose output is in a file.
 pub(super) fn saved_command(output: &str) -> CallOutcome {
     let saved = SavedOutput { path: "/tmp/bw-1/out.log".into(), bytes: output.len() as u64, cut: None };
     let CallOutcome::Done(ToolOutput::Command(result)) = command(0, output) else { unreachable!() };
     CallOutcome::Done(ToolOutput::Command(CommandResult { saved: Some(saved), ..result }))
 }
 
-/// A file that was made.
 pub(super) fn written(path: &str, bytes: u64) -> CallOutcome {
     let file =
         WrittenFile { path: path.into(), created: true, bytes, replacements: 0, change: None, notes: vec![] };
@@ -429,7 +422,7 @@ fn line(effect: &Effect) -> String {
     }
 }
 
-/// A request without what most have: its digest, the access of the whole turn …
+/// Leaves out the common parts of a request.
 fn asked(request: &ServerRequest) -> String {
     let mut params: serde_json::Value = serde_json::from_str(request.params().unwrap().get()).unwrap();
     for usual in

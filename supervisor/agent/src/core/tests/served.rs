@@ -1,4 +1,4 @@
-//! Calls that no worker serves: asked for, served, given up; and no worker hears of one.
+//! Calls that no worker serves.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -17,7 +17,6 @@ use super::script::{Script, call, config, read};
 use crate::conversation::{AssistantBlock, StopReason};
 use crate::core::{AgentConfig, Effect, Input, ServedOutcome};
 
-/// A tool of the supervisor's own.
 struct Note(ToolDefinition);
 
 impl Tool for Note {
@@ -54,7 +53,7 @@ pub(super) fn note(id: &str) -> AssistantBlock {
     call(id, "note", r#"{"q":"y"}"#)
 }
 
-/// An agent that has made these calls; what came before them is not among its lines.
+/// An agent that has made these calls, without the lines before them.
 pub(super) fn called(config: AgentConfig, calls: &[AssistantBlock]) -> Script {
     let mut script = Script::with(with_served_tools(config));
     script.ready(1).user("go").lines();

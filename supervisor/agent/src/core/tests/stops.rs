@@ -178,7 +178,7 @@ fn z5_silence_is_counted_in_a_row_and_words_of_the_user_are_a_question_of_their_
     assert!(script.lines().contains("finish done"));
 }
 
-/// A call that no server read.
+/// A call as text that the server did not parse.
 const WRITTEN: &str =
     "<tool_call>\n{\"name\": \"shell_exec\", \"arguments\": {\"command\": \"rm -rf x\"}}\n</tool_call>";
 
@@ -236,7 +236,6 @@ fn z5_words_beside_a_real_call_are_words() {
     assert!(lines.contains("dispatch 1 read_file") && !lines.contains("call_as_text"), "{lines}");
 }
 
-/// A loop with the same results is told, and then ends; one whose results change goes on.
 #[test]
 fn a_model_that_does_the_same_again_and_again_is_told_and_then_ends() {
     let play = |name: &str, changes: bool| {
@@ -292,7 +291,6 @@ fn interrupt_while_the_model_speaks_keeps_what_was_shown() {
     "#);
 }
 
-/// A conversation that the provider does not take with the interrupted reply is healed once.
 #[test]
 fn interrupted_reply_that_is_refused_is_left_out() {
     let mut script = Script::new();

@@ -1,5 +1,3 @@
-//! The list of tasks.
-
 use std::sync::Arc;
 
 use gate::activity::Activity;

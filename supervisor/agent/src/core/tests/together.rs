@@ -1,5 +1,3 @@
-//! The changes of one reply, asked about as one.
-
 use insta::assert_snapshot;
 use ipc::id::{ApprovalId, CallId};
 use ipc::message::CallOutcome;
@@ -17,14 +15,13 @@ impl Script {
     }
 }
 
-/// Three changes of three files, the first of which is asked about.
+/// Changes of three files, the first of which is asked about.
 fn three() -> Script {
     let mut script = asking(&[write("a", "a.txt"), write("b", "b.txt"), write("c", "c.txt"), read("d", "x")]);
     script.prepared(1, "/p/a.txt");
     script
 }
 
-/// The same, all asked about.
 fn all_three() -> Script {
     let mut script = three();
     script.together(1).prepared(2, "/p/b.txt").prepared(3, "/p/c.txt");

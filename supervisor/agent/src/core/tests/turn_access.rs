@@ -1,4 +1,4 @@
-//! A turn that only reads, or that was allowed as a whole, and the access after it.
+//! Access for one turn, and the access after it.
 
 use gate::StandingRights;
 use gate::modes::Modes;
@@ -15,7 +15,6 @@ use super::script::{Script, call, command, config, error, proved_command, standi
 use crate::conversation::StopReason;
 use crate::core::{AgentConfig, Effect, Input};
 
-/// An agent that writes in the project and in `/data`, may use the network and a socket.
 fn wide() -> Script {
     let rights = Rights {
         write: ["/data", "/p", "/tmp/bw-1"].map(WirePath::from).to_vec(),
@@ -38,7 +37,6 @@ fn reading(script: &mut Script, text: &str) {
     act(script, AgentAction::PromptReading { text: text.to_owned(), images: vec![], offline: false });
 }
 
-/// The rights of the workers that were started.
 fn replaced(script: &Script) -> Vec<Rights> {
     let rights = |effect: &Effect| match effect {
         Effect::ReplaceWorker { rights } => Some(rights.clone()),
@@ -168,7 +166,6 @@ fn in_mode_ask_nobody_is_asked_until_the_turn_is_over() {
     assert_eq!(script.agent.host_standing().mode, ApprovalMode::Ask);
 }
 
-/// The access that the last request offers for the turn.
 fn offered(script: &Script) -> Option<TurnAccess> {
     let request = script.effects.iter().rev().find_map(|effect| match effect {
         Effect::RequestApproval { request, .. } => Some(request),
@@ -182,7 +179,7 @@ fn allow(script: &mut Script, id: u64, kind: AskKind) {
     script.decide(Op::Answer { id: ApprovalId(id), kind, decision, digest: None });
 }
 
-/// An agent in mode `ask` whose network is on, and that has asked for a change of a file.
+/// An agent in mode `ask` with the network on that has requested a change of a file.
 fn asked_online() -> Script {
     let mut config = ask_config();
     config.standing.rights.net = Network::On;
@@ -191,7 +188,6 @@ fn asked_online() -> Script {
     script
 }
 
-/// The same after the yes to everything, with the worker of the turn.
 fn allowed() -> Script {
     let mut script = asked_online();
     allow(&mut script, 1, AskKind::Patch);

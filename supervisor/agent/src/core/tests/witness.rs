@@ -1,5 +1,5 @@
-//! What every sequence of effects must satisfy: no call without a log line, no approval decided twice, and every request one
-//! that the API accepts, within its window and append-only within its context.
+//! Invariants of every sequence of effects: no call without a log line, no approval decided twice, and every request
+//! valid for the API, within its window and append-only within its context.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -15,27 +15,24 @@ use crate::conversation::{Message, ModelRequest, UserBlock};
 use crate::core::conversation::{History, fixed_tokens};
 use crate::core::{Effect, Window};
 
-/// What the effects must satisfy in their order.
 #[derive(Default)]
 pub(super) struct Witness {
     started: BTreeSet<CallId>,
     dispatched: BTreeSet<CallId>,
     prepared: BTreeSet<CallId>,
-    /// Calls that were approved, and not carried out yet.
+    /// Approved calls that are not executed yet.
     approved: BTreeSet<CallId>,
-    /// Requests that are open; each has one answer.
     asked: BTreeSet<ApprovalId>,
-    /// Denied commands that somebody was asked about, with the access that was shown.
+    /// Denied commands that somebody was asked about, with the shown access.
     again: BTreeMap<CallId, Grant>,
     finished: BTreeSet<CallId>,
     window: u64,
-    /// About how many tokens the last request had.
+    /// Estimated tokens of the last request.
     pub(super) prompt: u64,
-    /// What was sent of the present context.
+    /// Messages sent in the current context.
     last_history: Vec<String>,
-    /// How many contexts were left.
     pub(super) contexts: u32,
-    /// Whether a summary is waited for: its requests are no part of any context.
+    /// True if a summary is awaited: its requests belong to no context.
     compacting: bool,
 }
 
@@ -125,7 +122,7 @@ impl Witness {
         }
     }
 
-    /// Forgets what was sent: it is said no more.
+    /// Forgets the sent messages.
     pub(super) fn takes_back(&mut self) {
         self.last_history.clear();
     }
@@ -147,7 +144,6 @@ impl Witness {
     }
 }
 
-/// About how many tokens a request has.
 pub(super) fn size(request: &ModelRequest) -> u64 {
     static FIXED: LazyLock<u64> = LazyLock::new(|| {
         let config = config();
@@ -163,7 +159,6 @@ pub(super) fn size(request: &ModelRequest) -> u64 {
     history.tokens()
 }
 
-/// The ids of the tool calls in a message of the model.
 fn calls(message: &Message) -> Vec<String> {
     let Message::Assistant(blocks) = message else {
         return vec![];
@@ -175,7 +170,7 @@ fn calls(message: &Message) -> Vec<String> {
         .collect()
 }
 
-/// WIRE R3, R4, R5.
+/// Checks WIRE R3, R4 and R5.
 fn assert_acceptable(request: &ModelRequest) {
     let messages = &request.messages;
     assert!(matches!(*messages[0], Message::User(_)), "{messages:?}");

@@ -1,4 +1,4 @@
-//! Requests that fail: sent again, sent without what the provider finds fault with, or given up.
+//! Failed requests: sent again, sent without the rejected part, or given up.
 
 use std::time::Duration;
 
@@ -11,30 +11,28 @@ use crate::core::end::Ending;
 use crate::core::outbox::Outbox;
 use crate::core::{Effect, EndReason};
 
-/// The step after a failed request.
 #[derive(Debug)]
 pub(in crate::core) enum Failed {
-    /// It is sent again later.
+    /// Sent again later.
     BacksOff,
-    /// It is sent again now, without the part that was left out.
+    /// Sent again now, without the part that was left out.
     AsksAgain,
-    /// It is not sent again as it is.
     GivenUp(GiveUp),
 }
 
 impl Turn {
-    /// Decides whether and when a failed request is sent again.
+    /// Decides if and when a failed request is sent again.
     pub(in crate::core) fn retry(&self, error: &ProviderError) -> Result<Duration, GiveUp> {
         let tried = Tried { attempt: self.run.attempt, waited: self.run.waited };
         self.settings.backoff.delay(tried, error)
     }
 
-    /// Returns the part of the conversation that a refusal names; each request is mended once (WIRE Z3).
+    /// The part of the conversation that an error names; each request is changed once (WIRE Z3).
     pub(in crate::core) fn blamed(&self, error: &ProviderError) -> Option<LeftOut> {
         error.blames.filter(|_| self.run.left_out.is_none())
     }
 
-    /// Takes in a failure: what came of the reply is void.
+    /// Drops the incomplete reply.
     pub(in crate::core) fn fail(
         &mut self,
         error: &ProviderError,
@@ -66,14 +64,12 @@ impl Turn {
         }
     }
 
-    /// Takes in that the provider finds the conversation too long. True if a new context may help: once until the next
-    /// reply.
+    /// True if a new context may help against a too long conversation: once until the next reply.
     pub(in crate::core) const fn takes_overflow(&mut self) -> bool {
         !std::mem::replace(&mut self.run.overflowed, true)
     }
 }
 
-/// Returns the end of a run whose request is given up.
 pub(in crate::core) fn lost(error: &ProviderError, why: &GiveUp) -> Ending {
     let message = match why {
         GiveUp::Pointless | GiveUp::Attempts(1) => error.message.clone(),
@@ -87,7 +83,7 @@ pub(in crate::core) fn lost(error: &ProviderError, why: &GiveUp) -> Ending {
     Ending::because(EndReason::Provider, hinted(message, error.hint.as_deref()))
 }
 
-/// One line about what the provider does not take back.
+/// One line about the removed part.
 const fn without(part: LeftOut) -> &'static str {
     match part {
         LeftOut::Thinking => {

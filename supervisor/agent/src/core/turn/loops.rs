@@ -1,50 +1,43 @@
-//! A model that does the same again and again: it is told so, and then its run ends.
+//! Detects a model that repeats itself: it is told, and then its run ends.
 //!
-//! A step is the calls of a reply with their results. One whose result changes, as where a model waits for something,
-//! is another step.
+//! A step is the calls of a reply with their results, so a changed result, as while waiting, makes another step.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::core::call::{CallResult, ToolUse};
 
-/// The most steps that a model goes through again and again.
+/// Maximum length of a repeated sequence of steps.
 const LONGEST: usize = 3;
 
-/// Number of rounds of the same steps until the model is told so.
+/// Rounds of the same steps until the model is told.
 const TOLD_AFTER: usize = 10;
 
-/// Number of rounds of the same steps until the run ends.
+/// Rounds of the same steps until the run ends.
 const ENDS_AFTER: usize = 20;
 
-/// The most characters of a call that a person is shown.
+/// Maximum number of shown characters of a call.
 const SHOWN: usize = 120;
 
-/// The steps of a run, as far back as a loop of them is looked for.
 #[derive(Debug, Default)]
 pub(super) struct Steps {
-    /// The last steps that came to their end.
     past: VecDeque<u64>,
-    /// The step that goes on.
     present: DefaultHasher,
-    /// Its first call, for people.
     call: String,
     /// True if the model was told that it repeats itself, and has not done anything else since.
     told: bool,
 }
 
-/// The consequence of the steps so far.
+/// Consequence of the steps so far.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::core) enum Course {
     GoesOn,
-    /// The model is to be told this.
     Told(String),
-    /// The run ends for this reason.
     Ends(String),
 }
 
 impl Steps {
-    /// Begins a step with these calls; of one for a tool that does not exist the arguments count for nothing.
+    /// Ignores the arguments of a tool that does not exist.
     pub(super) fn begin<'a>(&mut self, calls: impl Iterator<Item = (&'a ToolUse, bool)>) {
         self.present = DefaultHasher::new();
         self.call.clear();
@@ -61,7 +54,6 @@ impl Steps {
         }
     }
 
-    /// Adds the result of a call of the step.
     pub(super) fn add(&mut self, result: &CallResult) {
         format!("{:?} {:?}", result.status, result.exit).hash(&mut self.present);
         without_time(&result.content).hash(&mut self.present);
@@ -87,7 +79,7 @@ impl Steps {
         }
     }
 
-    /// Returns how often the last steps, so many of them, stand at the end in a row.
+    /// Number of repetitions of the last `length` steps.
     fn rounds(&self, length: usize) -> usize {
         let last: Vec<_> = self.past.iter().rev().take(length).collect();
         let steps: Vec<_> = self.past.iter().rev().collect();
@@ -116,7 +108,7 @@ fn told_to_the_model(length: usize, times: usize) -> String {
     }
 }
 
-/// A result without the time that its command took.
+/// Removes the duration of a command from its result.
 fn without_time(content: &str) -> String {
     let is_end = |line: &str| ["[exit code ", "[ended "].iter().any(|start| line.starts_with(start));
     let line = |line: &str| {
@@ -133,7 +125,6 @@ fn without_time(content: &str) -> String {
 mod tests {
     use super::*;
 
-    /// The step of each number, and what follows from each.
     fn courses(steps: impl IntoIterator<Item = u64>) -> Vec<Course> {
         let mut past = Steps::default();
         let course = |step: u64| {

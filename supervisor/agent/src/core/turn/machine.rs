@@ -1,5 +1,3 @@
-//! One turn after the other: whether one runs, what it waits for, and how it ends.
-
 use std::sync::Arc;
 
 use gate::tools::Registry;
@@ -23,24 +21,21 @@ use crate::core::{
     Backoff, Effect, EndReason, Estimate, ModelChoice, RequestId, RunEnd, RunLimits, TimerId, Window,
 };
 
-/// The turns of one agent.
 pub(in crate::core) struct Turn {
     state: TurnState,
     pub(super) run: RunAccount,
-    /// True until the agent was told where it is: turns wait for that.
+    /// True until the agent has its surroundings: turns wait for them.
     starting: bool,
     /// True if a turn begins as soon as `starting` is false.
     waits: bool,
-    /// A plan that was made before the session, until its execution begins.
     earlier_plan: Option<String>,
-    /// A command of the user's own, until it begins.
     own_command: Option<String>,
     last_request: RequestId,
     last_timer: TimerId,
     pub(super) settings: TurnSettings,
 }
 
-/// Settings of turns. The model may change between two of them.
+/// The model may change between two turns.
 pub(in crate::core) struct TurnSettings {
     pub(in crate::core) model: String,
     pub(in crate::core) system: Arc<str>,
@@ -49,13 +44,11 @@ pub(in crate::core) struct TurnSettings {
     pub(in crate::core) tariff: Tariff,
     pub(in crate::core) limits: RunLimits,
     pub(in crate::core) backoff: Box<dyn Backoff>,
-    /// The check of the last reply of a task, if it has to fit a schema.
     pub(in crate::core) answer: Option<Arc<dyn AnswerCheck>>,
     /// True if a turn that ends after a denied call has failed.
     pub(in crate::core) fails_when_denied: bool,
 }
 
-/// The state of the turn, with what it waits for.
 #[derive(Debug)]
 enum TurnState {
     Resting,
@@ -65,27 +58,21 @@ enum TurnState {
     Closed,
 }
 
-/// A reply that came to its end.
 pub(in crate::core) struct Whole {
     pub(in crate::core) reply: ModelReply,
     pub(in crate::core) stop: StopReason,
     pub(in crate::core) usage: TokenUsage,
 }
 
-/// The state of a turn that is stopped.
 pub(in crate::core) enum Stopped {
-    /// No turn was running.
     Nothing,
-    /// It waited for the start, or for another attempt, and ends so.
     Ends(Ending),
-    /// It waited for the end of this reply.
+    /// The turn waited for the end of this reply.
     Asking(ModelReply),
-    /// It waited for calls.
     Working,
 }
 
 impl Turn {
-    /// The turns of an agent that rests.
     pub(in crate::core) fn new(settings: TurnSettings) -> Self {
         Self {
             state: TurnState::Resting,
@@ -100,7 +87,6 @@ impl Turn {
         }
     }
 
-    /// Has turns wait for the start.
     pub(in crate::core) const fn wait_for_start(&mut self) {
         self.starting = true;
     }
@@ -119,7 +105,7 @@ impl Turn {
         }
     }
 
-    /// The system prompt and the tools of each request, for the log.
+    /// System prompt and tools of each request, for the log.
     pub(in crate::core) fn prompt(&self) -> PromptFixed {
         fixed_prompt(&self.settings.system, &self.settings.tools)
     }
@@ -138,14 +124,14 @@ impl Turn {
         self.last_timer
     }
 
-    /// Begins a run. True if it asks at once; else it waits for the start.
+    /// True if the run asks at once; else it waits for the start.
     pub(in crate::core) fn begin(&mut self) -> bool {
         self.run = RunAccount::default();
         self.waits = self.starting;
         !self.starting
     }
 
-    /// Takes in that the agent was told where it is. True if it had not been told before.
+    /// True if the agent had no surroundings before.
     pub(in crate::core) const fn start(&mut self) -> bool {
         std::mem::replace(&mut self.starting, false)
     }
@@ -160,8 +146,8 @@ impl Turn {
         self.run = RunAccount::default();
     }
 
-    /// Has the next run begin with the execution of a plan that was made before the session. Returns the message of the
-    /// user that the run begins with; the planner is asked only where the plan has to be revised.
+    /// Makes the next run begin with the execution of a plan from before the session. Returns the message of the user
+    /// with which the run begins.
     pub(in crate::core) fn plan_ahead(
         &mut self,
         markdown: String,
@@ -183,12 +169,11 @@ impl Turn {
         None
     }
 
-    /// Takes the plan that the run begins with.
     pub(in crate::core) const fn take_plan(&mut self) -> Option<String> {
         self.earlier_plan.take()
     }
 
-    /// Decides whether a command of the user's own may begin a run.
+    /// Decides if a command of the user's own may begin a run.
     pub(in crate::core) fn takes_command(&self, command: &str, out: &mut Outbox) -> bool {
         let why = match self.phase() {
             Phase::Closed => return false,
@@ -200,22 +185,19 @@ impl Turn {
         false
     }
 
-    /// Has the run begin with a command of the user's own.
     pub(in crate::core) fn command_ahead(&mut self, command: String) {
         self.own_command = Some(command);
     }
 
-    /// Takes the command that the run begins with.
     pub(in crate::core) const fn take_command(&mut self) -> Option<String> {
         self.own_command.take()
     }
 
-    /// Waits for calls from here on.
     pub(in crate::core) fn work(&mut self) {
         self.state = TurnState::Working;
     }
 
-    /// Waits for a command of the user's own: the run is no turn of the model's.
+    /// Waits for a command of the user's own.
     pub(in crate::core) fn work_for_user(&mut self) {
         self.run.is_own_command = true;
         self.work();
@@ -225,17 +207,17 @@ impl Turn {
         self.run.is_own_command
     }
 
-    /// Returns the end of the run, if its limits allow no further request.
+    /// The end of the run, if its limits allow no further request.
     pub(in crate::core) fn spent(&self) -> Option<Ending> {
         self.run.spent(self.settings.limits)
     }
 
-    /// Begins a step, or a summary: attempts are counted anew.
+    /// Begins a step or a summary, with a new count of attempts.
     pub(in crate::core) const fn begin_step(&mut self) {
         self.run.attempt = 0;
     }
 
-    /// Asks the model, with a prompt of about so many tokens.
+    /// `prompt` is the estimated number of tokens.
     pub(in crate::core) fn ask(&mut self, asked: Asked, prompt: u64, out: &mut Outbox) {
         self.run.attempt = self.run.attempt.saturating_add(1);
         self.last_request = RequestId(self.last_request.0.saturating_add(1));
@@ -257,13 +239,11 @@ impl Turn {
         out.push(Effect::StartStream { request, model, estimate });
     }
 
-    /// True if this request is waited for.
     pub(in crate::core) fn waits_for(&self, id: RequestId) -> bool {
         matches!(self.state, TurnState::Streaming { request, .. } if request == id)
     }
 
-    /// Takes in a part of a reply, and shows its text unless it is a summary. Returns the reply when it has come to its
-    /// end.
+    /// Handles a part of a reply, and shows its text unless it is a summary. Returns the complete reply.
     pub(in crate::core) fn on_stream(
         &mut self,
         id: RequestId,
@@ -304,7 +284,7 @@ impl Turn {
         None
     }
 
-    /// True if the reply to this request had begun, which has failed; nothing if it is not waited for.
+    /// True if the failed reply had begun; `None` if the request is not awaited.
     pub(in crate::core) fn had_begun(&self, id: RequestId) -> Option<bool> {
         match &self.state {
             TurnState::Streaming { request, reply } if *request == id => Some(reply.has_begun()),
@@ -312,19 +292,18 @@ impl Turn {
         }
     }
 
-    /// Waits before another attempt.
     pub(super) fn back_off(&mut self, failure: String, code: ErrorCode) -> TimerId {
         self.last_timer = TimerId(self.last_timer.0.saturating_add(1));
         self.state = TurnState::BackingOff { timer: self.last_timer, failure, code };
         self.last_timer
     }
 
-    /// True if this timer ends the wait for another attempt.
+    /// True if the timer ends the delay before the next attempt.
     pub(in crate::core) fn on_timer(&self, fired: TimerId) -> bool {
         matches!(self.state, TurnState::BackingOff { timer, .. } if timer == fired)
     }
 
-    /// Takes in the results of a step. Returns them as blocks for the model, in the order of the calls (WIRE R4).
+    /// Returns results as blocks for the model, in the order of the calls (WIRE R4).
     pub(in crate::core) fn take_results(
         &mut self,
         results: Vec<(Option<ToolUseId>, CallResult)>,
@@ -337,7 +316,6 @@ impl Turn {
         results.into_iter().map(block).collect()
     }
 
-    /// Notes the result of a call of the step.
     fn note_result(&mut self, result: &CallResult) {
         if let Some(denial) = &result.denial {
             self.run.denial = Some(denial.clone());
@@ -347,23 +325,22 @@ impl Turn {
         self.run.past.add(result);
     }
 
-    /// Ends a step whose calls have their results.
     pub(in crate::core) fn end_step(&mut self) -> Course {
         self.run.past.end()
     }
 
-    /// Notes the end of a plan's execution: the reason why it was not executed to its end, if it was not.
+    /// `unexecuted` is the reason why the plan is incomplete.
     pub(in crate::core) fn note_plan(&mut self, unexecuted: Option<String>) {
         self.run.unexecuted = unexecuted;
     }
 
-    /// Waits for the execution of a plan, which has not begun.
+    /// Waits for the execution of a plan.
     pub(in crate::core) fn begin_plan(&mut self) {
         self.work();
         self.run.unexecuted = Some(NOT_EXECUTED.to_owned());
     }
 
-    /// Notes the result of a plan of before the session: one that did not begin is no success.
+    /// A plan from before the session that did not begin is no success.
     pub(in crate::core) fn conclude_plan(&mut self, result: &CallResult) {
         if self.run.is_own_command {
             return;
@@ -378,7 +355,7 @@ impl Turn {
         }
     }
 
-    /// Stops the turn that runs, for an ending. Does nothing at rest.
+    /// Does nothing at rest.
     pub(in crate::core) fn stop(&mut self, ending: &Ending, out: &mut Outbox) -> Stopped {
         let is_time = ending.reason == EndReason::TimeLimit;
         match std::mem::replace(&mut self.state, TurnState::Resting) {
@@ -403,7 +380,6 @@ impl Turn {
         }
     }
 
-    /// Ends the run, and rests.
     pub(in crate::core) fn finish(&mut self, Ending { reason, message }: Ending, out: &mut Outbox) {
         self.state = TurnState::Resting;
         self.waits = false;
@@ -414,12 +390,10 @@ impl Turn {
         out.push(Effect::Finish(RunEnd { reason, message, text, output, steps, usage, cost }));
     }
 
-    /// Ends for good.
     pub(in crate::core) fn close(&mut self) {
         self.state = TurnState::Closed;
     }
 
-    /// Changes the model, at rest alone. Returns the one that answered before, if it is another.
     pub(in crate::core) fn change_model(&mut self, choice: ModelChoice, out: &mut Outbox) -> Option<String> {
         match self.phase() {
             Phase::Closed => None,
@@ -441,7 +415,6 @@ impl Turn {
         }
     }
 
-    /// Logs the change of the model.
     pub(in crate::core) fn log_model(
         &self,
         from: String,
@@ -463,7 +436,7 @@ impl Turn {
     }
 }
 
-/// The system prompt and the tools of each request, for the log.
+/// System prompt and tools of each request, for the log.
 pub(in crate::core) fn fixed_prompt(system: &str, tools: &Registry) -> PromptFixed {
     PromptFixed {
         system: Some(system.to_owned()),
@@ -473,5 +446,4 @@ pub(in crate::core) fn fixed_prompt(system: &str, tools: &Registry) -> PromptFix
     }
 }
 
-/// The end of a plan that never began.
 const NOT_EXECUTED: &str = "the plan was not executed";

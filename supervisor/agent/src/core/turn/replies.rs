@@ -1,5 +1,4 @@
-//! Replies that came to their end, or were interrupted: what is kept of them, and the step that follows (WIRE, "Stop
-//! reasons").
+//! Complete and interrupted replies: what is kept, and the next step (WIRE, "Stop reasons").
 
 use gate::tools::ToolUseError;
 use protocol::event::{AssistantMessage, EventKind, NoticeCode, TokenUsage};
@@ -15,63 +14,55 @@ use crate::core::conversation::INTERRUPTED;
 use crate::core::end::Ending;
 use crate::core::outbox::Outbox;
 
-/// The most replies in a row that may be cut at their limit.
+/// Maximum number of consecutive replies that reach their limit.
 const MAX_CUTS: u32 = 3;
 
-/// The most replies in a row that may say nothing.
+/// Maximum number of consecutive empty replies.
 const MAX_SILENCES: u32 = 1;
 
-/// The most replies in a row with a call as text.
+/// Maximum number of consecutive replies with a call as text.
 const MAX_WRITTEN: u32 = 1;
 
-/// The most replies in a row that may fail to fit a schema.
+/// Maximum number of consecutive replies that do not fit a schema.
 const MAX_MISFITS: u32 = 1;
 
-/// The most replies in a row that the provider may pause: a bound on a loop that only the provider controls.
+/// Maximum number of consecutive paused replies: a bound on a loop that only the provider controls.
 const MAX_PAUSES: u32 = 16;
 
-/// The model is told so after a reply with nothing in it.
+/// Text for the model after an empty reply.
 const SILENT: &str =
     "Your reply was empty: no words, and no tool call. Go on with the task, or say in words what came of it.";
 
-/// A reply as the conversation keeps it.
 pub(in crate::core) struct Kept {
-    /// The blocks that are echoed; none of a reply that is no part of the conversation.
+    /// The blocks that are sent back; `None` for a reply that is no part of the conversation.
     pub(in crate::core) echo: Option<Vec<Box<RawValue>>>,
     pub(in crate::core) then: Replied,
 }
 
-/// The step after a reply.
 #[derive(Debug)]
 pub(in crate::core) enum Replied {
-    /// The model is asked again, and told this.
+    /// The model is asked again, with this text.
     Step(Option<String>),
-    /// Its calls begin.
     Calls(Vec<ToolUse>),
-    /// The model's turn is over.
     TurnEnds,
-    /// The run is over.
     Ends(Ending),
-    /// The context has no room for more.
     TooLong,
 }
 
-/// The end of the model's turn.
 #[derive(Debug)]
 pub(in crate::core) enum TurnEnd {
-    /// The model is asked for another answer, and told this.
+    /// The model is asked for another answer, with this text.
     AsksAgain(String),
     Ends(Ending),
 }
 
 impl Turn {
-    /// Counts a reply to the request for a summary.
     pub(in crate::core) fn count_summary(&mut self, usage: TokenUsage) {
         self.run.count(usage, self.settings.tariff);
     }
 
-    /// Takes in a reply that came to its end. With `has_executed` an agent has nothing to say any more; `unread` words
-    /// of the user are answered before the turn ends; `limit` is that of a reply.
+    /// `has_executed` is true for an executor with nothing left to do. `unread` words of the user are answered before
+    /// the turn ends. `limit` is the token limit of a reply.
     pub(in crate::core) fn on_reply(
         &mut self,
         whole: Whole,
@@ -130,8 +121,7 @@ impl Turn {
         Kept { echo: Some(echo), then: then(self) }
     }
 
-    /// Returns the step after a reply that came to its own end: its calls are run, whatever the reason says that some
-    /// servers give (WIRE Z5).
+    /// Calls are run, whatever stop reason the server gives (WIRE Z5).
     fn after_whole(&mut self, calls: Vec<ToolUse>, is_silent: bool) -> Replied {
         self.forget_trouble();
         if !calls.is_empty() {
@@ -155,7 +145,7 @@ impl Turn {
         Replied::Step(Some(SILENT.to_owned()))
     }
 
-    /// Returns the step after a reply that the provider paused: the same history goes back with it, unchanged.
+    /// The same history is sent again, with the reply.
     fn after_pause(&mut self) -> Replied {
         self.run.in_a_row.pauses = self.run.in_a_row.pauses.saturating_add(1);
         if self.run.in_a_row.pauses > MAX_PAUSES {
@@ -165,7 +155,7 @@ impl Turn {
         Replied::Step(None)
     }
 
-    /// Returns the step after a reply that reached its limit: the model is told, and goes on.
+    /// Tells the model that its reply was cut.
     fn after_cut(&mut self, limit: u32, calls: &str) -> Replied {
         self.run.in_a_row.cuts = self.run.in_a_row.cuts.saturating_add(1);
         let cuts = self.run.in_a_row.cuts;
@@ -176,7 +166,7 @@ impl Turn {
         Replied::Step(Some(cut_note(limit, calls)))
     }
 
-    /// Takes in a reply that is no answer, but a call as text: the model is asked once for a call that can be read.
+    /// Asks the model once to repeat a call that it wrote as text.
     fn on_written_call(&mut self, whole: &Whole, tool: &str, unread: bool, out: &mut Outbox) -> Kept {
         self.forget_trouble();
         // Before the reply, so that nobody prints it as an answer.
@@ -198,7 +188,7 @@ impl Turn {
         (self.run.in_a_row.cuts, self.run.in_a_row.pauses, self.run.overflowed) = (0, 0, false);
     }
 
-    /// Ends the model's turn. The reason why a plan was not executed to its end comes from its executor.
+    /// `unexecuted` is the executor's reason why a plan is incomplete.
     pub(in crate::core) fn end(&mut self, unexecuted: Option<String>, out: &mut Outbox) -> TurnEnd {
         if let Some(message) = self.run.unexecuted.clone().or(unexecuted) {
             return TurnEnd::Ends(Ending::because(EndReason::GaveUp, message));
@@ -215,12 +205,11 @@ impl Turn {
         }
     }
 
-    /// True if a reply is an answer that fits.
     fn is_answer(&self, reply: &str) -> bool {
         self.settings.answer.as_ref().is_some_and(|answer| answer.check(reply).is_ok())
     }
 
-    /// Checks the last words of a turn, and keeps the answer if they are one. Returns their faults if they do not fit.
+    /// Keeps the last words of a turn if they are a valid answer. Returns their faults otherwise.
     fn faults(&mut self) -> Option<String> {
         let answer = self.settings.answer.as_ref().filter(|_| !self.run.is_own_command)?;
         match answer.check(&self.run.text) {
@@ -247,8 +236,8 @@ impl Turn {
         ))
     }
 
-    /// Takes in a reply that was interrupted. Returns what is echoed of it: what was shown stays in the conversation.
-    /// Usage that no reply reported is estimated, and counts.
+    /// Returns the blocks that are sent back: the visible text stays in the conversation. Estimates missing token
+    /// counts.
     pub(in crate::core) fn cut_off(
         &mut self,
         reply: &ModelReply,
@@ -266,13 +255,12 @@ impl Turn {
         echo
     }
 
-    /// Counts a summary that was cut off: nobody counts it, and it cost something all the same. Returns its tokens.
+    /// Returns the estimated tokens of an interrupted summary.
     pub(in crate::core) fn cut_summary_off(&mut self, reply: &ModelReply, prompt: u64) -> TokenUsage {
         if reply.has_begun() { self.estimated(reply, prompt) } else { TokenUsage::default() }
     }
 
-    /// Counts a reply that was cut off, after a prompt of about so many tokens: the provider's own count as far as it
-    /// was told.
+    /// Completes the provider's count by an estimate, after a prompt of this many tokens.
     fn estimated(&mut self, reply: &ModelReply, prompt: u64) -> TokenUsage {
         let told = reply.told;
         let input = if told.prompt() == 0 { prompt } else { told.input };
@@ -284,7 +272,6 @@ impl Turn {
         usage
     }
 
-    /// A reply as an event.
     fn said(
         &self,
         reply: &ModelReply,
@@ -312,8 +299,7 @@ impl Turn {
 }
 
 impl Whole {
-    /// Returns the fault of a reply that cannot be answered: a gateway's, since the API itself never sends such a
-    /// reply.
+    /// The fault of a reply that cannot be answered, as some gateways send it.
     pub(in crate::core) fn fault(&self) -> Option<ProviderError> {
         let twins = "the provider sent a reply with two tool calls of the same id";
         self.reply.has_twin_calls().then(|| ProviderError::new("invalid_response", twins).retryable())
@@ -328,7 +314,7 @@ fn cut_note(limit: u32, calls: &str) -> String {
     format!("Your reply was cut at its limit of {limit} tokens.{lost} Go on from where it ends.")
 }
 
-/// True of a text without anything that a person would see: blanks, control characters, characters of no width.
+/// True for a text of blanks, control characters, and characters without width.
 fn says_nothing(text: &str) -> bool {
     let is_unseen =
         |c: char| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}');

@@ -1,4 +1,4 @@
-//! A reply of the model while it comes in, and what of it goes into the history.
+//! A reply of the model while it is received.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,19 +9,18 @@ use crate::conversation::{AssistantBlock, ContentBlock, Interrupted, echo_of_int
 use crate::core::call::ToolUse;
 use crate::core::conversation::tokens;
 
-/// The most characters of a model's reason that a person is shown.
+/// Maximum number of shown characters of a model's reason.
 const MAX_CLAIM: usize = 600;
 
-/// A reply while it comes in: closed blocks, and the text of open ones.
 #[derive(Debug, Default)]
 pub(in crate::core) struct ModelReply {
     pub(super) message_id: String,
     pub(super) model: String,
     closed: BTreeMap<usize, AssistantBlock>,
     open: BTreeMap<usize, String>,
-    /// The provider's count so far; zero where it tells it at the end alone.
+    /// The provider's count so far; zero if it comes at the end.
     pub(super) told: TokenUsage,
-    /// About how many tokens came in as thinking.
+    /// Estimated tokens of thinking.
     thought: u64,
 }
 
@@ -43,7 +42,7 @@ impl ModelReply {
         !self.message_id.is_empty() || !self.closed.is_empty() || !self.open.is_empty()
     }
 
-    /// The visible text, of open blocks too.
+    /// The visible text, including open blocks.
     pub(in crate::core) fn text(&self) -> String {
         let closed = self.closed.iter().filter_map(|(index, block)| match &block.content {
             ContentBlock::Text { text } => Some((*index, text)),
@@ -63,7 +62,7 @@ impl ModelReply {
         })
     }
 
-    /// Returns the echo of a reply that comes to no end.
+    /// The blocks of an incomplete reply that are sent back.
     pub(super) fn interrupted(&self) -> Vec<Box<RawValue>> {
         let closed = self.closed.iter().map(|(index, block)| (*index, Interrupted::Closed(block)));
         let mut blocks: BTreeMap<_, _> = closed.collect();
@@ -71,7 +70,7 @@ impl ModelReply {
         echo_of_interrupted(&blocks.into_values().collect::<Vec<_>>())
     }
 
-    /// About how many tokens came in.
+    /// Estimated tokens.
     pub(super) fn tokens(&self) -> u64 {
         let closed =
             self.closed.values().filter(|block| !matches!(block.content, ContentBlock::Thinking { .. }));
@@ -80,7 +79,6 @@ impl ModelReply {
         closed.chain(open).fold(self.thought, u64::saturating_add)
     }
 
-    /// The names of the tool calls.
     pub(super) fn call_names(&self) -> Vec<String> {
         let name = |block: &AssistantBlock| match &block.content {
             ContentBlock::ToolUse { name, .. } => Some(name.clone()),
@@ -89,7 +87,7 @@ impl ModelReply {
         self.closed.values().filter_map(name).collect()
     }
 
-    /// The whole reply: what is echoed, and its tool calls. Empty text is left out: the API refuses it (WIRE R5).
+    /// Returns the blocks to send back, and the calls. Leaves out empty text, which the API rejects (WIRE R5).
     pub(super) fn complete(&self) -> (Vec<Box<RawValue>>, Vec<ToolUse>) {
         let (mut echo, mut calls) = (Vec::new(), Vec::new());
         let mut said = None;
@@ -109,8 +107,8 @@ impl ModelReply {
         (echo, calls)
     }
 
-    /// Returns the echo of a reply that was cut: everything up to the last text before the first tool call. Calls that
-    /// were never run have no result, and a message must not end with thinking.
+    /// The blocks to send back of a reply that reached its limit: up to the last text before the first tool call. Calls
+    /// that never ran have no result, and a message must not end with thinking.
     pub(super) fn cut(&self) -> Vec<Box<RawValue>> {
         let mut kept: Vec<_> = self
             .closed
@@ -124,7 +122,7 @@ impl ModelReply {
     }
 }
 
-/// Words as the reason of a request, if there are any.
+/// Words as the reason of a request.
 fn claim(text: &str) -> Option<String> {
     let text = text.trim();
     let mut bounded: String = text.chars().take(MAX_CLAIM).collect();
@@ -134,7 +132,7 @@ fn claim(text: &str) -> Option<String> {
     (!bounded.is_empty()).then_some(bounded)
 }
 
-/// The `input` of a block, as it is echoed.
+/// The `input` of a block, as it is sent back.
 fn arguments(block: &RawValue) -> Box<RawValue> {
     #[derive(serde::Deserialize)]
     struct ReplyBlock<'a> {

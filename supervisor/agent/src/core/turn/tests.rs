@@ -1,5 +1,3 @@
-//! The turn alone: replies and failures in, the next step out.
-
 use std::time::Duration;
 
 use protocol::event::EndReason;
@@ -35,7 +33,6 @@ fn asked() -> Asked {
     Asked { messages: Vec::new(), max_tokens: 1000 }
 }
 
-/// A turn whose request is on its way.
 fn asking() -> (Turn, Outbox) {
     let (mut turn, mut out) = (turn(RunLimits::default()), Outbox::default());
     assert!(turn.begin());
@@ -44,7 +41,6 @@ fn asking() -> (Turn, Outbox) {
     (turn, out)
 }
 
-/// Has the request answered with these words, or none.
 fn reply(turn: &mut Turn, words: &str, out: &mut Outbox) -> Replied {
     let request = turn.last_request();
     if !words.is_empty() {

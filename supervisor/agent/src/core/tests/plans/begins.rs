@@ -1,4 +1,4 @@
-//! The start of an execution: places that it is to create, and executions that never began.
+//! The start of an execution, and executions that never began.
 
 use super::*;
 

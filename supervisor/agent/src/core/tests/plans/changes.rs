@@ -1,15 +1,13 @@
-//! The files that change with each step of a plan.
+//! Files that change with each step of a plan.
 
 use super::*;
 use crate::core::tests::script::written;
 
 impl Script {
-    /// Gives the result of a look at the project.
     fn looked(&mut self, call: u64, outcome: ServedOutcome) -> &mut Self {
         self.input(Input::Served { call: CallId(call), outcome, duration_ms: 1 })
     }
 
-    /// The files of each step's report.
     fn changed(&self) -> Vec<(StepStatus, Vec<String>)> {
         let files = |effect: &Effect| match effect {
             Effect::Log { kind: EventKind::PlanStepStatus(status), .. } => {
@@ -25,7 +23,6 @@ fn found(files: &str) -> ServedOutcome {
     ServedOutcome::Answered(files.to_owned())
 }
 
-/// An executor that has begun with the first step.
 fn begun() -> Script {
     let mut script = executor(OnFailure::Stop);
     script.looks = false;

@@ -1,9 +1,7 @@
-//! Plans that were made before the session.
-
 use super::*;
 use protocol::frontend::AgentAction;
 
-/// A planner that has heard nothing, in a session where this plan is approved.
+/// A planner without messages, in a session with this approved plan.
 fn with_approved(markdown: &str, change: impl FnOnce(&mut Planning)) -> Script {
     let mut planning = planning(Approver::Person);
     planning.approved = Some(gate::plan::digest(markdown));

@@ -1,5 +1,3 @@
-//! Edits of a plan that waits, as a text and by fields.
-
 use protocol::event::NoticeCode;
 use protocol::frontend::AgentAction;
 use protocol::plan::{Acceptance, Plan, PlanStep};
@@ -20,7 +18,7 @@ impl Script {
         self.input(Input::Op(Op::Act(AgentAction::RevisePlan { id: ApprovalId(id), plan: Box::new(plan) })))
     }
 
-    /// The last notice about a plan that could not be read.
+    /// The last notice about an unreadable plan.
     fn not_read(&self) -> Option<&str> {
         self.effects.iter().rev().find_map(|effect| match effect {
             Effect::Log { kind: EventKind::Notice { code: NoticeCode::PlanNotRead, message }, .. } => {
@@ -54,7 +52,6 @@ fn an_edit_voids_the_question_and_asks_about_its_own_bytes() {
     assert_eq!(script.executions()[0].digest(), gate::plan::digest(&edited));
 }
 
-/// A planner whose plan, with a section and a comment of the person's, is with them.
 fn asked_with(extra: &str) -> Script {
     let mut script = planner(planning(Approver::Person), true);
     script.reply(1, &[writes("a", &[PLAN, extra].concat())], StopReason::ToolUse).plan_in_file(1);

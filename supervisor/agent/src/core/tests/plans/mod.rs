@@ -1,5 +1,3 @@
-//! Plans: written, decided on, edited, executed step by step, and revised.
-
 mod begins;
 mod changes;
 mod earlier;
@@ -101,7 +99,6 @@ impl Script {
         self.input(Input::Op(Op::Answer { id: ApprovalId(id), kind: AskKind::Plan, decision, digest }))
     }
 
-    /// The texts on their way to the plan's file.
     fn to_file(&self) -> Vec<&str> {
         let text = |effect| match effect {
             &Effect::Serve { served: ServedCall::Supervisor(ref call), .. } if call.tool == PLAN_FILE => {
@@ -112,7 +109,6 @@ impl Script {
         self.effects.iter().filter_map(text).collect()
     }
 
-    /// The digests of the requests for an approval of a plan.
     fn asked_for(&self) -> Vec<String> {
         let digest = |effect: &Effect| match effect {
             Effect::RequestApproval { request, .. } => Some(request.digest().to_owned()),
@@ -121,7 +117,6 @@ impl Script {
         self.effects.iter().filter_map(digest).collect()
     }
 
-    /// The executions that were begun.
     fn executions(&self) -> Vec<Arc<Execution>> {
         let begun = |effect: &Effect| match effect {
             Effect::SpawnAgent { agent, .. } => match &agent.purpose {
@@ -154,7 +149,6 @@ impl Script {
         self.effects.iter().filter_map(step).collect()
     }
 
-    /// The calls that a worker was sent.
     fn dispatched(&self) -> Vec<u64> {
         let sent = |effect: &Effect| match effect {
             Effect::Dispatch { call, .. } => Some(call.0),
@@ -208,7 +202,6 @@ impl Script {
     }
 }
 
-/// A planner whose plan is with a person.
 fn asked() -> Script {
     let mut script = planner(planning(Approver::Person), true);
     script.reply(1, &[writes("a", PLAN)], StopReason::ToolUse).plan_in_file(1);

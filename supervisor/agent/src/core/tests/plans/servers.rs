@@ -1,4 +1,4 @@
-//! Servers that a plan lists: shown with the plan, called by its execution, taken back.
+//! Servers that a plan lists: shown, called, and taken back.
 
 use gate::tools::{
     ExternalCall, ExternalTool, GuestTool, OfferedServer, PlannedServer, Tool, ToolDefinition,
@@ -38,7 +38,7 @@ fn listing(servers: &[&str]) -> PlanRights {
     PlanRights { servers: servers.iter().map(|name| (*name).to_owned()).collect(), ..PlanRights::default() }
 }
 
-/// An executor whose plan lists these servers, and which has called the tool.
+/// An executor with a plan that lists these servers, after a call of the tool.
 fn called(servers: &[&str]) -> Script {
     let planned = PlannedServer::of(Some(&listing(servers)), &[offered()]).unwrap();
     let plan = Document::parse(PLAN).unwrap().plan().clone();
@@ -57,7 +57,6 @@ fn called(servers: &[&str]) -> Script {
 }
 
 impl Script {
-    /// The calls of servers that were made.
     fn made(&self) -> Vec<&ExternalCall> {
         let made = |effect| match effect {
             &Effect::Serve { served: ServedCall::External(ref call), .. } => Some(call),

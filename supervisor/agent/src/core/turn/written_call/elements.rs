@@ -2,12 +2,11 @@
 
 use super::json;
 
-/// The most bytes of a tag that is looked at.
+/// Maximum bytes of a parsed tag.
 const LONGEST_TAG: usize = 200;
 
-/// A tag at the beginning of a text.
 pub(super) struct Tag<'a> {
-    /// The words between the brackets.
+    /// The text between the brackets.
     pub(super) inner: &'a str,
     pub(super) rest: &'a str,
 }
@@ -20,7 +19,7 @@ impl<'a> Tag<'a> {
         (!inner.contains(['\n', '<', '{'])).then_some(Self { inner, rest })
     }
 
-    /// True of a token of a chat template: `<|…|>`, or with the wide bars of some.
+    /// True for a token of a chat template: `<|…|>`, or with wide bars.
     pub(super) fn is_token(&self) -> bool {
         let ends = |bar: char| {
             self.inner.len() > bar.len_utf8() && self.inner.starts_with(bar) && self.inner.ends_with(bar)
@@ -32,7 +31,6 @@ impl<'a> Tag<'a> {
         self.inner.starts_with('/')
     }
 
-    /// True of a tag around calls: `<tool_call>`, `<function_calls>`, `<seed:tool_call>`.
     pub(super) fn is_around(&self) -> bool {
         let word = self.inner.to_ascii_lowercase();
         let is_word =
@@ -44,7 +42,6 @@ impl<'a> Tag<'a> {
         self.inner.split([' ', '=']).next().unwrap_or_default()
     }
 
-    /// The tool that the tag names.
     pub(super) fn tool<'t>(&self, tools: &[&'t str]) -> Option<&'t str> {
         let element = self.element();
         if let Some(tool) = json::offered(self.inner, tools) {
@@ -63,7 +60,7 @@ impl<'a> Tag<'a> {
     }
 }
 
-/// The tool of an element at the beginning of a text, and the text behind the element.
+/// Returns the tool of an element, and the text after it.
 pub(super) fn call<'a, 't>(text: &'a str, tools: &[&'t str]) -> Option<(&'t str, &'a str)> {
     let tag = Tag::at(text)?;
     let tool = tag.tool(tools)?;
@@ -76,7 +73,7 @@ pub(super) fn call<'a, 't>(text: &'a str, tools: &[&'t str]) -> Option<(&'t str,
     Some((tool, rest))
 }
 
-/// The tool of an element whose first child names it: `<name>read_file</name>`.
+/// For an element whose first child names the tool: `<name>read_file</name>`.
 pub(super) fn named_by_child<'a, 't>(text: &'a str, tools: &[&'t str]) -> Option<(&'t str, &'a str)> {
     let tag = Tag::at(text).filter(|tag| matches!(tag.inner, "name" | "tool_name"))?;
     let (name, rest) = tag.rest.split_once("</")?;

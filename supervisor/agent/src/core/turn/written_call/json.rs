@@ -2,7 +2,6 @@
 
 use serde_json::{Map, Value};
 
-/// Members that name the tool.
 const NAMES: [&str; 9] = [
     "name",
     "tool",
@@ -15,7 +14,6 @@ const NAMES: [&str; 9] = [
     "command_name",
 ];
 
-/// Members that hold the arguments.
 const ARGUMENTS: [&str; 9] = [
     "arguments",
     "parameters",
@@ -28,10 +26,8 @@ const ARGUMENTS: [&str; 9] = [
     "kwargs",
 ];
 
-/// Members that hold a call, or a list of calls.
 const AROUND: [&str; 5] = ["tool_calls", "tool_call", "function_call", "tool_uses", "function"];
 
-/// The tool that a value calls.
 pub(super) fn tool_of<'a>(value: &Value, tools: &[&'a str]) -> Option<&'a str> {
     match value {
         Value::Array(calls) => {
@@ -68,7 +64,7 @@ fn is_schema(arguments: &Map<String, Value>) -> bool {
         || arguments.contains_key("$schema")
 }
 
-/// The tool of this name, with or without the namespace and the number that some models write with it.
+/// Accepts a namespace and a number around the name, as some models write them.
 pub(super) fn offered<'a>(name: &str, tools: &[&'a str]) -> Option<&'a str> {
     let name = name.trim();
     let name = ["functions.", "function.", "tools.", "default_api."]

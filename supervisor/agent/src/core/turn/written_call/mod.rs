@@ -1,8 +1,7 @@
-//! A tool call that a model wrote as text, in a form that its server did not read (WIRE Z5).
+//! A tool call that a model wrote as text, in a form that its server did not parse (WIRE Z5).
 //!
-//! Such a text is never run: nobody says that it is a call, and an answer may quote one. A reply is taken for one if
-//! all of it, or its end, is a call of a tool that the agent has. The model is told once; a second such reply in a row
-//! ends the run.
+//! Such a text is never run: an answer may quote a call. A reply counts as one if all of it, or its end, is a call of a
+//! tool that the agent has. The model is told once; a second such reply in a row ends the run.
 
 mod elements;
 mod json;
@@ -16,16 +15,16 @@ use self::scan::CallScan;
 use super::reply::ModelReply;
 use crate::conversation::StopReason;
 
-/// The most places of a reply at which a call is looked for.
+/// Maximum number of positions at which a call is searched for.
 const MOST_PLACES: usize = 40;
 
-/// The longest reply in which a call is looked for, in bytes.
+/// Maximum bytes of a reply in which a call is searched for.
 const LONGEST: usize = 1 << 20;
 
-/// A step that helps people whose server does not read the calls of its model.
+/// Step that helps people whose server does not parse the calls of its model.
 const HINT: &str = "choose another model with --model, or turn on the server's parser of tool calls (llama.cpp: --jinja; vLLM: --enable-auto-tool-choice)";
 
-/// Finds the tool that a reply calls in its text, in all of it or at its end.
+/// Finds the tool that a text calls, as a whole or at its end.
 fn find<'a>(text: &str, tools: &[&'a str]) -> Option<&'a str> {
     if text.len() > LONGEST {
         return None;
@@ -46,7 +45,7 @@ fn find<'a>(text: &str, tools: &[&'a str]) -> Option<&'a str> {
     })
 }
 
-/// Returns the tool that a finished reply without calls calls in its text.
+/// The tool that a complete reply without calls names in its text.
 pub(super) fn of(reply: &ModelReply, stop: &StopReason, tools: &Registry) -> Option<String> {
     let is_finished = match stop {
         StopReason::ToolUse | StopReason::EndTurn | StopReason::StopSequence | StopReason::Other(_) => true,
@@ -63,12 +62,11 @@ pub(super) fn of(reply: &ModelReply, stop: &StopReason, tools: &Registry) -> Opt
     find(&reply.text(), &names).map(str::to_owned)
 }
 
-/// Returns the words for people at the end of a run whose model did it twice.
+/// Text for people at the end of a run whose model did it twice.
 pub(super) fn twice() -> String {
     format!("the model wrote a tool call as text, twice in a row; its server did not read it\n  hint: {HINT}")
 }
 
-/// Returns the words for the model.
 pub(super) fn told(tool: &str) -> String {
     format!(
         "Your reply contains a call of {tool} as text. Nothing was run: only calls in the form of this API are. \

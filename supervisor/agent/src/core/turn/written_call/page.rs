@@ -1,9 +1,9 @@
-//! A reply as a page of text: its blocks of code, and the places at which a call may begin.
+//! A reply as text: its blocks of code, and the positions at which a call may begin.
 
-/// Characters of the words before a block of code that announce it, at most.
+/// Maximum number of characters before a block of code that announce it.
 const LONGEST_LEAD: usize = 600;
 
-/// Words of one who explains a form and calls nothing.
+/// Words of an explanation, which calls nothing.
 const EXPLAINING: [&str; 17] = [
     "looks like",
     "look like",
@@ -30,7 +30,6 @@ const LABELS: [&str; 9] = ["", "json", "json5", "jsonc", "xml", "text", "txt", "
 /// Marks of calls in letters, which may follow a word.
 const MARKS: [&str; 3] = ["to=functions.", "functions.", "assistantcommentary"];
 
-/// A text, with its lines.
 pub(super) struct ReplyPage<'a> {
     text: &'a str,
     lines: Vec<PageLine<'a>>,
@@ -45,13 +44,12 @@ struct PageLine<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReplyLineKind {
     Words,
-    /// A line of a block of code, of a quotation, or one that is set in.
+    /// A quoted or indented line, or one of a block of code.
     Quoted,
     Opens,
     Closes,
 }
 
-/// A place at which a call may begin.
 pub(super) struct CallPlace<'a> {
     pub(super) before: &'a str,
     pub(super) rest: &'a str,
@@ -65,7 +63,7 @@ pub(super) struct CodeBlock<'a> {
 }
 
 impl CodeBlock<'_> {
-    /// True if its label says that it is a call: nobody explains in such a block.
+    /// True if the label of the block says that it is a call.
     pub(super) fn is_for_calls(&self) -> bool {
         self.label.starts_with("tool") || self.label.starts_with("function_call")
     }
@@ -111,7 +109,7 @@ impl<'a> ReplyPage<'a> {
         Self { text, lines }
     }
 
-    /// The block of code with which the text ends, where it is the only one and may hold a call.
+    /// The block of code at the end of the text, if it is the only one and may contain a call.
     pub(super) fn last_block(&self) -> Option<CodeBlock<'a>> {
         let opens: Vec<_> = self.lines.iter().filter(|line| line.kind == ReplyLineKind::Opens).collect();
         let [open] = opens[..] else { return None };
@@ -130,7 +128,6 @@ impl<'a> ReplyPage<'a> {
         (LABELS.contains(&label) || block.is_for_calls()).then_some(block)
     }
 
-    /// The places outside code at which a call may begin.
     pub(super) fn places(&self) -> impl Iterator<Item = CallPlace<'a>> {
         let words = self.lines.iter().filter(|line| line.kind == ReplyLineKind::Words);
         words.flat_map(PageLine::places).map(|(at, begins_line)| {
@@ -141,7 +138,6 @@ impl<'a> ReplyPage<'a> {
 }
 
 impl PageLine<'_> {
-    /// The beginning of the line, and each mark in it that is not in code.
     fn places(&self) -> Vec<(usize, bool)> {
         let first = self.text.len() - self.text.trim_start().len();
         let mut places = Vec::new();
@@ -159,7 +155,7 @@ impl PageLine<'_> {
     }
 }
 
-/// True if words that stand before a call may lead to it: few, and none that explain.
+/// True if words before a call may introduce it: few, and none that explain.
 pub(super) fn announces(before: &str) -> bool {
     let words = before.trim();
     let paragraph = words.rsplit("\n\n").next().unwrap_or_default().to_lowercase();
@@ -170,18 +166,18 @@ fn is_fence(line: &str) -> bool {
     line.starts_with("```") || line.starts_with("~~~")
 }
 
-/// A line without the word that Command R writes before its block of calls.
+/// Removes the word that Command R writes before its block of calls.
 fn without_action(line: &str) -> &str {
     line.strip_prefix("Action:").map(str::trim_start).filter(|rest| is_fence(rest)).unwrap_or(line)
 }
 
-/// True of the marks by which a model ends its turn.
+/// True for a mark by which a model ends its turn.
 fn is_end(line: &str) -> bool {
     let line = line.trim();
     line.starts_with("<|") && line.ends_with("|>") || line.starts_with("</") && line.ends_with('>')
 }
 
-/// The text behind the thoughts that some servers leave in it.
+/// Removes the thinking that some servers leave in a text.
 fn without_thoughts(text: &str) -> &str {
     match text.rsplit_once("</think>") {
         Some((thoughts, rest)) if !thoughts.trim_start().starts_with(['`', '>']) => rest,

@@ -1,11 +1,11 @@
-//! A text that is nothing but calls, in the forms that models were trained on.
+//! A text of nothing but calls, in the forms of model training.
 
 use serde_json::Value;
 
 use super::elements::{self, Tag};
 use super::json;
 
-/// Words that stand between the marks of a call and belong to it.
+/// Words between the marks of a call that belong to it.
 const WORDS: [&str; 9] = [
     "assistantcommentary",
     "assistant",
@@ -22,11 +22,10 @@ const WORDS: [&str; 9] = [
 const BRACKETS: [&str; 6] =
     ["[TOOL_CALLS]", "[/TOOL_CALLS]", "[TOOL_REQUEST]", "[END_TOOL_REQUEST]", "[ARGS]", "[tool_calls]"];
 
-/// The marks of a call that are words, and no brackets or tags.
+/// Marks of a call that are words.
 const MARKED: [&str; 5] =
     ["functions.", "functools[", "to=functions.", "commentary to=", "assistantcommentary"];
 
-/// A text, and the tools that it may call.
 pub(super) struct CallScan<'a, 't> {
     text: &'a str,
     tools: &'a [&'t str],
@@ -45,14 +44,14 @@ impl<'a, 't> CallScan<'a, 't> {
             || BRACKETS.iter().chain(&MARKED).any(|mark| text.starts_with(mark))
     }
 
-    /// True if the text begins as a call does that has no mark.
+    /// True if the text begins like a call without a mark.
     pub(super) fn may_be_call(&self) -> bool {
         let text = self.text.trim_start();
         text.starts_with(['{', '['])
             || ["Action:", "print("].iter().chain(self.tools).any(|word| text.starts_with(word))
     }
 
-    /// The first tool that is called, if there is nothing but calls.
+    /// The first called tool, if there is nothing but calls.
     pub(super) fn whole(&self) -> Option<&'t str> {
         let is_marked = self.is_marked();
         let mut rest = self.text;
@@ -68,7 +67,7 @@ impl<'a, 't> CallScan<'a, 't> {
         }
     }
 
-    /// A call at the beginning of a text, and the text behind it.
+    /// Returns the tool, and the text after the call.
     fn call(&self, text: &'a str, is_marked: bool) -> Option<(&'t str, &'a str)> {
         if text.starts_with(['{', '[']) {
             return self
@@ -87,7 +86,7 @@ impl<'a, 't> CallScan<'a, 't> {
         Some((json::tool_of(&value, self.tools)?, rest))
     }
 
-    /// JSON that cannot be read, which may be why the server did not read it.
+    /// Invalid JSON, which may be why the server did not parse the call.
     fn broken_json(&self, text: &'a str) -> Option<(&'t str, &'a str)> {
         if value(text).is_some() {
             return None;
@@ -99,7 +98,7 @@ impl<'a, 't> CallScan<'a, 't> {
         is_closed.then_some((*tool, rest))
     }
 
-    /// `[read_file(path="a"), …]`
+    /// Recognises `[read_file(path="a"), …]`.
     fn list_of_calls(&self, text: &'a str) -> Option<(&'t str, &'a str)> {
         let inner = text.strip_prefix('[')?;
         let (name, _) = inner.split_once('(')?;
@@ -108,7 +107,7 @@ impl<'a, 't> CallScan<'a, 't> {
         Some((tool, &inner[end + 2..]))
     }
 
-    /// `Action: read_file`, and its input in the next line.
+    /// Recognises `Action: read_file`, and its input in the next line.
     fn action(&self, text: &'a str) -> Option<(&'t str, &'a str)> {
         let (name, rest) = text.strip_prefix("Action:")?.split_once('\n')?;
         let tool = json::offered(name.trim().trim_matches(['`', '*']), self.tools)?;
@@ -120,7 +119,7 @@ impl<'a, 't> CallScan<'a, 't> {
         Some((tool, behind.trim_start().strip_prefix("Observation:").map_or(behind, str::trim_start)))
     }
 
-    /// A name, and then its arguments in one of many forms.
+    /// A name, then arguments in one of many forms.
     fn named(&self, text: &'a str, is_marked: bool) -> Option<(&'t str, &'a str)> {
         let text = ["to=", "call:", "print("].iter().find_map(|word| text.strip_prefix(word)).unwrap_or(text);
         let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
@@ -144,7 +143,7 @@ impl<'a, 't> CallScan<'a, 't> {
     }
 }
 
-/// The text behind arguments as of a function: `(path="a")`.
+/// The text after the arguments of a function: `(path="a")`.
 fn behind_arguments(text: &str) -> Option<&str> {
     let inner = text.strip_prefix('(')?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -167,14 +166,14 @@ fn behind_arguments(text: &str) -> Option<&str> {
     is_list.then(|| &inner[end + 1..])
 }
 
-/// A JSON value at the beginning of a text, and the text behind it.
+/// A JSON value, and the text after it.
 fn value(text: &str) -> Option<(Value, &str)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let value = values.next()?.ok()?;
     Some((value, text.get(values.byte_offset()..)?))
 }
 
-/// The text behind the marks that stand before, between and behind calls.
+/// Removes the marks before, between and after calls.
 fn without_marks<'a>(text: &'a str, tools: &[&str]) -> &'a str {
     let mut rest = text;
     loop {
@@ -196,7 +195,7 @@ fn without_marks<'a>(text: &'a str, tools: &[&str]) -> &'a str {
     }
 }
 
-/// The text behind a word of a mark, which no letter follows.
+/// The text after a word of a mark, which no letter follows.
 fn behind_word(text: &str) -> Option<&str> {
     let behind = WORDS.iter().find_map(|word| text.strip_prefix(word))?;
     behind

@@ -2,7 +2,7 @@ use super::find;
 
 const TOOLS: [&str; 4] = ["read_file", "shell_exec", "write_file", "list_directory"];
 
-/// Calls as text, by the maker of the model, the server or the client whose form it is.
+/// Calls as text, by model, server or client.
 const CALLS: &[(&str, &str)] = &[
     (
         "Hermes, Qwen",
@@ -127,7 +127,7 @@ const CALLS: &[(&str, &str)] = &[
     ("its name, then JSON", "Now I read it.\n\nread_file\n{\"path\": \"a\"}"),
 ];
 
-/// Answers that name tools, forms or both, and call nothing.
+/// Answers that name tools or forms, and call nothing.
 const INNOCENT: &[(&str, &str)] = &[
     ("an answer", "The file `a` has three lines."),
     ("a tool by its name", "I used read_file(path) to look at it, and shell_exec (twice)."),
