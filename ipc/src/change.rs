@@ -10,8 +10,8 @@ const MOST: usize = 64 << 10;
 const AROUND: usize = 3;
 
 impl FileEffect {
-    /// Returns the texts before and after: whole, or from the first changed line to the last. `None` if they
-    /// are too long or are not text.
+    /// The texts before and after: whole, or from the first changed line to the last. `None` if they are too long or
+    /// not text.
     pub fn change(&self) -> Option<Change> {
         let text = |state: &FileState| String::from_utf8(state.bytes.clone()).ok();
         let old = match &self.old {
@@ -34,7 +34,6 @@ impl Change {
         self.old.as_ref().map_or(0, String::len) + self.new.len()
     }
 
-    /// Returns the differing lines with a few equal ones around them.
     fn differing(&self) -> Option<Self> {
         let old: Vec<_> = self.old.as_ref()?.split_inclusive('\n').collect();
         let new: Vec<_> = self.new.split_inclusive('\n').collect();

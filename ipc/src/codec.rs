@@ -1,8 +1,7 @@
 //! Converts values to bytes and back. No other file uses bincode.
 //!
-//! tokio-serde 0.9 uses bincode 1.3.3, which is unmaintained (RUSTSEC-2025-0141; `deny.toml` gives the reason
-//! to keep it). A size limit, fixed-width integers and the rejection of trailing bytes keep a hostile peer
-//! from large allocations and from hiding bytes behind a value.
+//! tokio-serde 0.9 uses bincode 1.3.3, which is unmaintained (RUSTSEC-2025-0141; `deny.toml` gives the reason to keep
+//! it). A size limit, fixed-width integers and the rejection of trailing bytes protect against hostile peers.
 
 use bincode::Options;
 use serde::Serialize;

@@ -1,7 +1,4 @@
-//! Orders to `sandbox-exec`, and its reports.
-//!
-//! Orders arrive on one descriptor (`--rights-fd N`), reports leave on another (`--status-fd N`), both as
-//! frames of generation 0.
+//! Orders to `sandbox-exec` (`--rights-fd N`), and its reports (`--status-fd N`), both as frames of generation 0.
 
 use std::fmt;
 
@@ -19,34 +16,32 @@ pub struct Confinement {
     pub rights: Rights,
     /// The project's root: the working directory of the program, and `.` in printed rights.
     pub project: WirePath,
-    /// Existing private temp directory, which becomes `TMPDIR`. It is writable, and the only writable
-    /// directory that may be in a hidden one.
+    /// Existing private temp directory, which becomes `TMPDIR`: the only writable directory that may be in a hidden
+    /// one.
     pub temp: Option<WirePath>,
-    /// Identities of the hidden files in writable directories since the start of the session. A file that an
-    /// agent renames there stays hidden. Filled in before each start.
+    /// Identities of the hidden files in writable directories since the start of the session, so that renamed files
+    /// stay hidden. Filled in before each start.
     pub hidden_files: Vec<FileIdentity>,
-    /// Directories among [`devices`](crate::devices) that only this agent has. If they belong to a container,
-    /// the program gets them in the floor tier.
+    /// Directories among [`devices`](crate::devices) that only this agent has. In a container, the program gets them in
+    /// the floor tier.
     pub devices: Vec<WirePath>,
     /// Environment variables that are passed on.
     pub environment: Environment,
     /// True if the program starts even without a layer that this machine should have.
     pub allow_degraded: bool,
-    /// True if the program only reads. The rules on writable directories do not cover changes of modes,
-    /// owners, times and attributes, so that these are denied as well.
+    /// True if the program only reads. Denies changes of modes, owners, times and attributes as well, which rules on
+    /// directories do not cover.
     pub read_only: bool,
     /// The tier to build.
     pub tier: TierChoice,
     /// The newest Landlock ABI to use, to imitate an older kernel. If absent, the kernel's own.
     pub landlock_abi: Option<u32>,
-    /// User of the program if it is not the caller: root without capabilities cannot write files of other
-    /// users.
+    /// User of the program if it is not the caller: root without capabilities cannot write files of other users.
     pub identity: Option<Identity>,
-    /// True if connections to hosts that are not on the list of hosts are accepted, so that a person can be
-    /// asked about them. Ignored without such a list.
+    /// True if a person can be asked about connections to hosts that are not on the list. Ignored without a list.
     pub asks_hosts: bool,
-    /// True if the terminal on descriptors 0, 1 and 2 becomes the program's controlling terminal. It must be a new
-    /// terminal, never the user's own.
+    /// True if the terminal on descriptors 0, 1 and 2 becomes the program's controlling terminal. It must be a new one,
+    /// never the user's.
     pub terminal: bool,
     /// Joint limits of the program and its descendants, where this machine can enforce them.
     pub bounds: Bounds,
@@ -55,8 +50,8 @@ pub struct Confinement {
 /// Joint limits of a program and its descendants; an absent limit is unbounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Bounds {
-    /// Maximum number of processes and threads. Enforced by the program's control group if one is delegated,
-    /// and in the full tier by `RLIMIT_NPROC`, unless the program runs as root.
+    /// Maximum number of processes and threads. Enforced by a delegated control group and, in the full tier, by
+    /// `RLIMIT_NPROC`, unless the program runs as root.
     pub processes: Option<u64>,
     /// Maximum memory in bytes, without swap. Enforced by the program's control group if one is delegated.
     pub memory: Option<u64>,
@@ -101,8 +96,8 @@ pub const HARMLESS_DEVICES: [&str; 5] =
     ["/dev/null", "/dev/zero", "/dev/full", "/dev/random", "/dev/urandom"];
 
 impl Confinement {
-    /// Returns a confinement with exactly these rights in the best tier, without private temp directory and
-    /// terminal, with the usual variables and the caller's identity.
+    /// Returns a confinement with this access in the best tier, without private temp directory and terminal, with the
+    /// usual variables and the caller's identity.
     pub fn new(rights: Rights, project: WirePath) -> Self {
         Self {
             rights,
@@ -122,8 +117,8 @@ impl Confinement {
         }
     }
 
-    /// True if the program has a private temp directory at `/tmp` in this tier. A program that may write the host's
-    /// `/tmp` sees that one.
+    /// True if the program has a private temp directory at `/tmp`. A program that may write the host's `/tmp` sees that
+    /// one.
     pub fn has_private_tmp(&self, tier: Tier) -> bool {
         has_private_tmp(&self.rights, &self.project, self.temp.as_ref(), tier)
     }
@@ -134,8 +129,7 @@ impl Confinement {
         rights.summary(NamedPlaces { project, temp: temp.as_ref(), caches: environment.caches.as_ref() })
     }
 
-    /// Returns the confinement as the program sees it in this tier. A private `/tmp` replaces the temp directory, also
-    /// in variables.
+    /// Adapts paths to those that the program sees. A private `/tmp` replaces the temp directory, also in variables.
     #[must_use]
     pub fn in_tier(&self, tier: Tier) -> Self {
         let (rights, temp) = rights_in_tier(&self.rights, &self.project, self.temp.as_ref(), tier);
@@ -159,11 +153,10 @@ fn has_private_tmp(rights: &Rights, project: &WirePath, temp: Option<&WirePath>,
     tier == Tier::Full && temp.is_some() && !granted && *project != place
 }
 
-/// Returns the rights and the private temp directory as a program sees them in this tier; see
-/// [`Confinement::in_tier`].
+/// Adapts access and private temp directory to this tier; see [`Confinement::in_tier`].
 ///
-/// If `/tmp` is private, a writable directory below the host's `/tmp` stays a separate entry.
-/// [`Rights::normalised`] would drop it, so these rights are only sorted.
+/// If `/tmp` is private, a writable directory below the host's `/tmp` stays a separate entry, which
+/// [`Rights::normalised`] would drop.
 pub fn rights_in_tier(
     rights: &Rights,
     project: &WirePath,
@@ -208,9 +201,9 @@ pub struct Environment {
     pub pass: Vec<String>,
     /// Variables that are set, with their values.
     pub set: Vec<(String, Vec<u8>)>,
-    /// Directory of caches that some of these variables name. Either it is writable for the program's level
-    /// of rights and is displayed as `caches`, or it is in the private temp directory and is not displayed.
-    /// `None` if no cache is copied from levels with more rights.
+    /// Directory of caches that some of these variables name. It is displayed as `caches` if it is writable for the
+    /// program's level of access, and not if it is in the private temp directory. `None` if no cache is copied from
+    /// levels with more access.
     pub caches: Option<WirePath>,
 }
 
@@ -240,8 +233,7 @@ pub enum BrokerReport {
         /// Exit code, or 128 + the number of the signal that ended it.
         status: i32,
     },
-    /// The rules denied a system call. May come before [`BrokerReport::Started`], for which the program does
-    /// not wait.
+    /// The rules denied a system call. May come before [`BrokerReport::Started`].
     Refused(Refusal),
 }
 
@@ -298,14 +290,13 @@ pub enum FullTierStep {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Tier {
-    /// The floor tier and, in addition, user, mount, pid, ipc and uts namespaces, with the network off also a
-    /// network namespace; a read-only mount tree.
+    /// The floor tier and, in addition, user, mount, pid, ipc and uts namespaces, with the network off also a network
+    /// namespace; a read-only mount tree.
     Full,
-    /// Landlock, seccomp, no capabilities, and a broker that performs system calls on sockets. Paths and
-    /// names of sockets are those of the host.
+    /// Landlock, seccomp, no capabilities, and a broker that performs system calls on sockets. Paths and socket names
+    /// are the host's.
     Floor,
-    /// The floor tier on a kernel without seccomp notifications. Only connected pairs of sockets can be
-    /// created.
+    /// The floor tier on a kernel without seccomp notifications. Only connected pairs of sockets can be created.
     #[serde(alias = "floor (unmediated)")]
     FloorUnmediated,
 }

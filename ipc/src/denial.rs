@@ -99,9 +99,8 @@ pub enum Object {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Grade {
-    /// Certain: the kernel or the broker denied the operation, and the agent's access does not cover it. Bailiwick's
-    /// own tool got the error, the broker reported it, or a worker repeated the operation of a command and
-    /// got the same error.
+    /// Certain: the kernel or the broker denied the operation, which is beyond the agent's access. Bailiwick's own tool
+    /// got the error, the broker reported it, or a worker repeated the operation with the same error.
     Proved,
     /// Likely: read from a command's output.
     Likely,

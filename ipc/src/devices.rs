@@ -1,8 +1,7 @@
 //! Directories of shared memory and terminals, each of which only one agent in a container has at a time.
 //!
-//! In the floor tier a rule there covers every segment and terminal of any process. So an agent gets such a
-//! directory only while it holds the lock (flock(2)) on it. A confined program can take a free lock; then no
-//! agent gets the directory.
+//! A rule of the floor tier covers every segment and terminal of any process, so an agent gets such a directory only
+//! while it holds the lock (flock(2)) on it. If a confined program takes the lock, no agent gets it.
 
 use std::fs::File;
 

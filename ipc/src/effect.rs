@@ -42,12 +42,10 @@ pub struct FileEffect {
     pub replacements: u64,
 }
 
-/// Type bits of a symbolic link, as in git. A [`FileState`] with this mode is a link, and its bytes are the
-/// target.
+/// Type bits of a symbolic link, as in git. The bytes of such a [`FileState`] are the target.
 pub const LINK: u32 = 0o120_000;
 
-/// Type bits of a directory, as in git. A [`FileState`] with this mode has no bytes; it is only ever removed, and only
-/// if empty.
+/// Type bits of a directory, as in git. Such a [`FileState`] has no bytes; it is only removed, and only if empty.
 pub const DIRECTORY: u32 = 0o040_000;
 
 /// A regular file's content and permission bits; a symbolic link ([`LINK`]); a directory ([`DIRECTORY`]).

@@ -1,8 +1,7 @@
 //! Messages between the supervisor and the process that fetches one page.
 //!
-//! The process gets one order and answers with `Ready`, a `Connected` for each connection, and finally
-//! `Done`. The frames have generation 0 and are sent on a stream socket. The supervisor does not trust the
-//! reports.
+//! The process gets one order and answers with `Ready`, a `Connected` for each connection, and finally `Done`, in
+//! frames of generation 0 on a stream socket. The supervisor does not trust the reports.
 
 use std::net::SocketAddr;
 

@@ -1,27 +1,27 @@
-//! Forms in which an MCP server asks a person something: flat, typed and bounded.
+//! Forms in which an MCP server asks a person something: flat, typed and bounded. All texts are the server's.
 //!
-//! The guest reads the server's JSON schema and reports these. All texts are the server's.
+//! The guest parses the server's JSON schema, and reports these.
 
 use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 
-/// The most fields of one form.
+/// Maximum number of fields of a form.
 pub const MAX_FIELDS: usize = 16;
 
-/// The most choices of one field.
+/// Maximum number of choices of a field.
 pub const MAX_CHOICES: usize = 64;
 
-/// The most bytes of a name, a title and a choice.
+/// Maximum bytes of a name, a title and a choice.
 pub const MAX_LABEL: usize = 256;
 
-/// The most bytes of the description of a field.
+/// Maximum bytes of the description of a field.
 pub const MAX_ABOUT: usize = 1 << 10;
 
-/// The most bytes of a text that is filled in.
+/// Maximum bytes of a text value.
 pub const MAX_VALUE: usize = 4 << 10;
 
-/// The most bytes of the words of a question.
+/// Maximum bytes of the text of a question.
 pub const MAX_MESSAGE: usize = 4 << 10;
 
 /// A field of the form that an MCP server asks the person to fill in.
@@ -53,7 +53,7 @@ pub enum FieldKind {
         least: Option<u32>,
         /// The most characters.
         most: Option<u32>,
-        /// The text that stands in the field at first.
+        /// The default text.
         default: Option<String>,
     },
     /// A number. Bounds and default are decimal numbers.
@@ -64,19 +64,19 @@ pub enum FieldKind {
         least: Option<String>,
         /// The largest number.
         most: Option<String>,
-        /// The number that stands in the field at first.
+        /// The default number.
         default: Option<String>,
     },
     /// Yes or no.
     YesNo {
-        /// The answer that is chosen at first.
+        /// The default answer.
         default: Option<bool>,
     },
     /// One of some values.
     Choice {
         /// The values, in their order.
         choices: Vec<FormChoice>,
-        /// The value that is chosen at first.
+        /// The default value.
         default: Option<String>,
     },
     /// Several of some values, or none.
@@ -87,7 +87,7 @@ pub enum FieldKind {
         least: Option<u32>,
         /// The most values.
         most: Option<u32>,
-        /// The values that are chosen at first.
+        /// The default values.
         default: Vec<String>,
     },
 }
@@ -124,7 +124,7 @@ impl FormField {
     }
 }
 
-/// Returns the reason why a form is beyond the bounds of this module; `None` if it is within them.
+/// Reason that a form exceeds the limits of this module.
 pub fn fault(fields: &[FormField]) -> Option<&'static str> {
     let mut names = BTreeSet::new();
     let faults = fields.iter().map(|field| {

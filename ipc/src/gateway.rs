@@ -25,8 +25,7 @@ pub const MAX_ARRIVAL: usize = 1024;
 /// Maximum number of unanswered questions of one gateway.
 pub const MAX_QUESTIONS: usize = 16;
 
-/// Host and port, inside the sandbox, of the gateway's own proxy for CONNECT (RFC 9110 §9.3.6) and SOCKS5
-/// (RFC 1928).
+/// Host and port, inside the sandbox, of the gateway's proxy for CONNECT (RFC 9110 §9.3.6) and SOCKS5 (RFC 1928).
 pub const PROXY: (&str, u16) = ("proxy.bailiwick.internal", 1080);
 
 /// A connection of a program in the sandbox to an address that stands for a host.

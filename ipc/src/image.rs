@@ -7,8 +7,7 @@ use base64::display::Base64Display;
 use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
 
-/// Maximum size of a picture in bytes: 3.75 MiB, which are 5 MiB in base64, the vendors' limit. One frame can
-/// hold it.
+/// Maximum size of a picture in bytes: 5 MiB in base64, the vendors' limit. One frame can hold it.
 pub const MAX_IMAGE_BYTES: usize = 15 << 18;
 
 /// The formats of pictures that models accept.
@@ -125,8 +124,7 @@ impl fmt::Debug for Image {
     }
 }
 
-/// Serialises a picture's bytes: as bytes in binary formats, as base64 in JSON. Fails above
-/// [`MAX_IMAGE_BYTES`].
+/// Serialises a picture's bytes: as base64 in JSON. Fails above [`MAX_IMAGE_BYTES`].
 pub mod data {
     use std::sync::Arc;
 

@@ -1,23 +1,15 @@
 //! Messages between Bailiwick's processes: wire types, identifiers, rights, framing and the codec.
 //!
-//! This crate links no network, terminal or Landlock code, so that all processes can share its types and
-//! nothing else.
+//! This crate links no network, terminal or Landlock code, so that all processes can share its types and nothing else.
 //!
-//! * [`rights`]: the rights of an agent, as a lattice.
-//! * [`place`]: the relation of an internet address to this machine. [`probe`]: an action that is tried
-//!   inside a confinement.
+//! * [`rights`]: the access of an agent, as a lattice. [`denial`] and [`missing_right`]: denials with reason and
+//!   remedy.
 //! * [`tool`] and [`effect`]: the model's tool calls, and the exact change that a call would make.
-//! * [`image`]: pictures for a model.
 //! * [`message`] and [`phase`]: messages to and from a worker, and their order.
 //! * [`frame`], [`codec`] and [`pipe`]: the encoding of messages on a pipe.
-//! * [`confinement`]: orders to `sandbox-exec`, and reports of its broker. [`refusal`]: a system call that
-//!   the broker denied.
-//! * [`gateway`], [`fetch`] (with [`page_url`]) and [`mcp`]: messages of the processes that connect to hosts
-//!   by name, fetch a page, and speak with an MCP server.
-//! * [`devices`]: shared memory and terminals, which only one agent in a container has at a time.
-//! * [`recorded`]: values that older logs contain as a sentence.
-//! * [`denial`]: denials with reason and remedy; [`missing_right`]: the missing right; [`named`]: paths in a
-//!   command's output.
+//! * [`confinement`], [`refusal`] and [`probe`]: orders to `sandbox-exec`, reports of its broker, and test actions.
+//! * [`gateway`], [`fetch`] and [`mcp`]: messages of the processes that connect to hosts by name, fetch a page, and
+//!   speak with an MCP server.
 
 #![forbid(unsafe_code)]
 #![warn(missing_docs)]

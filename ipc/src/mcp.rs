@@ -1,9 +1,8 @@
-//! Messages between the supervisor and the guest, the process that starts one MCP server and speaks MCP with
-//! it.
+//! Messages between the supervisor and the guest, the process that starts one MCP server and speaks MCP with it.
 //!
-//! So the supervisor parses nothing that a server wrote. The messages are frames of generation 0 on a stream
-//! socket. JSON is sent as text, which the guest has checked against the bounds of this module. Everything
-//! else in a report is a claim.
+//! The supervisor parses nothing that a server wrote: JSON is sent as text, which the guest has checked against the
+//! limits of this module. Everything else in a report is untrusted. The messages are frames of generation 0 on a stream
+//! socket.
 
 use serde::{Deserialize, Serialize};
 
@@ -170,8 +169,7 @@ pub enum McpReport {
     },
     /// The server reports that its tools have changed.
     ToolsChanged,
-    /// The server did not start, or ended. Before this message, all open requests have failed. No message
-    /// follows.
+    /// The server did not start, or ended. All open requests have failed before, and no message follows.
     Gone(McpFailure),
 }
 

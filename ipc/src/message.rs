@@ -1,5 +1,4 @@
-//! The messages to and from a worker. A worker can request nothing: it can only answer tool calls, or lie about their
-//! results.
+//! The messages to and from a worker, which can only answer tool calls.
 
 use serde::de::Error;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -48,7 +47,7 @@ pub struct Hello {
     pub project: WirePath,
     /// The private temp directory.
     pub temp: Option<WirePath>,
-    /// Rights of the worker, enforced by the kernel. The worker uses them for error messages and for the domains of its
+    /// Access of the worker, enforced by the kernel. The worker uses it for error messages and for the domains of its
     /// commands.
     pub rights: Rights,
     /// The sandbox tier that enforces the rights.

@@ -131,8 +131,8 @@ impl MissingRight {
         )
     }
 
-    /// True if no user should grant the right: it includes the user's home, or a directory that contains the home or
-    /// the project.
+    /// True if no user should grant the right: it includes the user's home, or a directory above the home or the
+    /// project.
     pub const fn takes_too_much(&self) -> bool {
         matches!(self, Self::Write { closed_by: Some(ClosedBy::Home | ClosedBy::Wide), .. })
     }

@@ -10,11 +10,10 @@ use crate::rights::{HostError, HostName, HostRule, Hosts};
 /// Longest URL in bytes, once what is not ASCII is escaped.
 pub const MAX_URL: usize = 4 << 10;
 
-/// Port of each scheme.
 const HTTPS: u16 = 443;
 const HTTP: u16 = 80;
 
-/// An HTTP or HTTPS URL that has a host name and no user name. It is printable ASCII: all other characters in path and
+/// An HTTP or HTTPS URL with a host name and without a user name, as printable ASCII: other characters in path and
 /// query are escaped. The fragment is removed, since no server gets it.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]

@@ -13,8 +13,7 @@ use serde::{Deserialize, Serialize};
 
 /// Path as the kernel knows it: any bytes but NUL, lossless in every format.
 ///
-/// A byte string in binary formats. In JSON a string if the bytes are UTF-8, else an object `{"base64": "…"}`; serde rejects
-/// such a `PathBuf`.
+/// In JSON a string if the bytes are UTF-8, else an object `{"base64": "…"}`; serde rejects such a `PathBuf`.
 #[derive(Clone, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct WirePath(PathBuf);
 
@@ -45,8 +44,8 @@ const fn is_in_a_name(byte: u8) -> bool {
     !matches!(byte, b'/' | b'.')
 }
 
-/// Returns the parent and the name of a path, if it has both. Works on bytes if the path is canonical: splitting into
-/// components is several times slower.
+/// The parent and the name of a path. Works on bytes if the path is canonical: splitting into components is several
+/// times slower.
 pub fn split(path: &Path) -> Option<(&Path, &OsStr)> {
     let bytes = path.as_os_str().as_bytes();
     let slash = bytes.iter().rposition(|byte| *byte == b'/')?;
@@ -68,7 +67,6 @@ impl fmt::Debug for WirePath {
     }
 }
 
-/// Replaces bytes that are not UTF-8 with U+FFFD.
 impl fmt::Display for WirePath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.0.display().fmt(f)

@@ -273,7 +273,6 @@ mod tests {
         Says(ToSupervisor),
     }
 
-    /// Returns messages with few call ids, so that they meet open, ended and unknown calls.
     fn says() -> impl Strategy<Value = ToSupervisor> {
         let ready = Ready { pid: 1, version: String::new() };
         let call = || (0..6_u64).prop_map(CallId);

@@ -1,5 +1,5 @@
-//! The relation of an internet address to this machine. Nothing is sent: binding an address shows if it is the machine's
-//! own.
+//! The relation of an internet address to this machine. Nothing is sent: binding an address shows if it is the
+//! machine's own.
 
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, UdpSocket};
@@ -25,8 +25,6 @@ const METADATA: &[IpAddr] = &[
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42)),
 ];
 
-/// "Address family not supported": the kernel has no IPv6. There is no [`io::ErrorKind`] for it. All supported
-/// architectures use this number (`asm-generic/errno.h`).
 const EAFNOSUPPORT: i32 = 97;
 
 /// The relation of an address to this machine.
@@ -100,7 +98,7 @@ impl Place {
     }
 }
 
-/// True if the internet does not route it: 10/8, 172.16/12, 192.168/16; 100.64/10; `fc00::/7`, and the older
+/// True if the internet does not route the address: 10/8, 172.16/12, 192.168/16; 100.64/10; `fc00::/7`, and the older
 /// `fec0::/10`.
 fn is_private(address: IpAddr) -> bool {
     match address {
@@ -109,7 +107,7 @@ fn is_private(address: IpAddr) -> bool {
     }
 }
 
-/// Returns the IPv4 address that the kernel, or a gateway, makes of an IPv6 address. Other addresses stay.
+/// The IPv4 address that the kernel, or a gateway, makes of an IPv6 address. Other addresses stay.
 pub fn plain(address: IpAddr) -> IpAddr {
     match address {
         IpAddr::V6(v6) => v6.to_ipv4_mapped().map_or(address, IpAddr::V4),
@@ -135,7 +133,7 @@ pub fn resolvers(text: &str) -> Vec<IpAddr> {
     if found.is_empty() { vec![Ipv4Addr::LOCALHOST.into()] } else { found }
 }
 
-/// Returns the embedded IPv4 address: mapped (`::ffff:0:0/96`), compatible (`::/96`), translated (`64:ff9b::/96`,
+/// The embedded IPv4 address: mapped (`::ffff:0:0/96`), compatible (`::/96`), translated (`64:ff9b::/96`,
 /// `64:ff9b:1::/48`), 6to4 (`2002::/16`).
 fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     let v4 = |high: u16, low: u16| {
@@ -151,8 +149,8 @@ fn embedded(address: Ipv6Addr) -> Option<Ipv4Addr> {
     }
 }
 
-/// True if the kernel lets us bind the address. Interfaces change, and whole networks can be local, so there is no
-/// list. With `ip_nonlocal_bind` every address counts as local.
+/// True if this process can bind the address. Interfaces change, and whole networks can be local, so there is no list.
+/// With `ip_nonlocal_bind` every address counts as local.
 pub fn is_local(address: IpAddr) -> bool {
     let strange = |error: &io::Error| {
         error.kind() != io::ErrorKind::AddrNotAvailable && error.raw_os_error() != Some(EAFNOSUPPORT)
@@ -160,7 +158,7 @@ pub fn is_local(address: IpAddr) -> bool {
     UdpSocket::bind(SocketAddr::new(address, 0)).as_ref().err().is_none_or(strange)
 }
 
-/// True for a unicast link-local address of this machine. Multicast groups can always be bound, which proves nothing.
+/// Multicast groups can always be bound, which proves nothing.
 fn is_own_link_local(mut address: SocketAddr) -> bool {
     let unicast = match plain(address.ip()) {
         IpAddr::V4(v4) => v4.is_link_local(),

@@ -61,8 +61,7 @@ pub struct ReadFile {
     pub offset: Option<u64>,
     /// Maximum number of lines.
     pub limit: Option<u64>,
-    /// True if links out of the project are not followed. Used for files that instruct agents, which must be the
-    /// project's own.
+    /// True if links out of the project are not followed, for files that instruct agents.
     pub inside: bool,
 }
 
@@ -280,8 +279,8 @@ pub struct CommandResult {
     pub saved: Option<SavedOutput>,
     /// Paths that error messages in the output mention, from the first one on.
     pub named: Vec<NamedPlace>,
-    /// Pid, as the worker sees it, of the process that watched the command. All processes of the command descend from
-    /// it. It is only used to assign refusals to tool calls.
+    /// Pid, as the worker sees it, of the process from which all processes of the command descend. Only used to assign
+    /// refusals to tool calls.
     pub process: u32,
     /// Refusals that the broker reported for these processes. A worker cannot forge them.
     #[serde(skip)]

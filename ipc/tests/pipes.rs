@@ -1,4 +1,4 @@
-//! Frames on real pipes: what arrives whole, and what is refused by name.
+//! Frames on real pipes, complete and invalid.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -133,7 +133,7 @@ fn bytes_of<M: serde::Serialize>(messages: &[M]) -> Vec<u8> {
     bytes
 }
 
-/// The bytes are checked in, so that a change of a wire type fails here until `frame::VERSION` changes too.
+/// The bytes are checked in, so that a change of a wire type fails until `frame::VERSION` changes too.
 #[test]
 fn golden_frames_are_what_they_were() {
     let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/frames");

@@ -1,16 +1,15 @@
-//! System calls that a command's output says were refused.
+//! Denied system calls in a command's output.
 
 use libc::{ENOSYS, EPERM};
 
 use self::When::{Always, AsIfAbsent, Sometimes};
 use super::ErrorLine;
 
-/// System call that confined programs are denied whatever their rights.
+/// System call that no confined program may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeniedCall {
-    /// Name as in `syscalls(2)`.
     pub name: &'static str,
-    /// Capability without which the kernel may deny it to anybody (`capabilities(7)`); `None` if it needs none.
+    /// Capability without which the kernel may deny the call to anybody (`capabilities(7)`).
     pub capability: Option<u8>,
     pub when: When,
 }
@@ -20,8 +19,7 @@ pub struct DeniedCall {
 pub enum When {
     /// EPERM for any arguments.
     Always,
-    /// ENOSYS for any arguments, as on a kernel without the call; programs mostly fall back. Every kernel with Landlock
-    /// has it, except `io_uring`.
+    /// ENOSYS for any arguments, as on a kernel without the call. Every kernel with Landlock has it, except `io_uring`.
     AsIfAbsent,
     /// EPERM for some arguments, so that a line of output does not show the cause.
     Sometimes,
@@ -52,7 +50,6 @@ const DENIED: &[(When, Option<u8>, &str)] = &[
     (Always, Some(39 /* BPF */), "bpf"),
 ];
 
-/// Words of a program about a call, in lower case, with the error number.
 const PHRASES: [(&str, i32); 2] = [("operation not permitted", EPERM), ("function not implemented", ENOSYS)];
 
 pub fn denied_calls() -> impl Iterator<Item = DeniedCall> {
@@ -61,8 +58,8 @@ pub fn denied_calls() -> impl Iterator<Item = DeniedCall> {
     })
 }
 
-/// Returns the call that a line reports as denied: `unshare: unshare failed: …`, `bpf: …`, `perf_event_open(…) returned
-/// with 1 (…)`.
+/// The call that a line reports as denied: `unshare: unshare failed: …`, `bpf: …`,
+/// `perf_event_open(…) returned with 1 (…)`.
 pub fn denied_call(line: &str) -> Option<DeniedCall> {
     let complaint = ErrorLine::of(line, &PHRASES)?;
     let before = complaint.before().trim_end_matches([' ', ':', '(']);

@@ -1,7 +1,7 @@
-//! Complaints in a command's output: lines that report a path which the kernel denied.
+//! Lines of a command's output that report a denied path.
 //!
-//! The worker looks up the places in these lines, and the supervisor's gate judges the same lines, so both use this table.
-//! `sandbox-exec` does not link it. Output proves nothing: programs print what they like.
+//! The worker looks up the paths in these lines, and the supervisor judges the same lines. Output proves nothing:
+//! programs print what they like.
 
 #![forbid(unsafe_code)]
 
@@ -23,8 +23,8 @@ use std::path::Path;
 use libc::{EACCES, EBUSY, EPERM, EROFS, EXDEV};
 use names::quoted;
 
-/// Words about a path that the kernel denied, in lower case, each with its error number. The last three concern moves
-/// of a mounted path, and moves and links across mounts.
+/// Lower-case words about a denied path, each with its error number. The last three concern moves and links across
+/// mounts.
 pub const REFUSALS: [(&str, i32); 7] = [
     ("permission denied", EACCES),
     ("read-only file system", EROFS),
@@ -38,31 +38,27 @@ pub const REFUSALS: [(&str, i32); 7] = [
 /// Programs and calls that signal a process by its number.
 const SIGNALLERS: [&str; 7] = ["kill", "killpg", "pkill", "sigqueue", "tgkill", "tkill", "pidfd_send_signal"];
 
-/// Directory of POSIX shared memory and semaphores (`shm_overview(7)`, `sem_overview(7)`).
 const MEMORY: &str = "/dev/shm";
 
-/// Words, in lower case, of a call for POSIX shared memory or semaphores.
 const OF_MEMORY: [&str; 3] = ["shm_open", "sem_open", "could not open shared memory segment"];
 
-/// Line that complains of a path.
+/// A line about a denied path.
 #[derive(Clone, Debug)]
 pub struct ErrorLine<'a> {
     line: &'a str,
     lower: String,
     pub errno: i32,
-    /// Range of the words about the denial.
     at: Range<usize>,
-    /// True if a trace above the line ends in a call for shared memory.
+    /// True if a stack trace above the line ends in a call for shared memory.
     in_memory: bool,
 }
 
 impl<'a> ErrorLine<'a> {
-    /// Returns the line as a complaint, if it is one.
+    /// `None` for a line about something else.
     pub fn new(line: Line<'a>) -> Option<Self> {
         Some(Self { in_memory: line.in_memory, ..Self::of(line.text, &REFUSALS)? })
     }
 
-    /// Returns the line as a complaint with one of these phrases.
     fn of(line: &'a str, phrases: &[(&str, i32)]) -> Option<Self> {
         let lower = line.to_ascii_lowercase();
         let found = |(phrase, errno): &(&str, i32)| Some((lower.find(phrase)?, phrase.len(), *errno));
@@ -71,19 +67,16 @@ impl<'a> ErrorLine<'a> {
         (!complaint.is_quotation()).then_some(complaint)
     }
 
-    /// Returns the text before the words about the denial.
     fn before(&self) -> &'a str {
         self.line.get(..self.at.start).unwrap_or_default()
     }
 
-    /// Returns the program that complains.
     pub fn program(&self) -> &'a str {
         let first = self.line.split(':').next().unwrap_or_default().trim();
         Path::new(first).file_name().and_then(OsStr::to_str).unwrap_or(first)
     }
 
-    /// Returns the process that may not be signalled: `kill: 12: …`, `bash: line 1: kill: (12) - Operation not
-    /// permitted`.
+    /// The process that may not be signalled: `kill: 12: …`, `bash: line 1: kill: (12) - Operation not permitted`.
     pub fn process(&self) -> Option<u32> {
         let segments: Vec<_> = self.before().trim_end_matches([' ', ':', '-', ')']).split(": ").collect();
         let [.., program, number] = segments.as_slice() else { return None };
@@ -95,13 +88,12 @@ impl<'a> ErrorLine<'a> {
         matches!(self.program(), "bash" | "sh" | "dash")
     }
 
-    /// Returns the line without quoted texts and paths: the path `…/writer.rs` says nothing about writing.
+    /// Removes quoted texts and paths: the path `…/writer.rs` says nothing about writing.
     pub fn words(&self) -> String {
         let words = names::without_quoted(self.line, &self.lower);
         words.split_whitespace().filter(|word| !word.contains('/')).collect::<Vec<_>>().join(" ")
     }
 
-    /// True if the line concerns POSIX shared memory or semaphores, whose names are no paths.
     fn is_of_memory(&self) -> bool {
         // Python's `multiprocessing.shared_memory` makes up such names.
         let names_segment = || quoted(self.line).iter().any(|name| name.starts_with("/psm_"));
@@ -109,7 +101,7 @@ impl<'a> ErrorLine<'a> {
         self.errno == EACCES && (self.in_memory || says_so() || names_segment())
     }
 
-    /// Returns the paths in the line: quoted ones, then those between colons.
+    /// Quoted paths come first, then those between colons.
     pub fn paths(&self) -> Vec<&'a str> {
         if self.is_of_memory() {
             return vec![MEMORY];
@@ -133,16 +125,16 @@ impl<'a> ErrorLine<'a> {
         usable(paths)
     }
 
-    /// Returns the path after the words: `AccessDeniedException: /etc/x`, `Permission denied @ rb_sysopen - /etc/x
-    /// (Errno::EACCES)`.
+    /// The path after the words: `AccessDeniedException: /etc/x`,
+    /// `Permission denied @ rb_sysopen - /etc/x (Errno::EACCES)`.
     fn after(&self) -> Option<&'a str> {
         let rest = self.line.get(self.at.end..)?;
         let end = |c: char| c.is_whitespace() || ",;()".contains(c);
         rest.split(end).map(|word| word.trim_matches([':', '.'])).find(|word| word.starts_with('/'))
     }
 
-    /// True if the line only repeats another text: a match of a search, a test's name, a quotation, a message of
-    /// another machine.
+    /// True if the line only repeats another text: a search result, a test's name, a quotation, a message of another
+    /// machine.
     fn is_quotation(&self) -> bool {
         let first = self.line.split(char::is_whitespace).next().unwrap_or_default();
         let is_match = first.split_once(':').is_some_and(|(name, rest)| {
@@ -158,7 +150,7 @@ impl<'a> ErrorLine<'a> {
     }
 }
 
-/// Keeps possible paths of files. bash connects to `/dev/tcp/HOST/PORT`, so that is none.
+/// Keeps possible paths of files, not `/dev/tcp/HOST/PORT`, to which bash connects.
 fn usable(mut paths: Vec<&str>) -> Vec<&str> {
     let is_a_shells_own = |path: &str| path.starts_with("/dev/tcp/") || path.starts_with("/dev/udp/");
     paths.retain(|path| !path.is_empty() && path.len() <= 4096 && !is_a_shells_own(path));

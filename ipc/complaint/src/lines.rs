@@ -1,19 +1,18 @@
-//! The lines of an output, each with what a trace above it tells.
+//! The lines of an output, each with information from a stack trace above it.
 
 const MAX_LINES: usize = 4000;
 
 /// Python's modules for POSIX shared memory and semaphores: `File ".../multiprocessing/synchronize.py", line 57`.
 const OF_MEMORY: [&str; 2] = ["multiprocessing/shared_memory.py\"", "multiprocessing/synchronize.py\""];
 
-/// Line of an output.
 #[derive(Clone, Copy, Debug)]
 pub struct Line<'a> {
     pub text: &'a str,
-    /// True if the line is the error of a trace whose last call made shared memory or a semaphore. It may name no path.
+    /// True if the line is the error of a stack trace whose last call created shared memory or a semaphore. It may name
+    /// no path.
     pub in_memory: bool,
 }
 
-/// Returns the first lines of an output, at most `MAX_LINES`.
 pub fn lines(texts: [&str; 2]) -> impl Iterator<Item = Line<'_>> {
     let mut in_memory = false;
     texts.into_iter().flat_map(str::lines).take(MAX_LINES).map(move |text| {

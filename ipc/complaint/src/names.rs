@@ -17,7 +17,6 @@ pub(super) fn quoted(line: &str) -> Vec<&str> {
     found
 }
 
-/// Splits at the next opening quote, which is no apostrophe in a word.
 fn opened(text: &str, open: char) -> Option<(&str, &str)> {
     let is_opening =
         |(at, _): &(usize, &str)| open != '\'' || !text[..*at].ends_with(|c: char| c.is_alphanumeric());
@@ -25,7 +24,7 @@ fn opened(text: &str, open: char) -> Option<(&str, &str)> {
     Some((&text[..at], &text[at + quote.len()..]))
 }
 
-/// Returns the line in lower case without its quoted texts; with them, a name of one letter would match in every word.
+/// Lower-case line without its quoted texts, in which a name of one letter would match every word.
 pub(super) fn without_quoted(line: &str, lower: &str) -> String {
     let mut words = lower.to_owned();
     for name in quoted(line) {
@@ -37,8 +36,8 @@ pub(super) fn without_quoted(line: &str, lower: &str) -> String {
     words
 }
 
-/// Returns the path at the start of a segment between colons. Of `open /etc/x` it is the last word, unless spaces
-/// belong to the path.
+/// The path at the start of a segment between colons. Of `open /etc/x` it is the last word, unless spaces belong to the
+/// path.
 pub(super) fn path_in(segment: &str) -> Option<&str> {
     let segment = segment.trim().trim_end_matches([':', '(', ',']).trim_end();
     let last = segment.rsplit_once(' ').map(|(_, word)| word);
@@ -48,16 +47,16 @@ pub(super) fn path_in(segment: &str) -> Option<&str> {
         .find(|path| ["/", "./", "../"].iter().any(|start| path.starts_with(start)))
 }
 
-/// Returns the relative name before the words of a denial: `tool: name: Permission denied`. An error's own name, as in
-/// `Error: EACCES: permission denied`, is none.
+/// The relative name in `tool: name: Permission denied`. An error's own name, as in `Error: EACCES: permission denied`,
+/// does not count.
 pub(super) fn name_in(segment: &str) -> Option<&str> {
     let name = segment.trim_end().trim_end_matches(':');
     let is_code = name.starts_with('E') && name.bytes().all(|byte| byte.is_ascii_uppercase());
     (!name.contains([' ', '[', '(']) && !is_code).then_some(name)
 }
 
-/// Returns the path, with blanks, of a redirection that dash was denied: `sh: 1: cannot create /srv/a b`. It follows a
-/// number, so `line 1: cannot create temp file for here-document` of bash has none.
+/// The path, with blanks, of a redirection that dash was denied: `sh: 1: cannot create /srv/a b`. A number precedes it,
+/// unlike in bash's `line 1: cannot create temp file for here-document`.
 pub(super) fn redirected(before: &str) -> Option<&str> {
     let before = before.trim_end();
     let before = before.strip_suffix(':').unwrap_or(before);

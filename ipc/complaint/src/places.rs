@@ -1,4 +1,4 @@
-//! The places that a command's output complains of, and a look at them.
+//! Paths in a command's error messages.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -9,11 +9,9 @@ use ipc::named::{Asked, NamedPlace, Permits};
 
 use super::{ErrorLine, lines};
 
-/// Maximum number of places, in hostile output too.
+/// Maximum number of paths, also in hostile output.
 const MAX_PLACES: usize = 32;
 
-/// Finds the target of a name relative to `directory`; `permits` returns the acts that plain permissions allow for a
-/// path without links.
 pub fn find(named: &str, directory: &Path, permits: impl FnOnce(&Path) -> Permits) -> NamedPlace {
     let path = resolved(&directory.join(named));
     let nearest = path.ancestors().find(|place| place.symlink_metadata().is_ok()).unwrap_or(Path::new("/"));
@@ -27,7 +25,7 @@ pub fn find(named: &str, directory: &Path, permits: impl FnOnce(&Path) -> Permit
     }
 }
 
-/// Returns the path without links and `..`; the part that does not exist stays as named.
+/// Removes links and `..`; the part that does not exist stays as named.
 pub fn resolved(path: &Path) -> PathBuf {
     let (whole, rest) = path
         .ancestors()
@@ -43,14 +41,12 @@ pub fn resolved(path: &Path) -> PathBuf {
     })
 }
 
-/// Returns the names in the lines that complain, each once, in order.
 pub fn named_in(texts: [&str; 2]) -> Vec<&str> {
     let mut seen = BTreeSet::new();
     let names = lines(texts).filter_map(ErrorLine::new).flat_map(|complaint| complaint.paths());
     names.filter(|name| seen.insert(*name)).take(MAX_PLACES).collect()
 }
 
-/// Returns the processes that may not be signalled according to the output, each once, as directories in `/proc`.
 pub fn processes_in(texts: [&str; 2]) -> Vec<String> {
     let numbers = lines(texts).filter_map(|line| ErrorLine::new(line)?.process());
     let seen: BTreeSet<_> = numbers.take(MAX_PLACES).collect();

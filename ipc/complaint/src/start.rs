@@ -1,4 +1,4 @@
-//! The directory at which the relative names in a command's output begin.
+//! The directory of relative names in a command's output.
 
 use std::path::{Path, PathBuf};
 
@@ -6,8 +6,7 @@ use std::path::{Path, PathBuf};
 const MOVES: [&str; 11] =
     ["cd", "chdir", "pushd", "popd", "-C", "--chdir", "--directory", "-execdir", "-okdir", "make", "gmake"];
 
-/// Returns the directory of the relative names in a command that starts in `directory`; `None` if the command may
-/// change it. A program that changes its directory unasked, such as a script, is not recognised.
+/// `None` if the command may change the directory. Scripts that change it are not recognised.
 pub fn start(command: &str, directory: &Path) -> Option<PathBuf> {
     let (start, rest) = first_change(command)
         .map_or((directory.to_owned(), command), |(to, rest)| (directory.join(to), rest));
@@ -15,7 +14,6 @@ pub fn start(command: &str, directory: &Path) -> Option<PathBuf> {
     (!words.any(|word| MOVES.contains(&word))).then_some(start)
 }
 
-/// Returns the plain directory of `cd DIR && …` at the start of a command, and the rest.
 fn first_change(command: &str) -> Option<(&str, &str)> {
     let rest = command.trim_start().strip_prefix("cd ")?;
     let (word, rest) = rest.split_once("&&").or_else(|| rest.split_once(';'))?;

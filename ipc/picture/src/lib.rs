@@ -1,11 +1,10 @@
 //! Pictures, recognised by their content, limited in size, and never decoded.
 //!
-//! Names and claimed media types do not count, only the first bytes. The structure (chunks, segments, blocks) is checked,
-//! because a provider rejects the whole conversation for a picture that is cut short. Without decoding, a decompression bomb is
-//! harmless.
+//! The structure (chunks, segments, blocks) is checked, because a provider rejects the whole conversation for an
+//! incomplete picture. Without decoding, a decompression bomb is harmless.
 //!
-//! A received [`Image`] is a claim. The worker reads files with [`read`]; the supervisor calls [`check`] for every picture from
-//! a worker, a log or a recording before anyone sees it.
+//! The worker reads files with [`read`]; the supervisor calls [`check`] for every picture from a worker, a log or a
+//! recording.
 
 #![forbid(unsafe_code)]
 
@@ -53,7 +52,7 @@ pub fn read(bytes: impl Into<Arc<[u8]>>) -> Result<Image, ImageError> {
     Ok(Image::new(kind, size, bytes)?)
 }
 
-/// Checks that the bytes of a received picture are a whole picture of the claimed kind and size.
+/// Checks that the bytes are a whole picture of the claimed kind and size.
 pub fn check(image: &Image) -> Result<(), ImageError> {
     let (width, height) = image.size();
     check_claims(image.bytes(), image.media_type(), (Some(width), Some(height)))
@@ -111,7 +110,6 @@ mod tests {
         std::fs::read(path).unwrap()
     }
 
-    /// Returns a PNG of this size without valid pixels.
     fn png(width: u32, height: u32) -> Vec<u8> {
         let mut bytes = picture("shapes.png");
         bytes[16..20].copy_from_slice(&width.to_be_bytes());

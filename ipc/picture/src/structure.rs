@@ -1,8 +1,8 @@
-//! The parts of a picture, walked from its first byte to its end mark: how large it is, and whether it is all there.
+//! Structure of a picture, from its first byte to its end mark: its size, and if it is complete.
 
 use ipc::image::MediaType;
 
-/// Returns width and height; `None` for a structure that is cut short or of another kind.
+/// `None` for an incomplete structure or another kind.
 pub(super) fn size(kind: MediaType, bytes: &[u8]) -> Option<(u32, u32)> {
     match kind {
         MediaType::Png => png(bytes),
@@ -12,7 +12,7 @@ pub(super) fn size(kind: MediaType, bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Walks chunks from `IHDR` to `IEND`, with data between them (PNG specification, §5).
+/// Reads chunks from `IHDR` to `IEND`, with data between them (PNG specification, §5).
 fn png(bytes: &[u8]) -> Option<(u32, u32)> {
     const SIGNATURE: usize = 8;
     const AROUND_DATA: usize = 12;
@@ -34,7 +34,7 @@ fn png(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Walks segments up to the scan, with a frame header, and finds an end-of-image mark after them (ITU T.81, annex B).
+/// Reads segments up to the scan, with a frame header, and finds an end-of-image mark after them (ITU T.81, annex B).
 fn jpeg(bytes: &[u8]) -> Option<(u32, u32)> {
     const END: [u8; 2] = [0xff, 0xd9];
     let (mut at, mut size) = (2, None);
@@ -68,7 +68,7 @@ const fn is_frame_header(marker: u8) -> bool {
     matches!(marker, 0xc0..=0xcf) && !matches!(marker, 0xc4 | 0xc8 | 0xcc)
 }
 
-/// Walks the logical screen and the blocks up to the trailer, with at least one picture (`GIF89a` specification).
+/// Reads the logical screen and the blocks up to the trailer, with at least one picture (`GIF89a` specification).
 fn gif(bytes: &[u8]) -> Option<(u32, u32)> {
     const HEADER: usize = 13;
     let size = (u32::from(le16(bytes, 6)?), u32::from(le16(bytes, 8)?));
@@ -90,12 +90,11 @@ fn gif(bytes: &[u8]) -> Option<(u32, u32)> {
     }
 }
 
-/// Returns the size of the colour table that these flags announce.
 const fn colour_table(flags: u8) -> usize {
     if flags & 0x80 == 0 { 0 } else { 3 << ((flags & 7) + 1) }
 }
 
-/// Returns the position after the sub-blocks; an empty one is the last.
+/// Position after the sub-blocks, of which an empty one is the last.
 fn past_sub_blocks(bytes: &[u8], mut at: usize) -> Option<usize> {
     loop {
         match usize::from(*bytes.get(at)?) {

@@ -1,7 +1,7 @@
 //! Approvals: requests to a front end, and its answers.
 //!
-//! A request has everything that a person needs to decide: the exact bytes or arguments, and the missing right. One typed
-//! decision answers it; any other answer counts as [`ReviewDecision::Denied`].
+//! A request shows everything that a person needs to decide. One typed decision answers it; any other answer counts as
+//! [`ReviewDecision::Denied`].
 
 mod agent;
 mod answer;

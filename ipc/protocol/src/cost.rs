@@ -1,7 +1,7 @@
 //! Cost of tokens.
 //!
-//! Amounts are whole numbers, so costs are never rounded: a price in millionths of a dollar for a million tokens is a price in
-//! millionths of a millionth for one. Sums saturate at 18 million dollars.
+//! Amounts are whole numbers, so costs are never rounded: a price in millionths of a dollar per million tokens is a
+//! price in millionths of a millionth per token. Sums saturate at 18 million dollars.
 
 use std::fmt;
 use std::str::FromStr;

@@ -1,4 +1,4 @@
-//! Stable codes of the errors that people meet, in one table. The page docs/errors.md is held to it.
+//! Stable codes of errors for people, in one table, which a test compares with docs/errors.md.
 
 use std::fmt::{self, Display, Formatter};
 

@@ -10,7 +10,7 @@ use crate::event::{Account, RewindPreview, RewindTarget, SessionEvent};
 use crate::plan::Plan;
 use crate::server_prompt::{ExpandedPrompt, ServerPrompt, WantedPrompt};
 
-/// Core → front end.
+/// Event from the core to the front end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct UiEvent {
     /// The session that it belongs to.
@@ -36,27 +36,26 @@ pub enum UiEventKind {
         /// The next part of the visible thinking.
         text: String,
     },
-    /// A command printed something: a worker's claim, not sanitised.
+    /// A command printed something (untrusted, not sanitised).
     OutputDelta {
         /// The call whose output this is.
         call: CallId,
         /// The piece, made valid UTF-8.
         text: String,
     },
-    /// An approval is waited for: [`UserActionKind::Answer`], once.
+    /// An approval is awaited: [`UserActionKind::Answer`], once.
     ApprovalRequested {
         /// The id that the answer names.
         id: ApprovalId,
         /// The question.
         request: Box<ServerRequest>,
     },
-    /// An approval no longer waits, whoever answered it: its display may go.
+    /// An approval is no longer awaited, whoever answered it.
     ApprovalClosed {
         /// The id of the request.
         id: ApprovalId,
     },
-    /// The names of the project's files, as [`UserActionKind::ListFiles`] asked for them: a worker's claim, not
-    /// sanitised.
+    /// The names of the project's files, requested by [`UserActionKind::ListFiles`] (untrusted, not sanitised).
     FileNames {
         /// The names, relative to the project.
         names: Vec<WirePath>,
@@ -65,7 +64,7 @@ pub enum UiEventKind {
         /// The reason why the names could not be listed.
         failed: Option<String>,
     },
-    /// The branch of the project, as [`UserActionKind::FindBranch`] asked for it: a worker's claim, not sanitised.
+    /// The branch of the project, requested by [`UserActionKind::FindBranch`] (untrusted, not sanitised).
     Branch {
         /// Name of the branch, or the beginning of the commit without a branch. `None` if neither can be read.
         name: Option<String>,
@@ -75,18 +74,18 @@ pub enum UiEventKind {
         /// The prompts, by server and in the order of each.
         prompts: Vec<ServerPrompt>,
     },
-    /// The text of a prompt, as [`UserActionKind::ExpandPrompt`] asked for it.
+    /// The text of a prompt, requested by [`UserActionKind::ExpandPrompt`].
     PromptExpanded(Box<ExpandedPrompt>),
-    /// The consequences of a rewind that is wanted: [`UserActionKind::Rewind`] with its digest carries it out.
+    /// The consequences of a requested rewind, which [`UserActionKind::Rewind`] with this digest executes.
     RewindPreview(Box<RewindPreview>),
     /// The log cannot be written because the disk is full: no request is sent, and no call starts. Bailiwick retries
-    /// from time to time and on [`UserActionKind::RetryLog`]. A failure of the latter repeats this event.
+    /// from time to time and on [`UserActionKind::RetryLog`], whose failure repeats this event.
     LogPaused {
         /// File of the session log.
         path: WirePath,
         /// Number of free bytes, where it is known.
         free: Option<u64>,
-        /// The last event that the log has: nothing is lost up to it.
+        /// The last logged event: nothing is lost up to it.
         last: EventId,
     },
     /// The log is written again, and the session continues.
@@ -98,12 +97,12 @@ pub enum UiEventKind {
     },
 }
 
-/// Front end → core's edge.
+/// Action from the front end to the core.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserAction {
     /// The session that it belongs to.
     pub conversation_id: ConversationId,
-    /// The agent of which it is wanted; the session's first where none is named.
+    /// The agent that it is for; absent for the session's first.
     pub agent: Option<AgentId>,
     /// The action itself.
     pub kind: UserActionKind,
@@ -126,25 +125,24 @@ pub enum UserActionKind {
         /// The purpose of the plan.
         text: String,
     },
-    /// Changes the model within the same provider, at rest only. Answered by the event `model_changed`, or by a notice
-    /// with the reason.
+    /// Changes the model within the same provider, at rest only. Answered by the event `model_changed` or a notice.
     SetModel {
         /// The model's name.
         model: String,
     },
-    /// Requests the list of the project's files from the agent's worker. Answered by [`UiEventKind::FileNames`].
+    /// Requests the project's files from the agent's worker. Answered by [`UiEventKind::FileNames`].
     ListFiles,
-    /// Requests the branch of the project from the agent's worker. Answered by [`UiEventKind::Branch`], unless the
-    /// worker ends.
+    /// Requests the project's branch from the agent's worker. Answered by [`UiEventKind::Branch`], unless the worker
+    /// ends.
     FindBranch,
     /// Requests the text of a prompt of an MCP server. Answered by [`UiEventKind::PromptExpanded`].
     ExpandPrompt(WantedPrompt),
-    /// Takes files, the conversation or both back to a message, at rest only. Answered by a preview if the digest is
-    /// absent or outdated, else by the event `rewound` or a notice with the reason.
+    /// Restores files, the conversation or both as of a message, at rest only. Answered by a preview without a current
+    /// digest, else by the event `rewound` or a notice.
     Rewind {
         /// The message to return to, or the rewind to undo.
         target: RewindTarget,
-        /// The files that it is about, relative to the project: all of them where none is named.
+        /// The selected files, relative to the project; empty for all.
         files: Vec<WirePath>,
         /// The digest of the preview that the user confirmed.
         digest: Option<String>,
@@ -153,7 +151,7 @@ pub enum UserActionKind {
     RetryLog,
 }
 
-/// The loss when an action reaches a session or an agent that is over, and the user has to be told of.
+/// An action that reached a session or an agent too late, of which the user has to be told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unread<'a> {
     /// An answer to an approval request.
@@ -205,20 +203,20 @@ pub enum AgentAction {
     Prompt {
         /// The user's message, without the pictures.
         text: String,
-        /// The pictures that go before it.
+        /// The pictures before the text.
         images: Vec<Image>,
     },
-    /// Sends a message at rest, and has the turn only read: nothing but the private temp directory is writable, and
-    /// nothing is approved until the turn is over. While a turn runs, the answer is a notice.
+    /// Sends a message at rest, for a turn that only reads: nothing but the private temp directory is writable, and
+    /// nothing is approved until its end. While a turn runs, the answer is a notice.
     PromptReading {
         /// The user's message, without the pictures.
         text: String,
-        /// The pictures that go before it.
+        /// The pictures before the text.
         images: Vec<Image>,
         /// True if the network is off in this turn.
         offline: bool,
     },
-    /// Changes the rights of the agent. Answered by the event `rights_changed`, or by a notice that says why not.
+    /// Changes the agent's access. Answered by the event `rights_changed` or a notice.
     SetRights {
         /// The right that changes, and its new value.
         change: RightsChange,
@@ -230,16 +228,15 @@ pub enum AgentAction {
         /// The text of the plan file.
         markdown: String,
     },
-    /// Changes these fields of a plan that waits for its approval, and keeps the rest of its text. Another request
-    /// replaces the open one.
+    /// Changes fields of a plan that waits for its approval, and keeps the rest of its text. Another request replaces
+    /// the open one.
     RevisePlan {
         /// The id from `approval_requested`.
         id: ApprovalId,
         /// The plan with its new fields.
         plan: Box<Plan>,
     },
-    /// Executes a plan from before the session. The first agent, a planner, revises it if a step fails and the plan
-    /// allows that.
+    /// Executes a plan from before the session. A planner revises it if a step fails and the plan allows that.
     ExecutePlan {
         /// The text of the plan file.
         markdown: String,
@@ -262,11 +259,11 @@ pub enum AgentAction {
     },
     /// Summarises the conversation and continues with the summary: at once at rest, else before the next request.
     Compact,
-    /// Starts an empty conversation in the same session, at rest only. Answered by the event `context_compacted`, or by
-    /// a notice with the reason.
+    /// Starts an empty conversation in the same session, at rest only. Answered by the event `context_compacted` or a
+    /// notice.
     Clear,
     /// Runs a command of the user in the sandbox, at rest only. Only this command may write the project. The model
-    /// reads the command and its output with the next message.
+    /// reads command and output with the next message.
     RunCommand {
         /// The text for `bash -c`.
         command: String,
@@ -302,7 +299,7 @@ pub enum Op {
         kind: AskKind,
         /// The decision: approved, once or for longer, or denied.
         decision: ReviewDecision,
-        /// The digest that the answer repeats; where it is there, it has to be the request's.
+        /// The digest in the answer; if present, it has to be the request's.
         digest: Option<String>,
     },
 }

@@ -4,9 +4,7 @@ use ipc::path::WirePath;
 
 /// A row of the table: sockets below a directory whose names match.
 struct KnownSocket {
-    /// Directory above the socket, at any distance.
     below: &'static str,
-    /// Name of the file; one with `*` at its end is a beginning.
     name: &'static str,
     gives: &'static str,
 }
@@ -56,7 +54,6 @@ const TABLE: &[KnownSocket] = &[
     row("/dev", "log", "entries in the log of this machine"),
 ];
 
-/// Access that an unknown socket gives.
 const UNKNOWN: &str = "whatever the program behind it does for its clients, outside of the sandbox";
 
 /// Returns what a program that reaches the socket gets, as a phrase.

@@ -71,10 +71,10 @@ pub enum NetworkWordError {
     /// A preset that does not exist.
     #[error("there is no preset {0:?}; there are {presets}", presets = names())]
     Preset(String),
-    /// A rule for all names of a registry of names.
+    /// A rule for all names of a public suffix.
     #[error("{0:?} would allow every name that anyone registers below it; name the hosts")]
     Suffix(String),
-    /// A name of one label and without a port, which may well be another word.
+    /// A single label without a port, which may well be another word.
     #[error("{0:?} is neither off nor on, and a host without a dot needs a port")]
     Word(String),
     /// No entry, or too many.
@@ -96,8 +96,8 @@ pub fn network(text: &str) -> Result<Network, NetworkWordError> {
     }
 }
 
-/// Reads a change of the network: `off`, `on`, a list that takes the place of what was, or with a `+` before it a
-/// list that is added.
+/// Parses a change of the network: `off`, `on`, a list that replaces the present one, or a list after a `+` that is
+/// added.
 pub fn change(text: &str) -> Result<RightsChange, NetworkWordError> {
     match text.strip_prefix('+') {
         Some(list) => match network(list)? {
@@ -128,7 +128,7 @@ pub fn hosts<'a>(entries: impl IntoIterator<Item = &'a str>) -> Result<Hosts, Ne
     Hosts::new(rules).ok_or(NetworkWordError::List(HostError::NoRule))
 }
 
-/// Returns the first rule of a network that is for all names below a public suffix, which nobody may have.
+/// The first rule for all names below a public suffix, which nobody may have.
 pub fn too_wide(net: &Network) -> Option<&HostRule> {
     let rules = net.hosts().map(Hosts::rules).unwrap_or_default();
     rules.iter().find(|rule| is_too_wide(rule))

@@ -1,9 +1,9 @@
-//! Commands of the user's own: a text for the prompt, with places for arguments.
+//! Commands of the user's own: texts for the prompt, with placeholders for arguments.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// The most bytes of a message that a command makes.
+/// Maximum bytes of a message that a command makes.
 const MOST: usize = 256 << 10;
 
 /// A command of the user's own, from a file `NAME.md`.
@@ -29,9 +29,7 @@ pub struct OwnCommand {
 #[derive(Debug, PartialEq, Eq)]
 enum Part<'a> {
     Words(&'a str),
-    /// All arguments, as they were typed.
     All,
-    /// The argument with this index.
     One(usize),
 }
 
@@ -41,8 +39,8 @@ impl OwnCommand {
         parts(&self.text).iter().any(|part| !matches!(part, Part::Words(_)))
     }
 
-    /// Returns the text with these arguments. Nothing of an argument is expanded again. Arguments that have no place in
-    /// the text follow it.
+    /// Returns the text with these arguments, which are not expanded again. Arguments without a placeholder follow the
+    /// text.
     ///
     /// Fails if the message would be too long.
     pub fn with_arguments(&self, arguments: &str) -> Result<String, String> {
@@ -72,7 +70,7 @@ impl OwnCommand {
     }
 }
 
-/// Splits a text at its places. A backslash before a place makes it plain text.
+/// A backslash before a placeholder makes it plain text.
 fn parts(text: &str) -> Vec<Part<'_>> {
     let mut parts = Vec::new();
     let (mut begin, mut from) = (0, 0);
@@ -94,7 +92,7 @@ fn parts(text: &str) -> Vec<Part<'_>> {
     parts
 }
 
-/// Returns the place that starts with the dollar sign at `at`, and its end.
+/// Returns the placeholder that starts with the dollar sign at `at`, and its end.
 fn place(text: &str, at: usize) -> Option<(Part<'_>, usize)> {
     const ALL: &str = "ARGUMENTS";
     let name = &text[at + 1..];

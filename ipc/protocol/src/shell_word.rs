@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 
 /// Returns `text` as one word of bash, zsh or ksh.
 ///
-/// The word consists of letters and printable ASCII, so neither a terminal nor a sanitiser changes it.
+/// It consists of letters and printable ASCII, which no terminal or sanitiser changes.
 pub fn shell_word(text: impl AsRef<OsStr>) -> String {
     let bytes = text.as_ref().as_bytes();
     match text.as_ref().to_str() {

@@ -8,7 +8,7 @@ use crate::server_prompt::{ServerPrompt, WantedPrompt};
 #[derive(Debug, Default)]
 pub struct TypedPrompts(Vec<TypedPrompt>);
 
-/// A prompt with the words by which it is typed.
+/// A prompt with its typed form.
 #[derive(Debug)]
 pub struct TypedPrompt {
     /// The name that is typed, without the sign.
@@ -19,7 +19,7 @@ pub struct TypedPrompt {
 }
 
 impl TypedPrompts {
-    /// Returns the commands. Of prompts that are typed alike, only the first is one.
+    /// Of prompts with equal names, only the first is a command.
     pub fn new(prompts: Vec<ServerPrompt>) -> Self {
         let mut commands: Vec<TypedPrompt> = Vec::new();
         for prompt in prompts {
@@ -62,10 +62,10 @@ impl TypedPrompt {
         self.prompt.arguments.iter().any(|argument| argument.required)
     }
 
-    /// Returns the prompt with the typed arguments, in their order. The last one has the rest of the line. The error
+    /// Returns the prompt with the typed arguments, in order. The last one takes the rest of the line. The error
     /// completes a sentence that begins with the name.
     ///
-    /// Fails if an argument is missing, or none is taken.
+    /// Fails if an argument is missing, or none is allowed.
     pub fn wanted(&self, rest: &str) -> Result<WantedPrompt, String> {
         let ServerPrompt { server, name, arguments, .. } = &self.prompt;
         let values = split(rest, arguments.len());
@@ -87,7 +87,6 @@ impl TypedPrompt {
     }
 }
 
-/// Returns at most so many words; quotes hold words together, and the last one has the rest.
 fn split(text: &str, most: usize) -> Vec<String> {
     let mut words = Vec::new();
     let mut rest = text.trim();
@@ -103,7 +102,7 @@ fn split(text: &str, most: usize) -> Vec<String> {
     words
 }
 
-/// Returns a name with a sign in the place of each character that cannot be typed in a word.
+/// Replaces each character that cannot be typed in a word.
 fn one_word(name: &str) -> String {
     name.chars().map(|c| if c.is_whitespace() || c.is_control() { '_' } else { c }).collect()
 }

@@ -56,7 +56,6 @@ impl<R: Read, M: DeserializeOwned> FrameReader<R, M> {
         frame::open(self.generation, &body).map(Some)
     }
 
-    /// Fills `buffer`, or less at the end of the stream.
     fn fill(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut filled = 0;
         while filled < buffer.len() {

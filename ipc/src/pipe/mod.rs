@@ -1,5 +1,5 @@
-//! Typed pipe ends: an [`Outgoing`] writes messages of one direction, a [`FrameReader`] reads those of the other. A
-//! process has one of each, so no end can send the messages that it should receive.
+//! Typed pipe ends: an [`Outgoing`] writes messages of one direction, a [`FrameReader`] reads those of the other, so no
+//! end can send the messages that it should receive.
 
 mod blocking;
 #[cfg(feature = "tokio")]

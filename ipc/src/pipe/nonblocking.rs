@@ -1,4 +1,4 @@
-//! Pipe ends for tokio: tokio-util cuts frames, tokio-serde and our codec make messages of them.
+//! Pipe ends for tokio: tokio-util cuts frames, tokio-serde and [`codec`](crate::codec) make messages of them.
 
 use std::marker::PhantomData;
 use std::pin::Pin;
@@ -74,7 +74,6 @@ impl<W: AsyncWrite + Unpin, M: Serialize + Unpin> AsyncOutgoing<W, M> {
     }
 }
 
-/// Splits a byte stream into frames. Checks a length before it allocates memory.
 #[derive(Debug)]
 struct FrameCodec;
 

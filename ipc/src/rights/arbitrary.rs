@@ -1,5 +1,3 @@
-//! Rights of every kind, for the properties of the lattice.
-
 use proptest::prelude::*;
 
 use super::execution::{Execution, Limits};

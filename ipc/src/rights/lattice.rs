@@ -8,7 +8,7 @@ use super::roots::{intersection, is_under, roots, union, within};
 use super::sockets::{common_sockets, sorted_sockets};
 use crate::path::WirePath;
 
-/// Rights of an agent. [`Rights::normalised`] and [`Rights::meet`] make equal rights equal values. The default permits
+/// Access of an agent. [`Rights::normalised`] and [`Rights::meet`] make equal access equal values. The default permits
 /// nothing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -35,8 +35,7 @@ pub struct Rights {
 }
 
 impl Rights {
-    /// Returns the canonical form: sorted paths, none below another of its list, and no reach while the network is off,
-    /// so that a grant of the network has to name the reach.
+    /// Canonical form: sorted paths, none below another of its list, and no reach while the network is off.
     #[must_use]
     pub fn normalised(self) -> Self {
         Self {

@@ -16,8 +16,8 @@ pub enum Network {
     Off,
     /// Outbound TCP and UDP.
     On,
-    /// Outbound TCP to these hosts, by name. An entry is `NAME`, `NAME:PORT`, `*.NAME` or `*.NAME:PORT`; the port is
-    /// 443 unless it is given.
+    /// Outbound TCP to these hosts, by name. An entry is `NAME`, `NAME:PORT`, `*.NAME` or `*.NAME:PORT`; the default
+    /// port is 443.
     Hosts(Hosts),
 }
 

@@ -10,7 +10,6 @@ pub(super) fn within(inner: &[WirePath], outer: &[WirePath]) -> bool {
     inner.iter().all(|path| is_under(path, outer))
 }
 
-/// Sorts the roots by components and drops those below another root, which then follow it directly.
 pub(super) fn roots(mut paths: Vec<WirePath>) -> Vec<WirePath> {
     // Bytes first, and what is sorted already is not sorted again: there are hundreds of hidden paths, at every start.
     paths.sort();

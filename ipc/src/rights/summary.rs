@@ -18,7 +18,7 @@ pub(super) const SEPARATOR: char = '·';
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RightsSummary {
-    /// Writable directories: the project first, then the private temp directory and the caches.
+    /// Use of the network: off, on, or only to named hosts.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<NamedRoot>,
     /// Directories that may be read and executed; `/` if absent.
@@ -115,8 +115,8 @@ impl NamedPlaces<'_> {
 }
 
 impl Rights {
-    /// Returns a summary. As text it is one line of the status bar, `doctor` and denials: `writes in the project,
-    /// $TMPDIR · network off · secrets hidden`.
+    /// Returns a summary. As text it is one line of the status bar, `doctor` and denials:
+    /// `writes in the project, $TMPDIR · network off · secrets hidden`.
     pub fn summary(&self, places: NamedPlaces<'_>) -> RightsSummary {
         let count = |places: &[WirePath]| u64::try_from(places.len()).unwrap_or(u64::MAX);
         RightsSummary {

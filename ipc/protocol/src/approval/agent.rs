@@ -1,4 +1,4 @@
-//! The request for a sub-agent with rights beyond those of the agent that starts it.
+//! The request for a sub-agent with more access than the agent that starts it.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,16 +13,15 @@ use super::{NamedServer, TurnAccess};
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum AgentAccess {
-    /// No write right but the sub-agent's own temp directory.
+    /// No write access except to the sub-agent's own temp directory.
     #[default]
     Read,
-    /// Write rights as well.
+    /// Write access as well.
     Write,
 }
 
-/// Asks to start a sub-agent with exactly these rights for exactly this task.
-///
-/// It is asked once, before the sub-agent starts. An answer for the session is rejected.
+/// Asks, before its start, for a sub-agent with exactly this access for exactly this task. An answer for the session is
+/// rejected.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
@@ -35,27 +34,27 @@ pub struct AgentRightsApprovalParams {
     pub call_id: CallId,
     /// The sub-agent's task, whole; at most 32 KiB.
     pub task: String,
-    /// The role that it would have, whose instructions it reads besides.
+    /// The sub-agent's role, whose instructions it reads, too.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub role: Option<String>,
     /// The access that the parent asks for.
     pub access: AgentAccess,
-    /// The write roots as the parent wrote them: relative to the project, or absolute.
+    /// Writable paths as the parent wrote them: relative to the project, or absolute.
     pub write: Vec<WirePath>,
     /// The network that the parent asks for.
     pub network: Network,
-    /// All rights of the sub-agent, without its own private temp directory.
+    /// All access of the sub-agent, without its own private temp directory.
     pub rights: Rights,
-    /// The part of the rights that is beyond the parent's standing rights.
+    /// The part of the access that the parent does not have.
     pub grant: Grant,
-    /// Servers of tools that the parent passes on. A call of one is carried out only within the sub-agent's own rights.
+    /// MCP servers that the parent passes on. Calls are limited to the sub-agent's own access.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<NamedServer>,
     /// SHA-256 of the task, the role, the servers and the rights, in hexadecimal.
     pub digest: String,
     /// Time for an answer, in milliseconds from the request on.
     pub timeout_ms: u64,
-    /// The agent's reason, in its own words: a claim.
+    /// The agent's reason, in its own words (untrusted).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
     /// Access until the end of the turn that the answer `approved_for_turn` gives; absent where that is no answer.

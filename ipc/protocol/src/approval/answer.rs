@@ -26,7 +26,7 @@ pub enum ReviewDecision {
         scope: SessionScope,
     },
     /// Approved, together with everything that mode `auto` would allow without the network, until the turn ends. Only
-    /// where the request has `turn`.
+    /// if the request has `turn`.
     ApprovedForTurn,
     /// Approved once, with some hunks of the change or another text of a file. Only where the request has `in_part`;
     /// the response has the digest of the whole change.
@@ -36,12 +36,12 @@ pub enum ReviewDecision {
     },
     /// No; the agent continues.
     Denied {
-        /// A word to the model.
+        /// A message to the model.
         message: Option<String>,
     },
     /// No, and the turn ends.
     Abort,
-    /// The form of a server, filled in.
+    /// The form of a server, with values.
     Filled {
         /// The fields that the person filled in.
         values: FormValues,
@@ -51,10 +51,10 @@ pub enum ReviewDecision {
 }
 
 impl ReviewDecision {
-    /// A denial without a word.
+    /// A denial without a message.
     pub const DENIED: Self = Self::Denied { message: None };
 
-    /// The word for it, as in JSON.
+    /// The decision's name in JSON.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Approved | Self::Filled { .. } => DecisionWord::Approved,
@@ -68,7 +68,6 @@ impl ReviewDecision {
         .as_str()
     }
 
-    /// Returns the decision's word in a result, whatever else the result has.
     pub(crate) fn word_in(result: &str) -> Option<&'static str> {
         #[derive(Deserialize)]
         struct Decided {
@@ -105,7 +104,6 @@ impl DecisionWord {
     }
 }
 
-/// JSON form of a decision and of its response.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
@@ -186,7 +184,7 @@ macro_rules! response {
         pub struct $name {
             /// The decision: approved, once or for longer, or denied.
             pub decision: ReviewDecision,
-            /// The digest of what was decided on; where it is there, it has to be the request's.
+            /// The digest of the action; if present, it has to be the request's.
             pub digest: Option<String>,
         }
 
@@ -207,7 +205,6 @@ macro_rules! response {
     };
 }
 
-/// JSON form of a response: serde cannot both flatten and reject unknown fields.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
@@ -252,7 +249,7 @@ macro_rules! answers {
         #[serde(tag = "type", content = "data", rename_all = "snake_case")]
         pub enum ApprovalAnswer {
             $(#[doc = concat!("An answer to a request for ", $what, ".")] $kind($response),)*
-            /// No answer that can be understood: a denial.
+            /// No valid answer, which counts as a denial.
             Failed {
                 /// The invalid answer, or the reason for its absence.
                 cause: String,
@@ -268,7 +265,7 @@ macro_rules! answers {
                 }
             }
 
-            /// The operation that it is on the request `id`; the error says why it is no answer.
+            /// Converts the answer to an operation on the request `id`; the error says why it is invalid.
             pub fn into_op(self, id: ApprovalId) -> Result<Op, String> {
                 match self {
                     $(Self::$kind($response { decision, digest }) => {

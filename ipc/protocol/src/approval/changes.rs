@@ -1,4 +1,4 @@
-//! The change of files that a person is shown.
+//! Changes of files as a person sees them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use ipc::path::WirePath;
 
-/// Prefix of a key that is not UTF-8. No path of a change has it: they are absolute.
+/// Prefix of a key that is not UTF-8. Paths of changes are absolute, so none has it.
 const ENCODED: &str = "base64:";
 
 /// Change to one file.

@@ -46,7 +46,7 @@ macro_rules! command_params {
             pub rights: Recorded<RightsSummary>,
             /// Time for an answer, in milliseconds from the request on.
             pub timeout_ms: u64,
-            /// The agent's reason, in its own words: a claim.
+            /// The agent's reason, in its own words (untrusted).
             #[serde(default, skip_serializing_if = "Option::is_none")]
             pub reason: Option<String>,
             $($(#[$meta])* pub $field: $type,)*
@@ -91,7 +91,7 @@ pub struct AskedCommand {
     pub rights: Recorded<RightsSummary>,
     /// Time for an answer, in milliseconds from the request on.
     pub timeout_ms: u64,
-    /// The agent's reason, in its own words: a claim.
+    /// The agent's reason, in its own words (untrusted).
     pub reason: Option<String>,
 }
 
@@ -105,14 +105,15 @@ command_params! {
         /// The longest command prefix that could be approved for the session; absent where none could.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub prefix: Option<Vec<String>>,
-        /// The prefixes of the parts of a compound command that no single prefix covers; each could be approved for
-        /// the session.
+        /// Prefixes for the parts of a compound command that no single prefix covers; each could be approved for the
+        /// session.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub parts: Vec<Vec<String>>,
-        /// A write root that would cover this and more: a separate choice.
+        /// A writable directory that would cover this and more: a separate choice.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub grant_root: Option<WirePath>,
-        /// Access until the end of the turn that the answer `approved_for_turn` gives; absent where that is no answer.
+        /// Access until the end of the turn that the answer `approved_for_turn` gives; absent if that answer is not
+        /// possible.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub turn: Option<TurnAccess>,
         /// Prefixes that the user's settings could keep for the project; absent where that is no answer.
@@ -127,15 +128,15 @@ command_params! {
         /// The longest command prefix that could be approved for the session; absent where none could.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub prefix: Option<Vec<String>>,
-        /// The prefixes of the parts of a compound command that no single prefix covers; each could be approved for
-        /// the session.
+        /// Prefixes for the parts of a compound command that no single prefix covers; each could be approved for the
+        /// session.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         pub parts: Vec<Vec<String>>,
     }
 }
 
 command_params! {
-    /// Offers to repeat a command that was blocked, with exactly the missing access. The call has no result yet.
+    /// Offers to repeat a command that was blocked, with exactly the missing access.
     ///
     /// An answer for the session can have the scope `grant_root` or `network` only.
     DeniedCommandApprovalParams {
@@ -143,12 +144,13 @@ command_params! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub network: Option<Network>,
     } {
-        /// The denial that the command ran into.
+        /// The denial of the command.
         pub denial: Denial,
-        /// The write root that could be a standing right for the session: a separate choice.
+        /// The writable directory that could be added for the session: a separate choice.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub grant_root: Option<WirePath>,
-        /// Access until the end of the turn that the answer `approved_for_turn` gives; absent where that is no answer.
+        /// Access until the end of the turn that the answer `approved_for_turn` gives; absent if that answer is not
+        /// possible.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub turn: Option<TurnAccess>,
     }

@@ -1,10 +1,10 @@
-//! The request for a page of a host beyond those that an agent may reach.
+//! The request for a page of a host that the agent may not reach.
 
 use ipc::id::{AgentId, CallId, ConversationId};
 use ipc::rights::Grant;
 use serde::{Deserialize, Serialize};
 
-/// Asks to fetch exactly this URL. Whatever is in it reaches the host.
+/// Asks to fetch exactly this URL. The host receives everything in it.
 ///
 /// An answer for the session can have the scope `exact` or `host` only.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -27,7 +27,7 @@ pub struct FetchApprovalParams {
     pub grant: Grant,
     /// Time for an answer, in milliseconds from the request on.
     pub timeout_ms: u64,
-    /// The agent's reason, in its own words: a claim.
+    /// The agent's reason, in its own words (untrusted).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

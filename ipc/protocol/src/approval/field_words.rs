@@ -1,4 +1,4 @@
-//! Words for a person about the fields of a form. All texts of the server are claims, which a front end has to sanitise.
+//! Descriptions of form fields for a person. All texts of the server are untrusted; a front end has to sanitise them.
 
 use ipc::form::{FieldKind, FormChoice, FormField, TextFormat};
 
@@ -49,7 +49,7 @@ pub fn choice_label(choice: &FormChoice) -> String {
     }
 }
 
-/// Returns a value in words: choices by their titles.
+/// Describes a value: choices by their titles.
 pub fn value_in_words(field: &FormField, value: Option<&FormValue>) -> String {
     let (FieldKind::Choice { choices, .. } | FieldKind::Choices { choices, .. }) = &field.kind else {
         return match value {

@@ -1,4 +1,4 @@
-//! The request of an MCP server for a filled in form, and the check of the values.
+//! The request of an MCP server for a completed form, and the check of the values.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,11 +8,11 @@ use serde::{Deserialize, Serialize};
 
 use super::ServerAccess;
 
-/// Asks the person to fill in a form for an MCP server that carries out a call.
+/// Asks the person to fill in a form for an MCP server during a call.
 ///
-/// `approved` with `values` sends the values to that server, for that call. `denied` tells it that the person declined, and
-/// `cancelled` that nobody answered, as does no answer in time. There is no scope for the session. A form that seems to ask for a
-/// secret makes no request: it is declined, and a notice says so.
+/// `approved` with `values` sends the values to the server, for that call. `denied` tells the server that the person
+/// declined, `cancelled` (or no answer in time) that nobody answered. A form that seems to ask for a secret is declined
+/// without a request, and a notice says so.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
@@ -27,10 +27,10 @@ pub struct ServerFormParams {
     pub server: String,
     /// The tool that was called, by the server's own name for it.
     pub tool: String,
-    /// The rights of the server; absent where nothing confines it.
+    /// Access of the server; absent if it is not confined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<ServerAccess>,
-    /// The server's words: a claim, not sanitised.
+    /// The server's message (untrusted, not sanitised).
     pub message: String,
     /// The fields, in their order. All texts are the server's.
     pub fields: Vec<FormField>,
@@ -43,7 +43,7 @@ pub struct ServerFormParams {
     pub reason: Option<String>,
 }
 
-/// Value of a field that was filled in.
+/// Value of a completed field.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(untagged)]
 #[derive(schemars::JsonSchema)]
@@ -58,10 +58,10 @@ pub enum FormValue {
     List(Vec<String>),
 }
 
-/// Values of a form by the names of their fields. A field that is left empty has none.
+/// Values of a form by the names of their fields, without empty fields.
 pub type FormValues = BTreeMap<String, FormValue>;
 
-/// Returns the value that stands in a field at first.
+/// Returns the default value of a field.
 pub fn default_of(field: &FormField) -> Option<FormValue> {
     match &field.kind {
         FieldKind::Text { default, .. } | FieldKind::Choice { default, .. } => {
@@ -75,15 +75,14 @@ pub fn default_of(field: &FormField) -> Option<FormValue> {
     }
 }
 
-/// Returns the value of several choices. No choice is an empty list where the form permits one, so that the server does
-/// not take its default instead.
+/// No choice is an empty list if the form permits one, so that the server does not take its default instead.
 pub fn picked(field: &FormField, values: Vec<String>) -> Option<FormValue> {
     let is_needed =
         matches!(&field.kind, FieldKind::Choices { least, .. } if least.is_some_and(|least| least > 0));
     (!values.is_empty() || !is_needed).then_some(FormValue::List(values))
 }
 
-/// Reads what was typed into a field. Nothing is an empty field; the error says how to fill it in.
+/// Parses typed text; an empty text is an empty field. The error says how to fill it in.
 pub fn typed(field: &FormField, text: &str) -> Result<Option<FormValue>, String> {
     if text.trim().is_empty() && !matches!(field.kind, FieldKind::Choices { .. }) {
         return check(field, None).map(|()| None);
@@ -109,14 +108,14 @@ pub fn typed(field: &FormField, text: &str) -> Result<Option<FormValue>, String>
     check(field, Some(&value)).map(|()| Some(value))
 }
 
-/// Returns the values that stand in a form at first. The error names the first field that needs another one.
+/// Default values of a form. The error names the first field without a valid one.
 pub fn defaults(fields: &[FormField]) -> Result<FormValues, String> {
     let value = |field: &FormField| Some((field.name.clone(), default_of(field)?));
     let values: FormValues = fields.iter().filter_map(value).collect();
     check_all(fields, &values).map(|()| values)
 }
 
-/// Checks the value of a field. The error says how to fill it in.
+/// The error says how to fill in the field.
 pub fn check(field: &FormField, value: Option<&FormValue>) -> Result<(), String> {
     let Some(value) = value else {
         return if field.required { Err("a value is needed".to_owned()) } else { Ok(()) };
@@ -167,7 +166,7 @@ fn check_list(
     }
 }
 
-/// Checks all values of a form. The error names the first field that has a fault.
+/// The error names the first invalid field.
 pub fn check_all(fields: &[FormField], values: &FormValues) -> Result<(), String> {
     if let Some(name) = values.keys().find(|name| !fields.iter().any(|field| field.name == **name)) {
         return Err(format!("the form has no field {name:?}"));

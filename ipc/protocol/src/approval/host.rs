@@ -6,11 +6,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Recorded;
 
-/// Asks about a host beyond the list, while connections of a running command wait for the answer.
+/// Asks about a host beyond the list, while connections of a running command wait.
 ///
-/// There is one request for each name and port, however many connections wait. `approved` holds until the command ends. The one
-/// scope for the session is `network`: the host joins the list once the command has ended. Without an answer in time the
-/// connections end, and the call's result says which host was denied.
+/// There is one request for each name and port. `approved` holds until the command ends. With the scope `network`, the
+/// only one for the session, the host joins the list once the command has ended. Without an answer in time the
+/// connections end.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
@@ -23,12 +23,11 @@ pub struct HostApprovalParams {
     pub call_id: CallId,
     /// The command, as the agent wrote it.
     pub command: String,
-    /// Name that the connecting process gives itself: a claim, escaped; empty if it is unknown.
+    /// Name that the connecting process has set for itself (untrusted), escaped; empty if unknown.
     pub program: String,
     /// The host and port.
     pub host: HostRule,
-    /// SHA-256 of the session, the agent, the worker's generation, the number of the question, and the host and port,
-    /// in hexadecimal.
+    /// Hexadecimal SHA-256 of session, agent, worker's generation, number of the question, host and port.
     pub digest: String,
     /// The rights beyond the standing ones: this host.
     pub grant: Grant,
@@ -36,7 +35,7 @@ pub struct HostApprovalParams {
     pub rights: Recorded<RightsSummary>,
     /// Time for an answer, in milliseconds from the request on.
     pub timeout_ms: u64,
-    /// The agent's reason, in its own words: a claim.
+    /// The agent's reason, in its own words (untrusted).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }

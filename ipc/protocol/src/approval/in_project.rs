@@ -1,4 +1,4 @@
-//! Beginnings of commands that a person approves for every session in a project.
+//! Command prefixes that a person approves for every session in a project.
 
 use ipc::path::WirePath;
 use serde::{Deserialize, Serialize};
@@ -6,20 +6,20 @@ use serde::{Deserialize, Serialize};
 use super::{ReviewDecision, SessionScope};
 use crate::shell_word::shell_word;
 
-/// Beginnings of commands that the scope `command_prefixes_in_project` keeps. Commands of these beginnings then run without a
-/// request in every session in the project: without the network, each in a worker of its own.
+/// Command prefixes that the scope `command_prefixes_in_project` keeps: such commands run without a request in every
+/// session in the project, without the network, each in a worker of its own.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct ProjectPrefixes {
-    /// One beginning, or one for each part of a compound command. An answer names these, or some of them.
+    /// One prefix, or one for each part of a compound command. An answer names some or all of them.
     pub prefixes: Vec<Vec<String>>,
-    /// Settings file of the user that keeps them, in the table of the project.
+    /// The user's settings file, which keeps them in the project's table.
     pub file: WirePath,
 }
 
 impl ProjectPrefixes {
-    /// Returns the beginnings in one line, each as typed at a shell.
+    /// The prefixes in one line, each as typed at a shell.
     pub fn words(&self) -> String {
         let words = |words: &Vec<String>| words.iter().map(shell_word).collect::<Vec<_>>().join(" ");
         self.prefixes.iter().map(words).collect::<Vec<_>>().join(" | ")

@@ -1,9 +1,8 @@
 //! The kinds of approvals, in one table.
 
-/// The one table of approvals: each row is a kind, its request with its parameters, its response, and its method.
+/// Kinds of approvals: each row has a kind, its request with parameters, its response, and its method.
 ///
-/// `$make` is the macro that makes items of the rows. A further kind takes a row here, the type of its parameters, and its
-/// arm wherever the compiler then misses one.
+/// `$make` is the macro that makes items of the rows.
 macro_rules! approval_kinds {
     ($make:ident) => {
         $make! {
@@ -40,7 +39,7 @@ pub(super) use approval_kinds;
 macro_rules! kinds {
     ($($kind:ident($what:literal): $request:ident($params:ident) -> $response:ident,
         $constant:ident = $method:literal;)*) => {
-        /// The kind of an approval: the question that an answer has to fit.
+        /// The kind of an approval, which an answer has to fit.
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
         pub enum AskKind {
             $(#[doc = concat!("About ", $what, ".")] $kind,)*
@@ -55,7 +54,7 @@ macro_rules! kinds {
         pub const SERVER_METHODS: &[&str] = &[$($constant),*];
 
         impl AskKind {
-            /// Every kind.
+            /// All kinds of approvals.
             pub const ALL: &[Self] = &[$(Self::$kind),*];
 
             /// The method of its request.

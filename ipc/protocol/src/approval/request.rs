@@ -39,7 +39,7 @@ pub struct ApplyPatchApprovalParams {
     pub call_id: CallId,
     /// Change to each file.
     pub file_changes: FileChanges,
-    /// SHA-256 of the effect with all its bytes, in hexadecimal: what is approved is what is written.
+    /// Hexadecimal SHA-256 of the effect with all its bytes: what is approved is what is written.
     pub digest: String,
     /// The rights of the call beyond the standing ones.
     pub grant: Grant,
@@ -47,19 +47,20 @@ pub struct ApplyPatchApprovalParams {
     pub rights: Recorded<RightsSummary>,
     /// Time for an answer, in milliseconds from the request on.
     pub timeout_ms: u64,
-    /// The agent's reason, in its own words: a claim.
+    /// The agent's reason, in its own words (untrusted).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// A write root that would cover this and more: a separate choice.
+    /// A writable directory that would cover this and more: a separate choice.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant_root: Option<WirePath>,
-    /// The calls whose changes are part of it besides: one answer decides on all, and none for the session fits.
+    /// Other calls whose changes are included: one answer decides on all, and none for the session fits.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub with: Vec<CallId>,
     /// Number of further changes of the same reply that could be shown together with it.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: usize,
-    /// Access until the end of the turn that the answer `approved_for_turn` gives; absent where that is no answer.
+    /// Access until the end of the turn that the answer `approved_for_turn` gives; absent if that answer is not
+    /// possible.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnAccess>,
     /// True if `approved_in_part` is an answer: each file is text of limited size.
@@ -75,7 +76,7 @@ const fn is_zero(number: &usize) -> bool {
     *number == 0
 }
 
-/// Asks for exactly this call of a tool of a server: the agent's rights do not bind it, and those of its own bind it.
+/// Asks for exactly this call of a tool of an MCP server. The server's access is its own, not the agent's.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
@@ -92,7 +93,7 @@ pub struct ExternalToolApprovalParams {
     pub tool: String,
     /// The arguments exactly as they are sent: the text of a JSON object.
     pub json: String,
-    /// The rights of the server; absent where nothing confines it.
+    /// Access of the server; absent if it is not confined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<ServerAccess>,
     /// SHA-256 of the tool's definition as a person approved it, in hexadecimal; absent where nobody has.
@@ -102,7 +103,7 @@ pub struct ExternalToolApprovalParams {
     pub digest: String,
     /// Time for an answer, in milliseconds from the request on.
     pub timeout_ms: u64,
-    /// The agent's reason, in its own words: a claim.
+    /// The agent's reason, in its own words (untrusted).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
 }
@@ -159,7 +160,7 @@ macro_rules! requests {
                 }
             }
 
-            /// The agent's own words about it: a claim.
+            /// The agent's reason, in its own words (untrusted).
             pub const fn reason(&self) -> Option<&String> {
                 match self {
                     $(Self::$request(params) => params.reason.as_ref(),)*
@@ -180,7 +181,7 @@ macro_rules! requests {
                 }
             }
 
-            /// The answer of this kind that carries a decision, bound to the digest of this request.
+            /// Returns an answer with this decision, bound to the digest of the request.
             pub fn answer(&self, decision: ReviewDecision) -> ApprovalAnswer {
                 let digest = Some(self.digest().to_owned());
                 match self {
@@ -216,7 +217,7 @@ impl ServerRequest {
         self.kind().method()
     }
 
-    /// The argument vector of the command that it is about, where it is about one.
+    /// The argument vector of the command, if the request is about one.
     pub fn command(&self) -> Option<&[String]> {
         match self {
             Self::ExecCommandApproval(params) => Some(&params.command),
@@ -232,7 +233,7 @@ impl ServerRequest {
         }
     }
 
-    /// The access of a yes to everything in the turn, where that is an answer.
+    /// The access of a yes to everything in the turn, if that answer is possible.
     pub const fn turn(&self) -> Option<&TurnAccess> {
         match self {
             Self::ApplyPatchApproval(params) => params.turn.as_ref(),
@@ -256,7 +257,7 @@ impl ServerRequest {
         }
     }
 
-    /// The prefixes that the user's settings could keep for the project, where that is an answer.
+    /// The prefixes that the user's settings could keep for the project, if that answer is possible.
     pub const fn in_project(&self) -> Option<&ProjectPrefixes> {
         match self {
             Self::ExecCommandApproval(params) => params.in_project.as_ref(),
@@ -264,7 +265,7 @@ impl ServerRequest {
         }
     }
 
-    /// The rights that it asks for beyond the standing ones; none for a tool that the rights do not bind.
+    /// The requested access beyond the standing one; `None` for a tool that it does not limit.
     pub const fn grant(&self) -> Option<&Grant> {
         match self {
             Self::ApplyPatchApproval(params) => Some(&params.grant),

@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::event::Recorded;
 
-/// Handling of calls that the standing rights do not cover.
+/// Handling of calls beyond the agent's access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -48,8 +48,8 @@ impl fmt::Display for ApprovalMode {
 
 /// Scope of an approval for the session.
 ///
-/// A call that matches [`Exact`](Self::Exact), a prefix or a pattern runs in its own one-shot worker without a request; the
-/// standing rights stay. The other two scopes change the standing rights, in a new generation.
+/// A matching call for [`Exact`](Self::Exact), a prefix or a pattern runs without a request in a worker of its own. The
+/// other scopes change the agent's access, in a new generation of its worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "type", content = "value", rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -61,26 +61,26 @@ pub enum SessionScope {
     CommandPrefix(Vec<String>),
     /// Parts of the compound command that was asked for: each of these is the beginning of one.
     CommandPrefixes(Vec<Vec<String>>),
-    /// Some or all of the prefixes that the request has in `in_project`, and in later sessions of this project: the user's own
+    /// Some or all of the prefixes in the request's `in_project`, also for later sessions of this project: the user's
     /// settings keep them.
     CommandPrefixesInProject(Vec<Vec<String>>),
     /// Changes of files whose path, relative to the project, matches this glob.
     PathPattern(String),
-    /// The write root that the request offered as `grant_root`, as a standing right.
+    /// The request's `grant_root`, as a standing right.
     GrantRoot,
     /// The network, as a standing right.
     Network,
     /// The unix socket that the request offers, as a standing right.
     Socket,
-    /// Any call of this tool of a confined server, as long as its definition and the server's rights stay as they are.
+    /// Any call of this tool of a confined server, while its definition and the server's access are unchanged.
     Tool,
-    /// The same, and in later sessions of this project: the user's own settings keep it.
+    /// The same, also for later sessions of this project: the user's settings keep it.
     ToolInProject,
-    /// Pages of the host that was asked for. Commands do not reach it.
+    /// Pages of the requested host. Commands do not reach it.
     Host,
 }
 
-/// A scope that was approved for the session, as it is listed.
+/// An approval for the session, as it is listed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SessionGrant {
     /// Id by which it is revoked.

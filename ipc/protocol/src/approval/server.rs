@@ -1,4 +1,4 @@
-//! The rights of a confined server of tools, as a person reads them.
+//! The access of a confined MCP server, for a person.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use ipc::path::WirePath;
 use ipc::rights::Network;
 use serde::{Deserialize, Serialize};
 
-/// The rights of a confined server, as its own table states them. They are nobody else's.
+/// The access of a confined server, from its own table.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
@@ -21,7 +21,7 @@ pub struct ServerAccess {
     pub variables: Vec<String>,
 }
 
-/// A server that a sub-agent or the execution of a plan may call, with the rights that hold for the server itself.
+/// A server that a sub-agent or the execution of a plan may call, with the server's own access.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]

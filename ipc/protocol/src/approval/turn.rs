@@ -17,7 +17,7 @@ pub struct TurnAccess {
     pub rights: Recorded<RightsSummary>,
     /// Network after the turn; `off` if it is off already.
     pub network_after: Network,
-    /// True if each command that does not only read is still asked about, as the settings want it.
+    /// True if commands that do not only read still need an approval, by the settings.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirms_commands: bool,
 }

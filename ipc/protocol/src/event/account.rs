@@ -1,4 +1,4 @@
-//! Tokens and money in a few words, the same for every front end.
+//! Tokens and money in short form, the same for every front end.
 
 use std::fmt;
 
@@ -14,7 +14,7 @@ pub struct Account {
     pub usage: TokenUsage,
     /// The cost, where it is known.
     pub cost: Option<Usd>,
-    /// The part of that which is known: where the price of some tokens is not, the others' stays.
+    /// The known part of the cost; the price of some tokens may be unknown.
     #[serde(default)]
     pub known: Usd,
 }
@@ -29,15 +29,14 @@ impl Account {
         Self { usage, cost, known }
     }
 
-    /// The cost in words: `$0.08`, `~$0.08` with an estimate in it, and `≥ $0.08` where only a part is known; none
-    /// where nothing is.
+    /// The cost in short form: `$0.08`, `~$0.08` with an estimate in it, `≥ $0.08` if only a part is known.
     pub fn money(&self) -> Option<String> {
         let mark = self.usage.mark();
         let at_least = || (self.known > Usd::ZERO).then(|| format!("≥ {mark}{}", self.known));
         self.cost.map(|cost| format!("{mark}{cost}")).or_else(at_least)
     }
 
-    /// Returns the share of the prompts that came from the cache, in percent, rounded down: 100 is all of it.
+    /// Share of the prompts that came from the cache, in percent, rounded down.
     pub fn hits(&self) -> u128 {
         u128::from(self.usage.cache_read) * 100 / u128::from(self.usage.prompt().max(1))
     }

@@ -1,4 +1,4 @@
-//! Sub-agents: their beginning, their end, and their turns at writing.
+//! Sub-agents: start, end, and their turns at writing.
 
 use std::fmt;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use crate::cost::Usd;
 pub struct SubAgentSpawned {
     /// Id of the sub-agent.
     pub agent: AgentId,
-    /// The call of its parent that asked for it; absent where the user did.
+    /// The call of its parent that requested it; absent if the user did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
     /// The purpose of it; absent where that is its parent's.
@@ -26,7 +26,7 @@ pub struct SubAgentSpawned {
     /// SHA-256 of the plan that it executes, in hexadecimal, where it executes one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
-    /// The number of the plan's first steps that executions before have finished: it does not do them again.
+    /// The number of the plan's first steps that earlier executions have finished.
     #[serde(default, skip_serializing_if = "are_none")]
     pub finished: u32,
     /// Task in the parent's words.
@@ -66,7 +66,7 @@ pub struct SubAgentSpawned {
 pub struct SubAgentResult {
     /// Id of the sub-agent.
     pub agent: AgentId,
-    /// The call of its parent that asked for it; absent where the user did.
+    /// The call of its parent that requested it; absent if the user did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
     /// The kind of its end.
@@ -74,8 +74,8 @@ pub struct SubAgentResult {
     /// A sentence on that, where the status needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// Files that the agent changed, sorted, at most a thousand: by file tools, or found by comparison where no other
-    /// agent wrote. Without files that git ignores.
+    /// Changed files, sorted, at most a thousand: by file tools, or found by comparison if no other agent wrote.
+    /// Without files that git ignores.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<WirePath>,
     /// Reason that it may have changed other files too.
@@ -98,7 +98,7 @@ pub struct SubAgentResult {
     /// The steps of the plan that it executed, in their order.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub plan: Vec<StepAccount>,
-    /// Last message, shortened. It is a claim.
+    /// Last message, shortened (untrusted).
     pub text: String,
 }
 

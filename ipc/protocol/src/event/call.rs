@@ -1,4 +1,4 @@
-//! Facts about a tool call that an editor shows: its kind, its places, its changes of files.
+//! Facts about a tool call for an editor: its kind, its paths, its changes of files.
 
 use serde::{Deserialize, Serialize};
 

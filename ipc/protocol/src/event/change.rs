@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use ipc::path::WirePath;
 
-/// A place that the host runs or reads later, and that had changed.
+/// A changed path that the host runs or reads later.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RestoredPlace {
     /// The place: relative to the project, or absolute where it lies outside.
@@ -27,7 +27,7 @@ pub struct RestoredPlace {
 }
 
 impl RestoredPlace {
-    /// The change, and where its result is now, as a phrase.
+    /// The change, and the present path of its result, as a phrase.
     pub fn phrase(&self) -> String {
         let Self { what, moved_to, error, closed, restored, .. } = self;
         match (moved_to, error) {
@@ -63,7 +63,7 @@ pub enum PlaceChange {
     /// A directory was filled with more files than are looked at.
     #[serde(alias = "filled with files")]
     Crowded,
-    /// Something came into a git directory that is no part of one.
+    /// Something appeared in a git directory that git does not have.
     #[serde(alias = "no part of a git directory")]
     NoPartOfGit,
     /// Something that is not a file came in the place of one.

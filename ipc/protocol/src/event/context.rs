@@ -1,4 +1,4 @@
-//! A context that becomes too long, and the one that takes its place.
+//! A context that becomes too long, and its replacement.
 
 use std::fmt;
 
@@ -18,7 +18,7 @@ pub struct CompactionStarted {
     pub window: u64,
 }
 
-/// A new context has begun: nothing of the one before goes to the model any more.
+/// A new context has begun: the model gets nothing of the one before.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ContextCompacted {
     /// The reason for it.
@@ -43,7 +43,7 @@ pub struct ContextCompacted {
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum CompactionCause {
-    /// The next prompt would not leave the room that a reply and its results need.
+    /// The next prompt would not leave enough tokens for a reply and its results.
     Limit,
     /// The provider said that the prompt is too long.
     Overflow,

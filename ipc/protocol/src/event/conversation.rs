@@ -42,7 +42,7 @@ pub struct ModelChanged {
     pub from: String,
     /// The model of the next requests.
     pub to: String,
-    /// True if the conversation goes on in a new context, which has its messages, tool calls and results, but no
+    /// True if the conversation continues in a new context, which has its messages, tool calls and results, but no
     /// thinking, signatures and blocks of the provider's own tools.
     pub new_context: bool,
     /// The most tokens of a prompt of the next model and its reply together. Absent in older logs.
@@ -72,7 +72,7 @@ pub struct AssistantMessage {
     pub cost_usd: Option<Usd>,
 }
 
-/// Tokens of one reply, or of many. Sums saturate: the numbers are a provider's word.
+/// Tokens of one or many replies. Sums saturate, since a provider's numbers are not trusted.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TokenUsage {
     /// Prompt tokens that came from no cache.
@@ -86,7 +86,7 @@ pub struct TokenUsage {
     pub cache_read: u64,
     /// Tokens of the reply.
     pub output: u64,
-    /// The number of all these tokens that nobody counted: an estimate of what was cut off.
+    /// The estimated part of all these tokens, of interrupted replies.
     #[serde(default, skip_serializing_if = "is_none")]
     pub estimated: u64,
 }
@@ -102,7 +102,7 @@ impl TokenUsage {
         self.input.saturating_add(self.cache_creation).saturating_add(self.cache_read)
     }
 
-    /// The sign before numbers that are an estimate, in whole or in part.
+    /// The sign before estimated numbers.
     pub const fn mark(&self) -> &'static str {
         if self.estimated == 0 { "" } else { "~" }
     }

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 pub enum EndReason {
     /// The model ended its turn.
     Done,
-    /// The model did not get on.
+    /// The model made no progress.
     GaveUp,
     /// The model said nothing, and called nothing, also when it was asked once more.
     NothingSaid,

@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 
 use super::word::words;
 
-/// A part of the conversation that a provider does not take back: the requests after it are made without that part.
+/// A part of the conversation that a provider rejects: later requests leave it out.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -16,7 +16,7 @@ pub enum LeftOut {
 }
 
 words! {
-    /// Reason that a reply is missing or incomplete: a word of the API, or ours.
+    /// Reason that a reply is missing or incomplete: the API's word, or Bailiwick's.
     pub enum FailureKind {
         /// The server failed.
         Api = "api_error",

@@ -1,4 +1,4 @@
-//! Guests: confined processes with rights of their own that are no workers.
+//! Guests: confined helper processes that execute no tool calls.
 
 use std::fmt;
 
@@ -49,17 +49,17 @@ pub struct GuestStarted {
     pub landlock_abi: u32,
     /// Number of Landlock rules.
     pub rules: u32,
-    /// The rights that its sandbox holds it to.
+    /// Access that the sandbox allows the guest.
     pub rights: RightsSummary,
-    /// The hosts that its task names, where its rights have the whole network: its own program keeps to them.
+    /// The hosts in its task, to which its own program limits its connections, if its access has the whole network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Hosts>,
-    /// Names of the variables that it is given beside those that every program has.
+    /// Names of the variables that it gets in addition to those of every program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
     /// SHA-256 of the rights, in hexadecimal.
     pub rights_digest: String,
-    /// SHA-256 of the rights and of what the kernel holds the guest to them by, in hexadecimal.
+    /// Hexadecimal SHA-256 of the rights and of the kernel rules that enforce them.
     pub ruleset_digest: String,
     /// Promises of the sandbox that this kernel does not enforce.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -104,7 +104,7 @@ pub struct GuestTotals {
 }
 
 impl GuestTotals {
-    /// Adds the counts of another account; what neither knows stays unknown.
+    /// Adds the counts of another account; counts that are unknown in both stay unknown.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         let sum = |one: Option<u64>, other: Option<u64>| match (one, other) {
@@ -233,18 +233,18 @@ impl GuestStarted {
 }
 
 words! {
-    /// The relation of a server's tools to those of the session's earlier runs.
+    /// The difference between a server's tools and those of the session's earlier runs.
     pub enum PinChange {
-        /// The session goes by tools of this server for the first time.
+        /// The session uses tools of this server for the first time.
         First = "first",
-        /// An earlier run of the session went by others: the user has approved these since.
+        /// The tools differ from those of an earlier run; the user has approved them since.
         Changed = "changed",
-        /// The server, once started, described other tools than the user approved: those are not called.
+        /// The started server described tools other than the approved ones, which are not called.
         Withheld = "withheld",
     }
 }
 
-/// The tools of a server, as the user approved them before the session, or as the server describes them itself.
+/// The tools of a server, as the user approved them before the session, or as the server describes them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ToolPinned {
     /// The server's name in the settings.
@@ -253,7 +253,7 @@ pub struct ToolPinned {
     pub digest: String,
     /// Number of its tools.
     pub tools: u64,
-    /// The relation to tools before.
+    /// The difference from earlier tools.
     pub change: PinChange,
 }
 

@@ -26,13 +26,13 @@ use crate::approval::{ApprovalMode, ServerRequest, SessionGrant};
 pub enum EventKind {
     /// The session started, or continues in another run.
     SessionStarted(SessionStarted),
-    /// The system prompt and the tools of the agent are these from now on.
+    /// The agent has this system prompt and these tools from now on.
     PromptFixed(PromptFixed),
     /// The user said something.
     UserMessage {
         /// The text itself.
         text: String,
-        /// The pictures that go before it.
+        /// The pictures before the text.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         images: Vec<Image>,
     },
@@ -52,7 +52,7 @@ pub enum EventKind {
     },
     /// A reply of the model was complete.
     AssistantMessage(AssistantMessage),
-    /// A reply of the model did not come to its end.
+    /// A reply of the model is incomplete.
     ModelFailed {
         /// The kind of the error.
         kind: FailureKind,
@@ -64,7 +64,7 @@ pub enum EventKind {
         /// Time until the next attempt in milliseconds; absent if there is none.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         retry_in_ms: Option<u64>,
-        /// The part of the conversation that the provider does not take back, if the request is made again without it.
+        /// The part of the conversation that the provider rejects, if the request is sent again without it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         left_out: Option<LeftOut>,
     },
@@ -115,10 +115,9 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         images: Vec<Image>,
     },
-    /// Something was beyond the rights.
+    /// Something was beyond the agent's access.
     Denied {
-        /// The call that tried it; absent where no answered call did: a process that outlived its call, or was cut
-        /// short with it.
+        /// The call that tried it; absent for a process that outlived its call, or was ended with it.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
         /// The denied act, the reason, and how to allow it.
@@ -127,14 +126,14 @@ pub enum EventKind {
         /// The agent's rights.
         rights: Recorded<RightsSummary>,
     },
-    /// Somebody is asked whether a call may go beyond the standing rights.
+    /// Somebody is asked if a call may exceed the agent's access.
     ApprovalRequested {
         /// The id that the answer names.
         id: ApprovalId,
         /// The request as it was shown.
         request: Box<ServerRequest>,
     },
-    /// A request for an approval is decided: the one line that says how, and why.
+    /// A request for an approval is decided, with the author and the reason.
     ApprovalAnswered(ApprovalAnswered),
     /// An approval reaches further than its call, until the session ends or it is revoked.
     GrantAdded(SessionGrant),
@@ -168,8 +167,8 @@ pub enum EventKind {
         /// The end of its run, the exit status or signal of its process, or the fault for which it was killed.
         reason: Recorded<WorkerEnd>,
     },
-    /// Hosts that an agent reached by name, or could not: each the first time, and all of a worker's with their
-    /// bytes at its end.
+    /// Hosts that an agent reached by name, or could not: each the first time, and all of a worker's with their bytes
+    /// at its end.
     HostsUsed {
         /// The generation of the worker.
         generation: Generation,
@@ -212,18 +211,18 @@ pub enum EventKind {
     PlanStepStatus(PlanStepStatus),
     /// The list of tasks that an agent keeps changed.
     TasksUpdated(TasksUpdated),
-    /// A change to a file that the host runs later was reverted.
+    /// A change of a file that the host runs later was reverted.
     Restored {
         /// The call after which it was found; absent at the end of the run.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call: Option<CallId>,
-        /// Other calls that ran since the look before: one of them may have done it.
+        /// Other calls that ran since the previous check: one of them may have made the change.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         beside: Vec<AgentCall>,
         /// Each place with its change, and the outcome of its restoration.
         places: Vec<RestoredPlace>,
     },
-    /// Files changed between two looks at the project, by any program.
+    /// Files changed between two checks of the project, by any program.
     FilesChanged(FilesChanged),
     /// Files, the conversation or both were taken back to a message of the user's.
     Rewound(Rewound),
@@ -235,14 +234,13 @@ pub enum EventKind {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         patch: Option<WirePath>,
     },
-    /// The agent rests; another message of the user may follow. Headless runs have their [`Result`](Self::Result)
-    /// instead.
+    /// The agent rests; another message of the user may follow. Headless runs have [`Result`](Self::Result) instead.
     TurnFinished(TurnFinished),
     /// The end of a run: its last event.
     Result(RunResult),
 }
 
-/// Compares the JSON text: what the model wrote is kept as raw text, which has no other equality.
+/// Compares JSON text, since raw text has no other equality.
 impl PartialEq for EventKind {
     fn eq(&self, other: &Self) -> bool {
         match (serde_json::to_string(self), serde_json::to_string(other)) {

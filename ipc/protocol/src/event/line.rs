@@ -23,7 +23,6 @@ struct EventLine<'a> {
     data: Box<RawValue>,
 }
 
-/// JSON form of a kind, adjacently tagged. It is taken apart and never built anew.
 #[derive(Deserialize)]
 struct TaggedKind {
     r#type: String,

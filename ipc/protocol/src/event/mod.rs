@@ -57,7 +57,7 @@ pub use ipc::tool::Ignored;
 /// The version of the event schema; it changes whenever a field does.
 pub const SCHEMA: u32 = 7;
 
-/// The oldest version that is still read: what came since has a meaning where it is absent.
+/// The oldest version that is still read: fields that are absent there have a default meaning.
 pub const OLDEST_SCHEMA: u32 = 3;
 
 /// A line of the session log: an event, its place in the log, and its agent.
@@ -88,7 +88,7 @@ pub struct SessionEvent {
 pub enum ObservedBy {
     /// The supervisor itself.
     Supervisor,
-    /// A remote broker, by its message.
+    /// A remote broker, by its report.
     Broker,
     /// A worker, by its message.
     Worker,

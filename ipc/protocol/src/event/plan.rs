@@ -1,4 +1,4 @@
-//! Plans: their files, their approval, and how far their steps have come.
+//! Plans: files, approvals, and the progress of their steps.
 
 use std::fmt;
 use std::time::Duration;
@@ -79,13 +79,13 @@ pub struct PlanStepStatus {
     pub from: StepStatus,
     /// The status after.
     pub to: StepStatus,
-    /// A word on it: the agent's claim, or the supervisor's reason.
+    /// A note: the agent's claim, or the supervisor's reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
     /// The outcomes of its acceptance commands, where they were run for this.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub acceptance: Vec<AcceptanceOutcome>,
-    /// Changed files of the project since the report on the step before, sorted, at most a thousand. If the project
+    /// Files of the project that changed since the previous step's report, sorted, at most a thousand. If the project
     /// could not be compared: files that file tools changed since the step began.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<WirePath>,
@@ -127,8 +127,7 @@ pub struct AcceptanceOutcome {
 }
 
 impl AcceptanceOutcome {
-    /// Returns the outcome without its duration, so that equal outcomes have equal lines: `passed: cargo test · exit
-    /// status 0`.
+    /// The outcome without its duration, so that equal outcomes have equal lines: `passed: cargo test · exit status 0`.
     pub fn without_time(&self) -> String {
         let word = if self.passed { "passed" } else { "failed" };
         format!("{word}: {} · {}", self.command, self.ended)

@@ -19,8 +19,8 @@ pub struct PromptFixed {
     /// The event that has the same prompt and the same tools in full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_as: Option<EventId>,
-    /// Cause of a new context that starts here from the messages, calls and answers, without thinking, signatures and
-    /// blocks of the provider's own tools. Absent without a new context.
+    /// Cause of a new context that starts here from messages, calls and answers, without thinking, signatures and
+    /// blocks of the provider's own tools.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_context: Option<NewContext>,
 }

@@ -1,6 +1,6 @@
 //! Reading of logged events.
 //!
-//! A log can have a hundred thousand lines. Each is read in one pass without a copy of its content.
+//! A log can have a hundred thousand lines, each read in one pass without a copy of its content.
 
 use std::fmt;
 
@@ -13,8 +13,7 @@ use serde_json::value::RawValue;
 use super::{EventKind, OLDEST_SCHEMA, ObservedBy, SCHEMA, SessionEvent};
 
 impl SessionEvent {
-    /// The event of a line of JSON. What asks the trait below instead is compiled again with the derives of every
-    /// kind of event.
+    /// Parses the event of a line of JSON.
     pub fn from_json(line: &[u8]) -> serde_json::Result<Self> {
         serde_json::from_str(std::str::from_utf8(line).map_err(serde_json::Error::custom)?)
     }
@@ -55,7 +54,7 @@ struct Read {
     observed_by: Option<ObservedBy>,
     r#type: Option<String>,
     kind: Option<EventKind>,
-    /// Content that came before its type.
+    /// Content that came before the type.
     content: Option<Box<RawValue>>,
 }
 
@@ -97,7 +96,7 @@ impl Read {
         }
     }
 
-    /// Fails on another version, whose other fields may have any meaning.
+    /// Fails for another version, whose other fields may have any meaning.
     fn check_version<E: Error>(&self) -> Result<(), E> {
         match self.v {
             Some(OLDEST_SCHEMA..=SCHEMA) => Ok(()),
@@ -161,7 +160,6 @@ fn set<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     Ok(())
 }
 
-/// Sets a field that may be absent or `null`.
 fn set_optional<'de, T: Deserialize<'de>, A: MapAccess<'de>>(
     place: &mut Option<T>,
     name: &'static str,
@@ -238,7 +236,6 @@ mod tests {
         }
     }
 
-    /// Returns the fields of an object in order.
     fn fields(line: &str) -> Vec<(String, Box<RawValue>)> {
         struct Fields;
         impl<'de> Visitor<'de> for Fields {

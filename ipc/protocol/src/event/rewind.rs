@@ -1,4 +1,4 @@
-//! Taking files and the conversation back to a message.
+//! Restoring files and the conversation as of a message.
 
 use ipc::id::EventId;
 use ipc::path::WirePath;
@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use super::ChangedFile;
 
-/// The parts of a session that a rewind takes back.
+/// The parts of a session that a rewind restores.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -32,13 +32,12 @@ impl RewindScope {
     }
 }
 
-/// A rewind that is wanted.
+/// A requested rewind.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct RewindTarget {
-    /// The user's message before which everything is again as it was: the id of its event. Absent: the last rewind
-    /// is undone.
+    /// Id of the user's message before which everything becomes as it was. Absent: the last rewind is undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<EventId>,
     /// The parts; of an undone rewind, those that it took back.
@@ -51,7 +50,7 @@ pub struct RewindTarget {
 pub struct RewindPreview {
     /// The message to return to, or the rewind to undo.
     pub target: RewindTarget,
-    /// The files that it is about, where it is not about all: who confirms repeats them.
+    /// The selected files, empty for all: the confirmation repeats them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<WirePath>,
     /// The restored files, and the change of each: one that reappears is `added`.
@@ -63,7 +62,7 @@ pub struct RewindPreview {
     /// Parts of the project that no rewind covers, one sentence each.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub notes: Vec<String>,
-    /// SHA-256 of it, in hexadecimal: who confirms repeats it.
+    /// Hexadecimal SHA-256 of the preview: the confirmation repeats it.
     pub digest: String,
 }
 
@@ -81,7 +80,7 @@ pub struct LeftFile {
 pub struct Rewound {
     /// The message to return to, or the rewind to undo.
     pub target: RewindTarget,
-    /// The files that are again as they were.
+    /// The restored files.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<ChangedFile>,
     /// The files that differ, and stay as they are.

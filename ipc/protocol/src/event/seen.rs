@@ -1,4 +1,4 @@
-//! Changes of files as looks at the project show them, whoever made them.
+//! Changes of files between two checks of the project, whoever made them.
 
 use std::fmt;
 
@@ -18,15 +18,15 @@ pub struct FilesChanged {
     /// The number of other files that changed: too many to be listed.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub more: u64,
-    /// True if a run before was cut off within a turn: what nobody is named for may be the work of its calls.
+    /// True if an earlier run was cut off during a turn: changes without an author may be its calls'.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub cut_off: bool,
-    /// Files and directories that git ignores, at which nobody looks.
+    /// Files and directories that git ignores, which are not checked.
     #[serde(default, skip_serializing_if = "Ignored::is_empty")]
     pub ignored: Ignored,
 }
 
-/// A change of a file between two looks.
+/// A change of a file between two checks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SeenChange {
     /// The file, relative to the project.
@@ -41,10 +41,10 @@ pub struct SeenChange {
     /// The permission bits before and after, where they differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modes: Option<[u32; 2]>,
-    /// The lines that came.
+    /// The number of added lines.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub added: u64,
-    /// The lines that went.
+    /// The number of removed lines.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub removed: u64,
     /// Texts before and after; absent if the content is no text, unchanged or too long. The text of a link is its
@@ -58,9 +58,9 @@ pub struct SeenChange {
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum SeenContent {
-    /// A text: UTF-8, without a byte of zero.
+    /// UTF-8 text without NUL bytes.
     Text,
-    /// A file of other bytes, whose lines are not compared.
+    /// Other bytes, whose lines are not compared.
     Binary,
     /// The target of a symbolic link.
     Link,

@@ -5,10 +5,10 @@ use std::fmt;
 use ipc::id::CallId;
 use serde::{Deserialize, Serialize};
 
-/// The name of the tool that changes the list. Front ends show the list in the place of its calls.
+/// The name of the tool that changes the list, which front ends show instead of its calls.
 pub const UPDATE_TASKS: &str = "update_tasks";
 
-/// The list of an agent's tasks is this from now on.
+/// A changed list of an agent's tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TasksUpdated {
     /// The call that changed it; absent where a rewind or an empty conversation did.
@@ -21,7 +21,7 @@ pub struct TasksUpdated {
 /// A task of the list that an agent keeps of its own work.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ListedTask {
-    /// The model's words for it.
+    /// The model's description of it.
     pub text: String,
     /// Its state, as the model says.
     pub state: TaskState,
@@ -33,7 +33,7 @@ pub struct ListedTask {
 pub enum TaskState {
     /// It is not begun.
     Pending,
-    /// The agent is at it.
+    /// The agent works on it.
     InProgress,
     /// It is done.
     Done,

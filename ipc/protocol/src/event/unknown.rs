@@ -6,13 +6,13 @@ use serde::Deserialize;
 use super::{OLDEST_SCHEMA, SCHEMA};
 use crate::rpc::is_event_type;
 
-/// The place of an event of a type that this version does not know. Its content is not read.
+/// Placeholder for an event of a type that this version does not know. Its content is not read.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 pub struct UnknownEvent {
     v: u32,
     /// Position in the log.
     pub id: EventId,
-    /// The event that it follows from; absent for the first one.
+    /// Type of the event.
     #[serde(default)]
     pub parent: Option<EventId>,
     /// Type of the event.
@@ -20,7 +20,7 @@ pub struct UnknownEvent {
 }
 
 impl UnknownEvent {
-    /// The event of this line; none if its version or its type is not to be read so.
+    /// `None` if this version knows the type, or not the schema.
     pub fn read(line: &[u8]) -> Option<Self> {
         let event: Self = serde_json::from_slice(line).ok()?;
         let is_unknown = (OLDEST_SCHEMA..=SCHEMA).contains(&event.v) && !is_event_type(&event.r#type);

@@ -1,6 +1,6 @@
-//! Words of ours in events, among which another version, or a server, may have others.
+//! Words in events that other versions, or servers, may extend.
 
-/// Makes an enum of words. In JSON it is the word; an unknown word is kept as `Other`.
+/// Makes an enum of words. In JSON it is the word; an unknown one is kept as `Other`.
 macro_rules! words {
     ($(#[$doc:meta])* pub enum $name:ident { $($(#[$about:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$doc])*

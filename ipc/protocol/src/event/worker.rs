@@ -1,4 +1,4 @@
-//! Workers, and the rights that they were born with.
+//! Workers, and the access that they start with.
 
 use std::fmt;
 
@@ -53,7 +53,7 @@ pub struct OneShot {
     pub effect_digest: String,
 }
 
-/// Returns the id of a call; earlier versions wrote a rewind as call 0.
+/// Earlier versions wrote a rewind as call 0.
 fn some_call<'de, D: Deserializer<'de>>(call: D) -> Result<Option<CallId>, D::Error> {
     Ok(Option::<CallId>::deserialize(call)?.filter(|call| call.0 > 0))
 }

@@ -1,8 +1,8 @@
-//! The front-end protocol between processes: JSON-RPC 2.0, one object per line. The transport knows no method.
+//! The front-end protocol between processes: JSON-RPC 2.0, one object per line.
 //!
-//! A [`ClientRequest`] comes from the front end, a [`ServerRequest`](crate::approval::ServerRequest) asks it for an approval, a
-//! [`Notification`] informs it. Each method's string is one constant. A message that does not parse gets an [`ErrorObject`]; an
-//! approval that is answered by anything but its own response is denied.
+//! A [`ClientRequest`] comes from the front end, a [`ServerRequest`](crate::approval::ServerRequest) asks it for an
+//! approval, a [`Notification`] informs it. A message that does not parse gets an [`ErrorObject`]; an invalid answer to
+//! an approval is a denial.
 
 mod methods;
 #[cfg(test)]

@@ -16,7 +16,6 @@ use crate::approval::ApprovalMode;
 use crate::cost::Usd;
 use crate::event::Activity;
 
-/// The table of requests: a row has the method, its parameters and its result.
 macro_rules! requests {
     ($($(#[$doc:meta])* $variant:ident($params:ty) -> $result:ty, $constant:ident = $method:literal;)*) => {
         $(
@@ -35,7 +34,7 @@ macro_rules! requests {
         }
 
         impl ClientRequest {
-            /// The request that a method and its parameters are; no parameters are an empty object.
+            /// Missing parameters are an empty object.
             pub fn read(method: &str, params: Option<&RawValue>) -> Result<Self, ErrorObject> {
                 let params = object(params)?;
                 let request = match method {
@@ -103,7 +102,7 @@ requests! {
     EditPlan(EditPlanParams) -> Accepted, EDIT_PLAN_METHOD = "editPlan";
     /// Shows the other changes of a reply together with one that waits for its approval.
     AskTogether(AskTogetherParams) -> Accepted, ASK_TOGETHER_METHOD = "askTogether";
-    /// Takes files, the conversation or both back to a message of the user; without a digest, only reports the
+    /// Restores files, the conversation or both as of a message of the user; without a digest, only reports the
     /// consequences.
     Rewind(RewindParams) -> Accepted, REWIND_METHOD = "rewind";
     /// Ends a conversation.
@@ -169,14 +168,14 @@ pub struct Capabilities {
     pub max_line_bytes: u64,
 }
 
-/// A word on what differs after a session was ended in the middle of a command.
+/// Handling of changes by a session that ended during a command.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum BaselineWord {
-    /// Every difference is the person's, and stays.
+    /// The changes are the person's, and stay.
     Mine,
-    /// Every place becomes what it was before the command.
+    /// The files become what they were before the command.
     Restore,
 }
 
@@ -233,8 +232,8 @@ pub struct NewConversationParams {
     /// True to start although a layer of the sandbox is missing.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allow_degraded: Option<bool>,
-    /// Owner of the changes that a session left when it ended during a command. Without it, a conversation with such
-    /// changes is not opened.
+    /// Handling of changes by a session that ended during a command. Without it, a conversation with such changes is
+    /// not opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub baseline: Option<BaselineWord>,
     /// Time to wait for an approval, in seconds; then its call is denied.
@@ -272,8 +271,8 @@ pub struct SendUserMessageParams {
     /// The pictures that go before it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Attachment>,
-    /// True if the turn only reads, and nothing is approved in it; at rest only. Otherwise a notice says that the
-    /// message was not sent.
+    /// True for a turn that only reads, without approvals; at rest only. Otherwise a notice says that the message was
+    /// not sent.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub reads: bool,
 }

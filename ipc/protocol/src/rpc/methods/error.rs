@@ -1,4 +1,4 @@
-//! Errors as a front end gets them: a number for JSON-RPC, a stable word for programs, a sentence for people.
+//! Errors for a front end: a number for JSON-RPC, a stable word for programs, a sentence for people.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,7 +10,7 @@ use crate::rpc::transport::Refused;
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct ErrorObject {
-    /// The number: JSON-RPC's own, or from -32000 downwards one of ours.
+    /// The number: JSON-RPC's own, or one of Bailiwick's from -32000 downwards.
     pub code: i64,
     /// Description of the failure, for people.
     pub message: String,

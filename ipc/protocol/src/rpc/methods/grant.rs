@@ -20,8 +20,7 @@ pub struct GrantParams {
     pub right: GrantedRight,
 }
 
-/// A right that a person gives without being asked for it. In JSON `{"write": PATH}`, `{"network": {}}` or
-/// `{"socket": PATH}`.
+/// Access that a person gives without a request. In JSON `{"write": PATH}`, `{"network": {}}` or `{"socket": PATH}`.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -39,10 +38,10 @@ pub enum GrantedRight {
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
 pub struct GrantedNetwork {
-    /// Hosts that the agent may reach from now on beside those that it reaches already; everything where absent.
+    /// Hosts that the agent may reach from now on, in addition to earlier ones; absent for all hosts.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Hosts>,
-    /// Its reach; the one that the conversation was opened with, where absent.
+    /// Its reach; absent for the one with which the conversation was opened.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<Reach>,
 }

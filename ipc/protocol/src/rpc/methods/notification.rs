@@ -1,7 +1,7 @@
 //! Notifications to a front end: one typed enum, in two forms.
 //!
-//! The typed form has a method for each kind of event. The generic form has one method, and the kind as `type`. Both come from
-//! the same value: `{"v", "conversation_id", "logged"?, "data"}`.
+//! The typed form has a method for each kind of event, the generic form one method with the kind as `type`. Both come
+//! from the same value: `{"v", "conversation_id", "logged"?, "data"}`.
 
 use ipc::id::{AgentId, ApprovalId, CallId, ConversationId, EventId};
 use serde::{Deserialize, Serialize};
@@ -138,7 +138,7 @@ pub enum Passing {
         /// The piece, made valid UTF-8.
         text: String,
     },
-    /// The front end reads so slowly that pieces of replies and outputs were left out; whole ones are in the events.
+    /// The front end reads too slowly: pieces of replies and outputs were left out. The events have all of them.
     DeltasSkipped {
         /// The agent whose reply or call this is.
         agent: AgentId,
@@ -205,7 +205,6 @@ pub struct Logged {
     pub observed_by: ObservedBy,
 }
 
-/// Parameters of a notification; `type` only in the generic form.
 #[derive(Serialize)]
 struct Params {
     v: u32,

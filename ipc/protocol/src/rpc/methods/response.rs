@@ -1,11 +1,10 @@
-//! From what came back for a request to an answer: whatever is not exactly its response is none.
+//! Parsing of responses to requests: anything but the exact response is no answer.
 
 use serde::de::DeserializeOwned;
 
 use crate::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
 use crate::rpc::transport::{RequestId, ResponseOutcome};
 
-/// Maximum length of a front end's own words in a cause.
 const LONGEST: usize = 200;
 
 /// Returns the meaning of a front end's response to a request.
@@ -28,7 +27,7 @@ pub fn answer(request: &ServerRequest, outcome: &ResponseOutcome) -> ApprovalAns
     })
 }
 
-/// The sentence on a response to a request that is not waited for, with its decision where it has one.
+/// Sentence about a response to a request that is not awaited, with its decision.
 pub fn unawaited(id: &RequestId, outcome: &ResponseOutcome) -> String {
     let decided = match outcome {
         ResponseOutcome::Result(result) => ReviewDecision::word_in(result.get()),
@@ -38,7 +37,6 @@ pub fn unawaited(id: &RequestId, outcome: &ResponseOutcome) -> String {
     format!("ignored a response to {id}, which is not waited for{decided}")
 }
 
-/// Reads one value. An error has the position of the mismatch.
 pub(crate) fn decode<T: DeserializeOwned>(json: &str) -> Result<T, String> {
     let mut reader = serde_json::Deserializer::from_str(json);
     let value = serde_path_to_error::deserialize(&mut reader).map_err(|error| error.to_string())?;

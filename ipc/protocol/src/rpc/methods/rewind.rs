@@ -13,14 +13,13 @@ use crate::event::RewindScope;
 pub struct RewindParams {
     /// The open conversation that the request is about.
     pub conversation_id: ConversationId,
-    /// The user's message before which everything is again as it was: the id of its event. Absent: the last rewind
-    /// is undone.
+    /// Id of the user's message before which everything becomes as it was. Absent: the last rewind is undone.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub to: Option<EventId>,
     /// The parts; both if absent.
     #[serde(default)]
     pub scope: RewindScope,
-    /// The files that it is about, relative to the project: all of them where none is named.
+    /// The selected files, relative to the project; empty for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<WirePath>,
     /// The digest of the preview that is carried out.

@@ -1,7 +1,6 @@
 //! The protocol as one JSON schema, generated from the types.
 //!
-//! The root describes a line in either direction. `methods` lists each method with the schemas of its parameters and its
-//! result, for code generators.
+//! The root describes a line in either direction. `methods` lists each method with its schemas, for code generators.
 
 use ipc::id::ConversationId;
 use schemars::generate::SchemaSettings;
@@ -60,7 +59,6 @@ fn settings() -> SchemaSettings {
     SchemaSettings::draft2020_12().with_transform(without_null)
 }
 
-/// Makes optional values absent instead of null.
 fn without_null(schema: &mut Schema) {
     let is_null = |value: &Value| *value == json!("null") || *value == json!({"type": "null"});
     if let Some(Value::Array(types)) = schema.get_mut("type") {
@@ -120,7 +118,7 @@ fn object(properties: &Map<String, Value>) -> Value {
     json!({"type": "object", "properties": properties, "required": required, "additionalProperties": false})
 }
 
-/// Returns a response in either direction. Only our response to a line without a readable id has no id.
+/// Only a response to a line without a readable id has no id.
 fn response(error: &Value) -> Value {
     let of = |member: &str, value: &Value, id: Value| {
         let members =
@@ -134,11 +132,8 @@ fn response(error: &Value) -> Value {
 }
 
 struct Told {
-    /// Content of each kind.
     events: Map<String, Value>,
-    /// Parameters of each method of the typed form.
     typed: Map<String, Value>,
-    /// Parameters of the method of the generic form.
     generic: Value,
 }
 

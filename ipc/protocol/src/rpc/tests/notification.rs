@@ -34,7 +34,6 @@ fn typed(told: &Notification, line: &str) {
     assert_eq!(notification(told, NotificationForm::Typed).unwrap(), line);
 }
 
-/// Returns one notification of each kind, with and without optional fields.
 fn all() -> Vec<Notification> {
     let mut all = vec![];
     for (kind, data, more) in [conversation(), calls(), approvals(), workers(), agents()].concat() {
@@ -84,7 +83,6 @@ fn with(mut base: Value, more: Value) -> Value {
     base
 }
 
-/// Kind, required fields, and optional fields.
 type Sample = (&'static str, Value, Value);
 
 fn usage() -> Value {

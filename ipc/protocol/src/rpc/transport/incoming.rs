@@ -6,7 +6,7 @@ use serde_json::value::RawValue;
 
 use super::{JSONRPC, RequestId};
 
-/// A message of the other side. What it holds is not looked into yet.
+/// A message of the peer, whose content is not parsed yet.
 #[derive(Clone, Debug)]
 pub enum Incoming {
     /// Wants a response.
@@ -25,7 +25,7 @@ pub enum Incoming {
         /// The parameters: an object; absent where there was none.
         params: Option<Box<RawValue>>,
     },
-    /// Answers a request of ours.
+    /// Answers a request of this side.
     Response {
         /// The id of the request of this side that is answered.
         id: RequestId,
@@ -54,7 +54,6 @@ pub struct Refused {
     pub cause: String,
 }
 
-/// Members that a message can have; a present `null` counts as present.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Members {
@@ -72,7 +71,6 @@ struct Members {
     error: Option<Box<RawValue>>,
 }
 
-/// The id alone, for the answer to an invalid line.
 #[derive(Deserialize)]
 struct Named {
     #[serde(default)]

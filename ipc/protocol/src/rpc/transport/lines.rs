@@ -1,6 +1,6 @@
-//! Bytes into lines, with a bound.
+//! Splitting of bytes into lines of limited length.
 
-/// The most bytes of one line, its end not counted.
+/// Maximum bytes of a line, without its end.
 pub const MAX_LINE: usize = 16 << 20;
 
 /// Bytes between two line ends.
@@ -8,22 +8,21 @@ pub const MAX_LINE: usize = 16 << 20;
 pub enum Line {
     /// A whole line, without its end; never blank.
     Whole(Vec<u8>),
-    /// A line of more than [`MAX_LINE`] bytes, which is gone.
+    /// A line of more than [`MAX_LINE`] bytes, which was dropped.
     TooLong,
     /// The input ended within a line: it may have been cut anywhere.
     Cut,
 }
 
-/// Takes bytes apart into lines as they come.
+/// Splits received bytes into lines.
 #[derive(Debug, Default)]
 pub struct Lines {
     pub(in crate::rpc) open: Vec<u8>,
-    /// True while the rest of a line that is too long is skipped.
     over: bool,
 }
 
 impl Lines {
-    /// Takes more bytes in; gives the lines that they complete.
+    /// Adds bytes; returns the lines that they complete.
     pub fn push(&mut self, bytes: &[u8]) -> Vec<Line> {
         let mut lines = Vec::new();
         let mut pieces = bytes.split(|byte| *byte == b'\n').peekable();
@@ -36,7 +35,7 @@ impl Lines {
         lines
     }
 
-    /// The input is over.
+    /// Handles the end of the input.
     pub fn end(&mut self) -> Option<Line> {
         self.close().map(|_| Line::Cut)
     }

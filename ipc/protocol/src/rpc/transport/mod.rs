@@ -1,4 +1,4 @@
-//! JSON-RPC 2.0, one object a line, whatever the methods are.
+//! JSON-RPC 2.0, one object per line, with any methods.
 
 mod id;
 mod incoming;

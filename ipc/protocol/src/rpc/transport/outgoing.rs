@@ -1,4 +1,4 @@
-//! Lines for the other side, each without its end. JSON has no line end inside: serde writes none, and strings escape theirs.
+//! Lines for the peer, without line ends. JSON has none inside: serde writes none, and strings escape theirs.
 
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -34,7 +34,7 @@ pub fn success<T: Serialize>(id: &RequestId, result: &T) -> serde_json::Result<S
     serde_json::to_string(&Success { jsonrpc: JSONRPC, id, result })
 }
 
-/// The response to a request that was not, or to a line that was none.
+/// The response to a request that failed, or to an invalid line.
 pub fn failure<E: Serialize>(id: Option<&RequestId>, error: &E) -> serde_json::Result<String> {
     serde_json::to_string(&Failure { jsonrpc: JSONRPC, id, error })
 }
