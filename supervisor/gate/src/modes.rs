@@ -113,7 +113,7 @@ impl PermitRow {
                 project: match project {
                     ProjectRight::Write => "write",
                     ProjectRight::Read => "read",
-                    ProjectRight::Given => "as given to it",
+                    ProjectRight::Given => "as its parent agent allows",
                 },
                 beyond: match beyond {
                     Beyond::Ask => "asks you",

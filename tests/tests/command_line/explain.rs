@@ -286,7 +286,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_a_path() {
       execute  yes      everything may be read and executed but what is hidden (default)
     for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
       main agent  project: read · other access: asks you · approvals: hold
-      sub-agent   project: as given to it · other access: denied · approvals: hold
+      sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
       planner     project: read · other access: denied · approvals: hold
     ");
     insta::assert_snapshot!(text(&["--mode", "auto", "../home/.ssh/id"]), @r#"
@@ -296,7 +296,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_a_path() {
       execute  no       it is hidden: [world]/home/.ssh (default) · blocked by: masked path · it cannot be allowed
     for a session here: full tier · mode auto · access: writes in the project, $TMPDIR, caches, [world]/given · network off · secrets hidden
       main agent  project: write · other access: denied · approvals: hold
-      sub-agent   project: as given to it · other access: denied · approvals: hold
+      sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
       planner     project: read · other access: denied · approvals: hold
     "#);
     insta::assert_snapshot!(text(&["--mode", "auto", "out"]), @r"
@@ -308,7 +308,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_a_path() {
                         not executable (file mode, EACCES)
     for a session here: full tier · mode auto · access: writes in the project, $TMPDIR, caches, [world]/given · network off · secrets hidden
       main agent  project: write · other access: denied · approvals: hold
-      sub-agent   project: as given to it · other access: denied · approvals: hold
+      sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
       planner     project: read · other access: denied · approvals: hold
     ");
     insta::assert_snapshot!(text(&["--mode", "auto", "--as", "path", ".git/config"]), @r"
@@ -319,7 +319,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_a_path() {
                         not executable (file mode, EACCES)
     for a session here: full tier · mode auto · access: writes in the project, $TMPDIR, caches, [world]/given · network off · secrets hidden
       main agent  project: write · other access: denied · approvals: hold
-      sub-agent   project: as given to it · other access: denied · approvals: hold
+      sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
       planner     project: read · other access: denied · approvals: hold
     ");
 }
@@ -337,7 +337,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
       connect  depends  the network is off: the sandbox's own loopback has the servers that the same command started, and none of the machine's (default) · to allow: --net on --reach host
     for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
       main agent  project: read · other access: asks you · approvals: hold
-      sub-agent   project: as given to it · other access: denied · approvals: hold
+      sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
       planner     project: read · other access: denied · approvals: hold
     ");
     insta::assert_snapshot!(text(&["--net", "on", "127.0.0.1:5432"]), @r#"
@@ -345,7 +345,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
       connect  no       the network is on, but not for this machine itself; but servers started in the same sandbox can be reached (default) · to allow: --reach host
     for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
       main agent  project: read · other access: asks you · approvals: hold
-      sub-agent   project: as given to it · other access: denied · approvals: hold
+      sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
       planner     project: read · other access: denied · approvals: hold
     "#);
     insta::assert_snapshot!(text(&["--net", "on", "--reach", "metadata", "169.254.169.254:80"]), @r#"
@@ -353,7 +353,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
       connect  yes      it is an address at which clouds hand out credentials, which may be reached (--reach)
     for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network on +metadata · secrets hidden
       main agent  project: read · other access: asks you · approvals: hold
-      sub-agent   project: as given to it · other access: denied · approvals: hold
+      sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
       planner     project: read · other access: denied · approvals: hold
     "#);
     insta::assert_snapshot!(text(&["--net", "on", "10.254.253.252:443"]), @r#"
@@ -361,7 +361,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
       connect  no       the network is on, but not for an address of a private network (default) · to allow: --reach lan
     for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
       main agent  project: read · other access: asks you · approvals: hold
-      sub-agent   project: as given to it · other access: denied · approvals: hold
+      sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
       planner     project: read · other access: denied · approvals: hold
     "#);
     insta::assert_snapshot!(text(&["--net", "on", "example.org:443"]), @r#"
@@ -369,7 +369,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
       connect  depends  the network is on; the name was not looked up: pass its address to have that judged (--net)
     for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
       main agent  project: read · other access: asks you · approvals: hold
-      sub-agent   project: as given to it · other access: denied · approvals: hold
+      sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
       planner     project: read · other access: denied · approvals: hold
     "#);
     insta::assert_snapshot!(text(&["cd src && no-such-program --all"]), @r#"
@@ -386,7 +386,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
         runs   asked    in mode ask it needs your approval, and runs once with: net on (default)
     for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
       main agent  project: read · other access: asks you · approvals: hold
-      sub-agent   project: as given to it · other access: denied · approvals: hold
+      sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
       planner     project: read · other access: denied · approvals: hold
     "#);
     insta::assert_snapshot!(text(&["--mode", "deny", "echo $(date)"]), @r#"
@@ -402,7 +402,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
         runs   no       missing access: network (--mode) · blocked by: policy · to allow: --net on
     for a session here: full tier · mode deny · access: writes in $TMPDIR, [world]/given · network off · secrets hidden
       main agent  project: read · other access: denied · approvals: none
-      sub-agent   project: as given to it · other access: denied · approvals: none
+      sub-agent   project: as its parent agent allows · other access: denied · approvals: none
       planner     project: read · other access: denied · approvals: none
     "#);
 }

@@ -278,7 +278,7 @@ fn an_executor_calls_what_its_rights_cover_and_is_denied_the_rest() {
     add(&world, &["--write", outside]).expect(0);
     let found = executed(&[echo("x")], &["--write", outside]);
     let (status, said) = &found[0];
-    assert!(status == "denied" && said.contains("the approved plan does not list it"), "{said}");
+    assert!(status == "denied" && said.contains("the approved plan does not list this server"), "{said}");
 }
 
 #[test]
@@ -299,7 +299,7 @@ fn flags_approve_a_server_of_a_plan_only_as_far_as_they_allow_what_it_may_do() {
     assert!(results(&ran, "1.1")[0].1.contains("hello"), "{}", ran.stdout);
     let unknown = plan("- server: evil");
     let found = results(&run(&world, &[writes(&unknown)], TASK, &[], &EXECUTE), "1");
-    assert!(found[0].1.contains("server: evil is of no MCP server of this session"), "{found:?}");
+    assert!(found[0].1.contains("server: evil does not exist"), "{found:?}");
 }
 
 #[test]
@@ -333,7 +333,7 @@ fn a_person_approves_a_plan_with_its_servers_and_the_execution_calls_these_tools
         }
     }
     assert!(of_executor[0].contains("hello"), "{of_executor:?}");
-    assert!(of_executor[1].contains("the approved plan does not list it"), "{of_executor:?}");
+    assert!(of_executor[1].contains("the approved plan does not list this server"), "{of_executor:?}");
     served.end();
 }
 

@@ -57,7 +57,7 @@ impl Proposal {
         place: impl Fn(&FileEffect) -> Option<WirePath>,
     ) -> Result<Self, ProposalError> {
         let Effect::Patch(patch) = &effect else {
-            return Err(ProposalError::Misfit("it changes no file"));
+            return Err(ProposalError::Misfit("the change contains no file"));
         };
         check(call, patch)?;
         let places = patch.files.iter();
@@ -90,24 +90,24 @@ impl Proposal {
 fn check(call: &ToolCall, patch: &Patch) -> Result<(), ProposalError> {
     let misfit = |why| Err(ProposalError::Misfit(why));
     let [FileEffect { path, old, new: Some(new), .. }] = patch.files.as_slice() else {
-        return misfit("it changes another number of files than one");
+        return misfit("the change is not a change of exactly one file");
     };
     let bytes = path.as_bytes();
     if bytes.first() != Some(&b'/') || bytes.contains(&0) {
-        return misfit("its path is not absolute");
+        return misfit("the path of the changed file is not absolute");
     }
     if new.mode & !0o777 != 0 || old.as_ref().is_some_and(|old| old.mode != new.mode) {
-        return misfit("it changes permission bits");
+        return misfit("the change alters permission bits");
     }
     if old.is_none() && new.mode & EXECUTABLE != 0 {
-        return misfit("it makes a file that can be executed");
+        return misfit("the change creates an executable file");
     }
     match call {
         ToolCall::WriteFile(call) if call.content.as_bytes() == new.bytes => Ok(()),
-        ToolCall::WriteFile(_) => misfit("it writes something else"),
+        ToolCall::WriteFile(_) => misfit("the change writes another content than the call"),
         ToolCall::EditFile(_) if old.is_some() => Ok(()),
-        ToolCall::EditFile(_) => misfit("it edits a file that does not exist"),
-        _ => misfit("the call changes no file"),
+        ToolCall::EditFile(_) => misfit("the change edits a file that does not exist"),
+        _ => misfit("the called tool does not change files"),
     }
 }
 

@@ -89,10 +89,10 @@ impl JudgedAnswer {
             ReviewDecision::Approved => sent(fields, &FormValues::new()),
             ReviewDecision::Filled { values } => sent(fields, &values),
             ReviewDecision::ApprovedForSession { .. } => {
-                Err("a form is filled in once, and not for the session".to_owned())
+                Err("a form is filled in for one request, not for the session".to_owned())
             }
             ReviewDecision::ApprovedForTurn => {
-                Err("a form is filled in once, and not for the turn".to_owned())
+                Err("a form is filled in for one request, not for the turn".to_owned())
             }
             ReviewDecision::ApprovedInPart { .. } => {
                 Err("only a change of files is approved in part".to_owned())

@@ -85,10 +85,10 @@ impl JudgedAnswer {
             ReviewDecision::Approved => HostRuling::Once,
             ReviewDecision::ApprovedForSession { scope: SessionScope::Network } => HostRuling::Session,
             ReviewDecision::ApprovedForSession { .. } => {
-                return Err("a host is allowed for the session with the scope network alone".to_owned());
+                return Err("a host can be allowed for the session only with the scope network".to_owned());
             }
             ReviewDecision::ApprovedForTurn => {
-                return Err("a yes to everything in a turn allows no host".to_owned());
+                return Err("an approval of everything in a turn does not allow hosts".to_owned());
             }
             ReviewDecision::ApprovedInPart { .. } => {
                 return Err("only a change of files is approved in part".to_owned());
@@ -96,7 +96,7 @@ impl JudgedAnswer {
             ReviewDecision::Denied { message } => HostRuling::Denied(message),
             ReviewDecision::Abort => HostRuling::Aborted,
             ReviewDecision::Filled { .. } | ReviewDecision::Cancelled => {
-                return Err("only the form of a server is answered so".to_owned());
+                return Err("only the form of an MCP server can have this answer".to_owned());
             }
         })
     }

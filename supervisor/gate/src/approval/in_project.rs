@@ -27,10 +27,13 @@ pub(super) fn in_project(
 ) -> Result<Scope, String> {
     let offered = offered_in_project(exec, ask, standing);
     if list.is_empty() {
-        return Err("no prefix was named".to_owned());
+        return Err("the answer names no command prefix".to_owned());
     }
     if let Some(other) = list.iter().find(|words| !offered.contains(words)) {
-        return Err(format!("the prefix {:?} was not offered for the project", other.join(" ")));
+        return Err(format!(
+            "the request does not offer the command prefix {:?} for the project",
+            other.join(" ")
+        ));
     }
     let like = |words: &Vec<String>| Covered::Prefix { words: words.clone(), like: Box::new(exec.clone()) };
     Ok(Scope::Kept { covered: list.iter().map(like).collect(), setting: KeptSetting::Prefixes(list) })

@@ -52,7 +52,7 @@ impl JudgedAnswer {
                 Ruling::Approved(Some(Scope::of(scope, ask, subject, standing)?))
             }
             ReviewDecision::ApprovedForTurn => {
-                let nothing = "a yes to everything in the turn is no answer to this request";
+                let nothing = "this request cannot be answered by approving everything in the turn";
                 Ruling::ForTurn(turn.ok_or_else(|| nothing.to_owned())?)
             }
             ReviewDecision::ApprovedInPart { part } => {
@@ -61,7 +61,7 @@ impl JudgedAnswer {
             ReviewDecision::Denied { message } => Ruling::Denied(message),
             ReviewDecision::Abort => Ruling::Aborted,
             ReviewDecision::Filled { .. } | ReviewDecision::Cancelled => {
-                return Err("only the form of a server is answered so".to_owned());
+                return Err("only the form of an MCP server can have this answer".to_owned());
             }
         })
     }

@@ -115,7 +115,8 @@ impl Scope {
             }
             (SessionScope::PathPattern(text), AskKind::Patch, effect) => pattern(text, effect, standing)?,
             (SessionScope::GrantRoot, AskKind::Patch | AskKind::Exec, _) => {
-                let path = super::grant_root(standing, &ask.grant).ok_or("no directory was offered")?;
+                let path = super::grant_root(standing, &ask.grant)
+                    .ok_or("the request does not offer a directory")?;
                 return Ok(Self::Standing(RightsChange::AddWrite { path }));
             }
             (SessionScope::Network, AskKind::Network, _) => {
@@ -166,7 +167,7 @@ fn socket_after_denial(grant: &Grant) -> Option<WirePath> {
 }
 
 fn prefix(words: Vec<String>, exec: &Exec) -> Result<Covered, String> {
-    let text = script(exec).ok_or("no prefix can be approved for this command")?;
+    let text = script(exec).ok_or("no command prefix can be approved for this command")?;
     check_prefix(&words).map_err(|error| error.to_string())?;
     if !covers(std::slice::from_ref(&words), text) {
         return Err(format!("the prefix {:?} does not cover the requested command", words.join(" ")));
@@ -177,9 +178,9 @@ fn prefix(words: Vec<String>, exec: &Exec) -> Result<Covered, String> {
 /// Returns one prefix for each listed part of a command. Together they need not cover the command, which is approved
 /// itself.
 fn parts(list: Vec<Vec<String>>, exec: &Exec) -> Result<Vec<Covered>, String> {
-    let text = script(exec).ok_or("no prefix can be approved for this command")?;
+    let text = script(exec).ok_or("no command prefix can be approved for this command")?;
     if list.is_empty() {
-        return Err("no prefix was named".to_owned());
+        return Err("the answer names no command prefix".to_owned());
     }
     let covered = list.into_iter().map(|words| {
         check_prefix(&words).map_err(|error| error.to_string())?;

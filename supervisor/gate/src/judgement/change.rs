@@ -72,12 +72,12 @@ impl StandingRights {
     /// Fails if the mode is the same or cannot change.
     pub fn in_mode(&self, mode: ApprovalMode, activity: Activity) -> Result<Rights, Unchanged> {
         if mode == self.mode {
-            return Err(Unchanged::Same(format!("the mode is {mode}")));
+            return Err(Unchanged::Same(format!("the mode is already {mode}")));
         }
         let refused = |why: &str| Err(Unchanged::Refused(why.to_owned()));
         match (&self.modes, activity) {
-            (_, Activity::Plan) => refused("while a plan is made nothing is writable, whatever the mode"),
-            (None, _) => refused("this session's mode is fixed"),
+            (_, Activity::Plan) => refused("while the agent makes a plan, nothing is writable in any mode"),
+            (None, _) => refused("the mode of this session cannot be changed"),
             (Some(modes), Activity::Execute) => {
                 let mut rights = self.rights.clone();
                 // Directories that the user added stay. Those inside of a removed directory are added again.
@@ -134,13 +134,13 @@ impl StandingRights {
         let within = |roots: &[WirePath]| roots.iter().any(|root| path.is_within(root));
         let holds = |tree: &str| WirePath::from(tree).is_within(path);
         if self.hidden_root(path).is_some() {
-            Some(format!("{path} is hidden"))
+            Some(format!("{path} is hidden from the sandbox"))
         } else if within(&self.rights.protected) || self.is_in_levels(path) {
             Some(format!("{path} is protected by the settings or by Bailiwick"))
         } else if ["/proc", "/sys", "/dev"].into_iter().any(holds)
             || is_kernel_tree(path) && !path.is_within(&"/dev".into())
         {
-            Some(format!("{path} belongs to the kernel, or contains such a path"))
+            Some(format!("{path} belongs to the kernel, or contains a path of the kernel"))
         } else {
             None
         }
@@ -149,15 +149,15 @@ impl StandingRights {
 
 fn same(change: &RightsChange) -> String {
     match change {
-        RightsChange::Network { net: Network::Off, .. } => "the network is off".to_owned(),
-        RightsChange::Network { net: Network::On, .. } => "the network is on already".to_owned(),
+        RightsChange::Network { net: Network::Off, .. } => "the network is already off".to_owned(),
+        RightsChange::Network { net: Network::On, .. } => "the network is already on".to_owned(),
         RightsChange::Network { net: Network::Hosts(hosts), .. } => {
             format!("the network is already on for {hosts}, and only for them")
         }
-        RightsChange::AddHosts { hosts, .. } => format!("{hosts} may be reached already"),
-        RightsChange::AddWrite { path } => format!("{path} may be written already"),
-        RightsChange::AddSocket { path } => format!("{path} may be reached already"),
-        RightsChange::RemoveSocket { path } => format!("{path} was not allowed as a socket"),
-        RightsChange::RemoveWrite { path } => format!("{path} was not allowed for writing"),
+        RightsChange::AddHosts { hosts, .. } => format!("{hosts} can already be reached"),
+        RightsChange::AddWrite { path } => format!("{path} is already writable"),
+        RightsChange::AddSocket { path } => format!("{path} can already be reached"),
+        RightsChange::RemoveSocket { path } => format!("the socket {path} was not allowed before"),
+        RightsChange::RemoveWrite { path } => format!("writing to {path} was not allowed before"),
     }
 }

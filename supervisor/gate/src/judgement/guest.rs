@@ -64,13 +64,13 @@ impl StandingRights {
                 format!("say so in your report: the agent that started you can make the call itself{more}")
             }
             DeniedPart::Planner => format!(
-                "execution can call it if the plan lists it: `- server: {server}` below `## Rights`, which a person approves"
+                "the execution of a plan can call this server if the plan lists it: `- server: {server}` below `## Rights`, which a person approves"
             ),
             DeniedPart::Executor => format!(
-                "the approved plan does not list it, so the step fails; a plan lists it with `- server: {server}` below `## Rights`"
+                "the approved plan does not list this server, so the step fails; a plan lists a server with `- server: {server}` below `## Rights`"
             ),
         };
-        Some(format!(": the MCP server `{server}` may do more than you ({}); {remedy}", guest.access))
+        Some(format!(": the MCP server `{server}` can do more than you ({}); {remedy}", guest.access))
     }
 
     /// The arguments of `spawn_agent` that would give a sub-agent all access of a server. `None` if none do.
@@ -270,7 +270,7 @@ mod tests {
                     Verdict::Run => is_harmless(&guest, &standing.rights, &places)?,
                     Verdict::Deny(_) => {
                         let said = standing.external_remedy(called, DeniedPart::SubAgent).unwrap();
-                        prop_assert!(said.contains("may do more than you"));
+                        prop_assert!(said.contains("can do more than you"));
                     }
                     other => prop_assert!(false, "{:?}", other),
                 }

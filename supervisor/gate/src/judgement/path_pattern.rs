@@ -23,20 +23,18 @@ pub struct PathPattern {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatternError {
-    #[error("a path pattern has at least one name")]
+    #[error("a path pattern cannot be empty")]
     Empty,
-    #[error("a path pattern has at most {MAX_LENGTH} bytes")]
+    #[error("a path pattern can have at most {MAX_LENGTH} bytes")]
     TooLong,
-    #[error("a path pattern is relative to the project: {0:?} is not")]
+    #[error("a path pattern must be relative to the project: {0:?} is not a relative path")]
     Absolute(String),
-    #[error(
-        "a path pattern consists of names and stays in the project: {0:?} has `.`, `..` or an empty name"
-    )]
+    #[error("a path pattern cannot contain `.`, `..` or an empty name: {0:?}")]
     Component(String),
     /// A character is special or invisible.
-    #[error("a path pattern has no {0:?}")]
+    #[error("a path pattern cannot contain {0:?}")]
     Character(char),
-    #[error("your own programs act on {0:?}: Bailiwick asks before each change")]
+    #[error("{0:?} affects your programs outside of the sandbox: Bailiwick asks before each change")]
     Protected(String),
     #[error("{pattern:?} is not a pattern: {reason}")]
     Glob { pattern: String, reason: String },
@@ -68,8 +66,7 @@ impl PathPattern {
     /// Describes what the pattern covers and what it never covers, for the person who approves it.
     pub fn preview(&self) -> String {
         format!(
-            "Matches paths in the project like `{self}`; never .git, editor tasks, or settings of shells and agents: these \
-             still ask."
+            "Matches paths in the project like `{self}`; never .git, editor tasks, or settings of shells and agents: Bailiwick still asks for these."
         )
     }
 }

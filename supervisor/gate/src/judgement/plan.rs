@@ -63,12 +63,12 @@ impl StandingRights {
                 None => "it cannot be allowed here".to_owned(),
             };
             return Err(PlanRefusal(format!(
-                "write: {asked} is neither in the project nor in a directory that this session may write; {remedy}"
+                "write: {asked} is neither in the project nor in a directory that this session can write; {remedy}"
             )));
         }
         let closed = self.closed_place(&Place { path: root.clone(), grant: Some(root.clone()) });
         match closed {
-            Some(denial) => Err(PlanRefusal(format!("write: {asked} cannot be given: {denial}"))),
+            Some(denial) => Err(PlanRefusal(format!("write: {asked} cannot be allowed: {denial}"))),
             None => Ok(root),
         }
     }
@@ -89,7 +89,7 @@ impl StandingRights {
             return Err(format!("the network was changed to {}", self.rights.net));
         }
         let gone = |root: &&WirePath| !self.may_be_planned(root) && self.caches.as_ref() != Some(root);
-        rights.write.iter().find(gone).map_or(Ok(()), |root| Err(format!("{root} may no longer be written")))
+        rights.write.iter().find(gone).map_or(Ok(()), |root| Err(format!("{root} is no longer writable")))
     }
 
     pub fn beyond_flags(&self, rights: &Rights) -> Option<String> {

@@ -52,8 +52,8 @@ impl StandingRights {
 
     pub(super) fn refusal_of_socket(&self, path: &WirePath) -> Option<String> {
         Some(match self.closed_socket(path)? {
-            ClosedBy::Hidden => format!("{path} is hidden"),
-            ClosedBy::Kernel => format!("{path} belongs to the kernel, or contains such a path"),
+            ClosedBy::Hidden => format!("{path} is hidden from the sandbox"),
+            ClosedBy::Kernel => format!("{path} belongs to the kernel, or contains a path of the kernel"),
             _ => format!("{path} is protected by the settings or by Bailiwick"),
         })
     }

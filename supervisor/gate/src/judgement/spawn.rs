@@ -80,7 +80,7 @@ impl StandingRights {
         }
         if self.is_in_temp(&root) {
             return Err(format!(
-                "write: {path} is in your private temp directory, which no other agent sees; it has one of its own"
+                "write: {path} is in your private temp directory, which no other agent sees; the sub-agent has a temp directory of its own"
             ));
         }
         let is_own = self.rights.write.iter().any(|own| root.is_within(own)) && !self.is_in_caches(&root);

@@ -80,7 +80,7 @@ pub(super) fn scan(source: &str) -> Result<Vec<PlanLine<'_>>, PlanError> {
             ))
         }
         Inside::Comment(index) => {
-            Err(PlanError::at(index, "expected --> after this comment, found the end of the file"))
+            Err(PlanError::at(index, "expected --> at the end of this comment, found the end of the file"))
         }
     }
 }

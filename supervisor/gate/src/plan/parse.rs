@@ -60,7 +60,11 @@ fn sections(lines: &[PlanLine<'_>], from: usize) -> Result<Vec<(usize, Range<usi
     for (index, line) in lines.iter().enumerate().skip(from) {
         match (line.kind, sections.last_mut()) {
             (LineKind::Heading(1), _) => {
-                return Err(PlanError::found(index, "one title, and sections \"## …\"", line.text));
+                return Err(PlanError::found(
+                    index,
+                    "only one title, followed by sections \"## …\"",
+                    line.text,
+                ));
             }
             (LineKind::Heading(2), _) => sections.push((index, index + 1..index + 1)),
             (_, Some((_, range))) => range.end = index + 1,
@@ -146,11 +150,17 @@ fn rights(lines: &[PlanLine<'_>], at: usize, range: Range<usize>) -> Result<Plan
                 names.push(name.to_owned());
             }
             ("network", _) if network.is_some() => {
-                return Err(PlanError::at(item.line, "expected network once, found it twice"));
+                return Err(PlanError::at(item.line, "expected only one network item, found a second one"));
             }
             ("network", "on" | "off") => network = Some(value == "on"),
             ("network", _) => return Err(PlanError::found(item.line, "network: on or network: off", value)),
-            (word, _) => return Err(PlanError::found(item.line, "write, network, server or tool", word)),
+            (word, _) => {
+                return Err(PlanError::found(
+                    item.line,
+                    "one of these kinds of access: write, network, server, tool",
+                    word,
+                ));
+            }
         }
     }
     rights.network = network.unwrap_or_default();
@@ -158,7 +168,7 @@ fn rights(lines: &[PlanLine<'_>], at: usize, range: Range<usize>) -> Result<Plan
 }
 
 fn on_failure(lines: &[PlanLine<'_>], at: usize, range: Range<usize>) -> Result<OnFailure, PlanError> {
-    const EXPECTED: &str = "one word: stop, retry or replan";
+    const EXPECTED: &str = "one of these words: stop, retry, replan";
     let mut words = lines.iter().enumerate().take(range.end).skip(range.start);
     let mut next = || words.find(|(_, line)| !line.is_void());
     let Some((index, line)) = next() else {

@@ -24,9 +24,7 @@ pub(super) fn read_back(text: &str, plan: &Plan) -> Result<Document, Unwritable>
     let document = Document::parse(text).map_err(|error| Unwritable { cause: error.to_string() })?;
     match difference(document.plan(), plan) {
         None => Ok(document),
-        Some(field) => {
-            Err(Unwritable { cause: format!("{field} cannot be written in a plan file as it is") })
-        }
+        Some(field) => Err(Unwritable { cause: format!("{field} cannot be expressed in a plan file") }),
     }
 }
 

@@ -43,7 +43,7 @@ impl Label {
             "acceptance" | "acceptance criteria" => Self::Acceptance,
             _ => return Ok(None),
         };
-        let expected = format!("{} alone, at the beginning of a line", meant.line());
+        let expected = format!("a line with only {}, not indented", meant.line());
         if is_bare { Err(PlanError::found(index, &expected, line.text)) } else { Ok(None) }
     }
 }
@@ -95,7 +95,10 @@ fn step(
             }
         };
         if earlier.is_some() {
-            return Err(PlanError::at(at, format!("expected {} once, found it twice", found.line())));
+            return Err(PlanError::at(
+                at,
+                format!("expected only one line {} in a step, found a second one", found.line()),
+            ));
         }
         if list.is_empty() {
             return Err(PlanError::at(
@@ -179,7 +182,7 @@ fn acceptance(list: &[PlanItem<'_>]) -> Result<Vec<Acceptance>, PlanError> {
         }
         commands += 1;
         if commands > MOST_COMMANDS {
-            let found = format!("expected at most {MOST_COMMANDS} commands in a step, found another one");
+            let found = format!("expected at most {MOST_COMMANDS} commands in a step, found more");
             return Err(PlanError::at(item.line, found));
         }
         all.push(Acceptance::Command(command));

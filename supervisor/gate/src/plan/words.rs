@@ -33,7 +33,7 @@ fn named(c: char) -> String {
 /// The reason why a text is not an acceptance command.
 pub(super) fn command_fault(text: &str) -> Option<String> {
     if text.trim().is_empty() {
-        return Some("expected a command, found an empty one".into());
+        return Some("expected a command, found an empty text".into());
     }
     if let Some(c) = control(text, &['\n', '\t']) {
         return Some(format!("expected a command without control characters, found {}", named(c)));
@@ -57,7 +57,7 @@ pub(super) fn name_fault(text: &str) -> Option<String> {
 /// The reason why a text is not a path.
 pub(super) fn path_fault(text: &str) -> Option<String> {
     if text.trim().is_empty() {
-        return Some("expected a path, found an empty one".into());
+        return Some("expected a path, found an empty text".into());
     }
     if let Some(c) = control(text, &[]).or_else(|| unseen(text)) {
         return Some(format!("expected a path of visible characters, found {}", named(c)));

@@ -16,7 +16,7 @@ const FENCE: &str = "---";
 pub fn parse_markdown(name: &str, text: &str) -> Result<Role, String> {
     let mut lines = text.lines().enumerate();
     if lines.next().is_none_or(|(_, first)| first.trim_end() != FENCE) {
-        return Err(format!("line 1: expected {FENCE}, then fields as `description: …`, then {FENCE}"));
+        return Err(format!("line 1: expected {FENCE}, then fields such as `description: …`, then {FENCE}"));
     }
     let mut draft = RoleDraft::default();
     for (at, line) in lines.by_ref() {
@@ -33,13 +33,13 @@ pub fn parse_markdown(name: &str, text: &str) -> Result<Role, String> {
             field => set(&mut draft, field).map_err(|why| format!("line {}: {why}", at + 1))?,
         }
     }
-    Err(format!("the fields have no end: expected a line {FENCE}"))
+    Err(format!("the list of fields has no end: expected a line {FENCE} after the last field"))
 }
 
 fn set(draft: &mut RoleDraft, line: &str) -> Result<(), String> {
     let (field, value) = line.split_once(':').ok_or_else(|| "expected `field: value`".to_owned())?;
     if field == "prompt" {
-        return Err(format!("`prompt`: the instructions stand below the second {FENCE}"));
+        return Err(format!("`prompt`: write the instructions below the second {FENCE}"));
     }
     draft
         .set(field, RoleField::Text(unquoted(value.trim()).to_owned()))
@@ -98,18 +98,18 @@ mod tests {
             ]
             .join("\n"),
             @r#"
-        line 1: expected ---, then fields as `description: …`, then ---
-        line 1: expected ---, then fields as `description: …`, then ---
-        the fields have no end: expected a line ---
+        line 1: expected ---, then fields such as `description: …`, then ---
+        line 1: expected ---, then fields such as `description: …`, then ---
+        the list of fields has no end: expected a line --- after the last field
         line 2: expected `field: value`
-        line 2: `color`: no field of a role: expected one of description, prompt, access, model, tools, max_steps, max_usd
-        line 2: `prompt`: the instructions stand below the second ---
+        line 2: `color`: not a field of a role: expected one of description, prompt, access, model, tools, max_steps, max_usd
+        line 2: `prompt`: write the instructions below the second ---
         line 2: `access`: expected "read" or "write"
         line 2: `tools`: expected the names of tools
-        line 2: `max_steps`: expected a number of replies from 1 on
+        line 2: `max_steps`: expected a number of replies, at least 1
         line 2: `max_usd`: expected an amount of US dollars above 0, as in 0.5
-        line 2: `description`: expected text of at most 500 bytes without control characters
-        the instructions: expected text of at most 16384 bytes without control characters
+        line 2: `description`: expected a text of at most 500 bytes without control characters
+        the instructions: expected a text of at most 16384 bytes without control characters
         the role r has no description
         "a b" cannot be the name of a role: expected at most 40 letters, digits, `_` and `-`
         "#

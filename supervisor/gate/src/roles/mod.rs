@@ -94,7 +94,7 @@ impl RoleDraft {
             (known, RoleField::List(_)) if FIELDS.contains(&known) => {
                 return Err("expected a text".to_owned());
             }
-            _ => return Err(format!("no field of a role: expected one of {}", FIELDS.join(", "))),
+            _ => return Err(format!("not a field of a role: expected one of {}", FIELDS.join(", "))),
         }
         Ok(())
     }
@@ -129,7 +129,7 @@ fn bounded(text: String, most: usize) -> Result<String, String> {
     let text = text.trim();
     let odd = |c: char| c.is_control() && c != '\n' && c != '\t';
     if text.is_empty() || text.len() > most || text.contains(odd) {
-        return Err(format!("expected text of at most {most} bytes without control characters"));
+        return Err(format!("expected a text of at most {most} bytes without control characters"));
     }
     Ok(text.to_owned())
 }
@@ -149,7 +149,7 @@ fn writes(access: &str) -> Result<bool, String> {
 
 fn steps(text: &str) -> Result<u32, String> {
     let steps = text.parse().ok().filter(|steps| *steps > 0);
-    steps.ok_or_else(|| "expected a number of replies from 1 on".to_owned())
+    steps.ok_or_else(|| "expected a number of replies, at least 1".to_owned())
 }
 
 fn amount(text: &str) -> Result<Usd, String> {

@@ -74,9 +74,9 @@ fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> 
     let more = if known.len() > NAMED { ", …" } else { "" };
     let listed = known.into_iter().take(NAMED).collect::<Vec<_>>().join(", ");
     if listed.is_empty() {
-        return format!("{kind}: {name} is of no MCP server of this session, which has none");
+        return format!("{kind}: {name} does not exist: this session has no MCP {kind}s");
     }
-    format!("{kind}: {name} is of no MCP server of this session, which has {listed}{more}")
+    format!("{kind}: {name} does not exist: the MCP {kind}s of this session are {listed}{more}")
 }
 
 #[cfg(test)]
@@ -145,8 +145,8 @@ mod tests {
     fn a_plan_lists_only_what_its_session_has() {
         let servers = [offered("docs", &["echo"])];
         let why = |asked: PlanRights| PlannedServer::of(Some(&asked), &servers).unwrap_err();
-        insta::assert_snapshot!(why(asked(&["dox"], &[])), @"server: dox is of no MCP server of this session, which has docs");
-        insta::assert_snapshot!(why(asked(&[], &["docs__other"])), @"tool: docs__other is of no MCP server of this session, which has docs__echo");
-        insta::assert_snapshot!(PlannedServer::of(Some(&asked(&["docs"], &[])), &[]).unwrap_err(), @"server: docs is of no MCP server of this session, which has none");
+        insta::assert_snapshot!(why(asked(&["dox"], &[])), @"server: dox does not exist: the MCP servers of this session are docs");
+        insta::assert_snapshot!(why(asked(&[], &["docs__other"])), @"tool: docs__other does not exist: the MCP tools of this session are docs__echo");
+        insta::assert_snapshot!(PlannedServer::of(Some(&asked(&["docs"], &[])), &[]).unwrap_err(), @"server: docs does not exist: this session has no MCP servers");
     }
 }

@@ -142,7 +142,11 @@ fn parse(name: &str, text: &str) -> Result<OwnCommand, String> {
                 Some((at, line)) => {
                     set(&mut command, line).map_err(|why| format!("line {}: {why}", at + 1))?;
                 }
-                None => return Err(format!("the fields have no end: expected a line {FENCE}")),
+                None => {
+                    return Err(format!(
+                        "the list of fields has no end: expected a line {FENCE} after the last field"
+                    ));
+                }
             }
         }
     }

@@ -107,7 +107,7 @@ mod tests {
             })
             .collect();
         insta::assert_snapshot!(told.join("\n"), @r"
-        .bailiwick/agents/a.md: line 1: expected ---, then fields as `description: …`, then ---
+        .bailiwick/agents/a.md: line 1: expected ---, then fields such as `description: …`, then ---
         .bailiwick/agents/b.md: b
         .bailiwick/agents/c.md: it is a link
         .bailiwick/agents/d.md: it is not a file of at most 32768 bytes

@@ -304,11 +304,11 @@ fn the_mode_changes_by_a_new_worker_where_the_rights_do() {
     log mode ask by Supervisor
     log rights changed: generation 2, read-only but for $TMPDIR · network off · secrets hidden by Supervisor
     log mode deny by Supervisor
-    log notice rights_unchanged nothing changed: the mode is deny by Supervisor
+    log notice rights_unchanged nothing changed: the mode is already deny by Supervisor
     ");
     let mut fixed = Script::new();
     fixed.decide(Op::Act(AgentAction::SetMode { mode: ApprovalMode::Deny }));
-    assert_snapshot!(fixed.lines(), @"log notice rights_refused the access was not changed: this session's mode is fixed by Supervisor");
+    assert_snapshot!(fixed.lines(), @"log notice rights_refused the access was not changed: the mode of this session cannot be changed by Supervisor");
 }
 
 #[test]

@@ -83,7 +83,7 @@ fn the_network_comes_back_with_the_reach_of_the_start() {
 fn a_change_that_changes_nothing_says_so_and_replaces_nothing() {
     let mut script = at_work();
     script.net(Network::Off);
-    assert_snapshot!(script.lines(), @"log notice rights_unchanged nothing changed: the network is off by Supervisor");
+    assert_snapshot!(script.lines(), @"log notice rights_unchanged nothing changed: the network is already off by Supervisor");
 }
 
 #[test]
@@ -110,7 +110,7 @@ fn changes_wait_for_each_other_and_only_the_last_lets_the_agent_go_on() {
         lines.starts_with("log rights changed: generation 3") && lines.contains("network off"),
         "{lines}"
     );
-    assert!(lines.contains("nothing changed: the network is off"), "{lines}");
+    assert!(lines.contains("nothing changed: the network is already off"), "{lines}");
     assert!(lines.ends_with("start 2 with 3 messages\n"), "{lines}");
 }
 

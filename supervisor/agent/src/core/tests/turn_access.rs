@@ -319,7 +319,7 @@ fn such_a_yes_to_another_request_denies_it() {
     script.lines();
     allow(&mut script, 1, AskKind::Network);
     let lines = script.lines();
-    assert!(lines.contains("denied by BadAnswer a yes to everything in the turn is no answer"), "{lines}");
+    assert!(lines.contains("denied by BadAnswer this request cannot be answered by approving everything"), "{lines}");
     assert!(replaced(&script).is_empty());
     // A second answer to the same request counts for nothing.
     let mut script = allowed();

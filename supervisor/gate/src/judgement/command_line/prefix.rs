@@ -5,16 +5,16 @@ use super::{programs, shell};
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PrefixError {
-    #[error("a prefix has at least one word, the program")]
+    #[error("a command prefix needs at least one word: the name of the program")]
     Empty,
-    #[error("a prefix has at most {MAX_LENGTH} bytes")]
+    #[error("a command prefix can have at most {MAX_LENGTH} bytes")]
     TooLong,
     /// The word has a special meaning to a shell.
     #[error(
-        "{0:?} is not a plain word: a prefix has no quotes, variables, patterns, operators or redirections"
+        "{0:?} is not a plain word: a command prefix cannot contain quotes, variables, patterns, operators or redirections"
     )]
     NotPlain(String),
-    #[error("{0:?} is part of the shell itself: its effect on the rest of a command is unknown")]
+    #[error("{0:?} is a word of the shell itself, and can change the meaning of the rest of a command")]
     Shell(String),
 }
 
@@ -45,8 +45,7 @@ pub fn preview(prefix: &[String]) -> String {
     refused.unwrap_or_else(|| {
         let words = prefix.join(" ");
         let mut text = format!(
-            "Matches `{words} …`, alone or joined by ; && || | or a line break with other allowed commands. Lines \
-             with $, backquotes, globs, redirections to files, & or VAR= still ask."
+            "Matches `{words} …`, alone or joined by ; && || | or a line break with other allowed commands. Bailiwick still asks for lines with $, backquotes, globs, redirections to files, & or VAR=."
         );
         if let Some(warning) = warning(prefix) {
             text.push(' ');

@@ -41,7 +41,7 @@ fn what_becomes_of_each_change() {
     let table = [
         (auto(), on.clone(), "writes in the project, $TMPDIR · network on · secrets hidden"),
         (auto(), far, "writes in the project, $TMPDIR · network on +host · secrets hidden"),
-        (auto(), off, "nothing changed: the network is off"),
+        (auto(), off, "nothing changed: the network is already off"),
         (
             auto(),
             hosts("a.example b.example:80"),
@@ -60,20 +60,28 @@ fn what_becomes_of_each_change() {
         ),
         (auto(), add("/srv"), "writes in the project, $TMPDIR, /srv · network off · secrets hidden"),
         (deny(), add("/home/me/p"), "writes in the project, $TMPDIR · network off · secrets hidden"),
-        (auto(), add("/home/me/p/src"), "nothing changed: /home/me/p/src may be written already"),
+        (auto(), add("/home/me/p/src"), "nothing changed: /home/me/p/src is already writable"),
         (auto(), remove("/home/me/p"), "read-only but for $TMPDIR · network off · secrets hidden"),
-        (auto(), remove("/srv"), "nothing changed: /srv was not allowed for writing"),
+        (auto(), remove("/srv"), "nothing changed: writing to /srv was not allowed before"),
         (
             auto(),
             remove("/tmp/bw-1"),
             "the access was not changed: the private temp directory is always writable",
         ),
-        (auto(), add("/home/me/.ssh/x"), "the access was not changed: /home/me/.ssh/x is hidden"),
-        (auto(), add("/"), "the access was not changed: / belongs to the kernel, or contains such a path"),
+        (
+            auto(),
+            add("/home/me/.ssh/x"),
+            "the access was not changed: /home/me/.ssh/x is hidden from the sandbox",
+        ),
+        (
+            auto(),
+            add("/"),
+            "the access was not changed: / belongs to the kernel, or contains a path of the kernel",
+        ),
         (
             auto(),
             add("/proc/sys"),
-            "the access was not changed: /proc/sys belongs to the kernel, or contains such a path",
+            "the access was not changed: /proc/sys belongs to the kernel, or contains a path of the kernel",
         ),
         (auto(), add("/dev/dri"), "writes in the project, $TMPDIR, /dev/dri · network off · secrets hidden"),
         (
@@ -127,7 +135,7 @@ fn the_network_leads_as_far_as_the_start_allowed_each_time_it_is_turned_on() {
             "writes in the project, $TMPDIR · network on +host +lan · secrets hidden"
         );
         let again = after(&standing, &net(Network::On), Activity::Execute);
-        assert_eq!(again, "nothing changed: the network is on already");
+        assert_eq!(again, "nothing changed: the network is already on");
         standing.rights = standing.change(&net(Network::Off), Activity::Execute).unwrap();
         assert_eq!(standing.line(), "writes in the project, $TMPDIR · network off · secrets hidden");
     }

@@ -53,14 +53,17 @@ fn what_is_hidden_or_protected_is_never_offered_and_never_allowed() {
     standing.rights.hidden.extend(["/run/user", "/home/me/.local/state/bailiwick"].map(WirePath::from));
     standing.levels = Some("/home/me/.cache/bailiwick/projects/p".into());
     for (path, why) in [
-        ("/home/me/.ssh/agent", "/home/me/.ssh/agent is hidden"),
-        ("/home/me/.local/state/bailiwick/live/1", "/home/me/.local/state/bailiwick/live/1 is hidden"),
+        ("/home/me/.ssh/agent", "/home/me/.ssh/agent is hidden from the sandbox"),
+        (
+            "/home/me/.local/state/bailiwick/live/1",
+            "/home/me/.local/state/bailiwick/live/1 is hidden from the sandbox",
+        ),
         ("/home/me/p/.git/hooks/s", "/home/me/p/.git/hooks/s is protected by the settings or by Bailiwick"),
         (
             "/home/me/.cache/bailiwick/projects/p/x/s",
             "/home/me/.cache/bailiwick/projects/p/x/s is protected by the settings or by Bailiwick",
         ),
-        ("/proc/1/root/run/s", "/proc/1/root/run/s belongs to the kernel, or contains such a path"),
+        ("/proc/1/root/run/s", "/proc/1/root/run/s belongs to the kernel, or contains a path of the kernel"),
     ] {
         let denial = standing.refused_by_rules(&refused(path)).unwrap();
         assert_eq!(denial.grant, None, "{path}");
@@ -88,12 +91,12 @@ fn a_change_allows_one_socket_and_takes_it_back() {
     };
     assert_eq!(
         said(&standing, &add, Activity::Execute),
-        "nothing changed: /run/docker.sock may be reached already"
+        "nothing changed: /run/docker.sock can already be reached"
     );
     assert_eq!(standing.change(&remove, Activity::Execute).unwrap(), auto().rights.normalised());
     assert_eq!(
         said(&auto(), &remove, Activity::Execute),
-        "nothing changed: /run/docker.sock was not allowed as a socket"
+        "nothing changed: the socket /run/docker.sock was not allowed before"
     );
     assert_eq!(
         said(&auto(), &add, Activity::Plan),

@@ -71,7 +71,7 @@ fn every_error_names_its_line_and_what_was_expected() {
     line 1: expected a title after #, found nothing
     line 1: expected a title "# …", found "## Steps"
     line 2: expected a section "## …", found "text"
-    line 4: expected one title, and sections "## …", found "# U"
+    line 4: expected only one title, followed by sections "## …", found "# U"
     line 1: expected a section ## Steps, found the end of the file
     line 2: expected a step "### 1. …" below this heading, found none
     line 3: expected a step "### 1. …", found "text"
@@ -84,36 +84,36 @@ fn every_error_names_its_line_and_what_was_expected() {
     line 4: expected one section ## Rights, found a second one
     line 2: expected "- write: PATH", "- network: on" or "- server: NAME" below this heading, found nothing
     line 3: expected "- write: PATH", "- network: on" or "- server: NAME", found "write: a"
-    line 3: expected write, network, server or tool, found "read"
+    line 3: expected one of these kinds of access: write, network, server, tool, found "read"
     line 3: expected "- write: PATH", "- network: on" or "- server: NAME", found "write"
-    line 3: expected a path, found an empty one
-    line 3: expected a path, found an empty one
+    line 3: expected a path, found an empty text
+    line 3: expected a path, found an empty text
     line 3: expected a path without .. components, found "a/../b"
     line 3: expected a path of visible characters, found U+202E
     line 3: expected network: on or network: off, found "yes"
-    line 4: expected network once, found it twice
+    line 4: expected only one network item, found a second one
     line 4: expected "- write: PATH", "- network: on" or "- server: NAME" on one line, found "b"
-    line 2: expected one word: stop, retry or replan, found nothing
-    line 3: expected one word: stop, retry or replan, found "panic"
-    line 4: expected one word: stop, retry or replan, found "retry"
+    line 2: expected one of these words: stop, retry, replan, found nothing
+    line 3: expected one of these words: stop, retry, replan, found "panic"
+    line 4: expected one of these words: stop, retry, replan, found "retry"
     line 3: expected a line ``` that closes this fence, found the end of the file
-    line 3: expected --> after this comment, found the end of the file
+    line 3: expected --> at the end of this comment, found the end of the file
     line 3: expected a new line after -->, found "<!-- a --> b"
     line 3: expected no control character, found U+0000
     line 4: expected code indented at least as far as its fence (2 spaces), found "### 1. hidden"
     line 4: expected an item "- …" below Files:, found none
-    line 6: expected Files: once, found it twice
+    line 6: expected only one line Files: in a step, found a second one
     line 5: expected a path without .. components, found "../a"
     line 7: expected an item "- …", Files:, Acceptance: or the next step, found "text"
-    line 7: expected Acceptance: once, found it twice
+    line 7: expected only one line Acceptance: in a step, found a second one
     line 4: expected an item "- …" below Acceptance:, found none
-    line 4: expected Acceptance: alone, at the beginning of a line, found "**Acceptance:**"
-    line 4: expected Acceptance: alone, at the beginning of a line, found "#### Acceptance criteria"
-    line 4: expected Files: alone, at the beginning of a line, found "Files:"
+    line 4: expected a line with only Acceptance:, not indented, found "**Acceptance:**"
+    line 4: expected a line with only Acceptance:, not indented, found "#### Acceptance criteria"
+    line 4: expected a line with only Files:, not indented, found "Files:"
     line 5: expected a command or a criterion, found an empty item
-    line 5: expected a command, found an empty one
-    line 5: expected a command, found an empty one
-    line 5: expected a command, found an empty one
+    line 5: expected a command, found an empty text
+    line 5: expected a command, found an empty text
+    line 5: expected a command, found an empty text
     line 5: expected a command on one line or in a fenced block, found a code span of several lines
     line 5: expected no control character, found U+001B
     line 5: expected a command without invisible characters, found U+202E
@@ -169,23 +169,23 @@ fn a_plan_that_would_be_read_as_another_is_not_written() {
     insta::assert_snapshot!(shown.join("\n"), @r#####"
     cannot write the plan: line 1: expected a title after #, found nothing
     cannot write the plan: line 2: expected a section "## …", found "b"
-    cannot write the plan: the title cannot be written in a plan file as it is
-    cannot write the plan: the context cannot be written in a plan file as it is
+    cannot write the plan: the title cannot be expressed in a plan file
+    cannot write the plan: the context cannot be expressed in a plan file
     cannot write the plan: line 4: expected a step "### 1. …" below this heading, found none
     cannot write the plan: line 3: expected a step "### 1. …" below this heading, found none
     cannot write the plan: line 4: expected a path without .. components, found "a/.."
-    cannot write the plan: the rights cannot be written in a plan file as it is
-    cannot write the plan: the number of steps cannot be written in a plan file as it is
-    cannot write the plan: the description of step 1 cannot be written in a plan file as it is
-    cannot write the plan: the description of step 1 cannot be written in a plan file as it is
-    cannot write the plan: the description of step 1 cannot be written in a plan file as it is
+    cannot write the plan: the rights cannot be expressed in a plan file
+    cannot write the plan: the number of steps cannot be expressed in a plan file
+    cannot write the plan: the description of step 1 cannot be expressed in a plan file
+    cannot write the plan: the description of step 1 cannot be expressed in a plan file
+    cannot write the plan: the description of step 1 cannot be expressed in a plan file
     cannot write the plan: line 6: expected a line ``` that closes this fence, found the end of the file
-    cannot write the plan: line 8: expected a command, found an empty one
+    cannot write the plan: line 8: expected a command, found an empty text
     cannot write the plan: line 8: expected no control character, found U+0007
-    cannot write the plan: the acceptance criteria of step 1 cannot be written in a plan file as it is
-    cannot write the plan: the acceptance criteria of step 1 cannot be written in a plan file as it is
-    cannot write the plan: the acceptance criteria of step 1 cannot be written in a plan file as it is
-    cannot write the plan: line 8: expected a path, found an empty one
+    cannot write the plan: the acceptance criteria of step 1 cannot be expressed in a plan file
+    cannot write the plan: the acceptance criteria of step 1 cannot be expressed in a plan file
+    cannot write the plan: the acceptance criteria of step 1 cannot be expressed in a plan file
+    cannot write the plan: line 8: expected a path, found an empty text
     "#####);
     assert_eq!(validate(&plan), Ok(()));
     assert_eq!(Document::of(&plan).unwrap().source(), "# T\n\n## Steps\n\n### 1. S\n");

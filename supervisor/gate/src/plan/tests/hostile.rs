@@ -25,7 +25,7 @@ fn limits_are_errors() {
     assert_eq!(fault(&steps(10_000)), "line 203: expected at most 200 steps, found 10000");
     let commands = |count: usize| with_step(&format!("Acceptance:\n{}", "- `a`\n".repeat(count)));
     assert_eq!(plan(&commands(64)).steps[0].acceptance.len(), 64);
-    assert_eq!(fault(&commands(65)), "line 69: expected at most 64 commands in a step, found another one");
+    assert_eq!(fault(&commands(65)), "line 69: expected at most 64 commands in a step, found more");
 }
 
 #[test]

@@ -74,7 +74,7 @@ fn an_execution_calls_the_servers_of_its_plan_and_no_others() {
     assert!(script.made().is_empty());
     let (status, text) = script.finished(1).unwrap();
     assert_eq!(status, ToolCallStatus::Denied);
-    assert!(text.contains("the approved plan does not list it"), "{text}");
+    assert!(text.contains("the approved plan does not list this server"), "{text}");
 }
 
 #[test]
@@ -121,5 +121,5 @@ fn the_digest_of_a_plan_covers_the_servers_that_it_lists() {
     let mut without = planner(planning(Approver::Person), true);
     without.reply(1, &[writes("a", &plan)], StopReason::ToolUse);
     let (status, text) = without.finished(1).unwrap();
-    assert!(status == ToolCallStatus::Denied && text.contains("server: docs is of no MCP server"), "{text}");
+    assert!(status == ToolCallStatus::Denied && text.contains("server: docs does not exist"), "{text}");
 }

@@ -48,15 +48,15 @@ fn a_prefix_is_plain_words() {
 
 #[test]
 fn a_refusal_says_why() {
-    insta::assert_snapshot!(refusal("cargo test; x"), @r#""test;" is not a plain word: a prefix has no quotes, variables, patterns, operators or redirections"#);
-    insta::assert_snapshot!(refusal("eval x"), @r#""eval" is part of the shell itself: its effect on the rest of a command is unknown"#);
-    insta::assert_snapshot!(refusal(""), @"a prefix has at least one word, the program");
+    insta::assert_snapshot!(refusal("cargo test; x"), @r#""test;" is not a plain word: a command prefix cannot contain quotes, variables, patterns, operators or redirections"#);
+    insta::assert_snapshot!(refusal("eval x"), @r#""eval" is a word of the shell itself, and can change the meaning of the rest of a command"#);
+    insta::assert_snapshot!(refusal(""), @"a command prefix needs at least one word: the name of the program");
 }
 
 #[test]
 fn a_preview_names_the_lines_that_match_and_those_that_still_ask() {
     let preview = |text: &str| preview(&text.split(' ').map(str::to_owned).collect::<Vec<_>>());
-    insta::assert_snapshot!(preview("cargo test"), @"Matches `cargo test …`, alone or joined by ; && || | or a line break with other allowed commands. Lines with $, backquotes, globs, redirections to files, & or VAR= still ask.");
+    insta::assert_snapshot!(preview("cargo test"), @"Matches `cargo test …`, alone or joined by ; && || | or a line break with other allowed commands. Bailiwick still asks for lines with $, backquotes, globs, redirections to files, & or VAR=.");
     assert!(preview("git").ends_with(" Careful: this allows everything that `git` can do."));
     for text in ["python -u", "bash", "env", "find .", "make"] {
         let program = text.split(' ').next().expect("a word");
@@ -66,5 +66,5 @@ fn a_preview_names_the_lines_that_match_and_those_that_still_ask() {
     for text in ["python x.py", "git log", "make all", "ls"] {
         assert!(!preview(text).contains("Careful"), "{text}");
     }
-    insta::assert_snapshot!(preview("eval"), @r#"Matches nothing: "eval" is part of the shell itself: its effect on the rest of a command is unknown."#);
+    insta::assert_snapshot!(preview("eval"), @r#"Matches nothing: "eval" is a word of the shell itself, and can change the meaning of the rest of a command."#);
 }
