@@ -60,7 +60,7 @@ fn three_is_money_that_is_spent_and_no_request_follows() {
     let run = world.run(&server, &["--max-usd", "0.03"]).expect(3);
     let result = run.result();
     assert_eq!((&result["reason"], &result["steps"]), (&json!("cost_limit"), &json!(2)));
-    assert_eq!(result["message"], "the limit of $0.030 is reached: what was asked so far cost $0.030");
+    assert_eq!(result["message"], "the limit of $0.030 is reached: the requests so far cost $0.030");
     assert_eq!((server.requests().len(), dollars(&result["cost_usd"])), (2, 0.03));
     // The calls of the last reply have their results, though nobody asked for more.
     assert_eq!(run.events_of("tool_call_finished").len(), 2);

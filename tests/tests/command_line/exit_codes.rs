@@ -215,7 +215,7 @@ fn three_is_time_that_is_spent_also_in_the_middle_of_a_command_or_a_reply() {
     let world = world();
     let silent = serve([Reply::sse(&b""[..]).then_silence()]);
     insta::assert_snapshot!(complaint(&text(&world, &silent, &["--timeout", "1"], 3)), @r"
-    bailiwick: the time of this run is spent
+    bailiwick: the time limit of this run is reached
       hint: allow more with --timeout, or give a smaller task
     ");
     let busy = model_of([shell("sleep 1000")]);
@@ -235,7 +235,7 @@ fn three_is_a_refusal() {
     let world = world();
     let server = model_of([says("", "refusal")]);
     insta::assert_snapshot!(complaint(&text(&world, &server, &[], 3)), @r"
-    bailiwick: the model refused to go on
+    bailiwick: the model refused to continue
       hint: rephrase the task
     ");
 }
@@ -246,7 +246,7 @@ fn three_is_a_full_context_in_both_of_its_forms() {
     // The summary that is asked for does not help.
     let full = || says("I was", "model_context_window_exceeded");
     let server = model_of([full(), says("A summary.", "end_turn"), full()]);
-    insta::assert_snapshot!(complaint(&text(&world, &server, &[], 3)), @"bailiwick: the context is full: even a new one has about 120 tokens, and the model's window holds 8000 with the reply; shorten AGENTS.md, give a smaller task, or choose a model with a larger window [context-too-long]");
+    insta::assert_snapshot!(complaint(&text(&world, &server, &[], 3)), @"bailiwick: the context is full: even a new context has about 120 tokens, and the model's window holds 8000 with the reply; shorten AGENTS.md, give a smaller task, or choose a model with a larger window [context-too-long]");
     let message = "prompt is too long: 200001 tokens > 200000 maximum";
     let server = serve([Reply::error(400, "invalid_request_error", message)]);
     insta::assert_snapshot!(complaint(&text(&world, &server, &[], 3)), @"bailiwick: the API answered 400 (invalid_request_error): prompt is too long: 200001 tokens > 200000 maximum [context-too-long]
@@ -384,7 +384,7 @@ fn six_is_an_overload_that_does_not_end() {
 fn six_is_a_wait_that_is_too_long() {
     let world = world();
     let reply = Reply::error(429, "rate_limit_error", "Slow down").header("retry-after", "3600");
-    insta::assert_snapshot!(complaint(&text(&world, &serve([reply]), &[], 6)), @"bailiwick: the API answered 429 (rate_limit_error): Slow down; it asks to wait 3600 s, and no more than 300 s are waited at once (retries.longest_wait_s) [provider-failed]
+    insta::assert_snapshot!(complaint(&text(&world, &serve([reply]), &[], 6)), @"bailiwick: the API answered 429 (rate_limit_error): Slow down; the provider asks to wait 3600 s, and Bailiwick waits at most 300 s at once (retries.longest_wait_s) [provider-failed]
   hint: try again later, or choose another model with --model");
 }
 
@@ -394,7 +394,7 @@ fn six_is_time_that_is_spent_on_attempts() {
     let whole = says("a reply that does not come to its end", "end_turn");
     let server = serve((0..20).map(|_| Reply::sse(whole.clone()).cut_after(whole.len() / 2)));
     let said = complaint(&text(&world, &server, &["--timeout", "4"], 6));
-    insta::assert_snapshot!(said.replace(&server.base_url()["http://".len()..], "[server]"), @"bailiwick: the connection to [server] broke in the middle of the reply; the time of this run is spent before another attempt [connection-failed]");
+    insta::assert_snapshot!(said.replace(&server.base_url()["http://".len()..], "[server]"), @"bailiwick: the connection to [server] broke in the middle of the reply; the time limit of this run is reached before another attempt [connection-failed]");
     assert!(server.requests().len() > 1);
 }
 

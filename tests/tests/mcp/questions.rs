@@ -214,7 +214,7 @@ fn nobody_is_asked_in_a_run_or_after_a_call_has_ended() {
     let world = asking_world(tier::all()[0], "asks", &details());
     let ran = run(&world, [echo("x")], &["--mcp", "docs"]).expect(0);
     assert!(results(&ran)[0].1.contains("decline"), "{}", ran.stdout);
-    assert!(ran.stdout.contains("nobody is asked in this run"), "{}", ran.stdout);
+    assert!(ran.stdout.contains("nobody can be asked in this run"), "{}", ran.stdout);
     let world = asking_world(tier::all()[0], "asks-late", &details());
     let mut asking = Asking::in_mode(&world, "ask");
     assert!(asking.finished().contains("done"));

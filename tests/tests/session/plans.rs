@@ -382,7 +382,10 @@ fn a_file_to_create_is_granted_as_its_directory_and_nothing_beside_it() {
         let approved = log.iter().find(|event| event["type"] == "plan_approved").unwrap();
         assert_eq!(world.stable(&approved["data"]["write"].to_string()), r#"["[world]/project/src"]"#);
         let told = String::from_utf8(server.requests().last().unwrap().body.to_vec()).unwrap();
-        assert!(told.contains("src/two does not exist yet: execution may write "), "{told}");
+        assert!(
+            told.contains("src/two does not exist yet: to create it, execution can write the directory "),
+            "{told}"
+        );
     }
 }
 

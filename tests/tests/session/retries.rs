@@ -133,7 +133,8 @@ fn e3_the_budget_of_retries_is_a_setting_and_past_it_the_run_ends_with_six() {
     let why = "given up: a turn waits for its provider no longer than 0 s in all (retries.budget_s)";
     assert_eq!(budget, (1, format!("{said}; {why} [provider-failed]{hint}")));
     let wait = run("retries.longest_wait_s = 2", vec![overloaded().header("retry-after", "3")]);
-    let why = "it asks to wait 3 s, and no more than 2 s are waited at once (retries.longest_wait_s)";
+    let why =
+        "the provider asks to wait 3 s, and Bailiwick waits at most 2 s at once (retries.longest_wait_s)";
     assert_eq!(wait, (1, format!("{said}; {why} [provider-failed]{hint}")));
 }
 
@@ -144,7 +145,11 @@ fn e3_a_wait_without_end_fails_a_run_that_nobody_watches_at_once() {
     let begin = Instant::now();
     let run = world.run(&server, &[]).expect(6);
     assert!(begin.elapsed() < Duration::from_mins(1));
-    assert!(message(&run).contains("it asks to wait 3600 s, and no more than 300 s"), "{}", message(&run));
+    assert!(
+        message(&run).contains("the provider asks to wait 3600 s, and Bailiwick waits at most 300 s at once"),
+        "{}",
+        message(&run)
+    );
 }
 
 #[test]

@@ -11,7 +11,8 @@ use tests::{Finished, User, World};
 const WRITTEN: &str = "I do it.\n\n<tool_call>\n{\"name\": \"shell_exec\", \"arguments\": {\"command\": \"touch done\"}}\n</tool_call>";
 
 /// The words by which it is named.
-const NAMED: &str = "the model wrote a call of shell_exec as text; its server did not read it";
+const NAMED: &str =
+    "the model wrote a call of shell_exec as text; the model's server did not recognise the call";
 
 fn replies(provider: &str, texts: &[&str]) -> Vec<String> {
     let reply = |text: &&str| match provider {

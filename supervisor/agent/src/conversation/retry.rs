@@ -37,7 +37,7 @@ pub enum GiveUp {
     #[error("given up after {0} attempts")]
     Attempts(u32),
     /// The provider requests a longer delay than is allowed.
-    #[error("it asks to wait {} s, and no more than {} s are waited at once (retries.longest_wait_s)", .asked.as_secs(), .longest.as_secs())]
+    #[error("the provider asks to wait {} s, and Bailiwick waits at most {} s at once (retries.longest_wait_s)", .asked.as_secs(), .longest.as_secs())]
     LongWait { asked: Duration, longest: Duration },
     /// The turn has waited for the maximum time.
     #[error("given up: a turn waits for its provider no longer than {} s in all (retries.budget_s)", .0.as_secs())]
@@ -135,7 +135,7 @@ mod tests {
         let why = delay(3600).unwrap_err().to_string();
         assert_eq!(
             why,
-            "it asks to wait 3600 s, and no more than 300 s are waited at once (retries.longest_wait_s)"
+            "the provider asks to wait 3600 s, and Bailiwick waits at most 300 s at once (retries.longest_wait_s)"
         );
         let endless = ProviderError { retry_after: Some(Duration::MAX), ..error("x", true, None) };
         let careless = RetryPolicy { longest_wait: Duration::MAX, ..policy };

@@ -171,7 +171,7 @@ impl Agent {
             Input::Timer(timer) if self.turn.on_timer(timer) => self.ask_model(),
             Input::OutOfBudget { .. } | Input::Timer(_) => {}
             Input::TimeUp => {
-                self.stop(Ending::because(EndReason::TimeLimit, "the time of this run is spent"));
+                self.stop(Ending::because(EndReason::TimeLimit, "the time limit of this run is reached"));
             }
             Input::Broken { reason, message } => self.close(Ending::because(reason, message)),
         }

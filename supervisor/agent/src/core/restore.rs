@@ -36,7 +36,7 @@ impl Agent {
         if let Some(from) = from.filter(|_| !self.conversation.is_empty()) {
             let project = &self.rights.standing().project;
             self.conversation.note(format!(
-                "The project was moved from {from} to {project}: paths of the old place in this conversation lead nowhere."
+                "The project was moved from {from} to {project}: paths of the old directory in this conversation do not exist any more."
             ));
         }
         self

@@ -141,7 +141,7 @@ impl Agent {
     pub(super) fn on_reading_turn(&mut self, said: UserSaid, offline: bool) {
         // A turn that runs already would have to lose its access halfway.
         if !matches!(self.turn.phase(), Phase::Resting | Phase::Closed) {
-            let why = "the message was not sent: a turn is running, and this one is to read only";
+            let why = "the message was not sent: a turn is running, and this message needs a turn of its own that only reads";
             return self.out.notice(NoticeCode::CommandNotRun, why);
         }
         // A sub-agent's access is fixed. The other two start no turn.

@@ -61,7 +61,7 @@ const ADVICE: &[Advice] = &[
         ],
         of: &[],
         says: "No command in the sandbox can become another user, not even as root. A program that refuses to run as root needs \
-               Bailiwick to be run as the user that it wants.",
+               Bailiwick to be run as the user that the program wants.",
     },
     Advice {
         holds: |standing| standing.tier != Tier::Full,
@@ -76,9 +76,9 @@ const ADVICE: &[Advice] = &[
             &["couldn't bind", "operation not permitted"],
         ],
         of: &[],
-        says: "A program that hides its memory, as keepers of keys do, can in the floor tier bind and connect no socket and change \
-               no mode or time of a file: what it asks for cannot be seen. In the full tier it can (--tier full; `bailiwick doctor` \
-               says what the machine lacks for it).",
+        says: "In the floor tier, a program that hides its memory, such as a key agent, cannot bind or connect sockets, and cannot \
+               change the mode or time of a file: Bailiwick cannot see what such a program asks for. In the full tier such a \
+               program can (--tier full; `bailiwick doctor` says what the machine lacks for the full tier).",
     },
     Advice {
         holds: |standing| !standing.is_fixed,
@@ -117,8 +117,8 @@ const ADVICE: &[Advice] = &[
             &["crashpad", "operation not permitted"],
         ],
         of: &[],
-        says: "A browser wants a profile that it can write, and makes namespaces and shared memory of its own, which are not there \
-               inside: chromium --headless --no-sandbox --disable-dev-shm-usage --user-data-dir=$TMPDIR/profile; firefox --headless \
+        says: "A browser wants a profile that it can write, and makes namespaces and shared memory of its own, which the \
+               sandbox denies: chromium --headless --no-sandbox --disable-dev-shm-usage --user-data-dir=$TMPDIR/profile; firefox --headless \
                --profile $TMPDIR/profile, with MOZ_DISABLE_CONTENT_SANDBOX=1.",
     },
 ];

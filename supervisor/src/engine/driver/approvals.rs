@@ -95,7 +95,7 @@ async fn wait(
     let input = tokio::select! {
         biased;
         settled = settled => settled.ok(),
-        () = ui.closed() => Some(lapsed(id, DecidedBy::NoFrontEnd, "the front end is gone".to_owned())),
+        () = ui.closed() => Some(lapsed(id, DecidedBy::NoFrontEnd, "the front end has disconnected".to_owned())),
         () = tokio::time::sleep(time) => {
             Some(lapsed(id, DecidedBy::Deadline, format!("nobody answered within {time:?}")))
         }

@@ -79,7 +79,7 @@ impl SessionBudget {
         }
         let spent = self.spent.cost.unwrap_or_default();
         let max = max_usd.filter(|max| spent >= *max)?;
-        let message = format!("the limit of {max} is reached: what was asked so far cost {spent}");
+        let message = format!("the limit of {max} is reached: the requests so far cost {spent}");
         Some((EndReason::CostLimit, message))
     }
 

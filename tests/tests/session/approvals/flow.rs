@@ -184,7 +184,7 @@ async fn a_front_end_that_is_gone_denies_and_ends() {
     front.prompt("go").await;
     front.asked().await;
     front.actions = None;
-    front.until("call 1 denied by NoFrontEnd: the front end is gone").await;
+    front.until("call 1 denied by NoFrontEnd: the front end has disconnected").await;
     front.until("result 143").await;
     assert_eq!(front.world.read("a.txt"), "old\n");
     front.end().await;

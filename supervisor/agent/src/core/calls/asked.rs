@@ -155,8 +155,9 @@ impl Calls {
                 | Subject::Agent(_)
                 | Subject::Plan(_) => bounds.rights.seen().flags_for(&ask.grant),
             };
-            let flags =
-                flags.map(|flags| format!("{flags} allows it without asking, and ")).unwrap_or_default();
+            let flags = flags
+                .map(|flags| format!("{flags} allows the call without asking, and "))
+                .unwrap_or_default();
             let nobody = format!("{NOBODY}; {flags}--approval-socket PATH lets another program answer");
             return self.deny(call, None, DecidedBy::NoFrontEnd, &nobody, bounds, out);
         }
@@ -380,7 +381,7 @@ impl Calls {
 
     /// Takes back every request that is waited for, since the turn ends or the rights change.
     pub(super) fn withdraw(&mut self, cause: &str, text: &str, bounds: Bounds<'_>, out: &mut Outbox) {
-        let text = format!("{text}; nobody had approved it, and nothing of it was carried out");
+        let text = format!("{text}; the call had not been approved, and no part of it was carried out");
         self.close_asking(DecidedBy::Interrupted, cause, &text, bounds, out);
     }
 
@@ -418,8 +419,8 @@ impl Calls {
 
     /// Takes back every request, since nobody is there any more to answer.
     pub(in crate::core) fn on_front_end_gone(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
-        let cause = "the front end is gone";
-        self.close_asking(DecidedBy::NoFrontEnd, cause, "denied: nobody is there any more", bounds, out);
+        let cause = "the front end has disconnected";
+        self.close_asking(DecidedBy::NoFrontEnd, cause, "denied: nobody can answer any more", bounds, out);
     }
 
     /// Takes in that a command connects to a host beyond the list: somebody is asked, or the answer is no.
@@ -466,8 +467,9 @@ impl Calls {
             Err(why) => {
                 let words: String =
                     message.lines().next().unwrap_or_default().chars().take(MOST_WORDS).collect();
-                let notice =
-                    format!("a question of the MCP server {server} was declined: {why} (it asked: {words})");
+                let notice = format!(
+                    "a question of the MCP server {server} was declined: {why} (the server asked: {words})"
+                );
                 out.notice(NoticeCode::FormDeclined, &notice);
                 return out.push(Effect::AnswerForm { id: question, answer: McpAnswer::Declined });
             }
@@ -583,11 +585,13 @@ impl Calls {
         });
         let more = first.as_ref().map(|(call, _)| self.changes_after(*call, bounds)).unwrap_or_default();
         let Some((call, change)) = first.filter(|_| !more.is_empty()) else {
-            let message = format!("request {id} has no other changes beside it that could be shown with it");
+            let message =
+                format!("no other changes of the reply can be shown together with that of request {id}");
             out.notice(NoticeCode::ApprovalIgnored, &message);
             return After::Rest;
         };
-        let cause = "the user wants to see it together with the other changes of the reply".to_owned();
+        let cause =
+            "the user wants to see this change together with the other changes of the reply".to_owned();
         out.log_answer(call, Some(id), ReviewDecision::DENIED, DecidedBy::Together, Some(cause));
         self.slots.put(call, change, Stage::Gathered);
         for (call, tool) in more {
@@ -688,8 +692,7 @@ impl Calls {
     /// Closes every change that is to be asked about together with others, or waits for its turn.
     fn close_all_together(&mut self, result: &CallResult, bounds: Bounds<'_>, out: &mut Outbox) {
         for (call, _) in self.slots.changes(Stage::Approved) {
-            let text =
-                "interrupted: it was approved together with other changes, and nothing of it was carried out";
+            let text = "interrupted: the call was approved together with other changes, and no part of it was carried out";
             self.close_at_once(call, CallResult::not_done(ToolCallStatus::Interrupted, text), bounds, out);
         }
         for call in self.slots.all_together() {

@@ -77,8 +77,7 @@ impl OrphanDenials {
                 out.notice(
                     NoticeCode::MoreDenied,
                     &format!(
-                        "more than {MOST} denials outside the calls: further ones of this worker are not \
-                    reported"
+                        "more than {MOST} denials outside the calls: further denials of this worker are not reported"
                     ),
                 );
             }

@@ -38,10 +38,10 @@ const AROUND: u64 = 50;
 const ELSE: &str = "ask for less at once";
 
 /// The model is told this where the user has left a denial.
-const LEFT: &str = "(The user was asked whether to allow this, and left it denied.)";
+const LEFT: &str = "(The user was asked whether to allow this, and did not allow it.)";
 
 /// The model is told this of an answer without a word.
-const EMPTY: &str = "(the tool answered with nothing)";
+const EMPTY: &str = "(the answer of the tool is empty)";
 
 /// The end of a call, as whoever had it tells it.
 #[derive(Debug)]
@@ -451,7 +451,7 @@ impl Calls {
         out: &mut Outbox,
     ) {
         if for_session {
-            let message = "the command was not run again: what was approved for the session was not added";
+            let message = "the command was not run again: the access approved for the session was not added";
             out.notice(NoticeCode::NotAdded, message);
         }
         let words =
@@ -550,7 +550,7 @@ impl Calls {
             if matches!(open, Open::Committing(committing) if committing.after.is_some()) {
                 out.notice(
                     NoticeCode::NotAdded,
-                    "the call was ended: what was approved for the session was not added",
+                    "the call was ended: the access approved for the session was not added",
                 );
             }
             let progress = self.slots.take_progress(*call);

@@ -116,16 +116,18 @@ pub(super) fn askable(
 ) -> Result<Vec<FormField>, String> {
     let fields = match form {
         McpForm::Fields(fields) => fields,
-        McpForm::Page => return Err("it wants a web page to be opened, and forms alone are shown".to_owned()),
-        McpForm::Unshown(why) => return Err(format!("its form cannot be shown: {why}")),
+        McpForm::Page => {
+            return Err("the server wants a web page to be opened, and Bailiwick shows only forms".to_owned());
+        }
+        McpForm::Unshown(why) => return Err(format!("the form cannot be shown: {why}")),
     };
     if let Some(found) = secret_in(message, &fields) {
         return Err(format!(
-            "it seems to ask for a secret ({found:?}); give a server a secret with `env` in its table"
+            "the form seems to ask for a secret ({found:?}); give a server secrets with `env` in the server's table of config.toml"
         ));
     }
     if !answerer {
-        return Err("nobody is asked in this run".to_owned());
+        return Err("nobody can be asked in this run".to_owned());
     }
     if !permits(Position::FIRST, rights.seen().mode).keeps_approvals() {
         return Err(format!("nothing is asked in mode {}", rights.seen().mode));

@@ -26,8 +26,10 @@ pub(super) struct Interruption {
 impl Interruption {
     pub(super) const fn of(reason: EndReason) -> Self {
         match reason {
-            EndReason::TimeLimit => Self::because(": the time of the run is spent; the call was ended"),
-            EndReason::Internal => Self::because(": the run cannot go on; the call was ended"),
+            EndReason::TimeLimit => {
+                Self::because(": the time limit of the run is reached; the call was ended")
+            }
+            EndReason::Internal => Self::because(": the run cannot continue; the call was ended"),
             EndReason::Aborted => {
                 Self::because(": the user ended the turn; the call was not carried out to its end")
             }
@@ -61,7 +63,8 @@ pub(super) fn with_output(text: String, progress: Option<&CallProgress>, prints:
 }
 
 /// Said of a call whose rights went while a sub-agent worked for it, or that was interrupted.
-const SUBTREE_ENDED: &str = "the sub-agent was ended with everything below it; what it had done stays";
+const SUBTREE_ENDED: &str =
+    "the sub-agent was ended with its own sub-agents; changes that were already made stay";
 
 /// The result of a call that is ended: nobody waits for those who have it.
 pub(super) fn cut_short(
@@ -104,8 +107,9 @@ pub(super) const NETWORK_OFF: Interruption =
 
 /// Told to a call that was approved with more of the network than the user permits now.
 pub(super) const NETWORK_NARROWED: Interruption =
-    Interruption::because(": the user narrowed the network; the call was ended");
+    Interruption::because(": the user restricted the network; the call was ended");
 
 /// Told to a call of a server that a plan's approval allowed.
-pub(super) const SERVER_TAKEN_BACK: Interruption =
-    Interruption::because(": the user took back what the plan's approval allowed; the call was ended");
+pub(super) const SERVER_TAKEN_BACK: Interruption = Interruption::because(
+    ": the user withdrew access that the plan's approval had allowed; the call was ended",
+);

@@ -352,7 +352,8 @@ impl Calls {
                 | Invocation::Tasks(_),
                 _,
             ) => {
-                let text = "the call was not carried out: it can be neither prepared nor approved";
+                let text =
+                    "the call was not carried out: a call of this tool can be neither prepared nor approved";
                 self.close_at_once(call, CallResult::not_done(ToolCallStatus::Failed, text), bounds, out);
             }
         }
@@ -477,7 +478,7 @@ fn judge_spawn(spawn: SpawnAgent, rights: &RightsState) -> Begin {
 
 fn own_subject(command: String, rights: &RightsState) -> Result<Subject, String> {
     if rights.seen().rights.exec == ipc::rights::Execution::Denied {
-        return Err("this session executes no commands".to_owned());
+        return Err("this session cannot run commands".to_owned());
     }
     if rights.has_failed() {
         return Err("no worker could be started with the current access".to_owned());

@@ -66,7 +66,7 @@ impl Reading<'_> {
             // Nothing was asked to be prepared: a worker that says so anyway has done nothing.
             CallOutcome::Prepared => CallResult::not_done(
                 ToolCallStatus::Failed,
-                "the worker gave an answer that does not fit the call",
+                "the worker gave a result that does not match the call",
             ),
         }
     }
@@ -194,7 +194,7 @@ fn result_of_error(error: &ToolError, standing: &StandingRights) -> CallResult {
     if let Some(denial) = standing.explain(error) {
         let said = match denial.layer {
             // The worker saw the mode of what covers the place, and cannot know it from the place's own.
-            Layer::Mask => Rendered::failure("the place is hidden from the sandbox"),
+            Layer::Mask => Rendered::failure("the path is hidden from the sandbox"),
             _ => rendered,
         };
         return explained(vec![denial], said, standing, ObservedBy::Worker);

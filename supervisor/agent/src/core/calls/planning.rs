@@ -163,7 +163,7 @@ impl Planner {
                  the first {kept} steps exactly as they are: they are finished, and are not done again]"
             )
         } else {
-            "\n[the plan was not executed to its end, and is not gone on with: tell the user what went wrong, and write no other \
+            "\n[the plan was not executed to its end, and is not continued: tell the user what went wrong, and write no other \
              plan unless they ask for one]"
                 .to_owned()
         };

@@ -83,15 +83,16 @@ impl Calls {
                 self.close_at_once(call, CallResult::not_done(ToolCallStatus::Failed, text), bounds, out);
             }
             Err(DraftFault::Beyond(why)) => {
-                let cause =
-                    format!("the plan was not written, since no approval gives it what it asks for: {why}");
+                let cause = format!(
+                    "the plan was not written, since it asks for access that cannot be approved: {why}"
+                );
                 self.deny(call, None, DecidedBy::Configuration, &cause, bounds, out);
             }
         }
     }
 
     fn draft(&self, markdown: String, author: PlanAuthor, bounds: Bounds<'_>) -> Result<Draft, DraftFault> {
-        let none = || DraftFault::Unreadable("this agent makes no plans".to_owned());
+        let none = || DraftFault::Unreadable("this agent cannot make plans".to_owned());
         let planner = self.planner.as_ref().ok_or_else(none)?;
         planner.draft(markdown, author, &bounds.rights.standing().rights)
     }
@@ -137,7 +138,8 @@ impl Calls {
             _ => None,
         });
         let Some((call, edited)) = waits else {
-            let message = format!("request {id} is about no plan that waits: nothing was changed");
+            let message =
+                format!("request {id} is not about a plan that waits for approval: nothing was changed");
             return out.notice(NoticeCode::ApprovalIgnored, &message);
         };
         let draft = edited.map_err(DraftFault::Unreadable);
@@ -192,11 +194,11 @@ impl Calls {
         let json = match outcome {
             ServedOutcome::Answered(json) | ServedOutcome::Pictured(json, _) => json,
             ServedOutcome::Failed(why) | ServedOutcome::Unserved(why) => return Err(why),
-            ServedOutcome::Late(after) => return Err(format!("it took over {after:?}")),
+            ServedOutcome::Late(after) => return Err(format!("writing the file took more than {after:?}")),
         };
         let PlanInFile { path, to_create } =
             serde_json::from_str(&json).map_err(|error| error.to_string())?;
-        let planner = self.planner.as_ref().ok_or("this agent makes no plans")?;
+        let planner = self.planner.as_ref().ok_or("this agent cannot make plans")?;
         let Draft { author, markdown, plan } = draft;
         // The user may have taken rights back meanwhile.
         let (child, network_refused) =
@@ -204,7 +206,8 @@ impl Calls {
         let servers = planner.servers_of(&plan)?;
         let finished = (1..).take(planner.finished_of(&plan)).collect();
         let proposal = PlanProposal::new(path, markdown, plan, child, servers, finished);
-        let mut proposal = proposal.map_err(|error| format!("its access cannot be shown: {error}"))?;
+        let mut proposal =
+            proposal.map_err(|error| format!("the access of the plan cannot be shown: {error}"))?;
         proposal.network_refused = network_refused;
         let caches = planner.planning().ceiling.caches.clone();
         proposal.caches = caches.filter(|caches| proposal.child.rights.write.contains(caches));
@@ -257,7 +260,7 @@ impl Calls {
         out: &mut Outbox,
     ) {
         let Some(rest) = rounds.checked_sub(1) else {
-            let cause = "--approve-plan has approved as many plans as it was told to";
+            let cause = "--approve-plan has already approved the number of plans that it was given";
             return self.deny(call, None, DecidedBy::Configuration, cause, bounds, out);
         };
         if self.execute_within_flags(call, proposal, ask, bounds, out)
@@ -388,7 +391,7 @@ impl Calls {
     ) {
         let misfit = match &self.execution {
             Some(execution) => execution.misfit(&update),
-            None => Some("this agent executes no plan".to_owned()),
+            None => Some("this agent does not execute a plan".to_owned()),
         };
         if let Some(why) = misfit {
             let result = CallResult::not_done(ToolCallStatus::Failed, why);
@@ -440,7 +443,7 @@ impl Calls {
         let MadeUp { update, results, .. } = claim;
         let failed = |text: String| CallResult::not_done(ToolCallStatus::Failed, text);
         let Some(execution) = &mut self.execution else {
-            return (failed("this agent executes no plan".to_owned()), None);
+            return (failed("this agent does not execute a plan".to_owned()), None);
         };
         if let Some(files) = seen {
             execution.see(files);
@@ -484,7 +487,7 @@ impl Calls {
             .zip(self.execution.as_ref())
             .and_then(|(claim, execution)| execution.acceptance_calls(claim, update.step));
         let Some(calls) = calls else {
-            let text = "the acceptance commands could not be run, and the step is as it was";
+            let text = "the acceptance commands could not be run, and the status of the step is unchanged";
             let result = CallResult::not_done(ToolCallStatus::Failed, text);
             return self.close_at_once(call, result, bounds, out);
         };
@@ -514,7 +517,7 @@ fn beyond_flags(planning: &Planning, proposal: &PlanProposal) -> Option<String> 
 /// The words of a result on places that are to be created, if there are any.
 fn remark_on(to_create: &[PlaceToCreate]) -> Option<String> {
     let instead = |PlaceToCreate { path, directory }: &PlaceToCreate| {
-        format!("{path} does not exist yet: execution may write {directory}, in which it is to be created")
+        format!("{path} does not exist yet: to create it, execution can write the directory {directory}")
     };
     let lines: Vec<_> = to_create.iter().map(instead).collect();
     (!lines.is_empty()).then(|| format!("[Rights: {}]", lines.join("; ")))

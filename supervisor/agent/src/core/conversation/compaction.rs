@@ -104,7 +104,7 @@ impl Conversation {
                     "the conversation is being summarised already"
                 } else {
                     self.compaction.wanted = true;
-                    "the conversation is summarised before the next request"
+                    "the conversation will be summarised before the next request"
                 };
                 out.notice(NoticeCode::CompactionQueued, message);
                 false
@@ -149,7 +149,7 @@ impl Conversation {
     /// Sentence for a context that nothing would make short enough.
     pub(in crate::core) fn full(&self, next: u64) -> String {
         format!(
-            "the context is full: even a new one has about {next} tokens, and the model's window holds {} with the reply; \
+            "the context is full: even a new context has about {next} tokens, and the model's window holds {} with the reply; \
              shorten AGENTS.md, give a smaller task, or choose a model with a larger window",
             self.budget.context()
         )
@@ -167,7 +167,7 @@ impl Conversation {
 
     fn nothing_to_compact(&self, out: &mut Outbox) {
         let message = if self.history.has_replies() {
-            "the conversation is not summarised: it is shorter than its summary would be"
+            "the conversation is not summarised: a summary would be longer than the conversation"
         } else {
             "there is no conversation yet that could be summarised"
         };
@@ -218,7 +218,8 @@ impl Conversation {
             return Mended::Summary(after);
         }
         if is_refused(error) && self.drop_interrupted() {
-            let message = format!("{}; it goes on without the interrupted reply", error.message);
+            let message =
+                format!("{}; the conversation continues without the interrupted reply", error.message);
             out.notice(NoticeCode::InterruptedReplyDropped, &message);
             return Mended::WithoutInterrupted;
         }

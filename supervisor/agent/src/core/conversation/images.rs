@@ -25,18 +25,16 @@ pub(super) struct Images {
 /// The reason why a picture exceeds the limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Full {
-    #[error("this model sees no pictures; describe what is in it, or take another model")]
+    #[error("this model cannot see pictures; describe the content of the picture, or choose another model")]
     Blind,
-    #[error("this conversation has {MAX_IMAGES} pictures, which is the limit; start a new one")]
+    #[error("this conversation has {MAX_IMAGES} pictures, which is the limit; start a new conversation")]
     Count,
     #[error(
-        "a conversation of more than {FEW_IMAGES} pictures may have none with a side of more than {SMALL_SIDE} pixels, \
-        and there would be one of {0}; scale it, or start a new one"
+        "in a conversation of more than {FEW_IMAGES} pictures, no picture can have a side of more than {SMALL_SIDE} pixels, and one side would have {0}; make the picture smaller, or start a new conversation"
     )]
     Side(u32),
     #[error(
-        "the pictures of this conversation would have {0} bytes, and {MAX_BYTES} is the limit; make it smaller, or start \
-        a new one"
+        "the pictures of this conversation would have {0} bytes together, and {MAX_BYTES} is the limit; make this picture smaller, or start a new conversation"
     )]
     Bytes(usize),
 }

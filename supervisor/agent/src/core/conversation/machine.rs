@@ -125,11 +125,10 @@ impl Conversation {
         let context = self.opening.texts(seen).iter().map(|text| tokens(text)).sum();
         let (length, most) = (said.tokens(), self.budget.message(context));
         let waiting = self.unsaid.words_tokens();
-        let with = if waiting > 0 { " with those that wait" } else { "" };
+        let with = if waiting > 0 { " including the messages that wait" } else { "" };
         (length.saturating_add(waiting) > most).then(|| {
             format!(
-                "the message was not sent: it has about {length} tokens, and the context takes {most}{with}; put it into a \
-                 file of the project and name the file"
+                "the message was not sent: it has about {length} tokens, and the context has room for {most}{with}; put the text into a file of the project and name the file"
             )
         })
     }

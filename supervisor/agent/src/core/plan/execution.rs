@@ -160,10 +160,10 @@ impl Execution {
             return Some(format!("got step {}, expected 1 to {count}", update.step));
         };
         if step.status == StepStatus::Completed {
-            return Some(format!("step {} is completed, and stays so", update.step));
+            return Some(format!("step {} is completed, and this cannot be changed", update.step));
         }
         let (open, _) = self.first_open()?;
-        let word = "steps are done in their order";
+        let word = "steps are executed in order";
         (update.step != open).then(|| format!("got step {}, expected {open}: {word}", update.step))
     }
 

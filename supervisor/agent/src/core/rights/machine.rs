@@ -161,7 +161,7 @@ impl RightsState {
         if self.grants.revoke(id) {
             out.log(EventKind::GrantRevoked { id });
         } else {
-            out.notice(NoticeCode::NoSuchGrant, &format!("nothing is approved for the session as {id}"));
+            out.notice(NoticeCode::NoSuchGrant, &format!("no approval of this session has the id {id}"));
         }
     }
 
@@ -195,7 +195,7 @@ impl RightsState {
 
     pub(in crate::core) fn decide(&self, change: &Change) -> Result<Rights, Unchanged> {
         if !self.is_top_level() {
-            return Err(Unchanged::Refused("those of a sub-agent are fixed for its life".to_owned()));
+            return Err(Unchanged::Refused("the access of a sub-agent cannot be changed".to_owned()));
         }
         match change {
             Change::Rights(change) => self.standing.change(change, self.activity()),
@@ -217,7 +217,7 @@ impl RightsState {
             Err(Unchanged::Same(_)) if withdrawn && !self.replacement.failed => {
                 out.notice(
                     NoticeCode::ApprovalsWithdrawn,
-                    "what was approved with the network was ended, and is asked for again",
+                    "calls that were approved with the network were ended, and need a new approval",
                 );
                 Changed::Nothing
             }

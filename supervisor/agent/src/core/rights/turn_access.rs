@@ -166,10 +166,10 @@ impl RightsState {
             return self.due_now(change);
         }
         let why = match kind {
-            TurnKind::Allowed => "you said yes to everything in this turn, without the network",
+            TurnKind::Allowed => "you allowed everything in this turn, without the network",
             TurnKind::OnlyReads => "this turn only reads",
         };
-        out.notice(NoticeCode::RightsUnchanged, &format!("{why}; the change is made when it is over"));
+        out.notice(NoticeCode::RightsUnchanged, &format!("{why}; the change is made when the turn is over"));
         (kind == TurnKind::Allowed).then_some((change, Due::AfterTurn))
     }
 

@@ -255,7 +255,7 @@ fn a_change_of_rights_takes_the_question_back() {
     assert_snapshot!(script.lines(), @r#"
     log answered 1 of call 1: denied by Interrupted the access was changed by Supervisor
     asked 1 no more
-    log finished 1 a Interrupted "interrupted: policy changed; the call was ended with everything that it had started; nobody had approved it, and nothing of it was carried out" by Supervisor
+    log finished 1 a Interrupted "interrupted: policy changed; the call was ended with everything that it had started; the call had not been approved, and no part of it was carried out" by Supervisor
     replace the worker
     "#);
     script.exec(1, ReviewDecision::Approved);
@@ -280,7 +280,7 @@ fn an_interrupt_closes_the_question() {
     assert_snapshot!(script.lines(), @r#"
     log answered 1 of call 1: denied by Interrupted the turn was ended by Supervisor
     asked 1 no more
-    log finished 1 a Interrupted "interrupted by the user; the call was ended; nobody had approved it, and nothing of it was carried out" by Supervisor
+    log finished 1 a Interrupted "interrupted by the user; the call was ended; the call had not been approved, and no part of it was carried out" by Supervisor
     log started 2 b read_file {"path":"x"} by Supervisor
     log finished 2 b Interrupted "interrupted by the user; the call was ended" by Supervisor
     finish interrupted text="" steps=1 tokens=115 message=None
@@ -321,8 +321,8 @@ fn without_anybody_to_ask_the_call_is_denied_at_once() {
     start 1 with 1 messages
     log assistant msg_1 1 blocks, tool_use by Supervisor
     log started 1 a shell_exec {"command":"make","access":"write"} by Supervisor
-    log answered - of call 1: denied by NoFrontEnd nobody can be asked in this run; --mode auto allows it without asking, and --approval-socket PATH lets another program answer by Supervisor
-    log finished 1 a Denied "The call was not approved, and was not carried out: nobody can be asked in this run; --mode auto allows it without asking, and --approval-socket PATH lets another program answer." by Supervisor
+    log answered - of call 1: denied by NoFrontEnd nobody can be asked in this run; --mode auto allows the call without asking, and --approval-socket PATH lets another program answer by Supervisor
+    log finished 1 a Denied "The call was not approved, and was not carried out: nobody can be asked in this run; --mode auto allows the call without asking, and --approval-socket PATH lets another program answer." by Supervisor
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     "#);

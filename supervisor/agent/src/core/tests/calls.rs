@@ -244,7 +244,7 @@ fn worker_that_answers_out_of_turn_is_not_believed() {
     script.user("go").reply(1, &[read("a", "a")], StopReason::ToolUse).lines();
     script.outcome(7, file("x")).outcome(1, CallOutcome::Prepared).outcome(1, file("late"));
     assert_snapshot!(script.lines(), @r#"
-    log finished 1 a Failed "the worker gave an answer that does not fit the call" by Worker
+    log finished 1 a Failed "the worker gave a result that does not match the call" by Worker
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     "#);

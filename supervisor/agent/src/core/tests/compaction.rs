@@ -349,7 +349,7 @@ fn nothing_is_summarised_that_is_shorter_than_its_summary() {
     let mut script = Script::new();
     script.user("hi").reply(1, &[text("Hello")], StopReason::EndTurn).lines();
     script.input(Input::Op(Op::Act(AgentAction::Compact)));
-    assert_snapshot!(script.lines(), @"log notice nothing_to_compact the conversation is not summarised: it is shorter than its summary would be by Supervisor");
+    assert_snapshot!(script.lines(), @"log notice nothing_to_compact the conversation is not summarised: a summary would be longer than the conversation by Supervisor");
     // While a turn runs that is found out at its next request, or at its end.
     script.user("look").input(Input::Op(Op::Act(AgentAction::Compact)));
     script.reply(2, &[read("a", "a")], StopReason::ToolUse).lines();
@@ -365,7 +365,7 @@ fn nothing_is_summarised_that_is_shorter_than_its_summary() {
 fn a_message_that_no_context_could_hold_is_not_sent() {
     let mut script = small();
     script.user(&"word ".repeat(10_000));
-    assert_snapshot!(script.lines(), @r#"finish context_full text="" steps=0 tokens=0 message=Some("the message was not sent: it has about 16675 tokens, and the context takes 6192; put it into a file of the project and name the file [context-too-long]")"#);
+    assert_snapshot!(script.lines(), @r#"finish context_full text="" steps=0 tokens=0 message=Some("the message was not sent: it has about 16675 tokens, and the context has room for 6192; put the text into a file of the project and name the file [context-too-long]")"#);
     script.user("short").user(&"word ".repeat(10_000));
     let lines = script.lines();
     assert!(

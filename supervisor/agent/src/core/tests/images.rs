@@ -62,9 +62,9 @@ fn a_picture_that_there_is_no_room_for_is_left_out_and_everybody_is_told() {
         duration_ms: 7,
     });
     assert_snapshot!(script.last_messages(), @r#"
-    user [image png 48×32, 3.1 MB] [image png 48×32, 3.1 MB] [image png 48×32, 3.1 MB] [image png 48×32, 3.1 MB] [image png 48×32, 3.1 MB] "all of these\n([image png 48×32, 3.1 MB] was left out: the pictures of this conversation would have 18874368 bytes, and 15728640 is the limit; make it smaller, or start a new one)"
+    user [image png 48×32, 3.1 MB] [image png 48×32, 3.1 MB] [image png 48×32, 3.1 MB] [image png 48×32, 3.1 MB] [image png 48×32, 3.1 MB] "all of these\n([image png 48×32, 3.1 MB] was left out: the pictures of this conversation would have 18874368 bytes together, and 15728640 is the limit; make this picture smaller, or start a new conversation)"
     assistant {"type":"tool_use","id":"a","name":"read_file","input":{"path":"x.png"}}
-    user [error a: "[image png 48×32, 192 bytes] was left out: the pictures of this conversation would have 15728832 bytes, and 15728640 is the limit; make it smaller, or start a new one"]
+    user [error a: "[image png 48×32, 192 bytes] was left out: the pictures of this conversation would have 15728832 bytes together, and 15728640 is the limit; make this picture smaller, or start a new conversation"]
     "#);
 }
 

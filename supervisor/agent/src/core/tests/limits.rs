@@ -50,7 +50,7 @@ fn money_is_bounded_and_what_is_spent_is_told() {
     script.outcome(2, file("y\n"));
     assert_snapshot!(script.lines(), @r#"
     log finished 2 b Completed "     1\ty\n" by Worker
-    finish cost_limit text="" steps=2 tokens=230 message=Some("the limit of $1.50 is reached: what was asked so far cost $2.00")
+    finish cost_limit text="" steps=2 tokens=230 message=Some("the limit of $1.50 is reached: the requests so far cost $2.00")
     "#);
     let costs: Vec<_> = script.effects.iter().filter_map(cost_of_reply).collect();
     assert_eq!(costs, ["$1.00", "$1.00"]);

@@ -29,7 +29,7 @@ fn another_model_goes_on_with_what_was_said_called_and_answered() {
     script.input(choice("n"));
     assert_snapshot!(script.lines(), @r"
     log model m -> n, new context: true by Supervisor
-    log notice model_changed model: n · it reads the conversation without the earlier thinking · price unknown, so its cost is not counted by Supervisor
+    log notice model_changed model: n · the new model reads the conversation without the earlier thinking · price unknown, so its cost is not counted by Supervisor
     ");
     script.user("and?");
     assert_snapshot!(script.last_messages(), @r#"

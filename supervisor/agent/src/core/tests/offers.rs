@@ -78,7 +78,7 @@ fn a_denial_that_is_left_is_told_once_with_a_word_of_the_user() {
     log answered 1 of call 1: denied by User - by Supervisor
     asked 1 no more
     log denied 1 blocked by the kernel (Landlock): write /etc/probe; missing access: write /etc/probe; the user can allow it with --write /etc/probe by Worker
-    log finished 1 a Failed "touch: cannot touch '/etc/probe': Permission denied\n[exit code 1, 0.0 s]\n(The user was asked whether to allow this, and left it denied.) They say: use /tmp\nblocked by the kernel (Landlock): write /etc/probe; missing access: write /etc/probe; the user can allow it with --write /etc/probe. Your rights: read-only but for $TMPDIR · network off · secrets hidden" by Worker
+    log finished 1 a Failed "touch: cannot touch '/etc/probe': Permission denied\n[exit code 1, 0.0 s]\n(The user was asked whether to allow this, and did not allow it.) They say: use /tmp\nblocked by the kernel (Landlock): write /etc/probe; missing access: write /etc/probe; the user can allow it with --write /etc/probe. Your rights: read-only but for $TMPDIR · network off · secrets hidden" by Worker
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     "#);
@@ -300,7 +300,7 @@ fn a_run_that_does_not_come_to_be_leaves_the_first_one_and_the_rights() {
     let outcome = Err("nothing was carried out: /etc is a link now".to_owned());
     script.input(Input::OneShotFinished { call: CallId(1), outcome, duration_ms: 1 });
     assert_snapshot!(script.lines(), @r#"
-    log notice not_added the command was not run again: what was approved for the session was not added by Supervisor
+    log notice not_added the command was not run again: the access approved for the session was not added by Supervisor
     log denied 1 blocked by the kernel (Landlock): write /etc/probe; missing access: write /etc/probe; the user can allow it with --write /etc/probe by Worker
     log finished 1 a Failed "touch: cannot touch '/etc/probe': Permission denied\n[exit code 1, 0.0 s]\n(The user allowed the command to run again with the access that it lacked: nothing was carried out: /etc is a link now.)\nblocked by the kernel (Landlock): write /etc/probe; missing access: write /etc/probe; the user can allow it with --write /etc/probe. Your rights: read-only but for $TMPDIR · network off · secrets hidden" by Worker
     log requested 2.1 by Supervisor

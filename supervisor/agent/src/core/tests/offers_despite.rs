@@ -84,7 +84,7 @@ fn what_is_left_is_told_with_the_result_of_the_run_that_there_was() {
     log answered 1 of call 1: denied by User - by Supervisor
     asked 1 no more
     log denied 1 blocked by the sandbox (mediation): reach 192.0.2.1:443 (tried by curl); missing access: network; the user can allow it with --net on by Supervisor
-    log finished 1 a Completed "[exit code 0, 0.0 s]\n(The user was asked whether to allow this, and left it denied.) They say: not now\nDespite exit code 0: blocked by the sandbox (mediation): reach 192.0.2.1:443 (tried by curl); missing access: network; the user can allow it with --net on. Your rights: read-only but for $TMPDIR · network off · secrets hidden" by Worker
+    log finished 1 a Completed "[exit code 0, 0.0 s]\n(The user was asked whether to allow this, and did not allow it.) They say: not now\nDespite exit code 0: blocked by the sandbox (mediation): reach 192.0.2.1:443 (tried by curl); missing access: network; the user can allow it with --net on. Your rights: read-only but for $TMPDIR · network off · secrets hidden" by Worker
     log requested 2.1 by Supervisor
     start 2 with 3 messages
     "#);

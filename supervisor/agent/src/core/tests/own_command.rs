@@ -84,7 +84,7 @@ fn a_session_without_commands_has_none_of_the_users_either() {
     script.ready(1);
     own(&mut script, "make");
     let lines = script.lines();
-    assert!(lines.contains("this session executes no commands") && !lines.contains("carry out"), "{lines}");
+    assert!(lines.contains("this session cannot run commands") && !lines.contains("carry out"), "{lines}");
     assert!(lines.contains("finish done"), "{lines}");
 }
 

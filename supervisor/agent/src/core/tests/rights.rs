@@ -94,7 +94,7 @@ fn neither_a_planner_nor_a_sub_agent_is_given_more() {
     let mut script = Script::with(AgentConfig { id: AgentId::from("1.2"), ..config() });
     script.net(Network::On).set_rights(RightsChange::RemoveWrite { path: "/p".into() });
     assert!(!script.effects.iter().any(|effect| matches!(effect, Effect::ReplaceWorker { .. })));
-    assert_eq!(script.lines().matches("those of a sub-agent are fixed for its life").count(), 2);
+    assert_eq!(script.lines().matches("the access of a sub-agent cannot be changed").count(), 2);
 }
 
 #[test]

@@ -109,7 +109,7 @@ fn the_network_that_was_approved_goes_when_the_user_turns_it_off() {
     log grant 1 revoked by Supervisor
     cancel call 1
     log finished 1 a Interrupted "interrupted: the user turned the network off; the call was ended; it was approved, and may have been carried out in part: look before you repeat it" by Supervisor
-    log notice approvals_withdrawn what was approved with the network was ended, and is asked for again by Supervisor
+    log notice approvals_withdrawn calls that were approved with the network were ended, and need a new approval by Supervisor
     log started 2 b shell_exec {"command":"curl x","network":true} by Supervisor
     ask 2: networkApproval {"access":"standing","grant":{"write":[],"net":"on","reach":{"host":false,"lan":false,"link_local":false,"metadata":false}},"call_id":2,"command":["bash","-c","curl x"],"cwd":"/p"}
     "#);

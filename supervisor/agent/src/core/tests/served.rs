@@ -122,7 +122,7 @@ fn a_call_of_the_supervisors_own_is_served_at_once_in_every_mode() {
         }
         script.served(1, answered(""));
         let line = script.lines();
-        assert_eq!(line, "log finished 1 a Completed \"(the tool answered with nothing)\" by Supervisor\n");
+        assert_eq!(line, "log finished 1 a Completed \"(the answer of the tool is empty)\" by Supervisor\n");
     }
 }
 

@@ -64,7 +64,7 @@ fn refusal_ends_the_run_and_leaves_no_trace_in_the_history() {
     log requested 1.1 by Supervisor
     start 1 with 1 messages
     log assistant msg_1 0 blocks, refusal by Supervisor
-    finish refusal text="I can" steps=1 tokens=115 message=Some("the model refused to go on: cyber")
+    finish refusal text="I can" steps=1 tokens=115 message=Some("the model refused to continue: cyber")
     "#);
     script.user("something else");
     assert_snapshot!(script.last_messages(), @r#"user "go" "something else""#);
@@ -190,7 +190,7 @@ fn z5_a_call_as_text_is_told_once_and_then_ends_the_run() {
     log user "go" by Supervisor
     log requested 1.1 by Supervisor
     start 1 with 1 messages
-    log notice call_as_text the model wrote a call of shell_exec as text; its server did not read it, and it was not run by Supervisor
+    log notice call_as_text the model wrote a call of shell_exec as text; the model's server did not recognise the call, so it was not run by Supervisor
     log assistant msg_1 1 blocks, end_turn by Supervisor
     log context bailiwick "Your reply contains a call of shell_exec as text. Nothing was run: only calls in the form of this API are. Call the tool in that form; if you meant no call, say in words what came of the task." by Supervisor
     log requested 2.1 by Supervisor
@@ -203,9 +203,9 @@ fn z5_a_call_as_text_is_told_once_and_then_ends_the_run() {
     "#);
     script.reply(2, &[text(WRITTEN)], StopReason::Other("x".to_owned()));
     assert_snapshot!(script.lines(), @r#"
-    log notice call_as_text the model wrote a call of shell_exec as text; its server did not read it, and it was not run by Supervisor
+    log notice call_as_text the model wrote a call of shell_exec as text; the model's server did not recognise the call, so it was not run by Supervisor
     log assistant msg_2 1 blocks, x by Supervisor
-    finish call_as_text text="" steps=2 tokens=230 message=Some("the model wrote a tool call as text, twice in a row; its server did not read it\n  hint: choose another model with --model, or turn on the server's parser of tool calls (llama.cpp: --jinja; vLLM: --enable-auto-tool-choice)")
+    finish call_as_text text="" steps=2 tokens=230 message=Some("the model wrote a tool call as text, twice in a row; the model's server did not recognise the calls\n  hint: choose another model with --model, or turn on the server's parser of tool calls (llama.cpp: --jinja; vLLM: --enable-auto-tool-choice)")
     "#);
 }
 
@@ -299,7 +299,7 @@ fn interrupted_reply_that_is_refused_is_left_out() {
     script.failed(2, refused.clone());
     assert_snapshot!(script.lines(), @r#"
     log failed invalid_request_error retry=None by Supervisor
-    log notice interrupted_reply_dropped it failed (invalid_request_error); it goes on without the interrupted reply by Supervisor
+    log notice interrupted_reply_dropped it failed (invalid_request_error); the conversation continues without the interrupted reply by Supervisor
     log requested 1.2 by Supervisor
     start 3 with 1 messages
     "#);
@@ -367,8 +367,8 @@ fn spent_time_ends_the_run_like_an_interrupt() {
     script.input(Input::TimeUp);
     assert_snapshot!(script.lines(), @r#"
     cancel call 1
-    log finished 1 a Interrupted "interrupted: the time of the run is spent; the call was ended" by Supervisor
-    finish time_limit text="" steps=1 tokens=115 message=Some("the time of this run is spent")
+    log finished 1 a Interrupted "interrupted: the time limit of the run is reached; the call was ended" by Supervisor
+    finish time_limit text="" steps=1 tokens=115 message=Some("the time limit of this run is reached")
     "#);
 }
 
@@ -409,7 +409,7 @@ fn time_that_is_spent_between_attempts_is_a_failure_of_the_provider() {
     let mut script = Script::new();
     script.user("go").failed(1, error("overloaded_error", true)).lines();
     script.input(Input::TimeUp);
-    assert_snapshot!(script.lines(), @r#"finish provider_error text="" steps=0 tokens=0 message=Some("it failed (overloaded_error); the time of this run is spent before another attempt [provider-failed]")"#);
+    assert_snapshot!(script.lines(), @r#"finish provider_error text="" steps=0 tokens=0 message=Some("it failed (overloaded_error); the time limit of this run is reached before another attempt [provider-failed]")"#);
 }
 
 #[test]

@@ -34,7 +34,7 @@ fn all_changes_are_shown_and_one_answer_carries_them_out_one_after_the_other() {
     assert!(script.lines().contains(r#""more":2"#));
     script.together(1);
     assert_snapshot!(script.lines(), @r#"
-    log answered 1 of call 1: denied by Together the user wants to see it together with the other changes of the reply by Supervisor
+    log answered 1 of call 1: denied by Together the user wants to see this change together with the other changes of the reply by Supervisor
     asked 1 no more
     log started 2 b write_file {"path":"b.txt","content":"new\n"} by Supervisor
     prepare 2 write_file

@@ -122,7 +122,7 @@ fn a_turn_that_runs_is_not_narrowed_and_a_message_during_the_turn_widens_nothing
     let mut script = wide();
     script.user("go").lines();
     reading(&mut script, "look");
-    assert_snapshot!(script.lines(), @"log notice command_not_run the message was not sent: a turn is running, and this one is to read only by Supervisor");
+    assert_snapshot!(script.lines(), @"log notice command_not_run the message was not sent: a turn is running, and this message needs a turn of its own that only reads by Supervisor");
     assert!(replaced(&script).is_empty());
     script.reply(1, &[text("done")], StopReason::EndTurn);
     reading(&mut script, "look");
@@ -319,7 +319,10 @@ fn such_a_yes_to_another_request_denies_it() {
     script.lines();
     allow(&mut script, 1, AskKind::Network);
     let lines = script.lines();
-    assert!(lines.contains("denied by BadAnswer this request cannot be answered by approving everything"), "{lines}");
+    assert!(
+        lines.contains("denied by BadAnswer this request cannot be answered by approving everything"),
+        "{lines}"
+    );
     assert!(replaced(&script).is_empty());
     // A second answer to the same request counts for nothing.
     let mut script = allowed();

@@ -75,7 +75,7 @@ impl RunAccount {
             ));
         }
         let max = limits.max_usd.filter(|max| self.cost >= *max)?;
-        let message = format!("the limit of {max} is reached: what was asked so far cost {}", self.cost);
+        let message = format!("the limit of {max} is reached: the requests so far cost {}", self.cost);
         Some(Ending::because(EndReason::CostLimit, message))
     }
 }

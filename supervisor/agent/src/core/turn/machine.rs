@@ -155,15 +155,15 @@ impl Turn {
         out: &mut Outbox,
     ) -> Option<UserSaid> {
         let why = match self.phase() {
-            _ if !makes_plans => "this agent makes no plans",
+            _ if !makes_plans => "this agent cannot make plans",
             Phase::Resting => {
                 let text = format!(
-                    "I have this plan from before. Another agent executes it now, and its account follows:\n\n{markdown}"
+                    "Here is a plan that was written earlier. Another agent executes the plan now, and the report of that agent comes after the plan:\n\n{markdown}"
                 );
                 self.earlier_plan = Some(markdown);
                 return Some(UserSaid { text, images: Vec::new() });
             }
-            Phase::Waiting | Phase::Asking | Phase::Working | Phase::Closed => "the agent is at work",
+            Phase::Waiting | Phase::Asking | Phase::Working | Phase::Closed => "the agent is working",
         };
         out.notice(NoticeCode::PlanRefused, &format!("{NOT_EXECUTED}: {why}"));
         None
@@ -368,7 +368,8 @@ impl Turn {
             }
             // What the time was spent on was the provider's failure: that is the reason.
             TurnState::BackingOff { failure, code, .. } if is_time => {
-                let message = format!("{failure}; the time of this run is spent before another attempt");
+                let message =
+                    format!("{failure}; the time limit of this run is reached before another attempt");
                 Stopped::Ends(Ending::because(EndReason::Provider, code.mark_anew(&message)))
             }
             TurnState::BackingOff { .. } => Stopped::Ends(ending.clone()),
@@ -425,7 +426,7 @@ impl Turn {
         let to = self.settings.model.clone();
         let mut message = format!("model: {to}");
         if new_context {
-            message.push_str(" · it reads the conversation without the earlier thinking");
+            message.push_str(" · the new model reads the conversation without the earlier thinking");
         }
         if self.settings.tariff.0.is_none() {
             message.push_str(" · price unknown, so its cost is not counted");

@@ -93,7 +93,7 @@ impl Turn {
             StopReason::Refusal(details) => {
                 out.log(EventKind::AssistantMessage(self.said(&reply, Vec::new(), "refusal", usage)));
                 let details = details.as_ref().map_or_else(String::new, |details| format!(": {details}"));
-                let message = format!("the model refused to go on{details}");
+                let message = format!("the model refused to continue{details}");
                 // Sent back, it would be refused again.
                 Kept { echo: None, then: Replied::Ends(Ending::because(EndReason::Refusal, message)) }
             }
@@ -171,7 +171,7 @@ impl Turn {
         self.forget_trouble();
         // Before the reply, so that nobody prints it as an answer.
         let said = format!(
-            "the model wrote a call of {tool} as text; its server did not read it, and it was not run"
+            "the model wrote a call of {tool} as text; the model's server did not recognise the call, so it was not run"
         );
         out.notice(NoticeCode::CallAsText, &said);
         let (echo, _) = whole.reply.complete();

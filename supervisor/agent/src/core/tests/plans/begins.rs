@@ -18,7 +18,7 @@ fn a_place_to_create_is_asked_for_as_its_directory_and_told_to_the_planner() {
     script.decide_plan(1, ReviewDecision::DENIED, None);
     let told = script.finished(1).unwrap().1;
     assert!(
-        told.ends_with("[Rights: /p/src/new.rs does not exist yet: execution may write /p/src, in which it is to be created]"),
+        told.ends_with("[Rights: /p/src/new.rs does not exist yet: to create it, execution can write the directory /p/src]"),
         "{told}"
     );
 }

@@ -64,7 +64,9 @@ pub(super) fn of(reply: &ModelReply, stop: &StopReason, tools: &Registry) -> Opt
 
 /// Text for people at the end of a run whose model did it twice.
 pub(super) fn twice() -> String {
-    format!("the model wrote a tool call as text, twice in a row; its server did not read it\n  hint: {HINT}")
+    format!(
+        "the model wrote a tool call as text, twice in a row; the model's server did not recognise the calls\n  hint: {HINT}"
+    )
 }
 
 pub(super) fn told(tool: &str) -> String {
