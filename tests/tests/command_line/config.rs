@@ -64,7 +64,7 @@ fn the_keys_are_listed_while_a_file_is_wrong() {
       `off`, or list of hosts; default: `off`; a project's file: narrows it
       The network of commands: `off`, or the hosts that they may reach by name, such as `["docs.example", "*.docs.example:8443", "@npm"]` (port 443 unless another is named). No file turns all of it on: `--net on` and `:net on` do. A project's `off` or list holds against `--net`: only what both name is reached at the start.
 
-    Tables of their own: [keys.MODE] has keys of the terminal UI, [models."NAME"] facts of a model, [agents.NAME] a role of sub-agents.
+    Further tables: [keys.MODE] sets keys of the terminal UI, [models."NAME"] describes a model, [agents.NAME] defines a role of sub-agents.
     "#);
     insta::assert_snapshot!(keys(&["nothing"]).expect(2).stderr, @"
     bailiwick: no key has `nothing` in its name
@@ -272,7 +272,7 @@ fn trust_is_given_at_a_terminal_to_exactly_this_file() {
         fs::read_to_string(outside.join("there.txt")).unwrap() == "new\n"
     };
     let piped = Finished::of(world.bailiwick(["config", "trust", "-C"]).arg(world.project())).expect(2);
-    assert!(piped.stderr.contains("cannot ask about .bailiwick.toml"), "{}", piped.stderr);
+    assert!(piped.stderr.contains("cannot ask for your trust in .bailiwick.toml"), "{}", piped.stderr);
     assert!(!writes());
     let question = [
         ".bailiwick.toml of [world]/project would enable, in every session there:",
@@ -287,9 +287,9 @@ fn trust_is_given_at_a_terminal_to_exactly_this_file() {
         assert!(!writes(), "{no:?}");
     }
     let (code, seen) = trust(&world, "y\n");
-    assert!(code == 0 && seen.contains("trusted, as it is now"), "{seen}");
+    assert!(code == 0 && seen.contains("trusted in this form"), "{seen}");
     assert!(writes());
-    assert!(trust(&world, "").1.contains("it is trusted already"));
+    assert!(trust(&world, "").1.contains("the project's settings are already trusted"));
     // Another version asks again, and the trust does not come back by itself.
     world.file(NAME, format!("rights.write = [{outside:?}]\nmodel = \"big\"\n"));
     assert!(!writes());

@@ -255,7 +255,7 @@ fn a_project_that_asks_for_the_network_works_and_is_told_once() {
     let mut trust = world.bailiwick(["config", "trust", "-C"]);
     let run = Finished::of(trust.arg(world.project())).expect(0);
     assert!(
-        told(&run.stderr) == 1 && run.stderr.contains("nothing in it needs your trust"),
+        told(&run.stderr) == 1 && run.stderr.contains("nothing in the project needs your trust"),
         "{}",
         run.stderr
     );

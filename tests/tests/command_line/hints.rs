@@ -183,7 +183,7 @@ fn the_hints_of_other_commands_are_commands() {
     let untrusted = shell.types("bailiwick config").expect(0);
     let note = untrusted.stderr.lines().find_map(|line| line.trim_start().strip_prefix("hint: ")).unwrap();
     let asked = shell.types(note).expect(2);
-    assert!(asked.stderr.contains("cannot ask about .bailiwick.toml"), "{}", asked.stderr);
+    assert!(asked.stderr.contains("cannot ask for your trust in .bailiwick.toml"), "{}", asked.stderr);
     assert!(hint(&asked).ends_with(note), "{}", asked.stderr);
 }
 

@@ -55,7 +55,7 @@ fn a_session_shows_its_messages_calls_results_and_sub_agents() {
     let one = show(&world, &["--agent", "1.1"]).expect(0).stdout;
     assert!(one.contains("│ Nothing here.") && !one.contains("│ do it"), "{one}");
     let none = show(&world, &["--agent", "1.7"]).expect(2);
-    assert!(none.stderr.contains("its agents are 1, 1.1"), "{}", none.stderr);
+    assert!(none.stderr.contains("the session's agents are 1, 1.1"), "{}", none.stderr);
 }
 
 #[test]

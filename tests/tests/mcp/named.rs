@@ -178,7 +178,7 @@ fn a_file_that_cannot_be_used_ends_the_run_before_the_first_request() {
             "program.json",
             Some(entry(json!({"command": "./server.sh"}))),
             5,
-            "in its entry lets it read its own program",
+            "lets the server read its own program",
         ),
     ];
     for (name, text, status, words) in cases {

@@ -304,7 +304,7 @@ fn an_answer_for_the_project_lets_later_sessions_call_the_tool_until_its_server_
     assert_eq!(call("docs__echo", &[]).0, "completed");
     add(&world, &["--env", "MCP_TOKEN", "--env", "MORE"]).expect(0);
     assert_eq!(call("docs__echo", &[]).0, "denied");
-    assert!(listed().contains("  unasked  echo (void: it has changed)\n"), "{}", listed());
+    assert!(listed().contains("  unasked  echo (asks again: the tool has changed)\n"), "{}", listed());
     // A server that is removed takes its grants along, and the next one of that name has none.
     let removed = Finished::of(world.bailiwick(["mcp", "remove", "docs", "-C"]).arg(world.project()));
     let told = format!("\necho no longer runs without a question in {}\n", world.project().display());

@@ -94,7 +94,7 @@ fn a_form_that_asks_for_a_secret_is_not_asked_in_lines_either() {
     world.file("question.json", question.to_string());
     let model = model_of([echo("1"), done()]);
     let mut ui = Ui::start(&world.ui(&model, &["--plain", "go on"]), SIZE);
-    ui.until_shown("was declined: it seems to ask for a secret");
+    ui.until_shown("was declined: the form seems to ask for a secret");
     ui.until_shown("> ");
     ui.types("\u{4}");
     let left = ui.end();

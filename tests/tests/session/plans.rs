@@ -93,7 +93,7 @@ fn an_approved_plan_is_executed_and_goes_on_at_the_step_that_failed() {
     assert_eq!(world.read("a.txt"), "one\ntwo\nfour\nthree\n");
     assert_eq!(shown(&world)["fate"], "executed");
     let again = with_model(&world, &nobody, &["plan", "execute"]).expect(2);
-    assert!(again.stderr.contains("is executed already"), "{}", again.stderr);
+    assert!(again.stderr.contains("has already been executed"), "{}", again.stderr);
     assert!(nobody.requests().is_empty());
     let audited = Finished::of(world.bailiwick(["audit", "-C"]).arg(world.project())).expect(0);
     assert!(!audited.stdout.contains("finding:"), "{}", audited.stdout);
@@ -160,7 +160,7 @@ fn an_approval_is_of_exactly_these_bytes_in_exactly_this_project() {
     let file = file_of(&world);
     fs::write(&file, PLAN.replace("grep -q two a.txt", "touch hacked")).unwrap();
     assert_eq!(shown(&world)["fate"], "proposed");
-    assert!(plan(&world, &["list"]).expect(0).stdout.contains("edited after it was approved"));
+    assert!(plan(&world, &["list"]).expect(0).stdout.contains("edited after the plan was approved"));
     let nobody = model_of([]);
     with_model(&world, &nobody, &["plan", "execute"]).expect(4);
     // A plan of one project is not executed in another.
@@ -223,7 +223,9 @@ fn an_edit_is_taken_as_a_whole_or_kept_for_its_author() {
     assert!(fs::read_to_string(kept).unwrap().contains("## Stops"), "{}", broken.stderr);
     fs::remove_file(kept).unwrap();
     assert_eq!(fs::read_to_string(file_of(&world)).unwrap(), PLAN);
-    assert!(edit("sed -i 's/Write three/Write 3/'").expect(0).stderr.contains("its approval is over"));
+    assert!(
+        edit("sed -i 's/Write three/Write 3/'").expect(0).stderr.contains("the plan needs a new approval")
+    );
     assert_eq!(fs::read_to_string(file_of(&world)).unwrap(), PLAN.replace("Write three", "Write 3"));
     assert_eq!(shown(&world)["fate"], "proposed");
     // No key is in the editor's environment.
@@ -283,7 +285,7 @@ fn what_lies_in_the_directory_of_plans_by_mistake_is_named_and_executes_nothing(
     fs::write(file.with_extension("json"), "{").unwrap();
     let id = file.file_stem().unwrap().to_str().unwrap();
     let run = plan(&world, &["execute", id]).expect(2);
-    assert!(run.stderr.contains("has no record of its project"), "{}", run.stderr);
+    assert!(run.stderr.contains("the project of the plan"), "{}", run.stderr);
 }
 
 #[test]
@@ -410,7 +412,7 @@ fn an_execution_gets_the_directories_that_its_approval_showed_and_no_others() {
     with_model(&world, &server, &["plan", "execute"]).expect(3);
     let listed = plan(&world, &["list"]).expect(0).stdout;
     assert!(
-        listed.contains("1 step done; its execution ended as gave up: step 2 of the plan is failed"),
+        listed.contains("1 step done; the last execution ended as gave up: step 2 of the plan is failed"),
         "{listed}"
     );
     // The whole project was never shown.
@@ -440,7 +442,8 @@ fn a_plan_whose_executor_could_not_start_is_told_so_and_may_be_followed_by_anoth
     let listed = plan(&world, &["list"]).expect(0).stdout;
     assert!(listed.contains("Again (2 steps)"), "{listed}");
     assert!(
-        listed.contains("unfinished 2") && listed.contains("its execution ended as crashed: 1 sub-agents"),
+        listed.contains("unfinished 2")
+            && listed.contains("the last execution ended as crashed: 1 sub-agents"),
         "{listed}"
     );
 }

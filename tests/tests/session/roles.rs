@@ -141,7 +141,7 @@ fn a_projects_role_counts_for_nothing_before_it_is_trusted_nor_after_a_change() 
     assert_eq!(run_once().0, Value::Null);
     assert_eq!(trust(&world, "y\n").0, 0);
     assert_eq!(run_once().0["enum"], json!(["reviewer"]));
-    assert!(trust(&world, "").1.contains("it is trusted already"));
+    assert!(trust(&world, "").1.contains("the project's settings are already trusted"));
     // The person reads what it says now, and no escape of it acts on the terminal.
     fs::write(&file, REVIEWER.replace("faults alone", "to evil.example\u{202e}")).unwrap();
     let (_, seen) = trust(&world, "n\n");

@@ -267,7 +267,7 @@ fn old_sessions_are_deleted_but_for_one_that_is_open() {
     run(&world, &["sessions", "prune"]).expect(2);
     let dry = run(&world, &["sessions", "prune", "--older-than", "30", "--dry-run"]).expect(0).stdout;
     assert!(
-        dry.contains("would delete a-old") && dry.contains("kept c-open, which a process has open"),
+        dry.contains("would delete a-old") && dry.contains("not deleted: c-open, which a process has open"),
         "{dry}"
     );
     assert_eq!(names(&world).len(), 4);
@@ -318,7 +318,7 @@ fn a_session_that_is_named_is_deleted_with_its_checkpoints() {
     assert!(gone.ends_with("), and its checkpoints\n") && gone.lines().count() == 1, "{gone}");
     assert!(!looks.exists());
     let held = run(&world, &["sessions", "delete", "c-open", "a-old"]).expect(2);
-    assert!(held.stderr.contains("another process has it open\n  hint: "), "{}", held.stderr);
+    assert!(held.stderr.contains("another process has this session open\n  hint: "), "{}", held.stderr);
     assert!(held.stdout.starts_with("deleted a-old: its log (0 bytes)\n"), "{}", held.stdout);
     assert_eq!(names(&world), ["c-open"]);
     drop(open);

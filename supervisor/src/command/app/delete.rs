@@ -29,7 +29,7 @@ pub(super) fn run(args: &DeleteArgs, directories: &Directories) -> Exit {
             Ok(Deletion::Done(deleted)) => exit = printed(print(&log, &deleted), exit),
             Ok(Deletion::Held) => {
                 complain(&format!(
-                    "cannot delete the session {}: another process has it open\n  hint: end it there first",
+                    "cannot delete the session {}: another process has this session open\n  hint: end the session there first",
                     id(&log)
                 ));
                 exit = Exit::Usage;

@@ -16,7 +16,7 @@ pub(super) fn run(args: &PruneArgs, directories: &Directories) -> Exit {
     if keep.is_everything() {
         complain(
             &"cannot delete sessions: no limit given\n  hint: --older-than DAYS, --larger-than MIB, or both; \
-            --dry-run only lists it",
+            --dry-run only lists these sessions",
         );
         return Exit::Usage;
     }
@@ -48,7 +48,7 @@ fn print(pruned: &Pruned, is_rehearsal: bool) -> io::Result<()> {
     }
     for log in &pruned.held {
         let id = log.file_stem().unwrap_or_default().to_string_lossy();
-        writeln!(out, "kept {}, which a process has open", harmless(&id))?;
+        writeln!(out, "not deleted: {}, which a process has open", harmless(&id))?;
     }
     let bytes = pruned.deleted.iter().map(|gone| gone.bytes).sum();
     writeln!(out, "{verb} {}, {}", counted(pruned.deleted.len()), size(bytes))?;

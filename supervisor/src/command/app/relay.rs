@@ -125,7 +125,7 @@ fn clients(args: &RelayArgs, limits: Limits) -> Result<Vec<ClientSettings>, Refu
     match &args.listen {
         RelayPlace::Directory(directory) => {
             if args.token_file.is_some() {
-                return Err(Refusal::usage("--token-file: a socket needs no token"));
+                return Err(Refusal::usage("--token-file: clients at a socket need no token"));
             }
             for name in &args.clients {
                 let path = directory.join(name.as_str()).join(SOCKET_NAME);
@@ -135,13 +135,11 @@ fn clients(args: &RelayArgs, limits: Limits) -> Result<Vec<ClientSettings>, Refu
         }
         RelayPlace::Loopback(address) => {
             let [name] = &args.clients[..] else {
-                let message =
-                    "--client: an address has one client\n  hint: run a relay for each, or --listen unix:DIR";
+                let message = "--client: a relay at an address can have only one client\n  hint: run a relay for each, or --listen unix:DIR";
                 return Err(Refusal::usage(message));
             };
             let Some(file) = &args.token_file else {
-                let message =
-                    "--listen: every user of this machine can reach an address\n  hint: --token-file FILE";
+                let message = "--listen: every user of this machine can reach this address, so the client needs a token\n  hint: --token-file FILE";
                 return Err(Refusal::usage(message));
             };
             let token = token(file)
@@ -173,7 +171,9 @@ fn read_token(file: &Path) -> io::Result<SecretString> {
     let mut opened = File::options().read(true).custom_flags(flags).open(file)?;
     let meta = opened.metadata()?;
     if meta.permissions().mode() & 0o077 != 0 || meta.uid() != geteuid().as_raw() {
-        return Err(io::Error::other("others could read it\n  hint: make it your own, with mode 0600"));
+        return Err(io::Error::other(
+            "other users could read this file\n  hint: make yourself the owner, and set mode 0600",
+        ));
     }
     let mut text = Zeroizing::new(String::new());
     (&mut opened).take(4096).read_to_string(&mut text)?;

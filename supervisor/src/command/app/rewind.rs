@@ -70,7 +70,7 @@ async fn rewind(args: &RewindArgs, directories: Directories) -> Result<Exit, Ref
     drop(progress);
     let mut events = needed.events;
     if torn {
-        say("note: a line that was not finished was cut off the log");
+        say("note: the last line of the log was incomplete, and was removed");
     }
     for (agent, kind) in closing(&events, &BTreeMap::new()) {
         events.push(log.append(&agent, ObservedBy::Supervisor, kind)?);
@@ -194,8 +194,7 @@ fn confirmed(preview: &RewindPreview, digest: Option<&str>) -> Result<Option<Str
     }
     if !can_ask() {
         return Err(Refusal::usage(format!(
-            "cannot ask: standard input or standard error is not a terminal\n  hint: --digest {} does exactly what \
-             is shown",
+            "cannot ask: standard input or standard error is not a terminal\n  hint: --digest {} restores exactly what is shown",
             preview.digest
         )));
     }

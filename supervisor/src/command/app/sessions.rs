@@ -72,7 +72,7 @@ fn print(sessions: &[FoundSession], args: &SessionsArgs) -> io::Result<()> {
         }
     }
     if sessions.is_empty() && !args.json {
-        let none = if args.search.is_some() { "no session has this text" } else { "no sessions" };
+        let none = if args.search.is_some() { "no session contains this text" } else { "no sessions" };
         let hint = if args.all { "" } else { "; --all includes every project" };
         writeln!(io::stderr(), "{none}{hint}")?;
     } else if !args.json {

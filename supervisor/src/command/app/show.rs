@@ -79,7 +79,7 @@ fn check_agent(agent: Option<&AgentId>, loaded: &Loaded) -> Result<(), Refusal> 
     }
     let agents: Vec<_> = agents.iter().take(20).map(AgentId::as_str).collect();
     Err(Refusal::usage(format!(
-        "no agent {agent} in this session\n  hint: its agents are {}",
+        "no agent {agent} in this session\n  hint: the session's agents are {}",
         agents.join(", ")
     )))
 }

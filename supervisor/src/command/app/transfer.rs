@@ -108,7 +108,7 @@ fn new_file(path: &Path) -> Result<File, String> {
     let opened = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path);
     opened.map_err(|error| match error.kind() {
         io::ErrorKind::AlreadyExists => {
-            format!("a file {} exists\n  hint: remove it, or name another file", path.display())
+            format!("the file {} already exists\n  hint: remove it, or name another file", path.display())
         }
         _ => format!("{}: {error}", path.display()),
     })
@@ -119,15 +119,15 @@ fn told(head: &Head) -> String {
     let unit = if head.events == 1 { "event" } else { "events" };
     let exported = format!("exported {} {unit} of the session {}", head.events, head.session);
     let Some(redacted) = &head.redacted else {
-        return format!("{exported}, with every secret that is in it");
+        return format!("{exported}, with all secrets in the log");
     };
     if redacted.found.is_empty() {
         return format!(
-            "{exported}; no secret of a known form was found: look at it before you give it away"
+            "{exported}; no secret of a known form was found: check the export before you share it"
         );
     }
     let found: Vec<_> = redacted.found.iter().map(|(name, count)| format!("{count} × {name}")).collect();
-    format!("{exported}; redacted: {}; look at it before you give it away", found.join(", "))
+    format!("{exported}; redacted: {}; check the export before you share it", found.join(", "))
 }
 
 /// Opens a file that can be read repeatedly. Data from a pipe is copied to an unnamed file.
@@ -161,7 +161,7 @@ fn read(args: &ImportArgs) -> Result<(), Refusal> {
     let unit = if events == 1 { "event" } else { "events" };
     say(&format!("imported {events} {unit} of the session {earlier} as {session}, of the project {project}"));
     say(&format!(
-        "bailiwick show {session} shows it; it came from elsewhere, and nothing proves that it is true"
+        "bailiwick show {session} shows the session; the file came from elsewhere, and nothing proves that its content is true"
     ));
     // Scripts read this line.
     let mut out = io::stdout().lock();

@@ -29,10 +29,10 @@ fn attempt(act: Act, object: &Target) -> String {
         (Act::Accept, Target::Internet(address, _)) => format!("let {address} in"),
         (_, Target::Internet(address, _)) => format!("reach {address}"),
         (_, Target::Host { name, port }) => format!("reach {name}:{port}"),
-        (Act::Bind, Target::Socket(path)) => format!("make the socket {path}"),
-        (_, Target::Socket(path)) => format!("use {path}, a socket of another program"),
+        (Act::Bind, Target::Socket(path)) => format!("create the socket {path}"),
+        (_, Target::Socket(path)) => format!("use the socket {path} of another program"),
         (_, Target::Abstract(name)) => {
-            format!("use @{}, a socket of another program", String::from_utf8_lossy(name))
+            format!("use the abstract socket @{} of another program", String::from_utf8_lossy(name))
         }
         (_, Target::File(path)) => format!("change mode, owner, times or attributes of {path}"),
         (_, Target::Process(process)) => format!("signal process {process}"),
@@ -79,9 +79,9 @@ mod tests {
         blocked by the sandbox: sh\n tried to listen at 1.1.1.1:443
         blocked by the sandbox: sh\n tried to let 1.1.1.1:443 in
         blocked by the sandbox: sh\n tried to reach a.example:443
-        blocked by the sandbox: sh\n tried to use /run/x, a socket of another program
-        blocked by the sandbox: sh\n tried to make the socket /run/x
-        blocked by the sandbox: sh\n tried to use @x\u{1b}[2J, a socket of another program
+        blocked by the sandbox: sh\n tried to use the socket /run/x of another program
+        blocked by the sandbox: sh\n tried to create the socket /run/x
+        blocked by the sandbox: sh\n tried to use the abstract socket @x\u{1b}[2J of another program
         blocked by the sandbox: sh\n tried to change mode, owner, times or attributes of /etc/passwd
         blocked by the sandbox: sh\n tried to signal process 7
         blocked by the sandbox: sh\n tried to use shared memory 3

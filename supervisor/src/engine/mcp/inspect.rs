@@ -59,15 +59,15 @@ impl AccessIn {
     /// Returns the remedy for a server that failed without the network.
     const fn hosts(self) -> &'static str {
         match self {
-            Self::Table => "--net HOST, or `hosts` in its table, lets it reach a host",
-            Self::File => "`hosts` in its entry lets it reach a host",
+            Self::Table => "--net HOST, or `hosts` in the server's table, lets the server reach a host",
+            Self::File => "`hosts` in the server's entry lets the server reach a host",
         }
     }
 
     const fn more(self) -> &'static str {
         match self {
-            Self::Table => "--read PATH, or `read` in its table, adds more",
-            Self::File => "`read` in its entry adds more",
+            Self::Table => "--read PATH, or `read` in the server's table, adds more",
+            Self::File => "`read` in the server's entry adds more",
         }
     }
 
@@ -96,9 +96,9 @@ impl InspectError {
             _ if !is_servers => String::new(),
             [] if refused.iter().any(Refusal::is_of_internet) => format!("\n  hint: {}", access.hosts()),
             [] => {
-                format!("\n  hint: it reads the system's programs and its own files: {}", access.more())
+                format!("\n  hint: a server can read only the system's programs and its own files: {}", access.more())
             }
-            places => format!("\n  hint: {} lets it read its own program", access.reading(places)),
+            places => format!("\n  hint: {} lets the server read its own program", access.reading(places)),
         };
         format!("cannot start the MCP server {name}: {}{denied}{hint}", harmless(why))
     }

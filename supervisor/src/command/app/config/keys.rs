@@ -26,7 +26,7 @@ pub(super) fn run(args: &KeysArgs) -> Exit {
         }
         writeln!(
             out,
-            r#"Tables of their own: [keys.MODE] has keys of the terminal UI, [models."NAME"] facts of a model, [agents.NAME] a role of sub-agents."#
+            r#"Further tables: [keys.MODE] sets keys of the terminal UI, [models."NAME"] describes a model, [agents.NAME] defines a role of sub-agents."#
         )
     };
     printed(print(), Exit::Done)

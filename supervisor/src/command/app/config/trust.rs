@@ -14,21 +14,21 @@ pub(super) fn run(mut sources: Sources, forget: bool) -> Exit {
     tell(&sources.void().collect::<Vec<_>>());
     if forget {
         return match sources.forget() {
-            Ok(true) => done("it is no longer trusted"),
-            Ok(false) => done("it was not trusted"),
+            Ok(true) => done("the project's settings are no longer trusted"),
+            Ok(false) => done("the project's settings were not trusted"),
             Err(error) => internal(&error),
         };
     }
     let Some(question) = sources.question() else {
         return done(if sources.is_trusted() {
-            "it is trusted already"
+            "the project's settings are already trusted"
         } else {
-            "nothing in it needs your trust"
+            "nothing in the project needs your trust"
         });
     };
     if !can_ask() {
         complain(&format!(
-            "cannot ask about {PROJECT_NAME}: standard input or standard error is not a terminal\n  hint: type \
+            "cannot ask for your trust in {PROJECT_NAME}: standard input or standard error is not a terminal\n  hint: type \
              this command at a \
              terminal: bailiwick config trust -C {}",
             shell_word(&project)
@@ -37,7 +37,7 @@ pub(super) fn run(mut sources: Sources, forget: bool) -> Exit {
     }
     match asked(&question) {
         Ok(true) => match sources.trust(&question) {
-            Ok(()) => done("trusted, as it is now; a change of it asks again"),
+            Ok(()) => done("trusted in this form; after a change you are asked again"),
             Err(error) => internal(&error),
         },
         Ok(false) => done("not trusted"),

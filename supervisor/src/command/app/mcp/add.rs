@@ -32,9 +32,9 @@ pub(super) fn run(
     let server = asked_for(args, &sources)?;
     if !args.yes && !can_ask() {
         return Err(McpRefusal::usage(
-            "cannot ask about the server: standard input or standard error is not a terminal\n  hint: type this \
+            "cannot ask for your approval of the server: standard input or standard error is not a terminal\n  hint: type this \
              at a terminal, or add \
-             --yes to approve what it shows",
+             --yes to approve what this command shows",
         ));
     }
     let mut outcome = Err(McpRefusal(Exit::Internal, "interrupted".to_owned()));
@@ -69,11 +69,13 @@ fn asked_for(args: &McpAddArgs, sources: &Sources) -> Result<McpServer, McpRefus
         return Err(McpRefusal::usage(why));
     }
     if let Some(name) = args.env.iter().find(|name| !is_variable(name)) {
-        return Err(McpRefusal::usage(format!("--env {name:?}: expected the name of one of your variables")));
+        return Err(McpRefusal::usage(format!(
+            "--env {name:?}: expected the name of one of your environment variables"
+        )));
     }
     if args.net.as_ref().is_some_and(Network::is_the_machines) {
         return Err(McpRefusal::usage(
-            "--net on: a server reaches hosts by name\n  hint: --net api.example,docs.example",
+            "--net on: a server can reach only hosts that you name\n  hint: --net api.example,docs.example",
         ));
     }
     let mut server = match args.command.split_first() {
@@ -114,13 +116,11 @@ fn proposed(sources: &Sources, name: &str) -> Result<McpServer, McpRefusal> {
     let Some(proposal) = all.iter().find(|proposal| proposal.server.name == name) else {
         let names: Vec<_> = all.iter().map(|proposal| proposal.server.name.as_str()).collect();
         let names = if names.is_empty() {
-            "it proposes none".to_owned()
+            "it proposes no new server".to_owned()
         } else {
             format!("it proposes {}", names.join(", "))
         };
-        return Err(McpRefusal::usage(format!(
-            "the project proposes no MCP server {name:?} that you have not: {names}"
-        )));
+        return Err(McpRefusal::usage(format!("the project proposes no new MCP server {name:?}: {names}")));
     };
     for part in &proposal.left_out {
         say(&format!("note: left out of the project's proposal: {}", one_line(part)));

@@ -43,7 +43,7 @@ pub(super) fn installer(server: &McpServer) -> Result<Option<SelfInstaller>, Mcp
     let found = SelfInstaller::of(command, args);
     if found.is_none() && SelfInstaller::is_runner(command, args) {
         return Err(McpRefusal::usage(format!(
-            "cannot install what {} names: expected a package of the registry with or without a version, and no other source, registry \
+            "cannot install the package in the command {}: expected a name from the registry with or without a version, and no other source, registry \
              or flag\n  hint: install it by hand, then add the installed program",
             one_line(command)
         )));
@@ -59,7 +59,7 @@ pub(super) async fn install(
 ) -> Result<NewInstallation, McpRefusal> {
     let (packages, registry) = (what.packages.join(" "), what.registry.name());
     say(&format!(
-        "installing {} in a sandbox that reaches {registry} and writes its own directory, nothing else",
+        "installing {} in a sandbox that can reach only {registry} and write only its own directory",
         one_line(&packages)
     ));
     let programs = toolchain(what);
@@ -89,7 +89,7 @@ pub(super) fn lines(installed: &InstalledServer) -> String {
     let InstalledServer { packages, registry, version, sha256, entries, bytes, .. } = installed;
     let package = one_line(&packages.join(" "));
     format!(
-        "installed {package}, version {} from {registry}: {entries} files and directories, {}; runs from there without {registry}\n\
+        "installed {package}, version {} from {registry}: {entries} files and directories, {}; the server runs without {registry}\n\
          digest    {sha256}\n",
         one_line(version),
         size(*bytes),
@@ -99,7 +99,7 @@ pub(super) fn lines(installed: &InstalledServer) -> String {
 /// Returns the lines about denials while packages were installed.
 pub(super) fn blocked(new: &NewInstallation) -> String {
     let lines = denied(&new.refused);
-    lines.iter().fold(String::new(), |text, line| text + "          while it was installed, " + line + "\n")
+    lines.iter().fold(String::new(), |text, line| text + "          during the installation, " + line + "\n")
 }
 
 fn refusal(what: &SelfInstaller, error: &NotInstalled) -> McpRefusal {
@@ -123,10 +123,10 @@ fn failure(what: &SelfInstaller, ended: Ended, said: &str) -> String {
             Registry::Npm => ("npm and node are not installed", "install Node.js, which has both"),
             Registry::PyPi => (
                 "neither python3 with its module venv nor uv is installed",
-                "install it from your system's packages",
+                "install one of them from your system's packages",
             ),
         };
-        return format!("{missing}, or lie where no sandbox reads\n  hint: {remedy}");
+        return format!("{missing}, or are where no sandbox can read\n  hint: {remedy}");
     }
     if has(&["code E404", "code ETARGET", "No matching distribution found", "No solution found"]) {
         let package = what.packages.first().map(|package| what.registry.unversioned(package));
@@ -142,13 +142,13 @@ fn failure(what: &SelfInstaller, ended: Ended, said: &str) -> String {
     }
     if has(&UNREACHED) {
         return format!(
-            "{registry} cannot be reached\n  hint: try again once this machine reaches it\n{}",
+            "{registry} cannot be reached\n  hint: try again once this machine reaches {registry}\n{}",
             last(said)
         );
     }
     if has(&["npm error command"]) {
         return format!(
-            "a script of the package failed ({ended}): it reaches {registry} and writes its own directory, nothing else\n{}",
+            "a script of the package failed ({ended}): such a script can reach only {registry} and write only its own directory\n{}",
             last(said)
         );
     }
@@ -176,7 +176,7 @@ mod tests {
     #[test]
     fn failures_of_installers_are_told_in_words() {
         insta::assert_snapshot!(said("npx x", 127, "sh: 7: npm: not found"), @r"
-        npm and node are not installed, or lie where no sandbox reads
+        npm and node are not installed, or are where no sandbox can read
           hint: install Node.js, which has both
         ");
         let missing = "npm error code ETARGET\nnpm error notarget No matching version\n";
@@ -193,11 +193,11 @@ mod tests {
         ");
         insta::assert_snapshot!(said("npx x", 1, "npm error code EAI_AGAIN"), @r"
         npm cannot be reached
-          hint: try again once this machine reaches it
+          hint: try again once this machine reaches npm
           | npm error code EAI_AGAIN
         ");
         insta::assert_snapshot!(said("npx x", 1, "a\x1b[2J\n\nnpm error command sh -c exit 3"), @r"
-        a script of the package failed (exited with code 1): it reaches npm and writes its own directory, nothing else
+        a script of the package failed (exited with code 1): such a script can reach only npm and write only its own directory
           | a\u{1b}[2J
           | npm error command sh -c exit 3
         ");

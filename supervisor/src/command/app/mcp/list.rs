@@ -26,7 +26,7 @@ pub(super) fn run(args: &McpListArgs, directories: &Directories) -> Result<Exit,
             Ok(proposal) => {
                 let server = &proposal.server;
                 let accept = format!(
-                    "proposed by the project; bailiwick mcp add --from-project {} shows it and asks",
+                    "proposed by the project; bailiwick mcp add --from-project {} shows it and asks for your approval",
                     server.name
                 );
                 text.push_str(&entry(server, &accept));
@@ -35,7 +35,7 @@ pub(super) fn run(args: &McpListArgs, directories: &Directories) -> Result<Exit,
         }
     }
     if text.is_empty() {
-        text.push_str("no MCP server yet: bailiwick mcp add NAME -- COMMAND ARGS shows one and asks\n");
+        text.push_str("no MCP server yet: bailiwick mcp add NAME -- COMMAND ARGS adds one\n");
     }
     Ok(printed(write!(io::stdout(), "{text}"), Exit::Done))
 }
@@ -52,7 +52,11 @@ fn always(server: &McpServer, pins: &Pins) -> String {
         tools.any(|tool| tool.name == grant.tool && tool.digest == grant.definition)
     };
     let in_words = |grant: &ToolGrant| {
-        if holds(grant) { grant.tool.clone() } else { format!("{} (void: it has changed)", grant.tool) }
+        if holds(grant) {
+            grant.tool.clone()
+        } else {
+            format!("{} (asks again: the tool has changed)", grant.tool)
+        }
     };
     let names: Vec<_> = server.always.iter().map(in_words).collect();
     if names.is_empty() { String::new() } else { format!("  unasked  {}\n", one_line(&names.join(", "))) }
@@ -63,9 +67,9 @@ fn state(server: &McpServer, pins: &Pins) -> String {
     match pins.read(&server.name) {
         _ if !server.enabled => "off (enabled = false)".to_owned(),
         Err(error) => error.to_string(),
-        Ok(None) => format!("not approved: {again} shows it and asks"),
+        Ok(None) => format!("not approved: {again} shows the server and asks for your approval"),
         Ok(Some(pin)) if !pin.is_of(server) => {
-            format!("changed since you approved it: {again} shows it and asks")
+            format!("changed since your approval: {again} shows the server and asks again")
         }
         Ok(Some(pin)) => ready(server, &pin),
     }

@@ -63,9 +63,9 @@ fn named(sources: &Sources, name: &str) -> Result<McpServer, McpRefusal> {
     let known: Vec<_> = all.iter().map(|server| server.name.clone()).collect();
     all.into_iter().find(|server| server.name == name).ok_or_else(|| {
         let known = if known.is_empty() {
-            "you have none yet".to_owned()
+            "you have no server yet".to_owned()
         } else {
-            format!("there are {}", known.join(", "))
+            format!("you have {}", known.join(", "))
         };
         McpRefusal::usage(format!(
             "no MCP server {name:?} in your settings: {known}\n  hint: bailiwick mcp list"
@@ -102,7 +102,7 @@ fn not_started(server: &McpServer, error: &InspectError) -> McpRefusal {
 fn not_installed(server: &McpServer) -> McpRefusal {
     let name = &server.name;
     McpRefusal::usage(format!(
-        "the package of the MCP server {name} is not installed yet\n  hint: bailiwick mcp add {name} installs it and asks"
+        "the package of the MCP server {name} is not installed yet\n  hint: bailiwick mcp add {name} installs it and asks for your approval"
     ))
 }
 
@@ -128,9 +128,12 @@ fn test(args: &McpTestArgs, directories: Directories, runtime: &Runtime) -> Resu
                 let remedy = match &pin {
                     Some(pin) if pin.changes(&inspected.pin).is_empty() => String::new(),
                     Some(_) => {
-                        format!("\nits tools have changed: bailiwick mcp add {} asks about them", server.name)
+                        format!(
+                            "\nthe server's tools have changed: bailiwick mcp add {} asks for a new approval",
+                            server.name
+                        )
                     }
-                    None => format!("\nyou have not approved it: bailiwick mcp add {}", server.name),
+                    None => format!("\nyou have not approved this server: bailiwick mcp add {}", server.name),
                 };
                 printed(writeln!(io::stdout(), "{}{remedy}", text.trim_end()), Exit::Done)
             }

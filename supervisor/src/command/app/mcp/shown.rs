@@ -25,9 +25,9 @@ pub(super) fn access(server: &McpServer) -> String {
     };
     one_line(&format!(
         "{} · {} · network {net} · {}",
-        list(read, "reads no project", "reads"),
-        list(write, "writes only its own files", "writes"),
-        list(env, "no variable", "given"),
+        list(read, "cannot read the project", "reads"),
+        list(write, "can write only its own files", "writes"),
+        list(env, "no variables", "variables"),
     ))
 }
 

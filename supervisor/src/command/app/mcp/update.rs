@@ -25,9 +25,9 @@ pub(super) fn run(
     let server = wanted(args, named(&sources, &args.name)?)?;
     if !args.yes && !can_ask() {
         return Err(McpRefusal::usage(
-            "cannot ask about the update: standard input or standard error is not a terminal\n  hint: type this \
+            "cannot ask for your approval of the update: standard input or standard error is not a terminal\n  hint: type this \
              at a terminal, or add \
-             --yes to approve what it shows",
+             --yes to approve what this command shows",
         ));
     }
     let mut outcome = Err(McpRefusal(Exit::Internal, "interrupted".to_owned()));
@@ -48,7 +48,7 @@ fn wanted(args: &McpUpdateArgs, mut server: McpServer) -> Result<McpServer, McpR
     if installing::installer(&server)?.is_none() {
         return Err(McpRefusal::usage(format!(
             "the command of the MCP server {name} installs nothing: update its program as you installed it\n  hint: bailiwick mcp test \
-             {name} names tools that have changed"
+             {name} lists tools that have changed"
         )));
     }
     if let Some(version) = &args.version {
@@ -84,7 +84,7 @@ async fn update(
         text.push_str(&changed_tools(before, &inspected.pin));
     }
     write!(io::stdout(), "{text}").and_then(|()| io::stdout().flush()).map_err(|error| internal(&error))?;
-    let question = format!("Let agents call {} as it is now?", server.name);
+    let question = format!("Let agents call the updated {}?", server.name);
     if !args.yes && !says_yes(question).await.map_err(|error| internal(&error))? {
         say("nothing was changed: the installed version stays");
         return Ok(Exit::Done);
@@ -104,9 +104,9 @@ fn difference(old: &InstalledServer, new: &InstalledServer) -> String {
         format!("{} instead of {}", new.version, old.version)
     };
     let files = match (old.check(), old.changes(new)) {
-        (Err(why), _) => format!("the old ones cannot be compared: {why}"),
-        (Ok(()), Err(why)) => format!("they cannot be compared: {why}"),
-        (Ok(()), Ok(changes)) if changes.is_empty() => "none differs".to_owned(),
+        (Err(why), _) => format!("the old files cannot be compared: {why}"),
+        (Ok(()), Err(why)) => format!("the new files cannot be compared: {why}"),
+        (Ok(()), Ok(changes)) if changes.is_empty() => "no file differs".to_owned(),
         (Ok(()), Ok(changes)) => {
             format!("{} changed, {} new, {} gone", changes.changed, changes.added, changes.removed)
         }

@@ -18,7 +18,7 @@ pub(super) fn access(kept: &KeptPlan, plan: &Plan, directories: &Directories) ->
         (Some(shown), _) => shown,
         (None, Some(project)) => match places_to_create(plan, project) {
             Ok(to_create) => to_create,
-            Err(fault) => return format!("it cannot be executed: {fault}\n"),
+            Err(fault) => return format!("this plan cannot be executed: {fault}\n"),
         },
         (None, None) => Vec::new(),
     };
@@ -32,7 +32,7 @@ pub(super) fn account(
     to_create: &[PlaceToCreate],
     directories: &Directories,
 ) -> String {
-    let mut text = String::from("access of its execution:\n");
+    let mut text = String::from("access of the plan's execution:\n");
     let project = kept.project().unwrap_or(Path::new("the project"));
     let caches = directories.cache.join("projects");
     for place in places(project, plan, to_create, &caches) {
@@ -46,7 +46,7 @@ pub(super) fn account(
         for name in names {
             let _ = writeln!(
                 text,
-                "  calls    {kind} {name} (needs --mcp, and flags that allow what the server may do)"
+                "  calls    {kind} {name} (needs --mcp, and flags that allow the server's access)"
             );
         }
     }
@@ -108,6 +108,6 @@ const fn failure(on_failure: Option<OnFailure>) -> &'static str {
         Some(OnFailure::Stop) => "a failed step ends the execution",
         Some(OnFailure::Retry) => "a failed step is retried a few times",
         Some(OnFailure::Replan) => "after a failed step the planner revises the plan, for your approval",
-        None => "what plan.on_failure in the settings says",
+        None => "after a failed step, plan.on_failure in the settings decides",
     }
 }

@@ -15,7 +15,8 @@ use crate::settings::config::{can_ask, yes};
 
 pub(super) fn approve(store: &Store, directories: &Directories, args: &ApproveArgs) -> Result<Exit, Refusal> {
     let kept = find(store, &args.plan)?;
-    let document = kept.read().map_err(|error| Refusal::usage(format!("it cannot be approved: {error}")))?;
+    let document =
+        kept.read().map_err(|error| Refusal::usage(format!("the plan cannot be approved: {error}")))?;
     let plan = document.plan();
     let to_create = kept.project().map(|project| places_to_create(plan, project)).transpose();
     let to_create = to_create.map_err(|fault| {
@@ -26,7 +27,7 @@ pub(super) fn approve(store: &Store, directories: &Directories, args: &ApproveAr
         Some(digest) if *digest == kept.digest => true,
         Some(digest) => {
             return Err(Refusal::usage(format!(
-                "{} has another text: got --digest {digest}, expected {}\n  hint: bailiwick plan show {}",
+                "the text of {} has another digest: got --digest {digest}, expected {}\n  hint: bailiwick plan show {}",
                 kept.id, kept.digest, kept.id
             )));
         }
@@ -36,9 +37,9 @@ pub(super) fn approve(store: &Store, directories: &Directories, args: &ApproveAr
         }
         None => {
             return Err(Refusal::usage(format!(
-                "cannot ask about {}: standard input or standard error is not a terminal\n  hint: bailiwick \
-                 plan approve {} --digest \
-                 SHA256 approves exactly the text that has it; bailiwick plan show prints both",
+                "cannot ask for your approval of {}: standard input or standard error is not a terminal\n  hint: bailiwick \
+                 plan approve {} --digest SHA256 approves only the text with this SHA-256; bailiwick plan show \
+                 prints both",
                 kept.id, kept.id
             )));
         }

@@ -21,11 +21,14 @@ pub(super) fn run(store: &Store, args: &OnePlan) -> Result<Exit, Refusal> {
     };
     // If another process has changed the plan meanwhile, both texts are kept.
     if store.find(Some(&kept.id), &args.directory)?.digest != kept.digest {
-        return Err(lost(&text, "the plan was changed elsewhere while you edited it, and keeps that change"));
+        return Err(lost(
+            &text,
+            "another program changed the plan while you edited it: your edit was not saved",
+        ));
     }
     store.replace(&kept.path, &text)?;
-    let fate = if kept.fate() == PlanFate::Approved { "; its approval is over" } else { "" };
-    say(&format!("{} is written{fate}", kept.id));
+    let fate = if kept.fate() == PlanFate::Approved { "; the plan needs a new approval" } else { "" };
+    say(&format!("{} is saved{fate}", kept.id));
     Ok(Exit::Done)
 }
 
@@ -38,7 +41,7 @@ fn edited(kept: &KeptPlan) -> Result<Option<String>, Refusal> {
         };
         match Document::parse(&new) {
             Ok(_) => return Ok(Some(new).filter(|new| *new != kept.text)),
-            Err(error) => complain(&format!("this is not a plan: {error}")),
+            Err(error) => complain(&format!("this text is not a valid plan: {error}")),
         }
         if !can_ask() || !again().map_err(Refusal::internal)? {
             return Err(lost(&new, "the plan is unchanged"));
@@ -48,7 +51,7 @@ fn edited(kept: &KeptPlan) -> Result<Option<String>, Refusal> {
 }
 
 fn again() -> io::Result<bool> {
-    write!(io::stderr(), "Edit it again? [Y/n] ")?;
+    write!(io::stderr(), "Edit the text again? [Y/n] ")?;
     let mut answer = String::new();
     let read = io::stdin().lock().read_line(&mut answer)?;
     Ok(read > 0 && !matches!(answer.trim(), "n" | "N" | "no"))
@@ -63,6 +66,6 @@ fn lost(text: &str, why: &str) -> Refusal {
     });
     match kept {
         Ok(path) => Refusal::usage(format!("{why}; your text is in {}", path.display())),
-        Err(error) => Refusal::usage(format!("{why}; your text could not be kept: {error}")),
+        Err(error) => Refusal::usage(format!("{why}; your text could not be saved: {error}")),
     }
 }

@@ -46,7 +46,7 @@ fn line(kept: &KeptPlan, directories: &Directories, with_project: bool) -> Strin
             let steps = u32::try_from(plan.steps.len()).unwrap_or(u32::MAX);
             format!("{} ({})", plan.title, counted(steps, "step", "steps"))
         }
-        Err(error) => format!("cannot be read: {error}"),
+        Err(error) => format!("this plan cannot be read: {error}"),
     };
     let line = format!("{}  {title}\n    {}\n", kept.id, told(kept, directories));
     match kept.project() {

@@ -88,17 +88,21 @@ fn becomes(
 /// Returns the error for a plan without a record, whose project is unknown.
 fn no_record(kept: &KeptPlan) -> Refusal {
     let path = kept.path.with_extension("json");
-    Refusal::usage(format!("{} has no record of its project: {} cannot be read", kept.id, path.display()))
+    Refusal::usage(format!(
+        "the project of the plan {} is unknown: {} cannot be read",
+        kept.id,
+        path.display()
+    ))
 }
 
 /// Returns the fate of a plan in words: `approved 2026-11-25 10:11`.
 fn told(kept: &KeptPlan, directories: &Directories) -> String {
     let Some(PlanRecord { fate, since, done, ended, .. }) = &kept.record else {
-        return "without a record".to_owned();
+        return "unknown, as the plan's record is missing".to_owned();
     };
     let since = minute(*since);
     if kept.is_edited() {
-        return format!("edited after it was {fate} ({since})");
+        return format!("edited after the plan was {fate} ({since})");
     }
     let steps = |done: u32| counted(done, "step done", "steps done");
     let came = match (PlanProgress::of(kept, directories), done) {
@@ -110,7 +114,7 @@ fn told(kept: &KeptPlan, directories: &Directories) -> String {
         (Ok(None), Some(done)) => format!("{fate} {since}, {}", steps(*done)),
         (Ok(None), None) => format!("{fate} {since}"),
     };
-    ended.iter().fold(came, |came, ended| format!("{came}; its execution ended as {ended}"))
+    ended.iter().fold(came, |came, ended| format!("{came}; the last execution ended as {ended}"))
 }
 
 fn counted(count: u32, one: &str, more: &str) -> String {
@@ -144,7 +148,7 @@ fn execute(
         PlanFate::Approved | PlanFate::Unfinished => {}
         PlanFate::Executed => {
             return Err(Refusal::usage(format!(
-                "{} is executed already\n  hint: bailiwick plan approve {} has it executed once more",
+                "{} has already been executed\n  hint: bailiwick plan approve {} allows another execution",
                 kept.id, kept.id
             )));
         }
@@ -183,7 +187,7 @@ fn done_before(kept: &KeptPlan, directories: &Directories, all_steps: bool) -> R
     };
     if let Some(PlanProgress { session: Some(session), .. }) = &progress {
         return Err(Refusal::usage(format!(
-            "{} is being executed by session {session}\n  hint: bailiwick sessions lists it; end it first",
+            "{} is being executed by session {session}\n  hint: end this session first; bailiwick sessions lists it",
             kept.id
         )));
     }

@@ -26,8 +26,9 @@ impl PlanProgress {
             return Ok(None);
         };
         let log = find(&directories.sessions(), Some(&session.0), Path::new(""))
-            .map_err(|_| format!("the log of its session, {session}, is gone"))?;
-        let is_at_it = is_held(&log).map_err(|error| format!("cannot ask for {}: {error}", log.display()))?;
+            .map_err(|_| format!("the log of its last session, {session}, is missing"))?;
+        let is_at_it = is_held(&log)
+            .map_err(|error| format!("cannot tell whether a process uses {}: {error}", log.display()))?;
         let events = read_needed(&log, None, &mut |_, _| ()).map_err(|error| error.to_string())?.events;
         let in_log = finished_steps(&events, &kept.digest);
         let done = in_log.into_iter().chain(record.done).max().unwrap_or(0);

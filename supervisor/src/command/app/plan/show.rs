@@ -30,7 +30,7 @@ fn print(text: &str) -> io::Result<()> {
 fn whole(kept: &KeptPlan, directories: &Directories) -> String {
     let account = match kept.read() {
         Ok(document) => access(kept, document.plan(), directories),
-        Err(error) => format!("it cannot be executed: {error}\n"),
+        Err(error) => format!("this plan cannot be executed: {error}\n"),
     };
     with_account(kept, directories, &account)
 }
