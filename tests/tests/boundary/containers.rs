@@ -142,7 +142,7 @@ fn without_certificate_authorities_those_that_we_bring_are_used() {
              if [ -d $place ]; then mount -t tmpfs none $place || exit 9; fi; done",
     );
     let diagnosis = machine.doctor(&world, 0);
-    let found = json!("none on this system: those that come with bailiwick are used");
+    let found = json!("none on this system: Bailiwick uses its own");
     assert_eq!(
         (&named(&diagnosis, "ca certs")["state"], &named(&diagnosis, "ca certs")["found"]),
         (&json!("ok"), &found)

@@ -202,7 +202,7 @@ fn a_session_that_cannot_be_asked_is_named_and_one_that_was_killed_is_none() {
     assert_eq!(audit["running"], unasked);
     let mut command = world.bailiwick(["audit", "--probe", "-C"]);
     let run = Finished::of(command.arg(world.project()).args(world.tier_flags())).expect(1);
-    let said = "session other runs, and cannot be asked: it is another version of Bailiwick";
+    let said = "session other runs, but did not answer: it is another version of Bailiwick";
     assert!(run.stdout.lines().any(|printed| printed == said), "{}", run.stdout);
     answering.join().unwrap();
 }
@@ -328,7 +328,7 @@ fn the_first_agents_task_is_named_and_a_file_without_events_is_no_whole_log() {
         fs::write(&file, content).unwrap();
         let run = Finished::of(world.bailiwick(["audit"]).arg(&file)).expect(1);
         assert!(run.stdout.starts_with("FAIL: 0 events, the log is NOT intact"), "{}", run.stdout);
-        assert!(run.stdout.contains("  it has no event that can be read\n"), "{}", run.stdout);
+        assert!(run.stdout.contains("  the log has no event that can be read\n"), "{}", run.stdout);
     }
 }
 
@@ -340,7 +340,7 @@ fn a_log_whose_events_do_not_agree_has_an_exit_code_of_its_own() {
     let said = EventKind::UserMessage { text, images: Vec::new() };
     log.append(&"1.1".into(), ObservedBy::Supervisor, said).unwrap();
     let run = Finished::of(world.bailiwick(["audit"]).arg(log.path())).expect(7);
-    let finding = "  finding: agent 1.1 has events before any that says that it was started";
+    let finding = "  finding: agent 1.1 has events before its start";
     assert!(run.stdout.lines().any(|line| line == finding), "{}", run.stdout);
     assert!(run.stdout.lines().next().unwrap().ends_with("FAIL: 1 event, the log is intact, 1 FINDING"));
     let help = Finished::of(&mut world.bailiwick(["audit", "--help"])).expect(0).stdout;
@@ -365,7 +365,7 @@ fn no_file_of_a_project_passes_for_a_session() {
     assert!(audit(name, 0).stdout.contains("the log is intact"));
     let refused = audit("other", 2);
     assert!(
-        refused.stderr.ends_with("hint: bailiwick audit ./other takes the file of this name\n"),
+        refused.stderr.ends_with("hint: bailiwick audit ./other reads the file with this name\n"),
         "{refused:?}"
     );
     audit("./other", 1);

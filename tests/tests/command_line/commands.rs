@@ -90,7 +90,7 @@ fn the_doctor_says_why_there_is_no_full_tier_and_what_to_do() {
         let checks = checks(&diagnosis);
         assert_eq!(named(&checks, "self-test")["state"], "ok");
         let (found, remedy) = (&named(&checks, "tier")["found"], &named(&checks, "tier")["remedy"]);
-        let why = "floor: runs use it, because there is no full tier here: cannot make namespaces (ENOSPC); ";
+        let why = "floor: runs use this tier, because there is no full tier here: cannot make namespaces (ENOSPC); ";
         assert!(found.as_str().unwrap().starts_with(why), "{found}");
         assert_eq!(remedy, "for the full tier: sysctl -w user.max_user_namespaces=15000");
         let refused = without_namespaces(&world, "doctor --tier full").expect(5);
@@ -98,8 +98,8 @@ fn the_doctor_says_why_there_is_no_full_tier_and_what_to_do() {
         assert_eq!(
             said,
             [
-                "FAIL  sandbox     no full tier here, and no other was to be tried: cannot make namespaces (ENOSPC)",
-                "                  hint: sysctl -w user.max_user_namespaces=15000; without --tier full, the floor holds"
+                "FAIL  sandbox     no full tier here, and --tier full allows no other: cannot make namespaces (ENOSPC)",
+                "                  hint: sysctl -w user.max_user_namespaces=15000; without --tier full, runs start in the floor tier"
             ]
         );
     }

@@ -280,10 +280,10 @@ fn a_person_reads_the_reason_and_the_remedy_of_a_path() {
     let text = |arguments: &[&str]| text(&world, Tier::Full, arguments);
     insta::assert_snapshot!(text(&["src/new.txt"]), @r"
     [world]/project/src/new.txt (src/new.txt in the project)
-      note: it does not exist; the nearest directory that does is [world]/project/src
-      read     yes      everything may be read and executed but what is hidden (default)
-      write    asked    in mode ask it needs your approval: write [world]/project/src (default) · to allow: --mode auto
-      execute  yes      everything may be read and executed but what is hidden (default)
+      note: the path does not exist; the nearest existing directory is [world]/project/src
+      read     yes      agents can read and execute everything that is not hidden (default)
+      write    asked    mode ask asks for your approval: write [world]/project/src (default) · to allow: --mode auto
+      execute  yes      agents can read and execute everything that is not hidden (default)
     for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
       main agent  project: read · other access: asks you · approvals: hold
       sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
@@ -291,9 +291,9 @@ fn a_person_reads_the_reason_and_the_remedy_of_a_path() {
     ");
     insta::assert_snapshot!(text(&["--mode", "auto", "../home/.ssh/id"]), @r#"
     [world]/project/../home/.ssh/id, which leads to [world]/home/.ssh/id
-      read     no       it is hidden: [world]/home/.ssh (default) · blocked by: masked path · it cannot be allowed
-      write    no       it is hidden: [world]/home/.ssh (default) · blocked by: masked path · it cannot be allowed
-      execute  no       it is hidden: [world]/home/.ssh (default) · blocked by: masked path · it cannot be allowed
+      read     no       the path is hidden: [world]/home/.ssh (default) · blocked by: masked path · this cannot be allowed
+      write    no       the path is hidden: [world]/home/.ssh (default) · blocked by: masked path · this cannot be allowed
+      execute  no       the path is hidden: [world]/home/.ssh (default) · blocked by: masked path · this cannot be allowed
     for a session here: full tier · mode auto · access: writes in the project, $TMPDIR, caches, [world]/given · network off · secrets hidden
       main agent  project: write · other access: denied · approvals: hold
       sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
@@ -301,10 +301,10 @@ fn a_person_reads_the_reason_and_the_remedy_of_a_path() {
     "#);
     insta::assert_snapshot!(text(&["--mode", "auto", "out"]), @r"
     [world]/project/out, which leads to [world]/beside/d.txt
-      note: a link leads out of the project: its target is judged
-      read     yes      everything may be read and executed but what is hidden (default)
-      write    no       it is in no writable directory (default) · blocked by: read-only mount · to allow: --write [world]/beside/d.txt
-      execute  yes      everything may be read and executed but what is hidden (default)
+      note: a link leads out of the project: the answers are about its target
+      read     yes      agents can read and execute everything that is not hidden (default)
+      write    no       the path is not in a writable directory (default) · blocked by: read-only mount · to allow: --write [world]/beside/d.txt
+      execute  yes      agents can read and execute everything that is not hidden (default)
                         not executable (file mode, EACCES)
     for a session here: full tier · mode auto · access: writes in the project, $TMPDIR, caches, [world]/given · network off · secrets hidden
       main agent  project: write · other access: denied · approvals: hold
@@ -313,9 +313,9 @@ fn a_person_reads_the_reason_and_the_remedy_of_a_path() {
     ");
     insta::assert_snapshot!(text(&["--mode", "auto", "--as", "path", ".git/config"]), @r"
     [world]/project/.git/config (.git/config in the project)
-      read     yes      everything may be read and executed but what is hidden (default)
-      write    no       it is protected: the user's own programs act on [world]/project/.git/config (default) · blocked by: read-only mount · to allow: --write .git/config
-      execute  yes      everything may be read and executed but what is hidden (default)
+      read     yes      agents can read and execute everything that is not hidden (default)
+      write    no       the path is protected: the user's own programs use [world]/project/.git/config (default) · blocked by: read-only mount · to allow: --write .git/config
+      execute  yes      agents can read and execute everything that is not hidden (default)
                         not executable (file mode, EACCES)
     for a session here: full tier · mode auto · access: writes in the project, $TMPDIR, caches, [world]/given · network off · secrets hidden
       main agent  project: write · other access: denied · approvals: hold
@@ -334,7 +334,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
     let text = |arguments: &[&str]| text(&world, Tier::Full, arguments);
     insta::assert_snapshot!(text(&["127.0.0.1:5432"]), @r"
     127.0.0.1:5432: this machine itself
-      connect  depends  the network is off: the sandbox's own loopback has the servers that the same command started, and none of the machine's (default) · to allow: --net on --reach host
+      connect  depends  the network is off: on its own loopback, a command can reach servers that the command itself started, and none of the machine's (default) · to allow: --net on --reach host
     for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
       main agent  project: read · other access: asks you · approvals: hold
       sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
@@ -350,7 +350,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
     "#);
     insta::assert_snapshot!(text(&["--net", "on", "--reach", "metadata", "169.254.169.254:80"]), @r#"
     169.254.169.254:80: an address at which clouds hand out credentials
-      connect  yes      it is an address at which clouds hand out credentials, which may be reached (--reach)
+      connect  yes      agents can reach an address at which clouds hand out credentials (--reach)
     for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network on +metadata · secrets hidden
       main agent  project: read · other access: asks you · approvals: hold
       sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
@@ -366,7 +366,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
     "#);
     insta::assert_snapshot!(text(&["--net", "on", "example.org:443"]), @r#"
     example.org:443
-      connect  depends  the network is on; the name was not looked up: pass its address to have that judged (--net)
+      connect  depends  the network is on; the name was not looked up: pass the host's address to have the address judged (--net)
     for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
       main agent  project: read · other access: asks you · approvals: hold
       sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
@@ -374,7 +374,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
     "#);
     insta::assert_snapshot!(text(&["cd src && no-such-program --all"]), @r#"
     cd src && no-such-program --all
-      cd: the shell itself
+      cd: part of the shell itself
       no-such-program: not found
       declared: access "read"
         runs   yes      runs in the sandbox, without asking
@@ -383,7 +383,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
       declared: access "write"
         runs   yes      runs in the sandbox, without asking
       declared: network true
-        runs   asked    in mode ask it needs your approval, and runs once with: net on (default)
+        runs   asked    mode ask asks for your approval; then the command runs once with: net on (default)
     for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
       main agent  project: read · other access: asks you · approvals: hold
       sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
@@ -391,7 +391,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
     "#);
     insta::assert_snapshot!(text(&["--mode", "deny", "echo $(date)"]), @r#"
     echo $(date)
-      note: bash may read it differently: no prefix can allow it
+      note: bash may read this command differently: no prefix can allow it
       declared: access "read"
         runs   yes      runs in the sandbox, without asking
       declared: nothing

@@ -116,7 +116,7 @@ fn a_machine_without_landlock_and_one_whose_engine_blocks_it_are_told_before_a_m
             let first = first.join("\n").replace(why, "[why]");
             insta::allow_duplicates! { insta::assert_snapshot!(first, @r"
             FAIL  sandbox     no sandbox works here: platform: Landlock is not available: what is hidden later, and a command from its own worker, are not held ([why]); --allow-degraded starts all the same
-                              hint: a kernel of 5.13 or later with Landlock enabled (lsm=…,landlock), and a container profile that allows landlock_* and seccomp; --allow-degraded runs with what there is
+                              hint: use a kernel of 5.13 or later with Landlock enabled (lsm=…,landlock), and a container profile that allows landlock_* and seccomp; --allow-degraded runs with what this machine can enforce
             "); }
         }
     }

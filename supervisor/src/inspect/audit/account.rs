@@ -34,7 +34,7 @@ impl AuditAccount {
         let tree = &loaded.tree;
         // A file without events may never have been a log.
         let empty = tree.is_empty();
-        let empty_fault = empty.then(|| "it has no event that can be read".to_owned());
+        let empty_fault = empty.then(|| "the log has no event that can be read".to_owned());
         Self {
             log: path.into(),
             intact: loaded.is_intact() && !empty,

@@ -69,7 +69,7 @@ fn finding(rule: Rule, agent: &AgentId, text: String) -> Finding {
 fn not_started(agent: &AgentId, events: &EventsByAgent<'_>) -> Option<Finding> {
     let starts = |event: &SessionEvent| matches!(&event.kind, EventKind::SubAgentSpawned(spawned) if spawned.agent == *agent);
     let first = events.about(agent).iter().find(|event| event.agent == *agent || starts(event))?;
-    let text = format!("agent {agent} has events before any that says that it was started");
+    let text = format!("agent {agent} has events before its start");
     (!starts(first)).then(|| finding(Rule::Started, agent, text))
 }
 
@@ -106,7 +106,7 @@ fn results(tree: &Tree, events: &EventsByAgent<'_>) -> Vec<Finding> {
         let has_ended =
             || events.ends_after(started) || parent_of(agent).is_some_and(|parent| results(&parent) > 0);
         let text = match results(agent) {
-            0 if has_ended() => format!("agent {agent} was started, and its end is not logged"),
+            0 if has_ended() => format!("agent {agent} was started, but its end is not logged"),
             0 | 1 => return None,
             several => format!("agent {agent} has {several} results"),
         };

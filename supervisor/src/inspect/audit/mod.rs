@@ -54,7 +54,7 @@ enum AuditError {
     #[error("cannot find the project {0}: {1}")]
     Project(PathBuf, io::Error),
     #[error(
-        "no session of the project {} has a log\n  hint: bailiwick audit FILE checks a log; those of other projects are in {}",
+        "no session of the project {} has a log\n  hint: bailiwick audit FILE checks a log; logs of other projects are in {}",
         .project.display(), shell_word(.sessions)
     )]
     NoSession { project: PathBuf, sessions: PathBuf },
@@ -177,7 +177,7 @@ fn log_of(session: Option<&Path>, project: &Path) -> Result<PathBuf, AuditError>
                 let file = Path::new(".").join(&*name);
                 let file = file.exists().then(|| shell_word(&file));
                 AuditError::Named(file.map_or(error, |file| {
-                    format!("no session {name}\n  hint: bailiwick audit {file} takes the file of this name")
+                    format!("no session {name}\n  hint: bailiwick audit {file} reads the file with this name")
                 }))
             })?
         }

@@ -60,7 +60,7 @@ impl RunningAgent {
             let unasked = |why: String| vec![FoundAgent::Unasked { agent: None, unasked: why }];
             let found = match answered {
                 LiveAnswer::Live(lives) => of_agents(args, directories, lives).await,
-                LiveAnswer::NoWorker => unasked("it has no worker just now".to_owned()),
+                LiveAnswer::NoWorker => unasked("the agent has no worker at present".to_owned()),
                 LiveAnswer::Nothing(why) => unasked(why),
             };
             all.extend(found.into_iter().map(|found| Self { session: session.clone(), found }));
@@ -127,7 +127,7 @@ fn differences(effective: &EffectiveAccess, told: &str, logged: Option<&str>) ->
             differences.push(format!("ruleset: the session's log has {logged}"));
         }
         Some(_) => {}
-        None => differences.push("ruleset: the session's log has none of this worker".to_owned()),
+        None => differences.push("ruleset: the session's log has no ruleset of this worker".to_owned()),
     }
     differences
 }
@@ -157,10 +157,10 @@ impl Display for RunningAgent {
         let session = &self.session;
         match &self.found {
             FoundAgent::Unasked { agent: None, unasked } => {
-                writeln!(f, "session {session} runs, and cannot be asked: {unasked}")
+                writeln!(f, "session {session} runs, but did not answer: {unasked}")
             }
             FoundAgent::Unasked { agent: Some(agent), unasked } => {
-                writeln!(f, "session {session} runs: agent {agent} could not be tried: {unasked}")
+                writeln!(f, "session {session} runs: agent {agent} could not be tested: {unasked}")
             }
             FoundAgent::Agent(found) => {
                 let OfAgent { agent, worker, pid, project, effective, .. } = &**found;

@@ -134,7 +134,8 @@ pub(super) fn access(spawned: &SubAgentSpawned) -> String {
     let servers = spawned.servers.join(" ");
     let servers = if servers.is_empty() { servers } else { format!(" · mcp {servers}") };
     let net = format!("net {net}{reach}{}{}", line(&sockets), line(&servers));
-    let granted = grant.as_ref().map(|grant| format!(" · approved beyond its parent: {grant}"));
+    let granted =
+        grant.as_ref().map(|grant| format!(" · approved in addition to its parent's access: {grant}"));
     format!(
         "{} · {net}{} · digest {}",
         line(&write),

@@ -88,9 +88,9 @@ fn course(event: &EventKind) -> Option<String> {
         }
         EventKind::ModelFailed { message, .. } => format!("the model failed: {message}"),
         EventKind::ContextCompacted(compacted) if compacted.cause == CompactionCause::Clear => {
-            "an empty conversation, as the user asked".to_owned()
+            "the user started an empty conversation".to_owned()
         }
-        EventKind::ContextCompacted(_) => "a new context".to_owned(),
+        EventKind::ContextCompacted(_) => "the context was compacted".to_owned(),
         EventKind::ModeChanged { mode } => format!("mode {mode}"),
         EventKind::WorkerStarted(started) => {
             let one_shot = started.one_shot.as_ref();

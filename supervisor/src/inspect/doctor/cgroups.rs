@@ -60,7 +60,7 @@ impl std::fmt::Display for FoundCgroups {
             Self::NoVersion2 => f.write_str("v2 not available (optional)"),
             Self::Unseen => f.write_str("v2, the group of this process is not visible (optional)"),
             Self::Own { path, delegated, controllers } => {
-                let whose = if *delegated { "delegated to us" } else { "not delegated to us" };
+                let whose = if *delegated { "delegated to Bailiwick" } else { "not delegated to Bailiwick" };
                 let controllers = if controllers.is_empty() { "none" } else { controllers };
                 write!(f, "v2, {}, {whose}; controllers: {controllers}", path.display())
             }
@@ -90,11 +90,11 @@ mod tests {
         };
         assert_eq!(
             own(true, "cpu memory pids").to_string(),
-            "v2, /sys/fs/cgroup/a, delegated to us; controllers: cpu memory pids"
+            "v2, /sys/fs/cgroup/a, delegated to Bailiwick; controllers: cpu memory pids"
         );
         assert_eq!(
             own(false, "").to_string(),
-            "v2, /sys/fs/cgroup/a, not delegated to us; controllers: none"
+            "v2, /sys/fs/cgroup/a, not delegated to Bailiwick; controllers: none"
         );
     }
 }

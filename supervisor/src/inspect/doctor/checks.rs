@@ -28,7 +28,7 @@ pub(super) async fn git(setup: &ProjectSandbox) -> DoctorCheck {
         return DoctorCheck::new(
             "git",
             CheckState::Warn,
-            "no git: a patch cannot know of files that are tracked although ignored",
+            "no git: a patch may miss files that are tracked although they are ignored",
         )
         .remedy("install git");
     };
@@ -58,8 +58,8 @@ pub(super) fn terminal() -> DoctorCheck {
     }
     let term = std::env::var("TERM").unwrap_or_default();
     if matches!(term.as_str(), "" | "dumb") {
-        return DoctorCheck::new("terminal", CheckState::Warn, "dumb: there is no terminal UI on it").remedy(
-            "set TERM to the name of your terminal, as in TERM=xterm-256color; bailiwick exec works without",
+        return DoctorCheck::new("terminal", CheckState::Warn, "dumb: the terminal UI does not work on such a terminal").remedy(
+            "set TERM to the name of your terminal, as in TERM=xterm-256color; bailiwick exec needs no terminal",
         );
     }
     let term = term.escape_debug().to_string();
@@ -73,7 +73,7 @@ pub(super) fn terminal() -> DoctorCheck {
             CheckState::Warn,
             format!("{term}, {width}x{height}{colour}: too small"),
         )
-        .remedy("make it 40x10 at least"),
+        .remedy("make the terminal at least 40x10"),
         Ok((width, height)) => {
             DoctorCheck::new("terminal", CheckState::Ok, format!("{term}, {width}x{height}{colour}"))
         }
@@ -97,7 +97,7 @@ pub(super) fn key(setup: &ProjectSandbox, keys: &TakenKeys) -> DoctorCheck {
     let kind = effective.as_ref().map(Effective::provider).unwrap_or_default();
     let base_url = effective.as_ref().and_then(Effective::base_url).unwrap_or(kind.base_url());
     if socket_of(base_url).is_some() {
-        return DoctorCheck::new("key", CheckState::Ok, "none is needed: a relay has it");
+        return DoctorCheck::new("key", CheckState::Ok, "no key is needed: a relay has the key");
     }
     let (variable, file) = (kind.key_variable(), setup.directories.key_file(kind.vendor()));
     match find_key(keys.of(kind), variable, &file) {
@@ -105,11 +105,11 @@ pub(super) fn key(setup: &ProjectSandbox, keys: &TakenKeys) -> DoctorCheck {
         Err(KeyError::Missing { .. }) if !kind.needs_key(base_url) => DoctorCheck::new(
             "key",
             CheckState::Ok,
-            format!("none; {} may need none", base_url.escape_debug()),
+            format!("no key; {} may not need one", base_url.escape_debug()),
         ),
         Err(KeyError::Missing { .. }) => {
-            DoctorCheck::new("key", CheckState::Warn, "none found").remedy(format!(
-                "set {variable}, or put it into {} (mode 0600). No key yet? bailiwick demo",
+            DoctorCheck::new("key", CheckState::Warn, "no key found").remedy(format!(
+                "set {variable}, or write the key into {} (mode 0600). No key yet? bailiwick demo",
                 shell_word(&file)
             ))
         }
@@ -167,7 +167,7 @@ fn directory(name: &'static str, path: &Path, remedy: &'static str) -> DoctorChe
     let check =
         DoctorCheck::new(name, CheckState::Ok, format!("{}, writable, {} free", path.display(), size(free)));
     if free < LITTLE_SPACE {
-        DoctorCheck { state: CheckState::Warn, ..check }.remedy("free some space there")
+        DoctorCheck { state: CheckState::Warn, ..check }.remedy("free some space in this directory")
     } else {
         check
     }

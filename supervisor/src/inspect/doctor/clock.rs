@@ -15,7 +15,7 @@ const A_DAY: Duration = Duration::from_hours(24);
 /// The age of these programs up to which the clock is probably right.
 const A_LIFE: Duration = Duration::from_hours(20 * 365 * 24);
 
-const REMEDY: &str = "set the clock, as with timedatectl set-ntp true: TLS refuses certificates that are not valid yet, or no more";
+const REMEDY: &str = "set the clock, as with timedatectl set-ntp true: TLS refuses certificates that are not yet valid, or have expired";
 
 /// Checks that the time is plausible, compared with the date of these programs.
 pub(super) fn check() -> DoctorCheck {
@@ -28,14 +28,16 @@ fn judge(now: SystemTime, made: Option<SystemTime>) -> DoctorCheck {
     let is_before = made.and_then(|made| made.duration_since(now).ok()).is_some_and(|early| early > A_DAY);
     let is_late = made.and_then(|made| now.duration_since(made).ok()).is_some_and(|late| late > A_LIFE);
     match (is_before, is_late) {
-        (true, _) => {
-            DoctorCheck::new("clock", CheckState::Warn, format!("{shown}: before these programs were made"))
-                .remedy(REMEDY)
-        }
+        (true, _) => DoctorCheck::new(
+            "clock",
+            CheckState::Warn,
+            format!("{shown}: before the date of Bailiwick's programs"),
+        )
+        .remedy(REMEDY),
         (_, true) => DoctorCheck::new(
             "clock",
             CheckState::Warn,
-            format!("{shown}: decades after these programs were made"),
+            format!("{shown}: decades after the date of Bailiwick's programs"),
         )
         .remedy(REMEDY),
         _ => DoctorCheck::new("clock", CheckState::Ok, shown),
@@ -74,7 +76,10 @@ mod tests {
         );
         assert_eq!([state(0), state(1_790_000_000 - 200_000), state(4_000_000_000)], [CheckState::Warn; 3]);
         assert_eq!(judge(at(0), None).state, CheckState::Ok, "nothing is known of them");
-        assert_eq!(judge(at(0), made).found, "1970-01-01 00:00:00 UTC: before these programs were made");
+        assert_eq!(
+            judge(at(0), made).found,
+            "1970-01-01 00:00:00 UTC: before the date of Bailiwick's programs"
+        );
     }
 
     #[test]

@@ -57,21 +57,17 @@ impl DoctorMachine {
         let of_proc = refusal.is_some_and(|refusal| refusal.step == FullTierStep::MountProc);
         if of_proc && is(EPERM) {
             // A process that does not see all of /proc may not mount another one (`mount_too_revealing` of the kernel).
-            "an unmasked /proc: with Docker --security-opt systempaths=unconfined, with Podman unmask=ALL, \
-             which weaken the container's isolation"
+            "give the container an unmasked /proc: with Docker --security-opt systempaths=unconfined, with Podman unmask=ALL; this weakens the container's isolation"
         } else if self.container && !is(ENOSPC) {
-            "a container profile that allows namespaces and mounts in them: with Docker or Podman, --security-opt seccomp=unconfined, \
-             apparmor=unconfined and systempaths=unconfined, which weaken the container's isolation"
+            "use a container profile that allows namespaces and mounts in them: with Docker or Podman, --security-opt seccomp=unconfined, apparmor=unconfined and systempaths=unconfined; this weakens the container's isolation"
         } else if is(ENOSPC) || is(EUSERS) {
-            "end what holds namespaces of this user, or raise user.max_user_namespaces; they can be nested 32 deep and no deeper"
+            "end programs that have namespaces of this user, or raise user.max_user_namespaces; namespaces can be nested 32 deep at most"
         } else if is(EINVAL) {
-            "a kernel with user, mount, pid, ipc, uts and network namespaces (CONFIG_USER_NS and others)"
+            "use a kernel with user, mount, pid, ipc, uts and network namespaces (CONFIG_USER_NS and others)"
         } else if is(ENOSYS) {
-            "Linux 5.12 or later, or whatever filters the mount calls here (seccomp) allowing them"
+            "use Linux 5.12 or later, or allow the mount calls in the seccomp filter that blocks them here"
         } else if self.filtered {
-            "the system calls of this process are filtered (seccomp): the program that started it must allow \
-             namespaces, as \
-             RestrictNamespaces= of systemd does"
+            "the program that started Bailiwick filters system calls (seccomp) and must allow namespaces, as RestrictNamespaces= of systemd does"
         } else {
             "a security module's policy, or a chroot, refuses namespaces here: see the kernel's log, and clone(2) under EPERM"
         }
@@ -84,7 +80,7 @@ impl Switch {
             Self::NoneOf(kind) => format!("sysctl -w user.max_{kind}_namespaces=15000"),
             Self::RootOnly => "sysctl -w kernel.unprivileged_userns_clone=1".to_owned(),
             Self::Profiled => format!(
-                "an AppArmor profile that lets it have namespaces (in /etc/apparmor.d: `abi <abi/4.0>, profile bailiwick \
+                "an AppArmor profile that allows namespaces to Bailiwick (in /etc/apparmor.d: `abi <abi/4.0>, profile bailiwick \
                  {} flags=(unconfined) {{ userns, }}`), or sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
                 program.display()
             ),

@@ -46,11 +46,9 @@ fn without_password(value: &str) -> String {
 pub(super) fn authorities() -> DoctorCheck {
     match probe::has_system_authorities() {
         Ok(true) => DoctorCheck::new("ca certs", CheckState::Ok, "the system's"),
-        Ok(false) => DoctorCheck::new(
-            "ca certs",
-            CheckState::Ok,
-            "none on this system: those that come with bailiwick are used",
-        ),
+        Ok(false) => {
+            DoctorCheck::new("ca certs", CheckState::Ok, "none on this system: Bailiwick uses its own")
+        }
         Err(error) => DoctorCheck::new("ca certs", CheckState::Warn, error.to_string())
             .remedy("reinstall ca-certificates"),
     }

@@ -62,15 +62,15 @@ fn check(denied: &[&ProfileCall]) -> DoctorCheck {
         return DoctorCheck::new(
             "profile",
             CheckState::Ok,
-            "our system calls are filtered, but for none that we use",
+            "system calls are filtered, but none that Bailiwick uses is blocked",
         );
     }
     let found: Vec<_> = denied.iter().map(|call| format!("{} ({})", call.name, call.without)).collect();
     let mut options: Vec<_> = denied.iter().map(|call| call.option).collect();
     options.dedup();
-    let found = format!("the program that started this process denies {}", found.join(", "));
+    let found = format!("the program that started Bailiwick blocks {}", found.join(", "));
     DoctorCheck::new("profile", CheckState::Ok, found).remedy(format!(
-        "with Docker or Podman, {} would allow them, and weaken the container's isolation",
+        "with Docker or Podman, {} would allow these calls, and weaken the container's isolation",
         options.join(" and ")
     ))
 }
@@ -94,7 +94,7 @@ mod tests {
     fn each_denied_call_is_named_with_what_it_costs_and_each_option_once() {
         let check = check(&CALLS.iter().skip(2).collect::<Vec<_>>());
         assert!(check.found.starts_with(
-            "the program that started this process denies unshare (no full tier), \
+            "the program that started Bailiwick blocks unshare (no full tier), \
             pidfd_getfd ("
         ));
         let remedy = check.remedy.unwrap();

@@ -12,9 +12,11 @@ pub(super) async fn check(setup: &ProjectSandbox) -> Option<DoctorCheck> {
     let socket = socket_of(&base_url)?;
     let shown = socket.display().to_string().escape_debug().to_string();
     Some(match check_relay_socket(setup, socket).await {
-        Ok(_) => {
-            DoctorCheck::new("relay", CheckState::Ok, format!("listens at {shown}; no agent reaches it"))
-        }
+        Ok(_) => DoctorCheck::new(
+            "relay",
+            CheckState::Ok,
+            format!("listens at {shown}; agents cannot reach this socket"),
+        ),
         Err(error) => {
             let state = match error {
                 RelaySocketError::Reached(_) | RelaySocketError::Writable { .. } => CheckState::Fail,

@@ -49,12 +49,11 @@ pub(super) fn failed(setup: &ProjectSandbox, error: &InsideError) -> DoctorCheck
     match error {
         InsideError::Spawn(_) => check.remedy("put bailiwick, bailiwick-worker and sandbox-exec into one directory"),
         InsideError::Refused { detail, refusal: Some(refusal), .. } => {
-            DoctorCheck { found: format!("no full tier here, and no other was to be tried: {detail}"), ..check }
-                .remedy(format!("{}; without --tier full, the floor holds", refused(setup, Some(*refusal))))
+            DoctorCheck { found: format!("no full tier here, and --tier full allows no other: {detail}"), ..check }
+                .remedy(format!("{}; without --tier full, runs start in the floor tier", refused(setup, Some(*refusal))))
         }
         InsideError::Refused { stage, .. } if stage == "platform" => check.remedy(
-            "a kernel of 5.13 or later with Landlock enabled (lsm=…,landlock), and a container profile that allows \
-             landlock_* and seccomp; --allow-degraded runs with what there is",
+            "use a kernel of 5.13 or later with Landlock enabled (lsm=…,landlock), and a container profile that allows landlock_* and seccomp; --allow-degraded runs with what this machine can enforce",
         ),
         InsideError::Refused { .. } if setup.tier != TierChoice::Floor => {
             check.remedy("try --tier floor, and report this with the kernel's version")
@@ -92,11 +91,11 @@ fn kernel(ruleset: &RulesetReport) -> DoctorCheck {
 fn tier(setup: &ProjectSandbox, ruleset: &RulesetReport, best: &RulesetReport) -> DoctorCheck {
     let why = match (setup.tier, &best.no_full_tier) {
         (TierChoice::Floor, None) if best.tier != ruleset.tier => {
-            format!(", as --tier floor asks; without it, runs start in the {} tier", best.tier)
+            format!(", as --tier floor demands; without this flag, runs start in the {} tier", best.tier)
         }
-        (_, None) => ": runs start in it".to_owned(),
+        (_, None) => ": runs start in this tier".to_owned(),
         (_, Some(reason)) => {
-            format!(": runs use it, because there is no full tier here: {}", reason.detail)
+            format!(": runs use this tier, because there is no full tier here: {}", reason.detail)
         }
     };
     let missing = match ruleset.missing.as_slice() {

@@ -29,7 +29,8 @@ pub(super) fn check(setup: &ProjectSandbox) -> Option<DoctorCheck> {
     });
     Some(match left_out.first() {
         None if fault.is_none() => {
-            let found = format!("{}; bailiwick mcp test {first} starts one", names.join(", "));
+            let found =
+                format!("{}; bailiwick mcp test {first} starts a server and checks it", names.join(", "));
             DoctorCheck::new("MCP servers", CheckState::Ok, found)
         }
         None => {
@@ -38,7 +39,10 @@ pub(super) fn check(setup: &ProjectSandbox) -> Option<DoctorCheck> {
                 .remedy(format!("bailiwick mcp test {name}"))
         }
         Some(one) => {
-            let found = format!("not approved as they are, and left out: {}", left_out.join(", "));
+            let found = format!(
+                "not approved in their present form, so sessions do not start them: {}",
+                left_out.join(", ")
+            );
             DoctorCheck::new("MCP servers", CheckState::Warn, found)
                 .remedy(format!("bailiwick mcp add {one}"))
         }

@@ -43,8 +43,10 @@ impl DoctorSurroundings {
         let mut found = Vec::new();
         match self.filters {
             0 => {}
-            1 => found.push("1 seccomp filter, set by the program that started this one".to_owned()),
-            count => found.push(format!("{count} seccomp filters, set by the program that started this one")),
+            1 => found.push("1 seccomp filter, set by the program that started Bailiwick".to_owned()),
+            count => {
+                found.push(format!("{count} seccomp filters, set by the program that started Bailiwick"))
+            }
         }
         found.extend(self.no_new_privs.then(|| "no_new_privs".to_owned()));
         found.extend(self.read_only_root.then(|| "a read-only root".to_owned()));
@@ -53,7 +55,9 @@ impl DoctorSurroundings {
                 found.push("no /dev/shm".to_owned());
                 (
                     CheckState::Warn,
-                    Some("mount one, as with docker run --shm-size=1g: Python's locks and browsers need it"),
+                    Some(
+                        "mount a /dev/shm, as with docker run --shm-size=1g: Python's locks and browsers need it",
+                    ),
                 )
             }
             Some(size) if size <= LITTLE_SHARED_MEMORY => {
@@ -90,7 +94,7 @@ mod tests {
             (check.state, check.found.as_str()),
             (
                 CheckState::Ok,
-                "1 seccomp filter, set by the program that started this one, no_new_privs, a read-only root, 64 \
+                "1 seccomp filter, set by the program that started Bailiwick, no_new_privs, a read-only root, 64 \
                  MiB of /dev/shm"
             )
         );

@@ -48,7 +48,7 @@ const fn word(place: Place) -> &'static str {
     match place {
         Place::Host => "this machine itself",
         Place::Lan => "an address of a private network",
-        Place::LinkLocal => "a link-local address, or a group",
+        Place::LinkLocal => "a link-local or multicast address",
         Place::Metadata => "an address at which clouds hand out credentials",
         Place::Elsewhere => "elsewhere",
     }
@@ -79,7 +79,7 @@ fn literal_answer(address: SocketAddr, place: Place, policy: &ExplainPolicy<'_>)
     let known = resolvers(&fs::read_to_string("/etc/resolv.conf").unwrap_or_default());
     if is_resolver(address, &known) {
         return ExplainAnswer::allowed(
-            "it is the resolver of this machine, which can always be reached with the network on",
+            "this is the machine's resolver, which agents can always reach with the network on",
             Some(net),
         );
     }
@@ -88,7 +88,7 @@ fn literal_answer(address: SocketAddr, place: Place, policy: &ExplainPolicy<'_>)
     };
     if place.is_within(rights.reach) {
         let origin = policy.origins.of_element("rights.reach", reach);
-        return ExplainAnswer::allowed(format!("it is {}, which may be reached", word(place)), origin);
+        return ExplainAnswer::allowed(format!("agents can reach {}", word(place)), origin);
     }
     let own =
         if place == Place::Host { "; but servers started in the same sandbox can be reached" } else { "" };
@@ -119,8 +119,7 @@ fn off(place: Place, grant: String, policy: &ExplainPolicy<'_>) -> ExplainAnswer
     let (verdict, because) = match place {
         Place::Host if has_loopback => (
             ExplainVerdict::Depends,
-            "the network is off: the sandbox's own loopback has the servers that the same command started, and none of the \
-             machine's",
+            "the network is off: on its own loopback, a command can reach servers that the command itself started, and none of the machine's",
         ),
         _ => (ExplainVerdict::Denied, "the network is off"),
     };
@@ -172,6 +171,7 @@ fn name_answer(name: &str, port: u16, policy: &ExplainPolicy<'_>) -> ExplainAnsw
     if rights.reach == everywhere {
         return ExplainAnswer::allowed("the network is on, for every address of this name", Some(net));
     }
-    let because = "the network is on; the name was not looked up: pass its address to have that judged";
+    let because =
+        "the network is on; the name was not looked up: pass the host's address to have the address judged";
     ExplainAnswer { origin: Some(net), ..ExplainAnswer::new(ExplainVerdict::Depends, because) }
 }

@@ -111,7 +111,7 @@ fn call(
         },
         Judged::Ask(ask) => {
             let because = format!(
-                "in mode {} it needs your approval, and runs once with: {}",
+                "mode {} asks for your approval; then the command runs once with: {}",
                 standing.mode, ask.grant
             );
             ExplainAnswer { origin: mode, ..ExplainAnswer::new(ExplainVerdict::Asked, because) }

@@ -38,11 +38,11 @@ impl Judge<'_> {
             Operation::Write if permits(Position::FIRST, standing.mode).asks() => self.write_in_ask(),
             Operation::Write if standing.allows_write(&self.real) => self.writable(),
             Operation::Read | Operation::Execute if standing.allows_read(&self.real) => {
-                ExplainAnswer::allowed("everything may be read and executed but what is hidden", default())
+                ExplainAnswer::allowed("agents can read and execute everything that is not hidden", default())
             }
             _ => match self.denial(operation) {
                 Some(denial) => self.denied(&denial),
-                None => ExplainAnswer::new(ExplainVerdict::Denied, "no rule allows it"),
+                None => ExplainAnswer::new(ExplainVerdict::Denied, "no rule allows this access"),
             },
         }
     }
@@ -53,22 +53,19 @@ impl Judge<'_> {
         if operation == Operation::Execute {
             None
         } else if HARMLESS_DEVICES.iter().any(within) {
-            Some(ExplainAnswer::allowed(
-                "it is one of the devices that every program may read and write",
-                default(),
-            ))
+            Some(ExplainAnswer::allowed("every program can read and write this device", default()))
         } else if !OWN_DEVICES.iter().any(within) {
             let is_granted = self.policy.standing.allows_write(&self.real);
-            let because = "of the host's devices there are five harmless ones";
+            let because = "of the host's devices, agents can use only five harmless ones";
             (self.is_device() && !is_granted).then(|| ExplainAnswer {
                 origin: default(),
                 ..ExplainAnswer::new(ExplainVerdict::Denied, because)
             })
         } else if self.policy.standing.tier == Tier::Full {
-            Some(ExplainAnswer::allowed("in this tier it is the sandbox's own", default()))
+            Some(ExplainAnswer::allowed("in this tier this path is private to the sandbox", default()))
         } else {
             let because =
-                "in this tier it is allowed where it is a container's own, and shared with no other program";
+                "in this tier this path is allowed only where a container shares it with no other program";
             Some(ExplainAnswer { origin: default(), ..ExplainAnswer::new(ExplainVerdict::Depends, because) })
         }
     }
@@ -91,10 +88,7 @@ impl Judge<'_> {
                     grant,
                     ..ExplainAnswer::new(
                         ExplainVerdict::Asked,
-                        format!(
-                            "in mode {} it needs your approval: {}",
-                            self.policy.standing.mode, ask.grant
-                        ),
+                        format!("mode {} asks for your approval: {}", self.policy.standing.mode, ask.grant),
                     )
                 }
             }
@@ -107,14 +101,13 @@ impl Judge<'_> {
         let standing = self.policy.standing;
         let (because, origin) = match standing.write_root(&self.real) {
             Some(root) => self.policy.origins.of_write_root(root, standing),
-            None => ("it may be changed".to_owned(), None),
+            None => ("this path can be changed".to_owned(), None),
         };
         let relative = self.real.as_path().strip_prefix(&standing.project);
         let is_watched = relative.is_ok_and(is_acted_on) && self.policy.setup.watch.is_some();
         let because = if is_watched {
             format!(
-                "{because}; but changes that would make your own programs run something else are restored after \
-                 the call"
+                "{because}; but changes that would make your own programs run something else are undone after the call"
             )
         } else {
             because
@@ -149,14 +142,14 @@ impl Judge<'_> {
         } else if let Some(root) = holding(&rights.protected) {
             origins.of_protected(&root)
         } else if self.policy.standing.read_only.iter().any(|place| self.real.is_within(place)) {
-            ("it is in the private /tmp, but belongs to the host: read-only".to_owned(), None)
+            ("the path is in the private /tmp, but belongs to the host: read-only".to_owned(), None)
         } else if self.real.is_within(&self.policy.standing.project) && denial.grant.is_some() {
             let because = format!("in mode {} the project is read-only", self.policy.standing.mode);
             (because, Some(origins.of_key("mode")))
         } else if denial.missing_right.value().is_some_and(|right| right.reason().is_some()) {
             (denial.missing_right.to_string(), default())
         } else {
-            ("it is in no writable directory".to_owned(), default())
+            ("the path is not in a writable directory".to_owned(), default())
         };
         ExplainAnswer::denied(denial, because, origin)
     }
@@ -177,9 +170,9 @@ impl Judge<'_> {
         }
         if standing.rights.allows_socket(&self.real) {
             let origin = self.policy.origins.of_socket(&self.real);
-            return Some(ExplainAnswer::allowed("this socket may be reached", origin));
+            return Some(ExplainAnswer::allowed("agents can reach this socket", origin));
         }
-        let rule = "only unix sockets in the agent's writable directories may be reached";
+        let rule = "agents can reach only unix sockets in their writable directories";
         Some(if standing.allows_write(&self.real) {
             ExplainAnswer::allowed(rule, default())
         } else {

@@ -26,12 +26,12 @@ impl Origins<'_> {
             return (because.to_owned(), default());
         }
         if let Some(named) = self.wanted.write.iter().find(|named| self.is_root(named, root)) {
-            return (format!("it is in the writable directory {root}"), Some(named.origin.to_string()));
+            return (format!("the path is in the writable directory {root}"), Some(named.origin.to_string()));
         }
         let what = if *root == standing.project {
             "the project is writable in mode auto"
         } else {
-            "it is in the project's git directory, which is writable in mode auto"
+            "the path is in the project's git directory, which is writable in mode auto"
         };
         (what.to_owned(), Some(self.of_key("mode")))
     }
@@ -57,13 +57,13 @@ impl Origins<'_> {
         let project = self.setup.policy.project.as_path();
         let is_root = |named: &&NamedPath| WirePath::from(leads_to(&project.join(&named.path)).path) == *root;
         if let Some(named) = self.wanted.hide.iter().find(is_root) {
-            return (format!("it is hidden: {root}"), Some(named.origin.to_string()));
+            return (format!("the path is hidden: {root}"), Some(named.origin.to_string()));
         }
         let directories = &self.setup.directories;
         let own = [&directories.config, &directories.state, &directories.cache];
         let is_own = own.into_iter().any(|own| root.as_path().starts_with(leads_to(own).path));
         let whose = if is_own { ", which holds Bailiwick's own files" } else { "" };
-        (format!("it is hidden: {root}{whose}"), default())
+        (format!("the path is hidden: {root}{whose}"), default())
     }
 
     pub(super) fn of_protected(&self, root: &WirePath) -> OriginRule {
@@ -71,8 +71,8 @@ impl Origins<'_> {
         let is_root = |named: &&NamedPath| WirePath::from(&project.join(&named.path)) == *root;
         let origin = self.wanted.protect.iter().find(is_root).map(|named| named.origin.to_string());
         let because = match &origin {
-            Some(_) => format!("it is protected: {root}"),
-            None => format!("it is protected: the user's own programs act on {root}"),
+            Some(_) => format!("the path is protected: {root}"),
+            None => format!("the path is protected: the user's own programs use {root}"),
         };
         (because, origin.or_else(default))
     }

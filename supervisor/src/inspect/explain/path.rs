@@ -78,23 +78,26 @@ impl Judge<'_> {
             && named.starts_with(&standing.project)
             && !self.real.is_within(&standing.project)
         {
-            notes.push("a link leads out of the project: its target is judged".to_owned());
+            notes.push("a link leads out of the project: the answers are about its target".to_owned());
         }
         if !self.exists {
             let nearest = self.real.as_path().ancestors().skip(1).find(|above| above.exists());
             let nearest = nearest.unwrap_or(Path::new("/"));
-            notes
-                .push(format!("it does not exist; the nearest directory that does is {}", nearest.display()));
+            notes.push(format!(
+                "the path does not exist; the nearest existing directory is {}",
+                nearest.display()
+            ));
         }
         if !self.exists && self.is_beside_hidden() {
             notes.push(
-                "a file created during a session cannot be read there: it is next to something hidden"
+                "a file created here during a session cannot be read, because a hidden path is next to it"
                     .to_owned(),
             );
         }
         if self.is_in_own_tmp() {
             notes.push(
-                "in this tier /tmp is the sandbox's own: the host's files there are not visible".to_owned(),
+                "in this tier the sandbox has its own /tmp: files in the host's /tmp are not visible"
+                    .to_owned(),
             );
         }
         notes

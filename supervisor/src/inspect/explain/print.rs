@@ -62,7 +62,7 @@ impl Display for CommandExplained {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.command)?;
         match &self.programs {
-            None => writeln!(f, "  note: bash may read it differently: no prefix can allow it")?,
+            None => writeln!(f, "  note: bash may read this command differently: no prefix can allow it")?,
             Some(programs) => programs.iter().try_for_each(|program| program.fmt(f))?,
         }
         self.calls.iter().try_for_each(|ExplainedCall { declares, answer }| {
@@ -70,7 +70,7 @@ impl Display for CommandExplained {
             row(f, "  runs", answer)
         })?;
         if let Some(origin) = &self.preapproved {
-            writeln!(f, "  approved in advance if it needs no network ({origin})")?;
+            writeln!(f, "  approved in advance if the command needs no network ({origin})")?;
         }
         if let Some(prefix) = &self.offered_prefix {
             writeln!(f, "  can be allowed for the session: {}", prefix.join(" "))?;
@@ -83,9 +83,9 @@ impl Display for ExplainProgram {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let Self { name, found } = self;
         match found {
-            FoundProgram::Shell => writeln!(f, "  {name}: the shell itself"),
+            FoundProgram::Shell => writeln!(f, "  {name}: part of the shell itself"),
             FoundProgram::File { path } => writeln!(f, "  {name}: {path}"),
-            FoundProgram::Hidden { path } => writeln!(f, "  {name}: not found, for {path} is hidden"),
+            FoundProgram::Hidden { path } => writeln!(f, "  {name}: not found, because {path} is hidden"),
             FoundProgram::Nothing => writeln!(f, "  {name}: not found"),
         }
     }
@@ -104,7 +104,7 @@ fn row(f: &mut Formatter<'_>, act: &str, answer: &ExplainAnswer) -> fmt::Result 
     if *verdict != ExplainVerdict::Allowed {
         match grant {
             Some(grant) => write!(f, " · to allow: {grant}")?,
-            None if *verdict == ExplainVerdict::Denied => write!(f, " · it cannot be allowed")?,
+            None if *verdict == ExplainVerdict::Denied => write!(f, " · this cannot be allowed")?,
             None => {}
         }
     }
@@ -127,17 +127,17 @@ fn remark(act: &str, verdict: ExplainVerdict, tried: &TriedAct) -> Option<String
         (ExplainVerdict::Allowed | ExplainVerdict::Depends, TriedAct::Done)
         | (_, TriedAct::Refused { .. }) => None,
         (_, TriedAct::Done) => {
-            Some("tried in the sandbox, it SUCCEEDED: do not run agents here, and report this".to_owned())
+            Some("the attempt in the sandbox SUCCEEDED: do not run agents here, and report this".to_owned())
         }
         (_, TriedAct::NotPermitted { error }) if error == "EROFS" => {
             Some(format!("not {possible} (the file system is read-only, EROFS)"))
         }
         (_, TriedAct::NotPermitted { error }) => Some(format!("not {possible} (file mode, {error})")),
         (_, TriedAct::Failed { error }) if error == "ENOENT" => {
-            Some("tried in the sandbox, it is not there (ENOENT)".to_owned())
+            Some("the attempt in the sandbox did not find the path (ENOENT)".to_owned())
         }
         (_, TriedAct::Failed { error }) => {
-            Some(format!("tried in the sandbox, it failed for another reason ({error})"))
+            Some(format!("the attempt in the sandbox failed for another reason ({error})"))
         }
         (_, TriedAct::Untried { why }) => Some(format!("not tried: {why}")),
     }

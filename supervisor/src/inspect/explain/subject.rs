@@ -30,11 +30,11 @@ pub(crate) enum SubjectError {
     #[error("nothing to explain\n  hint: name a path, HOST:PORT, or a command in quotes")]
     Nothing,
     /// The word has a NUL byte.
-    #[error("{0:?} holds a NUL byte, which no path, address or command has")]
+    #[error("{0:?} has a NUL byte, which no path, address or command can have")]
     Nul(String),
     #[error("{0:?} is not an address\n  hint: HOST:PORT, as 127.0.0.1:8080, [::1]:443 or example.org:443")]
     NoAddress(String),
-    #[error("{0:?} is not UTF-8, as commands of agents are\n  hint: --as path, if it is one")]
+    #[error("{0:?} is not UTF-8, so this cannot be a command\n  hint: --as path, if this is a path")]
     NotText(String),
 }
 

@@ -43,12 +43,12 @@ impl Judge<'_> {
         let why = match operation {
             // The names in a hidden directory can be listed under the rules.
             Operation::Read if hidden && self.real.as_path().is_dir() => {
-                "its names can be listed, but nothing in it can be read"
+                "the names in this directory can be listed, but none of its files can be read"
             }
             Operation::Write if !within(&rights.write) => return answer,
-            Operation::Write if hidden => "it can be replaced, but not read",
+            Operation::Write if hidden => "this path can be replaced, but not read",
             Operation::Write if protected => {
-                "the kernel does not block it, but a change is undone after the call"
+                "the kernel does not block changes, but they are undone after the call"
             }
             _ => return answer,
         };
@@ -100,15 +100,14 @@ fn closed(path: &WirePath, operation: Operation) -> &'static str {
     let within = |tree: &str| path.is_within(&WirePath::from(tree));
     match operation {
         _ if within("/dev") => {
-            "of the host's /dev there are the harmless devices, and what is the sandbox's own"
+            "the sandbox's /dev has only harmless devices of the host, and devices of its own"
         }
-        _ if within("/proc") => "its /proc is its own, and shows no other processes",
+        _ if within("/proc") => "the sandbox has its own /proc, which shows no other processes",
         Operation::Write => {
-            "the kernel blocks it: it is in a writable directory, but not one of its own files"
+            "the kernel blocks this write: the path is below a writable directory, but not one of the directory's own files"
         }
         _ => {
-            "the kernel blocks it: it is next to something hidden, and was created after the sandbox, or is \
-             another name of a hidden file"
+            "the kernel blocks this: the path is next to something hidden, and was created after the sandbox, or is another name of a hidden file"
         }
     }
 }

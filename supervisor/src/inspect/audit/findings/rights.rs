@@ -128,8 +128,7 @@ impl<'a> KnownRights<'a> {
         let (expected, rule, text) = match (self.digest.insert(agent, digest), self.spawned.get(agent)) {
             (Some(before), _) => {
                 let text = format!(
-                    "worker {generation} of agent {agent} has other access ({has}) than the one before ({}), \
-                     and no change is logged",
+                    "worker {generation} of agent {agent} has other access ({has}) than the agent's worker before ({}), and no change of access is logged",
                     short(before)
                 );
                 (before, Rule::LoggedChange, text)
@@ -137,7 +136,7 @@ impl<'a> KnownRights<'a> {
             (None, Some(SubAgentSpawned { rights_digest, .. })) => {
                 let declared = short(rights_digest);
                 let text = format!(
-                    "agent {agent} was started with the access {declared}, but its first worker has {has}"
+                    "agent {agent} was started with the access {declared}, but its first worker has the access {has}"
                 );
                 (rights_digest.as_str(), Rule::DeclaredRights, text)
             }
@@ -160,7 +159,7 @@ fn beyond(parent: &SubAgentSpawned, child: &SubAgentSpawned) -> Option<Finding> 
     let agent = &child.agent;
     let has = as_grant(&rights);
     let text = format!(
-        "agent {agent} has {has}, which exceeds agent {} and the access approved for it",
+        "agent {agent} has {has}, which exceeds the access of agent {} and what was approved in addition",
         parent.agent
     );
     Some(finding(Rule::WithinParent, agent, text))

@@ -51,9 +51,9 @@ impl<'a> KnownWorker<'a> {
         let most = self.most.insert(agent, (Rule::OnlyNarrower, rights.clone()));
         let (rule, most) = most.filter(|(_, most)| !most.covers(&rights))?;
         let than = if rule == Rule::WithinParent {
-            "its parent and the access approved for it"
+            "its parent agent and the approval allow"
         } else {
-            "the worker before"
+            "the agent's worker before"
         };
         let text =
             format!("worker {} of agent {agent} has more access than {than}: {summary}", started.generation);

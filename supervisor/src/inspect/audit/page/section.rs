@@ -49,15 +49,15 @@ impl AgentSection<'_> {
         });
         let files = agent.result.iter().flat_map(|result| &result.files).map(ToString::to_string);
         let unseen = agent.result.iter().flat_map(|result| &result.unseen);
-        let unseen = unseen.map(|why| format!("perhaps others, by its commands: {why}"));
+        let unseen = unseen.map(|why| format!("perhaps more files, changed by commands: {why}"));
         list(html, "Workers", agent.workers.iter().map(worker).collect());
         list(html, "Guests", agent.guests.iter().flat_map(guest_rows).collect());
-        list(html, "Tools of servers", agent.pinned.iter().map(ToString::to_string).collect());
+        list(html, "Tools of MCP servers", agent.pinned.iter().map(ToString::to_string).collect());
         list(html, "Calls", calls.collect());
         list(html, "Approvals", agent.approvals.iter().map(approval).collect());
         list(html, "Denials", agent.denials.iter().map(denial).collect());
         list(html, "Restored places", agent.restored.clone());
-        list(html, "Files that it changed", files.chain(unseen).collect());
+        list(html, "Changed files", files.chain(unseen).collect());
     }
 
     fn timeline(&self, html: &mut Html) {

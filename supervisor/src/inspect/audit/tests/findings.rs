@@ -35,11 +35,11 @@ fn changed(generation: u32, digest: &str) -> Value {
 #[test]
 fn another_worker_has_other_rights_only_after_a_change_that_is_logged() {
     let log = started().worker("1.1", 2, "d2").said("1.1", "go on");
-    insta::assert_snapshot!(findings(&log), @"LoggedChange: worker 2 of agent 1.1 has other access (d2…) than the one before (d1…), and no change is logged");
+    insta::assert_snapshot!(findings(&log), @"LoggedChange: worker 2 of agent 1.1 has other access (d2…) than the agent's worker before (d1…), and no change of access is logged");
     let log = started().worker("1.1", 2, "d2").with("1.1", "rights_changed", changed(2, "d2"));
     insta::assert_snapshot!(findings(&log.said("1.1", "go on")), @"");
     let log = started().worker("1.1", 2, "d2").with("1.1", "rights_changed", changed(2, "d3"));
-    insta::assert_snapshot!(findings(&log), @"LoggedChange: worker 2 of agent 1.1 has other access (d2…) than the one before (d1…), and no change is logged");
+    insta::assert_snapshot!(findings(&log), @"LoggedChange: worker 2 of agent 1.1 has other access (d2…) than the agent's worker before (d1…), and no change of access is logged");
     // A restart under the same rights needs no event, and a log that breaks off may lack it.
     insta::assert_snapshot!(findings(&started().worker("1.1", 2, "d1").said("1.1", "go on")), @"");
     insta::assert_snapshot!(findings(&started().worker("1.1", 2, "d2")), @"");
@@ -59,10 +59,10 @@ fn a_sub_agent_has_no_more_than_the_one_that_started_it() {
     let parent = json!({"write": ["/p/src"], "net": "off"});
     let log = |child: Value| Log::new().spawned("1.1", parent.clone()).spawned("1.1.1", child);
     insta::assert_snapshot!(findings(&log(json!({"write": ["/p/src/deep"]}))), @"");
-    insta::assert_snapshot!(findings(&log(json!({"write": ["/p"]}))), @"WithinParent: agent 1.1.1 has write /p, which exceeds agent 1.1 and the access approved for it");
-    insta::assert_snapshot!(findings(&log(json!({"write": ["/p/srcs"]}))), @"WithinParent: agent 1.1.1 has write /p/srcs, which exceeds agent 1.1 and the access approved for it");
+    insta::assert_snapshot!(findings(&log(json!({"write": ["/p"]}))), @"WithinParent: agent 1.1.1 has write /p, which exceeds the access of agent 1.1 and what was approved in addition");
+    insta::assert_snapshot!(findings(&log(json!({"write": ["/p/srcs"]}))), @"WithinParent: agent 1.1.1 has write /p/srcs, which exceeds the access of agent 1.1 and what was approved in addition");
     let net = json!({"net": "on", "reach": serde_json::from_str::<Value>(HOST).unwrap()});
-    insta::assert_snapshot!(findings(&log(net)), @"WithinParent: agent 1.1.1 has net on +host, which exceeds agent 1.1 and the access approved for it");
+    insta::assert_snapshot!(findings(&log(net)), @"WithinParent: agent 1.1.1 has net on +host, which exceeds the access of agent 1.1 and what was approved in addition");
 }
 
 fn grant(write: &[&str]) -> Value {
@@ -105,7 +105,7 @@ fn a_grant_is_within_the_rights_of_the_child_beside_its_parents() {
     let log = Log::new().spawned("1.1", json!({}));
     let log = log.spawned("1.1.1", json!({"write": ["/p"], "grant": grant(&["/p/src"])}));
     insta::assert_snapshot!(findings(&log), @"
-    WithinParent: agent 1.1.1 has write /p, which exceeds agent 1.1 and the access approved for it
+    WithinParent: agent 1.1.1 has write /p, which exceeds the access of agent 1.1 and what was approved in addition
     ApprovedGrant: agent 1.1.1 received write /p/src, which no user approved
     ");
 }
@@ -113,11 +113,11 @@ fn a_grant_is_within_the_rights_of_the_child_beside_its_parents() {
 #[test]
 fn each_sub_agent_has_one_result_unless_the_log_ends_before() {
     insta::assert_snapshot!(findings(&started()), @"");
-    insta::assert_snapshot!(findings(&started().end()), @"OneResult: agent 1.1 was started, and its end is not logged");
+    insta::assert_snapshot!(findings(&started().end()), @"OneResult: agent 1.1 was started, but its end is not logged");
     insta::assert_snapshot!(findings(&started().result("1.1", "").result("1.1", "").end()), @"OneResult: agent 1.1 has 2 results");
     // An agent ends after its sub-agents.
     let log = started().spawned("1.1.1", json!({})).result("1.1", "");
-    insta::assert_snapshot!(findings(&log), @"OneResult: agent 1.1.1 was started, and its end is not logged");
+    insta::assert_snapshot!(findings(&log), @"OneResult: agent 1.1.1 was started, but its end is not logged");
     // An agent that could not be started has only a result.
     insta::assert_snapshot!(findings(&Log::new().result("1.1", "").end()), @"");
 }
@@ -134,8 +134,8 @@ fn nothing_of_a_sub_agent_follows_on_its_result_but_places_that_were_restored() 
 #[test]
 fn a_sub_agent_was_started_before_it_did_anything() {
     let log = || Log::new().said("1.1", "look");
-    insta::assert_snapshot!(findings(&log()), @"Started: agent 1.1 has events before any that says that it was started");
-    insta::assert_snapshot!(findings(&log().spawned("1.1", json!({}))), @"Started: agent 1.1 has events before any that says that it was started");
+    insta::assert_snapshot!(findings(&log()), @"Started: agent 1.1 has events before its start");
+    insta::assert_snapshot!(findings(&log().spawned("1.1", json!({}))), @"Started: agent 1.1 has events before its start");
 }
 
 /// Adds a worker with its rights as a value.
@@ -164,7 +164,7 @@ fn a_worker_of_a_sub_agent_has_no_more_than_its_parent_at_that_time() {
     let (project, source) = (json!(["project", "temp"]), json!([{"path": "/p/src"}, "temp"]));
     insta::assert_snapshot!(findings(&log(&project, &source)), @"");
     insta::assert_snapshot!(findings(&log(&project, &project)), @"");
-    insta::assert_snapshot!(findings(&log(&source, &project)), @"WithinParent: worker 1 of agent 1.1 has more access than its parent and the access approved for it: writes in the project, $TMPDIR · network off · nothing hidden");
+    insta::assert_snapshot!(findings(&log(&source, &project)), @"WithinParent: worker 1 of agent 1.1 has more access than its parent agent and the approval allow: writes in the project, $TMPDIR · network off · nothing hidden");
     // Content of caches was written under the same rights or more.
     insta::assert_snapshot!(findings(&log(&project, &json!(["project", "temp", "caches"]))), @"");
 }
@@ -174,7 +174,7 @@ fn the_rights_of_a_sub_agent_only_narrow() {
     let (project, source) = (json!(["project"]), json!([{"path": "/p/src"}]));
     let log = || begun(&project).spawned("1.1", json!({}));
     insta::assert_snapshot!(findings(&worker(worker(log(), "1.1", 1, &project), "1.1", 2, &source)), @"");
-    insta::assert_snapshot!(findings(&worker(worker(log(), "1.1", 1, &source), "1.1", 2, &project)), @"OnlyNarrower: worker 2 of agent 1.1 has more access than the worker before: writes in the project · network off · nothing hidden");
+    insta::assert_snapshot!(findings(&worker(worker(log(), "1.1", 1, &source), "1.1", 2, &project)), @"OnlyNarrower: worker 2 of agent 1.1 has more access than the agent's worker before: writes in the project · network off · nothing hidden");
     // Rights that the person adds affect only the top-level agent.
     insta::assert_snapshot!(findings(&worker(begun(&source), "1", 2, &project)), @"");
 }

@@ -82,7 +82,7 @@ fn the_long_form_and_the_page_have_each_guest_with_its_owner() {
         "<h3>Guests</h3>",
         "guest 5 of guest 4",
         "guest 4 failed: it ended with code 3",
-        "<h3>Tools of servers</h3>",
+        "<h3>Tools of MCP servers</h3>",
     ] {
         assert!(page.contains(row), "{row}: {page}");
     }

@@ -171,7 +171,7 @@ fn a_verdict_says_whether_everything_agrees() {
     );
     let finding = html(&Log::new().said("1.1", "go"));
     assert!(finding.contains("<p class=\"unsound\">FAIL: 1 event, the log is intact, 1 FINDING</p>"));
-    assert!(finding.contains("<li>finding: agent 1.1 has events before any"), "{finding}");
+    assert!(finding.contains("<li>finding: agent 1.1 has events before its start"), "{finding}");
 }
 
 #[test]

@@ -8,7 +8,7 @@ use super::{HeldBy, Holder, Promise, PromiseHere};
 const SCOPES: u32 = 6;
 
 const DELEGATE: &str =
-    "a delegated control group: systemd-run --user -p Delegate=yes -p DelegateSubgroup=main";
+    "use a delegated control group: systemd-run --user -p Delegate=yes -p DelegateSubgroup=main";
 
 /// The facts on which a judgement is based.
 #[derive(Clone, Debug)]
@@ -69,20 +69,21 @@ impl PromiseGround {
             Holder::Scopes { broker, .. } => PromiseVerdict::held(HeldBy::Broker, broker),
             Holder::Groups if self.own_group => PromiseVerdict::held(
                 HeldBy::Kernel,
-                "a control group, which the next start in the same place ends",
+                "the next start in the same control group ends the processes that survived",
             ),
-            Holder::Groups => {
-                PromiseVerdict::open("a daemon may live on then: no control group is delegated", DELEGATE)
-            }
+            Holder::Groups => PromiseVerdict::open(
+                "a daemon can survive then, because no control group is delegated",
+                DELEGATE,
+            ),
             Holder::Processes if self.bounds.processes.is_some() => {
-                PromiseVerdict::held(HeldBy::Kernel, "limits.processes")
+                PromiseVerdict::held(HeldBy::Kernel, "the setting limits.processes bounds their number")
             }
             Holder::Processes => PromiseVerdict::open(
-                "they are counted by user namespace, of a plain user in the full tier since Linux 5.14, or by control group",
+                "the kernel limits processes only in a delegated control group, or in the full tier for a user who is not root (Linux 5.14)",
                 DELEGATE,
             ),
             Holder::Memory if self.bounds.memory.is_some() => {
-                PromiseVerdict::held(HeldBy::Kernel, "limits.memory_bytes")
+                PromiseVerdict::held(HeldBy::Kernel, "the setting limits.memory_bytes bounds memory")
             }
             Holder::Memory => PromiseVerdict::open("no control group is delegated", DELEGATE),
             Holder::Nobody(why) => PromiseVerdict::open(why, &self.full_tier),
@@ -91,7 +92,7 @@ impl PromiseGround {
 }
 
 const UNMEDIATED: &str =
-    "a start beneath no other program that has a seccomp listener; bailiwick doctor names more";
+    "start Bailiwick outside of any program that has a seccomp listener; bailiwick doctor shows more causes";
 
 struct PromiseVerdict {
     held_by: HeldBy,

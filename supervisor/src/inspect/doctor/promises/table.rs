@@ -17,7 +17,10 @@ pub(super) const PROMISES: &[Promise] = &[
     Promise {
         name: "write outside",
         says: "nothing outside the project, the temp directory and allowed directories is changed",
-        holders: [kernel("read-only mounts and Landlock"), kernel("Landlock")],
+        holders: [
+            kernel("read-only mounts and Landlock block such writes"),
+            kernel("Landlock blocks such writes"),
+        ],
         acts: &[
             "write the home",
             "write /proc/self/comm",
@@ -27,73 +30,81 @@ pub(super) const PROMISES: &[Promise] = &[
     },
     Promise {
         name: "metadata outside",
-        says: "modes, owners, times and attributes there stay as they are",
+        says: "modes, owners, times and attributes of files outside the writable directories do not change",
         holders: [
-            kernel("read-only mounts"),
-            Broker("it makes each such change itself, of the file that the kernel opened"),
+            kernel("read-only mounts block such changes"),
+            Broker("the broker makes each such change itself, on the file that the kernel opened"),
         ],
         acts: &["change an attribute outside the writable directories"],
     },
     Promise {
         name: "leases and notifications",
         says: "no process in the sandbox delays or watches others that open files",
-        holders: both(kernel("seccomp")),
+        holders: both(kernel("seccomp blocks leases and notifications")),
         acts: &["take a lease"],
     },
     Promise {
         name: "set-id bits, device nodes",
         says: "no set-id program or device is created, and only harmless devices are opened",
-        holders: [kernel("seccomp, nosuid and nodev mounts, a /dev of its own"), kernel("seccomp, Landlock")],
+        holders: [
+            kernel("seccomp and nosuid, nodev mounts block them; the sandbox has its own /dev"),
+            kernel("seccomp and Landlock block them"),
+        ],
         acts: &["set a set-id bit", "open the kernel's log"],
     },
     Promise {
         name: "signals",
-        says: "no process outside is signalled, nor a worker by its command",
+        says: "no process outside gets a signal, and no worker gets one from its command",
         holders: [
-            kernel("a pid namespace; Landlock's scopes, or the broker below ABI 6"),
+            kernel(
+                "a pid namespace hides processes outside; Landlock's scopes, or the broker below ABI 6, protect the worker",
+            ),
             Scopes {
-                kernel: "Landlock's scopes",
-                broker: "it sends each signal itself; from Linux 6.12 on the kernel holds it",
+                kernel: "Landlock's scopes block signals to processes outside",
+                broker: "the broker sends each allowed signal itself; from Linux 6.12 on, the kernel blocks the others",
             },
         ],
         acts: &["signal the parent", "signal the broker", "find the process that started this one"],
     },
     Promise {
         name: "memory of other processes",
-        says: "no process outside is traced, read by ptrace, process_vm_readv, pidfd_getfd or /proc, or limited",
-        holders: [kernel("a pid namespace, Landlock, seccomp"), kernel("Landlock, seccomp")],
+        says: "no process outside is traced, limited, or read by ptrace, process_vm_readv, pidfd_getfd or /proc",
+        holders: [
+            kernel("a pid namespace, Landlock and seccomp block such access"),
+            kernel("Landlock and seccomp block such access"),
+        ],
         acts: &["trace the parent", "read the parent's environment"],
     },
     Promise {
         name: "priorities and affinity",
         says: "the scheduling of other processes does not change",
         holders: [
-            kernel("a pid namespace"),
+            kernel("a pid namespace hides other processes"),
             Nobody(
-                "for processes of the same user without capabilities the kernel asks for no more than that",
+                "the kernel lets any process change the scheduling of the same user's processes that have no capabilities",
             ),
         ],
         acts: &[],
     },
     Promise {
         name: "daemons",
-        says: "nothing that a call started outlives it",
+        says: "no process that a call started outlives the call",
         holders: [
-            kernel("a pid namespace; each command's reaper ends what descends from it"),
-            Supervisor("each command's reaper, and the broker, end what descends from them"),
+            kernel("in a pid namespace, each command's reaper ends all processes that the command started"),
+            Supervisor("each command's reaper, and the broker, end all processes that the command started"),
         ],
         acts: &[],
     },
     Promise {
         name: "survivors",
-        says: "nothing lives on where supervisor and broker are killed in the same instant",
-        holders: [kernel("a pid namespace, which ends with its first process"), Groups],
+        says: "no process survives if supervisor and broker are killed at the same instant",
+        holders: [kernel("a pid namespace ends all its processes with the first one"), Groups],
         acts: &[],
     },
     Promise {
         name: "unix sockets",
         says: "no socket of a program outside is reached by its path or a descriptor",
-        holders: both(Broker("it makes each connection itself, to the socket that the kernel names")),
+        holders: both(Broker("the broker makes each connection itself, to the socket that the kernel names")),
         acts: &["reach a unix socket outside"],
     },
     Promise {
@@ -101,14 +112,12 @@ pub(super) const PROMISES: &[Promise] = &[
         says: "no socket of a program outside is reached by an abstract name",
         holders: [
             Scopes {
-                kernel: "a network namespace; with the network on, Landlock's scopes",
-                broker: "a network namespace holds it; with the network on it asks the kernel whose the name is, before and \
-                         after each connection: a name that changes hands in between is reached",
+                kernel: "a network namespace blocks such connections; with the network on, Landlock's scopes block them",
+                broker: "a network namespace blocks them; with the network on, the broker asks the kernel who owns the name, before and after each connection: a name that changes its owner in between is reached",
             },
             Scopes {
-                kernel: "Landlock's scopes, on the program and on the broker that connects for it",
-                broker: "it asks the kernel whose the name is, before and after each connection: a name that changes hands in \
-                         between is reached",
+                kernel: "Landlock's scopes restrict the program, and the broker that connects for the program",
+                broker: "the broker asks the kernel who owns the name, before and after each connection: a name that changes its owner in between is reached",
             },
         ],
         acts: &["reach an abstract unix socket"],
@@ -117,17 +126,19 @@ pub(super) const PROMISES: &[Promise] = &[
         name: "IPC",
         says: "no System V object, POSIX queue, key or shared memory of others is reached",
         holders: [
-            kernel("an ipc namespace, a /dev/shm of its own, seccomp"),
-            Broker("it asks whose a System V object is; seccomp and Landlock deny the rest"),
+            kernel("an ipc namespace, a private /dev/shm and seccomp block such access"),
+            Broker("the broker checks who owns a System V object; seccomp and Landlock block the rest"),
         ],
         acts: &["use a kernel keyring"],
     },
     Promise {
         name: "network off",
-        says: "no data leaves, and no connection comes in",
+        says: "no data leaves the sandbox, and no connection comes in",
         holders: [
-            kernel("a network namespace, seccomp"),
-            Broker("it makes the sockets, bound to the loopback device; seccomp denies every other kind"),
+            kernel("a network namespace and seccomp block the network"),
+            Broker(
+                "the broker makes the sockets, bound to the loopback device; seccomp blocks every other kind",
+            ),
         ],
         acts: &[
             "reach the network",
@@ -140,39 +151,44 @@ pub(super) const PROMISES: &[Promise] = &[
     },
     Promise {
         name: "after :net off",
-        says: "earlier connections and daemons have ended when the command returns",
-        holders: both(Supervisor("the old worker and all its processes are ended first")),
+        says: "earlier connections and daemons have ended when :net off returns",
+        holders: both(Supervisor("the supervisor ends the old worker and all its processes first")),
         acts: &[],
     },
     Promise {
         name: "network on",
         says: "this machine, private networks and the metadata service have to be allowed separately",
-        holders: both(Broker("it judges each address, and makes the connection itself")),
+        holders: both(Broker("the broker checks each address, and makes the connection itself")),
         acts: &[],
     },
     Promise {
         name: "ports of the host's services",
         says: "no port of a service outside is shared or taken over",
-        holders: both(Broker("it asks the kernel who holds a port, before and after it binds")),
+        holders: both(Broker(
+            "the broker asks the kernel who uses a port, before and after it binds the port",
+        )),
         acts: &[],
     },
     Promise {
         name: "kernel and host",
-        says: "no mount, namespace, module, io_uring, BPF program or call that is newer than our review",
-        holders: both(kernel("seccomp, no capabilities")),
+        says: "no process in the sandbox uses a mount, namespace, module, io_uring, BPF program or system call that is newer than our review",
+        holders: both(kernel("seccomp blocks them, and processes have no capabilities")),
         acts: &["make a user namespace", "use io_uring", "change the mounts"],
     },
     Promise {
         name: "secrets",
         says: "no hidden file is read under any of its names",
-        holders: [kernel("masks and Landlock"), kernel("Landlock")],
+        holders: [
+            kernel("masks and Landlock block reads of hidden files"),
+            kernel("Landlock blocks reads of hidden files"),
+        ],
         acts: &["read a hidden file"],
     },
     Promise {
         name: "information",
-        says: "names and sizes of what is hidden, and other processes, are not seen",
+        says: "no process in the sandbox sees names and sizes of hidden files, or other processes",
         holders: [
-            kernel("masks, a pid namespace"),
+            kernel("masks and a pid namespace hide them"),
             Nobody("/proc shows every process of the machine, and Landlock denies neither stat nor inotify"),
         ],
         acts: &[],
@@ -185,19 +201,25 @@ pub(super) const PROMISES: &[Promise] = &[
     },
     Promise {
         name: "files the host runs later",
-        says: "only you change hooks, git's configuration and settings that run programs",
+        says: "only you can change hooks, git's configuration and settings that run programs",
         holders: [
-            Supervisor("read-only mounts hold what is there; new ones are moved aside when the call ends"),
-            Supervisor("they are restored or moved aside when the call ends, and can be changed until then"),
+            Supervisor(
+                "read-only mounts protect existing files; new files are moved aside when the call ends",
+            ),
+            Supervisor(
+                "the files can be changed during a call; changes are undone or moved aside when the call ends",
+            ),
         ],
         acts: &[],
     },
     Promise {
         name: "private temps",
-        says: "no worker reaches the temp directory of another",
+        says: "no worker reaches the temp directory of another worker",
         holders: [
-            kernel("masks, Landlock"),
-            kernel("Landlock; names in one can be listed by who knows its own"),
+            kernel("masks and Landlock block access to other temp directories"),
+            kernel(
+                "Landlock blocks access to their files; a worker that knows a directory's random name can list it",
+            ),
         ],
         acts: &[],
     },
@@ -216,34 +238,44 @@ pub(super) const PROMISES: &[Promise] = &[
     Promise {
         name: "the terminal",
         says: "no key is typed into the user's terminal, and no escape sequence programs it",
-        holders: both(kernel("no terminal, or one of its own; seccomp")),
+        holders: both(kernel(
+            "the sandbox has no terminal, or one of its own; seccomp blocks typing into another",
+        )),
         acts: &["open /dev/tty"],
     },
     Promise {
         name: "caches, build directories, search paths and homes that the environment names",
         says: "nothing written with less access is executed with more access from there",
         holders: [
-            Supervisor("a place for each level of access; copies from more access to less"),
-            Supervisor("a place for each level of access; copies from more access to less"),
+            Supervisor(
+                "each level of access has its own directories; copies are made only from more access to less",
+            ),
+            Supervisor(
+                "each level of access has its own directories; copies are made only from more access to less",
+            ),
         ],
         acts: &[],
     },
     Promise {
         name: "approvals",
         says: "nothing runs but what was shown and approved",
-        holders: both(Supervisor("digests, and a worker for each approved change")),
+        holders: both(Supervisor(
+            "the supervisor compares digests, and starts a worker for each approved change",
+        )),
         acts: &[],
     },
     Promise {
         name: "settings",
-        says: "settings of a project narrow, until the person trusts them",
-        holders: both(Supervisor("trust covers the exact content of one file at one path")),
+        says: "settings of a project can only restrict agents, until you trust these settings",
+        holders: both(Supervisor("your trust covers only the exact content of one file at one path")),
         acts: &[],
     },
     Promise {
         name: "bytes of a worker, a hostile repository",
-        says: "they lead to clear errors",
-        holders: both(Supervisor("a table of phases, limits, deadlines")),
+        says: "invalid data leads to clear errors",
+        holders: both(Supervisor(
+            "the supervisor checks each message against a table of phases, limits and deadlines",
+        )),
         acts: &[],
     },
 ];

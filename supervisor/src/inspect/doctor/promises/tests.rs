@@ -86,7 +86,7 @@ fn the_machine_decides_who_keeps_a_promise() {
         assert_eq!(judged(&whole, name, &[]).held_by, Kernel, "{name}");
         let open = judged(&ground(Tier::Floor, 7), name, &[]);
         assert!(
-            open.held_by == Nobody && open.remedy.unwrap().starts_with("a delegated control group"),
+            open.held_by == Nobody && open.remedy.unwrap().starts_with("use a delegated control group"),
             "{name}"
         );
     }
