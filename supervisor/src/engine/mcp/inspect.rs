@@ -96,7 +96,10 @@ impl InspectError {
             _ if !is_servers => String::new(),
             [] if refused.iter().any(Refusal::is_of_internet) => format!("\n  hint: {}", access.hosts()),
             [] => {
-                format!("\n  hint: a server can read only the system's programs and its own files: {}", access.more())
+                format!(
+                    "\n  hint: a server can read only the system's programs and its own files: {}",
+                    access.more()
+                )
             }
             places => format!("\n  hint: {} lets the server read its own program", access.reading(places)),
         };
