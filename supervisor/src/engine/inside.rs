@@ -45,10 +45,10 @@ pub(crate) enum InsideError {
         refusal: Option<FullTierRefusal>,
     },
     /// It ended early, or said what nobody understands.
-    #[error("it broke off: {0}")]
+    #[error("sandbox-exec ended too early, or its output is invalid: {0}")]
     Broken(String),
     /// It took too long.
-    #[error("it did not end within {} s", PATIENCE.as_secs())]
+    #[error("sandbox-exec did not end within {} s", PATIENCE.as_secs())]
     Late,
 }
 
@@ -166,5 +166,10 @@ async fn last_words(stderr: Option<OwnedFd>) -> String {
         let _ = stderr.read_to_end(&mut text).await;
     }
     let text = String::from_utf8_lossy(&text);
-    text.trim().lines().next_back().unwrap_or("sandbox-exec ended without a word").escape_debug().to_string()
+    text.trim()
+        .lines()
+        .next_back()
+        .unwrap_or("sandbox-exec ended without a message")
+        .escape_debug()
+        .to_string()
 }

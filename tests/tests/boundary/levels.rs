@@ -305,7 +305,7 @@ fn caches_that_are_given_away_are_told_and_forgotten_ones_leave_nothing() {
     let cache = world.own().join("cache/projects").display().to_string();
     assert_eq!(run(&[]), "");
     let told = format!(
-        "{cache} holds the package caches: commands with more access execute files that others write there"
+        "{cache} contains the package caches: agents could change files there that commands with more access execute"
     );
     let said = run(&["--write", &cache]);
     assert!(said.contains(&told), "{said}");

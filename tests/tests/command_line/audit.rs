@@ -198,11 +198,13 @@ fn a_session_that_cannot_be_asked_is_named_and_one_that_was_killed_is_none() {
         }
     });
     let audit = probe(&world, "auto", 1);
-    let unasked = json!([{"session": "other", "unasked": "it is another version of Bailiwick"}]);
+    let unasked =
+        json!([{"session": "other", "unasked": "the session's process is another version of Bailiwick"}]);
     assert_eq!(audit["running"], unasked);
     let mut command = world.bailiwick(["audit", "--probe", "-C"]);
     let run = Finished::of(command.arg(world.project()).args(world.tier_flags())).expect(1);
-    let said = "session other runs, but did not answer: it is another version of Bailiwick";
+    let said =
+        "session other runs, but did not answer: the session's process is another version of Bailiwick";
     assert!(run.stdout.lines().any(|printed| printed == said), "{}", run.stdout);
     answering.join().unwrap();
 }
@@ -269,7 +271,10 @@ fn a_log_is_added_up_per_agent_and_a_breach_is_found() {
     fs::write(&log, whole.replacen("there.txt", "where.txt", 1)).unwrap();
     let breach = audit(&id, 1);
     assert_eq!(breach["intact"], false);
-    assert!(breach["faults"][0].as_str().unwrap().contains("its own digest does not fit"), "{breach:#}");
+    assert!(
+        breach["faults"][0].as_str().unwrap().contains("its digest does not match its content"),
+        "{breach:#}"
+    );
 }
 
 /// The log of the one session of a world.

@@ -85,8 +85,8 @@ fn two_is_a_limit_on_what_nobody_can_count() {
     let world = world();
     let server = model_of([done()]);
     insta::assert_snapshot!(refused(&world, &server, &["--model", "nobody-knows", "--max-usd", "1"]), @r#"
-    bailiwick: the cost of "nobody-knows" cannot be limited: nobody knows its price
-      hint: limit its tokens, or say it in config.toml, as in:
+    bailiwick: the cost of "nobody-knows" cannot be limited: its price is not known
+      hint: limit its tokens instead, or write the price into config.toml, as in:
         [models."nobody-knows"]
         prices = { input = 3, output = 15 }
     "#);
@@ -101,7 +101,7 @@ fn an_effort_that_the_model_does_not_know_is_refused_before_anything_begins() {
     let world = world();
     world.configure("model = \"claude-haiku-4-5\"\neffort = \"max\"\n");
     insta::assert_snapshot!(refused(&world, &model_of([done()]), &[]), @r#"
-    bailiwick: the model "claude-haiku-4-5" does not know the effort "max": it knows no levels of effort
+    bailiwick: the model "claude-haiku-4-5" does not support the effort "max"; supported: none
       hint: change `effort` in the settings, or leave it out
     "#);
     // The twin: a model that knows it is asked for it.

@@ -62,7 +62,7 @@ fn no_page_leads_to_the_machine_or_its_neighbours() {
         let results = &results[results.len() - names.len()..];
         for (name, result) in names.iter().zip(results) {
             let expected = match *name {
-                "inside" => "has no address",
+                "inside" => "no address was found for",
                 "private" => "to allow: --reach lan",
                 "near" => "to allow: --reach link-local",
                 "metadata" => "to allow: --reach metadata",

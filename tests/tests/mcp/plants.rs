@@ -142,7 +142,11 @@ fn as_root_in_the_project_of_another_user_the_way_that_is_closed_is_named() {
     fs::set_permissions(ground.world.own().join("state"), fs::Permissions::from_mode(0o700)).unwrap();
     let refused = ground.add("docs", &[&ground.place.join("server.sh")]);
     assert_ne!(refused.code, 0);
-    assert!(refused.stderr.contains("own/state, which is closed to uid"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("own/state, which servers for this project cannot open"),
+        "{}",
+        refused.stderr
+    );
     assert!(refused.stderr.contains("hint: run bailiwick as the project's owner"), "{}", refused.stderr);
 }
 

@@ -155,7 +155,11 @@ fn a_definition_that_differs_from_the_approved_one_is_withheld() {
     let text = fs::read_to_string(&config).unwrap();
     fs::write(&config, text.replace("read = ", "env = [\"MORE\"]\nread = ")).unwrap();
     let left_out = run(&world, [echo("x")], &["--mcp", "docs"]);
-    assert!(left_out.stdout.contains("its table has changed since you approved it"), "{}", left_out.stdout);
+    assert!(
+        left_out.stdout.contains("its table in config.toml has changed since you approved the server"),
+        "{}",
+        left_out.stdout
+    );
     assert!(results(&left_out)[0].1.contains("there is no tool named"));
 }
 

@@ -163,7 +163,7 @@ fn a_session_of_exec_keeps_looks_unless_a_flag_says_otherwise() {
     assert_eq!(seen(&unseen), Vec::<Value>::new());
     let mut rewind = world.bailiwick(["rewind", "--to", "1", "--only", "files", "-C"]);
     let shown = Finished::of(rewind.arg(world.project())).expect(2);
-    assert!(shown.stdout.contains("no copies of files were kept since that message"), "{}", shown.stdout);
+    assert!(shown.stdout.contains("no copies of files were saved after that message"), "{}", shown.stdout);
 }
 
 #[test]

@@ -91,7 +91,7 @@ fn settings_with_a_fault_stay_as_they_are_and_the_command_runs_once() {
     served.call("sendUserMessage", json!({"conversation_id": session, "text": "go"}));
     always(&mut served);
     let told = served.until("event/notice").to_string();
-    assert!(told.contains("the approval holds for this session only: cannot add to the table"), "{told}");
+    assert!(told.contains("the approval is valid for this session only: cannot add to the table"), "{told}");
     served.until("event/turnFinished");
     assert!(world.project().join("made").exists());
     assert_eq!(fs::read_to_string(&config).unwrap(), changed);

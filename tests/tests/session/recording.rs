@@ -231,5 +231,5 @@ fn a_directory_that_is_not_empty_is_no_place_for_a_recording() {
     let server = serve([Reply::sse(done())]);
     let warned = Finished::of(&mut world.exec(&server, &["--mode", "auto", "--record", &inside]));
     assert_eq!(warned.code, 0, "{}", warned.stderr);
-    assert!(warned.stderr.contains("where the agent may write"), "{}", warned.stderr);
+    assert!(warned.stderr.contains("where the agent can write"), "{}", warned.stderr);
 }

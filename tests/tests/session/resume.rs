@@ -208,14 +208,18 @@ fn access_that_is_gone_or_new_since_the_last_run_is_told_in_one_line() {
     let place = place.to_str().unwrap();
     let go_on = |flags: &[&str]| {
         let resumed = run(&world, &model_of([done()]), flags).expect(0);
-        let told = resumed.stdout.lines().filter(|line| line.contains("access of this run, unlike the last"));
+        let told =
+            resumed.stdout.lines().filter(|line| line.contains("access that has changed since the last run"));
         told.map(|line| world.stable(line)).collect::<Vec<_>>()
     };
     assert_eq!(go_on(&["--mode", "auto", "--write", place, "--net", "on"]), Vec::<String>::new());
     assert_eq!(go_on(&["-c", "--mode", "auto", "--write", place, "--net", "on"]), Vec::<String>::new());
     let [told] = &go_on(&["-c"])[..] else { unreachable!("one line") };
-    let gone =
-        ["[world]/data is no longer writable", "the network is off now", "the mode is deny, and was auto"];
+    let gone = [
+        "[world]/data is no longer writable",
+        "the network is off now",
+        "the mode is deny now, and was auto before",
+    ];
     assert!(gone.iter().all(|gone| told.contains(gone)), "{told}");
     let [told] = &go_on(&["-c", "--write", place])[..] else { unreachable!("one line") };
     assert!(told.contains("[world]/data is writable now") && !told.contains("network"), "{told}");
@@ -243,11 +247,12 @@ fn what_a_kill_cut_off_is_told_and_never_run_again() {
     );
     let second = model_of([done()]);
     let resumed = run(&world, &second, &["--mode", "auto", "-c"]).expect(0);
-    assert!(resumed.stdout.contains("a line that was not finished was cut off"), "{}", resumed.stdout);
+    assert!(resumed.stdout.contains("an incomplete last line was removed"), "{}", resumed.stdout);
     let sent = messages(&second, 0);
     let result = sent.iter().find(|message| message.to_string().contains("tool_result")).unwrap().to_string();
     assert!(
-        result.contains("it may have been carried out") && result.contains("\"is_error\":true"),
+        result.contains("the call may have done all or a part of its work")
+            && result.contains("\"is_error\":true"),
         "{result}"
     );
     assert_eq!(world.read("ran"), "once\n");
@@ -291,13 +296,13 @@ fn of_a_change_that_was_cut_off_the_model_is_told_whether_it_was_carried_out() {
         calls(&[("edit_file", json!({"path": "a.txt", "old_string": from, "new_string": to}))])
     };
     for (call, found, told) in [
-        (write(), "two\n", "but it was carried out"),
-        (write(), "one\n", "it was not carried out, or the file has changed since"),
-        (edit("one", "two"), "a\none\n", "and it was not carried out: the file is as this call found it"),
-        (edit("one", "two"), "a\ntwo\n", "but it was carried out"),
+        (write(), "two\n", "but the change was made"),
+        (write(), "one\n", "the change was not made, or the file has changed since"),
+        (edit("one", "two"), "a\none\n", "and the change was not made: the file is as this call found it"),
+        (edit("one", "two"), "a\ntwo\n", "but the change was made"),
         (edit("one", "two"), "a\nthree\n", "or the file has changed since"),
-        (edit("one", "two"), "one two\n", "it may have been carried out"),
-        (edit("one", ""), "a\n", "it may have been carried out"),
+        (edit("one", "two"), "one two\n", "the call may have done all or a part of its work"),
+        (edit("one", ""), "a\n", "the call may have done all or a part of its work"),
     ] {
         let world = World::new(User::Myself);
         world.file("a.txt", "a\none\n");
@@ -377,7 +382,7 @@ fn a_session_that_is_open_names_who_has_it_and_a_broken_log_names_its_line() {
     let holder = format!("is open in another process ({}) [session-open]", child.id());
     assert!(refused.stderr.contains(&holder), "{}", refused.stderr);
     assert!(
-        refused.stderr.contains("hint: end it there, or continue in a copy with --fork"),
+        refused.stderr.contains("hint: end the session there, or continue in a copy with --fork"),
         "{}",
         refused.stderr
     );
@@ -387,7 +392,7 @@ fn a_session_that_is_open_names_who_has_it_and_a_broken_log_names_its_line() {
     let whole = fs::read_to_string(&log).unwrap();
     fs::write(&log, whole.replacen("do it", "do-it", 1)).unwrap();
     let refused = run(&world, &nobody, &["-c"]).expect(2);
-    assert!(refused.stderr.contains("its own digest does not fit"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("its digest does not match its content"), "{}", refused.stderr);
     assert!(refused.stderr.contains("hint: bailiwick audit"), "{}", refused.stderr);
     assert!(nobody.requests().is_empty());
 }

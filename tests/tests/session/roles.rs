@@ -118,7 +118,7 @@ fn a_role_only_narrows() {
         |request: usize| asked(&server, request)["messages"].as_array().unwrap().last().unwrap().to_string();
     assert!(result(1).contains("the role scout only reads: leave out access and write"), "{}", result(1));
     assert!(result(2).contains("expected one of scout, mender"), "{}", result(2));
-    assert!(result(3).contains("no sub-agent may use the model claude-opus-4-1"), "{}", result(3));
+    assert!(result(3).contains("sub-agents cannot use the model claude-opus-4-1"), "{}", result(3));
     assert!(result(4).contains("blocked by the policy: write"), "{}", result(4));
     assert_eq!(spawned(&world), Vec::<Value>::new());
 }

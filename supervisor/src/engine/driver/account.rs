@@ -151,7 +151,7 @@ const fn status(reason: EndReason) -> SubAgentStatus {
 fn bounded(mut text: String) -> String {
     if let Some((cut, _)) = text.char_indices().nth(LONGEST_MESSAGE) {
         text.truncate(cut);
-        text.push_str("\n[… the rest of it is left out]");
+        text.push_str("\n[… the rest of this message is left out]");
     }
     text
 }

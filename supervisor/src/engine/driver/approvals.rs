@@ -54,7 +54,7 @@ impl Approvals {
         let input = if for_us {
             input(id, answer)
         } else {
-            lapsed(id, DecidedBy::BadAnswer, "the answer is one of another conversation".to_owned())
+            lapsed(id, DecidedBy::BadAnswer, "the answer belongs to another conversation".to_owned())
         };
         settle.send(input).map_err(|_| format!("request {id}: the answer came too late ({decision})"))
     }
@@ -130,9 +130,10 @@ pub(super) fn too_late(agent: &AgentId, kind: &UserActionKind) -> Option<(Notice
         Unread::Answer(id, answer) => {
             (NoticeCode::ApprovalIgnored, format!("agent {agent}: {}", not_waited_for(id, decision(answer))))
         }
-        Unread::Message => {
-            (NoticeCode::NoAgent, format!("no agent {agent} is at work: a message to it was not read"))
-        }
+        Unread::Message => (
+            NoticeCode::NoAgent,
+            format!("no agent {agent} is working: a message to this agent was not read"),
+        ),
     })
 }
 

@@ -38,7 +38,9 @@ impl ChangeTracker {
     pub fn start(observer: SnapshotTaker, patch: Option<PatchFile>) -> Self {
         let task = tokio::spawn(observer.clone().base());
         let taking = task.map(|joined| {
-            joined.unwrap_or_else(|error| Err(ObserverError::Failed(format!("the task ended: {error}"))))
+            joined.unwrap_or_else(|error| {
+                Err(ObserverError::Failed(format!("the task that reads the project failed: {error}")))
+            })
         });
         Self { observer, patch, base: BaseState::Open(Box::pin(taking)), notes: Vec::new() }
     }
@@ -84,7 +86,7 @@ impl ChangeTracker {
     pub async fn finish(mut self) -> Result<TakenChanges, ObserverError> {
         self.base().await?;
         let BaseState::Taken(base) = &self.base else {
-            return Err(ObserverError::Failed("the base is missing".to_owned()));
+            return Err(ObserverError::Failed("the state of the project at the start is missing".to_owned()));
         };
         let project = self.observer.confinement.project.clone();
         let excluded: Vec<_> =

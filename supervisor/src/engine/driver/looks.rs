@@ -258,7 +258,9 @@ impl Looks {
 /// The end of a look; none ever comes where there is none.
 async fn over(look: Option<&mut Looking>) -> Result<Vec<String>, ObserverError> {
     let Some(look) = look else { return std::future::pending().await };
-    look.await.unwrap_or_else(|error| Err(ObserverError::Failed(format!("the task ended: {error}"))))
+    look.await.unwrap_or_else(|error| {
+        Err(ObserverError::Failed(format!("the task that reads the project failed: {error}")))
+    })
 }
 
 async fn over_beside(look: Option<&mut (Looking, Beside)>) -> (Result<Vec<String>, ObserverError>, Beside) {

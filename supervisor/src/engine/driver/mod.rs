@@ -91,7 +91,7 @@ pub enum SessionError {
     #[error(transparent)]
     Changes(#[from] ObserverError),
     /// Files that the host runs later cannot be protected.
-    #[error("cannot protect files that programs outside run later: {0}")]
+    #[error("cannot protect files that programs outside the sandbox run later: {0}")]
     Tripwire(#[source] io::Error),
     #[error("bailiwick has a bug and cannot continue: {0}")]
     Panicked(String),
@@ -116,7 +116,7 @@ impl SessionError {
 fn panicked(panic: &(dyn Any + Send)) -> SessionError {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
-    SessionError::Panicked(text.unwrap_or("it did not say why").to_owned())
+    SessionError::Panicked(text.unwrap_or("the cause is unknown").to_owned())
 }
 
 fn millis(duration: Duration) -> u64 {

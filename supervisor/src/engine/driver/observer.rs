@@ -68,18 +68,18 @@ pub(super) struct LookResult {
 #[derive(Debug, thiserror::Error)]
 pub enum ObserverError {
     /// The observer's process did not start.
-    #[error("cannot look at the project: {0}")]
+    #[error("cannot read the project's files: {0}")]
     Start(#[from] StartError),
     /// The observer sent something that is not a valid snapshot.
-    #[error("the project's state arrived damaged: {0}")]
+    #[error("the data about the project's files is invalid: {0}")]
     Intake(#[from] IntakeError),
     /// The observer reported an error.
-    #[error("cannot look at the project: {0}")]
+    #[error("cannot read the project's files: {0}")]
     Failed(String),
     /// The patch cannot be written.
     #[error(transparent)]
     Patch(#[from] PatchFileError),
-    #[error("cannot keep the project's state: {0}")]
+    #[error("cannot save the state of the project's files: {0}")]
     Store(#[from] io::Error),
 }
 
@@ -247,12 +247,12 @@ impl LookSession {
     async fn event(&mut self) -> Result<WorkerEvent, ObserverError> {
         if Instant::now() > self.until {
             let took = LONGEST.as_secs() / 60;
-            return Err(ObserverError::Failed(format!("the worker was not done after {took} minutes")));
+            return Err(ObserverError::Failed(format!("the worker did not finish within {took} minutes")));
         }
         let event = timeout(SILENCE, self.worker.events.recv()).await;
         let silent =
-            |_| ObserverError::Failed(format!("the worker said nothing for {} s", SILENCE.as_secs()));
-        event.map_err(silent)?.ok_or_else(|| ObserverError::Failed("the worker is gone".to_owned()))
+            |_| ObserverError::Failed(format!("the worker did not respond for {} s", SILENCE.as_secs()));
+        event.map_err(silent)?.ok_or_else(|| ObserverError::Failed("the worker has ended".to_owned()))
     }
 
     async fn feed(&mut self, work: Work, intake: &mut Intake) -> Result<SnapshotSummary, ObserverError> {
@@ -279,7 +279,7 @@ fn summary(outcome: CallOutcome) -> Result<SnapshotSummary, ObserverError> {
         CallOutcome::Done(ToolOutput::Snapshot(summary)) => Ok(summary),
         CallOutcome::Failed(error) => Err(ObserverError::Failed(error.message)),
         CallOutcome::Done(_) | CallOutcome::Prepared | CallOutcome::Cancelled => {
-            Err(ObserverError::Failed("the worker answered something else".to_owned()))
+            Err(ObserverError::Failed("the worker sent an unexpected answer".to_owned()))
         }
     }
 }

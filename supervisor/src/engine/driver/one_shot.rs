@@ -80,37 +80,36 @@ pub trait Journal: Send {
 
 /// An event was not written down.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the session log takes no more events")]
+#[error("the session log cannot be written any more")]
 pub struct Unlogged;
 
 /// The reason why an effect has no outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum OneShotError {
     /// No worker came to be: nothing was done.
-    #[error("nothing was carried out: {0}")]
+    #[error("nothing was done: {0}")]
     Start(#[from] StartError),
     /// The effect cannot be sent: nothing was done.
-    #[error("nothing was carried out: {0}")]
+    #[error("nothing was done: {0}")]
     Effect(#[from] EffectError),
     /// What the host runs later cannot be watched: nothing was done.
-    #[error("nothing was carried out: cannot protect files that programs outside run later: {0}")]
+    #[error("nothing was done: cannot protect files that programs outside the sandbox run later: {0}")]
     Watch(#[source] io::Error),
     /// What the host runs later could be watched, and then not be looked at.
     #[error(
-        "the command ran, and what the host runs later could not be looked at: {0}; look before you use git there"
+        "the command ran, but files that programs outside the sandbox run later could not be checked: {0}; check these files before you use git there"
     )]
     Unwatched(#[source] io::Error),
     /// The log cannot be written.
-    #[error("what was not written down was not carried out: {0}")]
+    #[error("the action was not done, since it could not be logged: {0}")]
     Log(#[from] Unlogged),
     /// The worker broke the protocol: what it said of the effect counts for nothing.
     #[error(
-        "the worker sent an invalid message ({0}); the change may have been carried out in part: look before \
-         you repeat it"
+        "the worker sent an invalid message ({0}); a part of the change may have been made: check the files before you repeat it"
     )]
     Violation(String),
     /// The worker ended without an outcome.
-    #[error("the worker {0}; the change may have been carried out in part: look before you repeat it")]
+    #[error("the worker {0}; a part of the change may have been made: check the files before you repeat it")]
     Lost(WorkerEnd),
 }
 

@@ -129,7 +129,7 @@ impl OneShots {
                     if let Err(error) = ended {
                         tracing::error!(%error, "an approved change lost its task");
                         if let Some(call) = self.unattended() {
-                            let outcome = Err(format!("the task that carried it out failed: {error}"));
+                            let outcome = Err(format!("the task that made the change failed: {error}"));
                             return OneShotUpdate::Finished { call, outcome, brought: true };
                         }
                     }

@@ -43,11 +43,14 @@ impl Session {
 
     fn planner(&self, text: String) -> Result<Box<NewAgent>, String> {
         if text.trim().is_empty() {
-            return Err("expected the purpose of the plan".to_owned());
+            return Err("expected a text that says what to plan".to_owned());
         }
         if let Some(planner) = self.runs.iter().find(|run| run.agent().planning().is_some() && !run.is_over())
         {
-            return Err(format!("agent {} plans already; write to it, or end it", planner.id()));
+            return Err(format!(
+                "agent {} is making a plan already; write to that agent, or end it",
+                planner.id()
+            ));
         }
         let first = self.runs.first().filter(|first| !first.is_over()).ok_or("the session is over")?;
         let ceiling = first.agent().host_standing().clone();
@@ -66,7 +69,7 @@ impl Session {
                 "{text}\n\n<conversation>\nWhat the user and another agent have said so far, for context:\n{said}\n</conversation>"
             )
         };
-        let planning = self.tree.planning(ceiling).ok_or("this session makes no plans")?;
+        let planning = self.tree.planning(ceiling).ok_or("this session cannot make plans")?;
         let spawn = SpawnAgent {
             task,
             writes: false,

@@ -16,7 +16,7 @@ pub enum PrepareError {
     #[error("{}", .0.message)]
     Tool(ToolError),
     /// What came is none.
-    #[error("the prepared change arrived damaged: {0}")]
+    #[error("the data of the prepared change is invalid: {0}")]
     Effect(#[from] EffectError),
     /// The worker answered without one.
     #[error("the worker prepared no change")]

@@ -38,13 +38,12 @@ impl Session {
     ) -> Result<(), SessionError> {
         let is_at_work = |run: &AgentRun| !run.is_over() && run.agent().is_busy();
         if self.runs.iter().any(is_at_work) {
-            return self.notice(
-                NoticeCode::RewindRefused,
-                "an agent is working: stop it before you take anything back",
-            );
+            return self
+                .notice(NoticeCode::RewindRefused, "an agent is working: stop the agent before you rewind");
         }
         let Some(looks) = &self.shared.looks else {
-            return self.notice(NoticeCode::RewindRefused, "this session has no copies of files to restore");
+            return self
+                .notice(NoticeCode::RewindRefused, "this session has no saved copies of files to restore");
         };
         let Some(first) = self.runs.first() else { return Ok(()) };
         self.previews = digest.is_none();
@@ -116,7 +115,7 @@ fn told(rewound: &Rewound) -> String {
         // A String takes every write.
         let _ = write!(
             text,
-            " These files are not as you know them: {named}{more}. Read a file again before you edit it."
+            " These files differ from what you read: {named}{more}. Read a file again before you edit it."
         );
     }
     text

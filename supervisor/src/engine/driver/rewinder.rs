@@ -31,7 +31,7 @@ use crate::journal::checkpoints::{At, Checkpoints, Restore, Rewinding, Why, remo
 const MOST_OF_ALL: u64 = 2 << 30;
 
 /// The note on a message since which nothing was kept, and calls may have written.
-const UNSEEN: &str = "no copies of files were kept since that message, as with `exec --no-rewind`: changed files stay as they are";
+const UNSEEN: &str = "no copies of files were saved after that message (as with `exec --no-rewind`): changed files stay as they are";
 
 /// The note on a message since which no call could write.
 const UNWRITTEN: &str = "no call after that message could change a file: there is nothing to restore";
@@ -63,7 +63,7 @@ pub enum RewindError {
     #[error(transparent)]
     Look(#[from] ObserverError),
     /// The looks that were kept cannot be used.
-    #[error("cannot use what was kept of the files: {0}")]
+    #[error("cannot use the saved copies of files: {0}")]
     Kept(#[from] io::Error),
 }
 
@@ -187,7 +187,7 @@ impl Rewinder {
     ) -> Result<Prepared, RewindError> {
         let (kept, mut notes) = self.look_and_hold(At::BeforeRewind, BTreeSet::new()).await?;
         let checkpoints =
-            kept.as_ref().ok_or_else(|| io::Error::other("no copies of files are available"))?;
+            kept.as_ref().ok_or_else(|| io::Error::other("no saved copies of files are available"))?;
         let look = match target.to {
             Some(message) => checkpoints.look_of(message),
             None => Some(
@@ -238,7 +238,7 @@ impl Rewinder {
             return Ok(Err(preview));
         }
         let checkpoints =
-            kept.as_ref().ok_or_else(|| io::Error::other("no copies of files are available"))?;
+            kept.as_ref().ok_or_else(|| io::Error::other("no saved copies of files are available"))?;
         let patches = checkpoints.patches(&self.observer.confinement.project, &rewinding)?;
         drop(kept);
         let mut error = None;
@@ -287,7 +287,7 @@ impl Rewinder {
             Ok(CallOutcome::Done(_)) => Ok(()),
             Ok(CallOutcome::Failed(error)) => Err(error.message),
             Ok(CallOutcome::Prepared | CallOutcome::Cancelled) => {
-                Err("the worker answered something else".to_owned())
+                Err("the worker sent an unexpected answer".to_owned())
             }
             Err(error) => Err(error.to_string()),
         }
@@ -303,7 +303,8 @@ fn settled(target: RewindTarget, events: &[SessionEvent]) -> Result<(RewindTarge
             EventKind::UserMessage { .. } => Some(None),
             _ => None,
         });
-        let nothing = RewindError::Nothing("there is no rewind to undo, or something was said after it");
+        let nothing =
+            RewindError::Nothing("there is no rewind to undo, or you sent a message after the last rewind");
         let scope = last.flatten().ok_or(nothing)?;
         return Ok((RewindTarget { scope, ..target }, 0));
     };
@@ -311,9 +312,7 @@ fn settled(target: RewindTarget, events: &[SessionEvent]) -> Result<(RewindTarge
     let said = said.iter().filter(|event| is_message(event));
     let after = said.clone().skip_while(|event| event.id != to).count();
     match after {
-        0 => Err(RewindError::Nothing(
-            "there is no message of the user's with this number in the conversation",
-        )),
+        0 => Err(RewindError::Nothing("the conversation has no message of yours with this number")),
         after => Ok((target, u32::try_from(after).unwrap_or(u32::MAX))),
     }
 }

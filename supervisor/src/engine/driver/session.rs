@@ -365,7 +365,7 @@ impl Session {
 
     fn log_untaken(&mut self, agent: Option<AgentId>, kind: &UserActionKind) -> Result<(), SessionError> {
         let agent = agent.unwrap_or_else(AgentId::root);
-        let nothing = || (NoticeCode::NoAgent, format!("no agent {agent} is at work: nothing was done"));
+        let nothing = || (NoticeCode::NoAgent, format!("no agent {agent} is working: nothing was done"));
         let (code, message) = too_late(&agent, kind).unwrap_or_else(nothing);
         self.notice(code, &message)
     }

@@ -128,9 +128,9 @@ impl Shared {
     pub(super) fn keep(&self, setting: &KeptSetting) -> String {
         let kept = match &self.keeper {
             Some(keeper) => keeper.keep(setting),
-            None => Err("this session has no settings file to save it in".to_owned()),
+            None => Err("this session has no settings file to save the approval in".to_owned()),
         };
-        kept.unwrap_or_else(|why| format!("the approval holds for this session only: {why}"))
+        kept.unwrap_or_else(|why| format!("the approval is valid for this session only: {why}"))
     }
 
     /// The same, whose files can be taken back; if somebody watches, it tells which files changed while a turn goes on.

@@ -140,13 +140,13 @@ impl AgentTree {
     fn refusal(&self, id: &AgentId, started_this_turn: u32) -> Option<String> {
         let TreeLimits { depth, per_turn, .. } = self.limits;
         if self.opener.is_none() {
-            return Some("this session has no sub-agents".to_owned());
+            return Some("this session cannot start sub-agents".to_owned());
         }
         if id.level() > depth as usize {
-            return Some(format!("sub-agents have no sub-agents below level {depth}"));
+            return Some(format!("sub-agents can be nested only {depth} deep"));
         }
         let spent = started_this_turn >= per_turn;
-        spent.then(|| format!("{per_turn} sub-agents were started in this turn, and that is the limit"))
+        spent.then(|| format!("{per_turn} sub-agents were started in this turn, which is the limit"))
     }
 
     /// Levels are counted apart: who waits for sub-agents of its own takes no place from them.
@@ -263,7 +263,7 @@ impl Session {
         let agent = self.within_its_parent(&id, &child, agent);
         let opened = match &mut self.tree.opener {
             Some(opener) => opener.open(&id, &agent),
-            None => Err("this session has no sub-agents".to_owned().into()),
+            None => Err("this session cannot start sub-agents".to_owned().into()),
         };
         let OpenedAgent { mut run, model, rights_digest } = match opened {
             Ok(opened) => opened,

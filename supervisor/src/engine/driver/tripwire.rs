@@ -283,14 +283,13 @@ pub(super) fn remark(beside: &[AgentCall], changes: &[RestoredPlace]) -> Option<
         return None;
     }
     if !beside.is_empty() {
-        text.push_str(" Other calls ran at the same time, and it may have been one of them.");
+        text.push_str(" Other calls ran at the same time: one of them may have made the change.");
     }
     text.push_str(
-        " The user's own programs (git, shell, editor, agents) run what is there, so agents may not change it; \
-         everything else that this call did stays. Continue without it, or tell the user what you would need.",
+        " The user's own programs (git, shell, editor, agents) run these files, so agents cannot change them; everything else that this call did stays. Continue without this change, or tell the user what you need.",
     );
     if let Some(place) = changes.iter().find_map(right_to_change) {
-        let what = if place.ends_with(GIT_CONFIG) { "Configuring git freely" } else { "Changing it" };
+        let what = if place.ends_with(GIT_CONFIG) { "Configuring git freely" } else { "Changing this file" };
         let _ = write!(text, " {what} has to be allowed separately: --write {}.", shell_word(place));
     }
     Some(format!("({text})"))

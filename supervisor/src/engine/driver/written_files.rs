@@ -133,7 +133,7 @@ impl WrittenFiles {
                 self.last = Some(now);
                 match changed {
                     Some(changed) => return self.hand_out(changed),
-                    None => "an earlier look at the project failed".to_owned(),
+                    None => "an earlier check of the project's files failed".to_owned(),
                 }
             }
             Err(error) => error.to_string(),
@@ -152,7 +152,7 @@ impl WrittenFiles {
             if written.files.len() < MOST {
                 written.files.insert(path);
             } else {
-                let more = || format!("only the first {MOST} files are kept");
+                let more = || format!("only the first {MOST} changed files are listed");
                 written.unseen.get_or_insert_with(more);
             }
         }
@@ -219,7 +219,7 @@ mod tests {
         let written = files.take(&agent);
         assert!(written.files.is_empty());
         let unseen = written.unseen.unwrap_or_default();
-        assert!(unseen.starts_with("cannot look at the project: "), "{unseen}");
+        assert!(unseen.starts_with("cannot read the project's files: "), "{unseen}");
     }
 
     #[tokio::test]

@@ -57,14 +57,14 @@ async fn ask(directory: &Path, name: &str) -> io::Result<LiveAnswer> {
     let held = File::open(directory)?;
     let stream = UnixStream::connect(format!("/proc/self/fd/{}/{name}", held.as_raw_fd())).await?;
     if !is_ours(&stream) {
-        return Ok(LiveAnswer::Nothing("it is another user's".to_owned()));
+        return Ok(LiveAnswer::Nothing("the process that answered belongs to another user".to_owned()));
     }
     let mut answer = Vec::new();
     stream.take(MOST).read_to_end(&mut answer).await?;
     Ok(match codec::decode::<Vec<Live>>(&answer) {
         Ok(lives) if lives.is_empty() => LiveAnswer::NoWorker,
         Ok(lives) if lives.iter().all(|live| live.session.as_str() == name) => LiveAnswer::Live(lives),
-        Ok(_) => LiveAnswer::Nothing("it answers for another session".to_owned()),
-        Err(_) => LiveAnswer::Nothing("it is another version of Bailiwick".to_owned()),
+        Ok(_) => LiveAnswer::Nothing("the process that answered has another session".to_owned()),
+        Err(_) => LiveAnswer::Nothing("the session's process is another version of Bailiwick".to_owned()),
     })
 }

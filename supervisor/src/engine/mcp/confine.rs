@@ -20,19 +20,23 @@ use crate::settings::config::{ConfigOrigin, McpServer, at_home};
 /// The reason why a server cannot be confined as its table says.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfineError {
-    #[error("cannot use {path:?}: {source}\n  hint: create it, or take it out of the table")]
+    #[error(
+        "cannot use {path:?}: {source}\n  hint: create the path, or remove it from the server's table in config.toml"
+    )]
     Path { path: PathBuf, source: io::Error },
-    #[error("{0} is hidden from agents and servers, and no table opens it\n  hint: name another place")]
+    #[error(
+        "{0} is hidden from agents and servers, and a server's table cannot allow it\n  hint: name another path"
+    )]
     Hidden(WirePath),
-    #[error("{0} holds {1}, which is hidden\n  hint: let the server write a directory below it")]
+    #[error("{0} contains {1}, which is hidden\n  hint: let the server write a directory inside {0} instead")]
     HoldsHidden(WirePath, WirePath),
     #[error(
-        "a server cannot write {0}, which belongs to the project: changes there are an agent's to make\n  hint: let the server write \
+        "a server cannot write {0}, which belongs to the project: only agents can change the project\n  hint: let the server write \
          another directory"
     )]
     Project(WirePath),
     #[error(
-        "its own directory lies in {closed}, which is closed to uid {uid}, as whom servers for this project run\n  hint: run bailiwick as \
+        "the server's own directory is inside {closed}, which servers for this project cannot open (they run as uid {uid})\n  hint: run bailiwick as \
          the project's owner", closed = .closed.display()
     )]
     Closed { uid: u32, closed: PathBuf },

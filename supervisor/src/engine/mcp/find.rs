@@ -120,7 +120,7 @@ impl Tool for CallTool {
             return Err(ToolUseError::Argument {
                 tool: CALL.to_owned(),
                 field: Some("name".to_owned()),
-                reason: format!("no tool has this name; `{FIND}` finds them"),
+                reason: format!("no tool has this name; `{FIND}` finds tools"),
                 arguments: expected.to_owned(),
             });
         };

@@ -156,8 +156,7 @@ pub(crate) fn tell_prompts(
 
 fn no_place(name: &str) -> String {
     format!(
-        "the server `{name}` was not started: {MOST_RUNNING} servers run in this session, and that is the limit; those of a sub-agent \
-         end with it"
+        "the server `{name}` was not started: {MOST_RUNNING} servers run in this session, which is the limit; the servers of a sub-agent end when the sub-agent ends"
     )
 }
 
@@ -190,7 +189,7 @@ impl ToolServer for McpHost {
                 ready(Ok(self.catalogue.find(&call.json).into())).boxed()
             }
             ServedCall::Supervisor(_) | ServedCall::Fetch(_) => {
-                ready(Err("nothing serves this tool here".to_owned())).boxed()
+                ready(Err("this tool is not available here".to_owned())).boxed()
             }
         }
     }
@@ -265,7 +264,7 @@ mod tests {
         };
         let other = places.try_acquire().unwrap();
         let full = host.call(call(&name), None).await.unwrap_err();
-        assert!(full.contains("16 servers run in this session, and that is the limit"), "{full}");
+        assert!(full.contains("16 servers run in this session, which is the limit"), "{full}");
         drop(other);
         let tried = host.call(call(&name), None).await.unwrap_err();
         assert!(tried.contains("could not be started"), "{tried}");

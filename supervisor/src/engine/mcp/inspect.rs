@@ -141,9 +141,9 @@ pub(super) async fn inspect_confined(
     let described = timeout(PATIENCE, description(&mut process, server, &mut refused)).await;
     let took = began.elapsed();
     refused.extend(process.end(GuestEnd::Finished).await.refused);
-    match described
-        .unwrap_or_else(|_| Err(format!("it did not describe itself within {} s", PATIENCE.as_secs())))
-    {
+    match described.unwrap_or_else(|_| {
+        Err(format!("the server did not describe itself within {} s", PATIENCE.as_secs()))
+    }) {
         Ok((mut pin, instructions)) => {
             pin.installed = installed.cloned();
             Ok(Inspected { pin, instructions, confined, took, refused })

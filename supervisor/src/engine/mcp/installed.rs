@@ -74,7 +74,9 @@ pub(crate) fn fault(server: &McpServer, pin: &Pin) -> Option<String> {
     let name = &server.name;
     match &pin.installed {
         None => SelfInstaller::of(&server.command, &server.args).map(|_| {
-            format!("its package is not installed yet; bailiwick mcp add {name} installs it and asks")
+            format!(
+                "the server's package is not installed yet; bailiwick mcp add {name} installs it and asks you"
+            )
         }),
         Some(installed) => {
             let why = installed.check().err()?;
@@ -86,13 +88,15 @@ pub(crate) fn fault(server: &McpServer, pin: &Pin) -> Option<String> {
 /// The reason why a server is not started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotStarted {
-    #[error("its installed files have changed since you approved them")]
+    #[error("the server's installed files have changed since you approved them")]
     Changed,
-    #[error("the check of its installed files did not end")]
+    #[error("the check of the server's installed files did not end")]
     Ended,
-    #[error("its installed files cannot be read: {0}")]
+    #[error("the server's installed files cannot be read: {0}")]
     Tree(#[from] TreeError),
-    #[error("the files that your programs run later, in a directory that it writes, cannot be read: {0}")]
+    #[error(
+        "files that your programs run later, in a directory that the server can write, cannot be read: {0}"
+    )]
     RunsLater(#[source] io::Error),
 }
 
@@ -101,9 +105,11 @@ impl NotStarted {
     pub(super) fn remedy(&self, name: &str) -> String {
         match self {
             Self::Changed | Self::Ended | Self::Tree(_) => {
-                format!("bailiwick mcp update {name} reinstalls it and asks")
+                format!("bailiwick mcp update {name} reinstalls the server and asks you")
             }
-            Self::RunsLater(_) => format!("let it write another directory, and bailiwick mcp add {name}"),
+            Self::RunsLater(_) => {
+                format!("let the server write another directory, then run bailiwick mcp add {name}")
+            }
         }
     }
 }
@@ -164,7 +170,7 @@ impl NewInstallation {
 pub(crate) enum NotInstalled {
     #[error("cannot make {path}: {source}", path = .0.display(), source = .1)]
     Make(PathBuf, #[source] io::Error),
-    #[error("another bailiwick installs this server at the moment")]
+    #[error("another process of Bailiwick is installing this server")]
     Busy,
     #[error(transparent)]
     Confine(#[from] ConfineError),
@@ -266,17 +272,17 @@ pub(super) mod tests {
         let program = place.path().join("tree/bin/server");
         let mut pin = pin(Vec::new());
         let said = |pin: &Pin| fault(&server, pin).unwrap_or_default();
-        insta::assert_snapshot!(said(&pin), @"its package is not installed yet; bailiwick mcp add docs installs it and asks");
+        insta::assert_snapshot!(said(&pin), @"the server's package is not installed yet; bailiwick mcp add docs installs it and asks you");
         pin.installed = Some(installed);
         assert_eq!(said(&pin), "");
         fs::write(&program, "#!/bin/sh\ntrue\n").unwrap();
-        insta::assert_snapshot!(said(&pin), @"its installed files have changed since you approved them; bailiwick mcp update docs reinstalls it and asks");
+        insta::assert_snapshot!(said(&pin), @"the server's installed files have changed since you approved them; bailiwick mcp update docs reinstalls the server and asks you");
         fs::write(&program, "#!/bin/sh\n").unwrap();
         assert_eq!(said(&pin), "");
         symlink("/etc/passwd", place.path().join("tree/more")).unwrap();
         assert!(said(&pin).contains("have changed"));
         fs::remove_dir_all(place.path().join("tree")).unwrap();
-        assert!(said(&pin).starts_with("its installed files cannot be read: "), "{}", said(&pin));
+        assert!(said(&pin).starts_with("the server's installed files cannot be read: "), "{}", said(&pin));
     }
 
     #[test]

@@ -157,17 +157,19 @@ fn of_server(setup: &ProjectSandbox, server: &McpServer) -> Result<(ServerSpec, 
     let left_out = |why: &str| format!("the MCP server {name} is left out: {why}");
     let pin = Pins::new(&setup.directories).read(name).map_err(|error| left_out(&error.to_string()))?;
     let Some(pin) = pin else {
-        return Err(left_out(&format!("you have not approved its tools\n  hint: bailiwick mcp add {name}")));
+        return Err(left_out(&format!(
+            "you have not approved the server's tools\n  hint: bailiwick mcp add {name}"
+        )));
     };
     if !pin.is_of(server) {
         return Err(left_out(&format!(
-            "its table has changed since you approved it\n  hint: bailiwick mcp add {name}"
+            "its table in config.toml has changed since you approved the server\n  hint: bailiwick mcp add {name}"
         )));
     }
     let is_runner = SelfInstaller::of(&server.command, &server.args).is_some();
     if is_runner && pin.installed.is_none() {
         return Err(left_out(&format!(
-            "its package is not installed yet\n  hint: bailiwick mcp add {name} installs it and asks"
+            "the server's package is not installed yet\n  hint: bailiwick mcp add {name} installs it and asks you"
         )));
     }
     let tree = pin.installed.as_ref().map(|installed| installed.tree.as_path());

@@ -75,7 +75,7 @@ impl Tool for ReadResource {
             return Err(misfit("server", "no server with resources has this name".to_owned()));
         };
         if uri.is_some_and(|uri| uri.len() > MOST_URI) {
-            return Err(misfit("uri", format!("it has more than {MOST_URI} bytes")));
+            return Err(misfit("uri", format!("the URI has more than {MOST_URI} bytes")));
         }
         Ok(Invocation::External(ExternalCall {
             server,

@@ -71,18 +71,25 @@ fn bounded(text: &str, most: usize) -> String {
 pub(super) fn words(failure: &McpFailure) -> String {
     match failure {
         McpFailure::NotStarted { errno } => {
-            format!("its program could not be started: {}", std::io::Error::from_raw_os_error(*errno))
+            format!(
+                "the server's program could not be started: {}",
+                std::io::Error::from_raw_os_error(*errno)
+            )
         }
         McpFailure::Ended { code, said } => {
             let how = code
                 .map_or_else(|| "was ended by a signal".to_owned(), |code| format!("ended with code {code}"));
             let said = visible(said.trim());
-            if said.is_empty() { format!("it {how}") } else { format!("it {how} and said:\n{said}") }
+            if said.is_empty() {
+                format!("the server's process {how}")
+            } else {
+                format!("the server's process {how} and said:\n{said}")
+            }
         }
-        McpFailure::Silent { seconds } => format!("it did not answer within {seconds} s"),
-        McpFailure::Broken(why) => format!("it broke the protocol: {}", visible(why)),
+        McpFailure::Silent { seconds } => format!("the server did not answer within {seconds} s"),
+        McpFailure::Broken(why) => format!("the server broke the protocol: {}", visible(why)),
         McpFailure::Refused { code, message } => {
-            format!("it answered with error {code}: {}", visible(message))
+            format!("the server answered with error {code}: {}", visible(message))
         }
         McpFailure::Cancelled => "the request was cancelled".to_owned(),
     }

@@ -441,9 +441,9 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
 /// Returns the reason why a server's events ended.
 pub(super) fn words_of_end(end: &McpEnd) -> String {
     match end {
-        McpEnd::Closed => "its process ended".to_owned(),
-        McpEnd::Violation(violation) => format!("it broke the protocol by {violation}"),
-        McpEnd::GatewayGone => "the gateway to its hosts ended".to_owned(),
+        McpEnd::Closed => "the server's process ended".to_owned(),
+        McpEnd::Violation(violation) => format!("the server broke the protocol by {violation}"),
+        McpEnd::GatewayGone => "the gateway to the server's hosts ended".to_owned(),
     }
 }
 
@@ -569,8 +569,8 @@ mod tests {
         orders.send(fourth).ok().unwrap();
         assert!(heard.recv().await.unwrap().starts_with("3 CallTool"));
         news.send(McpEvent::Ended(McpEnd::GatewayGone)).unwrap();
-        assert!(failed.await.unwrap().unwrap_err().contains("the gateway to its hosts ended"));
-        assert_eq!(heard.recv().await.unwrap(), "end: it failed: the gateway to its hosts ended");
+        assert!(failed.await.unwrap().unwrap_err().contains("the gateway to the server's hosts ended"));
+        assert_eq!(heard.recv().await.unwrap(), "end: it failed: the gateway to the server's hosts ended");
         let (fifth, refused) = call(5, digest);
         orders.send(fifth).ok().unwrap();
         assert!(refused.await.unwrap().unwrap_err().contains("could not be started: there is no other"));

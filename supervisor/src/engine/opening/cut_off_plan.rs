@@ -148,7 +148,7 @@ impl CutOffPlan {
         let step = steps.get(finished.len()).map(|step| format!(" ({})", step.title)).unwrap_or_default();
         let goes_on = match name {
             Some(name) => format!("`bailiwick plan execute {name}` continues at this step"),
-            None => "its plan is not kept any more: the log has its text".to_owned(),
+            None => "the plan's file no longer exists: the session's log has its text".to_owned(),
         };
         format!(
             "agent {executor} was cut off while it executed the plan \"{title}\", at step {number} of {}{step}; {goes_on}",
@@ -240,6 +240,6 @@ mod tests {
         let events: Vec<_> = log.loaded().tree.events().cloned().collect();
         let [plan] = &CutOffPlan::all(&events)[..] else { panic!("{events:?}") };
         insta::assert_snapshot!(plan.told(Some("2026-11-26-120000")), @r#"agent 1.1.2 was cut off while it executed the plan "Two words", at step 2 of 2 (Write three); `bailiwick plan execute 2026-11-26-120000` continues at this step"#);
-        insta::assert_snapshot!(plan.told(None), @r#"agent 1.1.2 was cut off while it executed the plan "Two words", at step 2 of 2 (Write three); its plan is not kept any more: the log has its text"#);
+        insta::assert_snapshot!(plan.told(None), @r#"agent 1.1.2 was cut off while it executed the plan "Two words", at step 2 of 2 (Write three); the plan's file no longer exists: the session's log has its text"#);
     }
 }

@@ -33,11 +33,11 @@ impl KeptApprovals {
     /// Adds a tool as it is defined now.
     fn keep_tool(&self, call: &ExternalCall) -> Result<String, String> {
         let ExternalCall { server, tool, guest, .. } = call;
-        let Some(guest) = guest else { return Err("its server has no sandbox".to_owned()) };
+        let Some(guest) = guest else { return Err("the tool's server has no sandbox".to_owned()) };
         let grant = ToolGrant::new(server, tool, &guest.definition);
         allow_tool(&self.file, &self.project, &grant).map_err(|error| error.to_string())?;
         Ok(format!(
-            "{tool} of {server} runs without a question in {} from now on, until its definition or the server's table changes: {} has it",
+            "{tool} of {server} runs without a question in {} from now on, until the tool's definition or the server's table changes: this is saved in {}",
             self.project.display(),
             self.file.display()
         ))
@@ -47,8 +47,7 @@ impl KeptApprovals {
         allow_prefixes(&self.file, &self.project, prefixes).map_err(|error| error.to_string())?;
         let named: Vec<_> = prefixes.iter().map(|words| words.join(" ")).collect();
         Ok(format!(
-            "commands that begin with {} run without a question in {} from now on, without the network: approvals.preapproved in {} has it; \
-             delete it there to be asked again",
+            "commands that begin with {} run without a question in {} from now on, without the network: this is saved as approvals.preapproved in {}; delete the entry there to be asked again",
             named.join(" or "),
             self.project.display(),
             self.file.display()

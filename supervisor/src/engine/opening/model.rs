@@ -36,7 +36,7 @@ pub(crate) struct ModelOptions {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ModelError {
     /// The model does not have the level of effort that the settings name.
-    #[error("the model {model:?} does not know the effort {:?}: it knows {known}\n  hint: change `effort` in the settings, or leave it out", .effort.as_str())]
+    #[error("the model {model:?} does not support the effort {:?}; supported: {known}\n  hint: change `effort` in the settings, or leave it out", .effort.as_str())]
     Effort {
         model: String,
         /// The level in the settings.
@@ -46,12 +46,12 @@ pub(crate) enum ModelError {
     },
     /// It is to think, and nobody knows how it is told to.
     #[error(
-        "the model {model:?} is not known to think\n  hint: leave out `thinking` in the settings, or say how the model is told to in config.toml, as in:\n    [models.{model:?}]\n    thinking = \"adaptive\""
+        "it is not known how to turn on the thinking of the model {model:?}\n  hint: leave out `thinking` in the settings, or name the way in config.toml, as in:\n    [models.{model:?}]\n    thinking = \"adaptive\""
     )]
     Thinking { model: String },
     /// What it costs cannot be bounded.
     #[error(
-        "the cost of {model:?} cannot be limited: nobody knows its price\n  hint: limit its tokens, or say it in config.toml, as in:\n    [models.{model:?}]\n    prices = {{ input = 3, output = 15 }}"
+        "the cost of {model:?} cannot be limited: its price is not known\n  hint: limit its tokens instead, or write the price into config.toml, as in:\n    [models.{model:?}]\n    prices = {{ input = 3, output = 15 }}"
     )]
     NoPrice { model: String },
 }
@@ -83,8 +83,7 @@ impl ModelOptions {
         match (self.effort, &self.facts.effort) {
             (Some(effort), Some(known)) if !known.contains(&effort) => {
                 let known: Vec<_> = known.iter().map(|effort| effort.as_str()).collect();
-                let known =
-                    if known.is_empty() { "no levels of effort".to_owned() } else { known.join(", ") };
+                let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
                 Err(ModelError::Effort { model, effort, known })
             }
             _ => Ok(()),

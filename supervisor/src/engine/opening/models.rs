@@ -49,11 +49,11 @@ impl SettingsModels {
     fn is_reached(&self, name: &str, effective: &Effective, model: &ModelOptions) -> Result<(), String> {
         let (ours, other) = (self.provider.as_str(), effective.provider().as_str());
         if other != ours {
-            return Err(format!("{name} is asked by the provider {other}, and this session by {ours}"));
+            return Err(format!("the model {name} needs the provider {other}, but this session uses {ours}"));
         }
         if effective.base_url() != self.base_url.as_deref() || model.facts.api_version != self.version {
             return Err(format!(
-                "{name} is asked at another address or in another version of the API than this session's model"
+                "the model {name} needs another address or another version of the API than this session uses"
             ));
         }
         Ok(())

@@ -270,7 +270,7 @@ fn live(
     let opened = LiveSocket::open(directories, conversation, seen);
     let socket = opened
         .map_err(|error| {
-            say(&format!("note: `bailiwick audit --probe` cannot ask this session: {error}"));
+            say(&format!("note: `bailiwick audit --probe` cannot examine this session: {error}"));
         })
         .ok();
     (live, socket)

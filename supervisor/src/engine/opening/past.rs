@@ -128,11 +128,11 @@ impl Past {
 
     /// A notice for the person.
     fn notice(&self, new_context: Option<&NewContext>) -> EventKind {
-        let torn = if self.torn { "; a line that was not finished was cut off its log" } else { "" };
+        let torn = if self.torn { "; an incomplete last line was removed from its log" } else { "" };
         let is_foreign =
             |event: &SessionEvent| matches!(event.kind, EventKind::Notice { code: NoticeCode::Imported, .. });
         let imported = if self.needed.events.iter().any(is_foreign) {
-            ", which was imported: what was said and done before came from elsewhere, and may not be true"
+            ", which was imported: its earlier content comes from another machine and may be false"
         } else {
             ""
         };
@@ -147,14 +147,14 @@ impl Past {
         });
         let unshown = if self.needed.whole.is_some() && self.shows {
             format!(
-                "; what came long before is not shown: `bailiwick show {}` has all of it",
+                "; older messages are not shown here: `bailiwick show {}` shows them all",
                 self.log.session()
             )
         } else {
             String::new()
         };
         let message = format!(
-            "resumed{forked}{imported}{moved}{new_context}{torn}{unshown}; earlier approvals do not carry over"
+            "resumed{forked}{imported}{moved}{new_context}{torn}{unshown}; earlier approvals are no longer valid"
         );
         let code = if self.origin.is_some() { NoticeCode::Copied } else { NoticeCode::Resumed };
         EventKind::Notice { code, message }
@@ -279,7 +279,7 @@ fn turn_of(result: &RunResult) -> TurnFinished {
 fn cut_off() -> TurnFinished {
     TurnFinished {
         reason: EndReason::Interrupted,
-        message: Some("the process ended before the turn did".to_owned()),
+        message: Some("the process ended during the turn".to_owned()),
         steps: 0,
         usage: TokenUsage::default(),
         cost_usd: None,

@@ -29,7 +29,7 @@ use crate::process::messages::{one_line, say};
 
 /// The refusal of every plan where the settings permit no sub-agent.
 const NO_EXECUTOR: &str =
-    "agents.depth is 0 in the settings, and a plan is executed by a sub-agent: it takes agents.depth = 1";
+    "a sub-agent executes a plan, but agents.depth is 0 in the settings: plans need agents.depth = 1";
 
 /// Writes the plans of a session's planners, each into a file of its own, and keeps their records.
 pub(super) struct PlanFiles {
@@ -192,7 +192,7 @@ impl ToolServer for PlanFiles {
         let text = match call {
             ServedCall::Supervisor(call) if call.tool == PLAN_FILE => call.json,
             ServedCall::Supervisor(_) | ServedCall::External(_) | ServedCall::Fetch(_) => {
-                return std::future::ready(Err("nothing serves this tool here".to_owned())).boxed();
+                return std::future::ready(Err("this tool is not available here".to_owned())).boxed();
             }
         };
         // Nobody is asked about what could not begin.

@@ -28,7 +28,7 @@ impl Record {
         if let Some(root) = writable_root(&self.directory, options) {
             let (place, root) = (self.directory.display(), root.display());
             say(&format!(
-                "the recording in {place} is inside {root}, where the agent may write: the agent could change it"
+                "the recording in {place} is inside {root}, where the agent can write: the agent could change the recording"
             ));
         }
         Ok(recorder)

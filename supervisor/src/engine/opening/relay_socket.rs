@@ -24,9 +24,9 @@ pub(crate) enum RelaySocketError {
     /// Nobody answers there, or nobody answers us.
     #[error("no relay at {0}: {1}\n  hint: start the relay as your user, or check --base-url")]
     Silent(PathBuf, #[source] io::Error),
-    /// It is somewhere where an agent may write, and is let in.
+    /// It is somewhere where an agent can write, and is let in.
     #[error(
-        "the relay's socket {socket} is inside {root}, where an agent may write\n  hint: move the socket's directory \
+        "the relay's socket {socket} is inside {root}, where an agent can write\n  hint: move the socket's directory \
          out of the project and of all writable and temporary directories"
     )]
     Writable {
@@ -36,11 +36,11 @@ pub(crate) enum RelaySocketError {
     },
     /// The attempt could not be made.
     #[error(
-        "cannot try whether an agent reaches the relay's socket: {0}\n  hint: bailiwick doctor shows what this machine enforces"
+        "cannot check whether an agent can reach the relay's socket: {0}\n  hint: bailiwick doctor shows what this machine enforces"
     )]
     Untried(String),
     /// The attempt succeeded.
-    #[error("an agent reaches the relay's socket {}: this machine does not keep it from sockets\n  hint: bailiwick doctor shows what is missing", .0.display())]
+    #[error("an agent can reach the relay's socket {}: this machine cannot keep agents from sockets\n  hint: bailiwick doctor shows what is missing", .0.display())]
     Reached(PathBuf),
 }
 

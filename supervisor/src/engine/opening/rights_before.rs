@@ -33,7 +33,7 @@ pub(super) fn difference(before: &[SessionEvent], now: &[EventKind]) -> Option<E
     let root = AgentId::root();
     let of_root = before.iter().filter(|event| event.agent == root).map(|event| &event.kind);
     let changed = changes(&access(of_root)?, &access(now.iter())?);
-    let message = format!("access of this run, unlike the last: {}", changed.join("; "));
+    let message = format!("access that has changed since the last run: {}", changed.join("; "));
     (!changed.is_empty()).then_some(EventKind::Notice { code: NoticeCode::Resumed, message })
 }
 
@@ -43,7 +43,7 @@ fn changes(before: &FirstAccess, now: &FirstAccess) -> Vec<String> {
     changes.extend(without(&was.write, &is.write).map(|root| format!("{root} is no longer writable")));
     changes.extend(without(&is.write, &was.write).map(|root| format!("{root} is writable now")));
     changes
-        .extend(without(&was.read, &is.read).map(|root| format!("{root} is no longer readable as a whole")));
+        .extend(without(&was.read, &is.read).map(|root| format!("{root} is no longer completely readable")));
     changes.extend(without(&is.read, &was.read).map(|root| format!("{root} is readable now")));
     if was.net != is.net {
         changes.push(match &is.net {
@@ -52,17 +52,22 @@ fn changes(before: &FirstAccess, now: &FirstAccess) -> Vec<String> {
             Network::Hosts(hosts) => format!("the network reaches only {hosts} now"),
         });
     } else if was.reach != is.reach {
-        changes
-            .push("the network reaches other addresses of this machine and its neighbourhood now".to_owned());
+        changes.push(
+            "the addresses of this machine and the local network that can be reached have changed".to_owned(),
+        );
     }
-    changes.extend(without(&was.sockets, &is.sockets).map(|path| format!("{path} may no longer be reached")));
-    changes.extend(without(&is.sockets, &was.sockets).map(|path| format!("{path} may be reached now")));
+    changes.extend(
+        without(&was.sockets, &is.sockets).map(|path| format!("the socket {path} can no longer be reached")),
+    );
+    changes.extend(
+        without(&is.sockets, &was.sockets).map(|path| format!("the socket {path} can be reached now")),
+    );
     if was.exec != is.exec {
         let allowed = if is.exec == Execution::Allowed { "allowed now" } else { "no longer allowed" };
         changes.push(format!("commands are {allowed}"));
     }
     if before.mode != now.mode {
-        changes.push(format!("the mode is {}, and was {}", now.mode, before.mode));
+        changes.push(format!("the mode is {} now, and was {} before", now.mode, before.mode));
     }
     changes.extend(count("hidden", was.hidden, is.hidden));
     changes.extend(count("protected", was.protected, is.protected));
@@ -74,8 +79,8 @@ fn without<'a, T: PartialEq>(roots: &'a [T], others: &'a [T]) -> impl Iterator<I
 }
 
 fn count(state: &str, was: u64, is: u64) -> Option<String> {
-    let unit = if is == 1 { "place is" } else { "places are" };
-    (was != is).then(|| format!("{is} {unit} {state}, and {was} before"))
+    let unit = if is == 1 { "path is" } else { "paths are" };
+    (was != is).then(|| format!("{is} {unit} {state} now, and {was} before"))
 }
 
 #[cfg(test)]
@@ -105,8 +110,8 @@ mod tests {
         /data is no longer writable
         /new is writable now
         the network is off now
-        the mode is deny, and was auto
-        1 place is hidden, and 3 before
+        the mode is deny now, and was auto before
+        1 path is hidden now, and 3 before
         ");
         let reach = Reach { host: true, ..Reach::default() };
         let nearer =
@@ -115,7 +120,7 @@ mod tests {
         let sockets = vec!["/run/s".into()];
         let served =
             FirstAccess { rights: RightsSummary { sockets, ..before.rights.clone() }, ..before.clone() };
-        assert_eq!(changes(&before, &served), ["/run/s may be reached now"]);
-        assert_eq!(changes(&served, &before), ["/run/s may no longer be reached"]);
+        assert_eq!(changes(&before, &served), ["the socket /run/s can be reached now"]);
+        assert_eq!(changes(&served, &before), ["the socket /run/s can no longer be reached"]);
     }
 }

@@ -12,10 +12,10 @@ pub(crate) enum RootFault {
     #[error("write: {} does not exist: make it first, or name the directory that is to contain it", .0.display())]
     Missing(PathBuf),
     /// No link is followed when rules are made, and what it leads to was not judged.
-    #[error("write: {} leads through a link to {}: name that place", .0.display(), .1.display())]
+    #[error("write: {} leads through a link to {}: name that path instead", .0.display(), .1.display())]
     BehindLink(PathBuf, PathBuf),
     /// Nobody can say what stands there.
-    #[error("write: cannot look at {}: {}", .0.display(), .1)]
+    #[error("write: cannot examine {}: {}", .0.display(), .1)]
     Unknown(PathBuf, #[source] io::Error),
 }
 
@@ -116,9 +116,9 @@ mod tests {
         for (asked, fault) in [
             ("out", "leads through a link to"),
             ("out/new", "leads through a link to"),
-            ("nowhere", "cannot look at"),
-            ("nowhere/new", "cannot look at"),
-            ("a.txt/new", "cannot look at"),
+            ("nowhere", "cannot examine"),
+            ("nowhere/new", "cannot examine"),
+            ("a.txt/new", "cannot examine"),
         ] {
             let told = given(asked).unwrap_err();
             assert!(told.contains(fault), "{asked}: {told}");

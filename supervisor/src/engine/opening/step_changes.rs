@@ -33,7 +33,7 @@ impl ToolServer for StepChanges {
         let begins = match call {
             ServedCall::Supervisor(call) if call.tool == STEP_CHANGES => call.json == STEP_BEGINS,
             ServedCall::Supervisor(_) | ServedCall::External(_) | ServedCall::Fetch(_) => {
-                return std::future::ready(Err("nothing serves this tool here".to_owned())).boxed();
+                return std::future::ready(Err("this tool is not available here".to_owned())).boxed();
             }
         };
         let (observer, last) = (self.observer.clone(), Arc::clone(&self.last));
@@ -62,6 +62,6 @@ async fn changed(
             serde_json::to_string(&files).map_err(|error| error.to_string())
         }
         None if begins => Ok("[]".to_owned()),
-        None => Err("the project was not looked at before".to_owned()),
+        None => Err("the project's files were not checked before this step".to_owned()),
     }
 }

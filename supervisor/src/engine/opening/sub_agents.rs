@@ -62,7 +62,7 @@ impl OpensAgents for SubAgents {
         }
         let place = self.setup.sub_agent_place(agent.rights.clone());
         let AgentPlace { temp, confinement, standing } =
-            place.map_err(|error| format!("a place for it could not be made: {error}"))?;
+            place.map_err(|error| format!("cannot prepare the sandbox of the sub-agent: {error}"))?;
         let rights_digest = rights_digest(&confinement);
         let part = part(&agent.purpose);
         let kit = Kit {
@@ -133,11 +133,12 @@ impl SubAgents {
             let known: Vec<_> =
                 std::iter::once(&model.name).chain(agent_models).map(String::as_str).collect();
             return Err(format!(
-                "no sub-agent may use the model {wanted}; the user allows: {}",
+                "sub-agents cannot use the model {wanted}; the user allows: {}",
                 known.join(", ")
             ));
         }
-        let models = models.as_ref().ok_or_else(|| format!("this session has one model, {}", model.name))?;
+        let models =
+            models.as_ref().ok_or_else(|| format!("this session can use only the model {}", model.name))?;
         models.choose(wanted)
     }
 

@@ -48,7 +48,9 @@ impl CachesRoot {
                 Ok(place) => return Ok(Some(Self::Lasting(place))),
                 Err(error) => {
                     let cache = directories.cache.display();
-                    say(&format!("note: caches of this session end with it: {cache}: {error}"));
+                    say(&format!(
+                        "note: the package caches of this session are deleted at its end: {cache}: {error}"
+                    ));
                 }
             }
         }

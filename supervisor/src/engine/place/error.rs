@@ -30,8 +30,7 @@ pub(crate) enum SetupError {
     },
     /// The project's owner cannot execute our programs.
     #[error(
-        "{program}: a worker for this project runs as uid {uid}, whom {closed} is closed to\n  hint: install our programs \
-         where everybody can execute them, as in /usr/local/bin, or run as the project's owner"
+        "{program}: a worker for this project runs as uid {uid}, which cannot open {closed}\n  hint: install Bailiwick's programs where everybody can execute them, as in /usr/local/bin, or run as the project's owner"
     )]
     Programs {
         program: PathBuf,
@@ -40,7 +39,7 @@ pub(crate) enum SetupError {
         closed: PathBuf,
     },
     /// Too much is hidden inside what may be written.
-    #[error("{0}\n  hint: hide its subdirectories, or do not make it writable")]
+    #[error("{0}\n  hint: hide subdirectories instead, or do not make the directory writable")]
     TooMuchHidden(#[from] FollowError),
     /// `--env` names no variable.
     #[error("--env {0:?}: expected NAME or NAME=VALUE, with a name of letters, digits and underscores")]
@@ -52,7 +51,7 @@ pub(crate) enum SetupError {
     #[error("cannot start in this project: {0}")]
     Leftovers(io::Error),
     /// The process itself is in trouble.
-    #[error("cannot prepare to spawn: {0}")]
+    #[error("cannot prepare to start processes: {0}")]
     System(#[from] io::Error),
 }
 

@@ -33,6 +33,5 @@ fn absent(project: &Path, path: &OsStr) -> Option<String> {
 
 fn unset(setting: &OsStr, is_set: impl Fn(&OsStr) -> bool) -> Option<String> {
     let (name, value) = split_variable(setting)?;
-    (value.is_none() && !is_set(OsStr::new(name)))
-        .then(|| format!("--env {name}: there is no such variable to pass"))
+    (value.is_none() && !is_set(OsStr::new(name))).then(|| format!("--env {name}: this variable is not set"))
 }

@@ -41,8 +41,7 @@ fn refuse(found: &[CutOffChange]) -> io::Result<Vec<BaselineChoice>> {
         places.push(format!("\n  and {} more", found.len() - MOST_NAMED));
     }
     Err(io::Error::other(format!(
-        "a session was killed here during a command, and these files differ from before:{}\n  hint: look at \
-         them, then use --baseline mine to keep them all, or --baseline restore to have them as they were",
+        "a session was killed here during a command, and these files differ from their state before the command:{}\n  hint: check these files, then use --baseline mine to keep all of them, or --baseline restore to restore their state before the command",
         places.concat()
     )))
 }
@@ -56,7 +55,7 @@ fn named(place: &CutOffChange) -> String {
 fn ask(found: &[CutOffChange]) -> io::Result<Vec<BaselineChoice>> {
     let mut out = io::stderr().lock();
     writeln!(out, "A session was killed here during a command. Your git, shell and editors run")?;
-    writeln!(out, "files from these places, and they are not as they were before the command:")?;
+    writeln!(out, "these files, and the files differ from their state before the command:")?;
     found
         .iter()
         .enumerate()
@@ -75,7 +74,10 @@ fn ask_about(
         writeln!(out, "  {line}")?;
     }
     loop {
-        write!(out, "Did you change it? [m] mine, keep it  [r] restore what was there  [q] quit: ")?;
+        write!(
+            out,
+            "Did you change this file? [m] mine, keep it  [r] restore the earlier state  [q] quit: "
+        )?;
         out.flush()?;
         // What was typed before the question stood there is no answer to it.
         tcflush(io::stdin(), FlushArg::TCIFLUSH)?;

@@ -51,8 +51,7 @@ fn warn_of_writable_programs(programs: &Programs, mode: ApprovalMode, project: &
     let mut roots = project.into_iter().chain(write.iter().map(WirePath::as_path));
     if let Some(root) = roots.find(|root| place.starts_with(root)) {
         say(&format!(
-            "note: Bailiwick's own programs are in {}, inside {}, which agents may write; copy them elsewhere, \
-             or check them before you run them again",
+            "note: Bailiwick's own programs are in {}, inside {}, which agents can write; copy the programs elsewhere, or check them before you run them again",
             place.display(),
             root.display()
         ));

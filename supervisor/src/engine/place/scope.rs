@@ -216,7 +216,7 @@ impl PlaceScope {
 fn around_caches(write: &[WirePath], caches: &Path) -> Option<String> {
     let root = write.iter().find(|root| caches.starts_with(root.as_path()))?;
     Some(format!(
-        "{root} holds the package caches: commands with more access execute files that others write there"
+        "{root} contains the package caches: agents could change files there that commands with more access execute"
     ))
 }
 
@@ -272,7 +272,7 @@ fn kept(project: &Path, named: &[NamedPath]) -> Vec<PathBuf> {
         match inside.filter(|path| is_plain(path) && path.file_name().is_some()) {
             Some(path) => kept.push(path),
             None => say(&format!(
-                "note: {origin}: {:?} is not protected: name something inside the project",
+                "note: {origin}: {:?} is not protected: name a path inside the project",
                 path.display()
             )),
         }
@@ -284,7 +284,7 @@ fn kept(project: &Path, named: &[NamedPath]) -> Vec<PathBuf> {
 /// missing on this machine, or its server not be running. No hidden one can be reached.
 fn sockets(project: &Path, named: &[NamedPath], hidden: &[WirePath]) -> Result<Vec<WirePath>, SetupError> {
     let open = |found: WirePath| match hides_socket(hidden, &found) {
-        Some(root) => Err(format!("is hidden by {root}: no socket there can be allowed")),
+        Some(root) => Err(format!("is inside {root}, which is hidden: no socket there can be allowed")),
         None => Ok(found),
     };
     let mut sockets = Vec::new();

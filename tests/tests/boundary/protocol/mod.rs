@@ -248,5 +248,5 @@ fn a_worker_that_does_not_show_the_project_ends_the_run() {
     let done =
         Finished::of(&mut exec(&world, &server, "call-silence", &["--patch", patch.to_str().unwrap()]));
     assert_eq!(done.code, 1, "{}\n{}", done.stdout, done.stderr);
-    assert!(done.stderr.contains("the worker said nothing for 30 s"), "{}", done.stderr);
+    assert!(done.stderr.contains("the worker did not respond for 30 s"), "{}", done.stderr);
 }

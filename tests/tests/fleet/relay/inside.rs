@@ -50,15 +50,15 @@ fn a_session_does_not_begin_where_an_agent_could_reach_the_relay() {
     let listen = format!("unix:{}", inside.display());
     let mut relay = Relay::start(&world, &["--listen", &listen, "--client", "a", "--base-url", &address]);
     let (_, base_url) = relay.client();
-    refused(&base_url, &[], "where an agent may write");
+    refused(&base_url, &[], "where an agent can write");
     // A link in the project leads wherever an agent wants it to.
     drop(relay);
     let (relay, socket) = Relay::of_one(&world, &server, &[]);
     let run = world.home().join("run").display().to_string();
-    refused(&unix(&socket), &["--write", &run], "where an agent may write");
+    refused(&unix(&socket), &["--write", &run], "where an agent can write");
     let link = world.project().join("link");
     std::os::unix::fs::symlink(&socket, &link).unwrap();
-    refused(&unix(&link), &[], "where an agent may write");
+    refused(&unix(&link), &[], "where an agent can write");
     refused("unix:/nowhere/relay.sock", &[], "there is no socket");
     refused("unix:relay.sock", &[], "no relay at");
     refused(&format!("unix:{}", world.root().join("own").display()), &[], "there is no socket");

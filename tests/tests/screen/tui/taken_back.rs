@@ -22,7 +22,7 @@ fn a_file_that_was_taken_back_is_not_listed_as_changed_when_the_session_goes_on(
     assert_eq!(ui.end().code, 0);
     assert!(!world.project().join("one.txt").exists());
     let mut ui = Ui::start(&world.ui(&server, &["-c"]), (120, 40));
-    ui.until_shown("earlier approvals do not carry over");
+    ui.until_shown("earlier approvals are no longer valid");
     let screen = ui.screen();
     assert!(screen.contains("1 file · ") && !screen.contains("2 files · "), "{screen}");
     ui.types(":q\r");

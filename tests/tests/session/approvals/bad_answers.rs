@@ -151,7 +151,7 @@ async fn an_answer_in_the_name_of_another_conversation_denies() {
         let (id, request) = front.asked().await;
         let answer = fitting(&request, ReviewDecision::Approved);
         front.act_in(&ConversationId("theirs".to_owned()), UserActionKind::Answer { id, answer }).await;
-        front.until("call 1 denied by BadAnswer: the answer is one of another conversation").await;
+        front.until("call 1 denied by BadAnswer: the answer belongs to another conversation").await;
         front.until("result 4").await;
         nothing_ran(&front, kind, 1, 0);
         front.end().await;

@@ -190,7 +190,7 @@ async fn arguments_that_are_no_object_reach_nobody() {
 
 #[tokio::test]
 async fn a_tool_that_fails_is_told_and_one_that_breaks_ends_its_call_alone() {
-    for (q, text) in [("fail", "no such index"), ("panic", "its task failed")] {
+    for (q, text) in [("fail", "no such index"), ("panic", "the task of this call failed")] {
         let (mut front, _server, _gone) = open(asks_once(), vec![search(q), edit(), done()]);
         front.prompt("go").await;
         decide(&mut front, ReviewDecision::Approved).await;

@@ -80,8 +80,13 @@ pub(super) fn outcome(fetch: &PermittedFetch, end: FetchEnd) -> (ServedOutcome, 
     let failed = match outcome {
         Ok(Ok(fetched)) => return (of_answer(fetched), used),
         Ok(Err(failure)) => words(&host, &failure, fetch.reach),
-        Err(error @ GuestError::Ended) => format!("the process that fetches failed: {error}"),
-        Err(error) => return (ServedOutcome::Unserved(format!("no process to fetch it: {error}")), used),
+        Err(error @ GuestError::Ended) => format!("the process that fetches pages failed: {error}"),
+        Err(error) => {
+            return (
+                ServedOutcome::Unserved(format!("cannot start the process that fetches pages: {error}")),
+                used,
+            );
+        }
     };
     if used.connections == 0 {
         (used.failures, used.failure) = (1, Some(failed.clone()));
@@ -92,7 +97,7 @@ pub(super) fn outcome(fetch: &PermittedFetch, end: FetchEnd) -> (ServedOutcome, 
 fn of_answer(fetched: Fetched) -> ServedOutcome {
     match fetched {
         Fetched::Elsewhere { status, from, to } => ServedOutcome::Answered(format!(
-            "{from} · status {status}: the page is at another place, {to}\nCall fetch_url with that URL to get it."
+            "{from} · status {status}: the page has moved to {to}\nCall fetch_url with that URL to get it."
         )),
         Fetched::Page(page) if page.status >= 400 => ServedOutcome::Failed(of_page(page)),
         Fetched::Page(page) => ServedOutcome::Answered(of_page(page)),
@@ -112,7 +117,7 @@ fn of_page(page: Page) -> String {
         facts.push(format!("the first {} of {whole} bytes, the rest is left out", text.len()));
     }
     if is_partial {
-        facts.push("the page is larger than 2 MiB, and was read no further".to_owned());
+        facts.push("the page is larger than 2 MiB, and the rest was not read".to_owned());
     }
     // Escaped in the guest already, unless that lies: then the text grows here.
     let mut text = harmless(&text);
@@ -123,7 +128,7 @@ fn of_page(page: Page) -> String {
 
 fn words(host: &str, failure: &FetchFailure, reach: Reach) -> String {
     match failure {
-        FetchFailure::Unresolved => format!("{host} has no address"),
+        FetchFailure::Unresolved => format!("no address was found for {host}"),
         FetchFailure::Unreachable { address, errno } => {
             let place = Place::of(*address);
             match flag(place).filter(|_| !place.is_within(reach)) {
@@ -136,22 +141,25 @@ fn words(host: &str, failure: &FetchFailure, reach: Reach) -> String {
         }
         FetchFailure::Tls(why) => format!("no encrypted connection: {}", one_line(why)),
         FetchFailure::Http(why) => format!("the connection failed: {}", one_line(why)),
-        FetchFailure::Late => "the answer was not complete in time".to_owned(),
+        FetchFailure::Late => "the response was not complete in time".to_owned(),
         FetchFailure::Authorities(why) => {
             format!(
                 "the certificate authorities of SSL_CERT_FILE or SSL_CERT_DIR cannot be read: {}",
                 one_line(why)
             )
         }
-        FetchFailure::Coding(coding) => format!("the coding {:?} of the page is not known", one_line(coding)),
+        FetchFailure::Coding(coding) => format!("the page has the unknown encoding {:?}", one_line(coding)),
         FetchFailure::NoText { status, content_type, size } => {
             let kind = if content_type.is_empty() { "no known type" } else { content_type };
             let size = size.map(|size| format!(", {size} bytes")).unwrap_or_default();
-            format!("it is no text ({}{size}, status {status}); fetch_url returns text alone", one_line(kind))
+            format!(
+                "the page is not text ({}{size}, status {status}); fetch_url returns only text",
+                one_line(kind)
+            )
         }
         FetchFailure::Redirects { at } => format!("too many redirects, the last one at {at}"),
         FetchFailure::Redirect { to, reason } => {
-            format!("it redirects to {:?}, which is not fetched: {}", one_line(to), one_line(reason))
+            format!("the page redirects to {:?}, which is not fetched: {}", one_line(to), one_line(reason))
         }
     }
 }

@@ -38,7 +38,7 @@ impl Preparations {
     pub(super) fn take(&mut self, call: CallId, part: Part) {
         if let Some(Preparation { assembler, effect: effect @ Ok(None), .. }) = self.open.get_mut(&call) {
             let pushed = assembler.push(part);
-            *effect = pushed.map_err(|error| format!("the prepared change arrived damaged: {error}"));
+            *effect = pushed.map_err(|error| format!("the data of the prepared change is invalid: {error}"));
         }
     }
 

@@ -209,7 +209,7 @@ impl ServedCalls {
         let caller = Caller { agent: agent.clone(), call, progress, questions: questions.clone() };
         let task = self.tasks.spawn(async move {
             let Some(server) = server else {
-                return ServedOutcome::Unserved("nothing serves this tool in this session".to_owned());
+                return ServedOutcome::Unserved("this tool is not available in this session".to_owned());
             };
             match questions.within(longest, server.serve(&caller, wanted)).await {
                 Some(Ok(answer)) => answer.into(),
@@ -223,7 +223,7 @@ impl ServedCalls {
     /// Has a guest fetch a page, in a task that outlives the call until the guest is gone.
     fn begin_fetch(&mut self, call: CallId, fetch: PermittedFetch) {
         let Some(Fetchers { boundary, agent, uses, guests }) = &self.fetchers else {
-            let unserved = ServedOutcome::Unserved("nothing fetches pages in this session".to_owned());
+            let unserved = ServedOutcome::Unserved("pages cannot be fetched in this session".to_owned());
             let task = self.tasks.spawn(std::future::ready(unserved));
             self.running.insert(call, Running { began: Instant::now(), task });
             return;
@@ -241,7 +241,9 @@ impl ServedCalls {
         });
         let task = self.tasks.spawn(async move {
             let _waits = waits;
-            fetched.await.unwrap_or_else(|error| ServedOutcome::Unserved(format!("its task failed: {error}")))
+            fetched.await.unwrap_or_else(|error| {
+                ServedOutcome::Unserved(format!("the task of this call failed: {error}"))
+            })
         });
         self.running.insert(call, Running { began: Instant::now(), task });
     }
@@ -315,7 +317,9 @@ impl ServedCalls {
     fn over(&mut self, over: Result<(Id, ServedOutcome), JoinError>) -> Option<Input> {
         let (id, outcome) = match over {
             Ok(over) => over,
-            Err(error) => (error.id(), ServedOutcome::Unserved(format!("its task failed: {error}"))),
+            Err(error) => {
+                (error.id(), ServedOutcome::Unserved(format!("the task of this call failed: {error}")))
+            }
         };
         let call =
             self.running.iter().find_map(|(call, running)| (running.task.id() == id).then_some(*call))?;

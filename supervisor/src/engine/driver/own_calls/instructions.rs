@@ -176,8 +176,10 @@ fn cut_short(source: &str, file: &FileText) -> Option<String> {
     let given = file.lines;
     match file.total_lines {
         Some(all) if all <= given => None,
-        Some(all) => Some(format!("{source} is cut: the agent gets the first {given} of its {all} lines")),
-        None => Some(format!("{source} is cut: the agent gets its first {given} lines")),
+        Some(all) => {
+            Some(format!("{source} is too long: the agent gets only the first {given} of its {all} lines"))
+        }
+        None => Some(format!("{source} is too long: the agent gets only its first {given} lines")),
     }
 }
 
@@ -375,9 +377,9 @@ mod tests {
             (
                 long(Some(401)),
                 missing(),
-                vec!["AGENTS.md is cut: the agent gets the first 400 of its 401 lines"],
+                vec!["AGENTS.md is too long: the agent gets only the first 400 of its 401 lines"],
             ),
-            (long(None), missing(), vec!["AGENTS.md is cut: the agent gets its first 400 lines"]),
+            (long(None), missing(), vec!["AGENTS.md is too long: the agent gets only its first 400 lines"]),
             (long(Some(400)), missing(), vec![]),
         ] {
             let (mut looking, calls) = InstructionsLooking::begin(true, Vec::new());

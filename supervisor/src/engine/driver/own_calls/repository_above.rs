@@ -40,7 +40,7 @@ pub(super) fn dead_link(project: &Path) -> Option<String> {
     let is_link = file.symlink_metadata().is_ok_and(|about| about.is_symlink());
     let is_dead = file.metadata().is_err_and(|error| error.kind() == std::io::ErrorKind::NotFound);
     (is_link && is_dead)
-        .then(|| format!("{INSTRUCTIONS} was not read: it is a link to something that does not exist"))
+        .then(|| format!("{INSTRUCTIONS} was not read: the file is a link to something that does not exist"))
 }
 
 #[cfg(test)]

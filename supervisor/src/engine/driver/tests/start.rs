@@ -149,7 +149,7 @@ async fn an_answer_or_a_message_that_comes_too_late_has_a_line_in_the_log() {
         notices,
         [
             "agent 1.2: request 4 is no longer open: ignored the answer (approved)",
-            "no agent 1 is at work: a message to it was not read",
+            "no agent 1 is working: a message to this agent was not read",
         ]
     );
     assert_eq!(ended.types().last().unwrap(), "result");

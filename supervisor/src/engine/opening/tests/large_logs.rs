@@ -274,7 +274,7 @@ impl Play {
         }
         let (agent, number) = self.calls.remove(which % self.calls.len());
         let content = if cut_off {
-            "interrupted: the session ended before this call did, and it was not carried out".to_owned()
+            "interrupted: the session ended before this call did, and the change was not made".to_owned()
         } else {
             format!("result {number} {}", "line\n".repeat(99))
         };
