@@ -87,7 +87,7 @@ fn a_file_that_git_ignored_before_is_not_the_tasks() {
     assert!(set.is_empty());
     assert_eq!(
         set.notes(),
-        [".env is not in the patch: it was there before the session, and git ignored it then"]
+        [".env is not in the patch: the file existed before the session, and git ignored it then"]
     );
 }
 
@@ -139,7 +139,7 @@ fn a_content_that_was_not_taken_is_named_and_not_in_the_patch() {
     assert_eq!(summary(&set), ["huge modified"]);
     assert_eq!(
         set.notes(),
-        ["huge changed; it is not in the patch, since it is too large or could not be read"]
+        ["huge changed, but is not in the patch: the file is too large or could not be read"]
     );
     let mut text = Vec::new();
     patch::write(&set, b"", &mut text).unwrap();
@@ -169,7 +169,7 @@ fn a_path_that_git_refuses_does_not_spoil_the_patch() {
     let new = Tree::from([(".GIT/config", file("x\n")), ("b", file("y\n"))]);
     let set = change_set(&old, &new, &[]);
     assert_eq!(summary(&set), [".GIT/config added", "a deleted", "b added"]);
-    assert_eq!(set.notes(), [".GIT/config changed; it is not in the patch, since git refuses such a path"]);
+    assert_eq!(set.notes(), [".GIT/config changed, but is not in the patch: git refuses such a path"]);
 }
 
 #[test]

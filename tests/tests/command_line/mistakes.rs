@@ -147,7 +147,7 @@ fn a_disk_that_is_full_ends_a_run_and_says_what_is_safe() {
     let said = complaint(&said(&world, &run));
     let (before, after) = said.split_once("/own/state/sessions/").unwrap();
     let (_, after) = after.split_once(".jsonl").unwrap();
-    insta::assert_snapshot!(format!("{before}…{after}"), @"bailiwick: cannot write the session log: event 5 was not written to [world]…: No space left on device (os error 28); everything up to event 4 is safe: free some space there, and start again [disk-full]");
+    insta::assert_snapshot!(format!("{before}…{after}"), @"bailiwick: cannot write the session log: event 5 was not written to [world]…: No space left on device (os error 28); everything up to event 4 is saved: free some space there, and start again [disk-full]");
 }
 
 #[test]
@@ -177,9 +177,11 @@ fn a_program_that_is_not_there_is_no_fault_of_the_machine() {
             let run = Finished::of(&mut command).expect(5);
             let complaint = complaint(&said(&world, &run));
             let hint = if program.starts_with('/') {
-                format!("bailiwick explain -C [world]/project --as path {program} shows the access to it")
+                format!(
+                    "bailiwick explain -C [world]/project --as path {program} shows the access to this program"
+                )
             } else {
-                format!("install {program}, or name a program by its path")
+                format!("install {program}, or give the path of the program")
             };
             assert_eq!(complaint, format!("bailiwick: the command was not started\n  hint: {hint}"));
         }

@@ -96,7 +96,7 @@ fn a_torn_log_and_a_changed_one_are_shown_and_say_so() {
     let log = log_of(&world);
     OpenOptions::new().append(true).open(&log).unwrap().write_all(b"{\"v\":7,\"id\":99").unwrap();
     let torn = show(&world, &[]).expect(0).stdout;
-    assert!(torn.contains("is torn") && torn.contains("│ do it"), "{torn}");
+    assert!(torn.contains("is incomplete") && torn.contains("│ do it"), "{torn}");
     let text = fs::read_to_string(&log).unwrap().replacen("do it", "do that", 1);
     fs::write(&log, text).unwrap();
     let changed = show(&world, &[]).expect(1).stdout;

@@ -267,7 +267,7 @@ fn a_line_of_100_mb_is_named_by_everything_that_reads_a_log() {
     file.write_all(&line).unwrap();
     let run = |arguments: &[&str]| Finished::of(world.bailiwick(arguments).current_dir(world.project()));
     let name = log.file_stem().unwrap().to_str().unwrap();
-    let fault = "has 100000023 bytes, which is longer than any line of a log";
+    let fault = "has 100000023 bytes, more than any line of a log";
     let shown = run(&["show", name]).expect(1);
     assert!(shown.stdout.contains(fault) && shown.stdout.contains("echo hello"), "{}", shown.stdout);
     let audited = run(&["audit", name]).expect(1);
@@ -286,5 +286,5 @@ fn a_line_of_100_mb_is_named_by_everything_that_reads_a_log() {
     assert!(server.requests().is_empty());
     // What is no archive is none, however long its lines are.
     let imported = run(&["import", log.to_str().unwrap()]).expect(2);
-    assert!(imported.stderr.contains("it is not an export of Bailiwick"), "{}", imported.stderr);
+    assert!(imported.stderr.contains("the file is not an export of Bailiwick"), "{}", imported.stderr);
 }

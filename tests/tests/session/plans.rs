@@ -252,7 +252,7 @@ fn plans_are_listed_found_by_the_beginning_of_their_names_and_exported() {
     let first = rows[0]["id"].as_str().unwrap();
     assert_eq!(plan(&world, &["export", first]).expect(0).stdout, PLAN);
     let several = plan(&world, &["show", "2"]).expect(2);
-    assert!(several.stderr.contains("begins the names of several plans"), "{}", several.stderr);
+    assert!(several.stderr.contains("the names of several plans begin with"), "{}", several.stderr);
     assert!(plan(&world, &["show", "x"]).expect(2).stderr.contains("no plan \"x\""));
     // A link that an agent left is not written through.
     let victim = world.root().join("victim");

@@ -302,7 +302,7 @@ fn what_the_host_acts_on_is_never_written_back_and_what_came_there_goes() {
     assert_eq!(names(&preview["files"]), ["modified a", "deleted x/.idea/y.xml"], "{preview}");
     let left: Vec<_> =
         preview["left"].as_array().unwrap().iter().map(|left| (&left["path"], &left["reason"])).collect();
-    let reason = json!("the host acts on it");
+    let reason = json!("your own programs run this file");
     assert_eq!(left, [(&json!(host[0]), &reason), (&json!(host[1]), &reason)], "{preview}");
     talk.confirm(&preview);
     assert!(!world.project().join(host[0]).exists() && !world.project().join("x").exists());

@@ -92,7 +92,7 @@ fn an_export_has_no_secret_of_a_known_form_and_an_import_goes_on() {
     assert!(audit.contains("the log is intact, its events are consistent"), "{audit}");
     let shown = run(&world, &["show", name]).expect(0).stdout;
     assert!(
-        shown.contains("imported: everything above came from elsewhere") && !shown.contains(&token()),
+        shown.contains("imported: everything above comes from another machine") && !shown.contains(&token()),
         "{shown}"
     );
     assert_eq!(rows(&world, &[]).iter().filter(|row| row["imported"] == true).count(), 1);
@@ -115,7 +115,8 @@ fn an_export_is_no_log_and_says_which_command_takes_it() {
     run(&world, &["export", &names(&world)[0], file]).expect(0);
     for command in ["show", "audit", "export"] {
         let refused = run(&world, &[command, file]).expect(2);
-        let hint = format!("it is an export\n  hint: bailiwick import {file} makes a session of it");
+        let hint =
+            format!("the file is an export\n  hint: bailiwick import {file} makes a session of this export");
         assert!(refused.stdout.is_empty() && refused.stderr.contains(&hint), "{command}: {}", refused.stderr);
     }
 }
@@ -363,7 +364,7 @@ fn a_session_is_picked_from_a_list_that_typing_narrows() {
     ui.until("one session", |screen| screen.contains("1 of 2") && !screen.contains("write the docs"));
     ui.types("\r");
     ui.until_shown("The parser is fixed.");
-    ui.until_shown("earlier approvals do not carry over");
+    ui.until_shown("earlier approvals are no longer valid");
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);
 }
@@ -405,7 +406,8 @@ fn an_import_goes_on_in_its_own_project_only_if_somebody_says_so() {
     let project = world.project();
     let refused = Finished::of(&mut resume(imported.trim(), &[])).expect(2).stderr;
     assert!(
-        refused.contains("names the project") && refused.contains("hint: bailiwick resume -C DIR"),
+        refused.contains("names the project")
+            && refused.contains("hint: choose the project with bailiwick resume -C DIR"),
         "{refused}"
     );
     // Where somebody named it, or the session is our own, it comes to the terminal that is missing.

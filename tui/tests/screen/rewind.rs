@@ -42,7 +42,7 @@ fn preview(target: RewindTarget) -> RewindPreview {
         ],
         left: vec![LeftFile {
             path: "mine".into(),
-            reason: "changed by somebody else than the agents".to_owned(),
+            reason: "changed by another program, not by the agents".to_owned(),
         }],
         messages: 1,
         notes: vec![],
@@ -99,7 +99,7 @@ fn a_message_is_chosen_its_consequences_shown_and_confirmed() {
       restore a\u{1b}[2Jb
       delete  new
       restore src/main.rs
-    · stays as it is (changed by somebody else than the agents): mine
+    · stays as it is (changed by another program, not by the agents): mine
     · not covered: ignored files, git's own directory (commits stay), files
       above 2 MiB
 

@@ -176,7 +176,7 @@ impl Comparison<'_> {
                 Some(old) if self.base.is_settled(old, now) => {}
                 None if self.base.is_old(&now.stamp) && !known.contains(&identity(now.stamp)) => {
                     self.left_out.push(format!(
-                        "{path} is not in the patch: it was there before the session, and git ignored it then"
+                        "{path} is not in the patch: the file existed before the session, and git ignored it then"
                     ));
                 }
                 _ if is_unreadable(now) => drop(self.known.insert(path.clone())),

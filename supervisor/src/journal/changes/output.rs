@@ -51,14 +51,14 @@ struct OutputPlace {
 pub enum PatchFileError {
     /// The path is `-`, which does not name a file.
     #[error(
-        "cannot write the patch to -: standard output has what the run prints\n  hint: --patch FILE, or --patch ./- for a file of this name"
+        "cannot write the patch to -: the run itself prints to standard output\n  hint: --patch FILE, or --patch ./- for a file of this name"
     )]
     StandardOutput,
     /// The file cannot be opened.
     #[error("cannot open {path} for the patch: {source}", path = path.display())]
     Open { path: PathBuf, source: io::Error },
     /// A patch cannot be written to this kind of file.
-    #[error("cannot write the patch to {path}: it is {kind}; name a regular file", path = path.display())]
+    #[error("cannot write the patch to {path}: this is {kind}; name a regular file", path = path.display())]
     Kind { path: PathBuf, kind: &'static str },
     /// The file could not be written. A regular file is then left empty, never half written.
     #[error("cannot write the patch to {path}: {source}", path = path.display())]

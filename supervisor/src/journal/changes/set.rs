@@ -102,15 +102,12 @@ impl FileDifference {
     pub fn obstacle(&self) -> Option<String> {
         let states = self.delta.states();
         if states.iter().any(|state| self.path.is_refused_by_git(matches!(state, State::Symlink(_)))) {
-            return Some(format!(
-                "{} changed; it is not in the patch, since git refuses such a path",
-                self.path
-            ));
+            return Some(format!("{} changed, but is not in the patch: git refuses such a path", self.path));
         }
         let omitted = states.iter().any(|state| state.blob_is_omitted());
         omitted.then(|| {
             format!(
-                "{} changed; it is not in the patch, since it is too large or could not be read",
+                "{} changed, but is not in the patch: the file is too large or could not be read",
                 self.path
             )
         })

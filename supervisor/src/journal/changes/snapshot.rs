@@ -39,7 +39,7 @@ pub enum IntakeError {
     #[error(transparent)]
     Path(#[from] PathError),
     /// The same path arrived twice.
-    #[error("{0} came twice in one snapshot")]
+    #[error("the path {0} came twice in one snapshot")]
     Duplicate(ProjectPath),
     /// An entry is below another entry that is a file or a link.
     #[error("{inner} cannot be inside {outer}, which is not a directory")]
@@ -49,7 +49,7 @@ pub enum IntakeError {
         outer: ProjectPath,
     },
     /// A path arrived that was not requested.
-    #[error("{0} was not asked for")]
+    #[error("the path {0} was not requested")]
     Unasked(ProjectPath),
     /// A link has an invalid target.
     #[error("the target of link {path} has {len} bytes, not between 1 and 4095")]
@@ -58,7 +58,7 @@ pub enum IntakeError {
     #[error("{0} bytes came that belong to no file of the snapshot")]
     Surplus(usize),
     /// The next entry or the end arrived before a file's content was complete.
-    #[error("content of {path} lacks {missing} bytes")]
+    #[error("the content of {path} lacks {missing} bytes")]
     Incomplete { path: ProjectPath, missing: u64 },
     /// A piece of another kind of response arrived.
     #[error("a command's output came within a snapshot")]
@@ -71,7 +71,7 @@ pub enum IntakeError {
         of: &'static str,
     },
     /// The contents could not be stored.
-    #[error("contents of the snapshot could not be kept: {0}")]
+    #[error("contents of the snapshot could not be saved: {0}")]
     Store(#[source] io::Error),
 }
 
@@ -357,17 +357,17 @@ mod tests {
     fn every_lie_is_refused_by_name() {
         let link = |target: &str| entry("l", SnapshotKind::Symlink(target.into()));
         for (chunks, expected) in [
-            (vec![file("../x", 0)], r#"path "../x" has the component "..""#),
-            (vec![file(".git/config", 0)], r#"path ".git/config" has the component ".git""#),
+            (vec![file("../x", 0)], r#"path "../x" has the forbidden component "..""#),
+            (vec![file(".git/config", 0)], r#"path ".git/config" has the forbidden component ".git""#),
             (vec![file("/x", 0)], r#"path "/x" is not relative to the project"#),
-            (vec![file("x", 0), file("x", 0)], "x came twice in one snapshot"),
+            (vec![file("x", 0), file("x", 0)], "the path x came twice in one snapshot"),
             (vec![file("x", 0), file("x/y", 0)], "x/y cannot be inside x, which is not a directory"),
             (vec![link("/"), file("l/etc", 0)], "l/etc cannot be inside l, which is not a directory"),
             (vec![link("")], "the target of link l has 0 bytes, not between 1 and 4095"),
             (vec![file("x", 2), content("abc")], "3 bytes came that belong to no file of the snapshot"),
             (vec![content("abc")], "3 bytes came that belong to no file of the snapshot"),
-            (vec![file("x", 2), content("a"), file("y", 0)], "content of x lacks 1 bytes"),
-            (vec![file("x", 2)], "content of x lacks 2 bytes"),
+            (vec![file("x", 2), content("a"), file("y", 0)], "the content of x lacks 1 bytes"),
+            (vec![file("x", 2)], "the content of x lacks 2 bytes"),
             (
                 vec![file("x", 6), content("123456"), file("y", 5)],
                 "the snapshot exceeds its limit of 10 bytes of contents",

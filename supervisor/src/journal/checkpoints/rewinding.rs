@@ -61,12 +61,10 @@ pub enum Why {
 impl fmt::Display for Why {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
-            Self::Foreign => "changed by somebody else than the agents",
-            Self::NotKept => {
-                "its content was not kept: too large, unreadable, or more than there is room for"
-            }
-            Self::Ignored => "was ignored then, and there already",
-            Self::Protected => "the host acts on it",
+            Self::Foreign => "changed by another program, not by the agents",
+            Self::NotKept => "its content was not saved: too large, unreadable, or not enough space",
+            Self::Ignored => "existed before, and git ignored it",
+            Self::Protected => "your own programs run this file",
         })
     }
 }
@@ -227,7 +225,7 @@ impl Checkpoints {
                 FileState { bytes: self.bytes(content, *size)?, mode: *mode }
             }
             Kept::File { content: None, .. } => {
-                return Err(io::Error::other("a content that is needed was not kept"));
+                return Err(io::Error::other("the saved content of a file is missing"));
             }
         })
     }

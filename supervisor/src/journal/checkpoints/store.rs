@@ -214,7 +214,7 @@ impl Checkpoints {
         self.written += line.len() as u64;
         if self.written > MOST_OF_LOOKS {
             return Err(io::Error::other(
-                "too many changes in this session: no further copies of files are kept",
+                "too many changes in this session: no further copies of files are saved",
             ));
         }
         self.lines.write_all(&line)?;
@@ -251,7 +251,7 @@ impl Checkpoints {
         if digest(&bytes) == content.digest {
             Ok(bytes)
         } else {
-            Err(io::Error::other("a content that was kept has changed"))
+            Err(io::Error::other("the saved content of a file has changed"))
         }
     }
 
@@ -279,7 +279,7 @@ fn of_session(state: &Path, session: &str) -> io::Result<PathBuf> {
     if session.is_empty() || !session.bytes().all(plain) {
         return Err(io::Error::new(
             io::ErrorKind::InvalidInput,
-            format!("{session:?} is not a name of a session"),
+            format!("{session:?} is not the name of a session"),
         ));
     }
     Ok(directory(state).join(session))

@@ -32,15 +32,15 @@ pub(crate) struct KeptPlan {
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FindError {
     #[error(
-        "no plan of {}\n  hint: bailiwick exec --activity plan \"…\" makes one; bailiwick plan list --all lists those of every project",
+        "there is no plan for {}\n  hint: bailiwick exec --activity plan \"…\" makes a plan; bailiwick plan list --all lists the plans of every project",
         .0.display()
     )]
     None(PathBuf),
     /// No plan has this name.
-    #[error("no plan {0:?}\n  hint: bailiwick plan list --all lists them")]
+    #[error("there is no plan {0:?}\n  hint: bailiwick plan list --all lists all plans")]
     Unknown(String),
     /// Two plans' names begin with the given text.
-    #[error("{0:?} begins the names of several plans: {1}")]
+    #[error("the names of several plans begin with {0:?}: {1}")]
     Ambiguous(String, String),
     #[error("cannot read {}: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },

@@ -28,14 +28,14 @@ pub enum LogError {
     #[error("cannot make the session log {path}: {source}")]
     Create { path: PathBuf, source: io::Error },
     /// Another process has the session open.
-    #[error("the session of {path} is open in another process{}\n  hint: end it there", holder.map(|pid| format!(" ({pid})")).unwrap_or_default())]
+    #[error("the session of {path} is open in another process{}\n  hint: end the session there", holder.map(|pid| format!(" ({pid})")).unwrap_or_default())]
     Held {
         path: PathBuf,
         /// The id of that process, if the kernel reports it.
         holder: Option<u32>,
     },
     /// The log is damaged. A session does not continue from events that may be false.
-    #[error("cannot continue the session: {path}: {fault}\n  hint: bailiwick audit {path} checks it")]
+    #[error("cannot continue the session: {path}: {fault}\n  hint: bailiwick audit {path} checks the log")]
     Broken {
         path: PathBuf,
         /// The first fault of the log.
@@ -50,7 +50,7 @@ pub enum LogError {
     #[error("event {id} would be a line of {bytes} bytes, and {LONGEST_LINE} is the limit")]
     Long { id: EventId, bytes: usize },
     /// An event was not written. All earlier events are complete in the file.
-    #[error("event {id} was not written to {path}: {source}; everything up to event {last} is safe{}", remedy(.source))]
+    #[error("event {id} was not written to {path}: {source}; everything up to event {last} is saved{}", remedy(.source))]
     Append {
         id: EventId,
         last: EventId,
@@ -58,10 +58,10 @@ pub enum LogError {
         /// The cause, such as `ENOSPC` for a full disk.
         source: io::Error,
     },
-    #[error("the session log {path} cannot be synchronised: {source}")]
+    #[error("the session log {path} cannot be written to the disk: {source}")]
     Sync { path: PathBuf, source: io::Error },
     /// The thread that syncs the log has ended.
-    #[error("the session log cannot be synchronised: the thread that does so has ended")]
+    #[error("the session log cannot be written to the disk: the thread for this has ended")]
     FlusherGone,
     #[error("cannot read the session log {path}: {source}")]
     Read { path: PathBuf, source: io::Error },
@@ -97,7 +97,7 @@ fn remedy(source: &io::Error) -> &'static str {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The last line is incomplete because its writer was stopped.
-    #[error("line {line} is torn: the writer was stopped in the middle of it")]
+    #[error("line {line} is incomplete: Bailiwick was stopped in the middle of this line")]
     Torn {
         /// The number of the line, from 1.
         line: usize,
@@ -109,14 +109,16 @@ pub enum Fault {
         reason: String,
     },
     /// A line has an event of a later version.
-    #[error("line {line} is an event of the type `{type}`, which this version does not know; it is left out")]
+    #[error(
+        "line {line} is an event of the type `{type}`, which this version does not know; the line is left out"
+    )]
     UnknownType {
         /// The number of the line, from 1.
         line: usize,
         r#type: String,
     },
     /// A line was left out because it is longer than allowed.
-    #[error("line {line} has {bytes} bytes, which is longer than any line of a log; it is left out")]
+    #[error("line {line} has {bytes} bytes, more than any line of a log; the line is left out")]
     Long {
         /// The number of the line, from 1.
         line: usize,
@@ -129,27 +131,27 @@ pub enum Fault {
         count: usize,
     },
     /// A line does not have the digest of the line before it. Something was changed, removed, added or moved.
-    #[error("line {line} does not continue the chain: something before it was changed, removed or moved")]
+    #[error("line {line} does not continue the chain: an earlier line was changed, removed or moved")]
     Chain {
         /// The number of the line, from 1.
         line: usize,
     },
     /// A line's own digest is missing or does not fit.
-    #[error("line {line} was changed: its own digest does not fit")]
+    #[error("line {line} was changed: its digest does not match its content")]
     Changed {
         /// The number of the line, from 1.
         line: usize,
     },
     /// A line belongs to another session than the first one.
-    #[error("event {id} belongs to session {session}")]
+    #[error("event {id} belongs to another session, {session}")]
     Session { id: EventId, session: String },
     /// Two events have the same id. The first one counts.
     #[error("there are two events {id}; the later line is left out")]
     Duplicate { id: EventId },
     /// An event comes after one with a higher id.
-    #[error("event {id} comes after a later one")]
+    #[error("event {id} comes after an event with a higher number")]
     Order { id: EventId },
     /// An event's parent is missing or comes later.
-    #[error("event {id} follows from event {parent}, which is not there")]
+    #[error("event {id} follows from event {parent}, which is missing")]
     Orphan { id: EventId, parent: EventId },
 }

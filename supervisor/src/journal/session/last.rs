@@ -43,9 +43,13 @@ pub(crate) fn find(sessions: &Path, name: Option<&str>, project: &Path) -> Resul
     let matching: Vec<_> =
         listed.iter().filter(|log| !name.is_empty() && stem(log).starts_with(name)).collect();
     match matching.as_slice() {
-        [] => Err(format!("no session {name:?}\n  hint: bailiwick sessions --all lists them")),
+        [] => {
+            Err(format!("there is no session {name:?}\n  hint: bailiwick sessions --all lists all sessions"))
+        }
         [log] => Ok((*log).clone()),
-        several => Err(format!("{name:?} begins the names of {} sessions: give more of it", several.len())),
+        several => {
+            Err(format!("{name:?} begins the names of {} sessions: type more of the name", several.len()))
+        }
     }
 }
 
@@ -56,11 +60,13 @@ fn none_of(project: &Path, logs: &[PathBuf]) -> String {
     let project = project.display();
     match logs.iter().rev().find(is_imported).map(|log| stem(log)) {
         Some(name) => format!(
-            "no session of {project} but {name}, which was imported, and has to be named\n  hint: bailiwick \
+            "the only session of {project} is {name}, which was imported: name it to continue\n  hint: bailiwick \
              exec --resume {name} or bailiwick resume {name} continues it, bailiwick show {name} shows it"
         ),
         None => {
-            format!("no session of {project}\n  hint: bailiwick sessions --all lists those of every project")
+            format!(
+                "there is no session of {project}\n  hint: bailiwick sessions --all lists the sessions of every project"
+            )
         }
     }
 }

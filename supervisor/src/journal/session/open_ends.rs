@@ -28,10 +28,10 @@ pub(crate) enum CutOff {
 impl CutOff {
     const fn told(self) -> &'static str {
         match self {
-            Self::CarriedOut => "but it was carried out: the file is as this call leaves it",
-            Self::NotCarriedOut => "and it was not carried out: the file is as this call found it",
+            Self::CarriedOut => "but the change was made: the file is as this call leaves it",
+            Self::NotCarriedOut => "and the change was not made: the file is as this call found it",
             Self::Otherwise => {
-                "and the file is not as this call leaves it: it was not carried out, or the file has changed since; read the file"
+                "and the file is not as this call leaves it: the change was not made, or the file has changed since; read the file"
             }
         }
     }
@@ -119,7 +119,7 @@ fn cut_off(call: CallId, tool_use: &ToolUseId, found: Option<CutOff>) -> EventKi
     let content = match found {
         Some(found) => format!("{CUT_OFF}, {}", found.told()),
         None => {
-            format!("{CUT_OFF}; it may have been carried out, in whole or in part: look before you repeat it")
+            format!("{CUT_OFF}; the call may have done all or a part of its work: check before you repeat it")
         }
     };
     EventKind::ToolCallFinished {
@@ -151,10 +151,10 @@ fn account(events: &[SessionEvent], spawned: &SubAgentSpawned, began_ms: u64) ->
         agent: spawned.agent.clone(),
         call: spawned.call,
         status: SubAgentStatus::Interrupted,
-        message: Some("the session ended before it did".to_owned()),
+        message: Some("the session ended before the sub-agent did".to_owned()),
         files: Vec::new(),
         unseen: (!spawned.write.is_empty())
-            .then(|| "the session ended before the project was looked at".to_owned()),
+            .then(|| "the session ended before the project's files were checked".to_owned()),
         denials: u32::try_from(denied).unwrap_or(u32::MAX),
         denied: Vec::new(),
         steps,

@@ -70,16 +70,16 @@ pub(crate) enum ArchiveError {
     #[error(transparent)]
     Rules(#[from] NotRules),
     #[error(
-        "event {0} is no longer an event without its secrets: {1}\n  hint: --no-redact exports it as it is"
+        "event {0} is not valid after the removal of secrets: {1}\n  hint: --no-redact exports the event unchanged"
     )]
     Spoilt(EventId, String),
-    #[error("it is larger than {} GiB", LARGEST >> 30)]
+    #[error("the file is larger than {} GiB", LARGEST >> 30)]
     Large,
-    #[error("it is not an export of Bailiwick: {0}")]
+    #[error("the file is not an export of Bailiwick: {0}")]
     Head(String),
-    #[error("it is an export of version {0}, and this version of Bailiwick reads version {VERSION}")]
+    #[error("the export has version {0}, and this Bailiwick reads version {VERSION}")]
     Version(u32),
-    #[error("it was changed, or is not whole: {0}")]
+    #[error("the export was changed, or is incomplete: {0}")]
     Damaged(String),
     #[error(transparent)]
     Log(#[from] LogError),
@@ -152,7 +152,7 @@ fn rechained(
         let line = match &mut redaction {
             None => chain.next(line),
             Some(redaction) => {
-                let text = std::str::from_utf8(line).map_err(|_| spoilt("it is not text"))?;
+                let text = std::str::from_utf8(line).map_err(|_| spoilt("the line is not text"))?;
                 let without = redaction.line(text);
                 if without != text {
                     let read = SessionEvent::from_json(without.as_bytes());
@@ -161,7 +161,7 @@ fn rechained(
                 chain.next(without.as_bytes())
             }
         };
-        each(&line.ok_or_else(|| spoilt("it has no digest"))?).map_err(ArchiveError::Io)
+        each(&line.ok_or_else(|| spoilt("the line has no digest"))?).map_err(ArchiveError::Io)
     })?;
     Ok(Rechained { redaction, events, last: chain.last() })
 }
@@ -196,9 +196,9 @@ impl<R: Read + Seek> Archived<R> {
         let end = first.iter().position(|byte| *byte == b'\n');
         let end = end.ok_or_else(|| {
             let why = match first.len() {
-                0 => "it is empty",
-                LONGEST_HEAD.. => "its first line is too long",
-                _ => "its first line has no end",
+                0 => "the file is empty",
+                LONGEST_HEAD.. => "the first line is too long",
+                _ => "the first line has no end",
             };
             ArchiveError::Head(why.to_owned())
         })?;
@@ -217,7 +217,10 @@ impl<R: Read + Seek> Archived<R> {
             Ok::<_, io::Error>(())
         })?;
         if count != head.events || chain.last() != head.last {
-            return Err(damaged(format!("it has {count} events, and its head names {}", head.events)));
+            return Err(damaged(format!(
+                "the file has {count} events, but its first line says {}",
+                head.events
+            )));
         }
         let events: Vec<_> = loaded.tree.events().collect();
         check(&head, &events).map_err(damaged)?;
@@ -281,7 +284,7 @@ impl<R: Read + Seek> Archived<R> {
             Some(_) => "secrets were redacted",
         };
         let message = format!(
-            "imported: everything above came from elsewhere, and was not seen by this machine (session {session}, exported by \
+            "imported: everything above comes from another machine, and was not observed by this one (session {session}, exported by \
              version {version}; {redacted})"
         );
         EventKind::Notice { code: NoticeCode::Imported, message }
@@ -309,14 +312,14 @@ fn check(head: &Head, events: &[&SessionEvent]) -> Result<(), String> {
             && name.bytes().all(|byte| byte.is_ascii_alphanumeric() || b"-_".contains(&byte))
     };
     if !is_name(&head.session) || !is_version(&head.version) {
-        return Err("its head names no session, or no version".to_owned());
+        return Err("the first line names no session or no version".to_owned());
     }
-    let Some(first) = events.first() else { return Err("it has no event".to_owned()) };
+    let Some(first) = events.first() else { return Err("the file has no event".to_owned()) };
     if first.session.as_str() != head.session {
-        return Err("its events belong to another session than its head names".to_owned());
+        return Err("the events belong to another session than the first line names".to_owned());
     }
     if !matches!(first.kind, EventKind::SessionStarted(_)) {
-        return Err("it does not start with the start of a session".to_owned());
+        return Err("the first event is not the start of a session".to_owned());
     }
     for event in events {
         if event.id.0 == 0 || event.id.0 > HIGHEST {

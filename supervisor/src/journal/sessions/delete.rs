@@ -26,7 +26,7 @@ pub(crate) struct Deleted {
 pub(crate) enum DeleteError {
     #[error(transparent)]
     Log(#[from] LogError),
-    #[error("its log is gone, but not what belongs to it: {0}")]
+    #[error("the log is deleted, but not the other files of the session: {0}")]
     Rest(#[from] io::Error),
 }
 

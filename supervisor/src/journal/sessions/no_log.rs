@@ -12,7 +12,7 @@ use super::archive::LONGEST_HEAD;
 /// The error for a file that is an export and not a log.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "cannot read {file} as a log: it is an export\n  hint: bailiwick import {file} makes a session of it",
+    "cannot read {file} as a log: the file is an export\n  hint: bailiwick import {file} makes a session of this export",
     file = shell_word(.0)
 )]
 pub(crate) struct IsExport(PathBuf);

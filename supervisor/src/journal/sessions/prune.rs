@@ -47,7 +47,7 @@ impl Pruned {
         let unit = if self.deleted.len() == 1 { "session" } else { "sessions" };
         (!self.deleted.is_empty()).then(|| {
             format!(
-                "deleted {} old {unit} ({} KiB), as sessions.keep_days and sessions.keep_mib say",
+                "deleted {} old {unit} ({} KiB), because of sessions.keep_days and sessions.keep_mib",
                 self.deleted.len(),
                 bytes.div_ceil(1 << 10)
             )
@@ -185,7 +185,7 @@ mod tests {
         assert!(pruned.failed.is_empty());
         assert_eq!(
             pruned.line().unwrap(),
-            "deleted 1 old session (1024 KiB), as sessions.keep_days and sessions.keep_mib say"
+            "deleted 1 old session (1024 KiB), because of sessions.keep_days and sessions.keep_mib"
         );
         assert_eq!(fs::read_dir(&sessions).unwrap().count(), 4);
     }

@@ -17,7 +17,7 @@ pub(super) fn asked(request: &ServerRequest, project: Option<&WirePath>, full: b
         parts.push(ShownPart::whole(grant.to_string()).named("additional access"));
     }
     if let Some(reason) = request.reason() {
-        parts.push(ShownPart::cut(reason, full).named("reason, in the agent's words"));
+        parts.push(ShownPart::cut(reason, full).named("the agent's reason"));
     }
     parts
 }
@@ -42,11 +42,12 @@ fn subject(request: &ServerRequest, project: Option<&WirePath>, full: bool) -> V
         }
         ServerRequest::ServerForm(params) => {
             let fields = params.fields.iter().map(|field| {
-                let must = if field.required { "" } else { " (may stay empty)" };
+                let must = if field.required { "" } else { " (can stay empty)" };
                 ShownPart::cut(&format!("{}{must}", field.label()), full)
                     .named(format!("field {}", field.name))
             });
-            let asked = format!("the MCP server {} asks, while it runs {}", params.server, params.tool);
+            let asked =
+                format!("the MCP server {} asks while it runs the tool {}", params.server, params.tool);
             std::iter::once(ShownPart::cut(&params.message, full).named(asked)).chain(fields).collect()
         }
         ServerRequest::FetchApproval(params) => vec![ShownPart::cut(&params.url, full).named("page")],

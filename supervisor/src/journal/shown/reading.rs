@@ -203,7 +203,7 @@ impl<'a> Reading<'a> {
             EventKind::Rewound(rewound) => taken_back(rewound, titled, self.full),
             EventKind::FilesChanged(changed) if !changed.files.is_empty() => {
                 let lines: Vec<_> = changed.files.iter().map(|file| one_line(&file.to_string())).collect();
-                titled(EntryKind::Notice, "files changed, as looks at the project show".to_owned())
+                titled(EntryKind::Notice, "files that changed in the project".to_owned())
                     .with(ShownPart::cut(&lines.join("\n"), self.full))
             }
             EventKind::ChangeSet { files, patch } => {
@@ -303,7 +303,7 @@ fn is_about(event: &SessionEvent, agent: &AgentId) -> bool {
 /// Returns the entry for the system prompt and the tools.
 fn fixed(prompt: &PromptFixed, titled: &Titled<'_>) -> ShownEntry {
     let title = match prompt.same_as {
-        Some(id) => format!("the system prompt and the tools of event {id}"),
+        Some(id) => format!("the same system prompt and tools as in event {id}"),
         None => format!("system prompt and {} tools", prompt.tools.len()),
     };
     let mut entry = titled(EntryKind::Notice, title);
@@ -325,7 +325,7 @@ fn answer(answered: &ApprovalAnswered, titled: &Titled<'_>, full: bool) -> Shown
     let entry = titled(EntryKind::Approval, format!("approval{number}: {decision} by {by}{cause}{part}"));
     match &answered.decision {
         ReviewDecision::Denied { message: Some(message) } => {
-            entry.with(ShownPart::whole(message.trim_end()).named("a word to the model"))
+            entry.with(ShownPart::whole(message.trim_end()).named("message to the model"))
         }
         ReviewDecision::ApprovedInPart { part } => part.files.iter().fold(entry, |entry, file| match file {
             FilePart::Hunks { path, hunks } => {
@@ -358,14 +358,16 @@ fn ended(result: &SubAgentResult, titled: &Titled<'_>, full: bool) -> ShownEntry
     let (title, rest) = text.split_once('\n').unwrap_or((&text, ""));
     let files: Vec<_> = result.files.iter().map(ToString::to_string).collect();
     let unseen =
-        result.unseen.as_ref().map(|why| format!("it is not known which ones: {why}")).unwrap_or_default();
+        result.unseen.as_ref().map(|why| format!("which files is not known: {why}")).unwrap_or_default();
     let denied: Vec<_> = result.denied.iter().map(|denial| PlainDenial(denial).to_string()).collect();
     titled(EntryKind::Agent, title.to_owned())
         .with(ShownPart::cut(rest, full))
-        .with(ShownPart::cut(&files.join("\n"), full).named("files that it changed"))
-        .with(ShownPart::cut(&unseen, full).named("files that its commands may have changed besides"))
+        .with(ShownPart::cut(&files.join("\n"), full).named("files that the sub-agent changed"))
+        .with(
+            ShownPart::cut(&unseen, full).named("other files that the sub-agent's commands may have changed"),
+        )
         .with(ShownPart::cut(&denied.join("\n"), full).named("denials"))
-        .with(ShownPart::cut(&result.text, full).named("its last message, a claim"))
+        .with(ShownPart::cut(&result.text, full).named("the sub-agent's last message, not verified"))
 }
 
 fn taken_back(rewound: &Rewound, titled: &Titled<'_>, full: bool) -> ShownEntry {
@@ -378,12 +380,12 @@ fn taken_back(rewound: &Rewound, titled: &Titled<'_>, full: bool) -> ShownEntry 
         Some(event) => format!("rewind of {what} to the message of event {event}"),
         None => format!("the rewind of {what} is undone"),
     };
-    let error = rewound.error.as_ref().map(|error| format!("; not as a whole: {error}")).unwrap_or_default();
+    let error = rewound.error.as_ref().map(|error| format!("; incomplete: {error}")).unwrap_or_default();
     let files: Vec<_> = rewound.files.iter().map(|file| file.path.to_string()).collect();
     let left: Vec<_> = rewound.left.iter().map(|left| format!("{} ({})", left.path, left.reason)).collect();
     titled(EntryKind::Notice, format!("{title}{error}"))
         .with(ShownPart::cut(&files.join("\n"), full).named("files"))
-        .with(ShownPart::cut(&left.join("\n"), full).named("left as they are"))
+        .with(ShownPart::cut(&left.join("\n"), full).named("files that were not restored"))
 }
 
 fn course(event: &SessionEvent, titled: &Titled<'_>) -> Option<ShownEntry> {
@@ -463,7 +465,7 @@ fn facts(tree: &Tree) -> Vec<(&'static str, String)> {
 fn warnings(loaded: &Loaded) -> Vec<String> {
     let mut warnings = Vec::new();
     if !loaded.is_intact() {
-        let changed = "THIS LOG WAS CHANGED AFTER IT WAS WRITTEN: do not rely on it";
+        let changed = "THIS LOG WAS CHANGED AFTER IT WAS WRITTEN: do not rely on this log";
         warnings.push(changed.to_owned());
     }
     if loaded.tree.is_empty() {

@@ -82,7 +82,7 @@ impl Sheet {
             self.rows(&rule, &rule, row);
         }
         if let Some(left_out) = &part.left_out {
-            let how = if self.is_live { "bailiwick show --full has them" } else { "--full shows them" };
+            let how = if self.is_live { "bailiwick show --full shows them" } else { "--full shows them" };
             self.line(&beside, &format!("[{left_out}; {how}]"));
         }
     }

@@ -12,7 +12,7 @@ pub(crate) const fn about(kind: AskKind) -> &'static str {
         AskKind::Host => "a host that a running command connects to",
         AskKind::ExternalTool => "a call of an external tool",
         AskKind::Form => "a form that an MCP server asks for",
-        AskKind::Fetch => "a page of a host",
+        AskKind::Fetch => "a web page",
         AskKind::Agent => "the access of a sub-agent",
         AskKind::Plan => "the execution of a plan",
     }
@@ -22,7 +22,7 @@ pub(crate) const fn decision(decision: &ReviewDecision) -> &'static str {
     match decision {
         ReviewDecision::Approved => "approved",
         ReviewDecision::ApprovedForSession { .. } => "approved for the session",
-        ReviewDecision::ApprovedForTurn => "approved, with everything in the turn",
+        ReviewDecision::ApprovedForTurn => "approved, like everything else in the turn",
         ReviewDecision::ApprovedInPart { .. } => "approved in part",
         ReviewDecision::Denied { .. } => "denied",
         ReviewDecision::Abort => "aborted",
@@ -39,7 +39,7 @@ pub(crate) fn decided_by(by: DecidedBy) -> String {
         DecidedBy::Configuration => "the settings".to_owned(),
         DecidedBy::Deadline => "the deadline".to_owned(),
         DecidedBy::NoFrontEnd => "the supervisor, with no front end to ask".to_owned(),
-        DecidedBy::BadAnswer => "the supervisor, after an answer that does not count".to_owned(),
+        DecidedBy::BadAnswer => "the supervisor, after an invalid answer".to_owned(),
         DecidedBy::Interrupted => "the interruption".to_owned(),
         DecidedBy::Together => "the user, who wanted to see all changes of the reply".to_owned(),
         DecidedBy::Edited => "the user, who edited the plan".to_owned(),

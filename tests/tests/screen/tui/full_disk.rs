@@ -101,6 +101,6 @@ fn a_paused_session_can_be_ended() {
     disk.ui.types(":q\r");
     let left = disk.ui.end();
     let said = String::from_utf8_lossy(&left.bytes).into_owned();
-    assert!(left.code != 0 && said.contains("is safe: free some space there"), "{said}");
+    assert!(left.code != 0 && said.contains("is saved: free some space there"), "{said}");
     assert!(server.requests().is_empty());
 }

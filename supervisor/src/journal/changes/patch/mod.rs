@@ -155,7 +155,7 @@ impl<'a> Side<'a> {
             }
             State::File { content: Content::Blob(blob), .. } => (blob.id()?, None),
             State::File { content: Content::Omitted { .. }, .. } => {
-                return Err(io::Error::other("a content that was not taken has no patch"));
+                return Err(io::Error::other("cannot make a patch of a file whose content was not read"));
             }
         };
         Ok(Self { state, id, bytes })

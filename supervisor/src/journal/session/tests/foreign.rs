@@ -78,7 +78,7 @@ fn an_event_of_a_later_version_is_told_and_the_rest_is_read() {
     assert_eq!(faults, [Fault::UnknownType { line: 2, r#type: "session_resumed".to_owned() }]);
     assert_eq!(
         faults[0].to_string(),
-        "line 2 is an event of the type `session_resumed`, which this version does not know; it is left out"
+        "line 2 is an event of the type `session_resumed`, which this version does not know; the line is left out"
     );
     let path: Vec<_> = loaded.tree.path_to(EventId(4)).iter().map(|event| event.id.0).collect();
     assert_eq!(path, [1, 3, 4]);

@@ -108,7 +108,7 @@ fn a_plan_is_asked_about_with_its_access_and_every_command_however_much_is_cut()
       [will run without asking: the command of step 1]
     │ make all
     │   quick
-      [reason, in the agent's words]
+      [the agent's reason]
     │ the plan
     ");
     let none = text(&log(&json!([{"title": "One"}])).shown(false), None);
@@ -130,7 +130,10 @@ fn a_torn_log_says_so_and_one_that_was_changed_says_so_first() {
     bytes.extend_from_slice(b"{\"v\":7,\"id\":99");
     let shown = |bytes: &[u8]| text(&Reading::new(None, false).read(&rebuild(bytes)), None);
     let torn = shown(&bytes);
-    assert!(torn.contains("! line 10 is torn") && !torn.contains("CHANGED AFTER IT WAS WRITTEN"), "{torn}");
+    assert!(
+        torn.contains("! line 10 is incomplete") && !torn.contains("CHANGED AFTER IT WAS WRITTEN"),
+        "{torn}"
+    );
     assert!(torn.contains("│ Nothing here."));
     let changed = String::from_utf8(session().bytes()).unwrap().replacen("fix it", "break it", 1);
     let changed = shown(changed.as_bytes());
