@@ -63,11 +63,11 @@ fn run(editor: &str, edits: Edits, before: &str) -> Result<Option<String>, Strin
     let mut private = tempfile::Builder::new();
     private.permissions(fs::Permissions::from_mode(0o700));
     let place = private.prefix(&format!("bailiwick-{edits}-")).tempdir();
-    let place = place.map_err(|error| failed("no private directory", error))?;
+    let place = place.map_err(|error| failed("cannot make a private directory", error))?;
     let copy = place.path().join(format!("{edits}.md"));
     let guards = edits.guards(before);
     let written = if guards { guarded(before) } else { before.to_owned() };
-    fs::write(&copy, written).map_err(|error| failed("no copy", error))?;
+    fs::write(&copy, written).map_err(|error| failed("cannot write a copy", error))?;
     // The variable is interpreted by the shell, as in git. The path is a separate word.
     let mut command = Command::new("/bin/sh");
     command.arg("-c").arg(format!("{editor} \"$@\"")).arg(editor).arg(&copy);
@@ -75,7 +75,7 @@ fn run(editor: &str, edits: Edits, before: &str) -> Result<Option<String>, Strin
     if !status.success() {
         return Err(format!("{editor} ended with {status}: the {edits} is unchanged"));
     }
-    let text = fs::read_to_string(&copy).map_err(|error| failed("the edited copy", error))?;
+    let text = fs::read_to_string(&copy).map_err(|error| failed("cannot read the edited copy", error))?;
     let Some(text) = (if guards { unguarded(&text) } else { Some(&*text) }) else {
         // The person's work is kept.
         let kept = place.keep().join(format!("{edits}.md"));

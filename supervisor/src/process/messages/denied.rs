@@ -33,7 +33,7 @@ impl PlainDenial<'_> {
         match &denial.grant {
             Some(grant) => Some(match denial.missing_right.value() {
                 Some(MissingRight::Socket { path }) => {
-                    format!("{grant} allows it, and gives {}", gives(path))
+                    format!("{grant} allows it, and also gives {}", gives(path))
                 }
                 _ => format!("{grant} allows it"),
             }),
@@ -41,7 +41,7 @@ impl PlainDenial<'_> {
                 Some("copy the needed file into the project; no flag makes a hidden path readable".to_owned())
             }
             None if denial.missing_right.value().is_some_and(MissingRight::takes_too_much) => {
-                Some("allow a directory in it instead: --write PATH".to_owned())
+                Some("allow a directory inside it instead: --write PATH".to_owned())
             }
             None => None,
         }
@@ -181,11 +181,11 @@ mod tests {
         let of = |rule| denial(Operation::Write, Object::Path(path.clone()), right(rule), None);
         insta::assert_snapshot!(PlainDenial(&of(ClosedBy::Home)), @r"
         blocked by the kernel (read-only mount): /home/me/x is read-only here, in the home directory itself, which cannot be allowed
-          hint: allow a directory in it instead: --write PATH
+          hint: allow a directory inside it instead: --write PATH
         ");
         insta::assert_snapshot!(PlainDenial(&of(ClosedBy::Wide)), @r"
         blocked by the kernel (read-only mount): /home/me/x is read-only here, in a directory above the project or the home directory, which cannot be allowed
-          hint: allow a directory in it instead: --write PATH
+          hint: allow a directory inside it instead: --write PATH
         ");
     }
 
