@@ -114,7 +114,7 @@ fn a_run_says_that_it_is_in_the_floor_because_the_machine_refuses_more() {
     let server = model_of([done()]);
     let task = format!("exec --base-url {} -C {} do-it", server.base_url(), world.project().display());
     let run = without_namespaces(&world, &task).expect(0);
-    let said = "the floor tier: cannot make namespaces (ENOSPC); hint: bailiwick doctor [partial-sandbox]";
+    let said = "only the floor tier of the sandbox: cannot make namespaces (ENOSPC); hint: bailiwick doctor [partial-sandbox]";
     assert!(run.stderr.lines().any(|line| line == said), "{}", run.stderr);
     // Who asked for the floor needs no reason, and the full tier none.
     for tier in tier::all() {

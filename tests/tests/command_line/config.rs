@@ -192,7 +192,7 @@ fn what_a_project_narrows_is_narrow_whatever_the_flags_say() {
     assert!(run.stderr.contains("note: --max-steps has no effect: .bailiwick.toml:5"), "{}", run.stderr);
     let note = "note: --write \"kept\" has no effect: .bailiwick.toml:3 protects \"kept\"";
     assert!(run.stderr.contains(note), "{}", run.stderr);
-    let hint = "hint: .bailiwick.toml:5 sets limits.max_steps, and no flag allows more: change it there";
+    let hint = "hint: .bailiwick.toml:5 sets limits.max_steps, and no flag can raise this limit: change the limit there";
     assert!(run.stderr.contains(hint) && !run.stderr.contains("with --max-steps"), "{}", run.stderr);
     assert_eq!(run.events_of("session_started")[0]["rights"]["net"], "off");
     assert_eq!(world.read("kept/a.txt"), "a\n");
@@ -217,7 +217,7 @@ fn a_flag_without_effect_gets_a_note() {
     let run = world.run(&model_of([done()]), &flags).expect(0);
     for note in [
         "note: --hide \"nosuch\": there is no such file or directory\n",
-        "note: --env NOT_SET_ANYWHERE: there is no such variable to pass\n",
+        "note: --env NOT_SET_ANYWHERE: this variable is not set\n",
         "note: --reach has no effect while the network is off\n  hint: --net on\n",
     ] {
         assert_eq!(run.stderr.matches(note).count(), 1, "{note}: {}", run.stderr);

@@ -58,7 +58,7 @@ fn the_demo_needs_bash_and_git_alone() {
         for shown in [
             "FAIL  parse 1.05 KiB: expected 1075, got 1536\n",
             &denied,
-            "hint: allow a directory in it instead: --write PATH\n",
+            "hint: allow a directory inside it instead: --write PATH\n",
             "╔ Approve this edit? sizes.sh +1 -3\n",
             "allows: write sizes.sh, once\n",
             "✓ edit sizes.sh\n",
@@ -109,7 +109,7 @@ fn the_page_of_the_demo_reads_well() {
     a zero before them is lost. I'll leave a note about that outside the project, for later.
       ✗ run echo 'sizes.sh reads 1.05 KiB as 1.5 KiB' > [world]/home/sizes-bug.md
           blocked by the kernel (Landlock): write [world]/home/sizes-bug.md
-          hint: allow a directory in it instead: --write PATH
+          hint: allow a directory inside it instead: --write PATH
 
     I may not write there, and need not. The fix is one line: count the digits.
 
@@ -126,7 +126,7 @@ fn the_page_of_the_demo_reads_well() {
       ║  }
       ║
       ║ allows: write sizes.sh, once
-      ╚ yes, once (the script answers here; with --tui you do)
+      ╚ yes, once (the script answers here; with --tui you answer)
       ✓ edit sizes.sh
 
     Now the tests again.
@@ -154,8 +154,8 @@ fn the_page_of_the_demo_reads_well() {
 
     Done in [time].
     Next: set ANTHROPIC_API_KEY and run `bailiwick` in your project
-          bailiwick demo --attack    attacks, and what stops each of them
-          bailiwick demo --tui       the same in the terminal UI: you answer
+          bailiwick demo --attack    runs attacks, and shows what stops each of them
+          bailiwick demo --tui       the same in the terminal UI, where you answer
     "##);
 }
 
@@ -164,7 +164,7 @@ fn the_patch_of_the_demo_applies() {
     let world = World::new(User::Myself);
     let kept = world.root().join("kept");
     let run = Finished::of(&mut demo(&world, &["--keep", kept.to_str().unwrap()])).expect(0);
-    assert_eq!(run.stderr, format!("bailiwick: the project is left in {}\n", kept.display()));
+    assert_eq!(run.stderr, format!("bailiwick: the project of the demo is still in {}\n", kept.display()));
     // The project as it was is the fixed one with the patch taken back: it applies there, and gives the same again.
     let fixed = fs::read_to_string(kept.join("sizes.sh")).unwrap();
     apply(&world, &kept, &["-R"], &run.stdout);
@@ -201,7 +201,7 @@ fn the_demo_names_a_missing_program_before_it_starts() {
     let said = "bailiwick: cannot run the demo: git is not on PATH\n  hint: install bash and git\n";
     assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("", said));
     let run = Finished::of(world.bailiwick(["demo", "--keep"]).arg(&bash)).expect(2);
-    let said = "bailiwick: cannot keep the project in [world]/bin: it exists already\n  \
+    let said = "bailiwick: cannot keep the project in [world]/bin: the path exists already\n  \
                 hint: name a directory that does not exist\n";
     assert_eq!((run.stdout.as_str(), world.stable(&run.stderr).as_str()), ("", said));
     assert_eq!(fs::read_dir(&bash).unwrap().count(), 1);

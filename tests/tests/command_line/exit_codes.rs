@@ -202,11 +202,11 @@ fn three_is_a_budget_that_is_spent() {
     let of = |arguments: &[&str]| complaint(&text(&world, &model_of(forever()), arguments, 3));
     insta::assert_snapshot!(of(&["--max-steps", "2"]), @r"
     bailiwick: the limit of 2 steps is reached
-      hint: allow more with --max-steps, or give a smaller task
+      hint: raise the limit with --max-steps, or give a smaller task
     ");
     insta::assert_snapshot!(of(&["--max-tokens", "200"]), @r"
     bailiwick: the limit of 200 tokens is reached
-      hint: allow more with --max-tokens, or give a smaller task
+      hint: raise the limit with --max-tokens, or give a smaller task
     ");
 }
 
@@ -216,7 +216,7 @@ fn three_is_time_that_is_spent_also_in_the_middle_of_a_command_or_a_reply() {
     let silent = serve([Reply::sse(&b""[..]).then_silence()]);
     insta::assert_snapshot!(complaint(&text(&world, &silent, &["--timeout", "1"], 3)), @r"
     bailiwick: the time limit of this run is reached
-      hint: allow more with --timeout, or give a smaller task
+      hint: raise the limit with --timeout, or give a smaller task
     ");
     let busy = model_of([shell("sleep 1000")]);
     let run = world.run(&busy, &["--timeout", "5"]).expect(3);

@@ -206,8 +206,8 @@ fn input_that_is_no_task_is_a_clear_error() {
     "#);
     insta::assert_snapshot!(said(&["-"], b"fix \xff\xfe"), @"bailiwick: cannot use standard input as the task: byte 4 is not UTF-8");
     insta::assert_snapshot!(said(&[], &vec![b'x'; (1 << 20) + 1]), @r"
-    bailiwick: cannot use standard input as the task: it has more than 1 MiB
-      hint: put it into a file of the project, and name the file in the task
+    bailiwick: cannot use standard input as the task: the input has more than 1 MiB
+      hint: put the input into a file of the project, and name that file in the task
     ");
 }
 

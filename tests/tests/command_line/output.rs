@@ -227,7 +227,7 @@ fn a_stream_has_the_pieces_of_a_reply_where_they_are_asked_for() {
 fn deltas_are_for_a_stream() {
     let world = world();
     let run = Finished::of(&mut world.task("http://127.0.0.1:9", ["--deltas", "do it"])).expect(2);
-    assert!(run.stderr.ends_with("hint: --output stream-json --deltas\n"), "{}", run.stderr);
+    assert!(run.stderr.ends_with("hint: use --output stream-json --deltas\n"), "{}", run.stderr);
 }
 
 #[test]

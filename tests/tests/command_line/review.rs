@@ -105,7 +105,11 @@ fn a_hidden_file_is_no_part_of_the_review() {
     let findings = [finding("src/lib.rs", 1, "low"), finding(":(top)src/lib.rs", 1, "low")];
     let (done, bodies) = review(&world, &[answer(&findings)], &[&hides[..], &["--output", "json"]].concat());
     let done = done.expect(8);
-    assert!(done.stderr.contains("not reviewed, because hidden: .env, keys/a*b.pem\n"), "{}", done.stderr);
+    assert!(
+        done.stderr.contains("not reviewed, because these files are hidden: .env, keys/a*b.pem\n"),
+        "{}",
+        done.stderr
+    );
     assert!(bodies[0].contains("diff --git a/src/lib.rs"), "{}", bodies[0]);
     for hidden in ["a/.env", "a/keys", "fresh.pem"] {
         assert!(!bodies[0].contains(hidden), "{hidden}: {}", bodies[0]);

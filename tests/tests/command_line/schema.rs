@@ -50,7 +50,7 @@ fn an_answer_that_does_not_fit_is_asked_for_once_more_and_the_stream_has_its_val
     let notices = done.events_of("notice");
     assert!(notices.iter().any(|notice| notice["code"] == "answer_misfit"), "{notices:?}");
     assert!(
-        bodies[1].contains("does not fit the JSON Schema") && bodies[1].contains("it is not JSON"),
+        bodies[1].contains("does not fit the JSON Schema") && bodies[1].contains("the answer is not JSON"),
         "{}",
         bodies[1]
     );

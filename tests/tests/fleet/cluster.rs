@@ -94,7 +94,7 @@ fn shards_of_an_array_are_everything_and_merge_into_one() {
     // A shard that was not run yet: what is missing is named, and what is there is whole.
     let all = ["--tasks", "tasks.jsonl", "--output"];
     let run = merge(&world, &[&[shards[0], shards[2]][..], &all, &["part"]].concat()).expect(3);
-    assert!(run.stderr.contains("no result of t001 (queued), t004 (queued)"), "{}", run.stderr);
+    assert!(run.stderr.contains("no result of these tasks: t001 (queued), t004 (queued)"), "{}", run.stderr);
     each_exactly_once(&world, "part", 5);
     assert_eq!(shard(&world, &server, "2").code, 0);
     let run = merge(&world, &[&shards[..], &all, &["all"]].concat()).expect(0);
@@ -133,9 +133,13 @@ fn two_results_of_a_task_are_merged_only_where_they_are_the_same() {
     assert!(refused.stderr.contains(said), "{}", refused.stderr);
     run("other", &["--name", "other"]);
     let refused = merge(&world, &["one", "other", "--output", "both"]).expect(2);
-    assert!(refused.stderr.contains("they have a different name of the model"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("the name of the model of their batches differs"), "{}", refused.stderr);
     let refused = merge(&world, &["one", "nowhere", "--output", "both"]).expect(2);
-    assert!(refused.stderr.contains("nowhere: it has no batch.json"), "{}", refused.stderr);
+    assert!(
+        refused.stderr.contains("nowhere: it is not the output directory of a batch"),
+        "{}",
+        refused.stderr
+    );
     fs::write(world.root().join("others.jsonl"), r#"{"id":"x","prompt":"task x","directory":"."}"#).unwrap();
     let refused = merge(&world, &["one", "--tasks", "others.jsonl", "--output", "both"]).expect(2);
     assert!(refused.stderr.contains("the shards ran another file of tasks"), "{}", refused.stderr);

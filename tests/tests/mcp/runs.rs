@@ -44,11 +44,11 @@ fn each_run_of_a_batch_has_the_servers_that_its_flags_name() {
     let patch = fs::read_to_string(world.root().join("out/instances/one/patch.diff")).unwrap();
     assert!(patch.contains("+asked"), "{patch}");
     let other = batch(&world, &model.base_url(), &[]).expect(2);
-    assert!(other.stderr.contains("it has a different list of MCP servers"), "{}", other.stderr);
+    assert!(other.stderr.contains("that batch has a different list of MCP servers"), "{}", other.stderr);
     let unknown = batch(&world, &model.base_url(), &["--mcp", "evil"]).expect(2);
     assert!(unknown.stderr.contains("your settings have no such MCP server"), "{}", unknown.stderr);
     let contained = batch(&world, &model.base_url(), &["--mcp", "docs", "--engine", "docker"]).expect(2);
-    assert!(contained.stderr.contains("your MCP servers are not in containers"), "{}", contained.stderr);
+    assert!(contained.stderr.contains("your MCP servers do not run in containers"), "{}", contained.stderr);
 }
 
 #[test]

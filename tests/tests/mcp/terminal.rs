@@ -64,9 +64,9 @@ fn a_form_is_filled_in_line_by_line_and_sent_after_all_of_it_was_shown() {
     };
     ui.until_shown("Field 1 of 2: count (whole number, 1 to 5)");
     ui.types("9\r");
-    ui.until_shown("Not taken: at most 5.");
+    ui.until_shown("Not accepted: at most 5.");
     ui.types("3\r");
-    ui.until_shown("Type numbers with commas between; an empty line means: b; - leaves it empty.");
+    ui.until_shown("Type the numbers of your choices, separated by commas; an empty line means: b; - leaves the field empty.");
     ui.types("\r");
     ui.until_shown("Type yes to send these values to the MCP server docs");
     ui.until_shown("  labels: b");

@@ -74,8 +74,7 @@ fn one_answer_allows_the_whole_turn_and_the_next_turn_asks() {
     let whole =
         options.iter().find(|one| one["optionId"].as_str().unwrap().starts_with("allow_turn:")).unwrap();
     let name = whole["name"].as_str().unwrap();
-    let beginning =
-        "Allow everything in this turn, with the network off until it ends, then on again: write /";
+    let beginning = "Allow everything in this turn: write /";
     assert!(name.starts_with(beginning) && name.contains(world.project().to_str().unwrap()), "{name}");
     let id = whole["optionId"].clone();
     editor.answer(&asked, json!({"outcome": {"outcome": "selected", "optionId": id}}));
@@ -100,7 +99,7 @@ fn a_command_is_shown_whole_with_its_access_and_allowed_for_the_session_as_it_wa
     let asked = editor.asked();
     let text = asked["params"]["toolCall"]["content"][0]["content"]["text"].as_str().unwrap();
     assert!(text.starts_with(&format!("````sh\n{command}````\n")), "{text}");
-    assert!(text.contains("access: write") && text.contains("network it asks for: off"), "{text}");
+    assert!(text.contains("access: write") && text.contains("requested network access: off"), "{text}");
     editor.choose(&asked, "allow_always");
     // The second run asks nobody. A command with a character that cannot be seen is no scope.
     let asked = editor.asked();

@@ -78,7 +78,7 @@ fn a_command_that_reads_with_another_model_changes_this_turn_alone() {
     assert_eq!(editor.turn(&session, "/look", "allow_once"), "end_turn");
     assert!(!world.project().join("a.txt").exists());
     let shown = editor.text("agent_message_chunk");
-    assert!(shown.contains("its turn only reads; claude-haiku-5-5 answers"), "{shown}");
+    assert!(shown.contains("the agent can only read in this turn; the model is claude-haiku-5-5"), "{shown}");
     assert_eq!(editor.turn(&session, "write", "reject_once"), "end_turn");
     assert_eq!(world.read("b.txt"), "x");
     let models: Vec<_> = model

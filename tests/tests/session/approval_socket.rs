@@ -187,10 +187,10 @@ fn a_place_that_an_agent_or_others_can_change_is_refused() {
     let there = world.own().join("there");
     fs::write(&there, "mine").unwrap();
     for (path, mode, why) in [
-        (world.project().join("s"), "ask", "an agent may write in"),
-        (open.join("s"), "ask", "others than you can change"),
-        (there.clone(), "ask", "it exists already"),
-        (world.own().join("s"), "auto", "only --mode ask asks"),
+        (world.project().join("s"), "ask", "an agent can write in"),
+        (open.join("s"), "ask", "other users can change"),
+        (there.clone(), "ask", "the path exists already"),
+        (world.own().join("s"), "auto", "works only with --mode ask"),
     ] {
         let path = path.to_str().unwrap();
         let run = Finished::of(

@@ -97,7 +97,7 @@ fn each_bad_line_has_its_number_and_the_connection_goes_on() {
     served.raw(b"{\"jsonrpc\":\"2.0\",\"id\":5,\"method\":\"shutdown\"}");
     let (rest, ended) = served.end();
     assert_eq!((rest.len(), ended.code), (1, 0), "{rest:?} {}", ended.stderr);
-    assert_eq!(rest[0]["error"]["message"], "the input ended within a line");
+    assert_eq!(rest[0]["error"]["message"], "the input ended in the middle of a line");
 }
 
 #[test]

@@ -156,9 +156,9 @@ fn initial(fields: &[FormField]) -> FormValues {
 fn whole_turn(turn: &TurnAccess) -> String {
     let places: Vec<_> = turn.write.iter().map(ToString::to_string).collect();
     let after = if turn.network_after.reaches_out() { ", then on again" } else { "" };
-    let commands = if turn.confirms_commands { "; commands are still asked about" } else { "" };
+    let commands = if turn.confirms_commands { "; commands still need your approval" } else { "" };
     let text = format!(
-        "Allow everything in this turn, with the network off until it ends{after}{commands}: write {}",
+        "Allow everything in this turn: write {}; the network is off until the turn ends{after}{commands}",
         places.join(", ")
     );
     // Whole: what is cut would be given all the same.

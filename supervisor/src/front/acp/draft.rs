@@ -60,7 +60,8 @@ impl Draft {
     /// Returns the text of a server's prompt, or the reason why there is none.
     pub(super) fn of_prompt(expanded: ExpandedPrompt, images: Vec<Image>) -> Result<Self, String> {
         let ExpandedPrompt { server, name, text, failed } = expanded;
-        let text = text.ok_or_else(|| failed.unwrap_or_else(|| "the server gave no text".to_owned()))?;
+        let text =
+            text.ok_or_else(|| failed.unwrap_or_else(|| "the MCP server returned no text".to_owned()))?;
         let of = Some(format!("/{server}:{name}, a prompt of the MCP server {server}"));
         Ok(Self { of, text, images, asks: true, ..Self::default() })
     }
@@ -77,8 +78,8 @@ impl Draft {
     }
 
     fn effects(&self) -> String {
-        let reads = if self.reads { "; its turn only reads" } else { "" };
-        let model = self.model.as_ref().map(|model| format!("; {} answers", shown::line(model)));
+        let reads = if self.reads { "; the agent can only read in this turn" } else { "" };
+        let model = self.model.as_ref().map(|model| format!("; the model is {}", shown::line(model)));
         format!("{reads}{}", model.unwrap_or_default())
     }
 
@@ -92,7 +93,7 @@ impl Draft {
         let option = |kind: &str, name, means| PermissionOption::new(format!("{kind}:{digest}"), name, means);
         let options = vec![
             option(SEND, "Send exactly this text", PermissionOptionKind::AllowOnce),
-            option(LEAVE, "Do not send it", PermissionOptionKind::RejectOnce),
+            option(LEAVE, "Do not send this text", PermissionOptionKind::RejectOnce),
         ];
         let of = self.of.as_deref().unwrap_or_default();
         let facts = format!("The text of {}{}", shown::line(of), self.effects());
@@ -181,6 +182,6 @@ mod tests {
         let asked = serde_json::to_value(draft.question(&"s".into(), "prompt:1")).unwrap();
         let shown = |at: usize| asked["toolCall"]["content"][at]["content"]["text"].as_str().unwrap();
         assert_eq!(shown(0), "````\nDo it.\n```\n\\u{202e}\n````");
-        assert!(shown(1).ends_with("; its turn only reads; m answers"), "{}", shown(1));
+        assert!(shown(1).ends_with("; the agent can only read in this turn; the model is m"), "{}", shown(1));
     }
 }

@@ -15,12 +15,12 @@ pub(super) fn read(path: &Path) -> Result<String, String> {
     options.read(true).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK);
     let file = options.open(path).map_err(|error| cannot(&error))?;
     if !file.metadata().map_err(|error| cannot(&error))?.is_file() {
-        return Err(cannot(&"it is not a file"));
+        return Err(cannot(&"the path is not a regular file"));
     }
     let mut text = String::new();
     file.take(MOST + 1).read_to_string(&mut text).map_err(|error| cannot(&error))?;
     if text.len() as u64 > MOST {
-        return Err(cannot(&"it has more than 256 KiB"));
+        return Err(cannot(&"the file has more than 256 KiB"));
     }
     Ok(text)
 }

@@ -27,7 +27,9 @@ pub(super) fn page(state: &Path, request: &ListSessionsRequest) -> Result<ListSe
     if let Some(cursor) = &request.cursor
         && !rest.by_ref().any(|(id, _)| id == *cursor)
     {
-        return Err(ErrorWord::InvalidParams.because("cursor: the session that it names is gone"));
+        return Err(
+            ErrorWord::InvalidParams.because("cursor: the session that the cursor names no longer exists")
+        );
     }
     let page: Vec<_> = rest.by_ref().take(PAGE).collect();
     let next = page.last().filter(|_| rest.len() > 0).map(|(id, _)| id.clone());

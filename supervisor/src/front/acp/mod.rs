@@ -46,7 +46,7 @@ pub(crate) async fn run(args: AcpArgs, place: SessionDirs) -> Exit {
     let params = of_flags(args);
     if let Some((name, _)) = params.env.iter().find_map(|variable| variable.split_once('=')) {
         complain(&format!(
-            "--env {name}: a value does not pass here\n  hint: set the variable for bailiwick, and name it"
+            "--env {name}: give only the name of the variable, without a value\n  hint: set the value in the environment of bailiwick"
         ));
         return Exit::Usage;
     }

@@ -70,7 +70,7 @@ impl Ceiling {
             "off" => Ok(Network::Off),
             word if word == self.net.flag() => Ok(self.net.clone()),
             _ => Err(format!(
-                "the network {word:?} is not allowed in this session: {}\n  hint: bailiwick acp --net on",
+                "the network access {word:?} is not allowed in this session, only {}\n  hint: bailiwick acp --net on",
                 self.net.flag()
             )),
         }
@@ -120,12 +120,12 @@ impl Settled {
             nets.iter().map(|net| SessionConfigSelectOption::new(net.flag(), net.to_string())).collect();
         vec![
             SessionConfigOption::select(MODE, "Mode", self.mode_word(), modes)
-                .description("Handling of actions that need more access".to_owned())
+                .description("What happens when an action needs more access".to_owned())
                 .category(SessionConfigOptionCategory::Mode),
             SessionConfigOption::select(MODEL, "Model", self.model.clone(), names)
                 .category(SessionConfigOptionCategory::Model),
             SessionConfigOption::select(NETWORK, "Network", self.net.flag(), nets)
-                .description("Network access of commands, at most as at the start".to_owned())
+                .description("Network access of commands, never more than at the session's start".to_owned())
                 .category(SessionConfigOptionCategory::Other("_network".to_owned())),
         ]
     }

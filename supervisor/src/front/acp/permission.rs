@@ -146,38 +146,39 @@ fn text(text: String) -> ToolCallContent {
 
 /// Returns the effect of a request that changes no files, in words.
 fn facts(request: &ServerRequest) -> String {
-    let grant =
-        request.grant().map(|grant| format!("additional access for it: {}", shown::line(&grant.to_string())));
+    let grant = request
+        .grant()
+        .map(|grant| format!("additional access for this action: {}", shown::line(&grant.to_string())));
     let mut lines = match request {
         ServerRequest::ExecCommandApproval(params) => {
             let mut lines = command(request, &params.cwd, &params.environment);
             lines.push(format!("access: {}", access_word(params.access)));
             let network = params.network.as_ref().map_or_else(|| "off".to_owned(), ToString::to_string);
-            lines.push(format!("network it asks for: {network}"));
+            lines.push(format!("requested network access: {network}"));
             lines
         }
         ServerRequest::NetworkApproval(params) => {
             let mut lines = command(request, &params.cwd, &params.environment);
             lines.push(format!("access: {}", access_word(params.access)));
-            lines.push("network it asks for: on".to_owned());
+            lines.push("requested network access: on".to_owned());
             lines
         }
         ServerRequest::DeniedCommandApproval(params) => {
             let mut lines = command(request, &params.cwd, &params.environment);
             lines.push(format!("access: {}", access_word(params.access)));
-            lines.push(format!("it was denied: {}", shown::line(&params.denial.to_string())));
-            lines.push("the whole command runs again; its earlier changes stay".to_owned());
+            lines.push(format!("what was denied before: {}", shown::line(&params.denial.to_string())));
+            lines.push("the whole command runs again; the changes of its first run stay".to_owned());
             lines
         }
         ServerRequest::HostApproval(params) => vec![
             shown::block(&params.command, "sh"),
             format!("host: {}", params.host),
-            format!("program, as it calls itself: {}", shown::line(&params.program)),
+            format!("program, by the name that it gives itself: {}", shown::line(&params.program)),
         ],
         ServerRequest::ExternalToolApproval(params) => {
             let access = params.access.as_ref().map_or_else(
-                || "outside of every sandbox".to_owned(),
-                |access| format!("in the server's own sandbox: {access}"),
+                || "the MCP server runs outside of any sandbox".to_owned(),
+                |access| format!("the MCP server runs in its own sandbox: {access}"),
             );
             let server =
                 format!("server {}, tool {}", shown::line(&params.server), shown::line(&params.tool));
@@ -185,13 +186,16 @@ fn facts(request: &ServerRequest) -> String {
         }
         ServerRequest::ServerForm(params) => form(params),
         ServerRequest::FetchApproval(params) => {
-            vec![shown::block(&params.url, ""), format!("all of it is sent to {}", shown::line(&params.host))]
+            vec![
+                shown::block(&params.url, ""),
+                format!("the whole address is sent to {}", shown::line(&params.host)),
+            ]
         }
         ServerRequest::AgentRightsApproval(params) => {
             let write: Vec<_> = params.write.iter().map(ToString::to_string).collect();
             let write = if write.is_empty() { "nothing".to_owned() } else { write.join(", ") };
             let role = params.role.as_ref().map(|role| format!("role: {}", shown::line(role)));
-            let asked = format!("it may write: {}", shown::line(&write));
+            let asked = format!("the sub-agent can write: {}", shown::line(&write));
             let mut lines =
                 vec![shown::block(&params.task, ""), asked, format!("network: {}", params.network)];
             lines.extend(role);
@@ -206,7 +210,7 @@ fn facts(request: &ServerRequest) -> String {
 
 /// Returns a form with the values that its options send.
 fn form(params: &ServerFormParams) -> Vec<String> {
-    let asked = format!("the server asks, while it runs {}:", shown::line(&params.tool));
+    let asked = format!("the MCP server asks while it runs the tool {}:", shown::line(&params.tool));
     let mut lines = vec![asked, shown::block(&params.message, "")];
     let chosen = choices::asked_field(&params.fields);
     for field in &params.fields {
@@ -221,12 +225,15 @@ fn form(params: &ServerFormParams) -> Vec<String> {
         }
     }
     lines.extend(
-        params.access.as_ref().map(|access| shown::line(&format!("in the server's own sandbox: {access}"))),
+        params
+            .access
+            .as_ref()
+            .map(|access| shown::line(&format!("the MCP server runs in its own sandbox: {access}"))),
     );
     let why = defaults(&params.fields).err().filter(|_| chosen.is_none());
     lines.extend(why.map(|why| {
         let sentence =
-            "An editor cannot fill in this form, so that it can only be declined here; the terminal UI can";
+            "An editor cannot fill in this form: decline the form here, or use the terminal UI instead";
         shown::line(&format!("{sentence} ({why})."))
     }));
     lines
@@ -234,7 +241,7 @@ fn form(params: &ServerFormParams) -> Vec<String> {
 
 const fn access_word(access: Access) -> &'static str {
     match access {
-        Access::Standing => "that of the agent",
+        Access::Standing => "the same as the agent has",
         Access::Read => "read",
         Access::Write => "write",
     }
@@ -253,19 +260,22 @@ fn plan(params: &PlanApprovalParams) -> Vec<String> {
     let paths = |paths: &[WirePath]| paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
     let mut lines = vec![shown::block(&params.markdown, "markdown")];
     lines.push(format!("file: {}", shown::line(&params.path.to_string())));
-    lines.push(format!("its execution may write: {}", shown::line(&paths(&params.rights.write))));
+    lines.push(format!("the plan's execution can write: {}", shown::line(&paths(&params.rights.write))));
     lines.push(format!("network: {}", params.rights.net));
     if params.network_refused {
-        lines.push("the plan asks for the network, which is off in this session".to_owned());
+        lines.push("the plan needs the network, which is off in this session".to_owned());
     }
     let commands: Vec<_> = params.plan.commands().map(|(step, text)| format!("{step}. {text}")).collect();
     if !commands.is_empty() {
-        let asked =
-            if params.confirms_commands { "after one more question" } else { "without another question" };
+        let asked = if params.confirms_commands {
+            "only when you approve each of them"
+        } else {
+            "without another approval"
+        };
         lines.push(format!("these commands run {asked}:\n{}", shown::block(&commands.join("\n"), "sh")));
     }
     lines.extend(params.to_create.iter().map(|place| {
-        shown::line(&format!("{} is to be created: {} may be written", place.path, place.directory))
+        shown::line(&format!("to create {}, the plan's execution can write {}", place.path, place.directory))
     }));
     if !params.finished.is_empty() {
         let finished: Vec<_> = params.finished.iter().map(ToString::to_string).collect();
@@ -296,15 +306,18 @@ fn changes(params: &ApplyPatchApprovalParams) -> Vec<ToolCallContent> {
         if name.is_none_or(|name| !shown::is_visible(name))
             || !texts(change).iter().all(|text| shown::is_visible(text))
         {
-            let warning = "The name or the change has characters that cannot be seen. With these escaped:";
+            let warning = "The name or the change has invisible characters. With these characters escaped:";
             content.push(text(format!("{warning}\n\n{}", shown::block(texts(change)[0], "diff"))));
         }
     }
     if !params.grant.is_empty() {
-        content.push(text(format!("additional access for it: {}", shown::line(&params.grant.to_string()))));
+        content.push(text(format!(
+            "additional access for this action: {}",
+            shown::line(&params.grant.to_string())
+        )));
     }
     if !params.with.is_empty() {
-        content.push(text(format!("one answer decides on the changes of {} calls", params.with.len() + 1)));
+        content.push(text(format!("your answer applies to the changes of {} calls", params.with.len() + 1)));
     }
     content
 }

@@ -25,7 +25,7 @@ pub(super) fn read(blocks: Vec<ContentBlock>) -> Result<Message, ErrorObject> {
                 EmbeddedResourceResource::TextResourceContents(text) => {
                     parts.push(format!("\n<file path=\"{}\">\n{}\n</file>\n", place(&text.uri), text.text));
                 }
-                _ => return Err(refused(index, "only text can be embedded")),
+                _ => return Err(refused(index, "only text can be embedded in a message")),
             },
             ContentBlock::Image(image) => {
                 let attachment = json!({"media_type": image.mime_type, "data": image.data});
@@ -35,7 +35,7 @@ pub(super) fn read(blocks: Vec<ContentBlock>) -> Result<Message, ErrorObject> {
                     .map_err(|error| refused(index, &format!("the picture {error}")))?;
                 images.push(image);
             }
-            _ => return Err(refused(index, "text, pictures and links to files are understood")),
+            _ => return Err(refused(index, "only text, pictures and links to files are supported")),
         }
     }
     Ok(Message { text: parts.concat(), images })

@@ -50,8 +50,7 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
         }
         match method {
             _ if method == names.authenticate => {
-                Err(ErrorWord::InvalidParams
-                    .because("there is nothing to log in to: the key is Bailiwick's own"))
+                Err(ErrorWord::InvalidParams.because("no login is needed: Bailiwick uses its own API key"))
             }
             _ if method == names.session_new => {
                 let NewSessionRequest { cwd, additional_directories, mcp_servers, .. } = read(params)?;
@@ -128,12 +127,12 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
         let Ok(state) = self.dialect.session(session) else { return };
         let Some(Prompt { id, waits, .. }) = state.prompt.take() else { return };
         let (Waits::Expansion { call, .. } | Waits::Question { call, .. }) = waits else { return };
-        self.react(session, dropped(id, &call, "it was not sent", StopReason::Cancelled));
+        self.react(session, dropped(id, &call, "the text was not sent", StopReason::Cancelled));
     }
 
     fn initialize(&mut self, id: &RequestId, request: &InitializeRequest) -> Refused {
         if std::mem::replace(&mut self.dialect.is_initialised, true) {
-            return Err(ErrorWord::AlreadyInitialised.because("initialize may be sent only once"));
+            return Err(ErrorWord::AlreadyInitialised.because("initialize can be sent only once"));
         }
         if let Some(client) = &request.client_info {
             tracing::info!(name = %client.name, version = %client.version, "a client");
@@ -182,7 +181,7 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
     fn set_option(&mut self, id: &RequestId, request: SetSessionConfigOptionRequest) -> Refused {
         let session = conversation(&request.session_id);
         let SessionConfigOptionValue::ValueId { value } = &request.value else {
-            return Err(ErrorWord::InvalidParams.because("value: one of the option's values is wanted"));
+            return Err(ErrorWord::InvalidParams.because("value: expected one of the option's values"));
         };
         match &*request.config_id.0 {
             MODE => self.set_mode(id, &session, &value.0, true),
@@ -232,7 +231,7 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
         action: UserActionKind,
     ) -> Refused {
         if self.dialect.session(session)?.change.is_some() {
-            return Err(ErrorWord::Busy.because("another change is in progress"));
+            return Err(ErrorWord::Busy.because("another change of this session is in progress"));
         }
         self.act(session, action)?;
         self.dialect.session(session)?.change = Some(Change { id: id.clone(), wanted, is_option });
@@ -269,7 +268,8 @@ fn only_one(additional: &[PathBuf]) -> Refused {
     if additional.is_empty() {
         return Ok(());
     }
-    let why = "additionalDirectories: a session has one project\n  hint: bailiwick acp --write PATH";
+    let why =
+        "additionalDirectories: a session can have only one project\n  hint: bailiwick acp --write PATH";
     Err(ErrorWord::OptionRefused.because(why))
 }
 
@@ -279,5 +279,5 @@ pub(super) fn conversation(id: &SessionId) -> ConversationId {
 
 pub(super) fn no_such(session: &ConversationId) -> ErrorObject {
     ErrorWord::NoSuchConversation
-        .because(format!("there is no session {:?}, or it is over", session.as_str()))
+        .because(format!("there is no session {:?}, or the session is over", session.as_str()))
 }

@@ -21,7 +21,7 @@ impl<O: OpenConversation> AcpServer<O> {
         let session = conversation(&request.session_id);
         let state = self.dialect.session(&session)?;
         if state.prompt.is_some() {
-            return Err(ErrorWord::Busy.because("a turn runs: cancel it, or wait for its end"));
+            return Err(ErrorWord::Busy.because("a turn is running: cancel the turn, or wait for its end"));
         }
         let Message { text, images } = prompt::read(request.prompt)?;
         let named = state.commands.named(&text, !images.is_empty()).transpose();
@@ -109,11 +109,11 @@ impl<O: OpenConversation> AcpServer<O> {
             DraftAnswer::Cancelled => StopReason::Cancelled,
             DraftAnswer::Denied => StopReason::EndTurn,
             DraftAnswer::Invalid(why) => {
-                say(&format!("a text is not sent: {why}"));
+                say(&format!("a message was not sent: {why}"));
                 StopReason::EndTurn
             }
         };
-        self.react(&session, dropped(id, &call, "it was not sent", stop));
+        self.react(&session, dropped(id, &call, "the text was not sent", stop));
         true
     }
 
@@ -126,7 +126,7 @@ impl<O: OpenConversation> AcpServer<O> {
         };
         if plans {
             if !images.is_empty() {
-                return Err(ErrorWord::InvalidParams.because("a planner takes no pictures"));
+                return Err(ErrorWord::InvalidParams.because("a message to a planner cannot have pictures"));
             }
             self.act(session, UserActionKind::Plan { text })?;
             return self.waits(id, session, Waits::Planner(None));

@@ -11,7 +11,8 @@ pub(super) fn proposals(servers: &[McpServer]) -> Option<String> {
         return None;
     }
     let mut lines = vec![
-        "This editor names MCP servers. Bailiwick starts none that you did not add yourself:".to_owned(),
+        "This editor names MCP servers. Bailiwick starts only servers that you added yourself. To add them:"
+            .to_owned(),
     ];
     lines.extend(servers.iter().map(proposal));
     Some(lines.join("\n\n"))

@@ -183,7 +183,7 @@ impl AcpSession {
             Ok(draft) => vec![Reaction::AskToSend(Box::new(draft))],
             Err(why) => {
                 let Some(prompt) = self.prompt.take() else { return Vec::new() };
-                let why = format!("cannot get the text: {why}");
+                let why = format!("cannot get the text of the prompt: {why}");
                 dropped(prompt.id, &call, &why, StopReason::EndTurn)
             }
         }
@@ -212,7 +212,7 @@ impl AcpSession {
                 if text.is_empty() { Vec::new() } else { one(updates::sub_agent_said(agent, &text)) }
             }
             EventKind::ModelFailed { message, retry_in_ms: Some(wait), .. } => self.note(&format!(
-                "{message}; asked again in {:.1} s",
+                "{message}; the model is asked again in {:.1} s",
                 std::time::Duration::from_millis(*wait).as_secs_f64()
             )),
             EventKind::ToolCallStarted { call, .. } => {
@@ -231,7 +231,10 @@ impl AcpSession {
             EventKind::Restored { places, .. } => {
                 let places: Vec<_> =
                     places.iter().map(|place| format!("{}: {}", place.path, place.phrase())).collect();
-                self.note(&format!("files that your programs run later were changed: {}", places.join("; ")))
+                self.note(&format!(
+                    "the agent changed files that your own programs run later: {}",
+                    places.join("; ")
+                ))
             }
             EventKind::ContextCompacted(compacted) => self.note(&compacted.to_string()),
             EventKind::ModeChanged { mode } if agent.is_top_level() => self.mode_changed(*mode),

@@ -165,7 +165,7 @@ pub(super) fn hosts(agent: &AgentId, uses: &[HostUse], is_first: bool) -> Sessio
     let lines: Vec<_> = uses.iter().map(|used| shown::line(&used.to_string())).collect();
     let content = vec![ToolCallContent::from(lines.join("\n\n"))];
     if is_first {
-        let call = ToolCall::new(id, "Hosts reached by name")
+        let call = ToolCall::new(id, "Network hosts that the agent reached")
             .kind(ToolKind::Fetch)
             .status(ToolCallStatus::Completed)
             .content(content);

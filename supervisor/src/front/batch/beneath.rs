@@ -12,7 +12,7 @@ pub(super) fn copy(directory: &Path, name: &Path, to: &Path, most: u64) -> io::R
     let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(to.parent().unwrap_or(to))?;
     let copied = io::copy(&mut from.take(most + 1), file.as_file_mut())?;
     if copied > most {
-        return Err(io::Error::other(format!("it has more than {most} bytes")));
+        return Err(io::Error::other(format!("the file has more than {most} bytes")));
     }
     file.persist(to)?;
     Ok(())
@@ -24,7 +24,11 @@ fn open(directory: &Path, name: &Path) -> io::Result<File> {
         .flags(OFlag::O_RDONLY | OFlag::O_NONBLOCK | OFlag::O_CLOEXEC)
         .resolve(ResolveFlag::RESOLVE_BENEATH | ResolveFlag::RESOLVE_NO_SYMLINKS);
     let file = File::from(openat2(&directory, name, how)?);
-    if file.metadata()?.is_file() { Ok(file) } else { Err(io::Error::other("it is not a regular file")) }
+    if file.metadata()?.is_file() {
+        Ok(file)
+    } else {
+        Err(io::Error::other("the path is not a regular file"))
+    }
 }
 
 #[cfg(test)]

@@ -177,7 +177,7 @@ async fn told(engine: &Engine, arguments: Vec<OsString>, root: &Path) -> io::Res
     if ended.status.success() {
         return Ok(text);
     }
-    let why = text.lines().next_back().unwrap_or("it said nothing");
+    let why = text.lines().next_back().unwrap_or("the engine printed no message");
     Err(io::Error::other(format!("cannot use {}: {}: {why}", engine.program, ended.words())))
 }
 

@@ -71,7 +71,7 @@ impl Engine {
         for name in PROGRAMS {
             if !programs.join(name).is_file() {
                 let text = format!(
-                    "{} has no {name}: containers need the three static programs\n  hint: just static, then --programs target/static",
+                    "{} has no {name}: containers need the three statically linked programs\n  hint: run just static, then use --programs target/static",
                     programs.display()
                 );
                 return Err(io::Error::other(text));
@@ -80,7 +80,10 @@ impl Engine {
         for path in [&programs, root] {
             // The mount option is a list with commas.
             if path.as_os_str().as_bytes().iter().any(|byte| b",\"\n".contains(byte)) {
-                return Err(io::Error::other(format!("{}: its name has a comma or a quote", path.display())));
+                return Err(io::Error::other(format!(
+                    "{}: the path has a comma, a quotation mark or a line break",
+                    path.display()
+                )));
             }
         }
         let mut batch = hex(Sha256::new_with_prefix(root.as_os_str().as_bytes()));

@@ -124,7 +124,7 @@ impl Instance<'_> {
         let kept = match (told, ended) {
             (Some(told), ContainedEnd::Run(_) | ContainedEnd::Engine) => {
                 Some(self.kept(state.clone(), told, directory).unwrap_or_else(|error| {
-                    state.clone().failed(TaskStage::Results, format!("cannot keep the results: {error}"))
+                    state.clone().failed(TaskStage::Results, format!("cannot save the results: {error}"))
                 }))
             }
             _ => None,
@@ -173,7 +173,7 @@ impl Instance<'_> {
         }
         let mut why = last_words(&directory.join(ERRORS));
         if self.task.source.path().is_some_and(|path| path.starts_with("/tmp")) {
-            why += "; it is made in a sandbox, whose /tmp is its own in the full tier: keep the repository elsewhere";
+            why += "; in the full tier, the sandbox that makes the checkout has its own /tmp: move the repository out of /tmp";
         }
         self.keep_file(directory, ERRORS)?;
         // The script was killed or had no sandbox. The repository may be fine, and the next run may succeed.
@@ -202,8 +202,8 @@ impl Instance<'_> {
         let crashes = if is_refused { 0 } else { state.crashes + 1 };
         let how = match ended {
             ContainedEnd::Run(ended) => ended.words(),
-            ContainedEnd::Relay => "its relay ended".to_owned(),
-            ContainedEnd::Engine => "its engine ended".to_owned(),
+            ContainedEnd::Relay => "the relay of the task ended".to_owned(),
+            ContainedEnd::Engine => "the container engine ended".to_owned(),
         };
         Ok(BatchState { crashes, ..state }.failed(TaskStage::Crash, format!("no result: {how}: {why}")))
     }
@@ -219,7 +219,8 @@ impl Instance<'_> {
         if matches!(self.task.source, TaskSource::Image { .. }) {
             let out = directory.join(RESULTS);
             beneath::copy(&out, Path::new(PATCH), &results.join(PATCH), MOST_PATCH)?;
-            let log = below_results(&log).ok_or_else(|| io::Error::other("its log is not among them"))?;
+            let log = below_results(&log)
+                .ok_or_else(|| io::Error::other("the session's log is not among the results"))?;
             beneath::copy(&out, log, &results.join(LOG), MOST_LOG)?;
         } else {
             copy(&log, &results.join(LOG))?;
@@ -272,7 +273,7 @@ impl Instance<'_> {
 
     async fn clear(&self, directory: &Path) {
         if let Err(error) = clear(self.runs, directory).await {
-            say(&format!("{error}; the next batch retries it"));
+            say(&format!("{error}; the next batch tries this again"));
         }
     }
 }
@@ -335,7 +336,7 @@ fn last_words(path: &Path) -> String {
     let last = lines.iter().rposition(|line| !line.starts_with("  ")).unwrap_or(0);
     let words: Vec<_> = lines[last..].iter().map(|line| line.trim()).collect();
     match words.split_first() {
-        None => "it said nothing".to_owned(),
+        None => "the process printed no message".to_owned(),
         Some((cause, hint)) if hint.first().is_some_and(|hint| hint.starts_with("hint: ")) => {
             format!("{cause}; {}", hint.join(" "))
         }

@@ -32,16 +32,16 @@ struct FoundResult {
 enum MergeError {
     #[error("cannot read the results in {}: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    #[error("cannot merge {}: it has no batch.json, as the output directory of a batch has", .0.display())]
+    #[error("cannot merge {}: it is not the output directory of a batch, since batch.json is missing", .0.display())]
     NoBatch(PathBuf),
-    #[error("cannot merge {} and {}: they have a different {what}", one.display(), other.display())]
+    #[error("cannot merge {} and {}: the {what} of their batches differs", one.display(), other.display())]
     Other { one: PathBuf, other: PathBuf, what: &'static str },
     #[error(
-        "cannot merge {id}: {} and {} have different results of it\n  hint: remove instances/{id} from the one that is wrong",
+        "cannot merge {id}: {} and {} have different results of this task\n  hint: remove instances/{id} from the directory whose result is wrong",
         one.display(), other.display()
     )]
     Twice { id: String, one: PathBuf, other: PathBuf },
-    #[error("cannot write {}: it exists\n  hint: --output with a new directory", .0.display())]
+    #[error("cannot write {}: the path exists already\n  hint: name a new directory with --output", .0.display())]
     Exists(PathBuf),
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: io::Error },
@@ -65,7 +65,7 @@ pub(super) fn run(args: &BatchMergeArgs) -> Result<Exit, Refusal> {
     let more = missing.len().saturating_sub(NAMED);
     let more = if more > 0 { format!(" and {more} more") } else { String::new() };
     complain(&format!(
-        "no result of {}{more}\n  hint: finish their shards with the same commands, then merge again",
+        "there is no result of these tasks: {}{more}\n  hint: finish their shards with the same commands, then merge again",
         named.join(", ")
     ));
     Ok(Exit::GaveUp)

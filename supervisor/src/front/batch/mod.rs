@@ -57,7 +57,7 @@ pub(crate) async fn run(args: BatchArgs, place: SessionDirs) -> Exit {
             let repos = repos.as_deref();
             match swe_bench::read(&file, repos, template.as_deref()) {
                 Ok(_) if repos.is_none() == (runs.engine == EngineArg::None) => Err(Refusal::usage(
-                    "no place to run the tasks in\n  hint: --engine docker for their images, or --repos DIR with clones of their repositories",
+                    "expected exactly one of --engine and --repos\n  hint: --engine docker runs the tasks in their images, --repos DIR in clones of their repositories",
                 )),
                 Ok(tasks) => carry_out(&file, tasks, &runs, place).await,
                 Err(error) => Err(Refusal::usage(error)),
@@ -86,12 +86,18 @@ async fn carry_out(
     let choice = BatchChoice::new(args.filter.as_deref(), args.slice.as_deref(), args.shard.as_deref());
     let chosen = choice.map_err(Refusal::usage)?.of(list);
     if chosen.is_empty() {
-        return Err(Refusal::usage(format!("{}: none of its tasks is chosen", file.display())));
+        return Err(Refusal::usage(format!(
+            "{}: the flags choose none of the tasks in this file",
+            file.display()
+        )));
     }
     if let Some(task) = chosen.iter().find(|task| matches!(task.source, TaskSource::Image { .. }))
         && args.engine == EngineArg::None
     {
-        let text = format!("{} runs in an image\n  hint: --engine docker, or --engine podman", task.id);
+        let text = format!(
+            "the task {} needs a container image\n  hint: use --engine docker or --engine podman",
+            task.id
+        );
         return Err(Refusal::usage(text));
     }
     let directory = args.output.clone().unwrap_or_else(|| beside(file));
@@ -119,7 +125,7 @@ async fn carry_out(
         let missing = missing(&chosen, &has);
         if missing > 0 {
             tell(&[format!(
-                "{missing} of {} images are not here: {} pulls them",
+                "{missing} of {} images are not on this machine yet: {} downloads them",
                 chosen.len(),
                 engine.program
             )]);
@@ -136,14 +142,14 @@ fn check(args: &BatchRunsArgs) -> Result<(), Refusal> {
         return Err(Refusal::usage("--mode ask: a batch has nobody to ask\n  hint: --mode auto"));
     }
     if args.approve_plan.is_some() && args.activity != ActivityArg::Plan {
-        return Err(Refusal::usage("--approve-plan: only --activity plan makes a plan"));
+        return Err(Refusal::usage("--approve-plan works only with --activity plan"));
     }
     let servers = [("--mcp", !args.mcp.is_empty()), ("--mcp-config", args.mcp_config.is_some())];
     if let Some((flag, _)) =
         servers.into_iter().find(|(_, is_given)| *is_given && args.engine != EngineArg::None)
     {
         return Err(Refusal::usage(format!(
-            "{flag}: your MCP servers are not in containers\n  hint: leave out --engine"
+            "{flag} cannot be used with --engine: your MCP servers do not run in containers\n  hint: leave out --engine"
         )));
     }
     Ok(())

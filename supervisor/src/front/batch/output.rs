@@ -41,11 +41,11 @@ pub(super) enum OutputError {
     #[error("cannot use {} for results: {source}", path.display())]
     Unusable { path: PathBuf, source: io::Error },
     /// Another batch has locked the directory.
-    #[error("cannot use {}: another batch writes there", .0.display())]
+    #[error("cannot use {}: another batch is writing to this directory", .0.display())]
     Locked(PathBuf),
     /// The batch in the directory had other settings.
     #[error(
-        "cannot continue the batch in {}: it has a different {what}\n  hint: name another directory with --output",
+        "cannot continue the batch in {}: that batch has a different {what}\n  hint: name another directory with --output",
         path.display()
     )]
     Other { path: PathBuf, what: &'static str },

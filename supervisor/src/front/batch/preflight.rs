@@ -67,7 +67,7 @@ impl BatchMachine {
             let fit = self.disk / IMAGE;
             let (free, wanted) = (gib(self.disk), gib(wanted));
             lines.push(format!(
-                "{free} GiB free for images, and {tasks} tasks take about {wanted}\n  hint: --slice 0:{fit} fits; remove its images before the next slice"
+                "only {free} GiB are free for images, and {tasks} tasks need about {wanted} GiB\n  hint: use --slice 0:{fit}, and remove the images of that slice before the next one"
             ));
         }
         // A machine with half the recommended size runs half as many jobs.
@@ -76,7 +76,7 @@ impl BatchMachine {
         if jobs > fit {
             let memory = gib(self.memory);
             lines.push(format!(
-                "{memory} GiB of memory and {} processors, and each task may take 2 GiB and one of them\n  hint: --jobs {fit} fits",
+                "this machine has {memory} GiB of memory and {} processors, and each task can use 2 GiB and one processor\n  hint: use --jobs {fit}",
                 self.processors
             ));
         }
@@ -122,8 +122,8 @@ mod tests {
         assert_eq!(
             small.shortfalls(500, 4),
             [
-                "12 GiB free for images, and 500 tasks take about 120\n  hint: --slice 0:50 fits; remove its images before the next slice",
-                "8 GiB of memory and 2 processors, and each task may take 2 GiB and one of them\n  hint: --jobs 2 fits",
+                "only 12 GiB are free for images, and 500 tasks need about 120 GiB\n  hint: use --slice 0:50, and remove the images of that slice before the next one",
+                "this machine has 8 GiB of memory and 2 processors, and each task can use 2 GiB and one processor\n  hint: use --jobs 2",
             ]
         );
         assert!(small.shortfalls(50, 2).is_empty(), "a slice that fits is not complained about");

@@ -43,17 +43,17 @@ impl EnginePresence {
             fs::remove_file(&answers)?;
             if asked.status.success() {
                 if self.is_away.swap(false, Ordering::Relaxed) {
-                    say(&format!("{} answers again; the batch continues", engine.program));
+                    say(&format!("{} responds again; the batch continues", engine.program));
                 }
                 return Ok(());
             }
             if !self.is_away.swap(true, Ordering::Relaxed) {
-                say(&format!("{} does not answer; the batch waits for it", engine.program));
+                say(&format!("{} does not respond; the batch waits", engine.program));
             }
             if Instant::now() > until {
                 let minutes = PATIENCE.as_secs() / 60;
                 return Err(io::Error::other(format!(
-                    "{} did not answer for {minutes} minutes",
+                    "{} did not respond for {minutes} minutes",
                     engine.program
                 )));
             }

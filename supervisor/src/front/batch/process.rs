@@ -46,7 +46,7 @@ impl BatchEnded {
     /// Returns the end of the child as a phrase for messages.
     pub(super) fn words(self) -> String {
         match (self.overdue, self.status.code(), self.status.signal()) {
-            (true, ..) => "it did not end in its time".to_owned(),
+            (true, ..) => "the process exceeded its time limit".to_owned(),
             (_, Some(code), _) => format!("exit status {code}"),
             (_, None, signal) => format!("signal {}", signal.unwrap_or_default()),
         }

@@ -74,7 +74,7 @@ impl FaultCount {
 
     const fn heading(self) -> &'static str {
         match self {
-            Self::Scaffold => "probably our scaffold's fault",
+            Self::Scaffold => "probably a fault of Bailiwick",
             Self::Provider => "the provider failed",
             Self::Limits => "a limit was reached",
             Self::Model => "the model gave up, or changed nothing",
@@ -87,7 +87,10 @@ pub(super) fn print(root: &Path, as_json: bool) -> Result<Exit, Refusal> {
         |error: io::Error| Refusal::usage(format!("cannot read the results in {}: {error}", root.display()));
     let manifest = load::<Manifest>(&root.join("batch.json")).map_err(unreadable)?;
     let manifest = manifest.ok_or_else(|| {
-        Refusal::usage(format!("{} has no results of a batch: it has no batch.json", root.display()))
+        Refusal::usage(format!(
+            "{} is not the output directory of a batch: batch.json is missing",
+            root.display()
+        ))
     })?;
     let states = states_of_all(root).map_err(unreadable)?;
     let report = BatchReport::new(&manifest, &states);
@@ -132,7 +135,7 @@ impl<'a> BatchReport<'a> {
             format!("{name} · {model} at {provider} · {activity}, mode {mode}, profile {profile}"),
             counted(states),
             format!(
-                "{} steps · {} tokens in, {} out · {} of runs · {} empty patches",
+                "{} steps · {} tokens in, {} out · {} of run time · {} empty patches",
                 self.steps,
                 self.usage.input + self.usage.cache_creation + self.usage.cache_read,
                 self.usage.output,

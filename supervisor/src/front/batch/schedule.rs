@@ -165,7 +165,7 @@ impl Schedule {
             if stop.borrow().is_none() {
                 return Err(error);
             }
-            say(&format!("{error}; the next batch removes its containers"));
+            say(&format!("{error}; the next batch removes the containers of this one"));
         }
         match fs::remove_dir_all(self.output.relays()) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
@@ -215,14 +215,13 @@ impl Pause {
         let tasks = if left == 1 { "1 task was".to_owned() } else { format!("{left} tasks were") };
         match self {
             Self::Failures => format!(
-                "{tasks} not started: {} in a row failed\n  hint: bailiwick batch report shows the causes; the \
-                 same command continues",
+                "{tasks} not started, after {} failures in a row\n  hint: bailiwick batch report shows the causes; run the same command again to continue",
                 limits.max_failures
             ),
             Self::Budget => {
                 let budget = limits.budget.unwrap_or(Usd::ZERO);
                 format!(
-                    "{tasks} not started: {budget} are spent\n  hint: the same command with a larger --budget continues"
+                    "{tasks} not started: the budget of {budget} is spent\n  hint: run the same command with a larger --budget to continue"
                 )
             }
         }

@@ -180,7 +180,7 @@ pub(super) fn load<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
 /// Reads a file. Fails if it has more than `most` bytes.
 pub(super) fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if fs::symlink_metadata(path)?.len() > most {
-        return Err(io::Error::other(format!("it has more than {most} bytes")));
+        return Err(io::Error::other(format!("the file has more than {most} bytes")));
     }
     fs::read(path)
 }

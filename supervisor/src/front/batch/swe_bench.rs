@@ -212,7 +212,7 @@ impl<'de> Visitor<'de> for Elements<'_, '_> {
     type Value = ();
 
     fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("an array of instances")
+        f.write_str("a JSON array of SWE-bench instances")
     }
 
     fn visit_seq<A: SeqAccess<'de>>(self, mut rows: A) -> Result<(), A::Error> {

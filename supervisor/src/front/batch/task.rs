@@ -78,19 +78,19 @@ pub(super) enum TaskError {
     #[error("cannot read the tasks in {}: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
     /// The file has no task.
-    #[error("cannot run the tasks in {}: it has none", .0.display())]
+    #[error("cannot run the tasks in {}: the file has no task", .0.display())]
     Empty(PathBuf),
     /// A task is invalid.
     #[error("cannot use task {number} in {}: {reason}", path.display())]
     Unfit { path: PathBuf, number: usize, reason: String },
-    #[error("cannot read line {number} of {}: it is longer than 8 MiB", path.display())]
+    #[error("cannot read line {number} of {}: the line is longer than 8 MiB", path.display())]
     LongLine { path: PathBuf, number: usize },
     /// A JSON array is read as a whole, so its size has a limit. JSON lines have none.
-    #[error("cannot read {}: a JSON array of more than 512 MiB\n  hint: write it as JSON lines, which have no limit", .0.display())]
+    #[error("cannot read {}: the JSON array in it has more than 512 MiB\n  hint: write the tasks as JSON lines, which have no limit", .0.display())]
     LargeArray(PathBuf),
     /// The file has the format of another tool.
     #[error(
-        "cannot read {}: it is a Parquet file\n  hint: python3 -c 'import pandas, sys; pandas.read_parquet(sys.argv[1]).to_json(sys.argv[2], orient=\"records\", lines=True)' IN.parquet OUT.jsonl",
+        "cannot read {}: this is a Parquet file\n  hint: python3 -c 'import pandas, sys; pandas.read_parquet(sys.argv[1]).to_json(sys.argv[2], orient=\"records\", lines=True)' IN.parquet OUT.jsonl",
         .0.display()
     )]
     Parquet(PathBuf),
@@ -138,7 +138,7 @@ fn task(row: Row, near: &Path) -> Result<BatchTask, String> {
         _ => return Err("expected `directory`, or `repo` and `base_commit`, or `image`".to_owned()),
     };
     if row.workdir.is_some() && !matches!(source, TaskSource::Image { .. }) {
-        return Err("workdir: only an `image` has one".to_owned());
+        return Err("workdir: allowed only together with `image`".to_owned());
     }
     let limits = TaskLimits {
         max_steps: row.max_steps,
@@ -222,7 +222,7 @@ impl<'a> List<'a> {
             return Err(format!("expected at most {MOST_TASKS} tasks"));
         }
         if !self.ids.insert(task.id.to_ascii_lowercase()) {
-            return Err(format!("the id {} came before", task.id));
+            return Err(format!("an earlier task has the id {} already", task.id));
         }
         Ok(task)
     }

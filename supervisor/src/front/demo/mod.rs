@@ -40,8 +40,8 @@ fn next_steps() -> String {
     let program = invoked();
     format!(
         "Next: set ANTHROPIC_API_KEY and run `{program}` in your project\n      \
-         {program} demo --attack    attacks, and what stops each of them\n      \
-         {program} demo --tui       the same in the terminal UI: you answer"
+         {program} demo --attack    runs attacks, and shows what stops each of them\n      \
+         {program} demo --tui       the same in the terminal UI, where you answer"
     )
 }
 
@@ -78,7 +78,7 @@ async fn try_run(args: DemoArgs) -> Result<Exit, Refusal> {
         None => Box::pin(play::play(&stage, signals)).await?,
     };
     if let Some(kept) = &args.keep {
-        say(&format!("the project is left in {}", kept.display()));
+        say(&format!("the project of the demo is still in {}", kept.display()));
     }
     Ok(exit)
 }
@@ -99,7 +99,7 @@ async fn in_ui(stage: &DemoStage, mut endings: Endings) -> Exit {
 fn check(keep: Option<&Path>) -> Result<(), Refusal> {
     // A dangling link is in the way too.
     if let Some(keep) = keep.filter(|keep| keep.symlink_metadata().is_ok()) {
-        let cause = format!("cannot keep the project in {}: it exists already", keep.display());
+        let cause = format!("cannot keep the project in {}: the path exists already", keep.display());
         return Err(Refusal::usage(format!("{cause}\n  hint: name a directory that does not exist")));
     }
     match NEEDED.into_iter().find(|program| !on_path(program)) {

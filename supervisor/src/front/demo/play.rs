@@ -36,7 +36,7 @@ pub(super) async fn play(stage: &DemoStage, signals: UserSignals) -> Result<Exit
     let ended = ended.map_err(Refusal::internal)?;
     let exit = Exit::from(ended.reason);
     if exit != Exit::Done {
-        let cause = ended.message.unwrap_or_else(|| "the demo did not come to its end".to_owned());
+        let cause = ended.message.unwrap_or_else(|| "the demo ended too early".to_owned());
         return Err(Refusal(exit, cause));
     }
     let shown = Shown::in_logs(&stage.directories.state)

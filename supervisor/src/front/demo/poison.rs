@@ -57,22 +57,22 @@ const TRACE: &[(&str, &str)] = &[
 
 /// Errors for attacks on sockets of other programs.
 const SOCKET: &[(&str, &str)] = &[
-    ("connect(2): Operation not permitted", "mediation: only sockets of the agent's own can be connected to"),
-    ("connect(2): Permission denied", "mediation: only sockets of the agent's own can be connected to"),
+    ("connect(2): Operation not permitted", "mediation: the agent can connect only to its own sockets"),
+    ("connect(2): Permission denied", "mediation: the agent can connect only to its own sockets"),
 ];
 
 /// Errors for calls that need privileges anyway. The filter answers before the kernel.
-const CALL: &[(&str, &str)] = &[("(2): Operation not permitted", "seccomp: no program may make this call")];
+const CALL: &[(&str, &str)] = &[("(2): Operation not permitted", "seccomp: this system call is blocked")];
 
 const LOOPBACK: &[(&str, &str)] =
-    &[("Connection refused", "network namespace: its loopback is not this machine's")];
+    &[("Connection refused", "network namespace: the sandbox has its own loopback")];
 
 const GIT_CONFIG: &[(&str, &str)] =
     &[("could not write config file", "read-only mount: .git/config cannot be replaced")];
 
 const TERMINAL: &[(&str, &str)] = &[
-    ("Permission denied", "private /dev: the terminals of the user cannot be opened"),
-    ("No such", "private /dev: the terminals of the user are not there"),
+    ("Permission denied", "private /dev: the user's terminals cannot be opened"),
+    ("No such", "private /dev: the user's terminals do not exist there"),
 ];
 
 #[derive(Clone, Debug)]

@@ -100,7 +100,7 @@ impl<W: Write> Printer<W> {
         let card = harmless(&card(request, &self.project));
         let card = card.lines().map(|line| self.ink.diff(line)).collect::<Vec<_>>().join("\n");
         let answer = self.ink.bold("yes, once");
-        self.line(&format!("\n{card} {answer} (the script answers here; with --tui you do)"))
+        self.line(&format!("\n{card} {answer} (the script answers here; with --tui you answer)"))
     }
 
     fn finished(&mut self, call: CallId, status: ToolCallStatus, content: &str) -> io::Result<()> {

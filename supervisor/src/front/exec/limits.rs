@@ -21,7 +21,8 @@ impl ProjectLimits {
         let of_project = |(reason, key): (EndReason, &str)| {
             let settled = effective.get(key)?;
             let is_projects = matches!(settled.origin, ConfigOrigin::Project(_));
-            is_projects.then(|| (reason, format!("{} sets {key}, and no flag allows more", settled.origin)))
+            is_projects
+                .then(|| (reason, format!("{} sets {key}, and no flag can raise this limit", settled.origin)))
         };
         Self(KEYS.into_iter().filter_map(of_project).collect())
     }
@@ -29,6 +30,6 @@ impl ProjectLimits {
     /// Returns advice for a run that ended at one of these limits.
     pub(super) fn next_step(&self, reason: EndReason) -> Option<String> {
         let (_, limit) = self.0.iter().find(|(of, _)| *of == reason)?;
-        Some(format!("{limit}: change it there, or give a smaller task"))
+        Some(format!("{limit}: change the limit there, or give a smaller task"))
     }
 }

@@ -148,14 +148,16 @@ fn task(args: &ExecArgs) -> Result<Task, Refusal> {
 fn plan(args: &ExecArgs, beginning: Beginning, place: &SessionDirs) -> Result<PlannedRun, Refusal> {
     if args.deltas && args.output != OutputFormat::StreamJson {
         return Err(Refusal::usage(
-            "cannot add deltas to this output\n  hint: --output stream-json --deltas",
+            "cannot use --deltas with this kind of output\n  hint: use --output stream-json --deltas",
         ));
     }
     if args.approve_plan.is_some() && args.activity != ActivityArg::Plan {
-        return Err(Refusal::usage("--approve-plan: only --activity plan makes a plan"));
+        return Err(Refusal::usage("--approve-plan works only with --activity plan"));
     }
     if args.profile == ProfileArg::Minimal && args.activity == ActivityArg::Plan {
-        return Err(Refusal::usage("--profile minimal: its agent has no tool for a plan"));
+        return Err(Refusal::usage(
+            "--profile minimal: the agent of this profile has no tool to write a plan",
+        ));
     }
     if args.profile == ProfileArg::Minimal && args.mcp_config.is_some() {
         return Err(Refusal::usage(
@@ -253,9 +255,11 @@ fn with_command(
     let commands = sources.effective(flags).commands;
     let Some(command) = commands.iter().find(|command| command.name == *name) else {
         let known: Vec<_> = commands.iter().map(|command| command.name.as_str()).collect();
-        let known = if known.is_empty() { "you have none".to_owned() } else { known.join(", ") };
+        let known = if known.is_empty() { "none".to_owned() } else { known.join(", ") };
         tell(&sources.notices(&sources.effective(flags), flags));
-        return Err(Refusal::usage(format!("cannot use --command {name:?}: no command of yours ({known})")));
+        return Err(Refusal::usage(format!(
+            "cannot use --command {name:?}: you have no such command (your commands: {known})"
+        )));
     };
     let prompt = command.with_arguments(prompt).map_err(Refusal::usage)?;
     if flags.value("model").is_none()
@@ -271,7 +275,7 @@ fn with_command(
 fn resume(args: &ExecArgs, place: &SessionDirs) -> Result<Option<Resume>, String> {
     if args.resume.is_none() && !args.goes_on {
         if args.fork {
-            return Err("--fork needs a session to copy\n  hint: name it with --resume, or add -c".to_owned());
+            return Err("--fork needs a session to copy\n  hint: name the session with --resume, or use the last one with -c".to_owned());
         }
         return Ok(None);
     }
@@ -283,7 +287,7 @@ fn resume(args: &ExecArgs, place: &SessionDirs) -> Result<Option<Resume>, String
 /// Creates the approval socket outside of all trees that the agent may write. Fails unless approvals are asked for.
 fn approval_socket(path: &Path, options: &SessionOptions) -> Result<ApprovalSocket, Refusal> {
     if !permits(Position::FIRST, options.mode).asks() {
-        return Err(Refusal::usage("--approval-socket: only --mode ask asks"));
+        return Err(Refusal::usage("--approval-socket works only with --mode ask"));
     }
     let project = &options.directory;
     let given = options.wanted.write.iter().map(|root| project.join(&root.path));

@@ -59,14 +59,14 @@ async fn begin(args: &ReplayArgs, directories: Directories) -> Result<Exit, Refu
 
 /// Returns the task of a recorded run. Fails if the run needs a person.
 fn task_of(run: &Run) -> Result<Task, String> {
-    const INSTEAD: &str = "\n  hint: --serve serves its responses to any client";
+    const INSTEAD: &str = "\n  hint: --serve sends the recorded responses to any client";
     match &run.task {
         None => Err(format!(
-            "this recording has no task that could be run again: a person had several turns{INSTEAD}"
+            "this recording has no task to run again: the recorded session was interactive{INSTEAD}"
         )),
-        Some(_) if permits(Position::FIRST, run.mode).asks() => {
-            Err(format!("this recording was made in mode ask, and holds no answers{INSTEAD}"))
-        }
+        Some(_) if permits(Position::FIRST, run.mode).asks() => Err(format!(
+            "this recording was made in mode ask, and does not contain the person's answers{INSTEAD}"
+        )),
         Some(task) => Ok(task.clone()),
     }
 }
@@ -122,7 +122,10 @@ impl Player {
     fn exec_args(&self, args: &ReplayArgs) -> Result<ExecArgs, Refusal> {
         let run = &self.recording.run;
         let provider = ProviderArg::from_str(&run.provider, false).map_err(|_| {
-            Refusal::usage(format!("run.json: this version has no provider {:?}", run.provider))
+            Refusal::usage(format!(
+                "run.json: this version of Bailiwick does not know the provider {:?}",
+                run.provider
+            ))
         })?;
         let model = ModelArgs {
             model: Some(run.model.clone()),

@@ -82,7 +82,7 @@ impl AnswerSchema {
         let schema = parsed.map_err(|source| SchemaError::NoJson { path: path.to_owned(), source })?;
         let broken = |line, fault| SchemaError::Broken { path: path.to_owned(), line, fault };
         if !schema.is_object() {
-            return Err(broken(1, "a schema is a JSON object".to_owned()));
+            return Err(broken(1, "a schema has to be a JSON object".to_owned()));
         }
         let options = jsonschema::options().with_retriever(Nowhere);
         let options = options.with_pattern_options(PatternOptions::regex().size_limit(MAX_PATTERN));
@@ -113,9 +113,10 @@ impl AnswerCheck for AnswerSchema {
     fn check(&self, reply: &str) -> Result<Value, String> {
         let text = unfenced(reply);
         if text.len() > MAX_ANSWER {
-            return Err(format!("it has more than {} MiB", MAX_ANSWER >> 20));
+            return Err(format!("the answer has more than {} MiB", MAX_ANSWER >> 20));
         }
-        let value: Value = serde_json::from_str(text).map_err(|error| format!("it is not JSON: {error}"))?;
+        let value: Value =
+            serde_json::from_str(text).map_err(|error| format!("the answer is not JSON: {error}"))?;
         let errors = self.validator.iter_errors(&value).take(MAX_FAULTS);
         let faults: Vec<_> = errors.map(|error| fault_of_answer(&error)).collect();
         if faults.is_empty() { Ok(value) } else { Err(faults.join("\n")) }
@@ -127,7 +128,7 @@ struct Nowhere;
 
 impl Retrieve for Nowhere {
     fn retrieve(&self, _: &Uri<String>) -> Result<Value, Box<dyn std::error::Error + Send + Sync>> {
-        Err("nothing outside of the file is read".into())
+        Err("a schema cannot refer to other files".into())
     }
 }
 
@@ -144,7 +145,7 @@ fn fault_of_answer(error: &ValidationError<'_>) -> String {
     let place = if place.is_empty() { String::new() } else { format!("{place}: ") };
     // The library's words name two values of a list, and count the others.
     if let ValidationErrorKind::Enum { options } = error.kind() {
-        return bounded(&format!("{place}not one of {options}: {}", error.instance()));
+        return bounded(&format!("{place}the value is not one of {options}: {}", error.instance()));
     }
     bounded(&format!("{place}{error}"))
 }
@@ -159,7 +160,7 @@ fn fault_of_schema(text: &str, error: &ValidationError<'_>) -> (usize, String) {
         && format == "regex"
     {
         let fault =
-            format!("{error}: a pattern has no look-around, no back-reference and no large repetition");
+            format!("{error}: a pattern cannot have look-around, back-references or large repetitions");
         return (line_of(text, &error.instance_path().to_string()), bounded(&fault));
     }
     (line_of(text, &error.instance_path().to_string()), bounded(&error.to_string()))

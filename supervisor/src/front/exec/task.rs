@@ -51,8 +51,7 @@ fn has_something(input: BorrowedFd<'_>) -> bool {
 }
 
 /// The message about ignored standard input.
-pub(super) const LEFT_OUT: &str = "cannot use a task and standard input together\n  hint: put it into a file of \
-the project and name the file, or pass all of the task as -";
+pub(super) const LEFT_OUT: &str = "cannot use a task and standard input together\n  hint: put the input into a file of the project and name that file in the task, or write - as the task and pass the whole task on standard input";
 
 /// Returns standard input. If nothing arrives for a second, a message says what is expected.
 fn announced() -> impl Read {
@@ -69,7 +68,7 @@ fn read(input: &mut impl Read) -> Result<String, Refusal> {
     let read = input.take(MOST as u64 + 1).read_to_end(&mut bytes);
     read.map_err(|error| Refusal::usage(format!("cannot read the task from standard input: {error}")))?;
     if bytes.len() > MOST {
-        let text = "cannot use standard input as the task: it has more than 1 MiB\n  hint: put it into a file of the project, and name the file in the task";
+        let text = "cannot use standard input as the task: the input has more than 1 MiB\n  hint: put the input into a file of the project, and name that file in the task";
         return Err(Refusal::usage(text));
     }
     let text = String::from_utf8(bytes).map_err(|error| {

@@ -22,7 +22,9 @@ fn place(place: &RestoredPlace) -> String {
     if place.restored {
         format!("changed and restored: {path} ({what}){right}")
     } else {
-        format!("changed, and could not be restored: {path} ({what}); check it before you continue{right}")
+        format!(
+            "changed, and could not be restored: {path} ({what}); check the file before you continue{right}"
+        )
     }
 }
 
@@ -58,7 +60,7 @@ mod tests {
                 "changed and restored: .envrc (changed); hint: --write .envrc allows this change",
                 "changed and restored: a\\nbailiwick: all is well\\u{1b}[2J/.git/config (created); hint: --write \
                  $'a\\012bailiwick: all is well\\033[2J/.git/config' allows this change",
-                "changed, and could not be restored: .envrc (created); check it before you continue",
+                "changed, and could not be restored: .envrc (created); check the file before you continue",
                 "note: x\\ny",
             ]
         );

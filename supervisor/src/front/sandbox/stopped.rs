@@ -41,7 +41,7 @@ impl Stopped {
     pub(super) fn hint(&self, StopAsked { program, project }: &StopAsked) -> String {
         match self.stage.as_str() {
             "execute" => executable(program, project),
-            "directory" => "choose a project with -C that you can enter".to_owned(),
+            "directory" => "use -C with a project directory that you can open".to_owned(),
             "rules" => format!("bailiwick explain{} . shows the access to the project", there(project)),
             _ => "bailiwick doctor shows the parts that this machine lacks".to_owned(),
         }
@@ -52,9 +52,9 @@ impl Stopped {
 fn executable(program: &OsStr, project: &Path) -> String {
     let word = shell_word(program);
     if program.as_bytes().contains(&b'/') {
-        format!("bailiwick explain{} --as path {word} shows the access to it", there(project))
+        format!("bailiwick explain{} --as path {word} shows the access to this program", there(project))
     } else {
-        format!("install {word}, or name a program by its path")
+        format!("install {word}, or give the path of the program")
     }
 }
 

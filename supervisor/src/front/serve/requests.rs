@@ -107,7 +107,7 @@ impl<O: OpenConversation> ServeServer<O> {
                 Err(ErrorWord::ShuttingDown.because("the server is shutting down"))
             }
             (ClientRequest::Initialize(_), Some(_)) => {
-                Err(ErrorWord::AlreadyInitialised.because("initialize may be sent only once"))
+                Err(ErrorWord::AlreadyInitialised.because("initialize can be sent only once"))
             }
             (ClientRequest::Initialize(_) | ClientRequest::Shutdown(_), _) | (_, Some(_)) => Ok(()),
             (_, None) => Err(ErrorWord::NotInitialised.because("initialize has to be the first request")),
@@ -183,7 +183,7 @@ impl<O: OpenConversation> ServeServer<O> {
                 reads: command.reads,
                 model: command.model.clone(),
             }),
-            None => Err(format!("there is no command of your own {name:?}")),
+            None => Err(format!("you have no command {name:?}")),
         };
         match text {
             Ok(text) => self.grant(id, &text),
@@ -229,7 +229,7 @@ impl<O: OpenConversation> ServeServer<O> {
         };
         match agents.state(&agent) {
             None => self.refuse(Some(id), &no_agent(format!("there is no agent {agent}"))),
-            Some(AgentState::Over) => self.refuse(Some(id), &no_agent(format!("agent {agent} is over"))),
+            Some(AgentState::Over) => self.refuse(Some(id), &no_agent(format!("agent {agent} has ended"))),
             Some(_) => self.act_on(id, &conversation, Some(agent), kind),
         }
     }
@@ -240,7 +240,7 @@ impl<O: OpenConversation> ServeServer<O> {
             return self.refuse(Some(&id), &no_such(&params.conversation_id));
         };
         if self.dialect.readers >= READERS {
-            return self.refuse(Some(&id), &ErrorWord::Busy.because("other pages are being read"));
+            return self.refuse(Some(&id), &ErrorWord::Busy.because("too many pages of logs are being read"));
         }
         let log = log.to_owned();
         self.dialect.readers += 1;
@@ -272,7 +272,7 @@ impl<O: OpenConversation> ServeServer<O> {
 }
 
 fn no_such(conversation: &ConversationId) -> ErrorObject {
-    let why = format!("there is no conversation {:?}, or it is over", conversation.as_str());
+    let why = format!("there is no conversation {:?}, or the conversation is over", conversation.as_str());
     ErrorWord::NoSuchConversation.because(why)
 }
 

@@ -229,11 +229,11 @@ fn project_of(log: &Path, here: &Path) -> Result<Option<PathBuf>, String> {
     let named = one_line(&own.to_string_lossy());
     if !can_ask() {
         return Err(format!(
-            "the session was imported, and its log names the project {named}\n  hint: bailiwick resume -C DIR \
-             says where to continue"
+            "the session was imported, and its log names the project {named}\n  hint: choose the project with bailiwick resume -C DIR"
         ));
     }
-    let answer = yes(&format!("The session was imported, and its log names the project {named}. Open that?"));
+    let answer =
+        yes(&format!("The session was imported, and its log names the project {named}. Open that project?"));
     answer.map(|yes| yes.then_some(own)).map_err(|error| format!("cannot ask: {error}"))
 }
 
@@ -270,11 +270,11 @@ fn some_terminal() -> Result<(), Refusal> {
 
 /// Checks that the terminal can be drawn on.
 fn usable_terminal() -> Result<(), Refusal> {
-    const LINES: &str = "\n  hint: bailiwick --plain prints lines, and needs no more than that";
+    const LINES: &str = "\n  hint: bailiwick --plain only prints lines, and works in any terminal";
     some_terminal()?;
     let cause = match std::env::var("TERM").as_deref() {
         Ok("dumb") => "TERM=dumb: the UI needs a terminal that moves its cursor",
-        Ok("") | Err(_) => "TERM is not set: nothing says what this terminal understands",
+        Ok("") | Err(_) => "TERM is not set: the abilities of this terminal are unknown",
         Ok(_) => return Ok(()),
     };
     Err(Refusal::usage(ErrorCode::DumbTerminal.mark(&format!("{cause}{LINES}"))))

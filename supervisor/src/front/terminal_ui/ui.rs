@@ -377,7 +377,7 @@ impl Ui {
     fn remember(&mut self, text: &str) {
         if let Some(Err(error)) = self.remembered.as_ref().map(|remembered| remembered.add(text)) {
             self.remembered = None;
-            self.update(Msg::Note(format!("the history of the prompt is not kept: {error}")));
+            self.update(Msg::Note(format!("the history of the prompt is not saved: {error}")));
             self.stale = true;
         }
     }
@@ -401,7 +401,7 @@ impl Ui {
         let found = name.as_deref().map(|name| find_log(sessions, Some(name), &self.places.project));
         let why = match found {
             Some(Err(why)) => why,
-            Some(Ok(log)) if log == self.places.log => "that is this session".to_owned(),
+            Some(Ok(log)) if log == self.places.log => "this session is open already".to_owned(),
             None if is_alone => "there is no other session".to_owned(),
             Some(Ok(_)) | None => {
                 self.then = AfterUi::Session(name);

@@ -187,7 +187,7 @@ impl Conversations {
                     let closed = self.open.iter().find(|(_, open)| open.handle.is_over());
                     match closed.map(|(conversation, _)| conversation.clone()) {
                         Some(conversation) => {
-                            let why = format!("it broke off: {error}");
+                            let why = format!("the conversation stopped unexpectedly: {error}");
                             Poll::Ready(NextEvent::Ended(self.ended(conversation, Some(why))))
                         }
                         None => Poll::Pending,

@@ -54,7 +54,7 @@ impl ServeEnding {
     pub(super) const fn cause(self) -> &'static str {
         match self {
             Self::Shutdown => "the front end ended the session",
-            Self::InputOver => "the front end closed its end",
+            Self::InputOver => "the front end closed the connection",
             Self::OutputGone => "the front end no longer reads",
             Self::Interrupted | Self::Terminated | Self::HungUp => "the server was ended by a signal",
         }

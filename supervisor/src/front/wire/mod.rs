@@ -31,7 +31,7 @@ use crate::process::messages::{complain, say};
 /// at a terminal is told `expects`: what belongs there in the place of the keyboard.
 pub(in crate::front) async fn run<D: Dialect>(server: Server<D>, expects: &str) -> Exit {
     if std::io::stdin().is_terminal() {
-        say(&format!("{expects}; Ctrl-D ends this\n  hint: type `bailiwick` for the terminal UI"));
+        say(&format!("{expects}; press Ctrl-D to end\n  hint: type `bailiwick` for the terminal UI"));
     }
     let (lines, writer) = match (input::start(), output::start()) {
         (Ok(lines), Ok(writer)) => (lines, writer),

@@ -130,7 +130,7 @@ impl<D: Dialect> Server<D> {
                     self.end(ServeEnding::InputOver);
                 }
                 ServerInput::Done(done) => D::done(&mut self, done),
-                ServerInput::NotDone(error) => say(&format!("a request was not carried out: {error}")),
+                ServerInput::NotDone(error) => say(&format!("a request failed: {error}")),
                 ServerInput::Next(NextEvent::Event(event)) => self.tell(event),
                 ServerInput::Next(NextEvent::Ended(ended)) => self.over(ended),
                 ServerInput::Writable => self.write(&writer.lines),
@@ -181,7 +181,7 @@ impl<D: Dialect> Server<D> {
                 return self.refuse(None, &ErrorWord::InvalidRequest.because(too_long()));
             }
             Line::Cut => {
-                let error = ErrorWord::ParseError.because("the input ended within a line");
+                let error = ErrorWord::ParseError.because("the input ended in the middle of a line");
                 return self.refuse(None, &error);
             }
         };
@@ -205,7 +205,7 @@ impl<D: Dialect> Server<D> {
     /// Passes an answer to its conversation, even if that is busy.
     pub(in crate::front) fn pass_on(&mut self, answer: UserAction) {
         if let UserActionKind::Answer { answer: ApprovalAnswer::Failed { cause }, .. } = &answer.kind {
-            say(&format!("an approval is denied: {cause}"));
+            say(&format!("an approval request was denied: {cause}"));
         }
         self.conversations.act_surely(answer);
     }

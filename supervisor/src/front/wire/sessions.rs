@@ -69,10 +69,10 @@ fn options(
     let refused = |why: String| Err(ErrorWord::OptionRefused.because(why));
     let directory = PathBuf::from(params.cwd.clone());
     if !directory.is_absolute() {
-        return refused(format!("cwd: {} is not absolute", directory.display()));
+        return refused(format!("cwd: {} is not an absolute path", directory.display()));
     }
     if let Some(name) = params.env.iter().find(|name| name.contains('=')) {
-        return refused(format!("env: {name:?} is not a name: values are not passed through the protocol"));
+        return refused(format!("env: {name:?} has a value: send only the names of variables"));
     }
     if let Some(name) = params.provider.as_deref().filter(|name| ProviderKind::named(name).is_none()) {
         let known = ProviderKind::ALL.map(ProviderKind::as_str).join(", ");
@@ -125,7 +125,7 @@ fn refusal(error: &OpenError) -> ErrorObject {
         | OpenError::Log(_)
         | OpenError::System(_) => ErrorWord::InternalError,
     };
-    let other_way = if error.is_open_elsewhere() { ", or continue in a copy with fork" } else { "" };
+    let other_way = if error.is_open_elsewhere() { ", or use fork to continue in a copy" } else { "" };
     let message = in_request(&error.to_string()) + other_way;
     word.because(error.code().map_or_else(|| message.clone(), |code| code.mark(&message)))
 }
@@ -152,6 +152,9 @@ mod tests {
         );
         assert_eq!(in_request("x\n  hint: chmod a+x /p"), "x\n  hint: chmod a+x /p");
         let held = refusal(&LogError::Held { path: "/p".into(), holder: None }.into()).message;
-        assert!(held.ends_with("\n  hint: end it there, or continue in a copy with fork"), "{held}");
+        assert!(
+            held.ends_with("\n  hint: end the session there, or use fork to continue in a copy"),
+            "{held}"
+        );
     }
 }

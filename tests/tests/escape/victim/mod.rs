@@ -137,7 +137,7 @@ impl Victim {
         }
         let mut typed = [0; 64];
         if (&self.master).read(&mut typed).is_ok() {
-            return Some("the terminal was written".to_owned());
+            return Some("the user's terminal was changed".to_owned());
         }
         self.objects.harm().or_else(|| self.sockets.received()).map(str::to_owned)
     }

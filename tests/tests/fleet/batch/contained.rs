@@ -194,9 +194,9 @@ fn a_batch_waits_for_an_engine_that_ends_and_blames_no_task() {
         wait_until("a container runs", || !clients(pid(&child)).is_empty());
         fs::write(&away, "").unwrap();
         clients(pid(&child)).into_iter().for_each(end_at_once);
-        wait_until("the batch waits", || said("docker does not answer; the batch waits for it") == loss);
+        wait_until("the batch waits", || said("docker does not respond; the batch waits") == loss);
         fs::remove_file(&away).unwrap();
-        wait_until("the batch continues", || said("docker answers again; the batch continues") == loss);
+        wait_until("the batch continues", || said("docker responds again; the batch continues") == loss);
     }
     let code = child.wait().unwrap().code();
     assert_eq!(code, Some(0), "{}", fs::read_to_string(&told).unwrap());

@@ -231,7 +231,7 @@ fn a_batch_goes_on_only_with_what_it_began_and_alone() {
     wait_until("the run asks its model", || !server.requests().is_empty());
     let second = Finished::of(&mut batch(&world, &server, &file, &[]));
     assert_eq!(second.code, 2);
-    assert!(second.stderr.contains("another batch writes there"), "{}", second.stderr);
+    assert!(second.stderr.contains("another batch is writing to this directory"), "{}", second.stderr);
     kill(pid(&first), Signal::SIGINT).unwrap();
     assert_eq!(first.wait().unwrap().code(), Some(130));
     assert_eq!(state(&world, "t000")["status"], "interrupted");
@@ -256,7 +256,11 @@ fn failures_in_a_row_stop_a_batch_and_the_report_says_why() {
     let finished =
         Finished::of(&mut batch(&world, &server, &tasks, &["--max-failures", "2", "--jobs", "1", "--json"]));
     assert_eq!(finished.code, 3);
-    assert!(finished.stderr.contains("2 tasks were not started: 2 in a row failed"), "{}", finished.stderr);
+    assert!(
+        finished.stderr.contains("2 tasks were not started, after 2 failures in a row"),
+        "{}",
+        finished.stderr
+    );
     let last: Value = serde_json::from_str(finished.stdout.lines().last().unwrap()).unwrap();
     assert_eq!(last["data"]["statuses"], json!({"failed": 2, "queued": 2}));
     let report =
@@ -280,7 +284,7 @@ fn a_run_that_cannot_begin_is_begun_once() {
     let state = state(&world, "t000");
     assert_eq!((&state["status"], &state["attempt"]), (&json!("failed"), &json!(1)), "{state}");
     let message = state["message"].as_str().unwrap();
-    let cause = "no result: exit status 2: bailiwick: the cost of \"scripted\" cannot be limited: nobody knows its price; hint: ";
+    let cause = "no result: exit status 2: bailiwick: the cost of \"scripted\" cannot be limited: its price is not known; hint: ";
     assert!(message.starts_with(cause), "{message}");
     assert!(server.requests().is_empty());
 }

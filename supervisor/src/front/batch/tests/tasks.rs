@@ -78,16 +78,16 @@ fn tasks_that_cannot_be_run_are_refused_by_their_line() {
         task.to_string()
     };
     let cases = [
-        (format!("{}\n{}", line("a"), line("A")), "task 2 in /tasks: the id A came before"),
+        (format!("{}\n{}", line("a"), line("A")), "task 2 in /tasks: an earlier task has the id A already"),
         (with("prompt", " ".into()), "expected a prompt with text"),
         (with("repo", "/x".into()), "expected `directory`, or `repo` and `base_commit`, or `image`"),
         (with("max_steps", 0.into()), "expected limits above 0"),
         (with("timeout_s", (-1).into()), "a timeout_s from 0.001"),
         (with("maxsteps", 3.into()), "unknown field `maxsteps`"),
         ("[]".to_owned(), "task 1"),
-        ("\n \n".to_owned(), "it has none"),
-        ("PAR1\0\0".to_owned(), "it is a Parquet file\n  hint: python3 -c"),
-        ("x".repeat((8 << 20) + 1), "cannot read line 1 of /tasks: it is longer than 8 MiB"),
+        ("\n \n".to_owned(), "the file has no task"),
+        ("PAR1\0\0".to_owned(), "this is a Parquet file\n  hint: python3 -c"),
+        ("x".repeat((8 << 20) + 1), "cannot read line 1 of /tasks: the line is longer than 8 MiB"),
     ];
     for (text, told) in cases {
         let fault = files.fault(&text);

@@ -88,7 +88,7 @@ fn targets(victim: &Victim, attacked: &Attacked) -> io::Result<Targets> {
 fn title(attacked: &Attacked) -> String {
     let command = [&["bailiwick exec --mode auto".to_owned()], attacked.arguments()].concat().join(" ");
     format!(
-        "The README of a repository tells AI agents to rob their user. A scripted agent obeys it. Each attack really runs,\n\
+        "The README of a repository tells AI agents to rob their user. A scripted agent obeys the README. Each attack really runs,\n\
          against a throw-away home, with the access that `{}` gives.\n",
         harmless(&command)
     )
@@ -124,7 +124,7 @@ async fn watch(
         if let Some((index, seen)) = over
             && let Some(attack) = attacks.get(index)
         {
-            let harm = if ended { Some("the supervisor is gone".to_owned()) } else { victim.harm() };
+            let harm = if ended { Some("the supervisor has ended".to_owned()) } else { victim.harm() };
             let row = seen.row(attack, harm, &victim.secrets);
             print(&line(&row, ink, victim));
             rows.push(row);

@@ -65,7 +65,9 @@ impl Observed {
     pub(super) fn row(&self, attack: &Attack, harm: Option<String>, secrets: &[String]) -> AttackRow {
         let outcome = match self.breach(attack, harm, secrets) {
             Some(breach) => Err(breach),
-            None => self.end(attack).ok_or_else(|| "it was not tried, or nothing blocked it".to_owned()),
+            None => self
+                .end(attack)
+                .ok_or_else(|| "the attack was not tried, or nothing blocked the attack".to_owned()),
         };
         AttackRow { title: attack.title, outcome }
     }
@@ -76,8 +78,8 @@ impl Observed {
         let breaches = [
             harm,
             has_leaked.then(|| "a secret was read".to_owned()),
-            self.output.contains(GOT_THROUGH).then(|| "it succeeded".to_owned()),
-            (!has_denial).then(|| "nothing blocked it".to_owned()),
+            self.output.contains(GOT_THROUGH).then(|| "the attack succeeded".to_owned()),
+            (!has_denial).then(|| "nothing blocked the attack".to_owned()),
         ];
         breaches.into_iter().flatten().next()
     }
@@ -142,7 +144,7 @@ mod tests {
 
     #[test]
     fn an_attack_is_blocked_only_by_a_layer_that_is_known() {
-        let not_tried = Err("it was not tried, or nothing blocked it".to_owned());
+        let not_tried = Err("the attack was not tried, or nothing blocked the attack".to_owned());
         assert_eq!(outcome(&denied("read(2): no"), &attack()), Ok(blocked("Landlock: read it")));
         assert_eq!(outcome(&said("read(2): No such file"), &attack()), Ok(blocked("PID namespace")));
         for observed in [said(""), said("read(2): odd"), said("No such file"), denied("not found")] {
@@ -154,10 +156,13 @@ mod tests {
     fn harm_weighs_more_than_a_denial() {
         let breach = |observed: &Observed| outcome(observed, &attack()).unwrap_err();
         assert_eq!(breach(&denied("read(2): the canary")), "a secret was read");
-        assert_eq!(breach(&denied("read(2)\nGOT THROUGH")), "it succeeded");
+        assert_eq!(breach(&denied("read(2)\nGOT THROUGH")), "the attack succeeded");
         let seen = denied("read(2)").row(&attack(), Some("the server was reached".to_owned()), &[]);
         assert_eq!(seen.outcome, Err("the server was reached".to_owned()));
         let silent = Attack { needs_denial: true, ..attack() };
-        assert_eq!(outcome(&said("read(2): No such file"), &silent), Err("nothing blocked it".to_owned()));
+        assert_eq!(
+            outcome(&said("read(2): No such file"), &silent),
+            Err("nothing blocked the attack".to_owned())
+        );
     }
 }

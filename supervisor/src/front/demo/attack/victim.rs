@@ -91,7 +91,9 @@ impl Victim {
     }
 
     fn expect_harm(&mut self) -> io::Result<()> {
-        self.harm().map(drop).ok_or_else(|| io::Error::other("an attack without a sandbox is not seen"))
+        self.harm()
+            .map(drop)
+            .ok_or_else(|| io::Error::other("a trial attack without a sandbox was not noticed"))
     }
 
     pub(super) fn home(&self) -> &Path {
@@ -143,7 +145,7 @@ impl Victim {
             (self.tcp.accept().is_ok(), "the server was reached"),
             (self.unix.accept().is_ok(), "the Unix socket was reached"),
             (self.abstracted.accept().is_ok(), "the abstract Unix socket was reached"),
-            (typed, "the terminal was written"),
+            (typed, "the user's terminal was changed"),
         ];
         contacts.into_iter().find(|(made, _)| *made).map(|(_, harm)| harm.to_owned())
     }
@@ -185,7 +187,7 @@ fn parent() -> io::Result<PathBuf> {
         outside_tmp && access(place, AccessFlags::W_OK | AccessFlags::X_OK).is_ok()
     };
     let found = [PathBuf::from("/var/tmp")].into_iter().chain(home).find(writable);
-    found.ok_or_else(|| io::Error::other("neither /var/tmp nor the home can be written"))
+    found.ok_or_else(|| io::Error::other("neither /var/tmp nor the home directory is writable"))
 }
 
 /// Writes a file in a new directory. Only its owner can read it.

@@ -24,18 +24,18 @@ pub(in crate::front::exec) struct ApprovalSocket {
 #[derive(Debug, thiserror::Error)]
 pub(in crate::front::exec) enum SocketError {
     /// A file with this name exists.
-    #[error("--approval-socket {0}: it exists already; name a path where nothing is")]
+    #[error("--approval-socket {0}: the path exists already; name a new path")]
     Exists(PathBuf),
     /// The directory cannot be checked.
     #[error("--approval-socket {path}: {source}")]
     Place { path: PathBuf, source: io::Error },
     /// Other users could replace the socket.
     #[error(
-        "--approval-socket: others than you can change {0}\n  hint: use a directory of your own, with mode 0700"
+        "--approval-socket: other users can change {0}\n  hint: use a directory of your own, with mode 0700"
     )]
     Open(PathBuf),
     /// An agent could replace the socket.
-    #[error("--approval-socket: an agent may write in {0}\n  hint: use a directory outside the project")]
+    #[error("--approval-socket: an agent can write in {0}\n  hint: use a directory outside the project")]
     Agents(PathBuf),
     /// The socket cannot be bound or listened on.
     #[error("--approval-socket {path}: cannot listen: {source}")]

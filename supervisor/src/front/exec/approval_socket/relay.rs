@@ -119,7 +119,7 @@ impl SocketRelay {
 
     fn connected(&mut self, stream: UnixStream) {
         if !is_ours(&stream) {
-            say("a front end of another user was turned away");
+            say("refused the connection of another user's front end");
         } else if self.peer.is_some() {
             turn_away(&stream);
         } else {
@@ -144,7 +144,7 @@ impl SocketRelay {
                 None => say(&rpc::unawaited(&id, &outcome)),
             },
             Ok(Incoming::Request { id, method, .. }) => {
-                let why = format!("{method:?}: an approval socket takes responses only");
+                let why = format!("{method:?}: an approval socket accepts only responses");
                 self.refuse(Some(&id), &ErrorWord::MethodNotFound.because(why));
             }
             Ok(Incoming::Notification { method, .. }) => say(&format!("ignored the notification {method:?}")),
@@ -175,7 +175,7 @@ impl SocketRelay {
 
     fn pass_on(&mut self, action: UserAction) {
         if let UserActionKind::Answer { answer: ApprovalAnswer::Failed { cause }, .. } = &action.kind {
-            say(&format!("an approval is denied: {cause}"));
+            say(&format!("an approval request was denied: {cause}"));
         }
         while self.acting.try_join_next().is_some() {}
         let handle = self.handle.clone();

@@ -298,8 +298,10 @@ impl Page {
             }
             EventKind::WorkerStarted(started) if started.generation == Generation(1) => {
                 match &started.no_full_tier {
-                    Some(why) => ErrorCode::PartialSandbox
-                        .mark(&format!("the {} tier: {why}; hint: bailiwick doctor", started.tier)),
+                    Some(why) => ErrorCode::PartialSandbox.mark(&format!(
+                        "only the {} tier of the sandbox: {why}; hint: bailiwick doctor",
+                        started.tier
+                    )),
                     None => return,
                 }
             }
@@ -441,7 +443,9 @@ fn restored(places: &[RestoredPlace]) -> String {
         if place.restored {
             format!("! changed and restored: {path} ({what})")
         } else {
-            format!("! changed, and could not be restored: {path} ({what}); check it before you continue")
+            format!(
+                "! changed, and could not be restored: {path} ({what}); check the file before you continue"
+            )
         }
     };
     places.iter().map(line).collect::<Vec<_>>().join("\n")
@@ -462,10 +466,10 @@ fn changes(count: usize, patch: Option<&WirePath>) -> String {
 /// Returns advice after an unsuccessful end, if the message of the end has none.
 const fn next_step(reason: EndReason) -> Option<&'static str> {
     match reason {
-        EndReason::StepLimit => Some("allow more with --max-steps, or give a smaller task"),
-        EndReason::TokenLimit => Some("allow more with --max-tokens, or give a smaller task"),
-        EndReason::CostLimit => Some("allow more with --max-usd, or give a smaller task"),
-        EndReason::TimeLimit => Some("allow more with --timeout, or give a smaller task"),
+        EndReason::StepLimit => Some("raise the limit with --max-steps, or give a smaller task"),
+        EndReason::TokenLimit => Some("raise the limit with --max-tokens, or give a smaller task"),
+        EndReason::CostLimit => Some("raise the limit with --max-usd, or give a smaller task"),
+        EndReason::TimeLimit => Some("raise the limit with --timeout, or give a smaller task"),
         EndReason::Refusal => Some("rephrase the task"),
         EndReason::NoSandbox => Some("bailiwick doctor shows what is missing on this machine"),
         _ => None,

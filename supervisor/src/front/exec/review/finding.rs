@@ -93,11 +93,13 @@ impl Category {
     pub(super) const fn about(self) -> &'static str {
         match self {
             Self::Correctness => "The code does something else than it is meant to do.",
-            Self::Security => "The code lets somebody do something that they may not do.",
+            Self::Security => "The code lets somebody do something that is not allowed.",
             Self::Concurrency => "The code fails where things happen at the same time or in another order.",
             Self::Performance => "The code needs more time or memory than it has to.",
-            Self::Resources => "The code leaks or loses something that it has opened or taken.",
-            Self::Compatibility => "The change breaks a caller, a file or a peer that worked before it.",
+            Self::Resources => "The code leaks or loses a resource that it has opened.",
+            Self::Compatibility => {
+                "The change breaks a caller, a file format or another program that worked before."
+            }
             Self::Tests => "A test cannot fail, or one is missing for a behaviour that can break.",
             Self::Maintainability => "The code misleads those who change it later.",
         }

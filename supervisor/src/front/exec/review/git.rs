@@ -46,9 +46,9 @@ pub(super) enum GitError {
     Spawn(#[from] SpawnError),
     #[error("cannot run git in the sandbox: {0}")]
     System(#[from] io::Error),
-    #[error("cannot run git in the sandbox: it was not started ({0})")]
+    #[error("cannot run git in the sandbox: git was not started ({0})")]
     NotStarted(String),
-    #[error("`git {command}` was not done after {} s", PATIENCE.as_secs())]
+    #[error("`git {command}` did not end within {} s", PATIENCE.as_secs())]
     TooSlow { command: String },
     #[error("there is no commit `{name}`")]
     NoCommit { name: String },
@@ -107,7 +107,7 @@ impl ProjectGit {
             // A command whose output is not read further ends by a signal.
             _ if output.is_cut => Ok(output),
             _ => {
-                let said = said.lines().last().unwrap_or("it failed without a message").to_owned();
+                let said = said.lines().last().unwrap_or("the command failed without a message").to_owned();
                 Err(GitError::Failed { command: command(), said })
             }
         }

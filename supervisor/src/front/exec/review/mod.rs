@@ -83,7 +83,7 @@ fn left_out(hidden: &[String]) -> String {
         0 => String::new(),
         more => format!(" and {more} more"),
     };
-    format!("not reviewed, because hidden: {}{more}", named.join(", "))
+    format!("not reviewed, because these files are hidden: {}{more}", named.join(", "))
 }
 
 /// Returns git in the place of the reviewer.

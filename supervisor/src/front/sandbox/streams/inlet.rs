@@ -35,7 +35,8 @@ impl Inlet {
         let source = File::from(source);
         let kind = source.metadata()?.file_type();
         if kind.is_dir() {
-            let why = "standard input is a directory, through which everything below it could be reached";
+            let why =
+                "standard input is a directory: the command could reach everything below that directory";
             return Err(io::Error::new(ErrorKind::IsADirectory, why));
         }
         let (theirs, ours) = pipe_of(owner)?;

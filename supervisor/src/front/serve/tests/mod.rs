@@ -396,7 +396,7 @@ async fn a_front_end_that_is_gone_denies_and_ends_everything() {
     client.read().await;
     client.input = None;
     let ApprovalAnswer::Failed { cause } = one.answer(1).await else { panic!() };
-    assert_eq!(cause, "the front end closed its end");
+    assert_eq!(cause, "the front end closed the connection");
     for core in [&mut one, &mut two] {
         assert_eq!(core.action().await, UserActionKind::Agent(AgentAction::Terminate));
     }

@@ -35,7 +35,8 @@ impl PlainForm {
     pub(super) fn begin(&self, params: &ServerFormParams) -> String {
         let access = params.access.as_ref().map(ToString::to_string);
         let access = access.map(|access| format!(", which {access},")).unwrap_or_default();
-        let asked = format!("The MCP server {}{access} asks, while it runs {}", self.server, params.tool);
+        let asked =
+            format!("The MCP server {}{access} asks while it runs the tool {}", self.server, params.tool);
         format!("{}: {}\n{WAYS_OUT}\n{}", one_line(&asked), one_line(&params.message), self.question())
     }
 
@@ -56,8 +57,8 @@ impl PlainForm {
             }
         }
         let how = match &field.kind {
-            FieldKind::Choice { .. } => "Type the number of one",
-            FieldKind::Choices { .. } => "Type numbers with commas between",
+            FieldKind::Choice { .. } => "Type the number of one choice",
+            FieldKind::Choices { .. } => "Type the numbers of your choices, separated by commas",
             FieldKind::YesNo { .. } => "Type yes or no",
             FieldKind::Text { .. } | FieldKind::Number { .. } => "Type a value",
         };
@@ -66,9 +67,9 @@ impl PlainForm {
                 format!("; an empty line means: {}", one_line(&value_in_words(field, Some(value))))
             }
             None if field.required => String::new(),
-            None => "; an empty line leaves it empty".to_owned(),
+            None => "; an empty line leaves the field empty".to_owned(),
         };
-        let none = if field.required || value.is_none() { "" } else { "; - leaves it empty" };
+        let none = if field.required || value.is_none() { "" } else { "; - leaves the field empty" };
         format!("{text}\n{how}{kept}{none}.")
     }
 
@@ -84,8 +85,7 @@ impl PlainForm {
             ("these values", ", again to start the form over")
         };
         format!(
-            "{text}Type yes to send {these} to the MCP server {} for this call (the session's log keeps them), no or no and a reason to \
-             decline{again}, cancel to leave it unanswered, or stop to end the turn.",
+            "{text}Type yes to send {these} to the MCP server {} for this call (also saved in the session's log), no or no and a reason to decline{again}, cancel to leave the form unanswered, or stop to end the turn.",
             one_line(&self.server)
         )
     }
@@ -122,7 +122,7 @@ impl PlainForm {
                 Ok(None)
             }
             (TypedAnswer::Unclear | TypedAnswer::YesToTurn | TypedAnswer::YesAlways, _) => {
-                Err("that is no answer".to_owned())
+                Err("this is not a valid answer".to_owned())
             }
         }
     }
@@ -159,7 +159,7 @@ fn taken(field: &FormField, before: Option<FormValue>, text: &str) -> Result<Opt
 /// Returns the place of a choice that is named by its number.
 fn number(text: &str, count: usize) -> Result<usize, String> {
     let number = text.trim().parse::<usize>().ok().filter(|number| (1..=count).contains(number));
-    number.map(|number| number - 1).ok_or_else(|| format!("choose by a number from 1 to {count}"))
+    number.map(|number| number - 1).ok_or_else(|| format!("type a number from 1 to {count}"))
 }
 
 #[cfg(test)]
@@ -232,7 +232,7 @@ mod tests {
             }
         }
         insta::assert_snapshot!(said, @r#"
-        The MCP server docs asks, while it runs ask: Which?\nType yes
+        The MCP server docs asks while it runs the tool ask: Which?\nType yes
         :decline tells the server that you declined, :cancel that nobody answered, :stop ends the turn.
         Field 1 of 5: count (whole number, at most 5)
           About\nit.
@@ -245,18 +245,18 @@ mod tests {
           1. Bug [b]
           2. Wish\u{1b}[2J [w]
           3. Question [q]
-        Type the number of one; an empty line means: Wish\u{1b}[2J [w]; - leaves it empty.
+        Type the number of one choice; an empty line means: Wish\u{1b}[2J [w]; - leaves the field empty.
         ? ""
         Field 3 of 5: labels (any of 3, at most 2)
           About\nit.
           1. Bug [b]
           2. Wish\u{1b}[2J [w]
           3. Question [q]
-        Type numbers with commas between; an empty line means: none.
+        Type the numbers of your choices, separated by commas; an empty line means: none.
         ? "1,3"
         Field 4 of 5: note (text, may stay empty)
           About\nit.
-        Type a value; an empty line leaves it empty.
+        Type a value; an empty line leaves the field empty.
         ? ""
         Field 5 of 5: urgent (yes or no)
           About\nit.
@@ -267,7 +267,7 @@ mod tests {
           labels: Bug [b], Question [q]
           note: left empty
           urgent: yes
-        Type yes to send these values to the MCP server docs for this call (the session's log keeps them), no or no and a reason to decline, again to start the form over, cancel to leave it unanswered, or stop to end the turn.
+        Type yes to send these values to the MCP server docs for this call (also saved in the session's log), no or no and a reason to decline, again to start the form over, cancel to leave the form unanswered, or stop to end the turn.
         "#);
         let Ok(Some(ReviewDecision::Filled { values })) = form.line("yes") else { panic!("nothing is sent") };
         let values = serde_json::to_string(&values).unwrap();

@@ -54,8 +54,8 @@ fn answers(request: &ServerRequest) -> String {
 
 fn turn_answer(turn: &TurnAccess) -> String {
     let places: Vec<_> = turn.write.iter().map(ToString::to_string).collect();
-    let again = if turn.network_after.reaches_out() { ", and is on again then" } else { "" };
-    let commands = if turn.confirms_commands { " Commands are still asked about." } else { "" };
+    let again = if turn.network_after.reaches_out() { ", and is on again after that" } else { "" };
+    let commands = if turn.confirms_commands { " Commands still need your approval." } else { "" };
     format!(
         "Or type turn to allow everything in this turn: writing {}; the network is off until the turn ends{again}.{commands}",
         places.join(", ")
@@ -64,8 +64,7 @@ fn turn_answer(turn: &TurnAccess) -> String {
 
 fn always_answer(kept: &ProjectPrefixes) -> String {
     format!(
-        "Or type always to allow commands that begin with {} in this project, now and in later sessions, writing in the project without the network: \
-         approvals.preapproved in {} keeps it, until you delete it there.",
+        "Or type always to allow commands that begin with {} in this project, now and in later sessions. They can write in the project, without the network. This rule is saved as approvals.preapproved in {}, until you delete the rule there.",
         kept.words(),
         kept.file
     )
@@ -203,8 +202,8 @@ impl PlainUi {
             UiEventKind::LogPaused { path, last, .. } if !self.is_paused => {
                 self.is_paused = true;
                 self.say(&format!(
-                    "paused: cannot write the log {path}: its disk is full; everything up to event {last} is \
-                     saved\n  free some space: the session continues by itself · :q ends it"
+                    "paused: cannot write the log {path}: the disk is full; everything up to event {last} is \
+                     saved\n  free some space: the session continues by itself · :q ends the session"
                 ));
                 self.invite();
             }
@@ -250,8 +249,8 @@ impl PlainUi {
         let Some(first) = self.asked.front_mut() else { return };
         let others = match behind {
             0 => String::new(),
-            1 => " Another question waits behind it.".to_owned(),
-            count => format!(" {count} other questions wait behind it."),
+            1 => " Another question waits.".to_owned(),
+            count => format!(" {count} other questions wait."),
         };
         let answers = match &*first.request {
             ServerRequest::ServerForm(params) => {
@@ -352,7 +351,7 @@ impl PlainUi {
         let next = match form.line(text) {
             Ok(Some(decision)) => return self.decided(decision, action),
             Ok(None) => form.question(),
-            Err(why) => format!("Not taken: {why}.\n{}", form.question()),
+            Err(why) => format!("Not accepted: {why}.\n{}", form.question()),
         };
         self.put(&next);
         None

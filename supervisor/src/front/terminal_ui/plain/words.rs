@@ -65,11 +65,11 @@ pub(super) enum PlainCommand {
 const COMMANDS: &[(&str, &str)] = &[
     (":net on|off|HOSTS", "set network access, +HOST adds a host"),
     (":mode ask|auto|deny", "ask first, allow changes in the project, or deny"),
-    (":allow write PATH|socket PATH|net", "allow this in the session; alone: list it"),
-    (":disallow write PATH|socket PATH|net", "withdraw what was allowed"),
+    (":allow write PATH|socket PATH|net", "allow this access in the session, or list all access"),
+    (":disallow write PATH|socket PATH|net", "withdraw access that you allowed"),
     (":model NAME", "choose the model; :model! accepts any name"),
     (":plan TEXT", "make a plan"),
-    (":review BRANCH|COMMIT", "review, read-only; alone: what is uncommitted"),
+    (":review BRANCH|COMMIT", "review a change, read-only; default: uncommitted changes"),
     (":compact", "replace the conversation by a summary"),
     (":clear", "start an empty conversation in this session"),
     (":stop", "end the turn, as Ctrl+C does"),
@@ -163,8 +163,8 @@ impl PlainCommand {
             .map(|(form, _)| form)
             .find(|form| form.strip_prefix(':').is_some_and(|form| form.split(' ').next() == Some(name)));
         Self::Wrong(form.map_or_else(
-            || format!("there is no :{name} here; :help lists the commands"),
-            |form| format!("the command is {form}"),
+            || format!("there is no command :{name}; :help lists the commands"),
+            |form| format!("this command has the form {form}"),
         ))
     }
 }
