@@ -115,7 +115,7 @@ fn an_editor_sends_a_whole_form_by_an_option_or_can_only_decline() {
         assert_eq!(names(&asked), offered, "{asked}");
         let text = asked["params"]["toolCall"]["content"].to_string();
         if offered.len() == 1 {
-            assert!(text.contains("can only be declined here"), "{text}");
+            assert!(text.contains("decline the form here"), "{text}");
         } else {
             assert!(text.contains("how (how), text, may stay empty: slowly"), "{text}");
         }

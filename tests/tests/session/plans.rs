@@ -262,7 +262,7 @@ fn plans_are_listed_found_by_the_beginning_of_their_names_and_exported() {
     plan(&world, &["export", first, "-o", target.to_str().unwrap()]).expect(2);
     assert_eq!(fs::read_to_string(&victim).unwrap(), "kept");
     let empty = World::new(User::Myself);
-    assert!(plan(&empty, &["show"]).expect(2).stderr.contains("no plan of"));
+    assert!(plan(&empty, &["show"]).expect(2).stderr.contains("there is no plan for"));
     assert!(plan(&empty, &["list"]).expect(0).stderr.contains("no plans"));
 }
 

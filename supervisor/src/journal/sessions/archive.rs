@@ -446,8 +446,8 @@ mod tests {
         }
         assert!(refusal(&forged(&elsewhere, named("../../x"))).contains("names no session"));
         assert!(refusal(&forged(&two, named("s-2"))).contains("another session"));
-        assert!(refusal(&forged(&two, |head| head["events"] = json!(3))).contains("not whole"));
-        assert!(refusal(&forged(&two, |head| head["last"] = json!("0"))).contains("not whole"));
+        assert!(refusal(&forged(&two, |head| head["events"] = json!(3))).contains("is incomplete"));
+        assert!(refusal(&forged(&two, |head| head["last"] = json!("0"))).contains("is incomplete"));
         assert!(refusal(&forged(&two, |head| head["grants"] = json!([]))).contains("unknown field"));
         assert!(refusal(&forged(&two, |head| head["version"] = json!("\u{1b}[2J"))).contains("no version"));
         assert!(refusal(&forged(&two, |head| head["bailiwick_export"] = json!(7))).contains("version 7"));
@@ -463,7 +463,7 @@ mod tests {
         assert!(with(said(1, "1", "hi")).contains("two events 1"));
         let mut orphan = said(2, "1", "hi");
         orphan["parent"] = json!(7);
-        assert!(with(orphan).contains("not there"));
+        assert!(with(orphan).contains("which is missing"));
     }
 
     #[test]
