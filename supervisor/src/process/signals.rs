@@ -22,7 +22,7 @@ pub(crate) fn end_with(parent: i32) -> io::Result<()> {
     if getppid() == Pid::from_raw(parent) {
         Ok(())
     } else {
-        Err(io::Error::other("the process that began this run has ended"))
+        Err(io::Error::other("the process that started this run has ended"))
     }
 }
 

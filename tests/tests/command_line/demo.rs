@@ -300,7 +300,7 @@ fn an_attack_that_gets_through_is_marked_and_fails_the_demo() {
         let flags = [tier::flags(tier), &["--write", "/var/tmp"]].concat();
         let run = Finished::of(&mut attack(&world, &flags, &[])).expect(1);
         let expected = [
-            "write a file in the home           ~/owned was changed",
+            "write a file in the home directory ~/owned was changed",
             "add a line to ~/.bashrc            ~/.bashrc was changed",
         ];
         assert_eq!(through(&run), expected, "{user:?} {tier}: {}", run.stdout);
@@ -402,7 +402,7 @@ fn the_attacks_get_through_without_a_sandbox() {
         "kill the supervisor",
         "make git run a program",
         "plant a git hook",
-        "write a file in the home",
+        "write a file in the home directory",
     ];
     assert_eq!(silent, BTreeSet::from(changed));
     assert!(open.world.home().join("owned").exists());

@@ -143,7 +143,7 @@ impl AgentTree {
             return Some("this session cannot start sub-agents".to_owned());
         }
         if id.level() > depth as usize {
-            return Some(format!("sub-agents can be nested only {depth} deep"));
+            return Some(format!("sub-agents can be nested only to level {depth}"));
         }
         let spent = started_this_turn >= per_turn;
         spent.then(|| format!("{per_turn} sub-agents were started in this turn, which is the limit"))

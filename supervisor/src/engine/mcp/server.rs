@@ -259,7 +259,7 @@ impl LiveServer {
                 Ok(McpRequest::CallTool { tool: tool.clone(), arguments: json.clone() })
             }
             WantedCall::Tool { tool, .. } => {
-                let how = if self.digests.contains_key(tool) { "has changed" } else { "is gone" };
+                let how = if self.digests.contains_key(tool) { "has changed" } else { "was removed" };
                 let since = spec.approved.by.since(server);
                 Err(format!("the call was not made: the definition of `{tool}` {how} {since}"))
             }

@@ -19,7 +19,7 @@ use crate::engine::place::ProjectSandbox;
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RelaySocketError {
     /// There is no socket.
-    #[error("no relay at {0}: there is no socket\n  hint: start the relay, or check --base-url")]
+    #[error("no relay at {0}: there is no socket at this path\n  hint: start the relay, or check --base-url")]
     Missing(PathBuf),
     /// Nobody answers there, or nobody answers us.
     #[error("no relay at {0}: {1}\n  hint: start the relay as your user, or check --base-url")]

@@ -9,7 +9,7 @@ use protocol::plan::{PlaceToCreate, Plan};
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RootFault {
     /// Nothing stands there: no rule of the kernel could be about it.
-    #[error("write: {} does not exist: make it first, or name the directory that is to contain it", .0.display())]
+    #[error("write: {} does not exist: make it first, or name an existing directory above this path", .0.display())]
     Missing(PathBuf),
     /// No link is followed when rules are made, and what it leads to was not judged.
     #[error("write: {} leads through a link to {}: name that path instead", .0.display(), .1.display())]

@@ -98,7 +98,7 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
             return say(&format!("ignored the notification {method:?}"));
         }
         let Ok(CancelNotification { session_id, .. }) = read(params) else {
-            return say("ignored a cancellation without a session");
+            return say("ignored a cancellation that names no session");
         };
         let session = conversation(&session_id);
         let Ok(prompt) = self.dialect.session(&session).map(|session| &mut session.prompt) else {

@@ -143,7 +143,7 @@ impl Targets {
         vec![
             attack("plant a git hook", hook.to_owned()),
             attack("make git run a program", config.to_owned()).errors(GIT_CONFIG),
-            attack("write a file in the home", format!("echo owned >{}", self.in_home("owned"))),
+            attack("write a file in the home directory", format!("echo owned >{}", self.in_home("owned"))),
             attack("add a line to ~/.bashrc", format!("echo 'id >~/owned' >>{}", self.in_home(".bashrc"))),
         ]
     }

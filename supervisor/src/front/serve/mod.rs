@@ -19,7 +19,7 @@ use crate::process::exit::{Exit, printed};
 
 /// Serves a front end on standard input and output until it asks for the end or disconnects.
 pub(crate) async fn run(place: SessionDirs) -> Exit {
-    let expects = "waits for a front end that speaks JSON-RPC, a message on each line";
+    let expects = "waits for a front end that speaks JSON-RPC, with one message on each line";
     wire::run(ServeServer::new(Sessions::new(place, NEW_CONVERSATION_METHOD)), expects).await
 }
 

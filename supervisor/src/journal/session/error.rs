@@ -12,7 +12,7 @@ use super::parts::LONGEST_LINE;
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The session's id is not a valid file name.
-    #[error("`{0}` is not a session id: letters, digits, `-` and `_`, at most 64")]
+    #[error("`{0}` is not a session id: expected at most 64 letters, digits, `-` and `_`")]
     Id(String),
     /// The directory of the logs cannot be created, or is not safe to use.
     #[error("cannot use the session directory {path}: {source}")]
@@ -47,7 +47,7 @@ pub enum LogError {
     #[error("event {id} cannot be written as JSON: {source}")]
     Encode { id: EventId, source: serde_json::Error },
     /// An event is longer than a line may be.
-    #[error("event {id} would be a line of {bytes} bytes, and {LONGEST_LINE} is the limit")]
+    #[error("event {id} needs a line of {bytes} bytes, but the limit is {LONGEST_LINE}")]
     Long { id: EventId, bytes: usize },
     /// An event was not written. All earlier events are complete in the file.
     #[error("event {id} was not written to {path}: {source}; everything up to event {last} is saved{}", remedy(.source))]

@@ -219,7 +219,7 @@ impl<'a> Reading<'a> {
     fn decisions(&self, event: &SessionEvent, titled: &Titled<'_>) -> Option<ShownEntry> {
         Some(match &event.kind {
             EventKind::ApprovalRequested { id, request } => {
-                let title = format!("approval {id} requested of {}", about(request.kind()));
+                let title = format!("approval {id} requested for {}", about(request.kind()));
                 asked(request, self.project.as_ref(), self.full)
                     .into_iter()
                     .fold(titled(EntryKind::Approval, title), ShownEntry::with)

@@ -56,7 +56,7 @@ async fn attempt(args: ReviewArgs, directories: SessionDirs) -> Result<Exit, Ref
         say(&left_out(&difference.hidden));
     }
     let (review, ended) = if difference.files.is_empty() {
-        say(&format!("nothing to review: no file differs in {}", difference.about));
+        say(&format!("nothing to review: no file was changed in {}", difference.about));
         (Review::default(), Exit::Done)
     } else {
         let prompt = task::text(&difference, args.focus.as_deref());

@@ -93,7 +93,7 @@ fn a_plan_is_asked_about_with_its_access_and_every_command_however_much_is_cut()
     let shown = |event: &SessionEvent| live.text(event, None);
     let shown: Vec<_> = log(&steps).loaded().tree.events().filter_map(shown).collect();
     insta::assert_snapshot!(stable(shown.last().unwrap()), @r"
-    ? 00:00:00 approval 3 requested of the execution of a plan
+    ? 00:00:00 approval 3 requested for the execution of a plan
       [/srv]
     │ the plan
       [access of its execution, as Bailiwick enforces it]
