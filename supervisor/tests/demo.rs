@@ -70,7 +70,7 @@ fn the_model_goes_on_from_what_really_happened() {
     let [_, Block::ToolUse { input, .. }] = note.as_slice() else { panic!("{note:?}") };
     assert!(input.contains(r"> '/home/it'\\''s me/note'"), "{input}");
     for (step, is_error, words) in [
-        ("toolu_note", true, "I may not write there"),
+        ("toolu_note", true, "I am not allowed to write there"),
         ("toolu_note", false, "The note is there"),
         ("toolu_fix", true, "I leave `sizes.sh` as it is"),
         ("toolu_verify", true, "The tests still fail."),

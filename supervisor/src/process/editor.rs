@@ -80,7 +80,7 @@ fn run(editor: &str, edits: Edits, before: &str) -> Result<Option<String>, Strin
         // The person's work is kept.
         let kept = place.keep().join(format!("{edits}.md"));
         return Err(format!(
-            "the comments at the ends of the copy were changed: the {edits} is unchanged, and your text is in {}",
+            "the comments at the start and end of the copy were changed: the {edits} is unchanged, and your text is in {}",
             kept.display()
         ));
     };

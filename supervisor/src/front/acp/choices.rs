@@ -183,7 +183,7 @@ fn scopes(request: &ServerRequest) -> Vec<Named> {
         }
         ServerRequest::NetworkApproval(params) => {
             let network =
-                ("allow_always_network", "Network on for every command".to_owned(), SessionScope::Network);
+                ("allow_always_network", "Allow the network for every command".to_owned(), SessionScope::Network);
             commands(params.prefix.as_deref(), &params.parts).into_iter().chain([network]).collect()
         }
         ServerRequest::DeniedCommandApproval(params) => denied(params).into_iter().collect(),

@@ -86,7 +86,7 @@ fn test(id: &str, text: &str) -> Vec<Block> {
 
 fn fix(note_failed: bool) -> Vec<Block> {
     let text = if note_failed {
-        "I may not write there, and need not. The fix is one line: count the digits."
+        "I am not allowed to write there, and do not need to. The fix is one line: count the digits."
     } else {
         "The note is there. The fix is one line: count the digits."
     };

@@ -55,7 +55,7 @@ impl ServeEnding {
         match self {
             Self::Shutdown => "the front end ended the session",
             Self::InputOver => "the front end closed the connection",
-            Self::OutputGone => "the front end no longer reads",
+            Self::OutputGone => "the front end no longer reads the output",
             Self::Interrupted | Self::Terminated | Self::HungUp => "the server was ended by a signal",
         }
     }
