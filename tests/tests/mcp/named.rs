@@ -200,7 +200,7 @@ fn a_file_of_the_project_is_named_as_such() {
     let ours = world.file("servers.toml", text);
     let ran = run_with(&world, &ours, [echo("hello")], &[]).expect(0);
     assert!(
-        ran.stderr.contains("whoever changes the project decides what these servers may do"),
+        ran.stderr.contains("everybody who can change the project decides what these servers can do"),
         "{}",
         ran.stderr
     );
@@ -208,7 +208,7 @@ fn a_file_of_the_project_is_named_as_such() {
     let other = outside(&world).join("servers.toml");
     fs::write(&other, text).unwrap();
     let ran = run_with(&world, &other, [echo("hello")], &[]).expect(0);
-    assert!(!ran.stderr.contains("whoever changes"), "{}", ran.stderr);
+    assert!(!ran.stderr.contains("everybody who can change"), "{}", ran.stderr);
 }
 
 #[test]
@@ -219,8 +219,9 @@ fn a_server_of_a_file_is_held_to_the_tools_of_its_first_start() {
     let (status, text) = &results(&ran)[0];
     assert!(
         status == "failed"
-            && text
-                .contains("the definition of `echo` is gone since this run first started the server `docs`"),
+            && text.contains(
+                "the definition of `echo` was removed since this run first started the server `docs`"
+            ),
         "{text}"
     );
     let changes: Vec<_> =
@@ -280,13 +281,15 @@ fn runs_of_a_batch_have_the_servers_of_a_file() {
     assert!(finished[0]["data"]["content"].as_str().unwrap().contains("hello"), "{finished:?}");
     file(&world, &json!({"offer": ["echo"]}));
     let other = batch(&model.base_url(), &["--mcp-config", "servers.json"]).expect(2);
-    assert!(other.stderr.contains("it has a different file of MCP servers"), "{}", other.stderr);
+    assert!(other.stderr.contains("that batch has a different file of MCP servers"), "{}", other.stderr);
     let missing = batch(&model.base_url(), &["--mcp-config", "missing.json"]).expect(2);
     assert!(missing.stderr.contains("--mcp-config: cannot read missing.json"), "{}", missing.stderr);
     let contained =
         batch(&model.base_url(), &["--mcp-config", "servers.json", "--engine", "docker"]).expect(2);
     assert!(
-        contained.stderr.contains("--mcp-config: your MCP servers are not in containers"),
+        contained
+            .stderr
+            .contains("--mcp-config cannot be used with --engine: your MCP servers do not run in containers"),
         "{}",
         contained.stderr
     );

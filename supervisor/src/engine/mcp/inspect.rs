@@ -66,8 +66,8 @@ impl AccessIn {
 
     const fn more(self) -> &'static str {
         match self {
-            Self::Table => "--read PATH, or `read` in the server's table, adds more",
-            Self::File => "`read` in the server's entry adds more",
+            Self::Table => "--read PATH, or `read` in the server's table, allows more files",
+            Self::File => "`read` in the server's entry allows more files",
         }
     }
 
@@ -81,7 +81,7 @@ impl AccessIn {
             }
             Self::File => {
                 let words: Vec<_> = places.iter().map(|place| format!("{place:?}")).collect();
-                format!("`read` with {} in its entry", words.join(", "))
+                format!("`read` with {} in the server's entry", words.join(", "))
             }
         }
     }

@@ -161,7 +161,7 @@ fn plan(args: &ExecArgs, beginning: Beginning, place: &SessionDirs) -> Result<Pl
     }
     if args.profile == ProfileArg::Minimal && args.mcp_config.is_some() {
         return Err(Refusal::usage(
-            "--profile minimal: its agent has no MCP servers, and --mcp-config names some",
+            "--profile minimal: the agent of this profile cannot use MCP servers, but --mcp-config names some",
         ));
     }
     let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;

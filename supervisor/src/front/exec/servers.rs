@@ -30,7 +30,7 @@ pub(super) fn remarks(file: &McpFile, project: &Path) -> Vec<String> {
     let [place, project] = [&file.path, project].map(|path| path.canonicalize().ok());
     let is_projects = place.zip(project).is_some_and(|(place, project)| place.starts_with(project));
     let warning = is_projects.then(|| {
-        "--mcp-config: the file is one of the project's: whoever changes the project decides what these servers may do".to_owned()
+        "--mcp-config: the file is in the project: everybody who can change the project decides what these servers can do".to_owned()
     });
     left_out.chain(warning).collect()
 }

@@ -155,7 +155,7 @@ pub(super) fn without_plan(end: RunEnd) -> RunEnd {
     if end.reason != EndReason::Done {
         return end;
     }
-    let message = Some("no plan was written: the agent ended its turn without one".to_owned());
+    let message = Some("no plan was written: the agent ended its turn without a plan".to_owned());
     RunEnd { reason: EndReason::GaveUp, message, ..end }
 }
 

@@ -60,7 +60,8 @@ impl AgentRun {
                 .answer(id, answer, for_us)
                 .or_else(|why| self.sink.notice(shared, NoticeCode::ApprovalIgnored, &why)),
             Request::ChangeModel(name) => {
-                let models = self.models.as_ref().ok_or_else(|| "this session has one model".to_owned());
+                let models =
+                    self.models.as_ref().ok_or_else(|| "this session can use only one model".to_owned());
                 match models.and_then(|models| models.choose(&name)) {
                     Ok(choice) => self.feed(shared, Input::Model(Box::new(choice))),
                     Err(why) => {
