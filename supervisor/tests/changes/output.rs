@@ -54,16 +54,19 @@ fn links_directories_and_devices_are_refused() {
     let directory = TempDir::new().unwrap();
     let [link, target] = ["link", "target"].map(|name| directory.path().join(name));
     symlink(&target, &link).unwrap();
-    assert_eq!(refusal(&link), "cannot write the patch to PATH: it is a symbolic link; name a regular file");
+    assert_eq!(
+        refusal(&link),
+        "cannot write the patch to PATH: this is a symbolic link; name a regular file"
+    );
     assert!(!target.exists());
     assert_eq!(
         refusal(directory.path()),
-        "cannot write the patch to PATH: it is a directory; name a regular file"
+        "cannot write the patch to PATH: this is a directory; name a regular file"
     );
 
     assert_eq!(
         refusal(Path::new("/dev/full")),
-        "cannot write the patch to PATH: it is a device; name a regular file"
+        "cannot write the patch to PATH: this is a device; name a regular file"
     );
     let missing = directory.path().join("missing/out.diff");
     assert_eq!(refusal(&missing), "cannot open PATH for the patch: No such file or directory (os error 2)");

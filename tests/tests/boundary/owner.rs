@@ -149,7 +149,7 @@ fn what_the_owner_cannot_reach_is_refused_with_the_remedy() {
     let refused =
         Finished::of(ours.args(["sandbox", "-C"]).arg(world.project()).args(["--", "true"])).expect(5);
     assert!(
-        refused.stderr.contains("install our programs where everybody can execute them"),
+        refused.stderr.contains("install Bailiwick's programs where everybody can execute them"),
         "{}",
         refused.stderr
     );

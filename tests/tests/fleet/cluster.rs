@@ -110,7 +110,7 @@ fn shards_of_an_array_are_everything_and_merge_into_one() {
     Finished::of(&mut again).expect(0);
     assert_eq!(server.requests().len(), asked);
     let refused = merge(&world, &[shards[0], "--output", "all"]).expect(2);
-    assert!(refused.stderr.contains("cannot write all: it exists"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("cannot write all: the path exists already"), "{}", refused.stderr);
 }
 
 #[test]
@@ -129,7 +129,7 @@ fn two_results_of_a_task_are_merged_only_where_they_are_the_same() {
     merge(&world, &["one", "copy", "--output", "same"]).expect(0);
     each_exactly_once(&world, "same", 2);
     let refused = merge(&world, &["one", "two", "--output", "both"]).expect(2);
-    let said = "cannot merge t000: one and two have different results of it";
+    let said = "cannot merge t000: one and two have different results of this task";
     assert!(refused.stderr.contains(said), "{}", refused.stderr);
     run("other", &["--name", "other"]);
     let refused = merge(&world, &["one", "other", "--output", "both"]).expect(2);

@@ -128,7 +128,7 @@ fn where_there_is_an_imported_session_alone_the_error_names_it() {
     run(&world, &["export", &names(&world)[0], file.to_str().unwrap()]).expect(0);
     run(&world, &["sessions", "delete", &names(&world)[0]]).expect(0);
     let imported = run(&world, &["import", file.to_str().unwrap()]).expect(0).stdout;
-    let named = format!("but {name}, which was imported", name = imported.trim());
+    let named = format!("is {name}, which was imported", name = imported.trim());
     for command in ["show", "export", "rewind"] {
         let refused = run(&world, &[command]).expect(2).stderr;
         assert!(refused.contains(&named), "{command}: {refused}");

@@ -164,8 +164,8 @@ mod tests {
         let limits = RunLimits::default();
         let refused = model(ThinkingKind::None, Some(true)).check(&limits).unwrap_err();
         insta::assert_snapshot!(refused, @r#"
-        the model "m" is not known to think
-          hint: leave out `thinking` in the settings, or say how the model is told to in config.toml, as in:
+        it is not known how to turn on the thinking of the model "m"
+          hint: leave out `thinking` in the settings, or name the way in config.toml, as in:
             [models."m"]
             thinking = "adaptive"
         "#);

@@ -125,7 +125,7 @@ mod tests {
             let error = judged(Some(outcome)).unwrap_err();
             assert!(matches!(error, RelaySocketError::Reached(_)), "{outcome:?}");
             let text = error.to_string();
-            assert!(text.starts_with("an agent reaches the relay's socket /run/relay.sock"), "{text}");
+            assert!(text.starts_with("an agent can reach the relay's socket /run/relay.sock"), "{text}");
         }
         assert!(matches!(judged(None), Err(RelaySocketError::Untried(_))));
     }

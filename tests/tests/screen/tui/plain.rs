@@ -50,7 +50,7 @@ fn a_session_in_lines_asks_in_words_and_commands_no_terminal() {
     ui.types("!echo mine\r");
     ui.until_shown("│ mine");
     ui.types(":nonsense\r");
-    ui.until_shown("there is no :nonsense here");
+    ui.until_shown("there is no command :nonsense");
     ui.types("\x04");
     let left = ui.end();
     assert_eq!((left.code, &left.modes[..]), (0, &[][..]));
