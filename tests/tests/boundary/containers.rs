@@ -224,14 +224,14 @@ fn a_read_only_root_without_a_temp_is_refused_and_says_what_to_do() {
         assert_eq!(server.connections(), 0, "no model is asked");
         insta::allow_duplicates! { insta::assert_snapshot!(run.stderr, @r"
         bailiwick: cannot make a private temp directory: /tmp/bailiwick-0: Read-only file system (os error 30) [no-sandbox]
-          hint: set TMPDIR to a directory that you can write; a container with a read-only root needs one: docker run --tmpfs /tmp:exec
+          hint: set TMPDIR to a directory that you can write; a container with a read-only root needs such a directory: docker run --tmpfs /tmp:exec
         "); }
         assert_eq!(machine.sandbox(&world, "echo ran").expect(5).stdout, "");
         let sandbox = machine.doctor(&world, 5);
         let (found, next) = (&named(&sandbox, "sandbox")["found"], &named(&sandbox, "sandbox")["remedy"]);
         insta::allow_duplicates! {
             insta::assert_snapshot!(found.as_str().unwrap(), @"no sandbox works here: cannot make a private temp directory: /tmp: read-only filesystem or storage medium");
-            insta::assert_snapshot!(next.as_str().unwrap(), @"set TMPDIR to a directory that you can write; a container with a read-only root needs one: docker run --tmpfs /tmp:exec");
+            insta::assert_snapshot!(next.as_str().unwrap(), @"set TMPDIR to a directory that you can write; a container with a read-only root needs such a directory: docker run --tmpfs /tmp:exec");
         }
         // What it says is enough.
         let temp = world.own().display().to_string();

@@ -300,7 +300,7 @@ fn a_private_temp_beneath_a_write_root_works_at_any_length_of_home() {
                 command.env("BAILIWICK_HOME", &home).args(["-c", USES]);
                 let run = Finished::of(&mut command);
                 assert_eq!((run.code, &*run.stdout), (0, "kept\n"), "{length}, {flags:?}: {}", run.stderr);
-                let is_told = run.stderr.contains("private temp directories lie in /tmp/bailiwick-");
+                let is_told = run.stderr.contains("private temp directories are in /tmp/bailiwick-");
                 // With `/cache/temps` more than 48 bytes.
                 assert_eq!(is_told, home.as_os_str().len() > 36, "{length}: {}", run.stderr);
             }

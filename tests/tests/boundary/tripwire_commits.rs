@@ -59,7 +59,11 @@ fn git_brings_what_commits_of_the_persons_hold() {
             assert_eq!(seen(&world, "git status --porcelain"), "", "{what}");
             assert_eq!(seen(&world, "git show --format= --name-only HEAD"), "a", "{what}");
             let is_other = *expected != "1";
-            assert_eq!(done.stderr.contains("now as a commit of yours has it: .envrc"), is_other, "{what}");
+            assert_eq!(
+                done.stderr.contains("now the same as in a commit of yours: .envrc"),
+                is_other,
+                "{what}"
+            );
         }
     }
 }

@@ -92,7 +92,7 @@ fn a_session_that_starts_meanwhile_puts_back_nothing_that_another_one_planted() 
                     "the control does nothing: {}",
                     other.stderr
                 );
-                assert!(other.stderr.contains("may be taken for yours"), "{}", other.stderr);
+                assert!(other.stderr.contains("could be taken for yours"), "{}", other.stderr);
             } else {
                 nobody_planted(&world, &format!("{user:?}, {tier:?}: {}\n{}", one.stderr, other.stderr));
             }
@@ -109,7 +109,11 @@ fn a_project_that_another_state_directory_writes_is_refused() {
         other.env("BAILIWICK_HOME", world.home().join("another"));
         let refused = Finished::of(&mut other);
         assert_eq!(refused.code, 5, "{}", refused.stderr);
-        assert!(refused.stderr.contains("hint: end it first, or use --allow-degraded"), "{}", refused.stderr);
+        assert!(
+            refused.stderr.contains("hint: end that session first, or use --allow-degraded"),
+            "{}",
+            refused.stderr
+        );
         assert!(!world.project().join("ran").exists());
         // One that only reads takes no baseline, and is not refused.
         let mut reads = sandbox(&world, tier, &["--access", "read"], "cat kept.txt");

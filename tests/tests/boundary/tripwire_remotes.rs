@@ -97,7 +97,7 @@ fn new_remotes_and_branches_come_and_are_told() {
     {
         assert!(config.contains(kept), "{kept}: {config}");
     }
-    let told = "note: new in .git/config, for your next push, fetch or commit: user.name = agent, \
+    let told = "note: new settings in .git/config, for your next push, fetch or commit: user.name = agent, \
         remote.fork.url = https://example.org/fork.git, remote.fork.fetch = +refs/heads/*:refs/remotes/fork/*, \
         branch.new.remote = fork, branch.new.merge = refs/heads/new";
     assert!(done.stderr.contains(told), "{}", done.stderr);

@@ -121,16 +121,16 @@ fn two_is_a_project_that_is_too_wide() {
     };
     insta::assert_snapshot!(of(Path::new("/")), @r"
     bailiwick: / cannot be the project: it is the whole file system
-      hint: cd into a project, or name one with -C DIR
+      hint: cd into a project, or name a project with -C DIR
     ");
     insta::assert_snapshot!(of(&world.home()), @r"
     bailiwick: [world]/home cannot be the project: it is a home directory
-      hint: cd into a project, or name one with -C DIR
+      hint: cd into a project, or name a project with -C DIR
     ");
     // It contains a home.
     insta::assert_snapshot!(of(world.root()), @r"
     bailiwick: [world] cannot be the project: it contains the home directory [world]/home
-      hint: cd into a project, or name one with -C DIR
+      hint: cd into a project, or name a project with -C DIR
     ");
     let home = world.project().join("bh");
     let mut command = world.bailiwick(["explain", ".", "-C"]);
@@ -139,7 +139,7 @@ fn two_is_a_project_that_is_too_wide() {
     let own: Vec<_> = own.lines().filter(|line| !line.starts_with("bailiwick: note: private temp")).collect();
     let own = own.join("\n");
     insta::assert_snapshot!(own, @r"
-    bailiwick: [world]/project cannot be the project: it contains [world]/project/bh/config, which is hidden from agents: BAILIWICK_HOME places it there
+    bailiwick: [world]/project cannot be the project: it contains [world]/project/bh/config, which is hidden from agents: BAILIWICK_HOME puts the hidden directory there
       hint: set BAILIWICK_HOME to a directory outside of the project
     ");
     insta::assert_snapshot!(of(&world.root().join("nowhere")), @r"

@@ -79,7 +79,7 @@ fn no_hint_opens_the_home_and_who_opens_it_is_warned() {
     }
     let opened = shell.types("bailiwick sandbox --write ~ -- touch ~/x").expect(0);
     let warning = format!(
-        "bailiwick: note: {} is your home or holds it: shells' start files and ~/.ssh/authorized_keys may be written, too",
+        "bailiwick: note: {} is your home or contains it: agents can write shells' start files and ~/.ssh/authorized_keys, too",
         home.display()
     );
     assert!(opened.stderr.lines().any(|line| line == warning), "{}", opened.stderr);
@@ -147,7 +147,7 @@ fn a_missing_write_root_has_a_hint_that_is_accepted() {
     let outside = shell.world.outside();
     let refused =
         shell.types(&format!("bailiwick sandbox --write {}/a/b -- true", outside.display())).expect(5);
-    let flag = hint(&refused).strip_prefix("create it first, or use ").unwrap();
+    let flag = hint(&refused).strip_prefix("create the path first, or use ").unwrap();
     let flag = flag.strip_suffix(", which exists").unwrap();
     shell.types(&format!("bailiwick sandbox {flag} -- true")).expect(0);
 }

@@ -105,7 +105,7 @@ fn what_is_hidden_or_no_socket_cannot_be_granted() {
         serve(&world, &hidden.join("S.gpg-agent"));
         for (path, why) in [
             (hidden.join("S.gpg-agent"), "no socket there can be allowed"),
-            (world.project(), "is no unix socket"),
+            (world.project(), "is not a unix socket"),
             (world.root().join("none"), "does not exist"),
         ] {
             let done = Finished::of(&mut world.sandbox(tier, &["--socket", path.to_str().unwrap()], "true"));

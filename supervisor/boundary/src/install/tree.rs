@@ -54,9 +54,9 @@ impl TreeChanges {
 pub enum TreeError {
     #[error("cannot read {path}: {source}")]
     Read { path: PathBuf, source: io::Error },
-    #[error("{0} contains too much")]
+    #[error("{0} contains too many files or bytes")]
     TooMuch(PathBuf),
-    #[error("{0} is no file, directory or link")]
+    #[error("{0} is not a file, directory or link")]
     Special(PathBuf),
 }
 

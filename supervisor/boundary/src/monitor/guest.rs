@@ -82,11 +82,11 @@ pub enum GuestError {
     Verify(#[from] VerifyError),
     #[error(transparent)]
     Frame(#[from] FrameError),
-    #[error("it ended before it was ready")]
+    #[error("the process ended before it was ready")]
     Ended,
-    #[error("it was not ready after {} s", START_TIMEOUT.as_secs())]
+    #[error("the process was not ready after {} s", START_TIMEOUT.as_secs())]
     Timeout,
-    #[error("the gateway to its hosts did not start: {0}")]
+    #[error("the gateway to the allowed hosts did not start: {0}")]
     Gateway(#[source] Box<GuestError>),
     #[error(transparent)]
     Io(#[from] io::Error),

@@ -90,7 +90,7 @@ fn failed(found: &mut HostUse, failure: &GatewayFailure) -> Option<HostUse> {
     found.failures += 1;
     found.failure = Some(match failure {
         GatewayFailure::NoFirstMessage if found.host == PROXY.0 => {
-            "it takes CONNECT and SOCKS5 with the name of a host, and nothing else".to_owned()
+            "the proxy accepts only CONNECT and SOCKS5 with the name of a host".to_owned()
         }
         failure => words(failure),
     });
@@ -99,7 +99,7 @@ fn failed(found: &mut HostUse, failure: &GatewayFailure) -> Option<HostUse> {
 
 fn words(failure: &GatewayFailure) -> String {
     match failure {
-        GatewayFailure::NotListed => "it is not on the list".to_owned(),
+        GatewayFailure::NotListed => "the host is not on the list".to_owned(),
         GatewayFailure::Unresolved => "the name has no address".to_owned(),
         GatewayFailure::Unreachable { address, errno } => {
             let errno = nix::errno::Errno::from_raw(*errno);
@@ -110,7 +110,9 @@ fn words(failure: &GatewayFailure) -> String {
         }
         GatewayFailure::OtherName { said: None } => "the first bytes name no host".to_owned(),
         GatewayFailure::TooMany => "too many connections at a time".to_owned(),
-        GatewayFailure::NoFirstMessage => "no first message of its protocol came in time".to_owned(),
+        GatewayFailure::NoFirstMessage => {
+            "the program sent no first message of its protocol in time".to_owned()
+        }
         GatewayFailure::ClientClosed => {
             "the program closed the connection before the host answered".to_owned()
         }
@@ -149,7 +151,14 @@ mod tests {
         let mut misused = HostUses::default();
         let arrival = Arrival { name: PROXY.0.parse().unwrap(), port: PROXY.1, program: "apt".to_owned() };
         let failed = GatewayReport::Failed { arrival, failure: GatewayFailure::NoFirstMessage };
-        assert!(misused.count(failed).unwrap().failure.unwrap().starts_with("it takes CONNECT and SOCKS5"));
+        assert!(
+            misused
+                .count(failed)
+                .unwrap()
+                .failure
+                .unwrap()
+                .starts_with("the proxy accepts only CONNECT and SOCKS5")
+        );
         let all = uses.all();
         let bytes: Vec<_> =
             all.iter().map(|one| (one.program.as_str(), one.sent, one.received, one.failures)).collect();

@@ -45,7 +45,7 @@ pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
 pub(super) fn remove(path: &Path, meant: Identity) -> io::Result<()> {
     let root = open(path)?;
     if Identity::of(&root)? != meant {
-        return Err(io::Error::other("another directory lies there now"));
+        return Err(io::Error::other("another directory is there now"));
     }
     TempRemoval { root, moved: 0, changes: 0, until: Instant::now() + PATIENCE }.empty()?;
     fs::remove_dir(path)

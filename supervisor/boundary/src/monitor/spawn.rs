@@ -83,7 +83,7 @@ pub enum Origin {
 pub enum SpawnError {
     #[error("cannot send the order to the sandbox: {0}")]
     Order(#[source] FrameError),
-    #[error("cannot keep hidden what is hidden: {0}")]
+    #[error("cannot keep hidden files hidden: {0}")]
     Hidden(#[source] Box<dyn Error + Send + Sync>),
     #[error("cannot execute {program}: {source}")]
     Execute { program: PathBuf, source: io::Error },
@@ -272,8 +272,9 @@ fn start(
 
 /// Runs the hook on a confinement. A panic in it fails this start, and all later ones with this hook.
 fn fill(before: &Before, confinement: &mut Confinement) -> Result<(), Box<dyn Error + Send + Sync>> {
-    let fill = || before.lock().map_err(|_| "an earlier look for it broke off")?.fill(confinement);
-    panic::catch_unwind(AssertUnwindSafe(fill)).unwrap_or_else(|_| Err("the look for it broke off".into()))
+    let fill = || before.lock().map_err(|_| "an earlier search for hidden files failed")?.fill(confinement);
+    panic::catch_unwind(AssertUnwindSafe(fill))
+        .unwrap_or_else(|_| Err("the search for hidden files failed".into()))
 }
 
 struct Program {
@@ -417,9 +418,9 @@ mod tests {
     async fn a_panic_before_one_start_leaves_the_thread_to_others() {
         let program = || PathBuf::from("/bin/true");
         let panicking = Spawner::of_this_process(program(), Panicking).unwrap();
-        for wanted in ["the look for it broke off", "an earlier look for it broke off"] {
+        for wanted in ["the search for hidden files failed", "an earlier search for hidden files failed"] {
             let error = panicking.spawn(launch()).await.unwrap_err().to_string();
-            assert_eq!(error, format!("cannot keep hidden what is hidden: {wanted}"));
+            assert_eq!(error, format!("cannot keep hidden files hidden: {wanted}"));
         }
         let other = Spawner::of_this_process(program(), Silent).unwrap();
         assert!(Arc::ptr_eq(&other.requests, &panicking.requests));

@@ -39,7 +39,7 @@ impl TempError {
             }
             io::ErrorKind::ReadOnlyFilesystem => {
                 format!(
-                    "{elsewhere}; a container with a read-only root needs one: docker run --tmpfs /tmp:exec"
+                    "{elsewhere}; a container with a read-only root needs such a directory: docker run --tmpfs /tmp:exec"
                 )
             }
             _ => elsewhere,
@@ -246,7 +246,9 @@ mod tests {
             told("BAILIWICK_HOME", libc::ENOSPC),
             "free some space there, or set BAILIWICK_HOME to a directory that you can write"
         );
-        assert!(told("TMPDIR", libc::EROFS).ends_with("needs one: docker run --tmpfs /tmp:exec"));
+        assert!(
+            told("TMPDIR", libc::EROFS).ends_with("needs such a directory: docker run --tmpfs /tmp:exec")
+        );
     }
 
     #[test]

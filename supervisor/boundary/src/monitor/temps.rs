@@ -51,13 +51,12 @@ impl Temps {
         let mode = if serves_another { ENTERED } else { PRIVATE };
         let temporary = chosen_temporary();
         let path = first_of(elsewhere(temporary.as_deref(), mode), mode)?;
-        let told = [passed_over, too_long(temporary)]
-            .into_iter()
-            .flatten()
-            .map(|(variable, path, error)| format!("not below {variable}, in {}: {error}", path.display()));
+        let told = [passed_over, too_long(temporary)].into_iter().flatten().map(|(variable, path, error)| {
+            format!("not below {variable}, because of {}: {error}", path.display())
+        });
         let told = told.collect::<Vec<_>>().join("; ");
         let note =
-            (!told.is_empty()).then(|| format!("private temp directories lie in {}, {told}", path.display()));
+            (!told.is_empty()).then(|| format!("private temp directories are in {}, {told}", path.display()));
         Ok(Self { path, variable: "TMPDIR", serves_another, note })
     }
 
@@ -101,7 +100,7 @@ fn make_in(cache: &Path) -> io::Result<PathBuf> {
 /// Returns the error for a path that leaves no room for a socket's name (unix(7)).
 fn is_longer(path: &Path, most: usize) -> io::Error {
     let length = path.as_os_str().len();
-    io::Error::other(format!("its path has {length} bytes, and sockets in it leave room for {most}"))
+    io::Error::other(format!("this path has {length} bytes, and the names of sockets leave room for {most}"))
 }
 
 fn chosen_temporary() -> Option<PathBuf> {
@@ -155,7 +154,7 @@ fn make(path: &Path, mode: u32) -> io::Result<()> {
     let directory = removal::open(path)?;
     let found = fstat(&directory)?;
     if found.st_uid != geteuid().as_raw() {
-        return Err(io::Error::other("it belongs to another user"));
+        return Err(io::Error::other("the directory belongs to another user"));
     }
     let found = found.st_mode & 0o7777;
     if found & !ENTERED != 0 || found & mode != mode {
@@ -209,7 +208,7 @@ mod tests {
         }
         fs::create_dir(&theirs).unwrap();
         chown(&theirs, Some(12345), None).unwrap();
-        assert_eq!(make(&theirs, PRIVATE).unwrap_err().to_string(), "it belongs to another user");
+        assert_eq!(make(&theirs, PRIVATE).unwrap_err().to_string(), "the directory belongs to another user");
         // If another user took the name first, the next candidate is used.
         let next = place.path().join("next");
         assert_eq!(first_of(vec![theirs.clone(), next.clone()], ENTERED).unwrap(), next);

@@ -36,10 +36,10 @@ pub struct HiddenInodes {
 
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
-    #[error("{0} holds more files than can be kept hidden while an agent may rename them")]
+    #[error("{0} has more files than Bailiwick can keep hidden while an agent can rename them")]
     TooMuchHidden(PathBuf),
     /// A hidden file was moved or linked, and its writable directory has too many files to search.
-    #[error("what is hidden there was moved or linked, and {0} holds too many files to look for it")]
+    #[error("a hidden file was moved or linked, and {0} has too many files to search for that file")]
     TooMuchToSearch(PathBuf),
 }
 

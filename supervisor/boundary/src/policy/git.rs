@@ -38,7 +38,7 @@ impl ExternalGitDirs {
         }
         shared_with(&directory, &file).or_else(|| module_of(&directory, project)).unwrap_or_else(|| Self {
             note: Some(format!(
-                "the project says that its git directory is {}, which does not say so itself: agents cannot write it",
+                "the project's .git file names the git directory {}, but that directory does not name the project: agents cannot write there",
                 directory.display()
             )),
             ..Self::default()
@@ -169,7 +169,7 @@ mod tests {
             assert_eq!(found.directory, None, "{target:?}");
             found.note
         };
-        assert!(refused(&main.join(".git")).unwrap().contains("which does not say so itself"));
+        assert!(refused(&main.join(".git")).unwrap().contains("does not name the project"));
         assert!(refused(&main.join(".git/worktrees/other")).is_some());
         assert_eq!(refused(&path.join("nothing")), None);
         // A directory in the project can say anything, and does not widen the rights.

@@ -17,14 +17,16 @@ pub enum ProjectError {
     #[error("{0} is not a directory\n  hint: name a directory with -C DIR")]
     NotADirectory(PathBuf),
     /// The directory contains too much, as a home directory does.
-    #[error("{path} cannot be the project: it {why}\n  hint: cd into a project, or name one with -C DIR")]
+    #[error(
+        "{path} cannot be the project: it {why}\n  hint: cd into a project, or name a project with -C DIR"
+    )]
     TooWide { path: PathBuf, why: String },
     /// The project contains, or is in, a directory that is hidden from agents.
     #[error(
         "{path} cannot be the project: it {why}, which is hidden from agents{cause}\n  hint: {hint}",
-        cause = .variable.map_or_else(String::new, |name| format!(": {name} places it there")),
+        cause = .variable.map_or_else(String::new, |name| format!(": {name} puts the hidden directory there")),
         hint = .variable.map_or_else(
-            || "cd into a project, or name one with -C DIR".to_owned(),
+            || "cd into a project, or name a project with -C DIR".to_owned(),
             |name| format!("set {name} to a directory outside of the project"),
         )
     )]
@@ -37,8 +39,7 @@ pub enum ProjectError {
     },
     /// Workers run as the owner of the project, who cannot enter it.
     #[error(
-        "{path} belongs to uid {owner}, whom {closed} is closed to, and a worker of root has no capability to work \
-         there\n  hint: chmod a+x {}, or: chown -R root {}",
+        "{path} belongs to uid {owner}, who cannot enter {closed}, and workers of root have no capability to enter it\n  hint: chmod a+x {}, or: chown -R root {}",
         shell_word(.closed), shell_word(.path)
     )]
     ForeignOwner { path: PathBuf, owner: u32, group: u32, closed: PathBuf },

@@ -31,7 +31,11 @@ fn resolved(path: &Path) -> Result<PathBuf, String> {
         _ => error.to_string(),
     })?;
     let is_socket = fs::symlink_metadata(&found).is_ok_and(|meta| meta.file_type().is_socket());
-    if is_socket { Ok(found) } else { Err("is no unix socket; each is allowed by its own path".to_owned()) }
+    if is_socket {
+        Ok(found)
+    } else {
+        Err("is not a unix socket; each socket is allowed by its own path".to_owned())
+    }
 }
 
 #[cfg(test)]
@@ -57,7 +61,7 @@ mod tests {
         assert_eq!(configured_socket(&project, &outside).unwrap(), socket);
         assert!(configured_socket(&project, &link).unwrap_err().starts_with("leads to "));
         for resolve in [allowed_socket, configured_socket] {
-            assert!(resolve(&project, &root).unwrap_err().starts_with("is no unix socket"));
+            assert!(resolve(&project, &root).unwrap_err().starts_with("is not a unix socket"));
             assert!(resolve(&project, &root.join("none")).unwrap_err().starts_with("does not exist"));
         }
     }

@@ -52,9 +52,9 @@ pub fn write_root(project: &Path, path: &Path) -> Result<WirePath, NoWriteRoot> 
 fn create_or_grant(project: &Path, nearest: Option<PathBuf>) -> String {
     match nearest.filter(|found| found != Path::new("/")) {
         Some(found) if !found.starts_with(project) && !is_wide(project, &found) => {
-            format!("create it first, or use --write {}, which exists", shell_word(&found))
+            format!("create the path first, or use --write {}, which exists", shell_word(&found))
         }
-        Some(_) | None => "create it first".to_owned(),
+        Some(_) | None => "create the path first".to_owned(),
     }
 }
 
@@ -102,7 +102,7 @@ pub fn users_home() -> Option<PathBuf> {
 pub fn warning_of_home(root: &WirePath) -> Option<String> {
     holds_home(root.as_path()).then(|| {
         format!(
-            "{root} is your home or holds it: shells' start files and ~/.ssh/authorized_keys may be written, too"
+            "{root} is your home or contains it: agents can write shells' start files and ~/.ssh/authorized_keys, too"
         )
     })
 }
@@ -130,12 +130,15 @@ mod tests {
         }
         let error = |path: &Path| write_root(&root.join("p"), path).unwrap_err().hinted();
         let absent = error(&beside.join("x/y"));
-        let (_, hint) = absent.split_once("hint: create it first, or use --write ").unwrap();
+        let (_, hint) = absent.split_once("hint: create the path first, or use --write ").unwrap();
         assert_eq!(hint.strip_suffix(", which exists"), Some(&*shell_word(&beside)));
-        assert!(error(Path::new("x")).ends_with("hint: create it first"), "modes open the project");
-        assert!(error(Path::new("/nonexistent/x")).ends_with("hint: create it first"), "no flag opens /");
+        assert!(error(Path::new("x")).ends_with("hint: create the path first"), "modes open the project");
         assert!(
-            error(&root.join("new")).ends_with("hint: create it first"),
+            error(Path::new("/nonexistent/x")).ends_with("hint: create the path first"),
+            "no flag opens /"
+        );
+        assert!(
+            error(&root.join("new")).ends_with("hint: create the path first"),
             "it would open what holds the project"
         );
         assert!(write_root(Path::new("/tmp"), Path::new("/")).is_err());
@@ -145,7 +148,7 @@ mod tests {
     fn no_hint_opens_the_home_and_who_opens_it_is_warned() {
         let home = users_home().unwrap();
         let error = write_root(Path::new("/nonexistent"), &home.join("new/x")).unwrap_err().hinted();
-        assert_eq!(error, "does not exist\n  hint: create it first");
+        assert_eq!(error, "does not exist\n  hint: create the path first");
         assert!(warning_of_home(&home.clone().into()).unwrap().contains("authorized_keys"));
         assert!(warning_of_home(&"/".into()).is_some());
         assert_eq!(warning_of_home(&home.join("below").into()), None);

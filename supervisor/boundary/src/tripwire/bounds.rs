@@ -63,22 +63,32 @@ pub(super) enum Bound {
 impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Entries(most) => write!(f, "it holds more than {most} files"),
-            Self::Bytes(most) => write!(f, "it holds more than {} MiB", most >> 20),
-            Self::Depth(most) => write!(f, "its directories are more than {most} deep"),
-            Self::References(most) => write!(f, "it leads to more than {most} places"),
+            Self::Entries(most) => write!(f, "this path has more than {most} files"),
+            Self::Bytes(most) => write!(f, "this path has more than {} MiB", most >> 20),
+            Self::Depth(most) => write!(f, "the directories below this path are more than {most} deep"),
+            Self::References(most) => write!(f, "this path leads to more than {most} others"),
             Self::Chain => {
-                write!(f, "more than {LONGEST_CHAIN} links or includes lead there, one after the other")
+                write!(
+                    f,
+                    "more than {LONGEST_CHAIN} links or includes lead to this path, one after the other"
+                )
             }
-            Self::Included => f.write_str("it leads to too many configurations outside of the project"),
-            Self::Trees => write!(f, "it holds more than {MOST_TREES} directories"),
-            Self::Walked => write!(f, "the project holds more than {MOST_WALKED} files, most of them there"),
+            Self::Included => {
+                f.write_str("this path leads to too many configuration files outside of the project")
+            }
+            Self::Trees => write!(f, "this path has more than {MOST_TREES} directories"),
+            Self::Walked => {
+                write!(f, "the project has more than {MOST_WALKED} files, most of them at this path")
+            }
             Self::Repositories => {
-                write!(f, "the project holds more than {MOST_REPOSITORIES} repositories, most of them there")
+                write!(
+                    f,
+                    "the project has more than {MOST_REPOSITORIES} repositories, most of them at this path"
+                )
             }
             Self::Time => write!(
                 f,
-                "to search the project for repositories takes more than {LONGEST_WALK} s, most of them there"
+                "to search the project for repositories takes more than {LONGEST_WALK} s, most of them at this path"
             ),
         }
     }

@@ -31,7 +31,7 @@ pub(super) type Meaning<'a> = (&'a [u8], Option<&'a [u8]>, &'a [u8], Option<&'a 
 
 /// The file is not one that git accepts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("it is no configuration that git accepts, from byte {0}")]
+#[error("git does not accept this configuration, from byte {0}")]
 pub(super) struct SyntaxError(pub(super) usize);
 
 pub(super) fn parse(text: &[u8]) -> Result<Vec<GitConfigEntry>, SyntaxError> {

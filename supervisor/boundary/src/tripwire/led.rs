@@ -128,7 +128,7 @@ fn news_of(path: &Path, before: &[GitConfigEntry], now: &[GitConfigEntry]) -> Op
         told.push(format!("{more} more"));
     }
     Some(one_line(&format!(
-        "new in {}, for your next push, fetch or commit: {}",
+        "new settings in {}, for your next push, fetch or commit: {}",
         path.display(),
         told.join(", ")
     )))

@@ -195,7 +195,9 @@ impl Tripwire {
                 looked => looked,
             };
             if let Err(error) = looked {
-                report.notes.push(format!("other sessions here do not hear of this look: {error}"));
+                report
+                    .notes
+                    .push(format!("other sessions here are not told of the changes just found: {error}"));
             }
             named(&mut report.changes[first..], full.as_deref());
         }

@@ -179,7 +179,7 @@ fn told(persons: &BTreeSet<PathBuf>) -> String {
     if persons.len() > MOST_NAMED {
         names.push(format!("{} more", persons.len() - MOST_NAMED));
     }
-    format!("now as a commit of yours has it: {}", names.join(", "))
+    format!("now the same as in a commit of yours: {}", names.join(", "))
 }
 
 fn amend(known: &mut RestoredPlace, change: &RestoredPlace) {

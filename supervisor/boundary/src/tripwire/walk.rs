@@ -225,7 +225,7 @@ impl Walk<'_> {
         if self.look.is_first() {
             self.look.met(path, Bound::Depth(DEEPEST_WALK));
         } else {
-            self.not_searched(path, "it is too deep");
+            self.not_searched(path, "the directory is too deep");
         }
     }
 

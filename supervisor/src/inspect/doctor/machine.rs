@@ -80,7 +80,7 @@ impl Switch {
             Self::NoneOf(kind) => format!("sysctl -w user.max_{kind}_namespaces=15000"),
             Self::RootOnly => "sysctl -w kernel.unprivileged_userns_clone=1".to_owned(),
             Self::Profiled => format!(
-                "an AppArmor profile that allows namespaces to Bailiwick (in /etc/apparmor.d: `abi <abi/4.0>, profile bailiwick \
+                "add an AppArmor profile that allows namespaces to Bailiwick (in /etc/apparmor.d: `abi <abi/4.0>, profile bailiwick \
                  {} flags=(unconfined) {{ userns, }}`), or sysctl -w kernel.apparmor_restrict_unprivileged_userns=0",
                 program.display()
             ),

@@ -90,10 +90,10 @@ fn a_bad_start_ends_the_run_before_any_model_call() {
         ("trailing", "cannot decode a message"),
         ("cut-payload", "cannot decode a message"),
         ("long-string", "cannot decode a message"),
-        ("outcome", "broke the protocol at its start: Outcome in phase Greeting"),
-        ("output", "broke the protocol at its start: Output in phase Greeting"),
-        ("bye", "broke the protocol at its start: Bye in phase Greeting"),
-        ("endless-output", "broke the protocol at its start: Output in phase Greeting"),
+        ("outcome", "the worker sent an invalid message at its start: Outcome in phase Greeting"),
+        ("output", "the worker sent an invalid message at its start: Output in phase Greeting"),
+        ("bye", "the worker sent an invalid message at its start: Bye in phase Greeting"),
+        ("endless-output", "the worker sent an invalid message at its start: Output in phase Greeting"),
     ] {
         let world = World::new(User::Myself);
         let server = shell();
@@ -123,7 +123,7 @@ fn a_violation_kills_the_worker_is_logged_and_the_run_goes_on() {
             ("garbage", "frame of 2779096485 bytes exceeds the limit"),
             ("oversized", "frame of 4294967295 bytes exceeds the limit"),
             ("empty-frame", "frame of 0 bytes has no header"),
-            ("truncated", "its last frame was cut"),
+            ("truncated", "the last message was incomplete"),
             ("version", OTHER_VERSION),
             ("generation", "expected 1"),
             ("variant", "cannot decode a message"),

@@ -21,7 +21,7 @@ const CROWDS: &[Crowd] = &[
     Crowd {
         name: "links",
         fill: "os.mkdir('.agents'); [os.symlink(f'../kept/{n}', f'.agents/{n}') for n in range(2100)]",
-        refused: Some((".agents", "it leads to more than 2000 places")),
+        refused: Some((".agents", "this path leads to more than 2000 others")),
     },
     Crowd {
         name: "entries",
@@ -31,17 +31,17 @@ const CROWDS: &[Crowd] = &[
     Crowd {
         name: "more entries",
         fill: "os.mkdir('.agents'); [fill(f'.agents/{n}') for n in range(100_001)]",
-        refused: Some((".agents", "it holds more than 100000 files")),
+        refused: Some((".agents", "this path has more than 100000 files")),
     },
     Crowd {
         name: "bytes",
         fill: "os.mkdir('.agents'); [os.truncate(fill(f'.agents/{n}', True), 15 << 20) for n in range(5)]",
-        refused: Some((".agents", "it holds more than 64 MiB")),
+        refused: Some((".agents", "this path has more than 64 MiB")),
     },
     Crowd {
         name: "depth",
         fill: "os.makedirs('.agents/' + 'd/' * 41)",
-        refused: Some((".agents/d/", "its directories are more than 40 deep")),
+        refused: Some((".agents/d/", "the directories below this path are more than 40 deep")),
     },
     Crowd {
         name: "a chain",
@@ -53,7 +53,7 @@ const CROWDS: &[Crowd] = &[
         name: "includes",
         fill: "os.makedirs('bare/objects'); os.mkdir('bare/refs'); fill('bare/HEAD'); \
             open('bare/config', 'w').write(''.join(f'[include]path=../x{n}\\n' for n in range(2100)))",
-        refused: Some(("bare/config", "it leads to more than 2000 places")),
+        refused: Some(("bare/config", "this path leads to more than 2000 others")),
     },
     Crowd {
         name: "walk",
@@ -63,7 +63,7 @@ const CROWDS: &[Crowd] = &[
     Crowd {
         name: "repositories",
         fill: "[(os.makedirs(f'd/{n}'), fill(f'd/{n}/HEAD'), fill(f'd/{n}/commondir')) for n in range(10_001)]",
-        refused: Some(("d", "the project holds more than 10000 repositories, most of them there")),
+        refused: Some(("d", "the project has more than 10000 repositories, most of them at this path")),
     },
     Crowd { name: "hooks", fill: "[fill(f'.git/hooks/h{n}') for n in range(20_000)]", refused: None },
     Crowd {

@@ -76,7 +76,7 @@ fn a_watched_file_that_cannot_be_read_stops_the_start_unless_it_is_given_away() 
         let told = format!("cannot read {file}: Permission denied");
         assert!(done.stderr.contains(&told), "{tier}: {}", done.stderr);
         assert!(
-            done.stderr.contains(&format!("hint: make it readable, or use --write {file} to leave")),
+            done.stderr.contains(&format!("hint: make the path readable, or use --write {file} to let")),
             "{}",
             done.stderr
         );

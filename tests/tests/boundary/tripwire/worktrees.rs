@@ -161,7 +161,7 @@ fn a_git_file_that_lies_widens_no_right() {
             )]);
             let done = run(&world, tier, &server, &[]);
             assert!(!victim.join("planted").exists(), "{target:?}: {}", done.stdout);
-            assert!(done.stderr.contains("which does not say so itself"), "{target:?}: {}", done.stderr);
+            assert!(done.stderr.contains("does not name the project"), "{target:?}: {}", done.stderr);
         }
     }
 }

@@ -67,7 +67,7 @@ async fn a_typed_socket_is_a_right_until_it_is_taken_back() {
         let socket = serve(&front);
         let set = |change| UserActionKind::Agent(AgentAction::SetRights { change });
         front.until("worker 1 started").await;
-        for (path, why) in [("../outside", "is no unix socket"), ("../outside/none", "does not exist")] {
+        for (path, why) in [("../outside", "is not a unix socket"), ("../outside/none", "does not exist")] {
             front.act(set(RightsChange::AddSocket { path: path.into() })).await;
             front.until(why).await;
         }

@@ -77,7 +77,7 @@ pub enum McpEnd {
 pub enum McpOrderError {
     #[error("{MAX_OPEN} requests are open already")]
     TooMany,
-    #[error("the guest took no order within {} s", SEND_TIMEOUT.as_secs())]
+    #[error("the process around the MCP server accepted no request within {} s", SEND_TIMEOUT.as_secs())]
     Stuck,
     /// The guest has ended, or the order does not fit into a frame.
     #[error(transparent)]

@@ -103,7 +103,9 @@ impl WorkerReader {
             let message = match received {
                 Ok(Some(message)) => message,
                 Ok(None) => return Stop::EndOfFile,
-                Err(FrameError::Truncated) => return Stop::Violation("its last frame was cut".to_owned()),
+                Err(FrameError::Truncated) => {
+                    return Stop::Violation("the last message was incomplete".to_owned());
+                }
                 Err(error) => return Stop::Violation(error.to_string()),
             };
             // Checked before the call is closed: after an invalid picture, the call counts as open and is lost with the worker.

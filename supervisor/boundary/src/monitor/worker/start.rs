@@ -42,18 +42,18 @@ pub enum StartError {
     Sandbox { code: u8, stage: String, detail: String },
     #[error(transparent)]
     Verify(#[from] VerifyError),
-    #[error("worker broke the protocol at its start: {0}")]
+    #[error("the worker sent an invalid message at its start: {0}")]
     Violation(#[from] Violation),
-    #[error("worker sent a bad frame at its start: {0}")]
+    #[error("the worker sent a message at its start that cannot be read: {0}")]
     Frame(#[from] FrameError),
     #[error("{who} ended before it was ready{}", diagnostics(.stderr))]
     Ended { who: &'static str, stderr: String },
     /// The prestarted sandbox-exec had ended without a report.
-    #[error("the sandbox-exec that waited has ended")]
+    #[error("the prepared sandbox-exec process has ended")]
     SpareEnded,
-    #[error("its start was cancelled")]
+    #[error("the start of the worker was cancelled")]
     Cancelled,
-    #[error("worker was not ready after {} s", START_TIMEOUT.as_secs())]
+    #[error("the worker was not ready after {} s", START_TIMEOUT.as_secs())]
     Timeout,
     #[error("the gateway to the agent's hosts did not start: {0}")]
     Gateway(#[from] GatewayError),

@@ -116,7 +116,7 @@ impl Copier {
 
     fn directory(&mut self, pair: Pair<'_>, name: &OsStr, pass: Pass, depth: usize) -> io::Result<()> {
         if depth == DEEPEST {
-            return Err(io::Error::other(format!("it is more than {DEEPEST} directories deep")));
+            return Err(io::Error::other(format!("the directory tree is more than {DEEPEST} levels deep")));
         }
         let from = open_directory(pair.from, name)?;
         let into = match (pair.into, pass) {
@@ -201,7 +201,7 @@ impl Copier {
             return Ok(());
         }
         let (bytes, most) = (self.bytes >> 20, MOST_BYTES >> 20);
-        Err(io::Error::other(format!("with it {bytes} MiB would be copied, and the limit is {most} MiB")))
+        Err(io::Error::other(format!("{bytes} MiB would be copied, but the limit is {most} MiB")))
     }
 }
 

@@ -73,7 +73,8 @@ impl LevelPlaces {
     /// where the lowest level has its caches.
     pub fn read_down(&self, caches: &Path, temp: Option<&Path>) -> io::Result<()> {
         let level = match caches.strip_prefix(&self.root) {
-            Ok(_) => level_of(caches).ok_or_else(|| io::Error::other("it is no place of a level"))?,
+            Ok(_) => level_of(caches)
+                .ok_or_else(|| io::Error::other("the directory is not one of Bailiwick's caches"))?,
             Err(_) => Level::default(),
         };
         let above: Vec<_> = self.above(&level).into_iter().filter(|place| !is_empty(place)).collect();

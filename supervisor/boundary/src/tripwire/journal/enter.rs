@@ -119,7 +119,7 @@ fn door(place: &Path) -> io::Result<File> {
             }
         } else if begun.elapsed() > PATIENCE {
             return Err(io::Error::other(
-                "another session that starts here waits for an answer of yours\n  hint: answer it, or end it",
+                "another session is starting here, and waits for your answer\n  hint: answer that session, or end it",
             ));
         } else {
             std::thread::sleep(POLL);
@@ -151,8 +151,7 @@ fn lock_directory(
     let is_free = !is_first || lock_now(directory, File::try_lock).unwrap_or(true);
     if !is_free && !allow_shared {
         return Err(io::Error::other(format!(
-            "a session of another user, container or state directory may write {}, and would take for yours what its agent \
-             changed\n  hint: end it first, or use --allow-degraded",
+            "a session of another user, container or state directory can write {}, and changes by its agent could be taken for yours\n  hint: end that session first, or use --allow-degraded",
             path.display()
         )));
     }
@@ -175,8 +174,7 @@ fn lock_directory(
     }
     let shared = || {
         format!(
-            "another session of another user, container or state directory may write {} too: what its agent changes may be taken \
-             for yours",
+            "another session of another user, container or state directory can write {} too: changes by its agent could be taken for yours",
             path.display()
         )
     };

@@ -234,17 +234,18 @@ impl BaselineJournal {
 
     fn take_in(&self, watched: &mut WatchedRoots, line: JournalLine) -> io::Result<()> {
         match line {
-            JournalLine::Began { version, .. } if version != VERSION => {
-                Err(io::Error::other(format!("{} is of another version of Bailiwick", self.place.display())))
-            }
+            JournalLine::Began { version, .. } if version != VERSION => Err(io::Error::other(format!(
+                "{} was written by another version of Bailiwick",
+                self.place.display()
+            ))),
             JournalLine::Began { .. } | JournalLine::Working { .. } | JournalLine::Resting { .. } => Ok(()),
             JournalLine::References(lines) => {
                 watched.references = referenced(lines);
                 Ok(())
             }
-            JournalLine::Changed { part, by, delta } => {
-                watched.take_in(part, by, delta).ok_or_else(|| self.torn(&"a place in it is none"))
-            }
+            JournalLine::Changed { part, by, delta } => watched
+                .take_in(part, by, delta)
+                .ok_or_else(|| self.torn(&"a path in the record is not valid")),
         }
     }
 

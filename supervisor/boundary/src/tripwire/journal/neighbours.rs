@@ -59,7 +59,7 @@ pub(super) fn set_replaced_aside(directory: &Path, identity: &RootIdentity) -> i
         }
         fs::rename(&place, &aside)?;
         notes.push(format!(
-            "{} was made anew since a session there was ended in the middle of a command: the record of how it was before is in {}",
+            "{} was created again after a session there was killed during a command: the record of its earlier state is in {}",
             identity.path,
             aside.display()
         ));

@@ -232,7 +232,7 @@ fn a_directory_that_another_state_directory_has_is_refused() {
     let refused = Tripwire::set(&elsewhere(false)).unwrap_err().to_string();
     assert!(refused.contains("--allow-degraded"), "{refused}");
     let mut degraded = Tripwire::set(&elsewhere(true)).unwrap();
-    assert!(degraded.begin_call().unwrap().notes[0].contains("may be taken for yours"));
+    assert!(degraded.begin_call().unwrap().notes[0].contains("could be taken for yours"));
     degraded.end();
     drop((own, degraded));
     Tripwire::set(&elsewhere(false)).unwrap();

@@ -239,14 +239,19 @@ impl WatchedRoots {
         let unread = now.unread.iter().map(|(path, error)| (path, error.desc().to_owned()));
         let met = now.met.iter().map(|(path, bound)| (path, bound.to_string()));
         if let Some((path, why)) = unread.chain(met).find(|(path, _)| is_kept(path)) {
-            report.notes.push(format!("{} is judged by what it was before: {why}", path.display()));
+            report.notes.push(format!(
+                "{} could not be checked again, so its earlier state counts: {why}",
+                path.display()
+            ));
             return Ok(());
         }
         let changed = self.view(around).verdicts(before, &now);
         let names: Vec<_> = changed.keys().take(MOST_NAMED).map(|path| path.display().to_string()).collect();
         if !names.is_empty() {
             let more = if changed.len() > MOST_NAMED { " and others" } else { "" };
-            report.notes.push(format!("changed while no command ran, and kept: {}{more}", names.join(", ")));
+            report
+                .notes
+                .push(format!("changed while no command ran, so not undone: {}{more}", names.join(", ")));
         }
         let before = std::mem::replace(self.part_mut(part), now);
         self.note_persons(&before, part);
@@ -386,7 +391,7 @@ impl WatchedRoots {
     pub(super) fn unwatched(&self, given: &Given) -> Option<io::Error> {
         let is_kept = |path: &Path| !given.has(&self.path.join(path));
         if let Some((path, error)) = self.state.unread.iter().find(|(path, _)| is_kept(path)) {
-            return Some(self.not_kept("read", path, error.desc(), "make it readable, or use"));
+            return Some(self.not_kept("read", path, error.desc(), "make the path readable, or use"));
         }
         let mut met = self.state.met.iter().chain(&self.nested.met);
         let (path, bound) = met.find(|(path, _)| is_kept(path))?;
@@ -397,8 +402,7 @@ impl WatchedRoots {
         let path = if path == Path::new("") { self.path.clone() } else { self.path.join(path) };
         let given_away = shell_word(&path);
         io::Error::other(format!(
-            "cannot {verb} {}: {why}, so that a change of it could not be undone\n  hint: {hint} --write {given_away} \
-             to leave it to the agent",
+            "cannot {verb} {}: {why}, so that a change could not be undone\n  hint: {hint} --write {given_away} to let the agent change this path",
             path.display(),
         ))
     }
