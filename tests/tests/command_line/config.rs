@@ -61,8 +61,8 @@ fn the_keys_are_listed_while_a_file_is_wrong() {
     assert!(all.contains("\nrights.net\n") && all.contains("\nagents.depth\n"), "{all}");
     insta::assert_snapshot!(keys(&["rights.net"]).expect(0).stdout, @r#"
     rights.net
-      `off`, or list of hosts; default: `off`; a project's file: narrows it
-      The network of commands: `off`, or the hosts that they may reach by name, such as `["docs.example", "*.docs.example:8443", "@npm"]` (port 443 unless another is named). No file turns all of it on: `--net on` and `:net on` do. A project's `off` or list holds against `--net`: only what both name is reached at the start.
+      `off`, or list of hosts; default: `off`; a project's file: can only restrict it
+      The network of commands: `off`, or the hosts that commands can reach by name, such as `["docs.example", "*.docs.example:8443", "@npm"]` (port 443 unless another is named). No file turns all of it on: `--net on` and `:net on` do. A project's `off` or list also restricts `--net`: at the start, only hosts that both name can be reached.
 
     Further tables: [keys.MODE] sets keys of the terminal UI, [models."NAME"] describes a model, [agents.NAME] defines a role of sub-agents.
     "#);
@@ -79,7 +79,7 @@ fn a_users_file_that_others_may_write_is_refused() {
     fs::set_permissions(&file, Permissions::from_mode(0o666)).unwrap();
     let run = Finished::of(&mut world.task(NOWHERE, ["do it"])).expect(2);
     assert!(
-        run.stderr.contains("others may change it") && run.stderr.contains("hint: chmod go-w "),
+        run.stderr.contains("other users can change this file") && run.stderr.contains("hint: chmod go-w "),
         "{}",
         run.stderr
     );
@@ -160,10 +160,10 @@ fn settings_hold_and_say_where_they_come_from() {
         assert_eq!(fs::read_to_string(outside.join("there.txt")).unwrap(), "new\n");
         assert!(!PathBuf::from("/srv/x").exists());
         let said = world.stable(&run.stderr);
-        assert!(said.contains("note: .agent.toml is another agent's and is not read"), "{said}");
+        assert!(said.contains("note: .agent.toml belongs to another agent and is not read"), "{said}");
         assert!(
             said.contains(
-                "not enabled: rights.write [\"/srv\"]\n  hint: bailiwick config trust -C [world]/project"
+                "these settings have no effect: rights.write [\"/srv\"]\n  hint: bailiwick config trust -C [world]/project"
             ),
             "{said}"
         );
@@ -278,7 +278,7 @@ fn trust_is_given_at_a_terminal_to_exactly_this_file() {
         ".bailiwick.toml of [world]/project would enable, in every session there:",
         "  rights.write [\"[world]/outside\"]  (.bailiwick.toml:1)",
         "  rights.write [\"a\\u{1b}[2J\\u{202e}b\"]  (.bailiwick.toml:2)",
-        "Trust it? [y/N] ",
+        "Trust these settings? [y/N] ",
     ]
     .join("\n");
     for no in ["\n", "n\n", "yeah\n", " \n", "\x04"] {
@@ -389,7 +389,7 @@ fn only_the_users_own_word_approves_a_command_beforehand() {
         world.file(NAME, preapproved);
         let (is_made, said) = made(&world);
         assert!(
-            !is_made && said.contains("not enabled: approvals.preapproved [\"touch\"]"),
+            !is_made && said.contains("these settings have no effect: approvals.preapproved [\"touch\"]"),
             "{tier}: {said}"
         );
         fs::remove_file(world.project().join(NAME)).unwrap();

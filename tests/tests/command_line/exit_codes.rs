@@ -158,7 +158,7 @@ fn two_is_a_flag_whose_value_cannot_be() {
     let of = |arguments: &[&str]| usage_error(&world, world.task(NOWHERE, arguments).arg("do it"));
     insta::assert_snapshot!(of(&["--write", "/nonexistent/file"]), @r"
     bailiwick: --write /nonexistent/file: does not exist
-      hint: create it first
+      hint: create the path first
     ");
     insta::assert_snapshot!(of(&["--env", "A-B"]), @r#"bailiwick: --env "A-B": expected NAME or NAME=VALUE, with a name of letters, digits and underscores"#);
     insta::assert_snapshot!(of(&["--patch", "/nonexistent/out.diff"]), @"bailiwick: cannot open /nonexistent/out.diff for the patch: No such file or directory (os error 2)");

@@ -429,7 +429,7 @@ fn what_is_no_subject_is_a_usage_error() {
         (&[""][..], "nothing to explain"),
         (&["--as", "address", "a b"], "is not an address"),
         (&["-C", "/", "x"], "cannot be the project: it is the whole file system"),
-        (&["--write", "/nonexistent/x", "/etc"], "create it first"),
+        (&["--write", "/nonexistent/x", "/etc"], "create the path first"),
         (&[], "required"),
     ] {
         let mut command = world.bailiwick(["explain"]);

@@ -268,7 +268,7 @@ fn a_project_whose_limits_cannot_be_read_does_not_start() {
     let run = Finished::of(&mut world.task("http://127.0.0.1:1", ["do it"])).expect(2);
     insta::assert_snapshot!(run.stderr, @r"
     bailiwick: .bailiwick.toml:1:8: unknown key `rights.hiden`; did you mean `rights.hide`?
-      hint: correct the file: a limit in it that cannot be read would be lost
+      hint: correct the file: a limit that cannot be read would have no effect
     ");
 }
 

@@ -119,7 +119,7 @@ fn a_hostile_server_of_a_file_gets_what_the_file_states_and_no_more() {
             value 'mine' '' ''
             ");
         }
-        let left_out = "--mcp-config: left out: docs: the value of the variable TOKEN: a server gets your variables by name only";
+        let left_out = "--mcp-config: left out: docs: the value of the variable TOKEN: a server gets only variables of your environment, by their names";
         assert!(ran.stderr.contains(left_out), "{tier}: {}", ran.stderr);
         let found = results(&ran);
         assert_eq!(found[0].0, "denied", "{tier}: a server with a variable is not called unasked: {found:?}");

@@ -218,7 +218,7 @@ fn a_project_only_proposes() {
     world.file(".bailiwick.toml", "[mcp.worse]\ncommand = \"touch\"\n");
     let ran = run(&world, [], &[]);
     assert!(
-        ran.stderr.contains("the project proposes servers of MCP, and none is started: worse, evil"),
+        ran.stderr.contains("the project proposes MCP servers, but none of them is started: worse, evil"),
         "{}",
         ran.stderr
     );

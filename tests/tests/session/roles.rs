@@ -160,7 +160,7 @@ fn a_projects_role_counts_for_nothing_before_it_is_trusted_nor_after_a_change() 
     assert_eq!(trust(&world, "y\n").0, 0);
     let (role, said) = run_once();
     assert!(
-        role == Value::Null && said.contains("`agents.models` does not list its model \"dear\""),
+        role == Value::Null && said.contains("`agents.models` does not list the role's model \"dear\""),
         "{said}"
     );
 }

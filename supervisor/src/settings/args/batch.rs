@@ -97,7 +97,7 @@ pub(crate) struct BatchRunsArgs {
     /// Run only tasks whose id matches this regular expression
     #[arg(long, value_name = "REGEX")]
     pub filter: Option<String>,
-    /// Run tasks A to B-1 of the filtered ones, counted from 0
+    /// Run tasks A to B-1 of the filtered tasks, counted from 0
     #[arg(long, value_name = "A:B")]
     pub slice: Option<String>,
     /// Run every N-th task of the slice, starting with the I-th
@@ -140,7 +140,7 @@ pub(crate) struct BatchRunsArgs {
     /// Sandbox options.
     #[command(flatten)]
     pub confinement: ConfinementArgs,
-    /// Offer the agents this MCP server of your settings
+    /// Let the agents use this MCP server of your settings
     #[arg(long, value_name = "NAME")]
     pub mcp: Vec<String>,
     /// Offer the MCP servers of this file, with the access it states

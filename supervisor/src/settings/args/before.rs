@@ -42,8 +42,7 @@ pub(super) fn reordered(root: &Command, line: Vec<OsString>) -> Result<Vec<OsStr
     if let Some(name) = unclear {
         let command = command.get_name();
         return Err(format!(
-            "{name} comes before the command {command}, where it is unclear whether it takes a value\n  hint: \
-             write it after {command}"
+            "{name} comes before the command {command}, so it is unclear whether the flag takes a value\n  hint: write {name} after {command}"
         ));
     }
     let is_moved =
@@ -144,7 +143,7 @@ mod tests {
                         match reordered(&root, words(&before)) {
                             Ok(line) => assert_eq!(line, words(&after), "{before:?}"),
                             Err(why) => {
-                                assert!(why.contains(&format!("write it after {}", sub.get_name())), "{why}");
+                                assert!(why.contains(&format!("after {}", sub.get_name())), "{why}");
                                 refused.push(format!("{name} {}", path.join(" ")));
                             }
                         }
@@ -191,7 +190,7 @@ mod tests {
         let root = Command::new("bailiwick").subcommands([sub("list", false), sub("write", true)]);
         for line in [["bailiwick", "--json", "list"], ["bailiwick", "--json", "write"]] {
             let why = reordered(&root, words(&line)).unwrap_err();
-            assert!(why.contains(&format!("hint: write it after {}", line[2])), "{why}");
+            assert!(why.contains(&format!("after {}", line[2])), "{why}");
         }
         let line = words(&["bailiwick", "--json=x", "write"]);
         assert_eq!(reordered(&root, line), Ok(words(&["bailiwick", "write", "--json=x"])));

@@ -74,7 +74,7 @@ pub(crate) enum Command {
     /// Run one task, without a terminal UI
     #[command(after_help = EXIT_STATUS, disable_help_subcommand = true)]
     Exec(ExecArgs),
-    /// Run many tasks, each in its own checkout; continues where it stopped
+    /// Run many tasks, each in its own checkout; can continue a stopped batch
     #[command(after_help = BATCH_STATUS)]
     Batch(BatchArgs),
     /// Run a recorded task again; exits with 6 when a request differs
@@ -189,7 +189,7 @@ pub(crate) struct AcpArgs {
     /// Start even if a sandbox layer is unavailable
     #[arg(long)]
     pub allow_degraded: bool,
-    /// Keep or restore what a killed session changed in executed files
+    /// Keep or restore executed files that a killed session changed
     #[arg(long, value_enum, value_name = "WORD")]
     pub baseline: Option<BaselineArg>,
     /// Sandbox to use [default: strongest available]

@@ -94,7 +94,7 @@ fn misplaced(command: &Command, matches: &ArgMatches) -> Option<String> {
     match own {
         Some(arg) => Some(match arg.get_long() {
             Some(long) => {
-                format!("the command {name} has no flag --{long}: leave it out")
+                format!("the command {name} has no flag --{long}: leave the flag out")
             }
             None => format!("a task comes before the command {name}: use bailiwick exec to run a task"),
         }),
@@ -105,7 +105,8 @@ fn misplaced(command: &Command, matches: &ArgMatches) -> Option<String> {
 fn without_project(matches: &ArgMatches) -> Option<String> {
     let (name, rest) = matches.subcommand()?;
     let is_given = is_typed(matches, DIRECTORY) || is_typed(rest, DIRECTORY);
-    (is_given && WITHOUT_PROJECT.contains(&name)).then(|| format!("{name} works on no project: leave out -C"))
+    (is_given && WITHOUT_PROJECT.contains(&name))
+        .then(|| format!("the command {name} uses no project: leave out -C"))
 }
 
 /// A first task of one word is rather a command with a typing error, and would be paid for; `--` says that it is a task.
@@ -222,7 +223,7 @@ mod tests {
     #[test]
     fn a_command_without_a_project_refuses_one_and_does_not_offer_it() {
         for line in ["bailiwick -C /a serve", "bailiwick serve -C /a", "bailiwick -C /a demo"] {
-            assert!(fault(line).ends_with("works on no project: leave out -C"), "{line}");
+            assert!(fault(line).ends_with("uses no project: leave out -C"), "{line}");
         }
         assert!(!read("bailiwick serve --help").unwrap_err().contains("-C"));
     }
@@ -233,10 +234,13 @@ mod tests {
             unreachable!()
         };
         assert_eq!(args.mode, super::super::ModeArg::Auto);
-        assert_eq!(fault("bailiwick --plain exec hi"), "the command exec has no flag --plain: leave it out");
+        assert_eq!(
+            fault("bailiwick --plain exec hi"),
+            "the command exec has no flag --plain: leave the flag out"
+        );
         assert_eq!(
             fault("bailiwick config --json trust"),
-            "the command trust has no flag --json: leave it out"
+            "the command trust has no flag --json: leave the flag out"
         );
         let error = Cli::read(["bailiwick", "fix it", "exec", "hi"]).unwrap_err().to_string();
         assert!(error.contains("a task comes before the command exec"), "{error}");

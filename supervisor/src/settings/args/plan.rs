@@ -104,7 +104,7 @@ pub(crate) struct PlanExecuteArgs {
     /// Sandbox options.
     #[command(flatten)]
     pub confinement: ConfinementArgs,
-    /// Offer the agents this MCP server of your settings
+    /// Let the agents use this MCP server of your settings
     #[arg(long, value_name = "NAME")]
     pub mcp: Vec<String>,
     /// Offer the MCP servers of this file, with the access it states

@@ -54,7 +54,7 @@ impl RewindArgs {
             if plain && !inside.as_os_str().is_empty() {
                 Ok(WirePath::from(inside))
             } else {
-                Err(format!("{} is not a file of {}", file.display(), project.display()))
+                Err(format!("{} is not a file in {}", file.display(), project.display()))
             }
         };
         self.file.iter().map(relative).collect()

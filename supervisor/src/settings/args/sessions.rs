@@ -71,7 +71,7 @@ pub(crate) struct ShowSessionArgs {
     /// Show only this agent, such as `1.2`
     #[arg(long, value_name = "ID")]
     pub agent: Option<String>,
-    /// Show everything, without cuts or folds
+    /// Show everything in full, without cuts or folds
     #[arg(long)]
     pub full: bool,
 }

@@ -37,7 +37,7 @@ pub(crate) struct ConfinementArgs {
     /// Remove the caches of package managers and builds at the end
     #[arg(long)]
     pub forget_caches: bool,
-    /// Keep or restore what a killed session changed in executed files
+    /// Keep or restore executed files that a killed session changed
     #[arg(long, value_enum, value_name = "WORD")]
     pub baseline: Option<BaselineArg>,
     /// Sandbox to use [default: strongest available]

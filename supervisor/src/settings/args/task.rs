@@ -130,7 +130,7 @@ pub(crate) struct ExecArgs {
     /// Attach this picture to the task
     #[arg(long, value_name = "FILE")]
     pub image: Vec<PathBuf>,
-    /// Offer the agent this MCP server of your settings
+    /// Let the agent use this MCP server of your settings
     #[arg(long, value_name = "NAME")]
     pub mcp: Vec<String>,
     /// Offer the MCP servers of this file, with the access it states

@@ -43,10 +43,10 @@ impl From<BaselineArg> for BaselineChoice {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ActivityArg {
-    /// The agent carries out a task.
+    /// The agent does the task.
     #[default]
     Execute,
-    /// The agent makes a plan, and changes nothing; another one executes it when it is approved.
+    /// The agent makes a plan, and changes nothing; another agent executes the plan after your approval.
     Plan,
 }
 
@@ -201,13 +201,13 @@ impl From<TierArg> for TierChoice {
 }
 
 pub(super) fn task(text: &str) -> Result<String, String> {
-    if text.trim().is_empty() { Err("it is empty".to_owned()) } else { Ok(text.to_owned()) }
+    if text.trim().is_empty() { Err("the task is empty".to_owned()) } else { Ok(text.to_owned()) }
 }
 
 /// Parses an amount in US dollars above 0.
 pub(super) fn amount(text: &str) -> Result<Usd, String> {
     let amount: Usd = text.parse().map_err(|error: NotAnAmount| error.to_string())?;
-    if amount == Usd::ZERO { Err("for nothing no model is asked".to_owned()) } else { Ok(amount) }
+    if amount == Usd::ZERO { Err("expected an amount above 0".to_owned()) } else { Ok(amount) }
 }
 
 /// Parses a time in seconds.

@@ -62,5 +62,5 @@ pub(crate) fn asked(question: &TrustQuestion) -> io::Result<bool> {
         writeln!(out, "  {line}")?;
     }
     drop(out);
-    yes("Trust it?")
+    yes("Trust these settings?")
 }

@@ -11,7 +11,7 @@ impl Key {
             Kind::Address => "address".to_owned(),
             Kind::Choice([choice]) => format!("`{choice}`"),
             Kind::Choice(choices) => format!("one of {}", words(choices)),
-            Kind::Choices(choices) => format!("list out of {}", words(choices)),
+            Kind::Choices(choices) => format!("list of any of {}", words(choices)),
             Kind::Paths => "list of paths".to_owned(),
             Kind::Variables => "list of `NAME` or `NAME=VALUE`".to_owned(),
             Kind::Commands => "list of lists of words".to_owned(),
@@ -39,10 +39,12 @@ impl Key {
     /// Returns the effect of a project's file on the key as text.
     pub(crate) fn in_a_project(&self) -> &'static str {
         match self.project {
-            ProjectMay::Narrow => "adds to it",
-            ProjectMay::Lower if matches!(self.kind, Kind::Choice([_]) | Kind::Network) => "narrows it",
-            ProjectMay::Lower => "narrows it; widens it if trusted",
-            ProjectMay::IfTrusted => "if trusted",
+            ProjectMay::Narrow => "can add to the list",
+            ProjectMay::Lower if matches!(self.kind, Kind::Choice([_]) | Kind::Network) => {
+                "can only restrict it"
+            }
+            ProjectMay::Lower => "can restrict it; can extend it if trusted",
+            ProjectMay::IfTrusted => "can set it if trusted",
             ProjectMay::Never => "never",
         }
     }

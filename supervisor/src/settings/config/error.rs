@@ -27,20 +27,20 @@ pub enum SettingsError {
     #[error("cannot read {}: {source}", printable(.file))]
     Unreadable { file: PathBuf, source: io::Error },
     /// The project's directory cannot be read.
-    #[error("cannot read the project {}: {source}\n  hint: ls -ld {} shows whose it is", printable(.project), printable(.project))]
+    #[error("cannot read the project {}: {source}\n  hint: ls -ld {} shows the owner of the project", printable(.project), printable(.project))]
     UnreadableProject { project: PathBuf, source: io::Error },
     /// The path is not a regular file.
-    #[error("{} is {what}, and not a file of settings\n  hint: remove it, or put a regular file there", printable(.file))]
+    #[error("{} is {what}, and not a regular file of settings\n  hint: remove that path, or put a regular file there", printable(.file))]
     NotAFile {
         file: PathBuf,
         /// The kind of the file in words.
         what: &'static str,
     },
-    #[error("{} has more than {most} bytes\n  hint: settings are short; look at what it holds", printable(.file))]
+    #[error("{} has more than {most} bytes\n  hint: settings are short; check the content of this file", printable(.file))]
     TooLarge { file: PathBuf, most: usize },
     /// Other users could change the file, and so the rights of agents.
     #[error(
-        "{} has mode {mode:03o}: others may change it, and with it what agents may do\n  hint: chmod go-w {}",
+        "{} has mode {mode:03o}: other users can change this file, and with it the access of agents\n  hint: chmod go-w {}",
         printable(.path), shell_word(.path)
     )]
     OpenToOthers { path: PathBuf, mode: u32 },
@@ -51,7 +51,7 @@ pub enum SettingsError {
     #[error("{}", lines(.0))]
     Wrong(Vec<Problem>),
     /// The project's file has an error in a setting that could restrict agents.
-    #[error("{}\n  hint: correct the file: a limit in it that cannot be read would be lost", lines(.0))]
+    #[error("{}\n  hint: correct the file: a limit that cannot be read would have no effect", lines(.0))]
     WrongInProject(Vec<Problem>),
 }
 

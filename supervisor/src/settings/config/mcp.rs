@@ -125,7 +125,7 @@ impl McpServer {
             }
             if !is_own {
                 left_out.push(format!(
-                    "the value of the variable {variable}: a server gets your variables by name only"
+                    "the value of the variable {variable}: a server gets only variables of your environment, by their names"
                 ));
             }
             self.env.push(variable.clone());
@@ -184,8 +184,7 @@ pub fn no_address(name: &str, url: &str) -> String {
     });
     let net = format!("--net {host}");
     format!(
-        "a server at an address (`url`) is not supported: a server is a program here, on standard streams\n  hint: a bridge is such a \
-         program: bailiwick mcp add {name} {net} -- npx -y mcp-remote {url}"
+        "a server at an address (`url`) is not supported: a server has to be a program that uses standard input and output\n  hint: use a bridge program: bailiwick mcp add {name} {net} -- npx -y mcp-remote {url}"
     )
 }
 
@@ -237,7 +236,8 @@ pub struct McpProposal {
 /// Reads the proposals of a `.mcp.json`. Fails with the reason why nothing in it can be read.
 pub(super) fn proposals_of_json(text: &str) -> Result<Vec<Result<McpProposal, String>>, String> {
     let file: Json = serde_json::from_str(text).map_err(|error| error.to_string())?;
-    let servers = file.get("mcpServers").and_then(Json::as_object).ok_or("it has no object `mcpServers`")?;
+    let servers =
+        file.get("mcpServers").and_then(Json::as_object).ok_or("the file has no object `mcpServers`")?;
     let place = SettingPlace { file: Path::new(FOREIGN_SERVERS).into(), line: 1, column: 1 };
     let read = |(name, server): (&String, &Json)| of_json(name, server, ConfigOrigin::Project(place.clone()));
     Ok(servers.iter().take(MOST_SERVERS).filter_map(read).collect())
@@ -308,8 +308,8 @@ mod tests {
         /c/config.toml:1:6: `mcp.a__b`: a server's name has at most 32 letters, digits, `-` and `_`, and no `__`
         /c/config.toml:3:6: `mcp.none`: expected `command`, the program of the server
         /c/config.toml:7:1: `mcp.x.hosts`: "*.com" would allow every name that anyone registers below it; name the hosts
-        /c/config.toml:10:1: `mcp.y.url`: a server at an address (`url`) is not supported: a server is a program here, on standard streams
-          hint: a bridge is such a program: bailiwick mcp add y --net x -- npx -y mcp-remote https://x
+        /c/config.toml:10:1: `mcp.y.url`: a server at an address (`url`) is not supported: a server has to be a program that uses standard input and output
+          hint: use a bridge program: bailiwick mcp add y --net x -- npx -y mcp-remote https://x
         /c/config.toml:13:1: `mcp.z.env`: expected a list of names of variables, as in ["TOKEN"]
         /c/config.toml:15:1: `mcp.q` is a table: expected [mcp.q]
         "#);
@@ -319,8 +319,8 @@ mod tests {
     fn a_server_at_an_address_is_an_error_with_a_bridge_as_its_remedy() {
         let wrong = |url: &str| user(&format!("[mcp.docs]\nurl = \"{url}\"\n")).unwrap_err();
         insta::assert_snapshot!(wrong("https://mcp.example:8443/mcp?a=b&c"), @r"
-        /c/config.toml:2:1: `mcp.docs.url`: a server at an address (`url`) is not supported: a server is a program here, on standard streams
-          hint: a bridge is such a program: bailiwick mcp add docs --net mcp.example:8443 -- npx -y mcp-remote 'https://mcp.example:8443/mcp?a=b&c'
+        /c/config.toml:2:1: `mcp.docs.url`: a server at an address (`url`) is not supported: a server has to be a program that uses standard input and output
+          hint: use a bridge program: bailiwick mcp add docs --net mcp.example:8443 -- npx -y mcp-remote 'https://mcp.example:8443/mcp?a=b&c'
         ");
         assert!(wrong("$(x) y").contains("--net HOST -- npx -y mcp-remote URL"));
     }
@@ -352,8 +352,8 @@ mod tests {
         let proposals = proposals_of_json(text).unwrap();
         let [Ok(git), Err(remote)] = proposals.as_slice() else { panic!("{proposals:?}") };
         insta::assert_snapshot!(remote, @r"
-        .mcp.json: remote: a server at an address (`url`) is not supported: a server is a program here, on standard streams
-          hint: a bridge is such a program: bailiwick mcp add remote --net example.com -- npx -y mcp-remote https://example.com
+        .mcp.json: remote: a server at an address (`url`) is not supported: a server has to be a program that uses standard input and output
+          hint: use a bridge program: bailiwick mcp add remote --net example.com -- npx -y mcp-remote https://example.com
         ");
         assert_eq!(git.server.command_line(), ["uvx", "mcp-server-git"]);
         assert_eq!(git.server.env, ["A", "TOKEN"]);

@@ -245,9 +245,9 @@ mod tests {
         let file = file.unwrap();
         assert_eq!(file.servers[0].env, ["T", "N"]);
         insta::assert_snapshot!(file.left_out.join("\n"), @r#"
-        a: the value of the variable T: a server gets your variables by name only
+        a: the value of the variable T: a server gets only variables of your environment, by their names
         a: the variable "a b"
-        a: the value of the variable N: a server gets your variables by name only
+        a: the value of the variable N: a server gets only variables of your environment, by their names
         "#);
         assert!(!format!("{file:?}").contains("s3cret"));
         let listed = read("m.json", r#"{"mcpServers": {"a": {"command": "x", "env": ["T"]}}}"#).unwrap();

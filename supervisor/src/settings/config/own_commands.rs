@@ -70,10 +70,10 @@ pub(super) fn of_project(project: &Path) -> CommandFiles {
     let names = names.into_iter().map(|(name, _)| name).collect();
     read(names, &place(), |name| {
         let bytes = beneath::read(&directory, name, MOST).map_err(|error| match error {
-            Errno::ELOOP => "it is a link".to_owned(),
+            Errno::ELOOP => "the file is a link".to_owned(),
             other => other.desc().to_owned(),
         })?;
-        bytes.ok_or_else(|| format!("it is not a file of at most {MOST} bytes"))
+        bytes.ok_or_else(|| format!("this is not a regular file of at most {MOST} bytes"))
     })
 }
 
@@ -97,13 +97,14 @@ fn read(
     bytes: impl Fn(&OsStr) -> Result<Vec<u8>, String>,
 ) -> CommandFiles {
     if names.len() > MOST_NAMES {
-        let ignored = Some(format!("it has more than {MOST_NAMES} files"));
+        let ignored = Some(format!("the directory has more than {MOST_NAMES} files"));
         return CommandFiles { files: Vec::new(), ignored };
     }
     names.retain(|name| Path::new(name).extension() == Some(OsStr::new("md")));
     names.sort();
     let beyond = names.len().saturating_sub(MOST_COMMANDS);
-    let ignored = (beyond > 0).then(|| format!("it has {beyond} commands beyond the first {MOST_COMMANDS}"));
+    let ignored =
+        (beyond > 0).then(|| format!("the directory has {beyond} commands beyond the first {MOST_COMMANDS}"));
     let file = |name: &OsString| {
         let command = bytes(name).and_then(|bytes| Ok((command(name, &bytes)?, FileDigest::of(&bytes))));
         CommandFile { path: place.join(name), command }
@@ -112,7 +113,7 @@ fn read(
 }
 
 fn command(name: &OsStr, bytes: &[u8]) -> Result<OwnCommand, String> {
-    let text = str::from_utf8(bytes).map_err(|_| "it is not UTF-8".to_owned())?;
+    let text = str::from_utf8(bytes).map_err(|_| "the file is not UTF-8".to_owned())?;
     let stem = Path::new(name).file_stem().and_then(OsStr::to_str).unwrap_or_default();
     parse(stem, text)
 }
@@ -123,7 +124,7 @@ fn parse(name: &str, text: &str) -> Result<OwnCommand, String> {
     let text = text.replace("\r\n", "\n");
     let is_odd = |c: char| c.is_control() && c != '\n' && c != '\t';
     if text.contains(is_odd) {
-        return Err("it has control characters".to_owned());
+        return Err("the file has control characters".to_owned());
     }
     let mut command = OwnCommand {
         name: name.to_owned(),
@@ -152,7 +153,7 @@ fn parse(name: &str, text: &str) -> Result<OwnCommand, String> {
     }
     let lines: Vec<_> = lines.map(|(_, line)| line).collect();
     lines.join("\n").trim().clone_into(&mut command.text);
-    let Some(first) = command.text.lines().next() else { return Err("it has no text".to_owned()) };
+    let Some(first) = command.text.lines().next() else { return Err("the file has no text".to_owned()) };
     if command.description.is_empty() {
         command.description =
             first.trim_start_matches(['#', ' ']).chars().take(LONGEST_DESCRIPTION).collect();
@@ -176,7 +177,7 @@ fn set(command: &mut OwnCommand, line: &str) -> Result<(), String> {
             return Err("`access`: expected read, since a command cannot give more access".to_owned());
         }
         _ => {
-            return Err(format!("no field {field:?} of a command: expected description, access or model"));
+            return Err(format!("a command has no field {field:?}: expected description, access or model"));
         }
     }
     Ok(())
@@ -187,7 +188,7 @@ fn check_name(name: &str) -> Result<(), String> {
     let begins = name.starts_with(|c: char| c.is_ascii_lowercase());
     if !begins || name.len() > LONGEST_NAME || !name.chars().all(is_plain) {
         return Err(format!(
-            "the name cannot be a command's: expected at most {LONGEST_NAME} of a-z, 0-9, `-` and `_`"
+            "this name cannot be the name of a command: expected at most {LONGEST_NAME} of a-z, 0-9, `-` and `_`"
         ));
     }
     if tui::commands::is_taken(name) {
@@ -244,22 +245,22 @@ mod tests {
         nix::unistd::mkfifo(&commands.join("fifo.md"), nix::sys::stat::Mode::S_IRWXU).unwrap();
         fs::write(commands.join("bytes.md"), b"\xff").unwrap();
         insta::assert_snapshot!(told(&of_project(place.path())), @r#"
-        .bailiwick/commands/Upper.md: ignored: the name cannot be a command's: expected at most 40 of a-z, 0-9, `-` and `_`
+        .bailiwick/commands/Upper.md: ignored: this name cannot be the name of a command: expected at most 40 of a-z, 0-9, `-` and `_`
         .bailiwick/commands/a.md: Explain
         .bailiwick/commands/b.md: Finds faults (reads) by small
-        .bailiwick/commands/big.md: ignored: it is not a file of at most 65536 bytes
-        .bailiwick/commands/bytes.md: ignored: it is not UTF-8
-        .bailiwick/commands/control.md: ignored: it has control characters
-        .bailiwick/commands/dir.md: ignored: it is not a file of at most 65536 bytes
-        .bailiwick/commands/empty.md: ignored: it has no text
-        .bailiwick/commands/fifo.md: ignored: it is not a file of at most 65536 bytes
-        .bailiwick/commands/inner.md: ignored: it is a link
-        .bailiwick/commands/line\nfeed.md: ignored: the name cannot be a command's: expected at most 40 of a-z, 0-9, `-` and `_`
-        .bailiwick/commands/link.md: ignored: it is a link
+        .bailiwick/commands/big.md: ignored: this is not a regular file of at most 65536 bytes
+        .bailiwick/commands/bytes.md: ignored: the file is not UTF-8
+        .bailiwick/commands/control.md: ignored: the file has control characters
+        .bailiwick/commands/dir.md: ignored: this is not a regular file of at most 65536 bytes
+        .bailiwick/commands/empty.md: ignored: the file has no text
+        .bailiwick/commands/fifo.md: ignored: this is not a regular file of at most 65536 bytes
+        .bailiwick/commands/inner.md: ignored: the file is a link
+        .bailiwick/commands/line\nfeed.md: ignored: this name cannot be the name of a command: expected at most 40 of a-z, 0-9, `-` and `_`
+        .bailiwick/commands/link.md: ignored: the file is a link
         .bailiwick/commands/mode.md: ignored: /mode is a command of Bailiwick
         .bailiwick/commands/net.md: ignored: /net is a command of Bailiwick
         .bailiwick/commands/open.md: ignored: line 3: expected `field: value`
-        .bailiwick/commands/unknown.md: ignored: line 2: no field "allowed-tools" of a command: expected description, access or model
+        .bailiwick/commands/unknown.md: ignored: line 2: a command has no field "allowed-tools": expected description, access or model
         .bailiwick/commands/wide.md: ignored: line 2: `access`: expected read, since a command cannot give more access
         "#);
     }
@@ -274,12 +275,15 @@ mod tests {
         }
         let some = of_project(place.path());
         assert_eq!(some.files.len(), MOST_COMMANDS);
-        assert_eq!(some.ignored.unwrap(), "it has 1 commands beyond the first 100");
+        assert_eq!(some.ignored.unwrap(), "the directory has 1 commands beyond the first 100");
         for at in 0..10_000 {
             fs::write(commands.join(format!("x{at}")), "").unwrap();
         }
         let none = of_project(place.path());
-        assert_eq!((none.files.len(), none.ignored.unwrap().as_str()), (0, "it has more than 1000 files"));
+        assert_eq!(
+            (none.files.len(), none.ignored.unwrap().as_str()),
+            (0, "the directory has more than 1000 files")
+        );
     }
 
     #[test]

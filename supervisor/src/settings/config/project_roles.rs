@@ -53,11 +53,11 @@ pub(super) fn read(project: &Path) -> Vec<RoleFile> {
 
 fn role(directory: impl std::os::fd::AsFd, name: &OsStr) -> Result<(Role, FileDigest), String> {
     let bytes = beneath::read(directory, name, MOST).map_err(|error| match error {
-        Errno::ELOOP => "it is a link".to_owned(),
+        Errno::ELOOP => "the file is a link".to_owned(),
         other => other.desc().to_owned(),
     })?;
-    let bytes = bytes.ok_or_else(|| format!("it is not a file of at most {MOST} bytes"))?;
-    let text = str::from_utf8(&bytes).map_err(|_| "it is not UTF-8".to_owned())?;
+    let bytes = bytes.ok_or_else(|| format!("this is not a regular file of at most {MOST} bytes"))?;
+    let text = str::from_utf8(&bytes).map_err(|_| "the file is not UTF-8".to_owned())?;
     let stem = Path::new(name).file_stem().and_then(OsStr::to_str).unwrap_or_default();
     let role = parse_markdown(stem, text)?;
     match unknown_tool(&role) {
@@ -109,9 +109,9 @@ mod tests {
         insta::assert_snapshot!(told.join("\n"), @r"
         .bailiwick/agents/a.md: line 1: expected ---, then fields such as `description: …`, then ---
         .bailiwick/agents/b.md: b
-        .bailiwick/agents/c.md: it is a link
-        .bailiwick/agents/d.md: it is not a file of at most 32768 bytes
-        .bailiwick/agents/e.md: it is not a file of at most 32768 bytes
+        .bailiwick/agents/c.md: the file is a link
+        .bailiwick/agents/d.md: this is not a regular file of at most 32768 bytes
+        .bailiwick/agents/e.md: this is not a regular file of at most 32768 bytes
         ");
     }
 

@@ -143,7 +143,7 @@ impl Sources {
         let user = user.escape_debug();
         let is_there = |layer: &Layer| !layer.is_empty();
         match (is_there(&self.user.layer), self.project.as_ref().is_some_and(|file| file.digest.is_some())) {
-            (false, false) => format!("the defaults ({user} would change them)"),
+            (false, false) => format!("the defaults (the file {user} can change them)"),
             (true, false) => user.to_string(),
             (false, true) => PROJECT_NAME.to_owned(),
             (true, true) => format!("{user}, {PROJECT_NAME}"),
@@ -203,8 +203,9 @@ impl Sources {
     pub(crate) fn notices(&self, effective: &Effective, flags: &Layer) -> Vec<String> {
         let mut notices = Vec::new();
         if self.project.as_ref().is_some_and(|file| file.has_foreign) {
-            notices
-                .push(format!("{FOREIGN_NAME} is another agent's and is not read; ours is {PROJECT_NAME}"));
+            notices.push(format!(
+                "{FOREIGN_NAME} belongs to another agent and is not read; Bailiwick reads {PROJECT_NAME}"
+            ));
         }
         notices.extend(self.void());
         notices.extend(self.ignored(effective));
@@ -220,7 +221,7 @@ impl Sources {
             let flag = &flags.get(settled.key)?.origin;
             let Resolution { key, value, origin } = settled;
             let value = value.as_ref()?;
-            Some(format!("{flag} has no effect: {origin} sets {} = {value}, which is narrower", key.name))
+            Some(format!("{flag} has no effect: {origin} sets {} = {value}, which is stricter", key.name))
         }));
         notices
     }
@@ -304,12 +305,12 @@ impl Sources {
         for proposal in self.proposals() {
             match proposal {
                 Ok(proposal) => names.push(proposal.server.name.as_str()),
-                Err(why) => notices.push(format!("proposed servers of MCP are ignored: {why}")),
+                Err(why) => notices.push(format!("proposed MCP servers are ignored: {why}")),
             }
         }
         if let (Some(first), Some(project)) = (names.first(), self.project()) {
             notices.push(format!(
-                "the project proposes servers of MCP, and none is started: {}\n  hint: bailiwick mcp add --from-project {first} -C {}",
+                "the project proposes MCP servers, but none of them is started: {}\n  hint: bailiwick mcp add --from-project {first} -C {}",
                 names.join(", "),
                 shell_word(project)
             ));
@@ -321,7 +322,8 @@ impl Sources {
         let ignored = &effective.ignored;
         let project = &self.project.as_ref().filter(|_| !ignored.is_empty())?.project;
         let named: Vec<_> = ignored.iter().take(NAMED).map(ToString::to_string).collect();
-        let mut text = format!("{PROJECT_NAME} is not trusted; not enabled: {}", named.join(", "));
+        let mut text =
+            format!("{PROJECT_NAME} is not trusted, so these settings have no effect: {}", named.join(", "));
         if let Some(more) = ignored.len().checked_sub(NAMED).filter(|more| *more > 0) {
             // Writing to a string cannot fail.
             let _ = write!(text, " and {more} more");
@@ -338,12 +340,12 @@ fn unfit(role: &Role, effective: &Effective) -> Option<String> {
     let is_the_users =
         |other: &RoleEntry| other.role.name == *name && matches!(other.origin, ConfigOrigin::User(_));
     if effective.roles.iter().any(is_the_users) {
-        return Some(format!("you have a role {name} already"));
+        return Some(format!("you already have a role {name}"));
     }
     let model = model
         .as_ref()
         .filter(|model| *model != effective.model() && !effective.agent_models().contains(model))?;
-    Some(format!("`agents.models` does not list its model {model:?}"))
+    Some(format!("`agents.models` does not list the role's model {model:?}"))
 }
 
 /// Returns the reason why a command cannot be used, if any: the settings do not name its model, or the user has a
@@ -351,10 +353,10 @@ fn unfit(role: &Role, effective: &Effective) -> Option<String> {
 fn unfit_command(command: &OwnCommand, effective: &Effective) -> Option<String> {
     let OwnCommand { name, model, .. } = command;
     if effective.commands.iter().any(|other| other.name == *name) {
-        return Some(format!("you have a command /{name}"));
+        return Some(format!("you already have a command /{name}"));
     }
     let model = model.as_ref().filter(|model| !effective.names_model(model))?;
-    Some(format!("the settings do not name its model {model:?}"))
+    Some(format!("the settings do not name the command's model {model:?}"))
 }
 
 /// Describes a command in the question about trust. Its text is shown again before each use.

@@ -85,7 +85,7 @@ pub struct Trust {
 }
 
 #[derive(Debug, thiserror::Error)]
-#[error("cannot keep what is trusted in {place}: {source}")]
+#[error("cannot save the list of trusted files in {place}: {source}")]
 pub struct TrustError {
     place: PathBuf,
     source: io::Error,

@@ -126,7 +126,10 @@ mod tests {
         for mode in [0o620, 0o602, 0o666] {
             let (_place, directories) = directories("", mode);
             let error = error(&directories);
-            assert!(error.contains("others may change it") && error.contains("chmod go-w"), "{error}");
+            assert!(
+                error.contains("other users can change this file") && error.contains("chmod go-w"),
+                "{error}"
+            );
         }
         let (place, directories) = directories("", 0o644);
         assert!(UserFile::read(&directories, None).is_ok());

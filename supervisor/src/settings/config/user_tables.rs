@@ -22,10 +22,12 @@ pub enum TableError {
     #[error("cannot write {file}: {source}")]
     Write { file: String, source: io::Error },
     #[error(
-        "cannot change the table [mcp.{0}] safely, since it is not on lines of its own\n  hint: edit {1}"
+        "cannot change the table [mcp.{0}] safely, since the table is not on lines of its own\n  hint: edit {1}"
     )]
     Form(String, String),
-    #[error("cannot add to the table of {0} safely, since it is written in another form\n  hint: edit {1}")]
+    #[error(
+        "cannot add to the table of {0} safely, since the table is written in another form\n  hint: edit {1}"
+    )]
     Project(String, String),
 }
 

@@ -79,7 +79,7 @@ fn instructions_of_the_user_and_of_directories_and_skills_reach_the_model() {
         }
         fs::set_permissions(config.join("AGENTS.md"), fs::Permissions::from_mode(0o666)).unwrap();
         let refused = world.run(&server, &[]).expect(2);
-        assert!(refused.stderr.contains("others may change it"), "{}", refused.stderr);
+        assert!(refused.stderr.contains("other users can change this file"), "{}", refused.stderr);
     }
 }
 

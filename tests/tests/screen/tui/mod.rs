@@ -364,24 +364,24 @@ fn a_projects_settings_are_trusted_by_an_answer_to_the_question_alone() {
     let begun = |screen: &str| screen.contains("net off");
     // What was typed before the question stood there, and a no: not trusted, and said so.
     let mut ui = Ui::start_with_keys(&command, (200, 24), "y\r");
-    ui.until_shown("Trust it? [y/N]");
+    ui.until_shown("Trust these settings? [y/N]");
     assert!(ui.screen().contains(&name), "{}", ui.screen());
     ui.types("n\r");
     ui.until("the UI", begun);
     assert!(!ui.screen().contains(&format!("writes in {name}")), "{}", ui.screen());
-    ui.until_shown("not trusted; not enabled");
+    ui.until_shown("is not trusted, so these settings");
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);
     // A yes holds, for this session and the next one.
     let mut ui = Ui::start(&command, (200, 24));
-    ui.until_shown("Trust it? [y/N]");
+    ui.until_shown("Trust these settings? [y/N]");
     ui.types("y\r");
     ui.until_shown(&format!("writes in {name}"));
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);
     let mut ui = Ui::start(&command, (200, 24));
     ui.until_shown(&format!("writes in {name}"));
-    assert!(!String::from_utf8_lossy(&ui.bytes()).contains("Trust it?"));
+    assert!(!String::from_utf8_lossy(&ui.bytes()).contains("Trust these settings?"));
     ui.types(":q\r");
     assert_eq!(ui.end().code, 0);
 }

@@ -148,7 +148,7 @@ fn expected(kind: Kind) -> String {
         }
         Kind::Choice([word]) => format!("{word:?}"),
         Kind::Choice(words) => format!("one of {}", quoted(words)),
-        Kind::Choices(words) => format!("a list out of {}", quoted(words)),
+        Kind::Choices(words) => format!("a list of any of {}", quoted(words)),
         Kind::Paths => format!("a list of at most {MOST} paths, as in [\"a\", \"/b\", \"~/c\"]"),
         Kind::Names => format!("a list of at most {MOST} names, as in [\"a\", \"b\"]"),
         Kind::Variables => format!("a list of at most {MOST} variables, as in [\"NAME\", \"NAME=VALUE\"]"),

@@ -36,7 +36,7 @@ impl SettingsReader<'_> {
             return Err((at, format!("`mcp.{shown}`: {why}")));
         }
         if self.layer.mcp.len() >= MOST_SERVERS {
-            return Err((at, format!("there are more than {MOST_SERVERS} servers of MCP")));
+            return Err((at, format!("there are more than {MOST_SERVERS} MCP servers")));
         }
         let mut server = McpServer::new(name, self.origin(at.unwrap_or_default()));
         let Some(table) = item.as_table_like() else {

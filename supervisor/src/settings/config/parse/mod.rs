@@ -114,7 +114,8 @@ impl SettingsReader<'_> {
             let Some(table) = item.as_table_like().filter(|_| is_place && !name.contains('\0')) else {
                 self.wrong(
                     at,
-                    "`project`: expected a table of its path, as in [project.\"/home/me/repo\"]".to_owned(),
+                    "`project`: expected a table with the project's path, as in [project.\"/home/me/repo\"]"
+                        .to_owned(),
                 );
                 continue;
             };

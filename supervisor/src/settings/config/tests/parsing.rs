@@ -63,7 +63,7 @@ fn what_is_wrong_is_told_with_its_place() {
     config.toml:1:12: `base_url`: expected an address that begins with https://, http:// or unix:/, as in "https://…"
     config.toml:2:9: `model`: expected a text of one line, as in "…"
     config.toml:3:15: `rights.env`: expected a list of at most 500 variables, as in ["NAME", "NAME=VALUE"]
-    config.toml:4:17: `rights.reach`: expected a list out of "host", "lan", "link-local", "metadata"
+    config.toml:4:17: `rights.reach`: expected a list of any of "host", "lan", "link-local", "metadata"
     "#);
 }
 
@@ -72,7 +72,7 @@ fn a_table_for_one_project_holds_keys_and_names_a_place() {
     let text = "[project.repo]\n[project.\"/a\"]\nmodle = \"x\"\n[project.\"/b\".keys.normal]\n[project.\"/c\".agents.scout]\n\
                 [project.\"/d\".project.\"/e\"]\n[project.\"~/f\"]\nlimits.max_steps = 0\n[project.\"/g\".agents]\ndepth = 1\n";
     insta::assert_snapshot!(wrong(text), @r#"
-    config.toml:1:10: `project`: expected a table of its path, as in [project."/home/me/repo"]
+    config.toml:1:10: `project`: expected a table with the project's path, as in [project."/home/me/repo"]
     config.toml:3:1: unknown key `modle`; did you mean `model`?
     config.toml:4:15: `keys` applies to every project: it is not allowed in [project.…]
     config.toml:5:22: `agents.scout` applies to every project: it is not allowed in [project.…]
@@ -174,7 +174,7 @@ fn what_is_wrong_with_a_model_is_told_with_its_place() {
     config.toml:2:1: `models.m.window`: unknown; a model has api, api_version, context, max_output, prices, thinking, effort, images
     config.toml:3:1: `models.m.context`: expected a number of tokens
     config.toml:4:1: `models.m.prices`: expected { input = …, output = … } in US dollars for a million tokens, with cache_read, cache_write_5m, cache_write_1h where they differ from input, long_prompt = { above = TOKENS, input = …, … } where long prompts cost more, and nothing else
-    config.toml:5:1: `models.m.effort`: expected a list out of "low", "medium", "high", "xhigh", "max"
+    config.toml:5:1: `models.m.effort`: expected a list of any of "low", "medium", "high", "xhigh", "max"
     config.toml:7:1: `models.n` is a table: expected [models.n]
     "#);
 }
