@@ -36,9 +36,9 @@ impl KnownModels {
             return None;
         }
         let near = self.near(name);
-        let near = if near.is_empty() { String::new() } else { format!("; like it: {}", near.join(", ")) };
+        let near = if near.is_empty() { String::new() } else { format!("; similar: {}", near.join(", ")) };
         Some(format!(
-            "unknown model {name}{near}; :model! {name} uses it anyway, :model lists the known ones"
+            "unknown model {name}{near}; :model! {name} uses this name anyway, :model lists the known ones"
         ))
     }
 
@@ -108,9 +108,9 @@ mod tests {
     #[test]
     fn a_name_that_nothing_knows_is_refused_with_those_that_are_like_it() {
         let said = known().refusal("claude-opos-5-5").unwrap();
-        assert!(said.starts_with("unknown model claude-opos-5-5; like it: claude-opus-5-5, "), "{said}");
+        assert!(said.starts_with("unknown model claude-opos-5-5; similar: claude-opus-5-5, "), "{said}");
         assert!(
-            said.ends_with("; :model! claude-opos-5-5 uses it anyway, :model lists the known ones"),
+            said.ends_with("; :model! claude-opos-5-5 uses this name anyway, :model lists the known ones"),
             "{said}"
         );
         let said = known().refusal("nonsense-9").unwrap();

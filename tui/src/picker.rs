@@ -182,7 +182,7 @@ mod tests {
         let mut picker = picker(rows);
         insta::assert_snapshot!(screen(&picker), @r"
         continue a session of /p
-        > type to narrow · 2 of 2
+        > type to filter · 2 of 2
 
         ▸ fix the parser
             2026-11-25 · m

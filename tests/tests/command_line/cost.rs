@@ -90,7 +90,7 @@ fn two_is_a_limit_on_what_nobody_can_count() {
         [models."nobody-knows"]
         prices = { input = 3, output = 15 }
     "#);
-    insta::assert_snapshot!(refused(&world, &server, &["--max-usd", "0"]).lines().next().unwrap_or_default(), @"error: invalid value '0' for '--max-usd <X>': for nothing no model is asked");
+    insta::assert_snapshot!(refused(&world, &server, &["--max-usd", "0"]).lines().next().unwrap_or_default(), @"error: invalid value '0' for '--max-usd <X>': expected an amount above 0");
     // Without the limit it is asked, and no cost is made up.
     let run = world.run(&model_of([shell("true"), done()]), &["--model", "nobody-knows"]).expect(0);
     assert!(run.result().get("cost_usd").is_none(), "{}", run.result());

@@ -83,7 +83,7 @@ fn task(params: &AgentRightsApprovalParams) -> Vec<Part> {
 /// requests.
 fn agent_rights(params: &AgentRightsApprovalParams, project: &WirePath) -> Vec<Part> {
     let AgentRightsApprovalParams { role, rights, grant, .. } = params;
-    let beyond = |is_granted| if is_granted { &b", which the main agent may not"[..] } else { b"" };
+    let beyond = |is_granted| if is_granted { &b", which the main agent cannot"[..] } else { b"" };
     let write = rights.write.iter().map(|path| {
         let place = if path == project { b"in this project" } else { in_project(path, project) };
         [b"write ", place, beyond(grant.write.contains(path))].concat()
@@ -97,7 +97,7 @@ fn agent_rights(params: &AgentRightsApprovalParams, project: &WirePath) -> Vec<P
     let mut lines: Vec<_> = write.collect();
     let sockets = rights.sockets.iter().map(|path| [b"reach ", path.as_bytes()].concat());
     if lines.is_empty() {
-        lines.push(b"write nothing but its own temp directory".to_vec());
+        lines.push(b"write only a private temp directory".to_vec());
     }
     lines.extend(sockets);
     let names = std::iter::once("may").chain(std::iter::repeat(""));
@@ -133,7 +133,7 @@ fn until_the_end(params: &HostApprovalParams) -> Vec<Part> {
     let HostApprovalParams { host, .. } = params;
     vec![
         fact("allows", &format!("reach {}:{}, until this command ends", host.name(), host.port())),
-        fact("waits", "the command is running, and this connection waits for the answer"),
+        fact("waits", "the command is running, and this connection waits for your answer"),
     ]
 }
 
@@ -141,8 +141,8 @@ fn until_the_end(params: &HostApprovalParams) -> Vec<Part> {
 fn server(params: &ExternalToolApprovalParams) -> Vec<Part> {
     let mut parts = server_access(params.access.as_ref());
     let allows = match &params.access {
-        Some(_) => "this call, once; its arguments go to that server",
-        None => "this call, once; its server runs outside the sandbox",
+        Some(_) => "this call, once; the arguments go to that server",
+        None => "this call, once; the server runs outside the sandbox",
     };
     parts.push(fact("allows", allows));
     parts
@@ -186,7 +186,7 @@ pub(crate) fn whole_turn(access: &TurnAccess, project: &WirePath) -> Block {
         [b"write ", place].concat()
     });
     let commands: &[u8] = if *confirms_commands {
-        b"run commands that only read; your settings want the others confirmed"
+        b"run commands that only read; your settings make other commands ask"
     } else {
         b"run commands with that access"
     };
@@ -201,12 +201,9 @@ pub(crate) fn whole_turn(access: &TurnAccess, project: &WirePath) -> Block {
             Network::Hosts(hosts) => format!("off until the turn ends, then {hosts} again"),
         },
     ));
-    parts.push(fact(
-        "asks",
-        "for everything else, as before: the network, other places, what your programs run later",
-    ));
-    parts.push(fact("lasts", "until the turn ends, however it ends; :mode ask takes it back before"));
-    parts.push(fact("then", "you see everything that changed, and keep it or undo it"));
+    parts.push(fact("asks", "before all else: the network, other paths, files your programs run"));
+    parts.push(fact("lasts", "until the turn ends in any way; :mode ask ends this access earlier"));
+    parts.push(fact("then", "you see all changes, and keep or undo them"));
     Block::of(parts)
 }
 

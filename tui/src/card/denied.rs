@@ -73,7 +73,7 @@ pub(super) fn allowed(params: &DeniedCommandApprovalParams, project: &WirePath) 
     let names = std::iter::once("allows").chain(std::iter::repeat(""));
     let mut parts: Vec<_> = names.zip(lines).map(|(name, line)| named(name, &line)).collect();
     parts.extend(params.grant.sockets.iter().map(|path| fact("gives", gives(path))));
-    parts.push(fact("again", "the whole command; its earlier changes stay"));
+    parts.push(fact("again", "the whole command; changes of its first run stay"));
     parts
 }
 

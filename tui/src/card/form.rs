@@ -170,7 +170,7 @@ impl FormDraft {
 
     /// Returns the text of the request, and the place of the chosen field in it. `editing` marks that field.
     pub(crate) fn block(&self, params: &ServerFormParams, editing: bool) -> (Block, usize) {
-        let asked = format!("the MCP server {} asks, while it runs {}:", params.server, params.tool);
+        let asked = format!("the MCP server {} asks during the call of {}:", params.server, params.tool);
         let mut parts = vec![
             Part::new(SafeText::line(&asked), Look::Heading),
             Part::new(SafeText::exact(&params.message), Look::Claim),
@@ -188,7 +188,7 @@ impl FormDraft {
         let sends = if self.fields.is_empty() { "your consent" } else { "these values" };
         parts.push(fact(
             "sends",
-            &format!("{sends} to that server, for this call; the session's log keeps them"),
+            &format!("{sends} to that server, for this call; the session's log stores them"),
         ));
         (Block::of(parts), at)
     }

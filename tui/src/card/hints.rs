@@ -39,9 +39,9 @@ pub(crate) fn hints(card: &Card, keymap: &Keymap, below: usize, width: u16) -> V
     let keys = Keys { keymap, width };
     let hints = match &card.stage {
         Stage::Word(_) => keys.writing("say no with this reason"),
-        Stage::Scope(menu) if menu.editing.is_some() => keys.writing("keep the pattern"),
+        Stage::Scope(menu) if menu.editing.is_some() => keys.writing("use the pattern"),
         Stage::Scope(menu) => keys.choosing(menu, below, card.sheet().is_read()),
-        Stage::Comments if card.editor().is_some() => keys.writing("keep the comment"),
+        Stage::Comments if card.editor().is_some() => keys.writing("save the comment"),
         Stage::Comments => keys.commenting(card),
         Stage::Steps if card.editor().is_some() => keys.writing_field(card),
         Stage::Steps => keys.editing(card),
@@ -299,7 +299,7 @@ impl Keys<'_> {
     fn deciding_on_host(&self, card: &Card, below: usize) -> Vec<Option<Hint>> {
         let key = |command, word: &str| self.key(KeyMode::Denied, command, word);
         let mut hints = vec![
-            key(Command::ApproveOnce, "allow it for this command"),
+            key(Command::ApproveOnce, "allow for this command"),
             key(Command::ApproveSession, &card.for_session),
             key(Command::Deny, no(card)),
         ];

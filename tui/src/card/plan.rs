@@ -23,7 +23,7 @@ pub(super) fn facts(params: &PlanApprovalParams, project: &WirePath) -> Vec<Part
 }
 
 /// Heading of the supervisor's facts.
-pub const ACCOUNT: &str = "access of its execution, as Bailiwick enforces it";
+pub const ACCOUNT: &str = "access of the execution, as Bailiwick enforces it";
 
 /// Returns the supervisor's facts line by line. Without a project, every path counts as outside it.
 pub fn account(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<SafeText> {
@@ -46,7 +46,7 @@ fn listed(name: &'static str, lines: Vec<Vec<u8>>) -> Vec<SafeText> {
 fn written(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<Vec<u8>> {
     let write = &params.rights.write;
     if write.is_empty() {
-        return vec![b"write nothing but its own temp directory".to_vec()];
+        return vec![b"write only a private temp directory".to_vec()];
     }
     let is_inside =
         |path: &WirePath| project.is_some_and(|project| path.as_path().starts_with(project.as_path()));
@@ -75,7 +75,7 @@ fn network(params: &PlanApprovalParams) -> String {
     match (&params.rights.net, params.network_refused) {
         (net @ (Network::On | Network::Hosts(_)), _) => places(&net.to_string(), params.rights.reach),
         (Network::Off, false) => "off".to_owned(),
-        (Network::Off, true) => "off: the plan asks for it, but it is off in this session".to_owned(),
+        (Network::Off, true) => "off: the plan asks for the network, which is off in this session".to_owned(),
     }
 }
 
@@ -88,8 +88,8 @@ fn calls(params: &PlanApprovalParams) -> Vec<Vec<u8>> {
 pub(super) fn server_lines(server: &NamedServer, all: &str) -> Vec<Vec<u8>> {
     let NamedServer { name, tools, access } = server;
     let heading = match tools.as_slice() {
-        [] => format!("{all}the MCP server {name}, which itself"),
-        tools => format!("{} of the MCP server {name}, which itself", tools.join(", ")),
+        [] => format!("{all}the MCP server {name}, with this access:"),
+        tools => format!("{} of the MCP server {name}, with this access:", tools.join(", ")),
     };
     let access = access.to_string();
     let rights = access.split(" · ").map(|right| format!("  {right}").into_bytes());
@@ -98,7 +98,7 @@ pub(super) fn server_lines(server: &NamedServer, all: &str) -> Vec<Vec<u8>> {
 
 fn steps(params: &PlanApprovalParams) -> Vec<Vec<u8>> {
     let line = |(number, step): (u32, &PlanStep)| {
-        let kept = if params.finished.contains(&number) { "finished before and kept: " } else { "" };
+        let kept = if params.finished.contains(&number) { "finished before: " } else { "" };
         let counts = match (step.files.len(), step.acceptance.len()) {
             (0, 0) => String::new(),
             (files, 0) => format!("({}) ", counted(files, "file")),

@@ -57,7 +57,7 @@ pub(crate) fn explain(request: &ServerRequest, rules: InForce<'_>) -> Block {
             "no setting; s allows this very call for the session",
         ),
         ServerRequest::ServerForm(_) => (
-            "a server may ask you something while it runs a call; nothing is sent without you".to_owned(),
+            "a server can ask you something during a call; nothing is sent without your answer".to_owned(),
             "built in".to_owned(),
             "no setting; in mode deny every question is declined",
         ),
@@ -116,7 +116,7 @@ fn page(grant: &Grant, rules: InForce<'_>) -> Rule {
         let rule = "Bailiwick asks before every command and every page".to_owned();
         return (rule, rules.origins.confirm_shell.clone(), "approvals.confirm_shell in the settings");
     }
-    ("the agent may not reach this host".to_owned(), rules.net_from(), NET)
+    ("the agent cannot reach this host".to_owned(), rules.net_from(), NET)
 }
 
 fn denied(denial: &Denial, rules: InForce<'_>) -> Rule {
@@ -124,7 +124,7 @@ fn denied(denial: &Denial, rules: InForce<'_>) -> Rule {
         Some(MissingRight::Network) => ("the network is off".to_owned(), rules.net_from(), NET),
         Some(MissingRight::Host { .. }) => of_hosts(rules),
         Some(MissingRight::Socket { .. }) => (
-            "each socket of another program has to be allowed".to_owned(),
+            "you have to allow each socket of another program".to_owned(),
             "built in".to_owned(),
             ":allow socket PATH, --socket PATH, or rights.sockets in the settings",
         ),
@@ -133,7 +133,7 @@ fn denied(denial: &Denial, rules: InForce<'_>) -> Rule {
             (rule, rules.mode_from(), MODE)
         }
         _ => (
-            "this path is read-only; :access lists the writable ones".to_owned(),
+            "this path is read-only; :access lists writable paths".to_owned(),
             rules.origins.write.clone(),
             ":allow write PATH, --write PATH, or rights.write in the settings",
         ),
@@ -146,7 +146,7 @@ fn of_hosts(rules: InForce<'_>) -> Rule {
 
 fn enforced(denial: &Denial) -> String {
     match denial.layer {
-        Layer::Policy => "by the policy, before anything ran".to_owned(),
+        Layer::Policy => "by Bailiwick's rules, before anything ran".to_owned(),
         layer => format!("by the sandbox ({layer}), whatever the command is"),
     }
 }

@@ -160,7 +160,7 @@ impl Choice {
             Self::ToolInProject => "this tool with any arguments, always in this project",
             Self::Prefix { .. } => "commands that begin with: ",
             Self::Parts(parts) if parts.len() > 1 => "commands that begin with any of: ",
-            Self::Parts(_) => "this command once, and those that begin with: ",
+            Self::Parts(_) => "this command once, and commands that begin with: ",
             Self::Pattern(_) => "changes to files that match: ",
             Self::Project => "any change in this project (like :mode auto)",
             Self::GrantRoot(_) => "any change under ",
@@ -198,10 +198,10 @@ impl Choice {
             Self::ExactFiles => "these files change without asking; nothing else is allowed",
             Self::ExactCall => "this call is made without asking; nothing else is allowed",
             Self::Tool => {
-                "calls of this tool are made without asking, with the server's access; no other tool"
+                "calls of this tool run without asking, with the server's access; other tools still ask"
             }
             Self::ToolInProject => {
-                "your config.toml keeps it for this project: its calls are made without asking, in later sessions too, until its definition or the server's access changes"
+                "your config.toml allows this tool in this project: calls run without asking, in later sessions too, until the tool's definition or the server's access changes"
             }
             Self::Prefix { .. } | Self::Parts(_) => {
                 "matching commands run without asking; nothing else is allowed"
@@ -236,10 +236,10 @@ pub(crate) fn always_in_project(kept: &ProjectPrefixes, project: &WirePath, prev
     let table = format!("{}, table [project.\"{project}\"]", kept.file);
     parts.extend([
         fact("allows", "write in this project, once for each command; no network"),
-        fact("asks", "for the network, other directories and variables of its own, as before"),
-        fact("lasts", "in this session at once, and in each later one in this project"),
-        named("kept in", table.as_bytes()),
-        fact("undo", "delete the words from approvals.preapproved there; :revoke in this session"),
+        fact("asks", "before the network, other directories or variables are used"),
+        fact("lasts", "in this session, and in all later sessions of this project"),
+        named("saved in", table.as_bytes()),
+        fact("undo", "delete the words from approvals.preapproved in that file; in this session :revoke"),
     ]);
     Block::of(parts)
 }

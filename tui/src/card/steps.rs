@@ -57,7 +57,7 @@ impl Steps {
         } else if self.is_new {
             self.draft.fill(&text);
         } else if !self.draft.set(&text) {
-            self.remark = Some("a title needs text".to_owned());
+            self.remark = Some("the title needs text".to_owned());
             self.editor = Some(editor);
             return;
         }

@@ -143,7 +143,7 @@ impl Model {
                 Some(format!("none of the first {} files matches", names.len()))
             }
             None if found.is_empty() => Some("no file matches".to_owned()),
-            None if *cut => Some(format!("the project has more than these {} files", names.len())),
+            None if *cut => Some(format!("the project has more files than these {}", names.len())),
             None => None,
         }
     }

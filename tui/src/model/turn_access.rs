@@ -24,14 +24,15 @@ impl TurnAccess {
     /// Returns the access of a turn that the person said yes to as a whole.
     fn allowed(access: &protocol::approval::TurnAccess, before: &Session) -> Self {
         let places: Vec<_> = access.write.iter().map(ToString::to_string).collect();
-        let words = format!("everything is allowed: write {}, and the network is off", places.join(", "));
+        let words =
+            format!("you allowed the whole turn: writes in {}, and the network is off", places.join(", "));
         Self::new(words, before)
     }
 
     /// Returns the access of a turn that a command of the person starts; `None` if the command narrows nothing.
     pub(crate) fn of(own: &OwnTurn, before: &Session) -> Option<Self> {
         let offline = if own.offline { ", and the network is off" } else { "" };
-        let words = format!("/{} only reads: nothing is approved{offline}", own.name);
+        let words = format!("/{} only reads: no access can be approved{offline}", own.name);
         own.reads.then(|| Self::new(words, before))
     }
 

@@ -192,7 +192,7 @@ impl Draft {
         }
     }
 
-    /// Replaces the text of the selected field. Returns false if the field rejects it: a title needs text. An empty
+    /// Replaces the text of the selected field. Returns false if the field rejects it: the title needs text. An empty
     /// condition is deleted.
     pub(crate) fn set(&mut self, text: &str) -> bool {
         let text = match self.at.field {
@@ -278,7 +278,7 @@ mod tests {
         draft.shift(true);
         assert_eq!((titles(&draft), draft.at().step, draft.changes()), ("bca".to_owned(), 3, 2));
         draft.add_step();
-        assert!(!draft.set("  "), "a title needs text");
+        assert!(!draft.set("  "), "the title needs text");
         assert!(draft.set(" d "));
         draft.go_steps(-3);
         draft.delete();

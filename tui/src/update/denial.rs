@@ -46,7 +46,7 @@ pub(super) fn show(view: &mut AgentView, agent: &AgentId, call: CallId, denial: 
     facts.push(match &denial.grant {
         Some(grant) => ("to allow", here(grant, &denial.missing_right)),
         None if takes_too_much => {
-            ("instead", "allow a directory in it, e.g. :allow write ~/notes".to_owned())
+            ("instead", "allow a directory below, e.g. :allow write ~/notes".to_owned())
         }
         None => ("to allow", "not possible".to_owned()),
     });

@@ -216,7 +216,7 @@ fn logged(model: &mut Model, event: SessionEvent, actions: &mut Vec<Action>) -> 
         }
         EventKind::Denied { call: None, denial, .. } => {
             view.was_denied(&denial);
-            view.say(Look::Notice, &format!("agent {}, outside its calls: {denial}", event.agent));
+            view.say(Look::Notice, &format!("agent {}, outside of its tool calls: {denial}", event.agent));
         }
         EventKind::TurnAllowed(allowed) if event.agent == AgentId::root() => {
             model.rewind.is_of_turn = true;
@@ -488,7 +488,7 @@ fn approval_answered(view: &mut AgentView, answered: &ApprovalAnswered) {
         (DecidedBy::NoFrontEnd, None) => ": there was nobody to ask".to_owned(),
         (DecidedBy::BadAnswer, None) => ": the answer was not valid".to_owned(),
         (DecidedBy::Interrupted, None) => ": interrupted".to_owned(),
-        (DecidedBy::Together, None) => ": it is shown together with the other changes".to_owned(),
+        (DecidedBy::Together, None) => ": this change is shown together with the others".to_owned(),
         (DecidedBy::Edited, None) => ": you edited the plan, and another request follows".to_owned(),
     };
     let is_denied = matches!(answered.decision, ReviewDecision::Denied { .. } | ReviewDecision::Abort);

@@ -27,7 +27,7 @@ pub(super) fn open(model: &mut Model) {
         view.findings.all = findings_in(&view.answer);
     }
     if view.findings.all.is_empty() {
-        return model.answer(Look::Notice, "there are no findings; :review looks for some");
+        return model.answer(Look::Notice, "there are no findings; :review starts a review");
     }
     model.mode = Mode::Findings;
     model.agents.shown_mut().findings.is_open = false;

@@ -24,12 +24,12 @@ pub(super) fn paused(
     }
     model.paused = true;
     let send = model.start.keymap.hint(KeyMode::Insert, Command::Submit);
-    model.say(Look::Error, &format!("paused: cannot write the log {path}: its disk is full{free}"));
+    model.say(Look::Error, &format!("paused: cannot write the log {path}: the disk is full{free}"));
     model.say(
         Look::Notice,
         &format!(
             "everything up to event {last} is saved; the agents are paused\n\
-             free some space: the session continues by itself, or {send} retries · :q ends it"
+             free some space: the session continues by itself, or {send} retries · :q ends the session"
         ),
     );
     call(model, Reason::Paused, actions);

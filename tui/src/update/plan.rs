@@ -20,8 +20,10 @@ pub(super) fn command(model: &mut Model, text: Option<&str>, actions: &mut Vec<A
         None if model.plans.current().is_some() => open(model),
         _ if model.over => model.answer(Look::Error, "the session is over; :q leaves"),
         _ if model.start.activity == Activity::Plan => {
-            model
-                .answer(Look::Error, "this agent is a planner itself: type a message that says what to plan");
+            model.answer(
+                Look::Error,
+                "this agent is already a planner: type a message that says what to plan",
+            );
         }
         None => {
             let usage = ":plan TEXT: another agent makes a plan and changes nothing";
@@ -127,7 +129,7 @@ fn block(plan: &Progress, now: crate::UiTime, project: &WirePath) -> Block {
         parts.extend(step.note.as_ref().map(|note| Part::new(SafeText::exact(note), Look::Claim)));
         parts.extend(step.changes(project).map(|line| Part::new(SafeText::bytes(&line), Look::Fact)));
     }
-    parts.push(part("its text:", Look::Heading));
+    parts.push(part("text of the plan:", Look::Heading));
     parts.push(part(&plan.path, Look::Turn));
     parts.extend(styled(&plan.markdown));
     Block::of(parts)

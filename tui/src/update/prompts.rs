@@ -15,7 +15,7 @@ pub(super) fn run(model: &mut Model, sign: char, line: &str, actions: &mut Vec<A
     let rest = line.strip_prefix(name).unwrap_or_default();
     match command.wanted(rest) {
         Ok(wanted) => {
-            let waits = format!("{name}: waiting for the text of the MCP server {}", wanted.server);
+            let waits = format!("the prompt {name} waits for its text from the MCP server {}", wanted.server);
             actions.push(Action::User(AgentId::root(), UserActionKind::ExpandPrompt(wanted)));
             model.answer(Look::Notice, &waits);
         }
@@ -53,7 +53,7 @@ pub(super) fn expanded(model: &mut Model, expanded: ExpandedPrompt) {
             model.palette.close();
             model.answer(
                 Look::Notice,
-                &format!("{of}: its text is at the prompt; read it, change it, Enter sends it"),
+                &format!("the text of {of} is where you type: read or change the text, Enter sends it"),
             );
         }
         Err(error) => model.answer(Look::Error, &format!("cannot use the prompt {of}: {error}")),

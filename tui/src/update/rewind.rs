@@ -37,10 +37,8 @@ pub(super) fn turn_over(model: &mut Model, actions: &mut Vec<Action>) {
     let Some((to, change)) = first.filter(|_| is_of_turn) else { return };
     let is_free = matches!(model.mode, Mode::Normal | Mode::Insert) && model.cards.is_empty();
     if !is_free {
-        return model.say(
-            Look::Notice,
-            "the whole turn was allowed: :rewind shows what it changed, and takes it back",
-        );
+        return model
+            .say(Look::Notice, "you allowed the whole turn: :rewind shows its changes, and undoes them");
     }
     model.came_from = model.mode;
     model.mode = Mode::Rewind;
@@ -141,7 +139,7 @@ fn confirm(model: &mut Model, actions: &mut Vec<Action>) {
     let sheet = &model.rewind.sheet;
     let has_to_read = model.rewind.turn.is_none();
     if has_to_read && sheet.top(width, height) + usize::from(height) < sheet.rows(width) {
-        model.remark = Some("read it to its end first".to_owned());
+        model.remark = Some("read the list to its end first".to_owned());
         return;
     }
     let RewindPreview { target, only: files, digest, .. } = preview.clone();
@@ -220,7 +218,7 @@ pub(super) fn rewound(model: &mut Model, rewound: &Rewound) {
     let view = model.agents.of(&AgentId::root());
     view.say(Look::Notice, &format!("{words}{}", counted(files.len())));
     for left in left {
-        view.say(Look::Notice, &format!("{} stays as it is: {}", left.path, left.reason));
+        view.say(Look::Notice, &format!("{} is not restored: {}", left.path, left.reason));
     }
     if let Some(error) = error {
         view.say(Look::Error, &format!("cannot restore everything: {error}"));
@@ -243,7 +241,7 @@ fn lay(model: &mut Model) {
     let block = match (&model.rewind.asked, &model.rewind.preview) {
         (Some(_), Some(preview)) if model.rewind.turn.is_some() => whole_turn(model, preview),
         (Some(target), Some(preview)) => consequences(preview, model.rewind.beginning(*target)),
-        (Some(_), None) => Block::of(vec![part("looking at the project …", Look::Heading)]),
+        (Some(_), None) => Block::of(vec![part("reading the project …", Look::Heading)]),
         (None, _) => messages(model),
     };
     model.rewind.sheet.renew(block, revision);
@@ -301,7 +299,7 @@ fn whole_turn(model: &Model, preview: &RewindPreview) -> Block {
 fn consequences(preview: &RewindPreview, said: Option<&str>) -> Block {
     let RewindPreview { target, files, left, messages, notes, .. } = preview;
     let heading = match target.to {
-        Some(_) => format!("back to before: {}", said.unwrap_or("(a picture)")),
+        Some(_) => format!("restore to before: {}", said.unwrap_or("(a picture)")),
         None => "undo the last rewind".to_owned(),
     };
     let mut parts = vec![part(&heading, Look::Heading)];
@@ -319,14 +317,14 @@ fn consequences(preview: &RewindPreview, said: Option<&str>) -> Block {
             Part::new(SafeText::labelled(&format!("{verb:<8}"), file.path.as_bytes()), Look::Fact)
         }));
         if files.is_empty() {
-            parts.push(part("no file changes", Look::Assistant));
+            parts.push(part("no file would change", Look::Assistant));
         }
         for left in left {
-            let text = format!("stays as it is ({}): ", left.reason);
+            let text = format!("not restored ({}): ", left.reason);
             parts.push(Part::new(SafeText::labelled(&text, left.path.as_bytes()), Look::Notice));
         }
         parts.extend(notes.iter().map(|note| part(note, Look::Notice)));
-        let beyond = "not covered: ignored files, git's own directory (commits stay), files above 2 MiB";
+        let beyond = "not changed: ignored files, git's own directory (commits stay), files above 2 MiB";
         parts.push(part(beyond, Look::Notice));
     }
     Block::of(parts)

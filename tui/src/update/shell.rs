@@ -7,12 +7,11 @@ use crate::model::{Look, Model, Outgoing};
 /// Runs a command in the sandbox of the session's first agent.
 pub(super) fn run(model: &mut Model, command: &str, actions: &mut Vec<Action>) {
     if command.is_empty() {
-        let usage = "!COMMAND runs a command of your own in the sandbox, and the model reads it with your next message; \
-            a space before it sends the line as text";
+        let usage = "!COMMAND runs a command of your own in the sandbox, and the model reads the output with your next message; a space before ! sends the line as text";
         return model.answer(Look::Notice, usage);
     }
     if !model.agents.shown_id().is_top_level() {
-        let why = "your own commands go to the main agent: switch to it with :agent 1";
+        let why = "your own commands go to the main agent: :agent 1 switches there";
         return model.answer(Look::Error, why);
     }
     model.agents.shown_mut().transcript.follow();

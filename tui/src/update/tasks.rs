@@ -7,7 +7,7 @@ use crate::text::SafeText;
 pub(super) fn show(model: &mut Model) {
     let list = model.agents.shown().tasks.as_ref().filter(|list| !list.tasks.is_empty());
     let Some(list) = list else {
-        return model.answer(Look::Notice, "the agent keeps no list of tasks");
+        return model.answer(Look::Notice, "the agent has no list of tasks");
     };
     let mut parts = vec![Part::new(SafeText::line(&counted_tasks(list)), Look::Heading)];
     parts.extend(list.tasks.iter().map(|task| {

@@ -29,7 +29,7 @@ fn send_to(model: &mut Model, agent: &AgentId, at: UiTime, message: Outgoing, ac
         view.queue.push_back(message);
     } else {
         if view.turn.is_running() {
-            view.say(Look::Notice, "it reads this with its next request");
+            view.say(Look::Notice, "the agent reads this with its next request");
         } else {
             view.turn.begin(at);
         }

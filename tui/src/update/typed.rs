@@ -198,7 +198,7 @@ fn unquoted(path: &str) -> WirePath {
 fn take_away(model: &mut Model) -> bool {
     let asked = model.agents.shown_id().is_top_level();
     if !asked {
-        model.answer(Look::Notice, "it is withdrawn from every agent of the session");
+        model.answer(Look::Notice, "this access is withdrawn from every agent of the session");
     }
     asked
 }

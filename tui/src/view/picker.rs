@@ -52,7 +52,7 @@ fn typed(picker: &Picker, pane: &mut Pane<'_>, theme: Theme) -> (u16, u16) {
     pane.put(0, 1, ">", theme.strong());
     let end = pane.put(2, 1, SafeText::line(&picker.typed).all(), Style::new());
     let (found, all) = picker.count();
-    let hint = if picker.typed.is_empty() { "type to narrow · " } else { " · " };
+    let hint = if picker.typed.is_empty() { "type to filter · " } else { " · " };
     let count = SafeText::line(&format!("{hint}{found} of {all}"));
     pane.put(end, 1, count.all(), theme.dim());
     (end, 1)

@@ -41,19 +41,21 @@ fn hints(model: &Model) -> String {
     ];
     match (&model.rewind.asked, model.rewind.is_known()) {
         (Some(_), true) if model.rewind.turn.is_some() => {
-            format!("{}  {close} keep it", named(&[(Command::ConfirmRewind, "undo the whole turn")]))
+            format!("{}  {close} keep the changes", named(&[(Command::ConfirmRewind, "undo the whole turn")]))
         }
         (None, _) => {
-            let first =
-                [(Command::RewindTo, "show what would change"), (Command::UndoRewind, "undo the last one")];
+            let first = [
+                (Command::RewindTo, "show what would change"),
+                (Command::UndoRewind, "undo the last rewind"),
+            ];
             format!("{}  {close} close", named(&first))
         }
         (Some(_), false) => format!("{close} back"),
         (Some(RewindTarget { to, .. }), true) if to.is_none() || !model.rewind.only.is_empty() => {
-            format!("{}  {close} back", named(&[(Command::ConfirmRewind, "do it")]))
+            format!("{}  {close} back", named(&[(Command::ConfirmRewind, "restore")]))
         }
         (Some(_), true) => {
-            format!("{}  {}  {close} back", named(&[(Command::ConfirmRewind, "do it")]), named(&scopes))
+            format!("{}  {}  {close} back", named(&[(Command::ConfirmRewind, "restore")]), named(&scopes))
         }
     }
 }

@@ -128,7 +128,7 @@ fn a_call_of_an_external_tool_is_asked_for_with_every_byte_of_its_arguments() {
       server    docs
     the agent's reason:
     “ the manual has to be read
-      allows    this call, once; its server runs outside the
+      allows    this call, once; the server runs outside the
                 sandbox
     y yes  s for the session…  n no  ? why  e no, because…
     d full screen  Esc stop
@@ -194,7 +194,7 @@ fn a_call_of_a_confined_server_is_asked_for_with_the_access_of_the_server() {
         "            writes only its own files",
         "            network off",
         "            given TOKEN\\u{1b}[2J",
-        "  allows    this call, once; its arguments go to that server",
+        "  allows    this call, once; the arguments go to that server",
     ] {
         assert!(screen.lines().any(|row| row == line), "{line}:\n{screen}");
     }
@@ -237,10 +237,10 @@ fn a_tool_of_a_confined_server_is_allowed_always_in_this_project_with_its_effect
       this tool with exactly these arguments
       this tool with any arguments
     ▸ this tool with any arguments, always in this project
-      allows    your config.toml keeps it for this project: its
-                calls are made without asking, in later sessions
-                too, until its definition or the server's access
-                changes
+      allows    your config.toml allows this tool in this
+                project: calls run without asking, in later
+                sessions too, until the tool's definition or the
+                server's access changes
     y yes, as chosen  Esc back  j/k choose
     ── waiting for your answer ─────────────────────────────────
     ›
@@ -455,8 +455,8 @@ fn each_part_of_a_compound_command_can_be_chosen() {
     │ cargo fmt && cargo test -q
       exactly this command
     ▸ commands that begin with any of: cargo fmt | cargo test
-      this command once, and those that begin with: cargo fmt
-      this command once, and those that begin with: cargo test
+      this command once, and commands that begin with: cargo fmt
+      this command once, and commands that begin with: cargo test
       any change in this project (like :mode auto)
       allows    matching commands run without asking; nothing else is allowed
                 any command that begins with ["cargo", "fmt"]

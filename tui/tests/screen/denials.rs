@@ -98,7 +98,7 @@ fn a_denied_socket_is_shown_with_what_it_gives() {
       tried     use /run/docker.sock by docker, a socket of another program
       allows    reach /run/docker.sock, for one more run
       gives     root on this machine: a container can change any file
-      again     the whole command; its earlier changes stay
+      again     the whole command; changes of its first run stay
       runs      by bash -c, in this project
     o allow once, run it again  s allow this socket, this session  n leave it  ? why
     e no, because…  d full screen  Esc stop
@@ -116,7 +116,7 @@ fn a_denied_write_outside_the_project() {
     │ touch /etc/probe
       tried     write /etc/probe, which is read-only for this session
       allows    write in /etc, for one more run
-      again     the whole command; its earlier changes stay
+      again     the whole command; changes of its first run stay
       runs      by bash -c, in this project
     o allow once, run it again  s allow writes in /etc, this session  n leave it
     ? why  e no, because…  d full screen  Esc stop
@@ -132,7 +132,7 @@ fn a_denied_write_in_the_project() {
     the agent's reason:
     “ the build has to run
       allows    write in this project, for one more run
-      again     the whole command; its earlier changes stay
+      again     the whole command; changes of its first run stay
       runs      by bash -c, in this project
     o allow once, run it again  s allow writes in this project, this session
     n leave it  ? why  e no, because…  d full screen  Esc stop
@@ -146,7 +146,7 @@ fn a_denied_connection() {
     │ curl example.com
       tried     reach 93.184.216.34:443 by curl: the network is off
       allows    reach the network, for one more run
-      again     the whole command; its earlier changes stay
+      again     the whole command; changes of its first run stay
       runs      by bash -c, in this project
     o allow once, run it again  s allow the network, this session  n leave it  ? why
     e no, because…  d full screen  Esc stop
@@ -359,5 +359,5 @@ fn a_denial_in_the_home_offers_no_command_that_opens_it() {
     let screen = seat.screen();
     assert!(!screen.contains("to allow"), "{screen}");
     assert!(screen.contains("missing   write /home/me/x, in the home directory itself"), "{screen}");
-    assert!(screen.contains("instead   allow a directory in it, e.g. :allow write ~/notes"), "{screen}");
+    assert!(screen.contains("instead   allow a directory below, e.g. :allow write ~/notes"), "{screen}");
 }

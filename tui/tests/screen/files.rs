@@ -108,7 +108,7 @@ fn a_hostile_name_is_shown_as_it_is_and_the_model_is_told_the_true_one() {
 
     ▸ a\u{1b}[2J\u{a}b
       c\u{202e}txt
-      the project has more than these 2 files
+      the project has more files than these 2
     ────────────────────────────────────────────────────────────
     ");
     seat.keys("\n\n");

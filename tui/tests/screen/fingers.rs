@@ -28,18 +28,18 @@ fn a_slash_opens_the_list_of_commands() {
       /model NAME               choose the model; alone: from a list
       /net on|off|HOSTS         set network access, +HOST adds a host
       /mode ask|auto|deny       ask first, allow changes in the project, or deny
-      /access                   show what the agent may do, and how to change it
+      /access                   show the agent's access, and how to change it
       /diff files|steps         show the changes of the session; alone: by file
       /plan TEXT                make a plan; without TEXT: show the plan
-      /review BRANCH|COMMIT     review, read-only; alone: what is uncommitted
+      /review BRANCH|COMMIT     review a change; alone: uncommitted changes
       /findings                 list the findings of the last review
       /rewind                   restore files and conversation to before a message
-      /resume SESSION           continue a session; alone: choose
+      /resume SESSION           continue a session; alone: from a list
       /context                  show what fills the model's context window
       /cost                     show tokens and money, by agent
       /compact                  replace the conversation by a summary
       /clear                    start an empty conversation in this session
-      /tasks                    show the list of tasks that the agent keeps
+      /tasks                    show the agent's list of tasks
       /agents                   list the agents: open, message or stop one
       /copy                     copy the last answer (or the found line)
       /select                   select lines of the transcript to copy
@@ -65,14 +65,14 @@ fn a_slash_opens_the_list_of_commands() {
 
 
 
-    ▸ /access                   show what the agent may do, and how to change it
+    ▸ /access                   show the agent's access, and how to change it
       /agents                   list the agents: open, message or stop one
       /allow ACCESS             allow write PATH, socket PATH or net
-      /agent ID                 show an agent; what you type is for it
+      /agent ID                 show an agent; your messages then go there
       /plan TEXT                make a plan; without TEXT: show the plan
       /compact                  replace the conversation by a summary
       /clear                    start an empty conversation in this session
-      /tasks                    show the list of tasks that the agent keeps
+      /tasks                    show the agent's list of tasks
       /disallow ACCESS          withdraw what was allowed
       /image PATH               attach a picture; without PATH: detach it
       /edit-plan                edit the plan waiting for approval, in $EDITOR
@@ -141,7 +141,7 @@ fn a_list_that_is_too_long_says_so_and_a_row_that_is_too_wide_too() {
       /model NAME     choose the model; alo…
       /net on|off|HOSTS  set network access…
       /mode ask|auto|deny  ask first, allow…
-      /access         show what the agent m…
+      /access         show the agent's acce…
       /diff files|steps  show the changes o…
       ↓ 23 more
     ────────────────────────────────────────
@@ -150,7 +150,7 @@ fn a_list_that_is_too_long_says_so_and_a_row_that_is_too_wide_too() {
     assert_snapshot!(above_status(&seat), @"
     bailiwick in /home/me/project
     · Reads this project, asks before each
-      /access         show what the agent m…
+      /access         show the agent's acce…
       /diff files|steps  show the changes o…
       /plan TEXT      make a plan; without …
       /review BRANCH|COMMIT  review, read-o…

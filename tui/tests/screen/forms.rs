@@ -77,7 +77,7 @@ fn a_card_names_the_server_its_access_its_words_and_every_field() {
     let screen = asked().screen();
     for line in [
         " Answer the MCP server tracker? ",
-        "the MCP server tracker asks, while it runs create_issue:",
+        "the MCP server tracker asks during the call of create_issue:",
         "Who reports the issue?",
         "Who reports it (mail address, at most 40 characters)",
         "weight (whole number, 1 to 5)",

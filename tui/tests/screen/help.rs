@@ -18,18 +18,18 @@ fn help_is_made_from_the_table() {
       :model NAME                   choose the model; alone: from a list
       :net on|off|HOSTS             set network access, +HOST adds a host
       :mode ask|auto|deny           ask first, allow changes in the project, or deny
-      :access                       show what the agent may do, and how to change it
+      :access                       show the agent's access, and how to change it
       :diff files|steps             show the changes of the session; alone: by file
       :plan TEXT                    make a plan; without TEXT: show the plan
-      :review BRANCH|COMMIT         review, read-only; alone: what is uncommitted
+      :review BRANCH|COMMIT         review a change; alone: uncommitted changes
       :findings                     list the findings of the last review
       :rewind                       restore files and conversation to before a message
-      :resume SESSION               continue a session; alone: choose
+      :resume SESSION               continue a session; alone: from a list
       :context                      show what fills the model's context window
       :cost                         show tokens and money, by agent
       :compact                      replace the conversation by a summary
       :clear                        start an empty conversation in this session
-      :tasks                        show the list of tasks that the agent keeps
+      :tasks                        show the agent's list of tasks
       :agents                       list the agents: open, message or stop one
       :copy                         copy the last answer (or the found line)
       :select                       select lines of the transcript to copy
@@ -38,7 +38,7 @@ fn help_is_made_from_the_table() {
       :image PATH                   attach a picture; without PATH: detach it
       :copy-code                    copy the last code of the last answer
       :revert PATH                  restore one file to the start of the session
-      :agent ID                     show an agent; what you type is for it
+      :agent ID                     show an agent; your messages then go there
       :edit-plan                    edit the plan waiting for approval, in $EDITOR
       :revoke N                     withdraw what you allowed for this session
       :log                          show the events of the session's log
@@ -62,7 +62,7 @@ fn help_is_made_from_the_table() {
       [                             show the agent above in the list
       ]                             show the agent below in the list
       i a                           write a message
-      enter                         open the marked row whole; without one: write
+      enter                         show the marked row in full; without one: write
       {                             to the message above, yours or the agent's
       }                             to the message below
       (                             to the output, change or sub-agent above
@@ -81,7 +81,7 @@ fn help_is_made_from_the_table() {
       pageup ctrl-u                 a page up
       pagedown ctrl-f               a page down
       g home                        to the beginning
-      G end                         to the end, and follow it
+      G end                         to the end, and follow new output
       t                             show or fold the model's thinking
       o ctrl-o                      show or fold the marked row, or all output
       ctrl-t                        show or fold the agents and steps beside the conversation
@@ -152,11 +152,11 @@ fn help_is_made_from_the_table() {
       pageup ctrl-u                 a page up
       pagedown ctrl-f               a page down
       g home                        to the beginning
-      G end                         to the end, and follow it
+      G end                         to the end, and follow new output
       y                             yes, once
       s                             yes, for this session: choose the scope
-      p                             yes, always in this project: show what it covers
-      t                             yes to everything in this turn: show what it gives
+      p                             yes, always in this project: show the commands
+      t                             yes to everything in this turn: show the access
       n                             no
       e                             no, with a reason for the model
       d                             full screen, and back
@@ -175,10 +175,10 @@ fn help_is_made_from_the_table() {
       pageup ctrl-u                 a page up
       pagedown ctrl-f               a page down
       g home                        to the beginning
-      G end                         to the end, and follow it
+      G end                         to the end, and follow new output
       o                             yes, once
       s h                           yes, for this session: choose the scope
-      t                             yes to everything in this turn: show what it gives
+      t                             yes to everything in this turn: show the access
       n                             no
       e                             no, with a reason for the model
       d                             full screen, and back
@@ -196,16 +196,16 @@ fn help_is_made_from_the_table() {
       right l                       add a word to the prefix
       esc n ctrl-c                  back
     keys in AGENTS
-      enter l right                 show its output, live
-      m i                           write a message to it
-      x                             stop it and its sub-agents
+      enter l right                 show the agent's output, live
+      m i                           write a message to the agent
+      x                             stop the agent and its sub-agents
       esc q h left                  close the list
       :                             type a command
       ctrl-l                        redraw the screen
       k up                          up
       j down                        down
       g home                        to the beginning
-      G end                         to the end, and follow it
+      G end                         to the end, and follow new output
     keys in COMMENTS
       : /                           type a command
       k up                          up
@@ -213,9 +213,9 @@ fn help_is_made_from_the_table() {
       pageup                        a page up
       pagedown                      a page down
       g home                        to the beginning
-      G end                         to the end, and follow it
+      G end                         to the end, and follow new output
       esc q ctrl-c                  back
-      enter c i                     write a comment on it
+      enter c i                     write a comment on the step
       s                             no, with these comments
     keys in STEPS
       : /                           type a command
@@ -224,7 +224,7 @@ fn help_is_made_from_the_table() {
       pageup ctrl-u                 a page up
       pagedown ctrl-f               a page down
       g home                        to the beginning
-      G end                         to the end, and follow it
+      G end                         to the end, and follow new output
       esc q ctrl-c                  back
       enter e i                     edit the chosen field
       tab ]                         the next step
@@ -236,7 +236,7 @@ fn help_is_made_from_the_table() {
       t                             turn a command into a criterion, or back
       d delete                      delete the chosen step or field
       u                             undo the last change
-      s                             save as a new version, which asks again
+      s                             save as a new version, and ask again
     keys in FORM
       esc ctrl-c                    back
       tab enter down                the next field
@@ -250,12 +250,12 @@ fn help_is_made_from_the_table() {
       pageup ctrl-u                 a page up
       pagedown ctrl-f               a page down
       g home                        to the beginning
-      G end                         to the end, and follow it
+      G end                         to the end, and follow new output
       esc q ctrl-c                  back
       h left                        compare an older version
       l right                       compare a newer version
-      H [                           compare it with an older one
-      L ]                           compare it with a newer one
+      H [                           compare with an older version
+      L ]                           compare with a newer version
     keys in PLAN
       :                             type a command
       k up                          up
@@ -263,7 +263,7 @@ fn help_is_made_from_the_table() {
       pageup ctrl-u                 a page up
       pagedown ctrl-f               a page down
       g home                        to the beginning
-      G end                         to the end, and follow it
+      G end                         to the end, and follow new output
       =                             compare the versions of a plan
       q esc ctrl-c                  close the plan
     keys in LOG
@@ -274,7 +274,7 @@ fn help_is_made_from_the_table() {
       pageup ctrl-u                 a page up
       pagedown ctrl-f               a page down
       g home                        to the beginning
-      G end                         to the end, and follow it
+      G end                         to the end, and follow new output
       enter l right                 show the whole event
       /                             list the events with a text
       f                             list only events of this kind, or all
@@ -286,7 +286,7 @@ fn help_is_made_from_the_table() {
       pageup ctrl-u                 a page up
       pagedown ctrl-f               a page down
       g home                        to the beginning
-      G end                         to the end, and follow it
+      G end                         to the end, and follow new output
       enter l right                 show what would change
       b                             files and conversation
       f                             files only
@@ -302,16 +302,16 @@ fn help_is_made_from_the_table() {
       pageup ctrl-u                 a page up
       pagedown ctrl-f               a page down
       g home                        to the beginning
-      G end                         to the end, and follow it
+      G end                         to the end, and follow new output
       enter l right                 show the whole finding
-      a                             write a message that asks to fix it
+      a                             write a message that asks for a fix
       esc q h left ctrl-c           back
     keys in SELECT
       V alt-v                       select lines of the transcript to copy
       v                             select from a character to another
       ctrl-v                        select the same columns of each row
-      y enter                       copy it
-      a                             select all of it; again: the whole message
+      y enter                       copy the selection
+      a                             select this block; again: the whole message
       o                             to the other end of the selection
       esc q ctrl-c                  leave
       { alt-up                      to the message above, yours or the agent's
@@ -331,7 +331,7 @@ fn help_is_made_from_the_table() {
       pageup ctrl-u                 a page up
       pagedown ctrl-f               a page down
       g                             to the beginning
-      G                             to the end, and follow it
+      G                             to the end, and follow new output
     keys in PAGE
       :                             type a command
       ctrl-l                        redraw the screen
@@ -340,7 +340,7 @@ fn help_is_made_from_the_table() {
       pageup ctrl-u                 a page up
       pagedown ctrl-f               a page down
       g home                        to the beginning
-      G end                         to the end, and follow it
+      G end                         to the end, and follow new output
       enter                         choose the row of a list; else close
       esc q ctrl-c                  close the page
     Esc close  j/k scroll
@@ -387,7 +387,7 @@ fn lines_of_ours_are_broken_between_words_and_the_rest_stands_further_right() {
       :net on|off|HOSTS             set network access, +HOST adds a host
       :mode ask|auto|deny           ask first, allow changes in the
                                     project, or deny
-      :access                       show what the agent may do, and how to
+      :access                       show the agent's access, and how to
     ");
     let mut seat = Seat::new(40, 40);
     let write = vec![NamedRoot::Path("/srv/site/assets".into())];

@@ -191,10 +191,10 @@ fn a_denial_of_no_call_is_one_line_that_says_so() {
     let EventKind::Denied { denial, rights, .. } = denial() else { unreachable!() };
     seat.log(EventKind::Denied { call: None, denial, rights });
     let screen = seat.screen();
-    let line = screen.lines().find(|line| line.contains("outside its calls")).unwrap();
+    let line = screen.lines().find(|line| line.contains("outside of its tool calls")).unwrap();
     assert_eq!(
         line,
-        "· agent 1, outside its calls: likely blocked by the sandbox (Landlock): write /etc/probe; missing \
+        "· agent 1, outside of its tool calls: likely blocked by the sandbox (Landlock): write /etc/probe; missing \
          access: write \
          /etc/probe; the user can allow it with --write /etc/probe"
     );

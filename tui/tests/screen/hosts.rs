@@ -42,8 +42,8 @@ fn a_card_names_program_host_port_and_the_time_left() {
         "\u{2502} npm ci",
         "  tries to  connect to docs.example:443 by node, which is not on the list of",
         "  allows    reach docs.example:443, until this command ends",
-        "  waits     the command is running, and this connection waits for the answer",
-        "o allow it for this command  s allow docs.example, this session  n no",
+        "  waits     the command is running, and this connection waits for your answer",
+        "o allow for this command  s allow docs.example, this session  n no",
     ] {
         assert!(screen.contains(line), "{line}\n{screen}");
     }

@@ -57,10 +57,10 @@ fn the_page_says_what_it_covers_and_a_second_key_gives_it() {
     │ cargo test
                 any command that begins with ["cargo", "test"]
       allows    write in this project, once for each command; no network
-      asks      for the network, other directories and variables of its own, as before
-      lasts     in this session at once, and in each later one in this project
-      kept in   /home/me/.config/bailiwick/config.toml, table [project."/home/me/project"]
-      undo      delete the words from approvals.preapproved there; :revoke in this session
+      asks      before the network, other directories or variables are used
+      lasts     in this session, and in all later sessions of this project
+      saved in  /home/me/.config/bailiwick/config.toml, table [project."/home/me/project"]
+      undo      delete the words from approvals.preapproved in that file; in this session :revoke
     y yes, always in this project  Esc back
     ── waiting for your answer ─────────────────────────────────────────────────────────────────────────
     ›

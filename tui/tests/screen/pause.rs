@@ -20,10 +20,10 @@ fn enter_tries_again_and_what_is_typed_stays() {
     · Reads this project, asks before each change. No network. Secrets hidden.
     · try: fix the failing test · @README.md explain this · /plan add a flag
     · / commands · ? keys · Alt+Enter new line · Shift+Tab mode · Esc stop · :q quit
-    ! paused: cannot write the log /s/log.jsonl: its disk is full (2 KiB free)
+    ! paused: cannot write the log /s/log.jsonl: the disk is full (2 KiB free)
     · everything up to event 12 is saved; the agents are paused
       free some space: the session continues by itself, or Enter retries ·
-      :q ends it
+      :q ends the session
 
 
 

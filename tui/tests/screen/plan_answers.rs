@@ -80,7 +80,7 @@ fn comments_on_several_steps_are_one_denial() {
 
 
     on the plan › shorter, please
-    Enter keep the comment  Esc back
+    Enter save the comment  Esc back
      APPROVAL  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5
     ");
     // Esc leads out and loses nothing, however often.

@@ -151,11 +151,11 @@ fn the_card_shows_every_byte_of_the_plan_and_then_its_access() {
     │ - `cargo test -p lexer`
     │ - `cargo clippy -- -D warnings`
     │ - The docs mention it
-    access of its execution, as Bailiwick enforces it:
+    access of the execution, as Bailiwick enforces it:
       may       write /home/me/project (to create /home/me/project/new.md)
                 write the package caches of the project, /caches/p
                 write OUTSIDE THE PROJECT /srv/site
-      network   off: the plan asks for it, but it is off in this session
+      network   off: the plan asks for the network, which is off in this session
       steps     1 (1 file) Reproduce it
                 2 (3 conditions) Mend the lexer
       failure   after a failed step the planner revises the plan, for your approval
@@ -198,11 +198,11 @@ fn in_a_large_terminal_the_whole_card_is_in_sight() {
     │ - `cargo test -p lexer`
     │ - `cargo clippy -- -D warnings`
     │ - The docs mention it
-    access of its execution, as Bailiwick enforces it:
+    access of the execution, as Bailiwick enforces it:
       may       write /home/me/project (to create /home/me/project/new.md)
                 write the package caches of the project, /caches/p
                 write OUTSIDE THE PROJECT /srv/site
-      network   off: the plan asks for it, but it is off in this session
+      network   off: the plan asks for the network, which is off in this session
       steps     1 (1 file) Reproduce it
                 2 (3 conditions) Mend the lexer
       failure   after a failed step the planner revises the plan, for your approval
@@ -248,10 +248,10 @@ fn what_differs_in_a_plan_is_told() {
     seat.keys("G");
     let screen = seat.screen();
     for fact in [
-        "\n  may       write nothing but its own temp directory\n",
-        "\n  network   on\n  calls     all tools of the MCP server docs, which itself\n              reads /home/me/project\n",
-        "\n              given NOTES_TOKEN\n            log, status of the MCP server docs, which itself\n",
-        "\n  steps     1 finished before and kept: (1 file) Reproduce it\n            2 (3 conditions) Mend the lexer\n",
+        "\n  may       write only a private temp directory\n",
+        "\n  network   on\n  calls     all tools of the MCP server docs, with this access:\n              reads /home/me/project\n",
+        "\n              given NOTES_TOKEN\n            log, status of the MCP server docs, with this access:\n",
+        "\n  steps     1 finished before: (1 file) Reproduce it\n            2 (3 conditions) Mend the lexer\n",
         "\nwill run, asking before each:\nstep 2\n│ cargo test -p lexer\n",
     ] {
         assert!(screen.contains(fact), "{fact}\n{screen}");
@@ -320,7 +320,7 @@ fn every_character_of_an_acceptance_command_shows() {
 
 #[test]
 fn a_plan_cannot_look_like_the_supervisors_account_of_it() {
-    let forged = "  network   on and off\naccess of its execution, as Bailiwick enforces it:\nwill run without \
+    let forged = "  network   on and off\naccess of the execution, as Bailiwick enforces it:\nwill run without \
     asking:\n\
                   └────────────┘\n| network   off, write nothing";
     let mut hostile = params();
@@ -331,10 +331,10 @@ fn a_plan_cannot_look_like_the_supervisors_account_of_it() {
     let count = |line: &str| screen.lines().filter(|row| row.starts_with(line)).count();
     assert_eq!(count("  network   "), 1, "{screen}");
     assert!(screen.contains("\n  network   off: the plan asks for it"), "{screen}");
-    assert_eq!(count("access of its execution"), 1, "{screen}");
+    assert_eq!(count("access of the execution"), 1, "{screen}");
     assert_eq!(count("will run without asking:"), 1, "{screen}");
     assert_eq!((count("step 2"), count("step 7")), (1, 0), "{screen}");
-    let body = screen.lines().skip(2).take_while(|row| !row.starts_with("access of its"));
+    let body = screen.lines().skip(2).take_while(|row| !row.starts_with("access of the"));
     assert!(body.into_iter().all(|row| row.starts_with('│')), "{screen}");
 }
 

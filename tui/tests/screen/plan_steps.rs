@@ -189,7 +189,7 @@ fn what_was_added_without_text_and_what_is_given_up_is_no_change() {
     seat.keys("0\n");
     seat.ctrl('u');
     seat.keys("\n");
-    assert!(seat.screen().contains("a title needs text"), "{}", seat.screen());
+    assert!(seat.screen().contains("the title needs text"), "{}", seat.screen());
     seat.press(KeyCode::Esc);
     seat.keys("s");
     assert_eq!(seat.told(), []);

@@ -198,7 +198,7 @@ fn below_130_columns_the_plan_has_a_view() {
     ✓ 1 completed 3 s · Reproduce it
       changed: src/1\u{1b}.rs
     ▸ 2 running 7 s · Mend the lexer
-    its text:
+    text of the plan:
     /state/plans/p.md
     │ # Fix the parser
     │
@@ -331,7 +331,7 @@ fn a_plan_is_asked_for_by_a_command() {
     planner.activity = Activity::Plan;
     let mut seat = Seat::from(planner);
     seat.keys(":plan more\n");
-    assert!(seat.screen().contains("this agent is a planner itself"), "{}", seat.screen());
+    assert!(seat.screen().contains("this agent is already a planner"), "{}", seat.screen());
     assert_eq!(told(&mut seat), []);
 }
 

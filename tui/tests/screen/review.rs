@@ -163,7 +163,7 @@ fn no_finding_is_invented_for_another_answer() {
     assert!(seat.screen().contains("1 finding: 1 high"), "asked for, the answer is read\n{}", seat.screen());
     let mut seat = Seat::new(80, 14);
     seat.keys("/findings\n");
-    assert!(seat.screen().contains("there are no findings; :review looks for some"), "{}", seat.screen());
+    assert!(seat.screen().contains("there are no findings; :review starts a review"), "{}", seat.screen());
 }
 
 #[test]
@@ -185,7 +185,7 @@ fn the_access_of_a_turn_that_only_reads_is_listed_and_its_end_says_nothing() {
     seat.keys("/access\n");
     assert!(
         seat.screen().contains(
-            "until this turn ends\n  /review only reads: nothing is approved, and the network is off\n"
+            "until this turn ends\n  /review only reads: no access can be approved, and the network is off\n"
         ),
         "{}",
         seat.screen()

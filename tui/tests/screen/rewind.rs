@@ -82,7 +82,7 @@ fn a_message_is_chosen_its_consequences_shown_and_confirmed() {
 
 
 
-    Enter show what would change  u undo the last one  Esc close
+    Enter show what would change  u undo the last rewind  Esc close
     ────────────────────────────────────────────────────────────────────────
     ›
      REWIND  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only
@@ -94,19 +94,19 @@ fn a_message_is_chosen_its_consequences_shown_and_confirmed() {
     assert!(seat.told().is_empty());
     seat.core(UiEventKind::RewindPreview(Box::new(preview(to(3)))));
     insta::assert_snapshot!(seat.screen(), @r"
-    back to before: first things
+    restore to before: first things
       conversation: your last message, and all that followed
       restore a\u{1b}[2Jb
       delete  new
       restore src/main.rs
     · stays as it is (changed by another program, not by the agents): mine
-    · not covered: ignored files, git's own directory (commits stay), files
+    · not changed: ignored files, git's own directory (commits stay), files
       above 2 MiB
 
 
 
 
-    y do it  b both  f files  c conversation  Esc back
+    y restore  b both  f files  c conversation  Esc back
     ────────────────────────────────────────────────────────────────────────
     ›
      REWIND  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only
@@ -196,7 +196,7 @@ fn one_file_goes_back_to_where_the_session_began() {
     assert_eq!(seat.told(), wanted(None));
     seat.core(UiEventKind::RewindPreview(Box::new(RewindPreview { only: files.clone(), ..preview(target) })));
     // One file is no conversation.
-    assert!(seat.screen().contains("\ny do it  Esc back\n"), "{}", seat.screen());
+    assert!(seat.screen().contains("\ny restore  Esc back\n"), "{}", seat.screen());
     seat.slowly("bc");
     assert!(seat.told().is_empty());
     seat.slowly("y");

@@ -67,10 +67,10 @@ fn the_card_shows_the_task_and_all_rights_of_the_sub_agent() {
     │ Then run its tests.
     the agent's reason:
     “ the parser needs a fix
-      may       write src, which the main agent may not
+      may       write src, which the main agent cannot
                 write /tmp/bw-2
-      network   on, which the main agent may not
-      has       the MCP server docs, which itself
+      network   on, which the main agent cannot
+      has       the MCP server docs, with this access:
                   reads /home/me/project
                   writes only its own files
                   network off

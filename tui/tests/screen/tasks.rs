@@ -69,7 +69,7 @@ fn a_long_list_shows_the_task_at_hand() {
 fn the_command_shows_the_whole_list_and_says_if_there_is_none() {
     let mut seat = Seat::new(60, 16);
     seat.keys(":tasks\n");
-    assert!(seat.screen().contains("the agent keeps no list of tasks"), "{}", seat.screen());
+    assert!(seat.screen().contains("the agent has no list of tasks"), "{}", seat.screen());
     list(&mut seat, SOME);
     seat.keys(":tasks\n");
     assert_snapshot!(seat.screen(), @"
@@ -85,7 +85,7 @@ fn the_command_shows_the_whole_list_and_says_if_there_is_none() {
 
 
     Esc close  j/k scroll
-    · the agent keeps no list of tasks
+    · the agent has no list of tasks
     ────────────────────────────────────────────────────────────
     ›
      PAGE  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only

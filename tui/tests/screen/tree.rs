@@ -336,7 +336,7 @@ fn a_message_to_a_sub_agent_goes_out_at_once_and_one_that_is_over_reads_none() {
     let prompt =
         |text: &str| UserActionKind::Agent(AgentAction::Prompt { text: text.to_owned(), images: vec![] });
     assert_eq!(told(&mut seat), [("1.1".into(), prompt("only in src"))]);
-    assert!(seat.screen().contains("it reads this with its next request"), "{}", seat.screen());
+    assert!(seat.screen().contains("the agent reads this with its next request"), "{}", seat.screen());
     seat.keys(":agent 1.2\nare you there?\n");
     assert_eq!(told(&mut seat), []);
     assert!(seat.screen().contains("agent 1.2 has ended"), "{}", seat.screen());

@@ -49,16 +49,16 @@ fn the_card_says_what_the_turn_may_do_and_a_second_key_gives_it() {
 
 
 
+
      Run this command? ─────────────────────────────────────────────────────────────
     yes to everything in this turn that needs no more than this:
       allows    write in this project
                 write /home/me/.cache/bw/1
                 run commands with that access
       network   off until the turn ends, then on again
-      asks      for everything else, as before: the network, other places, what your
-                programs run later
-      lasts     until the turn ends, however it ends; :mode ask takes it back before
-      then      you see everything that changed, and keep it or undo it
+      asks      before all else: the network, other paths, files your programs run
+      lasts     until the turn ends in any way; :mode ask ends this access earlier
+      then      you see all changes, and keep or undo them
     y yes, to everything in this turn  Esc back
     ── waiting for your answer ─────────────────────────────────────────────────────
     ›
@@ -204,7 +204,7 @@ fn at_its_end_all_changes_are_shown_and_undone_or_kept() {
     the turn that you allowed is over: 1 file +2 -1 · undo all of it?
       undoing it would:
       restore src/lib.rs
-    · not covered: ignored files, git's own directory (commits stay), files above 2
+    · not changed: ignored files, git's own directory (commits stay), files above 2
       MiB
     src/lib.rs +2 -1
     · call 7: edit
@@ -221,7 +221,7 @@ fn at_its_end_all_changes_are_shown_and_undone_or_kept() {
 
 
 
-    y undo the whole turn  Esc keep it
+    y undo the whole turn  Esc keep the changes
     ────────────────────────────────────────────────────── 1 file · +2 -1 · :diff ──
     ›
      REWIND  EXECUTE · ask · net off · ↑0 ↓0/↑0 ↓0 · read-only · claude-opus-4-5

@@ -234,7 +234,7 @@ fn print(preview: &RewindPreview) -> io::Result<()> {
         line(one_line(&format!("{verb:<10}{}", file.path)))?;
     }
     if files.is_empty() && target.scope.has_files() {
-        line("no file changes".to_owned())?;
+        line("no file would change".to_owned())?;
     }
     for left in left {
         line(one_line(&format!("stays     {} ({})", left.path, left.reason)))?;

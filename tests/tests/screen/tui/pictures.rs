@@ -144,6 +144,6 @@ fn a_way_back() {
     ui.types(":rewind\r");
     ui.until_shown("restore the session to before a message");
     ui.types("k\r");
-    ui.until_shown("y do it");
+    ui.until_shown("y restore");
     taken(&ui, &world, "rewind");
 }

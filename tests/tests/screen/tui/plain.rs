@@ -79,7 +79,7 @@ fn a_plan_is_asked_about_with_its_commands_and_no_event_stands_behind_a_mark() {
     ui.types(":plan write one\r");
     ui.until("the question", |screen| screen.trim_end().ends_with("\n?"));
     let screen = ui.screen();
-    assert!(screen.contains("access of its execution, as Bailiwick enforces it"), "{screen}");
+    assert!(screen.contains("access of the execution, as Bailiwick enforces it"), "{screen}");
     assert!(screen.contains("[will run without asking: the command of step 1]\n  │ true"), "{screen}");
     ui.types("yes\r");
     ui.until("the prompt", |screen| {

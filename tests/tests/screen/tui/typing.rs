@@ -21,7 +21,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("disallow fly", "the command is :disallow"),
     ("context", "sizes of the pieces are estimates"),
     ("cost", "tokens and money"),
-    ("tasks", "keeps no list of tasks"),
+    ("tasks", "has no list of tasks"),
     ("review -x", "expected the name of one branch or commit"),
     ("copy", "no answer yet to copy"),
     ("copy-code", "has no code to copy"),

@@ -96,7 +96,7 @@ fn a_plan_is_asked_about_with_its_access_and_every_command_however_much_is_cut()
     ? 00:00:00 approval 3 requested for the execution of a plan
       [/srv]
     │ the plan
-      [access of its execution, as Bailiwick enforces it]
+      [access of the execution, as Bailiwick enforces it]
     │ may       write OUTSIDE THE PROJECT /srv
     │ network   off
     │ steps     1 (1 file, 2 conditions) One
