@@ -91,10 +91,10 @@ pub struct Part {
 #[derive(Debug, thiserror::Error)]
 pub enum EffectError {
     /// The effect exceeds [`MAX_EFFECT`].
-    #[error("effect exceeds the limit of {MAX_EFFECT} bytes")]
+    #[error("the change exceeds the limit of {MAX_EFFECT} bytes")]
     TooLarge,
     /// A part is missing or repeated, or came after the last one.
-    #[error("part {found} of an effect came where part {expected} was due")]
+    #[error("part {found} of a change came instead of part {expected}")]
     OutOfOrder {
         /// Position of the expected part.
         expected: u32,
@@ -230,6 +230,6 @@ mod tests {
         let mut parts = patch(2 * PART).to_parts().unwrap();
         parts.swap(0, 1);
         let error = Assembler::default().push(parts.remove(0)).unwrap_err().to_string();
-        assert_eq!(error, "part 1 of an effect came where part 0 was due");
+        assert_eq!(error, "part 1 of a change came instead of part 0");
     }
 }

@@ -129,16 +129,16 @@ pub fn fault(fields: &[FormField]) -> Option<&'static str> {
     let mut names = BTreeSet::new();
     let faults = fields.iter().map(|field| {
         if field.name.is_empty() || !names.insert(&field.name) {
-            return Some("a field without a name of its own");
+            return Some("a field has no name, or the same name as another field");
         }
         let labels = [Some(&field.name), field.title.as_ref()];
         if labels.into_iter().flatten().any(|label| label.len() > MAX_LABEL) || field.about.len() > MAX_ABOUT
         {
-            return Some("a field with a long name or description");
+            return Some("the name or description of a field is too long");
         }
         fault_of_kind(&field.kind)
     });
-    let too_many = (fields.len() > MAX_FIELDS).then_some("more fields than the bound");
+    let too_many = (fields.len() > MAX_FIELDS).then_some("the form has too many fields");
     too_many.or_else(|| faults.flatten().next())
 }
 
@@ -147,7 +147,7 @@ fn fault_of_kind(kind: &FieldKind) -> Option<&'static str> {
         FieldKind::Text { default, least, .. } => {
             let is_long = default.as_ref().is_some_and(|text| text.len() > MAX_VALUE)
                 || least.is_some_and(|least| usize::try_from(least).is_ok_and(|least| least > MAX_VALUE));
-            is_long.then_some("a text beyond the bound")
+            is_long.then_some("a default or minimum length of a text field is too long")
         }
         FieldKind::Number { whole, least, most, default } => {
             let is_number = |text: &String| match whole {
@@ -155,7 +155,8 @@ fn fault_of_kind(kind: &FieldKind) -> Option<&'static str> {
                 false => number(text).is_some(),
             };
             let bounds = [least, most].into_iter().flatten().all(|text| number(text).is_some());
-            (!bounds || !default.iter().all(is_number)).then_some("a bound or default that is no number")
+            (!bounds || !default.iter().all(is_number))
+                .then_some("a limit or default of a number field is not a number")
         }
         FieldKind::YesNo { .. } => None,
         FieldKind::Choice { choices, default } => fault_of_choices(choices, default.as_slice()),
@@ -164,7 +165,7 @@ fn fault_of_kind(kind: &FieldKind) -> Option<&'static str> {
             let is_possible =
                 least.is_none_or(|least| least <= count && most.is_none_or(|most| least <= most));
             fault_of_choices(choices, default)
-                .or_else(|| (!is_possible).then_some("a number of choices that nobody can make"))
+                .or_else(|| (!is_possible).then_some("the limits on the number of choices cannot be met"))
         }
     }
 }
@@ -173,14 +174,14 @@ fn fault_of_choices(choices: &[FormChoice], default: &[String]) -> Option<&'stat
     let labels = choices.iter().flat_map(|choice| [Some(&choice.value), choice.title.as_ref()]);
     let values: BTreeSet<_> = choices.iter().map(|choice| &choice.value).collect();
     if choices.is_empty() || choices.len() > MAX_CHOICES || values.len() < choices.len() {
-        Some("no choices, too many, or the same twice")
+        Some("a field has no choices, too many choices, or the same choice twice")
     } else if labels.flatten().any(|label| label.len() > MAX_LABEL) {
-        Some("a long choice")
+        Some("a choice is too long")
     } else if default.iter().any(|value| !values.contains(value)) {
-        Some("a default that is no choice")
+        Some("a default is not one of the choices")
     } else {
         let chosen: BTreeSet<_> = default.iter().collect();
-        (chosen.len() < default.len()).then_some("a default with the same choice twice")
+        (chosen.len() < default.len()).then_some("a default has the same choice twice")
     }
 }
 

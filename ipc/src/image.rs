@@ -66,7 +66,7 @@ pub struct Image {
 
 /// A size in bytes that no picture may have. The message continues a sentence that begins with the picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("has {0} bytes, and a picture may have at most {MAX_IMAGE_BYTES}: make it smaller")]
+#[error("has {0} bytes, and a picture can have at most {MAX_IMAGE_BYTES}: make the picture smaller")]
 pub struct TooManyBytes(pub u64);
 
 impl Image {

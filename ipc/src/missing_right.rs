@@ -158,11 +158,11 @@ impl MissingRight {
     pub const fn reason(&self) -> Option<&'static str> {
         match self {
             Self::Write { closed_by: Some(rule), .. } => rule.reason(),
-            Self::WriteForSubAgent { .. } | Self::NetworkForSubAgent => Some("to give it to a sub-agent"),
+            Self::WriteForSubAgent { .. } | Self::NetworkForSubAgent => Some("to pass it on to a sub-agent"),
             Self::Move { .. } => ClosedBy::Protected.reason(),
             Self::Host { .. } => Some("which is not on the list of hosts"),
             Self::Socket { .. } => ClosedBy::Socket.reason(),
-            Self::Call { .. } => Some("which no agent may call"),
+            Self::Call { .. } => Some("which no agent is allowed to call"),
             _ => None,
         }
     }
@@ -202,7 +202,7 @@ impl ClosedBy {
             Self::Mode => None,
             Self::Hidden => Some("which is hidden"),
             Self::Protected => Some("protected by the settings or by Bailiwick"),
-            Self::Kernel => Some("which is the kernel's own"),
+            Self::Kernel => Some("which belongs to the kernel"),
             Self::Link => Some("the target of a link"),
             Self::Socket => Some("a socket of another program"),
             Self::Home => Some("in the home directory itself, which cannot be allowed"),
@@ -250,7 +250,7 @@ mod tests {
             (write(ClosedBy::Mode), "write /p/x"),
             (write(ClosedBy::Hidden), "write /p/x, which is hidden"),
             (write(ClosedBy::Protected), "write /p/x, protected by the settings or by Bailiwick"),
-            (write(ClosedBy::Kernel), "write /p/x, which is the kernel's own"),
+            (write(ClosedBy::Kernel), "write /p/x, which belongs to the kernel"),
             (write(ClosedBy::Link), "write /p/x, the target of a link"),
             (write(ClosedBy::Socket), "write /p/x, a socket of another program"),
             (write(ClosedBy::Home), "write /p/x, in the home directory itself, which cannot be allowed"),
@@ -259,7 +259,7 @@ mod tests {
                 "write /p/x, in a directory above the project or the home directory, which cannot be allowed",
             ),
             (MissingRight::Socket { path: path() }, "reach /p/x, a socket of another program"),
-            (MissingRight::WriteForSubAgent { path: path() }, "write /p/x, to give it to a sub-agent"),
+            (MissingRight::WriteForSubAgent { path: path() }, "write /p/x, to pass it on to a sub-agent"),
             (
                 MissingRight::Move { path: path() },
                 "move or remove /p/x, protected by the settings or by Bailiwick",
@@ -268,7 +268,7 @@ mod tests {
             (MissingRight::Execute { path: path() }, "execute /p/x"),
             (MissingRight::SetId { path: path() }, "set-id bits of /p/x"),
             (MissingRight::Network, "network"),
-            (MissingRight::NetworkForSubAgent, "network, to give it to a sub-agent"),
+            (MissingRight::NetworkForSubAgent, "network, to pass it on to a sub-agent"),
             (
                 MissingRight::NetworkInReadingCommand,
                 "network, which a command with access \"read\" never has",
@@ -284,7 +284,7 @@ mod tests {
                 "signal something outside the sandbox",
             ),
             (MissingRight::RunCommands, "run commands"),
-            (MissingRight::Call { name: "bpf".to_owned() }, "bpf, which no agent may call"),
+            (MissingRight::Call { name: "bpf".to_owned() }, "bpf, which no agent is allowed to call"),
             (MissingRight::Approval, "an approval of this call"),
         ] {
             assert_eq!(right.to_string(), phrase);

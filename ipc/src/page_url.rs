@@ -29,7 +29,7 @@ pub struct PageUrl {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum UrlError {
     /// The scheme is not `http` or `https`.
-    #[error("a URL begins with https:// or http://")]
+    #[error("a URL must begin with https:// or http://")]
     Scheme,
     /// There is a user name or password before the host.
     #[error("a URL with a user name or password before the host is not fetched")]

@@ -269,7 +269,7 @@ mod tests {
             ("--bogus -- ls", "unknown option --bogus"),
             (
                 "--net a,,b ls",
-                "--net a,,b: expected off, on or names of hosts: a part between two dots is empty",
+                "--net a,,b: expected off, on or names of hosts: the host name has an empty part between two dots",
             ),
             (
                 "--status-fd 7 --gateway-fd 7 ls",

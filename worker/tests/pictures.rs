@@ -48,8 +48,8 @@ fn what_cannot_be_shown_says_why_and_what_to_do() {
     large.set_len(1 << 40).unwrap();
     for (name, part) in [
         ("cut.png", "is a damaged png picture"),
-        ("wide.png", "is 9000×32 pixels, and a picture may have at most 8000 a side"),
-        ("large.png", "has 1099511627776 bytes, and a picture may have at most 3932160"),
+        ("wide.png", "has 9000×32 pixels, and each side of a picture must have 1 to 8000 pixels"),
+        ("large.png", "has 1099511627776 bytes, and a picture can have at most 3932160"),
     ] {
         let error = worker.run(read_file(name)).unwrap_err();
         assert_eq!(error.kind, ToolErrorKind::Unreadable);

@@ -85,7 +85,7 @@ fn bad_bytes_end_the_worker_with_one_line_and_no_panic() {
         (
             "part out of order",
             after_hello(&message(&part(1, false))),
-            "part 1 of an effect came where part 0 was due",
+            "part 1 of a change came instead of part 0",
         ),
         ("parts of no effect", after_hello(&message(&part(0, true))), "the effect of call 1 is broken"),
     ];

@@ -20,19 +20,19 @@ pub const MAX_IMAGE_SIDE: u32 = 8000;
 /// Reason that bytes are no picture for a model. Completes a sentence that begins with the source of the bytes.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ImageError {
-    #[error("is no PNG, JPEG, GIF or WebP picture")]
+    #[error("is not a PNG, JPEG, GIF or WebP picture")]
     Unknown,
     #[error("is a damaged {0} picture: it is cut short, or its parts do not fit together")]
     Damaged(MediaType),
     #[error(transparent)]
     TooManyBytes(#[from] TooManyBytes),
     #[error(
-        "is {width}×{height} pixels, and a picture may have at most {MAX_IMAGE_SIDE} a side, and at least one: scale it"
+        "has {width}×{height} pixels, and each side of a picture must have 1 to {MAX_IMAGE_SIDE} pixels: scale the picture"
     )]
     Size { width: u32, height: u32 },
-    #[error("is said to be {}, and is {}", claimed.as_str(), found.as_str())]
+    #[error("is declared as {}, and is {}", claimed.as_str(), found.as_str())]
     OtherKind { claimed: MediaType, found: MediaType },
-    #[error("is {0}×{1}, and not as said")]
+    #[error("has {0}×{1} pixels, which differs from the declared size")]
     OtherSize(u32, u32),
 }
 
@@ -150,7 +150,7 @@ mod tests {
         let error = |bytes: Vec<u8>| read(bytes).unwrap_err().to_string();
         assert_eq!(
             error(png(8001, 2)),
-            "is 8001×2 pixels, and a picture may have at most 8000 a side, and at least one: scale it"
+            "has 8001×2 pixels, and each side of a picture must have 1 to 8000 pixels: scale the picture"
         );
         assert!(error(png(0, 1)).starts_with("is 0×1 pixels"));
         let large = [picture("shapes.png"), vec![0; MAX_IMAGE_BYTES]].concat();
@@ -165,9 +165,9 @@ mod tests {
     fn r10_claims_that_do_not_hold_are_refused() {
         let claimed = |kind, size| check(&Image::new(kind, size, picture("shapes.png")).unwrap());
         let words = |kind, size| claimed(kind, size).unwrap_err().to_string();
-        assert_eq!(words(MediaType::Gif, (48, 32)), "is said to be image/gif, and is image/png");
-        assert_eq!(words(MediaType::Png, (49, 32)), "is 48×32, and not as said");
-        assert_eq!(words(MediaType::Png, (48, 0)), "is 48×32, and not as said");
+        assert_eq!(words(MediaType::Gif, (48, 32)), "is declared as image/gif, and is image/png");
+        assert_eq!(words(MediaType::Png, (49, 32)), "has 48×32 pixels, which differs from the declared size");
+        assert_eq!(words(MediaType::Png, (48, 0)), "has 48×32 pixels, which differs from the declared size");
         let unsaid = check_claims(&picture("shapes.png"), MediaType::Png, (None, None));
         assert_eq!(unsaid, Ok(()));
     }

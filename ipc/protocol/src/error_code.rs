@@ -56,7 +56,7 @@ errors! {
     BadKey {
         code: "bad-key",
         cause: "The provider does not accept the API key.",
-        next: "Check the key in the place that is named; its last characters are shown.",
+        next: "Check the key where the message says that it is set; the message shows the key's last characters.",
         exit: Some(6)
     }
     LookupFailed {
@@ -127,19 +127,19 @@ errors! {
     }
     PartialSandbox {
         code: "partial-sandbox",
-        cause: "The sandbox started, and this machine enforces less than all of it, such as an older Landlock ABI.",
+        cause: "The sandbox started, but this machine does not enforce all parts of the sandbox, for example with an older Landlock ABI.",
         next: "Run `bailiwick doctor`, which shows what is missing on this machine.",
         exit: None
     }
     WorkerDied {
         code: "worker-died",
         cause: "The worker of an agent ended in the middle of a call. The next call has a new worker.",
-        next: "Nothing, or free some memory if signal 9 ended it.",
+        next: "Do nothing, or free some memory if signal 9 ended the worker.",
         exit: None
     }
     ProjectReadOnly {
         code: "project-read-only",
-        cause: "Modes or mounts of the machine make the project read-only, whatever the access.",
+        cause: "File modes or mounts of the machine make the project read-only, even if Bailiwick allows writing.",
         next: "Work in a copy that you can write.",
         exit: None
     }
@@ -151,7 +151,7 @@ errors! {
     }
     DumbTerminal {
         code: "dumb-terminal",
-        cause: "`TERM` is `dumb` or not set, and the terminal UI moves the cursor.",
+        cause: "`TERM` is `dumb` or not set, but the terminal UI has to move the cursor.",
         next: "Set `TERM`, or use `bailiwick --plain`.",
         exit: Some(2)
     }
@@ -169,7 +169,7 @@ errors! {
     }
     DiskFull {
         code: "disk-full",
-        cause: "The disk, or your quota on it, is full. Events up to the one that is named are in the session's log.",
+        cause: "The disk, or your quota on it, is full. The session's log has all events up to the event that the message names.",
         next: "Free some space, and resume the session.",
         exit: Some(1)
     }

@@ -13,12 +13,13 @@ const fn row(below: &'static str, name: &'static str, gives: &'static str) -> Kn
     KnownSocket { below, name, gives }
 }
 
-const OWN_CONTAINERS: &str = "containers that read and write all that your user may";
+const OWN_CONTAINERS: &str = "containers that can read and write every file that you can";
 const ROOT_BY_CONTAINERS: &str = "root on this machine: a container can change any file";
-const SSH_KEYS: &str = "signing with your SSH keys, and so logins as you; the keys themselves stay outside";
-const AS_YOU: &str = "acting as you outside of the sandbox: it starts programs";
-const SCREEN: &str = "your screen and keys: it sees windows and can type into them";
-const DATABASE: &str = "the databases that your user may open";
+const SSH_KEYS: &str =
+    "signing with your SSH keys, and so logging in as you; the keys themselves cannot be read";
+const AS_YOU: &str = "acting as you: commands can start programs outside of the sandbox";
+const SCREEN: &str = "your screen and keyboard: commands can see windows and type into them";
+const DATABASE: &str = "the databases that your user can open";
 
 /// The table. The first row that fits counts.
 const TABLE: &[KnownSocket] = &[
@@ -30,7 +31,11 @@ const TABLE: &[KnownSocket] = &[
     row("/", "crio.sock", ROOT_BY_CONTAINERS),
     row("/", "libvirt-sock", "root on this machine: a virtual machine can have any of its disks"),
     row("/", "S.gpg-agent.ssh", SSH_KEYS),
-    row("/", "S.gpg-agent*", "signing and decrypting with your GnuPG keys; the keys themselves stay outside"),
+    row(
+        "/",
+        "S.gpg-agent*",
+        "signing and decrypting with your GnuPG keys; the keys themselves cannot be read",
+    ),
     row("/run/user", "ssh", SSH_KEYS),
     row("/", "ssh-agent*", SSH_KEYS),
     row("/", "ssh_auth_sock", SSH_KEYS),
@@ -38,8 +43,8 @@ const TABLE: &[KnownSocket] = &[
     row("/run/user", "control", "the passwords of your keyring while it is unlocked"),
     row("/run/user", "bus", AS_YOU),
     row("/run/user", "private", AS_YOU),
-    row("/run/systemd", "private", "root on this machine, for root: it starts services"),
-    row("/run/dbus", "system_bus_socket", "the services of this machine, as far as they serve your user"),
+    row("/run/systemd", "private", "root on this machine, for the user root: commands can start services"),
+    row("/run/dbus", "system_bus_socket", "the services of this machine, as far as your user can use them"),
     row("/tmp/.X11-unix", "X*", SCREEN),
     row("/run/user", "wayland-*", SCREEN),
     row("/run/user", "pipewire-*", "your microphone and speakers, and cameras"),
@@ -48,13 +53,13 @@ const TABLE: &[KnownSocket] = &[
     row("/", "mysqld.sock", DATABASE),
     row("/", "mysql.sock", DATABASE),
     row("/", "redis*", "the data of this Redis"),
-    row("/tmp", "default", "your terminals: it can type into a tmux outside of the sandbox"),
-    row("/", "vscode-ipc-*", "your editor: it opens files and runs commands in it"),
-    row("/", "nvim.*", "your editor: it runs commands in it"),
+    row("/tmp", "default", "your terminals: commands can type into a tmux outside of the sandbox"),
+    row("/", "vscode-ipc-*", "your editor: commands can open files and run programs in the editor"),
+    row("/", "nvim.*", "your editor: commands can run programs in the editor"),
     row("/dev", "log", "entries in the log of this machine"),
 ];
 
-const UNKNOWN: &str = "whatever the program behind it does for its clients, outside of the sandbox";
+const UNKNOWN: &str = "whatever the program behind the socket does for clients, outside of the sandbox";
 
 /// Returns what a program that reaches the socket gets, as a phrase.
 pub fn gives(socket: &WirePath) -> &'static str {
@@ -78,13 +83,13 @@ mod tests {
     fn a_well_known_socket_says_plainly_what_it_gives() {
         for (path, words) in [
             ("/run/docker.sock", "root on this machine"),
-            ("/run/user/1000/docker.sock", "all that your user may"),
-            ("/tmp/ssh-Xa0/agent.77", "the keys themselves stay outside"),
-            ("/run/user/1000/keyring/ssh", "the keys themselves stay outside"),
+            ("/run/user/1000/docker.sock", "every file that you can"),
+            ("/tmp/ssh-Xa0/agent.77", "the keys themselves cannot be read"),
+            ("/run/user/1000/keyring/ssh", "the keys themselves cannot be read"),
             ("/run/user/1000/gnupg/S.gpg-agent", "GnuPG keys"),
             ("/run/user/1000/bus", "acting as you"),
-            ("/run/user/1000/wayland-0", "your screen and keys"),
-            ("/tmp/.X11-unix/X0", "your screen and keys"),
+            ("/run/user/1000/wayland-0", "your screen and keyboard"),
+            ("/tmp/.X11-unix/X0", "your screen and keyboard"),
             ("/run/postgresql/.s.PGSQL.5432", "databases"),
             ("/tmp/tmux-1000/default", "your terminals"),
         ] {

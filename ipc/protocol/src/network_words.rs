@@ -15,7 +15,7 @@ pub struct HostPreset {
 pub const PRESETS: &[HostPreset] = &[
     HostPreset {
         name: "@pypi",
-        rules: &[("pypi.org", "the index of pip and uv"), ("files.pythonhosted.org", "the packages")],
+        rules: &[("pypi.org", "the package index of pip and uv"), ("files.pythonhosted.org", "the packages")],
     },
     HostPreset {
         name: "@crates",
@@ -32,22 +32,22 @@ pub const PRESETS: &[HostPreset] = &[
             ("proxy.golang.org", "modules"),
             ("sum.golang.org", "their checksums"),
             ("go.dev", "names of toolchains"),
-            ("dl.google.com", "toolchains, to which go.dev leads"),
+            ("dl.google.com", "downloads of toolchains, by redirection from go.dev"),
         ],
     },
     HostPreset {
         name: "@debian",
         rules: &[
             ("deb.debian.org:80", "index and packages of apt"),
-            ("deb.debian.org", "the same by HTTPS"),
+            ("deb.debian.org", "index and packages of apt, by HTTPS"),
             ("security.debian.org:80", "security updates"),
-            ("security.debian.org", "the same by HTTPS"),
+            ("security.debian.org", "security updates, by HTTPS"),
         ],
     },
     HostPreset {
         name: "@github",
         rules: &[
-            ("github.com", "git, and pages that lead to downloads"),
+            ("github.com", "git, and pages that redirect to downloads"),
             ("api.github.com", "the API"),
             ("codeload.github.com", "archives of source code"),
             ("objects.githubusercontent.com", "large files of git"),
@@ -72,7 +72,7 @@ pub enum NetworkWordError {
     #[error("there is no preset {0:?}; there are {presets}", presets = names())]
     Preset(String),
     /// A rule for all names of a public suffix.
-    #[error("{0:?} would allow every name that anyone registers below it; name the hosts")]
+    #[error("{0:?} would allow every host that anyone registers below that name; name each host instead")]
     Suffix(String),
     /// A single label without a port, which may well be another word.
     #[error("{0:?} is neither off nor on, and a host without a dot needs a port")]
@@ -179,15 +179,21 @@ mod tests {
             (",", "the list of hosts is empty"),
             ("@nope", r#"there is no preset "@nope"; there are @pypi, @crates, @npm, @go, @debian, @github"#),
             ("ON", r#""ON" is neither off nor on, and a host without a dot needs a port"#),
-            ("*.com", r#""*.com" would allow every name that anyone registers below it; name the hosts"#),
-            ("*.co.uk", r#""*.co.uk" would allow every name that anyone registers below it; name the hosts"#),
+            (
+                "*.com",
+                r#""*.com" would allow every host that anyone registers below that name; name each host instead"#,
+            ),
+            (
+                "*.co.uk",
+                r#""*.co.uk" would allow every host that anyone registers below that name; name each host instead"#,
+            ),
             (
                 "*.github.io",
-                r#""*.github.io" would allow every name that anyone registers below it; name the hosts"#,
+                r#""*.github.io" would allow every host that anyone registers below that name; name each host instead"#,
             ),
             (
                 "*.internal",
-                r#""*.internal" would allow every name that anyone registers below it; name the hosts"#,
+                r#""*.internal" would allow every host that anyone registers below that name; name each host instead"#,
             ),
             (
                 "a.example,10.0.0.1",

@@ -66,7 +66,10 @@ impl OwnCommand {
         if message.len() <= MOST {
             return Ok(());
         }
-        Err(format!("cannot use /{}: with these arguments its text has more than {MOST} bytes", self.name))
+        Err(format!(
+            "cannot use /{}: with these arguments the command's text has more than {MOST} bytes",
+            self.name
+        ))
     }
 }
 

@@ -27,10 +27,10 @@ pub struct HostName(String);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum HostError {
     /// A label or the whole text is empty.
-    #[error("a part between two dots is empty")]
+    #[error("the host name has an empty part between two dots")]
     Empty,
     /// The text exceeds the maximum length.
-    #[error("a host name has at most {MAX_NAME} bytes, and {MAX_LABEL} between two dots")]
+    #[error("a host name can have at most {MAX_NAME} bytes, and {MAX_LABEL} between two dots")]
     TooLong,
     /// A character that host names cannot have.
     #[error("{0:?} cannot be part of a host name")]
@@ -42,10 +42,10 @@ pub enum HostError {
     #[error("an address is not a host name; `--reach` is for addresses of this machine and its neighbours")]
     Literal,
     /// The port is not a number from 1 to 65535.
-    #[error("the port is a number from 1 to 65535")]
+    #[error("the port must be a number from 1 to 65535")]
     Port,
     /// The list exceeds [`MAX_RULES`].
-    #[error("a list of hosts has at most {MAX_RULES} entries")]
+    #[error("a list of hosts can have at most {MAX_RULES} entries")]
     TooMany,
     /// The list is empty.
     #[error("the list of hosts is empty")]

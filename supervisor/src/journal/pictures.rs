@@ -79,8 +79,8 @@ mod tests {
         }
         for (media_type, width, data, cause) in [
             (MediaType::Png, None, &png[..60], "is a damaged png picture"),
-            (MediaType::Gif, None, png, "is said to be image/gif, and is image/png"),
-            (MediaType::Png, Some(49), png, "is 48×32, and not as said"),
+            (MediaType::Gif, None, png, "is declared as image/gif, and is image/png"),
+            (MediaType::Png, Some(49), png, "has 48×32 pixels, which differs from the declared size"),
             (MediaType::Png, None, b"<svg/>", "is no PNG"),
         ] {
             let error = read(media_type, width, data).unwrap_err().to_string();
@@ -101,7 +101,7 @@ mod tests {
         File::create(place("large.png")).unwrap().set_len(1 << 40).unwrap();
         for (name, part) in [
             ("cut.png", "is a damaged png picture"),
-            ("drawing.svg", "is no PNG, JPEG, GIF or WebP picture"),
+            ("drawing.svg", "is not a PNG, JPEG, GIF or WebP picture"),
             ("fifo", "is not a regular file"),
             ("", "is not a regular file"),
             ("missing", "cannot read"),

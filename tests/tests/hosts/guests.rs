@@ -67,7 +67,7 @@ fn a_session_ends_its_guests_and_counts_what_they_did() {
         }
         let audit =
             Finished::of(ground.world.bailiwick(["audit", "-C"]).arg(ground.world.project())).expect(0);
-        let told = "\n  guest gateway: read-only · read system files · network on · no commands · its program keeps to a.example:80 · 1 \
+        let told = "\n  guest gateway: read-only · read system files · network on · no commands · the program connects only to a.example:80 · 1 \
                     connection · ";
         assert!(audit.stdout.contains(told), "{}", audit.stdout);
         assert!(audit.stdout.contains("\n  guest fetch a.example: "), "{}", audit.stdout);

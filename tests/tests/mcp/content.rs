@@ -17,7 +17,7 @@ fn a_picture_of_a_result_reaches_the_model_and_other_parts_are_named() {
     let flags = ["--mcp", "docs", "--output", "stream-json", "go"];
     let ran = Finished::of(&mut world.task(&model.base_url(), flags)).expect(0);
     let expected = "words\n[image png 48×32, 192 bytes]\n\
-        (image/png of 12 bytes, not shown: it is no PNG, JPEG, GIF or WebP picture)\n\
+        (image/png of 12 bytes, not shown: it is not a PNG, JPEG, GIF or WebP picture)\n\
         (image/jpeg of 3 bytes, not shown: it is not in base64)\n(audio/wav of 3 bytes, not shown)\n[file:///a]\ninside\n\
         (application/pdf of 3 bytes, not shown: it is file:///c.pdf)\n[b](file:///b)";
     assert_eq!(results(&ran), [("completed".to_owned(), expected.to_owned())]);

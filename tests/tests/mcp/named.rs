@@ -58,7 +58,7 @@ fn the_servers_of_a_file_are_called_with_the_access_that_it_states_and_leave_not
         let found = results(&ran);
         assert!(found[0].0 == "completed" && found[0].1.contains("hello"), "{tier}: {found:?}");
         let line = format!(
-            "the MCP server docs of --mcp-config: reads {} · writes only its own files · network off · no variable; 2 tools, not \
+            "the MCP server docs of --mcp-config: reads {} · writes only the server's own files · network off · no variable; 2 tools, not \
              compared with an earlier approval",
             world.project().display()
         );

@@ -117,7 +117,7 @@ fn an_editor_sends_a_whole_form_by_an_option_or_can_only_decline() {
         if offered.len() == 1 {
             assert!(text.contains("decline the form here"), "{text}");
         } else {
-            assert!(text.contains("how (how), text, may stay empty: slowly"), "{text}");
+            assert!(text.contains("how (how), text, can stay empty: slowly"), "{text}");
         }
         let option = &asked["params"]["options"][chosen]["optionId"];
         editor.answer(&asked, json!({"outcome": {"outcome": "selected", "optionId": option}}));
@@ -155,8 +155,11 @@ fn a_question_for_a_secret_a_page_or_a_form_that_cannot_be_shown_is_declined_and
         (form(json!({"a": {"type": "string", "title": "Your p\u{430}ssword"}})), "seems to ask for a secret"),
         (form(json!({"pass\u{200b}word": {"type": "string"}})), "seems to ask for a secret"),
         (page, "a web page"),
-        (form(Value::Object(many)), "more fields than the bound"),
-        (form(json!({"a": {"type": "string", "minLength": 100_000}})), "a text beyond the bound"),
+        (form(Value::Object(many)), "the form has too many fields"),
+        (
+            form(json!({"a": {"type": "string", "minLength": 100_000}})),
+            "a default or minimum length of a text field is too long",
+        ),
         // These the crate of the protocol cannot read.
         (
             form(json!({"a": {"type": "object", "properties": {"b": {"type": "string"}}}})),

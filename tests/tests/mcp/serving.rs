@@ -75,7 +75,7 @@ fn all_kinds_of_content_cross() {
         bytes,
         note: note.to_owned(),
     };
-    assert_eq!(no_image, &other("image/png", 12, "is no PNG, JPEG, GIF or WebP picture"));
+    assert_eq!(no_image, &other("image/png", 12, "is not a PNG, JPEG, GIF or WebP picture"));
     assert_eq!(no_base64, &other("image/jpeg", 3, "is not in base64"));
     assert_eq!(audio, &other("audio/wav", 3, ""));
     assert_eq!(blob, &other("application/pdf", 3, "is file:///c.pdf"));

@@ -64,7 +64,7 @@ fn a_server_is_added_shown_and_called_unasked_within_the_rights_of_the_agent() {
         let added = add(&world, &[]).expect(0);
         assert!(added.stdout.contains("server    fake 1.2.3 (MCP 2025-11-25)"), "{}", added.stdout);
         assert!(
-            added.stdout.contains("writes only its own files · network off · no variable"),
+            added.stdout.contains("writes only the server's own files · network off · no variable"),
             "{}",
             added.stdout
         );

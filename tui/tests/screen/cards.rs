@@ -191,7 +191,7 @@ fn a_call_of_a_confined_server_is_asked_for_with_the_access_of_the_server() {
     let screen = seat.screen();
     for line in [
         "  access    reads /home/me/project",
-        "            writes only its own files",
+        "            writes only the server's own files",
         "            network off",
         "            given TOKEN\\u{1b}[2J",
         "  allows    this call, once; the arguments go to that server",

@@ -82,9 +82,9 @@ fn a_card_names_the_server_its_access_its_words_and_every_field() {
         "Who reports it (mail address, at most 40 characters)",
         "weight (whole number, 1 to 5)",
         "urgent (yes or no)",
-        "kind (one of 2, may stay empty)",
+        "kind (one of 2, can stay empty)",
         "access    reads /p",
-        "writes only its own files",
+        "writes only the server's own files",
         "sends     these values to that server, for this call",
         "i fill in  y send  n decline",
     ] {

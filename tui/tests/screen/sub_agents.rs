@@ -72,7 +72,7 @@ fn the_card_shows_the_task_and_all_rights_of_the_sub_agent() {
       network   on, which the main agent cannot
       has       the MCP server docs, with this access:
                   reads /home/me/project
-                  writes only its own files
+                  writes only the server's own files
                   network off
                   given NOTES_TOKEN
                 calls that need more access are denied

@@ -154,7 +154,7 @@ impl TryFrom<Form> for ReviewDecision {
         if let Some(values) = form.values {
             return match (form.decision, form.scope, form.message) {
                 (DecisionWord::Approved, None, None) => Ok(Self::Filled { values }),
-                _ => Err("only approved has values"),
+                _ => Err("only the decision approved can have values"),
             };
         }
         match (form.decision, form.scope, form.message) {
@@ -167,8 +167,8 @@ impl TryFrom<Form> for ReviewDecision {
             (DecisionWord::Denied, None, message) => Ok(Self::Denied { message }),
             (DecisionWord::Abort, None, None) => Ok(Self::Abort),
             (DecisionWord::Cancelled, None, None) => Ok(Self::Cancelled),
-            (_, Some(_), _) => Err("only approved_for_session has a scope"),
-            (_, None, Some(_)) => Err("only denied has a message"),
+            (_, Some(_), _) => Err("only the decision approved_for_session can have a scope"),
+            (_, None, Some(_)) => Err("only the decision denied can have a message"),
         }
     }
 }

@@ -29,7 +29,7 @@ pub fn field_bounds(field: &FormField) -> String {
             between(&format!("any of {}", choices.len()), least, number(most), "")
         }
     };
-    if field.required { kind } else { format!("{kind}, may stay empty") }
+    if field.required { kind } else { format!("{kind}, can stay empty") }
 }
 
 fn between(kind: &str, least: Option<String>, most: Option<String>, of: &str) -> String {
@@ -86,7 +86,7 @@ mod tests {
         let kind = FieldKind::Choices { choices, least: Some(1), most: Some(2), default: Vec::new() };
         let field =
             FormField { name: "a".to_owned(), title: None, about: String::new(), required: false, kind };
-        assert_eq!(field_bounds(&field), "any of 2, 1 to 2, may stay empty");
+        assert_eq!(field_bounds(&field), "any of 2, 1 to 2, can stay empty");
         let words = |values: &[&str]| {
             let values = values.iter().map(|&value| value.to_owned()).collect();
             value_in_words(&field, Some(&FormValue::List(values)))

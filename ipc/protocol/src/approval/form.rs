@@ -142,7 +142,7 @@ pub fn check(field: &FormField, value: Option<&FormValue>) -> Result<(), String>
                 _ => Ok(()),
             }
         }
-        _ => Err("a value of another kind".to_owned()),
+        _ => Err("the value does not fit the kind of this field".to_owned()),
     }
 }
 
@@ -156,7 +156,7 @@ fn check_list(
     let distinct: BTreeSet<_> = values.iter().collect();
     let count = u32::try_from(values.len()).unwrap_or(u32::MAX);
     if !values.iter().all(is_one) || distinct.len() < values.len() {
-        Err("choose some of the values, each once".to_owned())
+        Err("choose from the listed values, each at most once".to_owned())
     } else if let Some(least) = least.filter(|least| count < *least) {
         Err(format!("choose at least {least}"))
     } else if let Some(most) = most.filter(|most| count > *most) {
@@ -195,13 +195,13 @@ fn check_text(
 ) -> Result<(), String> {
     let characters = u32::try_from(text.chars().count()).unwrap_or(u32::MAX);
     if text.len() > MAX_VALUE {
-        return Err(format!("at most {MAX_VALUE} bytes"));
+        return Err(format!("enter at most {MAX_VALUE} bytes"));
     }
     if let Some(least) = least.filter(|least| characters < *least) {
-        return Err(format!("at least {least} characters"));
+        return Err(format!("enter at least {least} characters"));
     }
     if let Some(most) = most.filter(|most| characters > *most) {
-        return Err(format!("at most {most} characters"));
+        return Err(format!("enter at most {most} characters"));
     }
     match format {
         Some(TextFormat::Email) if !is_email(text) => Err("a mail address is needed".to_owned()),
@@ -329,8 +329,8 @@ mod tests {
             (choice(), "y", Ok("\"y\"")),
             (choice(), "z", Err("choose one of the values")),
             (some(true, None, None, &[]), "y, x", Ok("[\"y\",\"x\"]")),
-            (some(true, None, None, &[]), "x, z", Err("choose some of the values, each once")),
-            (some(true, None, None, &[]), "x, x", Err("choose some of the values, each once")),
+            (some(true, None, None, &[]), "x, z", Err("choose from the listed values, each at most once")),
+            (some(true, None, None, &[]), "x, x", Err("choose from the listed values, each at most once")),
             (some(true, Some(2), None, &[]), "x", Err("choose at least 2")),
             (some(true, None, Some(1), &[]), "x,y", Err("choose at most 1")),
         ];

@@ -45,17 +45,17 @@ impl fmt::Display for NamedServer {
     }
 }
 
-/// Displays `reads /p · writes only its own files · network off · no variable`.
+/// Displays `reads /p · writes only the server's own files · network off · no variable`.
 impl fmt::Display for ServerAccess {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self { read, write, net, variables } = self;
         let paths = |paths: &[WirePath]| paths.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         match read.as_slice() {
-            [] => f.write_str("reads no project")?,
+            [] => f.write_str("reads no project files")?,
             read => write!(f, "reads {}", paths(read))?,
         }
         match write.as_slice() {
-            [] => f.write_str(" · writes only its own files")?,
+            [] => f.write_str(" · writes only the server's own files")?,
             write => write!(f, " · writes {}", paths(write))?,
         }
         write!(f, " · network {net}")?;

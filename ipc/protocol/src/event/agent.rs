@@ -213,7 +213,7 @@ impl fmt::Display for WriteTurnAwaited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let holders: Vec<_> = self.holders.iter().map(AgentId::as_str).collect();
         match holders.as_slice() {
-            [] => write!(f, "call {} waits for its turn at writing", self.call),
+            [] => write!(f, "call {} waits for its turn to write files", self.call),
             [one] => write!(f, "call {} waits: {one} writes the same files", self.call),
             several => write!(f, "call {} waits: {} write the same files", self.call, several.join(", ")),
         }

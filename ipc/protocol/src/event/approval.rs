@@ -106,7 +106,7 @@ pub enum TurnAllowanceEnd {
 
 impl fmt::Display for TurnAllowanceEnd {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("the yes to everything in the turn is over: ")?;
+        f.write_str("the approval of everything in the turn has ended: ")?;
         f.write_str(match self {
             Self::TurnEnded => "the turn ended",
             Self::ModeChanged => "the mode changed",

@@ -39,7 +39,7 @@ impl RestoredPlace {
             (None, Some(error)) if *restored => {
                 format!("{what}; cannot be moved aside: {error}, so that it was removed")
             }
-            (None, Some(error)) if *closed => format!("{what}; {error}; its permissions were taken"),
+            (None, Some(error)) if *closed => format!("{what}; {error}; the file's permissions were removed"),
             (None, Some(error)) => format!("{what} ({error})"),
             (None, None) => what.to_string(),
         }
@@ -102,10 +102,10 @@ impl fmt::Display for PlaceChange {
             Self::Removed => "removed",
             Self::MovedAway => "moved away",
             Self::Crowded => "filled with files",
-            Self::NoPartOfGit => "no part of a git directory",
+            Self::NoPartOfGit => "not a part of a git directory",
             Self::NotAFile => "not a file",
-            Self::LeadsElsewhere => "makes git use another place or run a program when it continues",
-            Self::BadConfiguration => "no configuration that git accepts",
+            Self::LeadsElsewhere => "makes git use another directory or run a program when it continues",
+            Self::BadConfiguration => "not a configuration that git accepts",
             Self::Permissions => "writable by others",
             Self::Keys(keys) if keys.is_empty() => "the order of its keys",
             Self::Keys(keys) => return f.write_str(&keys.join(", ")),

@@ -185,10 +185,10 @@ impl fmt::Display for GuestEnd {
             Self::OwnerEnded => f.write_str("ended"),
             Self::RightsChanged => f.write_str("ended because the access changed"),
             Self::Closed => f.write_str("was closed"),
-            Self::Late => f.write_str("killed: it was not done in time"),
+            Self::Late => f.write_str("killed: not finished in time"),
             Self::Died { status } => write!(f, "died: {status}"),
             Self::Failed { failure } => write!(f, "failed: {failure}"),
-            Self::Violation { violation } => write!(f, "killed: it broke the protocol ({violation})"),
+            Self::Violation { violation } => write!(f, "killed: invalid message ({violation})"),
             Self::CutOff => f.write_str("was cut off with the session"),
         }
     }
@@ -225,7 +225,7 @@ impl fmt::Display for GuestStarted {
 impl GuestStarted {
     /// The access in one line: rights, hosts that its program keeps to, and variables.
     pub fn access(&self) -> String {
-        let hosts = self.hosts.as_ref().map(|hosts| format!(" · its program keeps to {hosts}"));
+        let hosts = self.hosts.as_ref().map(|hosts| format!(" · the program connects only to {hosts}"));
         let variables =
             (!self.variables.is_empty()).then(|| format!(" · given {}", self.variables.join(", ")));
         format!("{}{}{}", self.rights, hosts.unwrap_or_default(), variables.unwrap_or_default())
@@ -266,7 +266,7 @@ impl fmt::Display for ToolPinned {
         let words = match change {
             PinChange::First => "as approved",
             PinChange::Changed => "approved since the last run",
-            PinChange::Withheld => "not as approved: those that differ are not called",
+            PinChange::Withheld => "those that differ from the approved tools are not called",
             PinChange::Other(other) => other,
         };
         write!(f, "mcp {server}: {tools} {unit}, {words} ({short}…)")

@@ -69,8 +69,8 @@ impl fmt::Display for NewContext {
         match self {
             Self::Model => f.write_str("another model answers"),
             Self::Server => f.write_str("another server answers"),
-            Self::Tool(name) => write!(f, "its tool {name} is not offered any more"),
-            Self::Imported => f.write_str("its prompt is not this program's"),
+            Self::Tool(name) => write!(f, "the session's tool {name} is no longer offered"),
+            Self::Imported => f.write_str("the session's prompt is not from this program"),
         }
     }
 }

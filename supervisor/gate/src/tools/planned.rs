@@ -134,8 +134,8 @@ mod tests {
         }
         let shown: Vec<_> = planned.iter().map(|server| server.shown.to_string()).collect();
         insta::assert_snapshot!(shown.join("\n"), @r"
-        docs (echo): reads no project · writes only its own files · network off · given TOKEN
-        git: reads no project · writes only its own files · network off · given TOKEN
+        docs (echo): reads no project files · writes only the server's own files · network off · given TOKEN
+        git: reads no project files · writes only the server's own files · network off · given TOKEN
         ");
         assert_eq!(PlannedServer::of(None, &servers), Ok(Vec::new()));
         assert_eq!(PlannedServer::of(Some(&asked(&[], &[])), &servers), Ok(Vec::new()));

@@ -236,7 +236,7 @@ mod tests {
                 None,
             )
         };
-        insta::assert_snapshot!(PlainDenial(&call), @"blocked by the kernel (seccomp): the command tried to call ptrace, which no agent may call; no flag allows it");
+        insta::assert_snapshot!(PlainDenial(&call), @"blocked by the kernel (seccomp): the command tried to call ptrace, which no agent is allowed to call; no flag allows it");
         let object = Object::Tool("search of docs".to_owned());
         let external = Denial {
             layer: Layer::Policy,

@@ -307,7 +307,7 @@ mod tests {
         ), @r#"
         /c/config.toml:1:6: `mcp.a__b`: a server's name has at most 32 letters, digits, `-` and `_`, and no `__`
         /c/config.toml:3:6: `mcp.none`: expected `command`, the program of the server
-        /c/config.toml:7:1: `mcp.x.hosts`: "*.com" would allow every name that anyone registers below it; name the hosts
+        /c/config.toml:7:1: `mcp.x.hosts`: "*.com" would allow every host that anyone registers below that name; name each host instead
         /c/config.toml:10:1: `mcp.y.url`: a server at an address (`url`) is not supported: a server has to be a program that uses standard input and output
           hint: use a bridge program: bailiwick mcp add y --net x -- npx -y mcp-remote https://x
         /c/config.toml:13:1: `mcp.z.env`: expected a list of names of variables, as in ["TOKEN"]

@@ -160,9 +160,9 @@ fn a_violation_kills_the_worker_is_logged_and_the_run_goes_on() {
 fn a_false_picture_is_a_violation_and_reaches_neither_model_nor_log() {
     for (fake, violation) in [
         ("cut", "a picture that is a damaged png picture"),
-        ("other", "a picture that is said to be image/gif, and is image/png"),
-        ("stretched", "a picture that is 48×32, and not as said"),
-        ("no", "a picture that is no PNG, JPEG, GIF or WebP picture"),
+        ("other", "a picture that is declared as image/gif, and is image/png"),
+        ("stretched", "a picture that has 48×32 pixels, which differs from the declared size"),
+        ("no", "a picture that is not a PNG, JPEG, GIF or WebP picture"),
     ] {
         let world = World::new(User::Myself);
         let server = model(&[("read_file", json!({"path": "shot.png"}))]);

@@ -121,7 +121,7 @@ fn number(value: &Value) -> Result<Option<String>, &'static str> {
             let text = number.to_string();
             Ok(Some(text.strip_suffix(".0").map(str::to_owned).unwrap_or(text)))
         }
-        _ => Err("a bound or default that is no number"),
+        _ => Err("a limit or default of a number field is not a number"),
     }
 }
 

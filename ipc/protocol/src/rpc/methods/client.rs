@@ -430,7 +430,7 @@ fn object(params: Option<&RawValue>) -> Result<&str, ErrorObject> {
         None => Ok("{}"),
         Some(json) if json.starts_with('{') => Ok(json),
         Some(_) => {
-            Err(ErrorWord::InvalidParams.because("parameters by position are not supported: an object"))
+            Err(ErrorWord::InvalidParams.because("parameters by position are not supported: send an object"))
         }
     }
 }

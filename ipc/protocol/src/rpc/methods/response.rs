@@ -18,7 +18,7 @@ pub fn answer(request: &ServerRequest, outcome: &ResponseOutcome) -> ApprovalAns
     };
     // serde would take a struct by position too.
     if !result.starts_with('{') {
-        let cause = format!("the response to {} is no object: {}", request.method(), abridged(result));
+        let cause = format!("the response to {} is not an object: {}", request.method(), abridged(result));
         return ApprovalAnswer::Failed { cause };
     }
     request.read_answer(result).unwrap_or_else(|error| {
@@ -34,7 +34,7 @@ pub fn unawaited(id: &RequestId, outcome: &ResponseOutcome) -> String {
         ResponseOutcome::Error(_) => None,
     };
     let decided = decided.map(|word| format!(": {word}")).unwrap_or_default();
-    format!("ignored a response to {id}, which is not waited for{decided}")
+    format!("ignored a response to {id}, which is not an open request{decided}")
 }
 
 pub(crate) fn decode<T: DeserializeOwned>(json: &str) -> Result<T, String> {

@@ -49,7 +49,7 @@ impl TryFrom<Box<RawValue>> for RequestId {
         // JSON text begins with what it is.
         match raw.get().as_bytes().first() {
             Some(b'"' | b'-' | b'0'..=b'9') => Ok(Self(raw.get().to_owned())),
-            _ => Err("an id is a number or a string"),
+            _ => Err("an id has to be a number or a string"),
         }
     }
 }

@@ -91,7 +91,9 @@ impl Incoming {
         };
         match json.get().as_bytes().first() {
             Some(b'{') => {}
-            Some(b'[') => return Err(refused("batches are not supported: one object a line".to_owned())),
+            Some(b'[') => {
+                return Err(refused("batches are not supported: send one object per line".to_owned()));
+            }
             _ => return Err(refused("expected an object".to_owned())),
         }
         let members = serde_json::from_str(json.get()).map_err(|error| refused(error.to_string()))?;
@@ -117,9 +119,13 @@ impl Incoming {
             (Some(id), None, None, Some(error)) if params.is_none() => {
                 Ok(Self::Response { id, outcome: ResponseOutcome::Error(error) })
             }
-            (None, None, ..) => Err("neither a request, which has a method, nor a response, which has an id"),
-            (Some(_), None, None, None) => Err("neither method, nor result, nor error"),
-            _ => Err("more than one of method, result and error, or params in a response"),
+            (None, None, ..) => {
+                Err("the message has neither a method, as requests do, nor an id, as responses do")
+            }
+            (Some(_), None, None, None) => Err("the message has neither method, nor result, nor error"),
+            _ => {
+                Err("the message has more than one of method, result and error, or is a response with params")
+            }
         }
     }
 }

@@ -55,8 +55,7 @@ fn what_becomes_of_each_change() {
         (
             auto(),
             hosts("*.co.uk"),
-            "the access was not changed: \"*.co.uk\" would allow every name that anyone registers below it; \
-             name the hosts",
+            "the access was not changed: \"*.co.uk\" would allow every host that anyone registers below that name; name each host instead",
         ),
         (auto(), add("/srv"), "writes in the project, $TMPDIR, /srv · network off · secrets hidden"),
         (deny(), add("/home/me/p"), "writes in the project, $TMPDIR · network off · secrets hidden"),

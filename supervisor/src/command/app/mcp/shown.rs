@@ -25,9 +25,9 @@ pub(super) fn access(server: &McpServer) -> String {
     };
     one_line(&format!(
         "{} · {} · network {net} · {}",
-        list(read, "cannot read the project", "reads"),
-        list(write, "can write only its own files", "writes"),
-        list(env, "no variables", "variables"),
+        list(read, "reads no project files", "reads"),
+        list(write, "writes only the server's own files", "writes"),
+        list(env, "no variable", "given"),
     ))
 }
 

@@ -128,7 +128,7 @@ async fn a_call_that_is_not_answered_is_lost_and_the_run_goes_on() {
     // The instructions, which are not waited for as long, and the call.
     assert!((310..312).contains(&ended.lived.as_secs()), "{:?}", ended.lived);
     let request = model.requests().pop().unwrap();
-    assert!(request.contains("its worker killed: it did not answer in time"), "{request}");
+    assert!(request.contains("its worker killed: no answer in time"), "{request}");
     assert_eq!(*boundary.alive.lock().unwrap(), 0);
 }
 

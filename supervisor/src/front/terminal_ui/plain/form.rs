@@ -240,7 +240,7 @@ mod tests {
         ? "9"
         at most 5
         ? "4"
-        Field 2 of 5: kind (one of 3, may stay empty)
+        Field 2 of 5: kind (one of 3, can stay empty)
           About\nit.
           1. Bug [b]
           2. Wish\u{1b}[2J [w]
@@ -254,7 +254,7 @@ mod tests {
           3. Question [q]
         Type the numbers of your choices, separated by commas; an empty line means: none.
         ? "1,3"
-        Field 4 of 5: note (text, may stay empty)
+        Field 4 of 5: note (text, can stay empty)
           About\nit.
         Type a value; an empty line leaves the field empty.
         ? ""

@@ -46,10 +46,10 @@ fn the_short_form_has_a_row_for_what_each_guest_could_do_and_did() {
       access: read-only · network off · secrets hidden · floor tier
       curl reached a.example:443 · 1 connection · 20 bytes sent, 300 received
       mcp docs: 2 tools, as approved (abababababab…)
-      guest gateway: read-only · read system files · network on · no commands · its program keeps to a.example · 1 connection · 20 bytes sent, 300 received · ended
-      guest fetch b.example: read-only · read system files · network on · no commands · its program keeps to b.example · 2 connections · 40 bytes sent, 600 received · finished (2 times)
+      guest gateway: read-only · read system files · network on · no commands · the program connects only to a.example · 1 connection · 20 bytes sent, 300 received · ended
+      guest fetch b.example: read-only · read system files · network on · no commands · the program connects only to b.example · 2 connections · 40 bytes sent, 600 received · finished (2 times)
       guest mcp docs: read-only but for $TMPDIR · read the project, system files · network on for c.example · secrets hidden · given TOKEN · 2 calls · 1 denied · failed: it ended with code 3\u{a}guest 9
-      guest gateway of mcp docs: read-only · read system files · network on · no commands · its program keeps to c.example · 1 connection · 20 bytes sent, 300 received · ended
+      guest gateway of mcp docs: read-only · read system files · network on · no commands · the program connects only to c.example · 1 connection · 20 bytes sent, 300 received · ended
         curl reached c.example:443 · 1 connection · 20 bytes sent, 300 received
     "#);
 }
@@ -69,11 +69,11 @@ fn the_long_form_and_the_page_have_each_guest_with_its_owner() {
       worker 1 (floor): read-only · network off · secrets hidden · ruleset 0123456789ab… · Landlock ABI 7, 12 rules · ended: the run is over
       curl reached a.example:443 · 1 connection · 20 bytes sent, 300 received
       mcp docs: 2 tools, as approved (abababababab…)
-      guest 1 of worker 1 (full) gateway: read-only · read system files · network on · no commands · its program keeps to a.example · ruleset 0123456789ab… · Landlock ABI 7, 12 rules · started at 1.5 s · 1 connection · 20 bytes sent, 300 received · ended after 2.0 s
-      guest 2 for call 1 (full) fetch b.example: read-only · read system files · network on · no commands · its program keeps to b.example · ruleset 0123456789ab… · Landlock ABI 7, 12 rules · started at 1.5 s · 1 connection · 20 bytes sent, 300 received · finished after 2.0 s
-      guest 3 for call 2 (full) fetch b.example: read-only · read system files · network on · no commands · its program keeps to b.example · ruleset 0123456789ab… · Landlock ABI 7, 12 rules · started at 1.5 s · 1 connection · 20 bytes sent, 300 received · finished after 2.0 s
+      guest 1 of worker 1 (full) gateway: read-only · read system files · network on · no commands · the program connects only to a.example · ruleset 0123456789ab… · Landlock ABI 7, 12 rules · started at 1.5 s · 1 connection · 20 bytes sent, 300 received · ended after 2.0 s
+      guest 2 for call 1 (full) fetch b.example: read-only · read system files · network on · no commands · the program connects only to b.example · ruleset 0123456789ab… · Landlock ABI 7, 12 rules · started at 1.5 s · 1 connection · 20 bytes sent, 300 received · finished after 2.0 s
+      guest 3 for call 2 (full) fetch b.example: read-only · read system files · network on · no commands · the program connects only to b.example · ruleset 0123456789ab… · Landlock ABI 7, 12 rules · started at 1.5 s · 1 connection · 20 bytes sent, 300 received · finished after 2.0 s
       guest 4 (full) mcp docs: read-only but for $TMPDIR · read the project, system files · network on for c.example · secrets hidden · given TOKEN · ruleset 0123456789ab… · Landlock ABI 7, 12 rules · started at 1.5 s · 2 calls · 1 denied · failed: it ended with code 3\u{a}guest 9 after 2.0 s
-      guest 5 of guest 4 (full) gateway: read-only · read system files · network on · no commands · its program keeps to c.example · ruleset 0123456789ab… · Landlock ABI 7, 12 rules · started at 1.5 s · 1 connection · 20 bytes sent, 300 received · ended after 2.0 s
+      guest 5 of guest 4 (full) gateway: read-only · read system files · network on · no commands · the program connects only to c.example · ruleset 0123456789ab… · Landlock ABI 7, 12 rules · started at 1.5 s · 1 connection · 20 bytes sent, 300 received · ended after 2.0 s
         curl reached c.example:443 · 1 connection · 20 bytes sent, 300 received
       spent: 0 in, 0% cached, 0 out
     "#);

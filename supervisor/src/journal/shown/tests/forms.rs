@@ -66,7 +66,7 @@ fn guests_show_their_access_and_their_end() {
     ⑂ 00:00:00 gateway started · read-only but for $TMPDIR · network off · secrets hidden
     ⑂ 00:00:00 mcp docs finished · 2 calls
     ⑂ 00:00:00 gateway finished · 2 calls
-    ⑂ 00:00:00 fetch b.example killed: it was not done in time · 2 calls
+    ⑂ 00:00:00 fetch b.example killed: not finished in time · 2 calls
     ");
     assert_eq!(lines(true).lines().count(), 10);
 }
