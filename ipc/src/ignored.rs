@@ -37,8 +37,8 @@ impl Ignored {
 /// Paths are quoted, so that none looks like a part of the sentence.
 impl fmt::Display for Ignored {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (places, are) = if self.count == 1 { ("place", "is") } else { ("places", "are") };
-        write!(f, "{} {places} that git ignores {are} not shown", self.count)?;
+        let (paths, are) = if self.count == 1 { ("path", "is") } else { ("paths", "are") };
+        write!(f, "{} {paths} that git ignores {are} not shown", self.count)?;
         for (n, path) in self.first.iter().take(Self::NAMED).enumerate() {
             write!(f, "{}{:?}", if n == 0 { ": " } else { ", " }, path.to_string())?;
         }
@@ -55,11 +55,11 @@ mod tests {
     fn the_first_are_named_and_the_others_counted() {
         let mut ignored = Ignored::default();
         ignored.add("target".into());
-        assert_eq!(ignored.to_string(), r#"1 place that git ignores is not shown: "target""#);
+        assert_eq!(ignored.to_string(), r#"1 path that git ignores is not shown: "target""#);
         for name in ["a", "b\nc", "d", "e"] {
             ignored.add(name.into());
         }
-        let told = r#"5 places that git ignores are not shown: "target", "a", "b\nc" and 2 more"#;
+        let told = r#"5 paths that git ignores are not shown: "target", "a", "b\nc" and 2 more"#;
         assert_eq!(ignored.to_string(), told);
     }
 }

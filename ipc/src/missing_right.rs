@@ -180,9 +180,9 @@ impl MissingRight {
             Self::NetworkInReadingCommand => {
                 f.write_str("network, which a command with access \"read\" never has")
             }
-            Self::Reach { place } => write!(f, "{} within reach", addresses_of(*place)),
+            Self::Reach { place } => write!(f, "connections to {}", addresses_of(*place)),
             Self::NetworkAndReach { place } => {
-                write!(f, "network, and {} within reach", addresses_of(*place))
+                write!(f, "network, and connections to {}", addresses_of(*place))
             }
             Self::Accept => f.write_str("connections from outside the sandbox"),
             Self::OfAnotherProgram { operation } => {
@@ -273,11 +273,14 @@ mod tests {
                 MissingRight::NetworkInReadingCommand,
                 "network, which a command with access \"read\" never has",
             ),
-            (reach(Place::Host), "this machine within reach"),
-            (reach(Place::Lan), "private networks within reach"),
-            (reach(Place::LinkLocal), "link-local addresses within reach"),
-            (reach(Place::Metadata), "addresses that hand out credentials within reach"),
-            (MissingRight::NetworkAndReach { place: Place::Host }, "network, and this machine within reach"),
+            (reach(Place::Host), "connections to this machine"),
+            (reach(Place::Lan), "connections to private networks"),
+            (reach(Place::LinkLocal), "connections to link-local addresses"),
+            (reach(Place::Metadata), "connections to addresses that hand out credentials"),
+            (
+                MissingRight::NetworkAndReach { place: Place::Host },
+                "network, and connections to this machine",
+            ),
             (MissingRight::Accept, "connections from outside the sandbox"),
             (
                 MissingRight::OfAnotherProgram { operation: Operation::Signal },

@@ -52,7 +52,8 @@ impl Assignment {
         if found.starts_with(&self.project) {
             return Ok(());
         }
-        let message = format!("`{}` is a link out of the project, which is not followed.", named.display());
+        let message =
+            format!("`{}` is a link that leads out of the project, and is not followed.", named.display());
         Err(failed(ToolErrorKind::WrongKind, message))
     }
 

@@ -75,13 +75,13 @@ fn sentence(operation: Operation, path: &Path, errno: Errno, permitted_by_mode: 
         }
         // A read-only mount may be the sandbox's or the machine's; the supervisor finds out which.
         Errno::EROFS => format!(
-            "Cannot {operation} `{shown}`: its file system is mounted read-only ({errno:?}); leave it alone, or say that it is needed."
+            "Cannot {operation} `{shown}`: its file system is mounted read-only ({errno:?}); leave the path alone, or say that you need to change it."
         ),
         Errno::EACCES | Errno::EPERM if permitted_by_mode => {
             format!("The sandbox refused to {operation} `{shown}` ({errno:?}); work within what it allows.")
         }
         Errno::EACCES | Errno::EPERM => format!(
-            "The permissions of `{shown}` do not let this user {operation} it ({errno:?}); leave it alone, or say that it is needed."
+            "The permissions of `{shown}` do not let this user {operation} it ({errno:?}); leave the path alone, or say that you need it."
         ),
         _ => format!("Could not {operation} `{shown}`: {} ({errno:?}).", errno.desc()),
     }

@@ -98,7 +98,7 @@ fn say(error: &anyhow::Error, code: u8) -> ExitCode {
 fn role(mut arguments: impl Iterator<Item = String>) -> anyhow::Result<Role> {
     match (arguments.next().as_deref(), arguments.next(), arguments.next()) {
         (Some("--generation"), Some(number), None) => {
-            let number = number.parse().with_context(|| format!("`{number}` is no generation"))?;
+            let number = number.parse().with_context(|| format!("`{number}` is not a generation"))?;
             Ok(Role::Worker(Generation(number)))
         }
         (Some("--gateway"), None, None) => Ok(Role::Gateway),
@@ -121,8 +121,8 @@ fn run(role: Role) -> anyhow::Result<()> {
             Role::Worker(generation) => {
                 let reader = Receiver::from_owned_fd_unchecked(stream(io::stdin())?);
                 let writer = Sender::from_owned_fd_unchecked(stream(io::stdout())?);
-                let reader = reader.context("standard input is no pipe")?;
-                let writer = writer.context("standard output is no pipe")?;
+                let reader = reader.context("standard input is not a pipe")?;
+                let writer = writer.context("standard output is not a pipe")?;
                 anyhow::Ok(serve(reader, writer, generation).await?)
             }
             Role::Gateway => {
@@ -149,7 +149,10 @@ fn run(role: Role) -> anyhow::Result<()> {
 fn channel() -> anyhow::Result<(Receiver, Sender)> {
     let reader = Receiver::from_owned_fd_unchecked(stream(io::stdout())?);
     let writer = Sender::from_owned_fd_unchecked(stream(io::stdout())?);
-    Ok((reader.context("standard output is no socket")?, writer.context("standard output is no socket")?))
+    Ok((
+        reader.context("standard output is not a socket")?,
+        writer.context("standard output is not a socket")?,
+    ))
 }
 
 /// The same, for a guest that connects to hosts itself.

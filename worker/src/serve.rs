@@ -36,13 +36,13 @@ pub enum ServeError {
     #[error(transparent)]
     Frame(#[from] FrameError),
     /// The message is not allowed in this state of the conversation.
-    #[error("{0} may not come now")]
+    #[error("{0} is not allowed now")]
     OutOfPhase(&'static str),
     /// The id of a new call is already in use.
     #[error("call {0} is already open")]
     DoubledCall(CallId),
     /// The approved change is incomplete or invalid.
-    #[error("the effect of call {0} is broken: {1}")]
+    #[error("the change of call {0} is invalid: {1}")]
     Effect(CallId, #[source] EffectError),
     #[error(transparent)]
     Tools(#[from] ToolsError),

@@ -49,7 +49,7 @@ fn bad_bytes_end_the_worker_with_one_line_and_no_panic() {
     let other = ToWorker::Commit { call: CallId(2), part: Part { index: 0, last: false, bytes: vec![7] } };
     let table: Vec<(&str, Vec<u8>, &str)> = vec![
         ("nothing", vec![], "the supervisor closed the pipe"),
-        ("no hello", message(&call), "anything but Hello may not come now"),
+        ("no hello", message(&call), "anything but Hello is not allowed now"),
         ("torn length", vec![1, 0], "stream ended inside a frame"),
         ("torn frame", hello[..9].to_vec(), "stream ended inside a frame"),
         ("torn later", after_hello(&message(&call)[..20]), "stream ended inside a frame"),
@@ -70,24 +70,24 @@ fn bad_bytes_end_the_worker_with_one_line_and_no_panic() {
         ("no payload", after_hello(&framed(&[VERSION, 1, 0, 0, 0])), "cannot decode a message"),
         ("trailing byte", after_hello(&framed(&trailing)), "cannot decode a message"),
         ("text", after_hello(b"GET / HTTP/1.1\r\n\r\n"), "exceeds the limit"),
-        ("second hello", after_hello(&hello), "a second Hello may not come now"),
+        ("second hello", after_hello(&hello), "a second Hello is not allowed now"),
         (
             "a call after a commit",
             after_hello(&[message(&part(0, false)), message(&call)].concat()),
-            "a call after a Commit may not come now",
+            "a call after a Commit is not allowed now",
         ),
         ("doubled call", after_hello(&[message(&long), message(&long)].concat()), "call 1 is already open"),
         (
             "second commit",
             after_hello(&[message(&part(0, false)), message(&other)].concat()),
-            "a second Commit may not come now",
+            "a second Commit is not allowed now",
         ),
         (
             "part out of order",
             after_hello(&message(&part(1, false))),
             "part 1 of a change came instead of part 0",
         ),
-        ("parts of no effect", after_hello(&message(&part(0, true))), "the effect of call 1 is broken"),
+        ("parts of no effect", after_hello(&message(&part(0, true))), "the change of call 1 is invalid"),
     ];
     for (what, bytes, part) in table {
         let (code, said) = fed(&bytes);

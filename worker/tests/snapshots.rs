@@ -51,7 +51,7 @@ fn a_repository_is_what_git_would_consider() {
         names(&entries),
         [".gitignore", ".ignore", "build/tracked", "kept.log", "link", "sub/new.txt"]
     );
-    assert_eq!(notes, ["`nested` is a repository of its own and is left out."]);
+    assert_eq!(notes, ["`nested` is a separate repository, and is left out."]);
     let first = ["build", "lost.log", "private"].map(Into::into).to_vec();
     assert_eq!(worker.ignored(), Ignored { count: 3, first });
 }
@@ -130,7 +130,10 @@ fn where_git_cannot_be_asked_a_note_says_so() {
     worker.write("a", "");
     let (entries, notes) = worker.entries(STAMPS);
     assert_eq!((names(&entries), notes.len()), (vec!["a".to_owned()], 1));
-    assert!(notes[0].starts_with("What git tracks although it is ignored is not included"), "{notes:?}");
+    assert!(
+        notes[0].starts_with("Files that git tracks although they are ignored are not included"),
+        "{notes:?}"
+    );
 }
 
 #[test]

@@ -236,8 +236,11 @@ fn a_worker_takes_one_effect_and_nothing_after_it() {
         }
         let (code, said) = worker.end();
         assert_eq!(code, Some(1), "{said}");
-        let what =
-            if again { "a second Commit may not come now" } else { "a call after a Commit may not come now" };
+        let what = if again {
+            "a second Commit is not allowed now"
+        } else {
+            "a call after a Commit is not allowed now"
+        };
         assert!(said.contains(what), "{said}");
         assert!(!other.exists());
     }

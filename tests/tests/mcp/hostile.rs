@@ -17,12 +17,12 @@ fn descriptions_beyond_a_bound_end_the_server() {
     for (behaviour, reason) in [
         ("many-tools", "more than 512 tools"),
         ("many-pages", "more than 128 pages of a list"),
-        ("leads-back", "a list that leads back to a page of its own"),
-        ("twice", "two tools of one name"),
+        ("leads-back", "a list refers back to one of its own pages"),
+        ("twice", "two tools have the same name"),
         ("nameless", "a tool without a name"),
         ("deep-schema", "more than 32 levels of a schema"),
         ("large-schema", "more than 65536 bytes of a schema"),
-        ("no-schema", "an answer of another kind"),
+        ("no-schema", "an answer does not match its request"),
     ] {
         assert_eq!(not_described(behaviour), reason, "{behaviour}");
     }
@@ -97,7 +97,7 @@ fn answers_that_nobody_asked_for_have_no_effect_and_a_bound() {
     assert_eq!(guest.call(2, "{}"), "true");
     let mut guest = Guest::serving("floods-strays");
     guest.request(1, call("{}"));
-    assert_eq!(guest.broken_in(1), "too many answers that nobody asked for");
+    assert_eq!(guest.broken_in(1), "the server sent too many answers without a request");
 }
 
 #[test]
@@ -105,9 +105,9 @@ fn lines_that_are_no_messages_end_the_server() {
     for behaviour in ["broken", "not-utf8"] {
         let mut guest = Guest::serving(behaviour);
         guest.request(1, call("{}"));
-        assert_eq!(guest.broken_in(1), "lines that are no messages of MCP");
+        assert_eq!(guest.broken_in(1), "too many lines are not messages of MCP");
     }
-    assert_eq!(not_described("greets-much"), "lines that are no messages of MCP");
+    assert_eq!(not_described("greets-much"), "too many lines are not messages of MCP");
 }
 
 #[test]
@@ -123,7 +123,7 @@ fn a_result_beyond_a_bound_fails_alone() {
     for (behaviour, reason) in [
         ("large-result", "a result of more than 3145728 bytes"),
         ("many-parts", "a result of more than 1024 parts"),
-        ("wrong-kind", "an answer of another kind"),
+        ("wrong-kind", "an answer does not match its request"),
     ] {
         let mut guest = Guest::serving(behaviour);
         guest.request(1, call("{}"));
@@ -181,7 +181,7 @@ fn a_storm_of_questions_ends_the_server() {
             other => panic!("{other:?}"),
         }
     };
-    assert_eq!(broken(failure), "too many requests of its own at a time");
+    assert_eq!(broken(failure), "the server sent too many requests at a time");
     assert!(questions <= MAX_ROUNDS);
 }
 
@@ -209,7 +209,7 @@ fn a_flood_of_standard_error_holds_nothing_up() {
 
 #[test]
 fn a_server_that_closes_its_output_alone_is_gone() {
-    assert_eq!(not_described("closes-output"), "it closed its standard output, and went on");
+    assert_eq!(not_described("closes-output"), "the server closed its standard output, but kept running");
 }
 
 #[test]
@@ -223,7 +223,7 @@ fn an_order_that_may_not_come_ends_the_guest() {
 fn lists_of_resources_are_bounded_and_need_no_templates() {
     let mut guest = Guest::serving("many-resources");
     guest.request(1, McpRequest::ListResources);
-    assert_eq!(broken(guest.done(1).unwrap_err()), "a list that leads back to a page of its own");
+    assert_eq!(broken(guest.done(1).unwrap_err()), "a list refers back to one of its own pages");
     let mut guest = Guest::serving("no-templates");
     guest.request(1, McpRequest::ListResources);
     assert_eq!(guest.done(1).unwrap().content.len(), 2);

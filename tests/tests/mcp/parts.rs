@@ -148,13 +148,13 @@ fn add_turning(world: &World) -> PathBuf {
 const HOSTILE: [(&str, &str, &str); 9] = [
     ("dies", "failed", "cannot find the database"),
     ("dies-in-a-call", "failed", "out of luck"),
-    ("floods-strays", "failed", "too many answers that nobody asked for"),
+    ("floods-strays", "failed", "the server sent too many answers without a request"),
     ("answers-others", "completed", "true"),
-    ("broken", "failed", "lines that are no messages of MCP"),
+    ("broken", "failed", "too many lines are not messages of MCP"),
     ("long-line", "failed", "a line of more than"),
     ("large-result", "failed", "a result of more than"),
     ("two-pages", "failed", "is gone since the user approved"),
-    ("asks-in-a-storm", "failed", "too many requests of its own"),
+    ("asks-in-a-storm", "failed", "the server sent too many requests"),
 ];
 
 #[test]

@@ -163,11 +163,11 @@ fn a_question_for_a_secret_a_page_or_a_form_that_cannot_be_shown_is_declined_and
         // These the crate of the protocol cannot read.
         (
             form(json!({"a": {"type": "object", "properties": {"b": {"type": "string"}}}})),
-            "a field that is no text",
+            "a field is not a text",
         ),
-        (form(json!({"a": {"type": "string", "format": "colour"}})), "a text of an unknown format"),
-        (form(json!({"a": {"type": "array", "items": {"type": "string"}}})), "a list of values"),
-        (json!({"message": "m"}), "it has no form"),
+        (form(json!({"a": {"type": "string", "format": "colour"}})), "a text has an unknown format"),
+        (form(json!({"a": {"type": "array", "items": {"type": "string"}}})), "a list has values"),
+        (json!({"message": "m"}), "the question has no form"),
         (
             json!({"message": "m".repeat(10_000), "requestedSchema": {"type": "object", "properties": {}}}),
             "too long",

@@ -244,7 +244,7 @@ fn what_commands_did_shows_with_the_command() {
     │ 2 +c
     tool.sh mode 644 → 755
     · call 2: run cargo fmt && make all
-    · 2 places that git ignores are not shown: "target", ".env"
+    · 2 paths that git ignores are not shown: "target", ".env"
 
 
 

@@ -45,7 +45,7 @@ pub enum FetchError {
     /// The supervisor closed the connection without an order.
     #[error("the supervisor gave no order")]
     NoOrder,
-    #[error("a second order may not come")]
+    #[error("a second order is not allowed")]
     SecondOrder,
     /// The input is not an order, or a report could not be sent.
     #[error(transparent)]

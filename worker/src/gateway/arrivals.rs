@@ -49,7 +49,7 @@ fn arrival(message: system::Received, bytes: &[u8]) -> anyhow::Result<(Arrival, 
         .map_err(|descriptors| anyhow::anyhow!("{} descriptors", descriptors.len()))?;
     anyhow::ensure!(message.is_whole, "it was cut off");
     let arrival = codec::decode(&bytes[..message.length])?;
-    anyhow::ensure!(is_connection(&socket)?, "the descriptor is no connection");
+    anyhow::ensure!(is_connection(&socket)?, "the descriptor is not a connection");
     let socket = TcpStream::from(socket);
     socket.set_nonblocking(true)?;
     Ok((arrival, tokio::net::TcpStream::from_std(socket)?))

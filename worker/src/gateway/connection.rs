@@ -91,7 +91,7 @@ async fn is_taken_back(leave: Option<&mut Leave>) {
 }
 
 fn taken_back() -> io::Error {
-    io::Error::other("its leave was taken back")
+    io::Error::other("the permission for this connection was withdrawn")
 }
 
 /// True if the client closed or reset the connection while it waited.

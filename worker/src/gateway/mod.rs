@@ -53,7 +53,7 @@ const REPORTS: usize = 64;
 pub enum GatewayError {
     #[error("the supervisor gave no order")]
     NoOrder,
-    #[error("a second order may not come")]
+    #[error("a second order is not allowed")]
     SecondOrder,
     /// Invalid order, or unsent report.
     #[error(transparent)]

@@ -7,7 +7,7 @@ use tokio::io::{AsyncBufReadExt, AsyncRead, BufReader};
 pub(super) enum LineError {
     #[error("a line of more than {MAX_LINE} bytes")]
     TooLong,
-    #[error("its standard output cannot be read: {0}")]
+    #[error("the server's standard output cannot be read: {0}")]
     Io(#[from] std::io::Error),
 }
 

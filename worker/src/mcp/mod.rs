@@ -73,7 +73,7 @@ pub enum McpError {
     #[error("the supervisor gave no order")]
     NoOrder,
     /// The first order is not the expected one, or came twice.
-    #[error("an order that may not come now")]
+    #[error("an order that is not allowed now")]
     Order,
     #[error(transparent)]
     Frame(#[from] FrameError),
@@ -207,7 +207,7 @@ async fn talk(
     ready: watch::Sender<Option<Ready>>,
 ) -> McpFailure {
     let Some(streams) = server.streams() else {
-        return McpFailure::Broken("it has no standard streams".to_owned());
+        return McpFailure::Broken("the server has no standard streams".to_owned());
     };
     let spoken = client::speak(streams, Arc::clone(state), patience, ready);
     tokio::pin!(spoken);
@@ -216,7 +216,7 @@ async fn talk(
             Some(failure) => failure,
             None => match timeout(EITHER_END, server.ended()).await {
                 Ok(ended) => ended,
-                Err(_) => McpFailure::Broken("it closed its standard output, and went on".to_owned()),
+                Err(_) => McpFailure::Broken("the server closed its standard output, but kept running".to_owned()),
             },
         },
         ended = server.ended() => {

@@ -21,7 +21,7 @@ pub fn hint(text: &str, wanted: &str) -> String {
             let shown = numbered(&lines, best.saturating_sub(1), 3);
             format!("The closest lines are these; read the file again and copy the text exactly:\n{shown}")
         }
-        None => "Nothing in it is similar; read the file again, or check the path.".to_owned(),
+        None => "Nothing in the file is similar; read the file again, or check the path.".to_owned(),
     }
 }
 

@@ -21,7 +21,7 @@ const GATHER: Duration = Duration::from_millis(10);
 /// Bytes that are sent while a command runs. The end of the output is in the result in any case.
 const STREAMED: usize = 1 << 20;
 const NO_MORE: &[u8] =
-    b"\n[more output follows; it is not streamed; the result of a command that ends by itself has its end]\n";
+    b"\n[more output follows, but is not streamed; if the command ends by itself, its result has the end of the output]\n";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum End {

@@ -155,7 +155,7 @@ fn is_same(file: File, old: &FileState) -> std::io::Result<bool> {
 
 fn changed(path: &Path) -> crate::fault::Stop {
     let message =
-        format!("`{}` changed after it was read, and was left as it is; read it again.", path.display());
+        format!("`{}` changed after it was read, and was not written; read the file again.", path.display());
     failed(ToolErrorKind::Changed, message)
 }
 

@@ -96,8 +96,7 @@ fn is_readable(path: &Path, largest: u64) -> bool {
 
 fn refused(path: &Path) -> crate::fault::Stop {
     let message = format!(
-        "`{}` is not a regular file of at most 1 MiB, so that what is ignored cannot be known: remove it, or use a path \
-         elsewhere.",
+        "`{}` is not a regular file of at most 1 MiB, so that Bailiwick cannot tell what is ignored: remove that file, or use a path elsewhere.",
         path.display()
     );
     failed(ToolErrorKind::WrongKind, message)

@@ -26,7 +26,7 @@ pub fn list_directory(assignment: &Assignment, call: &ListDirectory, open: &Open
     let root = assignment.absolute(&call.path);
     let depth = call.depth.unwrap_or(1);
     if depth == 0 {
-        return Err(failed(ToolErrorKind::InvalidArgument, "depth counts levels from 1."));
+        return Err(failed(ToolErrorKind::InvalidArgument, "depth must be at least 1."));
     }
     readable_directory(&root)?;
     let mut listing = Listing { entries: Vec::new(), omitted: 0 };

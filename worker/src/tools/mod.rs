@@ -177,7 +177,7 @@ fn stopped(stop: Stop) -> CallOutcome {
 }
 
 fn nothing_to_prepare(call: &ToolCall) -> Stop {
-    failed(ToolErrorKind::InvalidArgument, format!("{} changes nothing that could be prepared.", call.name()))
+    failed(ToolErrorKind::InvalidArgument, format!("{} does not prepare a change.", call.name()))
 }
 
 fn too_large(error: EffectError) -> Stop {

@@ -195,7 +195,7 @@ fn opened_place(file: &File) -> PathBuf {
 fn range(call: &ReadFile) -> Result<(u64, u64)> {
     let (offset, limit) = (call.offset.unwrap_or(1), call.limit.unwrap_or(DEFAULT_LINES));
     if offset == 0 || limit == 0 {
-        let message = "offset counts lines from 1, and limit is at least 1.";
+        let message = "offset and limit must be at least 1.";
         return Err(failed(ToolErrorKind::InvalidArgument, message));
     }
     Ok((offset, limit))
@@ -203,7 +203,7 @@ fn range(call: &ReadFile) -> Result<(u64, u64)> {
 
 fn beyond(path: &Path, offset: u64, lines: u64) -> crate::fault::Stop {
     let message = format!(
-        "`{}` has {lines} lines, so nothing is at offset {offset}; ask for a smaller one.",
+        "`{}` has {lines} lines, so nothing is at offset {offset}; ask for a smaller offset.",
         path.display()
     );
     failed(ToolErrorKind::InvalidArgument, message)

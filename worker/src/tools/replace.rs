@@ -23,7 +23,7 @@ pub fn replace(old: &[u8], edits: &[Edit]) -> Result<Replaced> {
     if edits.is_empty() {
         return Err(failed(
             ToolErrorKind::InvalidArgument,
-            "There is no edit; give old_string and new_string.",
+            "The call has no edit; give old_string and new_string.",
         ));
     }
     let form = Form::of(old, true);
@@ -114,7 +114,7 @@ impl OneEdit<'_> {
 
     fn encode<'a>(&self, text: &'a str) -> Result<Cow<'a, [u8]>> {
         self.form.encode(text).ok_or_else(|| {
-            let message = format!("{}The file is {}, which has no bytes for some characters given; use others, or convert the file first.", self.label, self.form.name());
+            let message = format!("{}The file is {}, which cannot encode some of the given characters; use others, or convert the file first.", self.label, self.form.name());
             failed(ToolErrorKind::InvalidArgument, message)
         })
     }

@@ -136,12 +136,14 @@ impl OpenFile {
         if let Err(error) = self.write_all(&bytes[..room]) {
             self.cut = Some(match errno_of(&error) {
                 Errno::ENOSPC | Errno::EDQUOT => "the temp directory is full".to_owned(),
-                errno => format!("it could not be written further: {}", errno.desc()),
+                errno => format!("the file could not be written further: {}", errno.desc()),
             });
         } else if room < bytes.len() {
             self.cut = Some(match self.written {
-                MAX_FILE => "no more is kept of one output".to_owned(),
-                _ => format!("no more is kept of all; remove what you need no more of {DIRECTORY}"),
+                MAX_FILE => "the limit for one output is reached".to_owned(),
+                _ => format!(
+                    "the limit for all outputs is reached; remove what you no longer need in {DIRECTORY}"
+                ),
             });
         }
     }
@@ -243,7 +245,10 @@ mod tests {
         let (_guard, temp) = temp();
         let piece = vec![b'x'; 1 << 20];
         let saved = save(&temp, &vec![piece.as_slice(); 65]).unwrap();
-        assert_eq!((saved.bytes, saved.cut.as_deref()), (MAX_FILE, Some("no more is kept of one output")));
+        assert_eq!(
+            (saved.bytes, saved.cut.as_deref()),
+            (MAX_FILE, Some("the limit for one output is reached"))
+        );
         assert_eq!(temp.join("bailiwick-output/call-7.log").metadata().unwrap().len(), MAX_FILE);
     }
 
@@ -256,7 +261,7 @@ mod tests {
         fallocate(&earlier, FallocateFlags::empty(), 0, size).unwrap();
         let saved = save(&temp, &[&vec![b'x'; 2 << 20]]).unwrap();
         assert!(saved.bytes <= 1 << 20 && saved.bytes > 1 << 19, "{}", saved.bytes);
-        let cut = "no more is kept of all; remove what you need no more of bailiwick-output";
+        let cut = "the limit for all outputs is reached; remove what you no longer need in bailiwick-output";
         assert_eq!(saved.cut.as_deref(), Some(cut));
     }
 

@@ -54,7 +54,7 @@ pub struct Commands {
 pub fn effect(assignment: &Assignment, call: &ShellExec) -> Result<Exec> {
     let limit = assignment.rights.limits.timeout_ms;
     if call.timeout_ms == Some(0) {
-        return Err(failed(ToolErrorKind::InvalidArgument, "The time-out has to be longer than nothing."));
+        return Err(failed(ToolErrorKind::InvalidArgument, "The time-out must be longer than 0."));
     }
     let text = match &assignment.shell_init {
         Some(init) => format!("{init}\n{}", call.command),
@@ -157,11 +157,11 @@ impl Commands {
         match self.follow(&run, &mut kept, &mut open).await.map(|(end, _)| end) {
             Ok(End::Itself(Ending::Exited(0))) => match kept.ends.whole() {
                 Some(paths) => Ok(Tracked::Paths(paths)),
-                None => unknown("its index is too large.".to_owned()),
+                None => unknown("the index of git is too large.".to_owned()),
             },
             Ok(End::Itself(Ending::Exited(code))) => unknown(format!("git ended with code {code}.")),
             Ok(End::Cancelled) | Err(Stop::Cancelled) => Err(Stop::Cancelled),
-            Ok(end) => unknown(format!("git did not end well ({end:?}).")),
+            Ok(end) => unknown(format!("git did not end normally ({end:?}).")),
             Err(Stop::Failed(error)) => unknown(error.message),
         }
     }
@@ -222,7 +222,8 @@ fn exit(exec: &Exec, end: End) -> Result<CommandExit> {
         End::TimedOut => Ok(CommandExit::TimedOut),
         End::Cancelled => Err(Stop::Cancelled),
         End::Lost => {
-            let message = "The command was ended from outside and its exit was not seen; run it again.";
+            let message =
+                "The command was ended from outside, and its exit code is unknown; run the command again.";
             Err(failed(ToolErrorKind::Interrupted, message))
         }
     }
@@ -234,10 +235,10 @@ fn granted(assignment: &Assignment, exec: &Exec) -> Result<()> {
     let message = match exec {
         _ if rights.exec == Execution::Denied => "Commands are not allowed here; use the other tools.",
         Exec { network: Some(net), .. } if net.reaches_out() && rights.net.is_off() => {
-            "The network is off here; do without it."
+            "The network is off here; do without the network."
         }
         Exec { access: Access::Write, .. } if !has_write_root(assignment) => {
-            "Writing was not granted; use access `read`."
+            "Writing was not allowed; use access `read`."
         }
         _ => return Ok(()),
     };
@@ -297,7 +298,7 @@ fn not_started(exec: &Exec, stage: Stage, errno: i32) -> Stop {
         }
         stage => {
             let message = format!(
-                "The command could not be confined and was not run (stage {stage}: {}).",
+                "The command could not be sandboxed, and was not run (stage {stage}: {}).",
                 errno.desc()
             );
             failed(ToolErrorKind::System, message)

@@ -54,7 +54,7 @@ pub fn snapshot(
     match tracked {
         Tracked::None => {}
         Tracked::Unknown(reason) => {
-            notes.push(format!("What git tracks although it is ignored is not included: {reason}"));
+            notes.push(format!("Files that git tracks although they are ignored are not included: {reason}"));
         }
         Tracked::Paths(bytes) => {
             let listed = bytes.split(|&byte| byte == 0).filter(|path| !path.is_empty());
@@ -164,7 +164,7 @@ fn walk(project: &Path, walked: &mut Walked, notes: &mut Vec<String>, open: &Ope
             .replace(|c: char| c.is_control(), "?")
     };
     notes.extend(
-        nested.iter().map(|path| format!("`{}` is a repository of its own and is left out.", name(path))),
+        nested.iter().map(|path| format!("`{}` is a separate repository, and is left out.", name(path))),
     );
     Ok(())
 }

@@ -120,5 +120,8 @@ fn an_order_that_is_none_and_a_second_one_end_the_gateway_with_one_line() {
     let mut twice = Gateway::new("localhost:1");
     twice.order("localhost:2");
     let (status, said) = twice.wait();
-    assert_eq!((status.code(), said.as_str()), (Some(1), "bailiwick-worker: a second order may not come\n"));
+    assert_eq!(
+        (status.code(), said.as_str()),
+        (Some(1), "bailiwick-worker: a second order is not allowed\n")
+    );
 }

@@ -209,7 +209,7 @@ mod tests {
             ..off
         };
         insta::assert_snapshot!(PlainDenial(&host), @r"
-        blocked by the sandbox (mediation): curl tried to reach 127.0.0.1:80; missing: this machine within reach
+        blocked by the sandbox (mediation): curl tried to reach 127.0.0.1:80; missing: connections to this machine
           hint: --reach host allows it
         ");
     }

@@ -64,7 +64,7 @@ fn an_ambiguous_or_absent_edit_is_refused_and_changes_nothing() {
     let edit = |old: &str| json!({"path": "a.txt", "old_string": old, "new_string": "x"});
     let of = |old| told(&world, "edit_file", edit(old), &["--mode", "auto"]);
     insta::assert_snapshot!(of("one"), @"old_string occurs 2 times, at lines 1, 3; add lines around it until it is unique, or set replace_all.");
-    insta::assert_snapshot!(of("three"), @"old_string does not occur in the file. Nothing in it is similar; read the file again, or check the path.");
+    insta::assert_snapshot!(of("three"), @"old_string does not occur in the file. Nothing in the file is similar; read the file again, or check the path.");
     assert_eq!(world.read("a.txt"), "one\ntwo\none\n");
     let mut all = edit("one");
     all["replace_all"] = true.into();

@@ -33,9 +33,11 @@ impl Protocol for Connect {
         let (status, text) = match refusal {
             None => return b"HTTP/1.1 200 Connection established\r\n\r\n".to_vec(),
             Some(Refusal::NotListed) => ("403 Forbidden", "This host is not on the list of hosts."),
-            Some(Refusal::NoName) => ("400 Bad Request", "CONNECT takes a host by its name, and a port."),
-            Some(Refusal::OtherRequest) => ("405 Method Not Allowed", "Only CONNECT is served here."),
-            Some(Refusal::Malformed | Refusal::SignsIn) => ("400 Bad Request", "This is no request of HTTP."),
+            Some(Refusal::NoName) => ("400 Bad Request", "CONNECT needs the name of a host, and a port."),
+            Some(Refusal::OtherRequest) => ("405 Method Not Allowed", "This proxy serves only CONNECT."),
+            Some(Refusal::Malformed | Refusal::SignsIn) => {
+                ("400 Bad Request", "This is not an HTTP request.")
+            }
         };
         let length = text.len() + 1;
         let head = format!("HTTP/1.1 {status}\r\nContent-Type: text/plain\r\nContent-Length: {length}\r\n");

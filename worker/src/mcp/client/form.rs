@@ -16,7 +16,7 @@ pub(super) fn of(schema: &ElicitationSchema) -> McpForm {
 
 pub(super) fn unread(schema: &Value) -> McpForm {
     if !schema.is_object() {
-        return McpForm::Unshown("it has no form".to_owned());
+        return McpForm::Unshown("the question has no form".to_owned());
     }
     match fields(schema) {
         Ok(fields) => McpForm::Fields(fields),
@@ -31,7 +31,7 @@ fn fields(schema: &Value) -> Result<Vec<FormField>, &'static str> {
     let properties = match &schema["properties"] {
         Value::Object(properties) => properties,
         Value::Null => &empty,
-        _ => return Err("a form that is no list of fields"),
+        _ => return Err("the form is not a list of fields"),
     };
     let fields = properties.iter().map(|(name, property)| {
         let text = |key: &str| property[key].as_str().map(str::to_owned);
@@ -45,7 +45,7 @@ fn fields(schema: &Value) -> Result<Vec<FormField>, &'static str> {
     });
     let fields = fields.collect::<Result<Vec<_>, _>>()?;
     if required.iter().any(|name| !properties.contains_key(*name)) {
-        return Err("a required field that the form does not have");
+        return Err("the form requires a field that does not exist");
     }
     fault(&fields).map_or(Ok(fields), Err)
 }
@@ -75,16 +75,16 @@ fn kind(property: &Value) -> Result<FieldKind, &'static str> {
             default: number(&property["default"])?,
         }),
         Some("boolean") => Ok(FieldKind::YesNo { default: default(property, Value::as_bool)? }),
-        _ => Err("a field that is no text, number, choice, or yes and no"),
+        _ => Err("a field is not a text, a number, a choice, or yes and no"),
     }
 }
 
 /// `items` has the possible values.
 fn several(property: &Value) -> Result<FieldKind, &'static str> {
-    let choices = choices(&property["items"])?.ok_or("a list of values that are not to be chosen from")?;
+    let choices = choices(&property["items"])?.ok_or("a list has values that cannot be chosen from")?;
     let default = match &property["default"] {
         Value::Null => Vec::new(),
-        values => strings(values).ok_or("a default of another kind than its field")?,
+        values => strings(values).ok_or("a default does not fit the kind of its field")?,
     };
     let [least, most] = ["minItems", "maxItems"].map(|key| count(&property[key]));
     Ok(FieldKind::Choices { choices, least: least?, most: most?, default })
@@ -95,7 +95,7 @@ fn count(value: &Value) -> Result<Option<u32>, &'static str> {
         return Ok(None);
     }
     let count = value.as_u64().and_then(|count| u32::try_from(count).ok());
-    count.map(Some).ok_or("a length that is no number")
+    count.map(Some).ok_or("a length is not a number")
 }
 
 fn strings(values: &Value) -> Option<Vec<String>> {
@@ -109,7 +109,7 @@ fn default<'a, T>(
 ) -> Result<Option<T>, &'static str> {
     match &property["default"] {
         Value::Null => Ok(None),
-        value => read(value).map(Some).ok_or("a default of another kind than its field"),
+        value => read(value).map(Some).ok_or("a default does not fit the kind of its field"),
     }
 }
 
@@ -132,14 +132,14 @@ fn format(property: &Value) -> Result<Option<TextFormat>, &'static str> {
         Some("uri") => TextFormat::Uri,
         Some("date") => TextFormat::Date,
         Some("date-time") => TextFormat::DateTime,
-        _ => return Err("a text of an unknown format"),
+        _ => return Err("a text has an unknown format"),
     }))
 }
 
 /// The values that a field offers, in each of MCP's forms; `None` if it offers none.
 fn choices(property: &Value) -> Result<Option<Vec<FormChoice>>, &'static str> {
     if !property["enum"].is_null() {
-        let values = strings(&property["enum"]).ok_or("choices that are no texts")?;
+        let values = strings(&property["enum"]).ok_or("choices are not texts")?;
         let titles = strings(&property["enumNames"]).unwrap_or_default();
         let titles = titles.into_iter().map(Some).chain(std::iter::repeat(None));
         let choices = values.into_iter().zip(titles).map(|(value, title)| FormChoice { value, title });
@@ -151,7 +151,7 @@ fn choices(property: &Value) -> Result<Option<Vec<FormChoice>>, &'static str> {
         let value = entry["const"].as_str()?.to_owned();
         Some(FormChoice { value, title: entry["title"].as_str().map(str::to_owned) })
     };
-    titled.iter().map(choice).collect::<Option<Vec<_>>>().map(Some).ok_or("choices that are no texts")
+    titled.iter().map(choice).collect::<Option<Vec<_>>>().map(Some).ok_or("choices are not texts")
 }
 
 #[cfg(test)]

@@ -102,7 +102,10 @@ impl AskedForm {
             ElicitRequestParams::UrlElicitationParams { message, .. } => {
                 Self { message, form: McpForm::Page }
             }
-            _ => Self { message: String::new(), form: McpForm::Unshown("it is no form".to_owned()) },
+            _ => Self {
+                message: String::new(),
+                form: McpForm::Unshown("the question is not a form".to_owned()),
+            },
         }
     }
 
@@ -140,7 +143,7 @@ impl AskedForm {
             return self;
         }
         let message = self.message.chars().take(MOST_WORDS).collect();
-        Self { message, form: McpForm::Unshown("its words are too long".to_owned()) }
+        Self { message, form: McpForm::Unshown("the text of the question is too long".to_owned()) }
     }
 }
 

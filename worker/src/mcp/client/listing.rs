@@ -55,7 +55,7 @@ async fn tools(service: &McpService, bytes: &mut usize) -> Result<Vec<McpTool>, 
             *bytes += tool.size();
             within(*bytes, MAX_DEFINITIONS, "bytes of definitions")?;
             if !names.insert(tool.name.clone()) {
-                return broken("two tools of one name".to_owned());
+                return broken("two tools have the same name".to_owned());
             }
             tools.push(tool);
         }
@@ -84,7 +84,7 @@ async fn prompts(service: &McpService, bytes: &mut usize) -> Result<Vec<McpPromp
             *bytes += prompt.size();
             within(*bytes, MAX_DEFINITIONS, "bytes of definitions")?;
             if !names.insert(prompt.name.clone()) {
-                return broken("two prompts of one name".to_owned());
+                return broken("two prompts have the same name".to_owned());
             }
             prompts.push(prompt);
         }
@@ -109,7 +109,7 @@ impl Cursors {
     pub(super) fn follow(&mut self, next: Option<String>) -> Result<bool, Failed> {
         let Some(next) = next else { return Ok(false) };
         if !self.seen.insert(next.clone()) {
-            return broken("a list that leads back to a page of its own".to_owned());
+            return broken("a list refers back to one of its own pages".to_owned());
         }
         within(self.seen.len(), MAX_PAGES, "pages of a list")?;
         self.next = Some(next);

@@ -91,10 +91,12 @@ fn not_initialised(error: ClientInitializeError) -> Option<McpFailure> {
             Some(McpFailure::Refused { code: error.code.0.into(), message: words(&error.message) })
         }
         ClientInitializeError::LegacyFallbackFailed { fallback, .. } => not_initialised(*fallback),
-        ClientInitializeError::NoCompatibleProtocolVersion { .. } => {
-            Some(McpFailure::Broken("it speaks no version of MCP that is known here".to_owned()))
-        }
-        _ => Some(McpFailure::Broken("its answer to the first message is no answer to that".to_owned())),
+        ClientInitializeError::NoCompatibleProtocolVersion { .. } => Some(McpFailure::Broken(
+            "the server supports no version of MCP that Bailiwick supports".to_owned(),
+        )),
+        _ => Some(McpFailure::Broken(
+            "the server's answer to the first message does not match that message".to_owned(),
+        )),
     }
 }
 
@@ -106,7 +108,7 @@ fn request_failed(error: ServiceError) -> Option<McpFailure> {
         }
         ServiceError::TransportClosed | ServiceError::TransportSend(_) => None,
         ServiceError::Cancelled { .. } => Some(McpFailure::Cancelled),
-        _ => Some(McpFailure::Broken("an answer of another kind".to_owned())),
+        _ => Some(McpFailure::Broken("an answer does not match its request".to_owned())),
     }
 }
 

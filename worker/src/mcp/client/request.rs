@@ -238,7 +238,7 @@ fn unread(questions: &Value) -> Result<Vec<(String, AskedForm)>, McpFailure> {
 }
 
 fn not_announced() -> McpFailure {
-    McpFailure::Broken("it asks for something that was not announced".to_owned())
+    McpFailure::Broken("the server asks for something that Bailiwick does not offer".to_owned())
 }
 
 async fn take_back(handle: RequestHandle<RoleClient>, reason: &McpFailure) {
@@ -277,7 +277,7 @@ fn message(what: &McpRequest, round: Round) -> Result<ClientRequest, McpFailure>
 
 fn object(arguments: &str) -> Result<JsonObject, McpFailure> {
     serde_json::from_str(arguments)
-        .map_err(|_| McpFailure::Broken("the arguments are no JSON object".to_owned()))
+        .map_err(|_| McpFailure::Broken("the arguments are not a JSON object".to_owned()))
 }
 
 fn result(what: &McpRequest, answer: ServerResult) -> Result<McpResult, McpFailure> {
@@ -296,11 +296,11 @@ fn result(what: &McpRequest, answer: ServerResult) -> Result<McpResult, McpFailu
 
 fn follow(cursors: &mut Cursors, next: Option<String>) -> Result<bool, McpFailure> {
     let failed = |failure: Option<McpFailure>| {
-        failure.unwrap_or_else(|| McpFailure::Broken("a list without an end".to_owned()))
+        failure.unwrap_or_else(|| McpFailure::Broken("a list has no end".to_owned()))
     };
     cursors.follow(next).map_err(failed)
 }
 
 fn of_another_kind() -> McpFailure {
-    McpFailure::Broken("an answer of another kind".to_owned())
+    McpFailure::Broken("an answer does not match its request".to_owned())
 }

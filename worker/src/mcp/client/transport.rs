@@ -148,7 +148,7 @@ impl Book {
             JsonRpcMessage::Request(_) => {
                 self.requests += 1;
                 if self.requests > MAX_REQUESTS {
-                    return Err("too many requests of its own at a time");
+                    return Err("the server sent too many requests at a time");
                 }
                 Ok(Some(message))
             }
@@ -164,7 +164,11 @@ impl Book {
             return Ok(true);
         }
         self.strays += 1;
-        if self.strays > MAX_STRAYS { Err("too many answers that nobody asked for") } else { Ok(false) }
+        if self.strays > MAX_STRAYS {
+            Err("the server sent too many answers without a request")
+        } else {
+            Ok(false)
+        }
     }
 
     fn broken(&mut self, line: &[u8]) -> Result<(), &'static str> {
@@ -173,7 +177,7 @@ impl Book {
             return Ok(());
         }
         self.broken += 1;
-        if self.broken < MAX_BROKEN { Ok(()) } else { Err("lines that are no messages of MCP") }
+        if self.broken < MAX_BROKEN { Ok(()) } else { Err("too many lines are not messages of MCP") }
     }
 }
 

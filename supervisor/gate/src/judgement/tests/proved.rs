@@ -33,10 +33,10 @@ fn an_address_is_told_with_the_right_that_leads_there() {
     let (off, on) = (auto(), online(auto()));
     assert_snapshot!(said(&off, to("192.0.2.1:443", Place::Elsewhere)), @"blocked by the sandbox (mediation): reach 192.0.2.1:443 (tried by curl); missing access: network; the user can allow it with --net on");
     assert_snapshot!(said(&off.seen_in(Tier::Full), to("[2001:db8::1]:443", Place::Elsewhere)), @"blocked by the kernel (network namespace): reach [2001:db8::1]:443 (tried by curl); missing access: network; the user can allow it with --net on");
-    assert_snapshot!(said(&off, to("127.0.0.1:5432", Place::Host)), @"blocked by the sandbox (mediation): reach 127.0.0.1:5432 (tried by curl); missing access: network, and this machine within reach; the user can allow it with --net on --reach host");
-    assert_snapshot!(said(&on, to("127.0.0.1:5432", Place::Host)), @"blocked by the sandbox (mediation): reach 127.0.0.1:5432 (tried by curl); missing access: this machine within reach; the user can allow it with --reach host");
-    assert_snapshot!(said(&on.seen_in(Tier::Full), to("169.254.169.254:80", Place::Metadata)), @"blocked by the sandbox (mediation): reach 169.254.169.254:80 (tried by curl); missing access: addresses that hand out credentials within reach; the user can allow it with --reach metadata");
-    assert_snapshot!(said(&on, to("192.168.1.9:443", Place::Lan)), @"blocked by the sandbox (mediation): reach 192.168.1.9:443 (tried by curl); missing access: private networks within reach; the user can allow it with --reach lan");
+    assert_snapshot!(said(&off, to("127.0.0.1:5432", Place::Host)), @"blocked by the sandbox (mediation): reach 127.0.0.1:5432 (tried by curl); missing access: network, and connections to this machine; the user can allow it with --net on --reach host");
+    assert_snapshot!(said(&on, to("127.0.0.1:5432", Place::Host)), @"blocked by the sandbox (mediation): reach 127.0.0.1:5432 (tried by curl); missing access: connections to this machine; the user can allow it with --reach host");
+    assert_snapshot!(said(&on.seen_in(Tier::Full), to("169.254.169.254:80", Place::Metadata)), @"blocked by the sandbox (mediation): reach 169.254.169.254:80 (tried by curl); missing access: connections to addresses that hand out credentials; the user can allow it with --reach metadata");
+    assert_snapshot!(said(&on, to("192.168.1.9:443", Place::Lan)), @"blocked by the sandbox (mediation): reach 192.168.1.9:443 (tried by curl); missing access: connections to private networks; the user can allow it with --reach lan");
     assert_eq!(proved(&on, to("192.0.2.1:443", Place::Elsewhere)), None, "no right is missing");
     let stranger = Refusal { act: Act::Accept, ..to("127.0.0.1:0", Place::Host) };
     assert_snapshot!(said(&off, stranger), @"blocked by the sandbox (mediation): reach 127.0.0.1 (tried by curl); missing access: connections from outside the sandbox; it cannot be allowed here");
