@@ -164,9 +164,9 @@ fn two_is_a_flag_whose_value_cannot_be() {
     insta::assert_snapshot!(of(&["--patch", "/nonexistent/out.diff"]), @"bailiwick: cannot open /nonexistent/out.diff for the patch: No such file or directory (os error 2)");
     let bad_url = |url| usage_error(&world, &mut world.task(url, ["do it"]));
     insta::assert_snapshot!(bad_url("not a url"), @r#"bailiwick: the base URL "not a url" is not a URL
-  hint: write it like https://api.anthropic.com"#);
+  hint: write the URL like https://api.anthropic.com"#);
     insta::assert_snapshot!(bad_url("ftp://127.0.0.1"), @r#"bailiwick: the base URL "ftp://127.0.0.1" is neither http nor https
-  hint: write it like https://api.anthropic.com"#);
+  hint: write the URL like https://api.anthropic.com"#);
     insta::assert_snapshot!(of(&["--max-steps", "0"]).lines().next().unwrap(), @"error: invalid value '0' for '--max-steps <N>': 0 is not in 1..=4294967295");
     for bad in ["0", "0.0009", "-0", "31536001", "1s", "NaN", "inf", ""] {
         let said = of(&[&format!("--timeout={bad}")]);

@@ -105,7 +105,7 @@ fn an_address_where_something_else_answers_is_told_at_once() {
     ");
     let static_files = Reply::new(501, "<html>Unsupported method ('POST')</html>");
     insta::assert_snapshot!(failure(&static_files, &["--provider", "openai"]), @r"
-    the API answered 501 (api_error): Not Implemented, with a page of HTML: not the API but something before it answered [provider-failed]
+    the API answered 501 (api_error): Not Implemented, with a page of HTML: the reply is not from the API, but from a server in front of the API [provider-failed]
       hint: check --base-url and --provider: nothing is at [server]/v1/chat/completions
     ");
 }

@@ -97,7 +97,7 @@ fn remedy(event: &Value) -> Option<String> {
     let flags = match event["type"].as_str()? {
         "denied" => data["grant"].as_str()?,
         "approval_answered" => {
-            data["cause"].as_str()?.split("; ").nth(1)?.split_once(" allows it without asking")?.0
+            data["cause"].as_str()?.split("; ").nth(1)?.split_once(" allows the call without asking")?.0
         }
         _ => return None,
     };

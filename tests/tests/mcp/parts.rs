@@ -93,7 +93,7 @@ fn a_server_that_may_do_more_than_a_sub_agent_is_denied_to_it_with_a_remedy() {
     let (status, text) = &found[0];
     assert_eq!(status, "denied", "{text}");
     let remedy = format!("or start a sub-agent with write: [\"{outside}\"]");
-    assert!(text.contains("may do more than you") && text.contains(&remedy), "{text}");
+    assert!(text.contains("can do more than you") && text.contains(&remedy), "{text}");
     let with_right = json!({"servers": ["docs"], "write": [outside]});
     let found = of_sub_agent(&world, &with_right, &[echo("x")], &["--write", outside]);
     assert_eq!(found[0].0, "completed", "{found:?}");

@@ -148,11 +148,7 @@ fn requests_that_are_missing_or_more_are_said_and_damaged_recordings_are_named()
     }
     let more = replay(&fresh(), &recording);
     assert_eq!(more.code, 6, "{}", more.stderr);
-    assert!(
-        more.stderr.contains("asked the model 6 times, and the recording has 5 requests"),
-        "{}",
-        more.stderr
-    );
+    assert!(more.stderr.contains("sent 6 requests to the model, and the recording has 5"), "{}", more.stderr);
     let run = fs::read_to_string(recording.join("run.json")).unwrap();
     let cut = r#""images": [{"media_type":"image/png","width":48,"height":32,"data":"iVBORw0KGgo="}]"#;
     let with_cut = run.replacen("\"prompt\"", &format!("{cut},\n    \"prompt\""), 1);
@@ -166,7 +162,7 @@ fn requests_that_are_missing_or_more_are_said_and_damaged_recordings_are_named()
     let torn = replay(&fresh(), &recording);
     assert_eq!(torn.code, 2, "{}", torn.stderr);
     assert!(
-        torn.stderr.contains("0005.response.sse") && torn.stderr.contains("torn or edited"),
+        torn.stderr.contains("0005.response.sse") && torn.stderr.contains("cut off or edited"),
         "{}",
         torn.stderr
     );
@@ -188,7 +184,7 @@ fn a_run_that_ends_early_is_not_the_recorded_one() {
     let again = replay(&world, &recording);
     assert_eq!(again.code, 6, "{}", again.stderr);
     assert!(
-        again.stderr.contains("ended after 3 of 6 recorded requests: 0004.request.json never came"),
+        again.stderr.contains("ended after 3 of 6 recorded requests: 0004.request.json was never sent"),
         "{}",
         again.stderr
     );

@@ -87,7 +87,7 @@ fn w2_blanks_before_a_reply_are_bounded() {
         assert!(began.elapsed() < Duration::from_secs(30), "{provider}: {:?}", began.elapsed());
         assert_eq!(
             message(&run),
-            "the provider sent more than 65536 blanks before its reply [provider-failed]",
+            "the provider sent more than 65536 spaces or line ends before the reply [provider-failed]",
             "{provider}"
         );
     }
@@ -237,11 +237,11 @@ fn w9_a_reply_that_is_none_is_said_to_be_none() {
         ),
         (
             Reply::sse("x").header("content-encoding", "br"),
-            "the server sent its reply in the encoding \"br\", which nobody asked for [provider-failed]\n  hint: check --base-url and any proxy",
+            "the server sent its reply in the encoding \"br\", which Bailiwick did not ask for [provider-failed]\n  hint: check --base-url and any proxy",
         ),
         (
             Reply::sse(gzip_twice.clone()).header("content-encoding", "gzip, gzip"),
-            "the server sent its reply in the encoding \"gzip, gzip\", which nobody asked for [provider-failed]\n  hint: check --base-url and any proxy",
+            "the server sent its reply in the encoding \"gzip, gzip\", which Bailiwick did not ask for [provider-failed]\n  hint: check --base-url and any proxy",
         ),
         (
             Reply::new(304, ""),

@@ -97,7 +97,7 @@ fn hosts_are_named_and_added() {
         assert!(seat.screen().contains(" → docs.example"), "{}", seat.screen());
     }
     for (typed, why) in
-        [(":net *.com\n", "every name"), (":net 10.0.0.1\n", "not a host"), (":net +on\n", "neither")]
+        [(":net *.com\n", "every host"), (":net 10.0.0.1\n", "not a host"), (":net +on\n", "neither")]
     {
         seat.keys(typed);
         assert!(seat.told().is_empty() && seat.screen().contains(why), "{typed}: {}", seat.screen());

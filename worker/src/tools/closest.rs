@@ -104,8 +104,8 @@ mod tests {
 
     #[test]
     fn nothing_similar_is_said_plainly() {
-        assert!(hint(FILE, "SELECT 1").starts_with("Nothing in it is similar"));
-        assert!(hint("", "x").starts_with("Nothing in it is similar"));
-        assert!(hint("\n\n", " \n ").starts_with("Nothing in it is similar"));
+        assert!(hint(FILE, "SELECT 1").starts_with("Nothing in the file is similar"));
+        assert!(hint("", "x").starts_with("Nothing in the file is similar"));
+        assert!(hint("\n\n", " \n ").starts_with("Nothing in the file is similar"));
     }
 }

@@ -227,7 +227,7 @@ mod tests {
     fn refusals_say_what_to_do() {
         let many = "x\n".repeat(12);
         let table: [(&[u8], Vec<Edit>, ToolErrorKind, &str); 7] = [
-            (b"a", vec![], ToolErrorKind::InvalidArgument, "There is no edit"),
+            (b"a", vec![], ToolErrorKind::InvalidArgument, "The call has no edit"),
             (b"a", vec![edit("", "b")], ToolErrorKind::InvalidArgument, "old_string is empty"),
             (b"a", vec![edit("a", "a")], ToolErrorKind::InvalidArgument, "are the same"),
             (b"a\r\n", vec![edit("a\n", "a\r\n")], ToolErrorKind::InvalidArgument, "only in line ends"),

@@ -18,7 +18,7 @@ const DIRECTORIES: &str = "SSL_CERT_DIR";
 const LARGEST: u64 = 16 << 20;
 
 #[derive(Debug, thiserror::Error)]
-#[error("cannot read the certificate authorities in {variable}={path}: {cause}\n  hint: name one that has certificates (PEM), or unset {variable}", path = .path.display())]
+#[error("cannot read the certificate authorities in {variable}={path}: {cause}\n  hint: name a file or directory of certificates (PEM), or unset {variable}", path = .path.display())]
 pub struct AuthorityError {
     variable: &'static str,
     path: PathBuf,
@@ -52,21 +52,21 @@ fn has_certificate(path: &Path) -> Result<(), String> {
     let about = fs::metadata(path).map_err(|error| in_words(&error))?;
     // Reading a pipe would block.
     if !about.is_file() || about.len() > LARGEST {
-        return Err("it is not a file of certificates".to_owned());
+        return Err("the path is not a file of certificates".to_owned());
     }
     let text = fs::read(path).map_err(|error| in_words(&error))?;
     let first = CertificateDer::pem_slice_iter(&text).next();
     match first {
         Some(Ok(_)) => Ok(()),
-        Some(Err(_)) | None => Err("no certificate is in it".to_owned()),
+        Some(Err(_)) | None => Err("the file has no certificate".to_owned()),
     }
 }
 
 fn in_words(error: &io::Error) -> String {
     match error.kind() {
-        io::ErrorKind::NotFound => "it does not exist".to_owned(),
-        io::ErrorKind::PermissionDenied => "it may not be read".to_owned(),
-        io::ErrorKind::NotADirectory => "it is not a directory".to_owned(),
+        io::ErrorKind::NotFound => "the path does not exist".to_owned(),
+        io::ErrorKind::PermissionDenied => "reading is not permitted".to_owned(),
+        io::ErrorKind::NotADirectory => "a part of the path is not a directory".to_owned(),
         _ => error.to_string(),
     }
 }
@@ -89,17 +89,17 @@ mod tests {
         assert!(!named_in(None, None).unwrap());
         let missing = place.path().join("missing");
         for (path, cause) in [
-            (file("junk.pem", "nonsense"), "no certificate is in it"),
-            (file("empty.pem", ""), "no certificate is in it"),
-            (missing.clone(), "it does not exist"),
-            (place.path().to_owned(), "it is not a file of certificates"),
-            (PathBuf::from("/dev/null"), "it is not a file of certificates"),
-            (PathBuf::new(), "it does not exist"),
+            (file("junk.pem", "nonsense"), "the file has no certificate"),
+            (file("empty.pem", ""), "the file has no certificate"),
+            (missing.clone(), "the path does not exist"),
+            (place.path().to_owned(), "the path is not a file of certificates"),
+            (PathBuf::from("/dev/null"), "the path is not a file of certificates"),
+            (PathBuf::new(), "the path does not exist"),
         ] {
             let error = named_in(Some(path.as_os_str()), None).expect_err(cause).to_string();
             assert!(error.contains(&format!("SSL_CERT_FILE={}: {cause}", path.display())), "{error}");
         }
-        for (path, cause) in [(missing, "it does not exist"), (good, "it is not a directory")] {
+        for (path, cause) in [(missing, "the path does not exist"), (good, "a part of the path is not a directory")] {
             let error = named_in(None, Some(path.as_os_str())).expect_err(cause).to_string();
             assert!(error.contains("SSL_CERT_DIR=") && error.contains(cause), "{error}");
         }

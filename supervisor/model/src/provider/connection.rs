@@ -53,9 +53,9 @@ const ENDPOINTS: [&str; 8] = [
 
 fn base_url_hint(fault: &str) -> &'static str {
     if fault == QUERY {
-        "leave out what begins with `?`: a query is not passed on (of Azure, https://NAME.openai.azure.com/openai/v1 needs none)"
+        "leave out the part from `?` on: Bailiwick does not send a query (for Azure, https://NAME.openai.azure.com/openai/v1 is enough)"
     } else {
-        "write it like https://api.anthropic.com"
+        "write the URL like https://api.anthropic.com"
     }
 }
 
@@ -82,17 +82,17 @@ pub(crate) fn base_url(text: &str) -> Result<Url, ConfigError> {
     if let Some(path) = socket_of(text) {
         let url: Url = text.trim().parse().map_err(|_| fault(text, "is not a URL"))?;
         return match path {
-            path if !path.is_absolute() => Err(fault(text, "names no absolute path")),
+            path if !path.is_absolute() => Err(fault(text, "has no absolute path")),
             path if path.as_os_str().len() > MOST_OF_SOCKET => Err(fault(text, "is longer than 107 bytes")),
             path if socket_path(&url) != Some(path) => {
-                Err(fault(text, "has blanks or other characters that an address cannot have"))
+                Err(fault(text, "has spaces or other characters that an address cannot have"))
             }
             _ => Ok(url),
         };
     }
     let url: Url = text.trim().parse().map_err(|_| fault(text, "is not a URL"))?;
     if !url.username().is_empty() || url.password().is_some() {
-        return Err(fault("…@…", "has a name or a password in it"));
+        return Err(fault("…@…", "contains a user name or a password"));
     }
     match url.scheme() {
         "http" | "https" if !url.has_host() => Err(fault(text, "has no host")),
@@ -192,9 +192,9 @@ mod tests {
         for (text, expected) in [
             ("api.anthropic.com", "is not a URL"),
             ("ftp://x/", "neither http nor https"),
-            ("unix:relay.sock", "names no absolute path"),
+            ("unix:relay.sock", "has no absolute path"),
             ("https://x/?a=b", "has a query"),
-            ("https://me:hunter2@x/", "password in it"),
+            ("https://me:hunter2@x/", "a user name or a password"),
         ] {
             let error = base_url(text).expect_err(text).to_string();
             assert!(error.contains(expected) && !error.contains("hunter2"), "{error}");

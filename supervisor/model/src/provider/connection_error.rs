@@ -42,7 +42,7 @@ pub(crate) fn connection_error(error: &reqwest::Error, way: &Way) -> ProviderErr
             .hint(fault.hint),
         HttpFault::NoTunnel => match &way.proxy {
             Some(proxy) => wants_user(proxy),
-            None => connection(format!("no connection to {host}: a proxy wants a user (407)"))
+            None => connection(format!("no connection to {host}: a proxy needs a user (407)"))
                 .coded(ErrorCode::ProxyFailed),
         },
         // Another attempt would find the same program.
@@ -103,9 +103,9 @@ fn refused(way: &Way) -> ProviderError {
 pub(crate) fn wants_user(proxy: &Proxy) -> ProviderError {
     let variable = proxy.variable;
     let (fault, step) = if proxy.has_user() {
-        ("does not accept the user and the password in it", "check them")
+        ("does not accept the user and the password in that variable", "check both")
     } else {
-        ("wants a user and a password", "write them into it")
+        ("needs a user and a password", "write both into the variable")
     };
     connection(format!("the proxy in {variable} {fault} (407)"))
         .coded(ErrorCode::ProxyFailed)

@@ -102,7 +102,10 @@ fn streaming(request: &[u8]) -> Result<Bytes, ProviderError> {
 
 fn value(raw: &RawValue) -> Result<Value, ProviderError> {
     serde_json::from_str(raw.get()).map_err(|error| {
-        ProviderError::new("invalid_response", format!("a block that cannot be shown: {error}"))
+        ProviderError::new(
+            "invalid_response",
+            format!("the provider sent a block that cannot be shown: {error}"),
+        )
     })
 }
 

@@ -209,7 +209,8 @@ fn foreign_encoding(headers: &HeaderMap) -> Option<String> {
 }
 
 fn unreadable(encoding: &str) -> ProviderError {
-    let message = format!("the server sent its reply in the encoding {encoding:?}, which nobody asked for");
+    let message =
+        format!("the server sent its reply in the encoding {encoding:?}, which Bailiwick did not ask for");
     ProviderError::new("invalid_response", message).hint("check --base-url and any proxy")
 }
 

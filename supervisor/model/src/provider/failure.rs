@@ -84,7 +84,7 @@ impl Failure<'_> {
 
     fn redirect(&self) -> Option<String> {
         let target = self.headers.get(LOCATION).and_then(|value| value.to_str().ok()).map(one_line)?;
-        Some(format!("set --base-url to the right address: the key does not follow to {target}"))
+        Some(format!("set --base-url to the right address: the key is not sent on to {target}"))
     }
 
     fn unreadable(&self) -> String {
@@ -92,7 +92,9 @@ impl Failure<'_> {
         match self.body.trim_ascii() {
             [] => format!("{reason}, with an empty body"),
             [b'<', ..] => {
-                format!("{reason}, with a page of HTML: not the API but something before it answered")
+                format!(
+                    "{reason}, with a page of HTML: the reply is not from the API, but from a server in front of the API"
+                )
             }
             text => format!("{reason}: {}", one_line(&String::from_utf8_lossy(text))),
         }

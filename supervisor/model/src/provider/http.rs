@@ -78,7 +78,8 @@ impl Http {
         }
         if base.scheme() == "http" {
             if !is_loopback(base) {
-                let what = if has_key { "the API key goes" } else { "everything the model is told goes" };
+                let what =
+                    if has_key { "the API key goes" } else { "everything that is sent to the model goes" };
                 notices.push(format!("{what} to {} without encryption", host(base)));
             }
             // Without TLS no authorities are needed, and reading them takes time.
@@ -100,7 +101,7 @@ impl Http {
 }
 
 const NO_AUTHORITIES: &str =
-    "no certificate authorities on this system: the ones that come with bailiwick are used";
+    "no certificate authorities on this system: Bailiwick uses the authorities that it was built with";
 
 impl Way {
     fn builder(&self) -> Result<ClientBuilder, HttpError> {

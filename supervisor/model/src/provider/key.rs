@@ -18,7 +18,7 @@ pub struct ProviderApiKey {
 /// The key has characters that a header cannot have.
 #[derive(Debug, thiserror::Error)]
 #[error(
-    "the API key from {origin} has characters that a key cannot have: set it anew, on one line and without blanks"
+    "the API key from {origin} has characters that a key cannot have: set the key again, on one line and without spaces"
 )]
 pub struct InvalidKey {
     pub origin: String,

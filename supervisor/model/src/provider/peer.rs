@@ -31,7 +31,7 @@ impl Peer {
         let members: Members<'_> = serde_json::from_str(json.trim_start_matches('\u{feff}')).ok()?;
         match members.api() {
             None if self.kind.is_some() && !members.is_error() => {
-                Some(self.foreign("it answers in JSON of another kind"))
+                Some(self.foreign("the server answers in JSON of another kind"))
             }
             _ => self.mismatch(json),
         }
@@ -157,6 +157,9 @@ mod tests {
         assert!(peer.mismatch(r#"{"choices":[]}"#).is_none());
         assert!(peer.mismatch_of_whole(r#"{"error":"no such model"}"#).is_none());
         let other = peer.mismatch_of_whole(r#"{"status":"ok"}"#).expect("no API");
-        assert!(!other.retryable && other.message.ends_with("it answers in JSON of another kind"), "{other}");
+        assert!(
+            !other.retryable && other.message.ends_with("the server answers in JSON of another kind"),
+            "{other}"
+        );
     }
 }

@@ -25,11 +25,11 @@ pub struct Proxy {
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum ProxyError {
     #[error(
-        "cannot use the proxy in {0}: its value is not an address\n  hint: {0}=http://proxy.example:3128, or unset {0}"
+        "cannot use the proxy in {0}: the value is not an address\n  hint: {0}=http://proxy.example:3128, or unset {0}"
     )]
     Unreadable(&'static str),
     #[error(
-        "cannot use the proxy in {variable}: it is reached by {scheme}, and only http and https are known\n  hint: {variable}=http://proxy.example:3128, or unset {variable}"
+        "cannot use the proxy in {variable}: the proxy's address begins with {scheme}, and only http and https are supported\n  hint: {variable}=http://proxy.example:3128, or unset {variable}"
     )]
     Scheme { variable: &'static str, scheme: String },
 }

@@ -146,9 +146,11 @@ impl HttpReply {
         self.failure = match kind {
             BodyKind::Json => return self.read_whole(body.boxed()).await,
             BodyKind::Events => return self.body = Body::Events(Box::pin(sse::events(body))),
-            BodyKind::Html => Some(self.context.peer.foreign("it sent a page of HTML")),
-            BodyKind::Text(line) => Some(self.context.peer.foreign(&format!("it sent {line:?}"))),
-            BodyKind::Blank => Some(violation(&format!("more than {MAX_BLANKS} blanks before its reply"))),
+            BodyKind::Html => Some(self.context.peer.foreign("the server sent a page of HTML")),
+            BodyKind::Text(line) => Some(self.context.peer.foreign(&format!("the server sent {line:?}"))),
+            BodyKind::Blank => {
+                Some(violation(&format!("more than {MAX_BLANKS} spaces or line ends before the reply")))
+            }
             BodyKind::Empty => Some(truncated("the reply ended before it began")),
         };
     }

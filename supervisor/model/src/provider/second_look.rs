@@ -174,7 +174,7 @@ mod tests {
     async fn z6_a_proxy_that_says_no_for_good_is_told_at_once_with_its_variable() {
         let begun = Instant::now();
         for (answer, user, retryable, words) in [
-            (&b"HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n"[..], "", false, "wants a user and a password"),
+            (&b"HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n"[..], "", false, "needs a user and a password"),
             (b"HTTP/1.1 407 No\r\ncontent-length: 0\r\n\r\n", "me:gehe%69m@", false, "does not accept"),
             (
                 b"HTTP/1.1 403 No\r\ncontent-length: 0\r\n\r\n",

@@ -30,7 +30,7 @@ fn of_certificate(fault: &CertificateError) -> Option<TlsFault> {
     Some(match fault {
         CertificateError::UnknownIssuer => TlsFault::new(
             "nobody whom this system trusts has signed the server's certificate (UnknownIssuer)",
-            "name the file of the authority that signed it in SSL_CERT_FILE, if the server is yours or your company's",
+            "if the server is yours or your company's, set SSL_CERT_FILE to the certificate file of the authority that signed its certificate",
         ),
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
             TlsFault::new("the server's certificate has expired", "check the clock, and --base-url")
@@ -39,29 +39,29 @@ fn of_certificate(fault: &CertificateError) -> Option<TlsFault> {
             TlsFault::new("the server's certificate is not valid yet", "check the clock, and --base-url")
         }
         CertificateError::NotValidForName | CertificateError::NotValidForNameContext { .. } => TlsFault::new(
-            "the server's certificate is for other names than this one",
-            "write the name in --base-url for which the certificate was made",
+            "the server's certificate is not for the name of this server",
+            "use the name in --base-url that the certificate was made for",
         ),
         CertificateError::Revoked => {
             TlsFault::new("the server's certificate was revoked", "ask who runs the server")
         }
         // The library has no variant for this fault.
         CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => TlsFault::new(
-            "the server's certificate is that of a certificate authority itself, as `openssl req -x509` makes it",
+            "the server uses the certificate of a certificate authority, such as `openssl req -x509` makes",
             "have the authority sign a certificate of the server's own, with basicConstraints=CA:FALSE, and set SSL_CERT_FILE to the file with the authority's certificate",
         ),
         CertificateError::Other(other) if other.to_string().contains("UnsupportedCertVersion") => {
             TlsFault::new(
-                "the server's certificate is of an old version without extensions, as `openssl x509 -req` makes it where no file names them",
-                "have it signed again with a file of extensions (subjectAltName=DNS:NAME), and set SSL_CERT_FILE to the file with the authority's certificate",
+                "the server's certificate is of an old version without extensions, such as `openssl x509 -req` makes without a file of extensions",
+                "have the certificate signed again with a file of extensions (subjectAltName=DNS:NAME), and set SSL_CERT_FILE to the file with the authority's certificate",
             )
         }
         CertificateError::Other(other) => {
             TlsFault::new(&format!("the server's certificate cannot be verified: {other}"), CHECK)
         }
         CertificateError::InvalidPurpose | CertificateError::InvalidPurposeContext { .. } => TlsFault::new(
-            "the server's certificate is made for something else than servers",
-            "have it signed again for servers (extendedKeyUsage=serverAuth)",
+            "the server's certificate is not made for servers",
+            "have the certificate signed again for servers (extendedKeyUsage=serverAuth)",
         ),
         _ => return None,
     })
@@ -85,13 +85,13 @@ mod tests {
         for (fault, words) in [
             (CertificateError::UnknownIssuer, "nobody whom this system trusts"),
             (CertificateError::Expired, "has expired"),
-            (CertificateError::NotValidForName, "for other names"),
-            (other("CaUsedAsEndEntity"), "a certificate authority itself"),
+            (CertificateError::NotValidForName, "not for the name"),
+            (other("CaUsedAsEndEntity"), "of a certificate authority"),
             (other("UnsupportedCertVersion"), "of an old version"),
             (other("MaximumSignatureChecksExceeded"), "cannot be verified: MaximumSignatureChecksExceeded"),
             (CertificateError::NotValidYet, "is not valid yet"),
             (CertificateError::Revoked, "was revoked"),
-            (CertificateError::InvalidPurpose, "something else than servers"),
+            (CertificateError::InvalidPurpose, "not made for servers"),
             (CertificateError::BadSignature, "BadSignature"),
         ] {
             let fault = TlsFault::of(&Error::InvalidCertificate(fault));

@@ -86,11 +86,11 @@ impl fmt::Display for Mismatch {
         let file = request_name(number);
         match &self.fault {
             RecordingFault::Extra { recorded } => {
-                write!(f, "the run asked the model {number} times, and the recording has {recorded} requests")
+                write!(f, "the run sent {number} requests to the model, and the recording has {recorded}")
             }
             RecordingFault::Missing { recorded } => {
                 let made = number - 1;
-                write!(f, "the run ended after {made} of {recorded} recorded requests: {file} never came")
+                write!(f, "the run ended after {made} of {recorded} recorded requests: {file} was never sent")
             }
             RecordingFault::Head { what, recorded, now } => {
                 write!(

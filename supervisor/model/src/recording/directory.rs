@@ -19,9 +19,9 @@ pub(super) struct RecordingDirectory {
 
 #[derive(Debug, thiserror::Error)]
 pub enum DirectoryError {
-    #[error("{0}: the directory is not empty\n  hint: name one that does not exist yet")]
+    #[error("{0}: the directory is not empty\n  hint: name a directory that does not exist yet")]
     NotEmpty(PathBuf),
-    #[error("{0}: the directory belongs to another user\n  hint: name one that does not exist yet")]
+    #[error("{0}: the directory belongs to another user\n  hint: name a directory that does not exist yet")]
     NotOurs(PathBuf),
     #[error("{path}: {source}")]
     Unusable { path: PathBuf, source: io::Error },

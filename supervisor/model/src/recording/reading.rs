@@ -39,7 +39,8 @@ impl Recording {
     pub fn open(directory: &Path) -> Result<Self, RecordingError> {
         let run: Run = json(&directory.join("run.json"))?;
         if run.format != FORMAT {
-            let fault = format!("format {}, and this version reads format {FORMAT}", run.format);
+            let fault =
+                format!("the recording has format {}, and this version reads format {FORMAT}", run.format);
             return Err(RecordingError::Content { path: directory.join("run.json"), fault });
         }
         check_pictures(&run)
@@ -128,14 +129,15 @@ fn body(directory: &Path, meta: &Path, response: &ResponseMeta) -> Result<Bytes,
     let plain = !response.body.contains('/') && response.body != "..";
     let content = |path: &Path, fault: String| RecordingError::Content { path: path.to_owned(), fault };
     if !plain {
-        return Err(content(meta, format!("{:?} is no file of this directory", response.body)));
+        return Err(content(meta, format!("{:?} is not a file of this directory", response.body)));
     }
     let path = directory.join(&response.body);
     let bytes = read(&path)?;
     let expected: usize =
         response.chunks.iter().fold(0, |sum, RecordedChunk(_, size)| sum.saturating_add(*size));
     if bytes.len() != expected {
-        let fault = format!("{} bytes, and its pieces have {expected}: torn or edited", bytes.len());
+        let fault =
+            format!("the file has {} bytes instead of {expected}: it was cut off or edited", bytes.len());
         return Err(content(&path, fault));
     }
     Ok(bytes.into())

@@ -94,7 +94,7 @@ impl Recorder {
         {
             let path: PathBuf = self.path().to_owned();
             (self.0.complain)(&format!(
-                "the recording in {} ends here: {error}; the run goes on",
+                "the recording in {} ends here: {error}; the run continues",
                 path.display()
             ));
         }

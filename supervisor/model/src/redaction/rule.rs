@@ -19,9 +19,9 @@ const LARGEST: usize = 4 << 20;
 
 #[derive(Debug, thiserror::Error)]
 pub enum NotRules {
-    #[error("line {0:?} of the list of rules is no rule")]
+    #[error("line {0:?} of the list of rules is not a rule")]
     Line(&'static str),
-    #[error("the rule {0} has no usable expression: {1}")]
+    #[error("the regular expression of the rule {0} cannot be used: {1}")]
     Expression(&'static str, Box<BuildError>),
 }
 

@@ -16,7 +16,7 @@ pub struct ClientName(String);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "a client's name has 1 to {LONGEST} letters, digits, `-`, `_` or `.`, and begins with a letter or a digit"
+    "a client's name must have 1 to {LONGEST} letters, digits, `-`, `_` or `.`, and must begin with a letter or a digit"
 )]
 pub struct NotAName;
 

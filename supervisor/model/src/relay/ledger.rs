@@ -80,7 +80,7 @@ impl RelayLedger {
         if let Some(limit) = alone {
             return Err(NoBudget::Spent(format!(
                 "the budget of this client has no room for this request: its limit is {limit}, {cost} and \
-                 {tokens} tokens are spent, and the request may come to {} and {} tokens",
+                 {tokens} tokens are spent, and the request can cost up to {} and {} tokens",
                 estimate.cost,
                 estimate.tokens()
             )));

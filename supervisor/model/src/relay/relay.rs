@@ -46,12 +46,12 @@ pub enum RelayError {
     #[error(transparent)]
     Upstream(#[from] ConfigError),
     #[error(
-        "{0:?} is a relay's socket, and a relay asks the provider itself\n  hint: name the provider's address with --base-url"
+        "{0:?} is the socket of another relay, but a relay must connect to the provider itself\n  hint: name the provider's address with --base-url"
     )]
     Behind(String),
     #[error(transparent)]
     Place(#[from] PlaceError),
-    #[error("there is a client {0} already")]
+    #[error("the client {0} already exists")]
     Known(ClientName),
 }
 

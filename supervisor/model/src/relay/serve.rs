@@ -216,13 +216,13 @@ fn admit(
     match passage {
         Some(passage) if method == Method::POST => Ok(Arc::clone(passage)),
         Some(_) => {
-            let message = "only POST is relayed";
+            let message = "the relay passes on only POST requests";
             Err(Rejected::refused(StatusCode::METHOD_NOT_ALLOWED, "invalid_request_error", message))
         }
         None => {
             let served: Vec<_> =
                 client.shared.passages.iter().map(|passage| passage.kind().as_str()).collect();
-            let message = format!("nothing is relayed at this path; this relay serves {}", served.join(", "));
+            let message = format!("the relay does not serve this path, but only {}", served.join(", "));
             Err(Rejected::refused(StatusCode::NOT_FOUND, "not_found_error", message))
         }
     }
@@ -252,7 +252,7 @@ async fn accept(
         .map_err(|why| Rejected::refused(StatusCode::BAD_REQUEST, "invalid_request_error", why))?;
     is_plain_json(request.headers())?;
     let Ok(permit) = Arc::clone(&client.under_way).try_acquire_owned() else {
-        let message = format!("{UNDER_WAY} requests of this client are under way");
+        let message = format!("{UNDER_WAY} requests of this client are already open");
         let answer = RelayAnswer::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message);
         return Err(Rejected { answer: answer.for_later(), end: "refused" });
     };
@@ -292,14 +292,15 @@ fn is_plain_json(headers: &HeaderMap) -> Result<(), Rejected> {
     if is_json {
         return Ok(());
     }
-    let message = format!("{name}: only application/json without an encoding is relayed");
+    let message = format!("{name}: the relay accepts only application/json without an encoding");
     Err(Rejected::refused(StatusCode::BAD_REQUEST, "invalid_request_error", message))
 }
 
 fn no_budget(why: NoBudget) -> Rejected {
     let answer = match why {
         NoBudget::Now => {
-            let message = "the budget of this client has no room as long as its other requests are open";
+            let message =
+                "the budget of this client has no room until other requests of the client have ended";
             RelayAnswer::new(StatusCode::TOO_MANY_REQUESTS, "rate_limit_error", message).for_later()
         }
         NoBudget::Spent(message) => RelayAnswer::new(StatusCode::PAYMENT_REQUIRED, "billing_error", message),
@@ -309,7 +310,7 @@ fn no_budget(why: NoBudget) -> Rejected {
 
 async fn read(body: Incoming) -> Result<Bytes, Rejected> {
     let too_large = || {
-        let message = format!("the body is longer than {MOST_BODY} bytes");
+        let message = format!("the body of the request is longer than {MOST_BODY} bytes");
         Rejected::refused(StatusCode::PAYLOAD_TOO_LARGE, "request_too_large", message)
     };
     if body.size_hint().lower() > MOST_BODY as u64 {
@@ -319,11 +320,11 @@ async fn read(body: Incoming) -> Result<Bytes, Rejected> {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<http_body_util::LengthLimitError>() => Err(too_large()),
         Ok(Err(_)) => {
-            let message = "the body broke off";
+            let message = "the body of the request broke off";
             Err(Rejected::refused(StatusCode::BAD_REQUEST, "invalid_request_error", message))
         }
         Err(_) => {
-            let message = format!("the body did not come within {} s", BODY.as_secs());
+            let message = format!("the body of the request did not arrive within {} s", BODY.as_secs());
             Err(Rejected::refused(StatusCode::REQUEST_TIMEOUT, "timeout_error", message))
         }
     }

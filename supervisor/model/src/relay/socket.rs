@@ -25,18 +25,22 @@ pub enum PlaceError {
     #[error("cannot use the directory {path}: {source}")]
     Directory { path: PathBuf, source: io::Error },
     #[error(
-        "cannot use the directory {0}: it belongs to another user\n  hint: choose a directory that the relay makes"
+        "cannot use the directory {0}: the directory belongs to another user\n  hint: choose a directory that does not exist yet"
     )]
     Foreign(PathBuf),
-    #[error("cannot listen at {0}: something else is there\n  hint: remove it, or choose another directory")]
+    #[error(
+        "cannot listen at {0}: the path is not a socket\n  hint: remove the file, or choose another directory"
+    )]
     Taken(PathBuf),
     #[error(
-        "cannot listen at {0}: another process listens there\n  hint: end it, or choose another directory"
+        "cannot listen at {0}: another process listens there\n  hint: end that process, or choose another directory"
     )]
     InUse(PathBuf),
     #[error("cannot listen at {path}: {source}")]
     Listen { path: String, source: io::Error },
-    #[error("cannot listen at {0}: it is no loopback address\n  hint: --listen 127.0.0.1:PORT, or a socket")]
+    #[error(
+        "cannot listen at {0}: the address is not a loopback address\n  hint: --listen 127.0.0.1:PORT, or a socket"
+    )]
     NotLoopback(std::net::SocketAddr),
 }
 

@@ -137,7 +137,7 @@ async fn failed(passage: &Passage, passed: Passed, passing: RelayPassing) -> Res
     let kind = Some(passage.kind());
     match status.as_u16() {
         401 | 403 => {
-            let message = "the provider did not accept the relay's key; its log says more";
+            let message = "the provider did not accept the relay's key; the relay's log says more";
             RelayAnswer::new(StatusCode::FORBIDDEN, "permission_error", message).response(kind)
         }
         400.. if is_object => {

@@ -48,7 +48,7 @@ pub enum KeyError {
     #[error("the key file {file} has mode {mode:o}; others could read it\n  hint: chmod 600 {}", shell_word(.file))]
     Exposed { file: PathBuf, mode: u32 },
     #[error(
-        "the key file {file} belongs to uid {owner}, not to you\n  hint: make it again as your own, with mode 0600"
+        "the key file {file} belongs to uid {owner}, not to you\n  hint: create the file again as your user, with mode 0600"
     )]
     Foreign { file: PathBuf, owner: u32 },
     #[error("cannot read the key file {file}: {source}")]
@@ -56,7 +56,7 @@ pub enum KeyError {
     #[error("the key from {origin} is empty\n  hint: put the key there, in one line")]
     Empty { origin: String },
     #[error(
-        "the key from {origin} holds characters that no key has\n  hint: check for line breaks, spaces or quotes around it"
+        "the key from {origin} has characters that a key cannot have\n  hint: check for line breaks, spaces or quotes around the key"
     )]
     Malformed { origin: String },
 }

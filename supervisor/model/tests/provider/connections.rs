@@ -126,7 +126,7 @@ async fn e6_a_redirect_is_an_error_and_the_key_does_not_follow_it_in_either_head
         let [Err(error)] = &items[..] else { panic!("{items:?}") };
         assert_eq!((error.status, error.retryable), (Some(status), false));
         let hint = error.hint.clone().unwrap_or_default();
-        assert!(hint.ends_with(&format!("the key does not follow to {target}")), "{hint}");
+        assert!(hint.ends_with(&format!("the key is not sent on to {target}")), "{hint}");
         assert!(server.requests()[0].header(header).is_some(), "the key is sent as {header}");
     }
     assert_eq!((other.connections(), other.requests().len()), (0, 0));

@@ -81,14 +81,14 @@ async fn e1_bodies_of_gateways_and_proxies_are_borne() {
         lines.push(format!("{} {}", error.retryable, told(&error)));
     }
     insta::assert_snapshot!(without_port(&lines.join("\n")), @r#"
-    true the API answered 502 (api_error): Bad Gateway, with a page of HTML: not the API but something before it answered | try again later, or choose another model with --model
+    true the API answered 502 (api_error): Bad Gateway, with a page of HTML: the reply is not from the API, but from a server in front of the API | try again later, or choose another model with --model
     true the API answered 503 (api_error): Service Unavailable, with an empty body | try again later, or choose another model with --model
     true the API answered 500 (api_error): Internal Server Error: upstream [31mexploded | try again later, or choose another model with --model
     false the API answered 401 (authentication_error): no such key | check ANTHROPIC_API_KEY, whose key ends in …tail
     false the API answered 400 (invalid_request_error): Bad
     false the API answered 422 (invalid_request_error): field required
     true the API answered 500 (api_error): Internal Server Error: {"error":{"message":5}} | try again later, or choose another model with --model
-    false the API answered 501 (api_error): Not Implemented, with a page of HTML: not the API but something before it answered | check --base-url and --provider: nothing is at http://[server]/v1/messages
+    false the API answered 501 (api_error): Not Implemented, with a page of HTML: the reply is not from the API, but from a server in front of the API | check --base-url and --provider: nothing is at http://[server]/v1/messages
     "#);
 }
 

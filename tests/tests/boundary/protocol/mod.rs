@@ -148,7 +148,7 @@ fn a_violation_kills_the_worker_is_logged_and_the_run_goes_on() {
             assert_eq!(ended[0]["reason"]["type"], "protocol_broken", "{fake}: {ended:?}");
             let result = &tool_results(&server, 1)[0];
             assert_eq!(result["is_error"], Value::Bool(true), "{fake}: {result}");
-            assert!(result.to_string().contains("broke the protocol"), "{fake}: {result}");
+            assert!(result.to_string().contains("invalid message"), "{fake}: {result}");
             assert!(memory < MEMORY_KIB, "{fake}: {memory} KiB");
             assert_no_panic(fake, &done);
         }

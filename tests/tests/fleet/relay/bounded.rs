@@ -59,7 +59,7 @@ fn a_client_has_sixteen_requests_under_way_and_no_more() {
         read_until(stream, &["message_start"]);
     }
     let (status, text) = ask(&socket, &usual());
-    assert!(status == 429 && text.contains("16 requests of this client are under way"), "{text}");
+    assert!(status == 429 && text.contains("16 requests of this client are already open"), "{text}");
     assert_eq!(server.requests().len(), 16);
     drop(streams.pop());
     tests::wait_until("the hang-up is settled", || log(&world).iter().any(|line| line["end"] == "hung_up"));

@@ -30,7 +30,7 @@ fn a_socket_is_its_clients_alone_and_a_place_of_others_is_not_taken() {
     fs::create_dir_all(socket.parent().unwrap()).unwrap();
     fs::write(&socket, "mine").unwrap();
     let third = Finished::of(world.bailiwick(["relay"]).args(flags).env("ANTHROPIC_API_KEY", KEY));
-    assert!(third.code == 2 && third.stderr.contains("something else is there"), "{}", third.stderr);
+    assert!(third.code == 2 && third.stderr.contains("the path is not a socket"), "{}", third.stderr);
     assert_eq!(fs::read(&socket).unwrap(), b"mine");
 }
 
@@ -73,7 +73,7 @@ fn a_relay_ends_with_its_caller_and_has_no_relay_behind_it() {
     let flags = ["--listen", &listen, "--client", "a", "--base-url", "unix:/run/other.sock"];
     let behind = Finished::of(world.bailiwick(["relay"]).args(flags).env("ANTHROPIC_API_KEY", KEY));
     assert!(
-        behind.code == 2 && behind.stderr.contains("a relay asks the provider itself"),
+        behind.code == 2 && behind.stderr.contains("a relay must connect to the provider itself"),
         "{}",
         behind.stderr
     );

@@ -88,7 +88,7 @@ async fn a_command_that_carries_on_waits_for_the_answer_too() {
         assert_eq!(fs::read_to_string(place.join("new")).unwrap(), "x\n", "{tier}");
         assert_eq!(logged(&front, "denied").len(), 2, "{tier}: the third is left as the second was");
         let told = told(&front.provider);
-        assert_eq!(told.matches("left it denied").count(), 1, "{tier}: {told}");
+        assert_eq!(told.matches("did not allow it").count(), 1, "{tier}: {told}");
         front.end().await;
     }
 }

@@ -84,10 +84,10 @@ fn what_is_no_request_is_an_invalid_one_and_keeps_its_id() {
             "params has to be an object",
         ),
         (r#"{"jsonrpc":"2.0","id":7}"#, Some("7"), "neither method, nor result"),
-        (r#"{"jsonrpc":"2.0","result":{}}"#, None, "neither a request"),
+        (r#"{"jsonrpc":"2.0","result":{}}"#, None, "neither a method"),
         (r#"{"jsonrpc":"2.0","id":7,"result":{},"error":{}}"#, Some("7"), "more than one"),
         (r#"{"jsonrpc":"2.0","id":7,"method":"m","result":{}}"#, Some("7"), "more than one"),
-        (r#"{"jsonrpc":"2.0","id":7,"result":{},"params":{}}"#, Some("7"), "params in a response"),
+        (r#"{"jsonrpc":"2.0","id":7,"result":{},"params":{}}"#, Some("7"), "a response with params"),
         (r#"{"jsonrpc":"2.0","id":7,"method":"m","sudo":1}"#, Some("7"), "unknown field `sudo`"),
         (r#"{"jsonrpc":"2.0","id":7,"id":8,"method":"m"}"#, None, "duplicate field `id`"),
     ] {

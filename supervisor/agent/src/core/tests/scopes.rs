@@ -154,7 +154,7 @@ fn configuration_approves_nothing_that_runs_where_the_agent_writes() {
 #[test]
 fn an_answer_with_a_prefix_that_nobody_could_type_says_why() {
     for (words, why) in
-        [(&[][..], "at least one word"), (&["eval"], "part of the shell"), (&["make", "a b"], "plain word")]
+        [(&[][..], "at least one word"), (&["eval"], "word of the shell"), (&["make", "a b"], "plain word")]
     {
         let mut script = asking(&[make("a", "make 'a b'")]);
         let words = words.iter().map(|word| (*word).to_owned()).collect();

@@ -144,7 +144,7 @@ fn only_changes_of_other_files_right_behind_it_are_shown_with_it() {
         [&[write("a", "a.txt")][..], &[write("a", "a.txt"), read("b", "b.txt"), write("c", "c.txt")][..]]
     {
         let (_, any, lines) = more(calls);
-        assert!(!any && lines.contains("no other changes beside it"), "{lines}");
+        assert!(!any && lines.contains("no other changes of the reply"), "{lines}");
     }
 }
 

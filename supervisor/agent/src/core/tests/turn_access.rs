@@ -145,7 +145,7 @@ fn a_change_that_takes_is_made_at_once_and_one_that_gives_after_the_turn() {
     script.set_rights(RightsChange::RemoveWrite { path: "/data".into() });
     act(&mut script, AgentAction::SetMode { mode: ApprovalMode::Ask });
     assert_eq!(replaced(&script).len(), 2, "nothing is given during the turn");
-    assert_eq!(script.lines().matches("the change is made when it is over").count(), 3);
+    assert_eq!(script.lines().matches("the change is made when the turn is over").count(), 3);
     script.reply(1, &[text("done")], StopReason::EndTurn);
     let after = replaced(&script).pop().unwrap();
     assert_eq!(after.write, ["/more", "/tmp/bw-1"].map(WirePath::from));
@@ -366,7 +366,7 @@ fn what_the_user_gives_during_the_turn_waits_and_what_they_take_is_gone_at_once(
     script.set_rights(RightsChange::AddWrite { path: "/more".into() });
     act(&mut script, AgentAction::SetMode { mode: ApprovalMode::Auto });
     assert_eq!(replaced(&script).len(), 1, "nothing is given");
-    assert_eq!(script.lines().matches("the change is made when it is over").count(), 3);
+    assert_eq!(script.lines().matches("the change is made when the turn is over").count(), 3);
     script.set_rights(RightsChange::RemoveWrite { path: "/p".into() });
     assert_eq!(replaced(&script).pop().unwrap().write, ["/tmp/bw-1".into()]);
     script.ready(3).net(Network::Off).reply(2, &[text("done")], StopReason::EndTurn);

@@ -37,7 +37,7 @@ pub(super) fn body(
     body.extend_from_slice(b"]}");
     if body.len() > MAX_BODY {
         let message = format!(
-            "the request has {} bytes, and the API takes {MAX_BODY}: start a new conversation, or read less at once",
+            "the request has {} bytes, and the API accepts at most {MAX_BODY}: start a new conversation, or read less at once",
             body.len()
         );
         return Err(ProviderError::new("request_too_large", message));

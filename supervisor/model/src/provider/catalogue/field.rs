@@ -43,14 +43,14 @@ pub const FIELDS: &[Field] = &[
     Field {
         name: "api",
         expected: "\"messages\", \"chat\" or \"responses\"",
-        about: "The API that the model is asked by: Anthropic's Messages API, OpenAI's chat completions or Responses API, or what speaks it.",
+        about: "The API of the model's server: Anthropic's Messages API, OpenAI's chat completions or Responses API, or a compatible API.",
         read: |entry, item| put(&mut entry.api, word(item, &Api::ALL, Api::as_str)),
         shown: |entry| Some(quoted(entry.api?.as_str())),
     },
     Field {
         name: "api_version",
         expected: "\"2026-10-21\" or \"2023-06-01\"",
-        about: "The version of the Messages API; old models and many gateways know only the older one.",
+        about: "The version of the Messages API; old models and many gateways support only the older version.",
         read: |entry, item| {
             let known = [ApiVersion::V2026_10_21, ApiVersion::V2023_06_01];
             put(&mut entry.api_version, word(item, &known, ApiVersion::as_str))
@@ -67,28 +67,28 @@ pub const FIELDS: &[Field] = &[
     Field {
         name: "max_output",
         expected: "a number of tokens",
-        about: "The most tokens of a reply. No more than 32,000 are asked for.",
+        about: "The most tokens of a reply. Bailiwick asks for at most 32,000 tokens.",
         read: |entry, item| put(&mut entry.max_output, small(item)),
         shown: |entry| Some(entry.max_output?.to_string()),
     },
     Field {
         name: "prices",
         expected: prices::EXPECTED,
-        about: "What a million tokens cost in US dollars. What is not said of the cache costs what input costs.",
+        about: "What a million tokens cost in US dollars. Prices of the cache that are left out are the same as the price of input.",
         read: |entry, item| put(&mut entry.prices, prices::read(item)),
         shown: |entry| Some(prices::shown(&entry.prices?)),
     },
     Field {
         name: "thinking",
         expected: "\"none\", \"budget\" or \"adaptive\"",
-        about: "How the model is told to think: not at all, with a budget of tokens, or by its effort.",
+        about: "How Bailiwick tells the model to think: not at all, with a budget of tokens, or with a level of effort.",
         read: |entry, item| put(&mut entry.thinking, word(item, &ThinkingKind::ALL, ThinkingKind::as_str)),
         shown: |entry| Some(quoted(entry.thinking?.as_str())),
     },
     Field {
         name: "effort",
         expected: "a list out of \"low\", \"medium\", \"high\", \"xhigh\", \"max\"",
-        about: "The levels of effort that the model knows.",
+        about: "The levels of effort that the model supports.",
         read: |entry, item| {
             let levels =
                 item.as_array()?.iter().map(|level| one_of(level.as_str()?, &Effort::ALL, Effort::as_str));
@@ -102,7 +102,7 @@ pub const FIELDS: &[Field] = &[
     Field {
         name: "images",
         expected: "true or false",
-        about: "Whether the model sees pictures.",
+        about: "True if the model can see pictures.",
         read: |entry, item| put(&mut entry.images, item.as_bool()),
         shown: |entry| Some(entry.images?.to_string()),
     },

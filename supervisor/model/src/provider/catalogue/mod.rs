@@ -42,7 +42,7 @@ fn read(text: &str) -> Result<Vec<(Pattern, Entry)>, String> {
     let document = Document::parse(text).map_err(|error| error.to_string())?;
     let mut entries = Vec::new();
     for (name, item) in document.iter() {
-        let fields = item.as_table_like().ok_or_else(|| format!("{name} is no table"))?;
+        let fields = item.as_table_like().ok_or_else(|| format!("{name} is not a table"))?;
         let mut entry = Entry::default();
         for (field, value) in fields.iter() {
             entry.set(field, value).map_err(|misfit| format!("{name}.{field}: {misfit}"))?;
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn what_is_wrong_in_a_catalogue_is_named() {
         for (text, expected) in [
-            ("a = 3", "a is no table"),
+            ("a = 3", "a is not a table"),
             ("[a]\nwindow = 3", "a.window: unknown"),
             ("[a]\ncontext = 0", "a.context: expected a number of tokens"),
             ("[a]\napi = \"soap\"", "a.api: expected \"messages\", \"chat\" or \"responses\""),

@@ -138,7 +138,7 @@ impl Call {
             (text, _) => arguments::object(text),
         };
         let raw = raw_block(&id, &name, &input, text, self.extra_content.as_deref())
-            .map_err(|error| violation(&format!("a tool call that cannot be kept ({error})")))?;
+            .map_err(|error| violation(&format!("a tool call that cannot be saved ({error})")))?;
         let content = ContentBlock::ToolUse { id: ToolUseId(id), name, input };
         Ok(AssistantBlock { content, raw })
     }

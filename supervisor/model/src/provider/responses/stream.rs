@@ -71,7 +71,7 @@ impl Decode for ResponsesDecoder {
         match response.status.clone() {
             Some(status) if response.output.is_some() => self.end(response, &status, events),
             _ if response.error.is_some() => Err(broken_off(json)),
-            _ => Err(violation("a JSON reply that is no response instead of a stream")),
+            _ => Err(violation("a JSON reply of another kind instead of a stream")),
         }
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn check(json: &str, free: Free) -> Result<(), String> {
     let of_object =
         |json| serde_json::from_str::<FreeKind<'_>>(json).is_ok_and(|kind| kind.r#type == "object");
     if free == Free::Schema && !of_object(json) {
-        return Err("must be a schema of the type object".to_owned());
+        return Err("must be a schema whose type is object".to_owned());
     }
     let mut deserializer = serde_json::Deserializer::from_str(json);
     let walk = FreeWalk { free, depth: 0, is_reference: false };
@@ -147,7 +147,7 @@ mod tests {
                 Err("refers to something outside the request"),
             ),
             ("{\"type\":\"object\",\"$ref\":\"#/$defs/a\",\"$defs\":{}}".to_owned(), Free::Schema, Ok(())),
-            ("{\"type\":\"array\"}".to_owned(), Free::Schema, Err("must be a schema of the type object")),
+            ("{\"type\":\"array\"}".to_owned(), Free::Schema, Err("must be a schema whose type is object")),
             (
                 "{\"type\":\"object\",\"$id\":\"a\"}".to_owned(),
                 Free::Schema,

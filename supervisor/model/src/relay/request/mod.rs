@@ -269,11 +269,11 @@ fn field(name: &str, why: impl Into<String>) -> Refused {
 fn known_model(model: &str, bounds: &RequestBounds<'_>) -> Result<(Prices, u64), Refused> {
     let refused = |why: &str| Err(field("model", format!("\"{}\" {why}", shown(model))));
     if model.is_empty() || model.len() > 200 || !model.bytes().all(|byte| byte.is_ascii_graphic()) {
-        return refused("is no name of a model");
+        return refused("is not a name of a model");
     }
     let small = model.to_ascii_lowercase();
     if WITH_NETWORK.iter().any(|part| small.contains(part)) {
-        return refused("looks things up by itself, and is not relayed");
+        return refused("searches the network by itself, and is not allowed by the relay");
     }
     if !bounds.models.is_empty() && !bounds.models.iter().any(|allowed| allowed == model) {
         return refused("is not one of the models that this relay allows");
@@ -281,7 +281,7 @@ fn known_model(model: &str, bounds: &RequestBounds<'_>) -> Result<(Prices, u64),
     let facts = (bounds.facts)(model);
     match facts.prices {
         Some(prices) => Ok((prices, u64::from(facts.max_output).min(bounds.max_reply).max(1))),
-        None => refused("has no known price: the relay's settings can name one under [models]"),
+        None => refused("has no known price: the relay's settings can set a price under [models]"),
     }
 }
 

@@ -213,11 +213,11 @@ fn models_are_named_by_people_or_have_a_price_and_never_look_things_up() {
         ("claude-opus-5-5", None),
         ("claude-fable-5-2", Some("has no known price")),
         ("no-such-model", Some("has no known price")),
-        ("gpt-4o-search-preview", Some("looks things up")),
-        ("o3-deep-research", Some("looks things up")),
-        ("openai/gpt-5:online", Some("looks things up")),
-        ("", Some("is no name")),
-        ("a b", Some("is no name")),
+        ("gpt-4o-search-preview", Some("searches the network")),
+        ("o3-deep-research", Some("searches the network")),
+        ("openai/gpt-5:online", Some("searches the network")),
+        ("", Some("is not a name")),
+        ("a b", Some("is not a name")),
     ] {
         let mut body = usual(ProviderKind::Anthropic);
         body["model"] = json!(model);
