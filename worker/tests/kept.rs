@@ -149,7 +149,7 @@ fn every_name_of_a_file_has_the_new_content_and_that_is_told() {
     fs::hard_link(worker.project.join("a"), worker.project.join("b")).unwrap();
     let file = written(worker.run(edit_file("a", &[("one", "two, longer")])).unwrap());
     assert_eq!(worker.bytes("b"), b"two, longer");
-    assert_eq!(file.notes, ["it has 2 names (hard links), and all of them have the new content"]);
+    assert_eq!(file.notes, ["the file has 2 names (hard links), and all of them have the new content"]);
     worker.run(write_file("b", "3")).unwrap();
     assert_eq!(worker.bytes("a"), b"3");
 }
@@ -157,8 +157,8 @@ fn every_name_of_a_file_has_the_new_content_and_that_is_told() {
 #[test]
 fn a_bit_that_a_write_takes_away_is_told() {
     for (bits, left, told) in [
-        (0o4755, 0o755, "it lost its set-user-ID bit, as every file does that is written"),
-        (0o2755, 0o755, "it lost its set-group-ID bit, as every file does that is written"),
+        (0o4755, 0o755, "the file lost its set-user-ID bit, as every written file does"),
+        (0o2755, 0o755, "the file lost its set-group-ID bit, as every written file does"),
     ] {
         let directory = tempfile::tempdir().unwrap();
         let project = directory.path().canonicalize().unwrap();
@@ -240,7 +240,7 @@ fn a_file_that_is_a_mount_point_is_overwritten_in_place() {
         (write_file("mounted", "four\n"), "four\n"),
     ] {
         let file = written(worker.run(call).unwrap());
-        assert_eq!(file.notes, ["it is a mount point, and was overwritten in place"]);
+        assert_eq!(file.notes, ["the file is a mount point, and was overwritten in place"]);
         assert_eq!(fs::read_to_string(project.join("behind")).unwrap(), content);
     }
     assert_eq!(worker.names(), ["behind", "mounted"]);

@@ -117,7 +117,7 @@ fn a_run_that_differs_is_stopped_where_it_does_and_the_difference_is_shown() {
     assert_eq!(again.code, 6, "{}\n{}", again.stdout, again.stderr);
     let (_, report) = again.stderr.rsplit_once("bailiwick: ").unwrap();
     assert_snapshot!(report, @r#"
-    request 4 is not the recorded one (0004.request.json)
+    request 4 differs from the recorded request (0004.request.json)
       at messages[2].content[0].content
     --- recorded
     +++ this run

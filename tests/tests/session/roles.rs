@@ -116,7 +116,7 @@ fn a_role_only_narrows() {
     Finished::of(&mut world.exec(&server, &["--mode", "deny", "--denied", "ok"])).expect(0);
     let result =
         |request: usize| asked(&server, request)["messages"].as_array().unwrap().last().unwrap().to_string();
-    assert!(result(1).contains("the role scout only reads: leave out access and write"), "{}", result(1));
+    assert!(result(1).contains("the role scout can only read: leave out access and write"), "{}", result(1));
     assert!(result(2).contains("expected one of scout, mender"), "{}", result(2));
     assert!(result(3).contains("sub-agents cannot use the model claude-opus-4-1"), "{}", result(3));
     assert!(result(4).contains("blocked by the policy: write"), "{}", result(4));

@@ -61,20 +61,20 @@ impl Attributes {
         let mut told = Vec::new();
         if now.names > 1 {
             told.push(format!(
-                "it has {} names (hard links), and all of them have the new content",
+                "the file has {} names (hard links), and all of them have the new content",
                 now.names
             ));
         }
         let lost = self.special & !now.special;
         for (bit, name) in [(0o4000, "set-user-ID bit"), (0o2000, "set-group-ID bit")] {
             if lost & bit != 0 {
-                told.push(format!("it lost its {name}, as every file does that is written"));
+                told.push(format!("the file lost its {name}, as every written file does"));
             }
         }
         for name in self.extended.keys().filter(|name| !now.extended.contains_key(*name)) {
             let name =
                 if name.as_c_str() == CAPABILITIES { "capabilities".into() } else { name.to_string_lossy() };
-            told.push(format!("it lost its {name}"));
+            told.push(format!("the file lost its {name}"));
         }
         told
     }

@@ -179,7 +179,7 @@ fn stage(effect: &FileEffect, state: &FileState, directory: &OwnedFd) -> Result<
     }
 }
 
-const MOUNT_POINT: &str = "it is a mount point, and was overwritten in place";
+const MOUNT_POINT: &str = "the file is a mount point, and was overwritten in place";
 
 struct InPlace {
     file: File,

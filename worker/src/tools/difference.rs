@@ -13,14 +13,14 @@ pub fn difference(effect: &FileEffect) -> Vec<String> {
     // ASCII text is the same in windows-1252.
     let is_both = before.encoding == Encoding::Windows1252 && new.is_ascii();
     if before.name() != after.name() && !is_both {
-        told.push(format!("its encoding was {}, and is {} now", before.name(), after.name()));
+        told.push(format!("the file's encoding was {}, and is {} now", before.name(), after.name()));
     } else if before.mark != 0 && after.mark == 0 {
-        told.push("it had a byte order mark, and has none now".to_owned());
+        told.push("the file had a byte order mark, and has none now".to_owned());
     }
     if let (Some(was), Some(is)) = (line_end(before, old), line_end(after, new))
         && was != is
     {
-        told.push(format!("its line ends were {was}, and are {is} now"));
+        told.push(format!("the file's line ends were {was}, and are {is} now"));
     }
     told
 }
@@ -57,17 +57,17 @@ mod tests {
     #[test]
     fn a_text_that_changes_its_form_is_told() {
         let table: [(&[u8], &[u8], &str); 12] = [
-            (b"a\r\nb\r\n", b"a\nc\n", "its line ends were CRLF, and are LF now"),
-            (b"a\nb\n", b"a\r\nb\r\n", "its line ends were LF, and are CRLF now"),
+            (b"a\r\nb\r\n", b"a\nc\n", "the file's line ends were CRLF, and are LF now"),
+            (b"a\nb\n", b"a\r\nb\r\n", "the file's line ends were LF, and are CRLF now"),
             (b"a\r\nb\n", b"a\nb\n", ""),
             (b"a\r\nb\r\n", b"one line", ""),
-            (b"\xef\xbb\xbfa", b"b", "it had a byte order mark, and has none now"),
+            (b"\xef\xbb\xbfa", b"b", "the file had a byte order mark, and has none now"),
             (b"\xff\xfea\0\r\0\n\0", b"a\n", UTF_16),
-            (b"\xfe\xff\0a", "\u{feff}b".as_bytes(), "its encoding was UTF-16BE, and is UTF-8 now"),
+            (b"\xfe\xff\0a", "\u{feff}b".as_bytes(), "the file's encoding was UTF-16BE, and is UTF-8 now"),
             (
                 b"na\xefve text of old",
                 "na\u{ef}ve".as_bytes(),
-                "its encoding was windows-1252, and is UTF-8 now",
+                "the file's encoding was windows-1252, and is UTF-8 now",
             ),
             (b"na\xefve text of old", b"naive", ""),
             ("gr\u{fc}n".as_bytes(), b"green", ""),
@@ -80,5 +80,5 @@ mod tests {
     }
 
     const UTF_16: &str =
-        "its encoding was UTF-16LE, and is UTF-8 now; its line ends were CRLF, and are LF now";
+        "the file's encoding was UTF-16LE, and is UTF-8 now; the file's line ends were CRLF, and are LF now";
 }

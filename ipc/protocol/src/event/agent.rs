@@ -208,14 +208,16 @@ impl fmt::Display for SubAgentStatus {
     }
 }
 
-/// Displays `call 3 waits: 1.2 writes the same files`.
+/// Displays `call 3 waits: agent 1.2 writes the same files`.
 impl fmt::Display for WriteTurnAwaited {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let holders: Vec<_> = self.holders.iter().map(AgentId::as_str).collect();
         match holders.as_slice() {
             [] => write!(f, "call {} waits for its turn to write files", self.call),
-            [one] => write!(f, "call {} waits: {one} writes the same files", self.call),
-            several => write!(f, "call {} waits: {} write the same files", self.call, several.join(", ")),
+            [one] => write!(f, "call {} waits: agent {one} writes the same files", self.call),
+            several => {
+                write!(f, "call {} waits: agents {} write the same files", self.call, several.join(", "))
+            }
         }
     }
 }

@@ -33,11 +33,13 @@ impl RestoredPlace {
         match (moved_to, error) {
             (Some(to), Some(error)) if !restored => format!("{what}; {error}; moved to {to}"),
             (Some(to), _) if what.is_of_git() => {
-                format!("{what}; moved to {to}; to accept it, move it back and name it with --write")
+                format!(
+                    "{what}; moved to {to}; to accept the change, move the path back and name it with --write"
+                )
             }
             (Some(to), _) => format!("{what}; moved to {to}"),
             (None, Some(error)) if *restored => {
-                format!("{what}; cannot be moved aside: {error}, so that it was removed")
+                format!("{what}; cannot be moved aside: {error}, so the path was removed")
             }
             (None, Some(error)) if *closed => format!("{what}; {error}; the file's permissions were removed"),
             (None, Some(error)) => format!("{what} ({error})"),
@@ -107,7 +109,7 @@ impl fmt::Display for PlaceChange {
             Self::LeadsElsewhere => "makes git use another directory or run a program when it continues",
             Self::BadConfiguration => "not a configuration that git accepts",
             Self::Permissions => "writable by others",
-            Self::Keys(keys) if keys.is_empty() => "the order of its keys",
+            Self::Keys(keys) if keys.is_empty() => "the order of the keys",
             Self::Keys(keys) => return f.write_str(&keys.join(", ")),
             Self::Commands(commands) => return write!(f, "runs a command: {}", commands.join("; ")),
             Self::Unstructured(phrase) => phrase,

@@ -177,8 +177,7 @@ impl StandingRights {
         let named = configs().find(|config| refused.contains(&config.to_string()));
         let grant = self.git_config_grant(named.or_else(|| configs().next())?);
         Some(format!(
-            "(Git could not write its configuration: that has to be allowed separately, {grant}. Whatever git \
-             said, it is unchanged.)"
+            "(Git could not write its configuration: writing it has to be allowed separately, {grant}. Whatever git printed, the configuration is unchanged.)"
         ))
     }
 

@@ -166,7 +166,10 @@ impl Edit {
         let Self { old_string, new_string, replace_all } = self;
         let old_string = filled("old_string", old_string)?;
         if old_string == new_string {
-            return Err(("new_string", "got the same text as old_string, expected another one".to_owned()));
+            return Err((
+                "new_string",
+                "got the same text as old_string, expected a different text".to_owned(),
+            ));
         }
         Ok(tool::Edit { old_string, new_string, replace_all: replace_all.unwrap_or(false) })
     }
@@ -187,13 +190,16 @@ fn edits(
         (None, None, None, Some(_)) => {
             Err(("edits", "got an empty list, expected at least one {old_string, new_string}".to_owned()))
         }
-        (Some(_), None, _, None) => Err(("new_string", "missing, expected beside old_string".to_owned())),
+        (Some(_), None, _, None) => {
+            Err(("new_string", "missing, expected together with old_string".to_owned()))
+        }
         (None, _, _, None) => {
             Err(("old_string", "missing, expected with new_string, or edits instead".to_owned()))
         }
         (_, _, _, Some(_)) => Err((
             "edits",
-            "got edits beside old_string, new_string or replace_all, expected one form".to_owned(),
+            "got edits together with old_string, new_string or replace_all, expected only one form"
+                .to_owned(),
         )),
     }
 }

@@ -165,7 +165,7 @@ fn render_command(result: &CommandResult) -> String {
         CommandExit::Signal(signal) => write!(text, "[ended by signal {signal}, {time}]"),
         CommandExit::TimedOut => write!(
             text,
-            "[ended after {time}: it ran longer than it may. Run less at once, or pass a larger timeout_s]"
+            "[ended after {time}: the command ran longer than allowed. Run less at once, or pass a larger timeout_s]"
         ),
     };
     text

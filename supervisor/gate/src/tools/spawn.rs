@@ -96,12 +96,12 @@ impl Spawning {
         let role = self.roles.get(name);
         let role = role.ok_or_else(|| {
             if self.roles.is_empty() {
-                return ("role", format!("got {name:?}, expected nothing: there are no roles here"));
+                return ("role", format!("got {name:?}, expected nothing: this session has no roles"));
             }
             ("role", format!("got {name:?}, expected one of {}", known()))
         })?;
         if spawn.writes && !role.writes {
-            return Err(("access", format!("the role {name} only reads: leave out access and write")));
+            return Err(("access", format!("the role {name} can only read: leave out access and write")));
         }
         if role.tools.is_some() && !spawn.servers.is_empty() {
             return Err(("servers", format!("the role {name} has a list of tools: leave out servers")));
@@ -197,7 +197,10 @@ impl Arguments for Spawn {
         }
         let write = write.unwrap_or_default();
         if matches!(access, Some(Access::Read)) && !write.is_empty() {
-            return Err(("write", "got paths beside access \"read\", expected one of the two".to_owned()));
+            return Err((
+                "write",
+                "got paths together with access \"read\", expected only one of the two".to_owned(),
+            ));
         }
         let says_access = access.is_some() || !write.is_empty();
         let spawn = SpawnAgent {

@@ -95,14 +95,14 @@ impl fmt::Display for Mismatch {
             RecordingFault::Head { what, recorded, now } => {
                 write!(
                     f,
-                    "request {number} is not the recorded one ({file})\n  {what}: recorded {recorded}, now {now}"
+                    "request {number} differs from the recorded request ({file})\n  {what}: recorded {recorded}, now {now}"
                 )
             }
             RecordingFault::Unreadable(why) => {
                 write!(f, "request {number} cannot be compared ({file}): {why}")
             }
             RecordingFault::Body(difference) => {
-                write!(f, "request {number} is not the recorded one ({file})\n{difference}")
+                write!(f, "request {number} differs from the recorded request ({file})\n{difference}")
             }
         }
     }

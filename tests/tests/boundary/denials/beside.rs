@@ -79,7 +79,7 @@ async fn a_process_that_outlived_its_call_is_told_of_when_it_is_refused_and_with
         assert_eq!(seen.matches("denied:").count(), 0, "{tier}: {seen}");
         assert_eq!(seen.matches(" completed").count(), 3, "{tier}: {seen}");
         let bodies = format!("{:?}", provider.requests().last().unwrap());
-        assert_eq!(bodies.matches("Not by this call").count(), 1, "{tier}: {bodies}");
+        assert_eq!(bodies.matches("Not caused by this call").count(), 1, "{tier}: {bodies}");
     }
 }
 
@@ -115,7 +115,8 @@ fn it_is_in_the_stream_in_the_text_in_the_log_and_in_the_audit() {
             assert_eq!(done.code, 0, "{tier}: {}\n{}", done.stdout, done.stderr);
             let sentence = "reach 192.0.2.7:9 (tried by bailiwick-worke)";
             let results = [1, 2].map(|request| tool_results(&server, request).last().unwrap().to_string());
-            let told: Vec<_> = results.iter().filter(|result| result.contains("Not by this call")).collect();
+            let told: Vec<_> =
+                results.iter().filter(|result| result.contains("Not caused by this call")).collect();
             assert!(matches!(told[..], [told] if told.contains(sentence)), "{tier}: {results:?}");
             assert!(!results.concat().contains("\"is_error\":true"), "{tier}: {results:?}");
             let denied: Vec<Value> =

@@ -61,7 +61,7 @@ impl OrphanDenials {
         let (told, more) = (std::mem::take(&mut self.waiting), std::mem::take(&mut self.more));
         let more = if more == 0 { String::new() } else { format!(" (and {more} more)") };
         Some(format!(
-            "(Not by this call, but by a process that an earlier call left behind, or that ran beside the calls: {}{more}.)",
+            "(Not caused by this call, but by a process that an earlier call left behind, or that ran outside of calls: {}{more}.)",
             told.join("; and ")
         ))
     }
@@ -140,7 +140,7 @@ mod tests {
         assert!((0..5).all(|object| beside.is_news(&denial(object))));
         let sentence = beside.take_sentence().unwrap();
         insta::assert_snapshot!(sentence.replace("; and ", ";\nand "), @r"
-        (Not by this call, but by a process that an earlier call left behind, or that ran beside the calls: blocked by the sandbox (mediation): use thing 0 (tried by daemon); missing access: use something outside the sandbox; it cannot be allowed here;
+        (Not caused by this call, but by a process that an earlier call left behind, or that ran outside of calls: blocked by the sandbox (mediation): use thing 0 (tried by daemon); missing access: use something outside the sandbox; it cannot be allowed here;
         and blocked by the sandbox (mediation): use thing 1 (tried by daemon); missing access: use something outside the sandbox; it cannot be allowed here;
         and blocked by the sandbox (mediation): use thing 2 (tried by daemon); missing access: use something outside the sandbox; it cannot be allowed here (and 2 more).)
         ");

@@ -93,7 +93,7 @@ impl Steps {
                 "the model made the same call {times} times in a row, each with the same result: {call}"
             ),
             _ => format!(
-                "the model went through the same {length} steps {times} times in a row; the last was {call}"
+                "the model repeated the same {length} steps {times} times in a row; the last step was {call}"
             ),
         }
     }

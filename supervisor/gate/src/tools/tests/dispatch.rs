@@ -140,9 +140,9 @@ fn misfits_say_where_what_and_what_was_expected() {
     {"path":"a"}
         `edit_file` was not run: argument `old_string`: missing, expected with new_string, or edits instead. Its arguments are {path, old_string?, new_string?, replace_all?, edits?}
     {"path":"a","old_string":"b"}
-        `edit_file` was not run: argument `new_string`: missing, expected beside old_string. Its arguments are {path, old_string?, new_string?, replace_all?, edits?}
+        `edit_file` was not run: argument `new_string`: missing, expected together with old_string. Its arguments are {path, old_string?, new_string?, replace_all?, edits?}
     {"path":"a","old_string":"b","new_string":"b"}
-        `edit_file` was not run: argument `new_string`: got the same text as old_string, expected another one. Its arguments are {path, old_string?, new_string?, replace_all?, edits?}
+        `edit_file` was not run: argument `new_string`: got the same text as old_string, expected a different text. Its arguments are {path, old_string?, new_string?, replace_all?, edits?}
     {"path":"a","old_string":"","new_string":"b"}
         `edit_file` was not run: argument `old_string`: got an empty text, expected at least one character. Its arguments are {path, old_string?, new_string?, replace_all?, edits?}
     {"path":"a","edits":[]}
@@ -150,7 +150,7 @@ fn misfits_say_where_what_and_what_was_expected() {
     {"path":"a","edits":[{"old_string":"b"}]}
         `edit_file` was not run: argument `edits[0]`: missing field `new_string`. Its arguments are {path, old_string?, new_string?, replace_all?, edits?}
     {"path":"a","old_string":"b","new_string":"c","edits":[]}
-        `edit_file` was not run: argument `edits`: got edits beside old_string, new_string or replace_all, expected one form. Its arguments are {path, old_string?, new_string?, replace_all?, edits?}
+        `edit_file` was not run: argument `edits`: got edits together with old_string, new_string or replace_all, expected only one form. Its arguments are {path, old_string?, new_string?, replace_all?, edits?}
     {"command":"ls","access":"all"}
         `shell_exec` was not run: argument `access`: unknown variant `all`, expected one of `standing`, `read`, `write`. Its arguments are {command, access?, network?, cwd?, timeout_s?}
     {"command":"ls","network":"on"}

@@ -198,7 +198,7 @@ fn commands() {
     [ended by signal 9, 1.2 s]
     --- error
     slow
-    [ended after 1.2 s: it ran longer than it may. Run less at once, or pass a larger timeout_s]
+    [ended after 1.2 s: the command ran longer than allowed. Run less at once, or pass a larger timeout_s]
     --- ok
     head
     [4096 bytes of output are left out here]
