@@ -167,7 +167,7 @@ impl fmt::Display for Denial {
             (Some(grant), ..) => write!(f, "; the user can allow it with {grant}"),
             // What is not readable is hidden, and no grant opens that.
             (None, Operation::Read | Operation::Execute, Layer::Landlock | Layer::Mask) => f.write_str(
-                "; it is hidden, and no flag makes it readable: do without it, or ask the user to copy the needed file \
+                "; the path is hidden, and no flag makes it readable: do without this path, or ask the user to copy the needed file \
                  into the project",
             ),
             (None, ..) if missing_right.value().is_some_and(MissingRight::takes_too_much) => f.write_str(

@@ -44,7 +44,7 @@ errors! {
     NoKey {
         code: "no-key",
         cause: "No API key was found.",
-        next: "Set the variable that is named, or put the key into the key file. Without a key, try `bailiwick demo`.",
+        next: "Set the variable that the message names, or put the key into the key file. Without a key, try `bailiwick demo`.",
         exit: Some(2)
     }
     UnusableKey {
@@ -79,8 +79,8 @@ errors! {
     }
     ProxyFailed {
         code: "proxy-failed",
-        cause: "The proxy in a variable of the environment refused the connection, or does not accept its user.",
-        next: "Start the proxy, correct the variable that is named, or unset it.",
+        cause: "The proxy in a variable of the environment refused the connection, or does not accept the user name and password.",
+        next: "Start the proxy, or correct or unset the variable that the message names.",
         exit: Some(6)
     }
     TlsFailed {
@@ -121,7 +121,7 @@ errors! {
     }
     NoSandbox {
         code: "no-sandbox",
-        cause: "The sandbox did not start for another reason.",
+        cause: "The sandbox did not start, for a reason that the message names.",
         next: "Run `bailiwick doctor`, which shows what is missing on this machine.",
         exit: Some(5)
     }

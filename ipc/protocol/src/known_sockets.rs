@@ -29,7 +29,7 @@ const TABLE: &[KnownSocket] = &[
     row("/", "podman.sock", ROOT_BY_CONTAINERS),
     row("/", "containerd.sock", ROOT_BY_CONTAINERS),
     row("/", "crio.sock", ROOT_BY_CONTAINERS),
-    row("/", "libvirt-sock", "root on this machine: a virtual machine can have any of its disks"),
+    row("/", "libvirt-sock", "root on this machine: a virtual machine can use any disk of this machine"),
     row("/", "S.gpg-agent.ssh", SSH_KEYS),
     row(
         "/",

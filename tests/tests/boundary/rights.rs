@@ -86,7 +86,7 @@ async fn rights_change_by_a_new_worker_and_the_answer_comes_when_the_old_one_is_
         }
         let told = format!("{:?}", provider.requests().last().unwrap().messages);
         assert!(
-            told.contains(": policy changed; the call was ended") && told.contains("network: on"),
+            told.contains(": the access changed; the call was ended") && told.contains("network: on"),
             "{told}"
         );
     }

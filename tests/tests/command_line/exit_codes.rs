@@ -246,7 +246,7 @@ fn three_is_a_full_context_in_both_of_its_forms() {
     // The summary that is asked for does not help.
     let full = || says("I was", "model_context_window_exceeded");
     let server = model_of([full(), says("A summary.", "end_turn"), full()]);
-    insta::assert_snapshot!(complaint(&text(&world, &server, &[], 3)), @"bailiwick: the context is full: even a new context has about 120 tokens, and the model's window holds 8000 with the reply; shorten AGENTS.md, give a smaller task, or choose a model with a larger window [context-too-long]");
+    insta::assert_snapshot!(complaint(&text(&world, &server, &[], 3)), @"bailiwick: the context is full: even a new context has about 120 tokens, and the model's window has room for 8000 with the reply; shorten AGENTS.md, give a smaller task, or choose a model with a larger window [context-too-long]");
     let message = "prompt is too long: 200001 tokens > 200000 maximum";
     let server = serve([Reply::error(400, "invalid_request_error", message)]);
     insta::assert_snapshot!(complaint(&text(&world, &server, &[], 3)), @"bailiwick: the API answered 400 (invalid_request_error): prompt is too long: 200001 tokens > 200000 maximum [context-too-long]

@@ -47,7 +47,7 @@ fn a_name_that_nobody_can_look_up_is_told_as_such() {
     // Without a network there is no resolver.
     let run = in_namespaces(&world, &["-Urn"], "true", "--base-url http://api.example do-it").expect(6);
     insta::assert_snapshot!(said(&world, &run), @r"
-    bailiwick: the API key goes to api.example without encryption
+    bailiwick: the API key is sent to api.example without encryption
     read-only but for $TMPDIR · network off · secrets hidden · claude-opus-5-5
     note: the project is read-only (--mode deny, the default); --mode auto lets the agent change it
     bailiwick: cannot look up the name api.example [lookup-failed]

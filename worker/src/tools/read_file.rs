@@ -118,7 +118,8 @@ impl Opened {
             ImageError::TooManyBytes(TooManyBytes(read)) => &TooManyBytes(self.size.max(*read)).into(),
             other => other,
         };
-        let message = format!("`{}` {error}; shell_exec may look at it or change it.", self.path.display());
+        let message =
+            format!("`{}` {error}; shell_exec can look at the file or change it.", self.path.display());
         failed(ToolErrorKind::Unreadable, message)
     }
 

@@ -42,7 +42,7 @@ pub enum ProposalError {
     Misfit(&'static str),
     /// The working directory contains `..`, which links can lead elsewhere: the command would run in another directory
     /// than shown.
-    #[error("the working directory {0} has `..` in it; name the directory itself")]
+    #[error("the working directory {0} has `..` in it; name the directory without `..`")]
     Unplain(WirePath),
 }
 

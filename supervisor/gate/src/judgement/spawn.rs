@@ -85,7 +85,7 @@ impl StandingRights {
         }
         let is_own = self.rights.write.iter().any(|own| root.is_within(own)) && !self.is_in_caches(&root);
         is_own.then_some(root).ok_or_else(|| {
-            format!("write: {path} is neither in the project nor in a directory that you may write")
+            format!("write: {path} is neither in the project nor in a directory that you can write")
         })
     }
 

@@ -29,12 +29,12 @@ pub(super) fn meant_path(text: &str, home: Option<&Path>) -> Result<String, Stri
     }
     if is_address(text) {
         return Err(format!(
-            "got {text:?}, an address; fetch it by a command, or write `./` before a file that is called so"
+            "got {text:?}, an address; fetch it by a command, or write `./` before a file of that name"
         ));
     }
     if is_quoted(text) {
         return Err(format!(
-            "got {text:?}; write the path without quotes, or `./` before a file that is called so"
+            "got {text:?}; write the path without quotes, or `./` before a file of that name"
         ));
     }
     if text.ends_with(['\n', '\r']) {
@@ -82,9 +82,7 @@ fn is_quoted(text: &str) -> bool {
 }
 
 fn unclear(text: &str, instead: &str) -> String {
-    format!(
-        "got {text:?}, which only a shell resolves; write {instead}, or `./` before a file that is called so"
-    )
+    format!("got {text:?}, which only a shell resolves; write {instead}, or `./` before a file of that name")
 }
 
 #[cfg(test)]

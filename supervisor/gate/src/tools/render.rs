@@ -123,7 +123,7 @@ fn render_matches(matches: &Matches) -> String {
         notes.push(format!("{lines} in {files}; {searched} searched"));
     }
     if let Some(reason) = truncated {
-        notes.push(format!("not all: {reason}; narrow it with path, glob or a longer pattern"));
+        notes.push(format!("not all: {reason}; narrow the search with path, glob or a longer pattern"));
     }
     with_notes(text.clone(), &notes)
 }
@@ -191,7 +191,7 @@ pub fn whole_output(saved: &SavedOutput) -> String {
     let (path, cut) = (shortened(path.to_string()), cut.clone().map(shortened));
     let what = match cut {
         None => format!("the whole output ({})", bytes(*size)),
-        Some(why) => format!("a part of it, the first {} ({why}),", bytes(*size)),
+        Some(why) => format!("a part of the output, the first {} ({why}),", bytes(*size)),
     };
     format!(
         "{what} is in {path}: search_files finds places in it, read_file with offset and limit shows them"

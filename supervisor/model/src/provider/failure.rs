@@ -106,7 +106,7 @@ pub(crate) fn remedy(error: &ProviderError, key: &ProviderApiKey, peer: &Peer) -
         407 => "write a user and a password into the variable of the proxy: http://USER:PASSWORD@HOST:PORT"
             .to_owned(),
         _ if error.is_context_overflow() => {
-            "start a new conversation: this one is longer than the model's context".to_owned()
+            "start a new conversation: this conversation is longer than the model's context".to_owned()
         }
         401 => key.advice(),
         402 if peer.is_socket() => {

@@ -78,8 +78,7 @@ impl Http {
         }
         if base.scheme() == "http" {
             if !is_loopback(base) {
-                let what =
-                    if has_key { "the API key goes" } else { "everything that is sent to the model goes" };
+                let what = if has_key { "the API key is sent" } else { "everything for the model is sent" };
                 notices.push(format!("{what} to {} without encryption", host(base)));
             }
             // Without TLS no authorities are needed, and reading them takes time.
@@ -190,8 +189,8 @@ mod tests {
         assert_eq!(
             [notices("http://gw.example:81/v", true), notices("http://gw.example:81/v", false)].concat(),
             [
-                "the API key goes to gw.example:81 without encryption",
-                "everything the model is told goes to gw.example:81 without encryption",
+                "the API key is sent to gw.example:81 without encryption",
+                "everything for the model is sent to gw.example:81 without encryption",
             ]
         );
         assert!(notices("http://127.0.0.1:81", true).is_empty());

@@ -22,7 +22,7 @@ impl Peer {
     pub(crate) fn mismatch(&self, data: &str) -> Option<ProviderError> {
         let expected = self.kind?;
         let spoken = api_of(data).filter(|kind| *kind != expected)?;
-        let error = self.foreign(&format!("it answers in {}", spoken.api()));
+        let error = self.foreign(&format!("the server answers in {}", spoken.api()));
         Some(error.hint(format!("try --provider {}{}", spoken.as_str(), self.choice())))
     }
 

@@ -96,7 +96,7 @@ impl RelayLog {
         inner.written += line.len() as u64;
         let done = match inner.written {
             0..=MOST => inner.file.write_all(line.as_bytes()),
-            _ => Err(io::Error::other("it is full")),
+            _ => Err(io::Error::other("the log is full")),
         };
         if let Err(error) = done {
             inner.failed = true;

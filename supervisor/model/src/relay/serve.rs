@@ -203,7 +203,7 @@ fn admit(
     if let Some(token) = &client.token
         && !has_token(headers, token)
     {
-        let message = "the token is missing or wrong: send it as the API key";
+        let message = "the token is missing or wrong: send the token as the API key";
         return Err(Rejected::refused(StatusCode::UNAUTHORIZED, "authentication_error", message));
     }
     let kind = match (uri.path(), uri.query()) {

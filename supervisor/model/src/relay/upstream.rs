@@ -40,7 +40,7 @@ pub(super) fn headers(kind: ProviderKind, given: &HeaderMap) -> Result<HeaderMap
         match (values.next(), values.next()) {
             (None, _) => Ok(None),
             (Some(value), None) => Ok(Some(value.to_str().unwrap_or("?").trim())),
-            (Some(_), Some(_)) => Err(format!("{name}: stands twice")),
+            (Some(_), Some(_)) => Err(format!("{name}: occurs twice")),
         }
     };
     if kind != ProviderKind::Anthropic {

@@ -45,7 +45,7 @@ pub enum KeyError {
         shell_word(.file)
     )]
     Missing { variable: &'static str, file: PathBuf },
-    #[error("the key file {file} has mode {mode:o}; others could read it\n  hint: chmod 600 {}", shell_word(.file))]
+    #[error("the key file {file} has mode {mode:o}; other users could read the file\n  hint: chmod 600 {}", shell_word(.file))]
     Exposed { file: PathBuf, mode: u32 },
     #[error(
         "the key file {file} belongs to uid {owner}, not to you\n  hint: create the file again as your user, with mode 0600"
@@ -53,7 +53,7 @@ pub enum KeyError {
     Foreign { file: PathBuf, owner: u32 },
     #[error("cannot read the key file {file}: {source}")]
     Unreadable { file: PathBuf, source: io::Error },
-    #[error("the key from {origin} is empty\n  hint: put the key there, in one line")]
+    #[error("the key from {origin} is empty\n  hint: set the key, on one line")]
     Empty { origin: String },
     #[error(
         "the key from {origin} has characters that a key cannot have\n  hint: check for line breaks, spaces or quotes around the key"

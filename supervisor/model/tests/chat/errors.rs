@@ -69,9 +69,9 @@ async fn e1_e2_every_servers_errors_are_a_kind_a_decision_and_a_line() {
     retryable: the API answered 429 (rate_limit_error): Rate limit reached for gpt-x | try again later, or choose another model with --model
     final: the API answered 429 (insufficient_quota): You exceeded your current quota | check the account's plan and billing: no credit is left
     final: the API answered 402 (unknown_error): Insufficient Balance | check the account's billing
-    final, context: the API answered 400 (context_length_exceeded): Your input exceeds the context window of this model. | start a new conversation: this one is longer than the model's context
-    final, context: the API answered 400 (exceed_context_size_error): the request exceeds the available context size, try increasing it | start a new conversation: this one is longer than the model's context
-    final, context: the API answered 400 (invalid_request_error): Provider returned error: prompt is too long: 9 tokens > 8 maximum | start a new conversation: this one is longer than the model's context
+    final, context: the API answered 400 (context_length_exceeded): Your input exceeds the context window of this model. | start a new conversation: this conversation is longer than the model's context
+    final, context: the API answered 400 (exceed_context_size_error): the request exceeds the available context size, try increasing it | start a new conversation: this conversation is longer than the model's context
+    final, context: the API answered 400 (invalid_request_error): Provider returned error: prompt is too long: 9 tokens > 8 maximum | start a new conversation: this conversation is longer than the model's context
     retryable: the API answered 400 (invalid_request_error): Failed to call a function.
     final: the API answered 400 (invalid_request_error): Extra inputs are not permitted
     final: the API answered 422 (invalid_request_error): body.messages: Field required

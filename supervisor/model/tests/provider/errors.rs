@@ -33,7 +33,7 @@ async fn e1_e2_every_status_is_a_kind_a_decision_and_a_line() {
     }
     insta::assert_snapshot!(lines.join("\n"), @r#"
     the API answered 400 (invalid_request_error): messages.0: bad [request-id req_1]
-    the API answered 400 (invalid_request_error): prompt is too long: 210000 tokens > 200000 maximum [request-id req_1] | start a new conversation: this one is longer than the model's context
+    the API answered 400 (invalid_request_error): prompt is too long: 210000 tokens > 200000 maximum [request-id req_1] | start a new conversation: this conversation is longer than the model's context
     the API answered 401 (authentication_error): invalid x-api-key [request-id req_1] | check ANTHROPIC_API_KEY, whose key ends in …tail
     the API answered 402 (billing_error): no credit [request-id req_1] | check the account's billing
     the API answered 403 (permission_error): not yours [request-id req_1] | check the permissions of this key, and --model

@@ -202,7 +202,7 @@ async fn a_change_of_rights_takes_back_what_is_asked_and_ends_what_was_approved(
         answer(&front, id, fitting(&request, ReviewDecision::Approved)).await;
         front.until("result").await;
         assert_eq!(front.world.read("a.txt"), "old\n", "{tier}");
-        assert!(told(&front.provider).contains("interrupted: policy changed"), "{tier}");
+        assert!(told(&front.provider).contains("interrupted: the access changed"), "{tier}");
         front.end().await;
 
         let mut front = FrontEnd::open_with(asks(tier), [command("echo ready; exec sleep 999"), done()]);

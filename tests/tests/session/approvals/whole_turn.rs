@@ -166,7 +166,7 @@ async fn the_users_mode_ends_the_access_during_the_turn() {
         assert!(request.turn().is_some(), "{tier}: a yes may be said again");
         front.until(" turn ").await;
         assert_eq!(front.world.read("b.txt"), "on\n", "{tier}");
-        assert!(told(&front.provider).contains("policy changed"), "{tier}");
+        assert!(told(&front.provider).contains("access changed"), "{tier}");
         act(&front, AgentAction::Quit).await;
         front.end().await;
     }

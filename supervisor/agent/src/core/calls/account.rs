@@ -53,7 +53,7 @@ pub fn account_of(report: &SubAgentResult) -> String {
     }
     if *denials > 0 {
         let unit = if *denials == 1 { "denial" } else { "denials" };
-        let _ = write!(told, "\n{denials} {unit}: it lacked access");
+        let _ = write!(told, "\n{denials} {unit}: the sub-agent lacked access");
         for Denial { operation, object, layer, .. } in denied {
             let _ = write!(told, "\n  {operation} {} ({layer})", line(object));
         }
@@ -142,7 +142,7 @@ mod tests {
         files that it changed:
           /p/a.rs
           /p/b.rs
-        2 denials: it lacked access
+        2 denials: the sub-agent lacked access
           write /p/c.rs (read-only mount)
         [it left no message]
         ");

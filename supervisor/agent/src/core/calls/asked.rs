@@ -73,7 +73,7 @@ impl Calls {
             ToolCall::ShellExec(command) => {
                 Proposal::of_command(bounds.rights.seen(), command).map_err(|error| error.to_string())
             }
-            other => Err(format!("{} is no command", other.name())),
+            other => Err(format!("{} is not a command", other.name())),
         };
         match proposal {
             Ok(proposal) => {

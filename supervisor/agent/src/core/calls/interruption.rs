@@ -92,7 +92,7 @@ pub(super) fn cut_short(
 
 /// Told to a call that ran when the rights changed.
 pub(super) const POLICY_CHANGED: Interruption =
-    Interruption::because(": policy changed; the call was ended with everything that it had started");
+    Interruption::because(": the access changed; the call was ended with everything that it had started");
 
 /// Told to a call that somebody was asked about when the mode changed.
 pub(super) const MODE_CHANGED: &str = "interrupted: the approval mode changed";

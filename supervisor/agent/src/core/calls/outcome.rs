@@ -18,12 +18,11 @@ use crate::core::call::{CallResult, Denials};
 use crate::core::outbox::Outbox;
 
 /// Told to the model when its own declaration was the reason.
-const READ_HINT: &str = "\n(This command ran with access \"read\": it may write nothing but $TMPDIR and has no network. \
+const READ_HINT: &str = "\n(This command ran with access \"read\": it can write only $TMPDIR, and has no network. \
     If it has to do more, leave access out.)";
 
 /// The same, where it may ask for more.
-const READ_HINT_TO_ASK: &str = "\n(This command ran with access \"read\": it may write nothing but $TMPDIR and has no \
-    network. If it has to change files, call it again with access \"write\": the user is asked.)";
+const READ_HINT_TO_ASK: &str = "\n(This command ran with access \"read\": it can write only $TMPDIR, and has no network. If it has to change files, call it again with access \"write\": the user is asked.)";
 
 /// Tells a command how to ask for a write that it was refused.
 const WRITE_HINT: &str =

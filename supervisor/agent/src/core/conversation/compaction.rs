@@ -149,7 +149,7 @@ impl Conversation {
     /// Sentence for a context that nothing would make short enough.
     pub(in crate::core) fn full(&self, next: u64) -> String {
         format!(
-            "the context is full: even a new context has about {next} tokens, and the model's window holds {} with the reply; \
+            "the context is full: even a new context has about {next} tokens, and the model's window has room for {} with the reply; \
              shorten AGENTS.md, give a smaller task, or choose a model with a larger window",
             self.budget.context()
         )

@@ -255,7 +255,7 @@ fn a_change_of_rights_takes_the_question_back() {
     assert_snapshot!(script.lines(), @r#"
     log answered 1 of call 1: denied by Interrupted the access was changed by Supervisor
     asked 1 no more
-    log finished 1 a Interrupted "interrupted: policy changed; the call was ended with everything that it had started; the call had not been approved, and no part of it was carried out" by Supervisor
+    log finished 1 a Interrupted "interrupted: the access changed; the call was ended with everything that it had started; the call had not been approved, and no part of it was carried out" by Supervisor
     replace the worker
     "#);
     script.exec(1, ReviewDecision::Approved);
@@ -265,7 +265,7 @@ fn a_change_of_rights_takes_the_question_back() {
     script.net(Network::On);
     assert_snapshot!(script.lines(), @r#"
     cancel call 1
-    log finished 1 a Interrupted "interrupted: policy changed; the call was ended with everything that it had started; it was approved, and may have been carried out in part: look before you repeat it" by Supervisor
+    log finished 1 a Interrupted "interrupted: the access changed; the call was ended with everything that it had started; it was approved, and may have been carried out in part: look before you repeat it" by Supervisor
     replace the worker
     "#);
     script.carried_out(1, CallOutcome::Cancelled);

@@ -234,7 +234,7 @@ fn command_that_declared_to_read_is_told_so() {
     assert_snapshot!(script.last_messages(), @r#"
     user "go"
     assistant {"type":"tool_use","id":"a","name":"shell_exec","input":{"command":"touch x","access":"read"}}
-    user [error a: "touch: cannot touch 'x': Permission denied\n[exit code 1, 0.0 s]\n(This command ran with access \"read\": it may write nothing but $TMPDIR and has no network. If it has to do more, leave access out.)"]
+    user [error a: "touch: cannot touch 'x': Permission denied\n[exit code 1, 0.0 s]\n(This command ran with access \"read\": it can write only $TMPDIR, and has no network. If it has to do more, leave access out.)"]
     "#);
 }
 

@@ -21,7 +21,7 @@ fn calls_are_interrupted_and_the_model_hears_of_it_with_its_new_rights() {
     script.net(Network::On);
     assert_snapshot!(script.lines(), @r#"
     cancel call 1
-    log finished 1 a Interrupted "interrupted: policy changed; the call was ended with everything that it had started" by Supervisor
+    log finished 1 a Interrupted "interrupted: the access changed; the call was ended with everything that it had started" by Supervisor
     replace the worker
     "#);
     // What the dying worker still says changes nothing.
@@ -36,7 +36,10 @@ fn calls_are_interrupted_and_the_model_hears_of_it_with_its_new_rights() {
     "#);
     let last = script.last_messages();
     let last = last.lines().last().unwrap();
-    assert!(last.starts_with(r#"user [error a: "interrupted: policy changed"#), "results come first: {last}");
+    assert!(
+        last.starts_with(r#"user [error a: "interrupted: the access changed"#),
+        "results come first: {last}"
+    );
     assert!(last.contains("[result b") && last.contains("network on"), "{last}");
 }
 

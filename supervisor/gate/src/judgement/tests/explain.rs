@@ -93,9 +93,9 @@ fn neither_the_home_nor_what_holds_the_project_is_offered_by_a_hint() {
 #[test]
 fn hidden_read_is_proved_and_nothing_can_allow_it() {
     let denial = explain(&auto(), Operation::Read, "/home/me/.ssh/id_rsa", EACCES).unwrap();
-    assert_snapshot!(denial, @"blocked by the kernel (Landlock): read /home/me/.ssh/id_rsa; missing access: read /home/me/.ssh/id_rsa; it is hidden, and no flag makes it readable: do without it, or ask the user to copy the needed file into the project");
+    assert_snapshot!(denial, @"blocked by the kernel (Landlock): read /home/me/.ssh/id_rsa; missing access: read /home/me/.ssh/id_rsa; the path is hidden, and no flag makes it readable: do without this path, or ask the user to copy the needed file into the project");
     let denial = explain(&auto(), Operation::Execute, "/home/me/.ssh/run", EACCES).unwrap();
-    assert_snapshot!(denial, @"blocked by the kernel (Landlock): execute /home/me/.ssh/run; missing access: execute /home/me/.ssh/run; it is hidden, and no flag makes it readable: do without it, or ask the user to copy the needed file into the project");
+    assert_snapshot!(denial, @"blocked by the kernel (Landlock): execute /home/me/.ssh/run; missing access: execute /home/me/.ssh/run; the path is hidden, and no flag makes it readable: do without this path, or ask the user to copy the needed file into the project");
 }
 
 #[test]

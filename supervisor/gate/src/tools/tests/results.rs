@@ -127,7 +127,7 @@ fn searches() {
     (2 matching lines in 2 files; 7 searched)
     --- ok
     a.rs:1:x
-    (1 matching line in 1 file; 7 searched; not all: 500 lines matched; narrow it with path, glob or a longer pattern)
+    (1 matching line in 1 file; 7 searched; not all: 500 lines matched; narrow the search with path, glob or a longer pattern)
     --- ok
     (no matches in 7 files)
     ");
@@ -233,7 +233,7 @@ fn a_long_output_says_where_all_of_it_lies() {
     [exit code 0, 1.2 s]
     --- ok
     head
-    [8990 bytes of output are left out here; a part of it, the first 9000 bytes (the temp directory is full), is in /tmp/call-7.log: search_files finds places in it, read_file with offset and limit shows them]
+    [8990 bytes of output are left out here; a part of the output, the first 9000 bytes (the temp directory is full), is in /tmp/call-7.log: search_files finds places in it, read_file with offset and limit shows them]
     tail
     [exit code 0, 1.2 s]
     ");
