@@ -173,7 +173,7 @@ impl MissingRight {
             Self::Move { path } => write!(f, "move or remove {path}"),
             Self::Read { path } => write!(f, "read {path}"),
             Self::Execute { path } => write!(f, "execute {path}"),
-            Self::SetId { path } => write!(f, "set-id bits of {path}"),
+            Self::SetId { path } => write!(f, "set the set-id bits of {path}"),
             Self::Network | Self::NetworkForSubAgent => f.write_str("network"),
             Self::Host { host } => write!(f, "network to {host}"),
             Self::Socket { path } => write!(f, "reach {path}"),
@@ -266,7 +266,7 @@ mod tests {
             ),
             (MissingRight::Read { path: path() }, "read /p/x"),
             (MissingRight::Execute { path: path() }, "execute /p/x"),
-            (MissingRight::SetId { path: path() }, "set-id bits of /p/x"),
+            (MissingRight::SetId { path: path() }, "set the set-id bits of /p/x"),
             (MissingRight::Network, "network"),
             (MissingRight::NetworkForSubAgent, "network, to pass it on to a sub-agent"),
             (

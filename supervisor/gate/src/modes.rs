@@ -120,7 +120,7 @@ impl PermitRow {
                     Beyond::Deny => "denied",
                 },
                 approvals: match approvals {
-                    ModeApprovals::Hold => "hold",
+                    ModeApprovals::Hold => "stay valid",
                     ModeApprovals::End => "none",
                 },
                 network_after_change: match network {

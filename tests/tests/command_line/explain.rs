@@ -285,9 +285,9 @@ fn a_person_reads_the_reason_and_the_remedy_of_a_path() {
       write    asked    mode ask asks for your approval: write [world]/project/src (default) · to allow: --mode auto
       execute  yes      agents can read and execute everything that is not hidden (default)
     for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
-      main agent  project: read · other access: asks you · approvals: hold
-      sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
-      planner     project: read · other access: denied · approvals: hold
+      main agent  project: read · other access: asks you · approvals: stay valid
+      sub-agent   project: as its parent agent allows · other access: denied · approvals: stay valid
+      planner     project: read · other access: denied · approvals: stay valid
     ");
     insta::assert_snapshot!(text(&["--mode", "auto", "../home/.ssh/id"]), @r#"
     [world]/project/../home/.ssh/id, which leads to [world]/home/.ssh/id
@@ -295,9 +295,9 @@ fn a_person_reads_the_reason_and_the_remedy_of_a_path() {
       write    no       the path is hidden: [world]/home/.ssh (default) · blocked by: masked path · this cannot be allowed
       execute  no       the path is hidden: [world]/home/.ssh (default) · blocked by: masked path · this cannot be allowed
     for a session here: full tier · mode auto · access: writes in the project, $TMPDIR, caches, [world]/given · network off · secrets hidden
-      main agent  project: write · other access: denied · approvals: hold
-      sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
-      planner     project: read · other access: denied · approvals: hold
+      main agent  project: write · other access: denied · approvals: stay valid
+      sub-agent   project: as its parent agent allows · other access: denied · approvals: stay valid
+      planner     project: read · other access: denied · approvals: stay valid
     "#);
     insta::assert_snapshot!(text(&["--mode", "auto", "out"]), @r"
     [world]/project/out, which leads to [world]/beside/d.txt
@@ -307,9 +307,9 @@ fn a_person_reads_the_reason_and_the_remedy_of_a_path() {
       execute  yes      agents can read and execute everything that is not hidden (default)
                         not executable (file mode, EACCES)
     for a session here: full tier · mode auto · access: writes in the project, $TMPDIR, caches, [world]/given · network off · secrets hidden
-      main agent  project: write · other access: denied · approvals: hold
-      sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
-      planner     project: read · other access: denied · approvals: hold
+      main agent  project: write · other access: denied · approvals: stay valid
+      sub-agent   project: as its parent agent allows · other access: denied · approvals: stay valid
+      planner     project: read · other access: denied · approvals: stay valid
     ");
     insta::assert_snapshot!(text(&["--mode", "auto", "--as", "path", ".git/config"]), @r"
     [world]/project/.git/config (.git/config in the project)
@@ -318,9 +318,9 @@ fn a_person_reads_the_reason_and_the_remedy_of_a_path() {
       execute  yes      agents can read and execute everything that is not hidden (default)
                         not executable (file mode, EACCES)
     for a session here: full tier · mode auto · access: writes in the project, $TMPDIR, caches, [world]/given · network off · secrets hidden
-      main agent  project: write · other access: denied · approvals: hold
-      sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
-      planner     project: read · other access: denied · approvals: hold
+      main agent  project: write · other access: denied · approvals: stay valid
+      sub-agent   project: as its parent agent allows · other access: denied · approvals: stay valid
+      planner     project: read · other access: denied · approvals: stay valid
     ");
 }
 
@@ -336,41 +336,41 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
     127.0.0.1:5432: this machine itself
       connect  depends  the network is off: on its own loopback, a command can reach servers that the command itself started, and none of the machine's (default) · to allow: --net on --reach host
     for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
-      main agent  project: read · other access: asks you · approvals: hold
-      sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
-      planner     project: read · other access: denied · approvals: hold
+      main agent  project: read · other access: asks you · approvals: stay valid
+      sub-agent   project: as its parent agent allows · other access: denied · approvals: stay valid
+      planner     project: read · other access: denied · approvals: stay valid
     ");
     insta::assert_snapshot!(text(&["--net", "on", "127.0.0.1:5432"]), @r#"
     127.0.0.1:5432: this machine itself
       connect  no       the network is on, but not for this machine itself; but servers started in the same sandbox can be reached (default) · to allow: --reach host
     for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
-      main agent  project: read · other access: asks you · approvals: hold
-      sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
-      planner     project: read · other access: denied · approvals: hold
+      main agent  project: read · other access: asks you · approvals: stay valid
+      sub-agent   project: as its parent agent allows · other access: denied · approvals: stay valid
+      planner     project: read · other access: denied · approvals: stay valid
     "#);
     insta::assert_snapshot!(text(&["--net", "on", "--reach", "metadata", "169.254.169.254:80"]), @r#"
     169.254.169.254:80: an address at which clouds hand out credentials
       connect  yes      agents can reach an address at which clouds hand out credentials (--reach)
     for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network on +metadata · secrets hidden
-      main agent  project: read · other access: asks you · approvals: hold
-      sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
-      planner     project: read · other access: denied · approvals: hold
+      main agent  project: read · other access: asks you · approvals: stay valid
+      sub-agent   project: as its parent agent allows · other access: denied · approvals: stay valid
+      planner     project: read · other access: denied · approvals: stay valid
     "#);
     insta::assert_snapshot!(text(&["--net", "on", "10.254.253.252:443"]), @r#"
     10.254.253.252:443: an address of a private network
       connect  no       the network is on, but not for an address of a private network (default) · to allow: --reach lan
     for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
-      main agent  project: read · other access: asks you · approvals: hold
-      sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
-      planner     project: read · other access: denied · approvals: hold
+      main agent  project: read · other access: asks you · approvals: stay valid
+      sub-agent   project: as its parent agent allows · other access: denied · approvals: stay valid
+      planner     project: read · other access: denied · approvals: stay valid
     "#);
     insta::assert_snapshot!(text(&["--net", "on", "example.org:443"]), @r#"
     example.org:443
       connect  depends  the network is on; the name was not looked up: pass the host's address to have the address judged (--net)
     for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network on · secrets hidden
-      main agent  project: read · other access: asks you · approvals: hold
-      sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
-      planner     project: read · other access: denied · approvals: hold
+      main agent  project: read · other access: asks you · approvals: stay valid
+      sub-agent   project: as its parent agent allows · other access: denied · approvals: stay valid
+      planner     project: read · other access: denied · approvals: stay valid
     "#);
     insta::assert_snapshot!(text(&["cd src && no-such-program --all"]), @r#"
     cd src && no-such-program --all
@@ -385,9 +385,9 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
       declared: network true
         runs   asked    mode ask asks for your approval; then the command runs once with: net on (default)
     for a session here: full tier · mode ask · access: writes in $TMPDIR, caches, [world]/given · network off · secrets hidden
-      main agent  project: read · other access: asks you · approvals: hold
-      sub-agent   project: as its parent agent allows · other access: denied · approvals: hold
-      planner     project: read · other access: denied · approvals: hold
+      main agent  project: read · other access: asks you · approvals: stay valid
+      sub-agent   project: as its parent agent allows · other access: denied · approvals: stay valid
+      planner     project: read · other access: denied · approvals: stay valid
     "#);
     insta::assert_snapshot!(text(&["--mode", "deny", "echo $(date)"]), @r#"
     echo $(date)

@@ -147,6 +147,6 @@ fn a_session_that_was_killed_closes_its_guests_when_it_goes_on() {
         world.run(&model_of([done()]), &[&flags[..], &["-c"]].concat()).expect(0);
         assert_eq!(ends(&world.log()), ["gateway cut_off", "gateway owner_ended"]);
         let audit = Finished::of(world.bailiwick(["audit", "-C"]).arg(world.project())).expect(0);
-        assert!(audit.stdout.contains(" · was cut off with the session"), "{}", audit.stdout);
+        assert!(audit.stdout.contains(" · was ended with the session"), "{}", audit.stdout);
     });
 }

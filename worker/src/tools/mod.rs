@@ -162,7 +162,7 @@ impl Tools {
 }
 
 pub fn broken() -> CallOutcome {
-    stopped(failed(ToolErrorKind::System, "The tool failed inside; try it another way."))
+    stopped(failed(ToolErrorKind::System, "The tool failed because of an internal error; try another way."))
 }
 
 fn outcome(done: Result<ToolOutput>) -> CallOutcome {
@@ -193,7 +193,7 @@ async fn commit(patch: impl FnOnce() -> Result<Patch> + Send + 'static) -> Resul
 }
 
 async fn blocking<T: Send + 'static>(work: impl FnOnce() -> Result<T> + Send + 'static) -> Result<T> {
-    spawn_blocking(work)
-        .await
-        .unwrap_or_else(|_| Err(failed(ToolErrorKind::System, "The tool failed inside; try it another way.")))
+    spawn_blocking(work).await.unwrap_or_else(|_| {
+        Err(failed(ToolErrorKind::System, "The tool failed because of an internal error; try another way."))
+    })
 }

@@ -22,7 +22,7 @@ pub fn resolve(path: &Path) -> Result<PathBuf> {
     let mut path = path.to_owned();
     for _ in 0..MAX_LINKS {
         let (Some(parent), Some(name)) = (path.parent(), path.file_name()) else {
-            let message = format!("`{}` names no file.", path.display());
+            let message = format!("`{}` is not the path of a file.", path.display());
             return Err(failed(ToolErrorKind::InvalidArgument, message));
         };
         let place = canonical(parent)?.join(name);
@@ -144,7 +144,7 @@ mod tests {
         }
         assert!(message(resolve(&root.join("loop"))).contains("too many symbolic links"));
         assert!(message(resolve(&root.join("new/../x"))).contains("without `..`"));
-        assert!(message(resolve(Path::new("/"))).contains("names no file"));
+        assert!(message(resolve(Path::new("/"))).contains("is not the path of a file"));
     }
 
     #[test]

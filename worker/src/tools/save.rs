@@ -81,11 +81,7 @@ impl Saving {
                         State::Open(file)
                     }
                     Err(errno) => {
-                        tracing::warn!(
-                            "the output of call {} is not written down: {}",
-                            self.call,
-                            errno.desc()
-                        );
+                        tracing::warn!("the output of call {} is not saved: {}", self.call, errno.desc());
                         State::None
                     }
                 };

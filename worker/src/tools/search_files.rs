@@ -172,7 +172,10 @@ impl Search<'_> {
 
     fn finish(self) -> Result<Matches> {
         let kept = self.kept.into_inner().map_err(|_| {
-            failed(ToolErrorKind::System, "The search failed inside; try it with another pattern.")
+            failed(
+                ToolErrorKind::System,
+                "The search failed because of an internal error; try another pattern.",
+            )
         })?;
         let ended = (self.matches.load(Ordering::Relaxed) >= ENOUGH)
             .then(|| format!("the search ended after {ENOUGH} matching lines"));

@@ -183,7 +183,7 @@ impl Commands {
         }
         drop(reapers);
         followed.map(|end| (end, reaper)).map_err(|error| {
-            failed(ToolErrorKind::System, format!("The command could not be followed: {error}."))
+            failed(ToolErrorKind::System, format!("The end of the command could not be observed: {error}."))
         })
     }
 

@@ -188,7 +188,7 @@ impl fmt::Display for WorkerEnd {
             Self::ProtocolBroken { violation } => write!(f, "killed: invalid message ({violation})"),
             Self::GatewayGone => f.write_str("killed: the gateway to the allowed hosts ended"),
             Self::Silent => f.write_str("killed: no answer in time"),
-            Self::NotWaitedFor { error } => write!(f, "cannot be waited for: {error}"),
+            Self::NotWaitedFor { error } => write!(f, "ended in an unknown way: {error}"),
             Self::ReaderGone => f.write_str("is gone"),
         }
     }

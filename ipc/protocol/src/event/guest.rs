@@ -189,7 +189,7 @@ impl fmt::Display for GuestEnd {
             Self::Died { status } => write!(f, "died: {status}"),
             Self::Failed { failure } => write!(f, "failed: {failure}"),
             Self::Violation { violation } => write!(f, "killed: invalid message ({violation})"),
-            Self::CutOff => f.write_str("was cut off with the session"),
+            Self::CutOff => f.write_str("was ended with the session"),
         }
     }
 }

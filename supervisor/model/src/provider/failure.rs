@@ -110,7 +110,7 @@ pub(crate) fn remedy(error: &ProviderError, key: &ProviderApiKey, peer: &Peer) -
         }
         401 => key.advice(),
         402 if peer.is_socket() => {
-            "start a relay whose --max-usd and --max-tokens leave room for the task".to_owned()
+            "start a relay whose --max-usd and --max-tokens are high enough for the task".to_owned()
         }
         402 => "check the account's billing".to_owned(),
         403 => "check the permissions of this key, and --model".to_owned(),

@@ -57,7 +57,7 @@ fn refused_tunnel(status: u16, proxy: &Proxy, base: &Url) -> Option<ProviderErro
         407 => Some(wants_user(proxy)),
         400..500 => {
             Some(ProviderError::new("connection", message).coded(ErrorCode::ProxyFailed).hint(format!(
-                "ask who runs the proxy, or name the host in NO_PROXY if it can be reached without {variable}"
+                "ask the operator of the proxy, or name the host in NO_PROXY if it can be reached without {variable}"
             )))
         }
         _ => None,

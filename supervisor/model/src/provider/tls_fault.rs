@@ -29,7 +29,7 @@ impl TlsFault {
 fn of_certificate(fault: &CertificateError) -> Option<TlsFault> {
     Some(match fault {
         CertificateError::UnknownIssuer => TlsFault::new(
-            "nobody whom this system trusts has signed the server's certificate (UnknownIssuer)",
+            "the server's certificate is not signed by an authority that this system trusts (UnknownIssuer)",
             "if the server is yours or your company's, set SSL_CERT_FILE to the certificate file of the authority that signed its certificate",
         ),
         CertificateError::Expired | CertificateError::ExpiredContext { .. } => {
@@ -43,12 +43,12 @@ fn of_certificate(fault: &CertificateError) -> Option<TlsFault> {
             "use the name in --base-url that the certificate was made for",
         ),
         CertificateError::Revoked => {
-            TlsFault::new("the server's certificate was revoked", "ask who runs the server")
+            TlsFault::new("the server's certificate was revoked", "ask the operator of the server")
         }
         // The library has no variant for this fault.
         CertificateError::Other(other) if other.to_string().contains("CaUsedAsEndEntity") => TlsFault::new(
             "the server uses the certificate of a certificate authority, such as `openssl req -x509` makes",
-            "have the authority sign a certificate of the server's own, with basicConstraints=CA:FALSE, and set SSL_CERT_FILE to the file with the authority's certificate",
+            "have the authority sign a separate certificate for the server, with basicConstraints=CA:FALSE, and set SSL_CERT_FILE to the file with the authority's certificate",
         ),
         CertificateError::Other(other) if other.to_string().contains("UnsupportedCertVersion") => {
             TlsFault::new(
@@ -83,7 +83,7 @@ mod tests {
     fn a_fault_of_a_certificate_is_told_in_words_with_a_step() {
         let other = |name| CertificateError::Other(OtherError(Arc::new(Unnamed(name))));
         for (fault, words) in [
-            (CertificateError::UnknownIssuer, "nobody whom this system trusts"),
+            (CertificateError::UnknownIssuer, "an authority that this system trusts"),
             (CertificateError::Expired, "has expired"),
             (CertificateError::NotValidForName, "not for the name"),
             (other("CaUsedAsEndEntity"), "of a certificate authority"),

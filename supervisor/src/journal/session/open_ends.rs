@@ -204,9 +204,9 @@ mod tests {
         assert_eq!(
             closed,
             [
-                "1.1: guest 1 was cut off with the session",
-                "1: guest 2 was cut off with the session",
-                "1: guest 1 was cut off with the session",
+                "1.1: guest 1 was ended with the session",
+                "1: guest 2 was ended with the session",
+                "1: guest 1 was ended with the session",
                 "1: result of 1.1",
                 "1: call 1",
             ]

@@ -150,8 +150,10 @@ impl Planner {
                     step.step, step.status, step.title
                 )
             }
-            (None, Some(why)) => format!("the plan's execution ended as {}: {why}", report.status),
-            (None, None) => format!("the plan's execution ended as {}", report.status),
+            (None, Some(why)) => {
+                format!("the plan's execution ended with the status {}: {why}", report.status)
+            }
+            (None, None) => format!("the plan's execution ended with the status {}", report.status),
         });
         self.must_keep = revises;
         let told = if whole {
