@@ -1,5 +1,4 @@
-//! Sends requests to a model over HTTP, or replays recorded replies, and holds the API keys. It does not
-//! depend on workers and rights.
+//! Sends requests to a model over HTTP, or replays recorded replies, and holds the API keys.
 
 #![deny(unsafe_code)]
 

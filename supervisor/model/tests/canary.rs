@@ -1,4 +1,4 @@
-//! No key in anything that the provider says, at any level.
+//! The key appears in no reply, error or log, at any level.
 
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -62,7 +62,6 @@ async fn no_key_is_traced_at_any_level_nor_said_in_any_error() {
     assert!(!log.contains(KEY), "{log}");
 }
 
-/// A reply, and every failure that could bring the key back.
 async fn ask_in_every_way(credential: Credential, echo: &str) {
     let echo = echo.to_owned();
     let script = Script::new()

@@ -1,12 +1,10 @@
-//! Certificate authorities that the environment names and that cannot be read: an error, and nobody else is trusted in their place.
-
 use std::env;
 use std::process::Command;
 
 use model::provider::anthropic::{Anthropic, AnthropicConfig};
 use secrecy::SecretString;
 
-/// Says to a process of this test that it is the one without authorities.
+/// Marks the process of this test that has no authorities.
 const WITHOUT: &str = "BAILIWICK_TEST_WITHOUT_AUTHORITIES";
 
 #[test]

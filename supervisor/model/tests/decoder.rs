@@ -29,7 +29,7 @@ fn word(words: &'static [&'static str]) -> impl Strategy<Value = Value> {
     prop::sample::select(words).prop_map(Value::from)
 }
 
-/// A block, a delta or a message: members that fit, some that do not.
+/// A block, a delta or a message: members that fit, and some that do not.
 fn part() -> impl Strategy<Value = Value> {
     let kind = word(&[
         "text",
@@ -98,7 +98,7 @@ fn any_event() -> impl Strategy<Value = String> {
     })
 }
 
-/// A block from its start to its end, with deltas that fit it or not; now and then it is not closed.
+/// A block from its start to its end, with deltas that fit it or not; sometimes it is not closed.
 fn block() -> impl Strategy<Value = (Value, Vec<Value>, bool)> {
     let kind = word(&["text", "thinking", "tool_use", "tool_use", "redacted_thinking", "hologram"]);
     let start = (kind, any_input()).prop_map(|(kind, input)| {
@@ -111,7 +111,7 @@ fn any_input() -> impl Strategy<Value = Value> {
     prop_oneof![4 => Just(json!({})), 1 => any_json()]
 }
 
-/// A reply as a provider would send it, with a few events that it would not in between.
+/// A valid reply with some invalid events.
 fn reply() -> impl Strategy<Value = Vec<String>> {
     let odd = prop::collection::vec((any_event(), any::<prop::sample::Index>()), 0..2);
     (prop::collection::vec(block(), 0..5), prop::option::weighted(0.9, Just("tool_use")), odd).prop_map(

@@ -21,7 +21,6 @@ use protocol::event::TokenUsage;
 use secrecy::SecretString;
 use serde_json::value::RawValue;
 
-/// A provider and a model of it, where there is a key.
 fn live(kind: ProviderKind, model_variable: &str, model: &str) -> Option<(Arc<dyn ModelProvider>, String)> {
     let variable = kind.key_variable();
     let key = env::var(variable).ok().filter(|_| env::var("BAILIWICK_LIVE").as_deref() == Ok("1"));
@@ -60,7 +59,7 @@ fn says(text: &str) -> UserBlock {
     UserBlock::Text(text.to_owned())
 }
 
-/// A call, its result, and the answer that needs it; gives the tokens of both replies.
+/// A call, its result, and the answer; returns the tokens of both replies.
 async fn tool_loop(provider: &Arc<dyn ModelProvider>, mut request: ModelRequest) -> [TokenUsage; 2] {
     let first = reply(provider, &request).await;
     assert_eq!(first.stop_reason, StopReason::ToolUse);
@@ -116,7 +115,6 @@ async fn chat_completions_take_a_tool_call_and_its_result() {
     assert!(first.prompt() > 0 && first.output > 0, "{first:?}");
 }
 
-/// A whole reply.
 struct Replied {
     blocks: Vec<(ContentBlock, Box<RawValue>)>,
     stop_reason: StopReason,

@@ -1,4 +1,4 @@
-//! What a recording holds of real exchanges, and what it does not.
+//! Contents of recordings of real exchanges.
 
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -27,7 +27,7 @@ fn request(text: &str) -> ModelRequest {
     }
 }
 
-/// Sends a request for each reply of a script, recorded in a directory; gives the bodies as they went out.
+/// Records a request for each reply of a script; returns the bodies as they were sent.
 async fn record(directory: &Path, script: Script, text: &str) -> (Vec<Vec<u8>>, Vec<String>) {
     let complaints = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&complaints);

@@ -1,6 +1,6 @@
-//! The decoder against recorded traffic: what the vendor's SDK makes of the same bytes, message by message.
+//! The decoder against recorded traffic: the same result as the vendor's SDK.
 //!
-//! The recordings are not part of the repository: `BAILIWICK_WIRE` names their directory.
+//! The recordings are not a part of the repository: `BAILIWICK_WIRE` names their directory.
 
 #![expect(
     clippy::expect_used,
@@ -22,10 +22,9 @@ use model::replay::{ReplayServer, Reply, Script};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// Names the directory with the recordings.
 const VARIABLE: &str = "BAILIWICK_WIRE";
 
-/// Streams of which we make something else than the SDK does, and what.
+/// Streams with another result than the SDK's.
 const OTHERWISE: &[(&str, Expected)] = &[
     // S9: two generations in one stream are never merged.
     ("vercel-anthropic-duplicate-message-start", Expected::Error("invalid_response")),
@@ -54,7 +53,6 @@ fn json(path: &Path) -> Value {
     serde_json::from_slice(&fs::read(path).expect("a file")).expect("JSON")
 }
 
-/// Without null members: the SDK fills some in and drops others.
 fn without_nulls(value: Value) -> Value {
     match value {
         Value::Object(members) => {
@@ -66,7 +64,7 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
-/// The counters of which the SDK keeps the last value too.
+/// Counters of which the SDK keeps the last value, too.
 fn counters(message: &Value) -> [Option<u64>; 4] {
     ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"]
         .map(|name| message["usage"][name].as_u64())
@@ -99,7 +97,6 @@ fn check_message(name: &str, ours: &Value, theirs: &Value) {
     assert_eq!(counters(ours), counters(theirs), "{name}: usage");
 }
 
-/// The recorded streams, by name.
 fn streams() -> Vec<(String, PathBuf, Bytes)> {
     let Some(directory) = recordings() else { return Vec::new() };
     let paths = fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path());
@@ -130,7 +127,7 @@ async fn s1_every_recorded_stream_means_the_same_however_it_comes() {
     }
 }
 
-/// The blocks of a message as they go back in the next request.
+/// The blocks of a message as the next request sends them.
 fn echoed(content: Vec<Box<RawValue>>) -> Vec<Box<RawValue>> {
     #[derive(serde::Deserialize)]
     struct Body {
@@ -155,7 +152,7 @@ fn echoed(content: Vec<Box<RawValue>>) -> Vec<Box<RawValue>> {
     if body.messages.len() == 3 { body.messages.remove(1).content } else { Vec::new() }
 }
 
-/// The blocks that a stream sends whole, in the bytes of the stream: those to which no delta adds anything.
+/// Blocks to which no delta adds anything, in the bytes of the stream.
 fn sent_whole(body: &Bytes) -> Vec<String> {
     #[derive(serde::Deserialize)]
     struct Event<'a> {

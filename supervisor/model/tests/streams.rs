@@ -1,4 +1,4 @@
-//! The streams of `fixtures/streams`, in each dialect: their meaning, and that no cut and no chunking does any harm.
+//! The streams of `fixtures/streams`, in each dialect, with every cut and chunking.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -16,12 +16,10 @@ use proptest::prelude::*;
 use protocol::event::TokenUsage;
 use tokio::runtime::Builder;
 
-/// A dialect with its streams.
 struct Dialect {
     kind: ProviderKind,
-    /// The directory of its streams, and of their snapshots.
+    /// Directory of the streams and their snapshots.
     place: &'static str,
-    /// A stream, and the bytes before which it has no end.
     end: (&'static str, &'static str),
 }
 
@@ -40,7 +38,6 @@ const DIALECTS: [Dialect; 3] = [
 ];
 
 impl Dialect {
-    /// Its streams, by name.
     fn streams(&self) -> Vec<(String, Bytes)> {
         let directory = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/streams").join(self.place);
         let entries = fs::read_dir(directory).expect("a directory");
@@ -51,7 +48,6 @@ impl Dialect {
     }
 }
 
-/// One line an event or error.
 fn lines(items: &[Item]) -> Vec<String> {
     let line = |item: &Item| match item {
         Ok(event) => format!("{event:?}"),
@@ -129,7 +125,7 @@ fn a_stream_that_is_cut_anywhere_is_the_same_reply_or_a_typed_error() {
     });
 }
 
-/// Either everything came, or what came is the beginning of it and the last item an error.
+/// The result is complete, or its beginning and an error.
 fn assert_cut(name: &str, length: usize, cut: &[Item], whole: &[String]) {
     let came = lines(cut);
     if came == whole {
@@ -145,7 +141,7 @@ fn assert_cut(name: &str, length: usize, cut: &[Item], whole: &[String]) {
     assert_eq!(came[..before.len()], whole[..before.len()], "{name} cut at {length}");
 }
 
-/// The usage is the last thing that servers send: a reply that is cut before it is whole without it.
+/// Servers send the usage last, so a reply can be complete without it.
 fn without_usage(mut items: Vec<Item>) -> Vec<Item> {
     if let Some(Ok(StreamEvent::MessageCompleted { usage, .. })) = items.last_mut() {
         *usage = TokenUsage::default();
@@ -154,7 +150,7 @@ fn without_usage(mut items: Vec<Item>) -> Vec<Item> {
     items
 }
 
-/// What a bad line, a bad proxy or a bad server does to a body at one place.
+/// Damage to a body at one position, as by a bad line, proxy or server.
 #[derive(Clone, Debug)]
 enum Damage {
     Replace(u8),
@@ -207,8 +203,7 @@ fn damage() -> impl Strategy<Value = Damage> {
     ]
 }
 
-/// What holds of any reply: it begins once, it ends once or with an error, each block is closed once and is one line
-/// of JSON.
+/// Any reply begins once, ends once or with an error, and each block is closed once and is one line of JSON.
 fn assert_in_order(items: &[Item]) {
     let place = |wanted: fn(&Item) -> bool| items.iter().position(wanted);
     let count = |wanted: fn(&Item) -> bool| items.iter().filter(|item| wanted(item)).count();
@@ -227,7 +222,7 @@ fn assert_in_order(items: &[Item]) {
     }
 }
 
-/// How many bodies are tried: more on demand, as a long run for an idle machine.
+/// Number of bodies; set a larger one for a long run.
 fn cases() -> u32 {
     std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(300)
 }

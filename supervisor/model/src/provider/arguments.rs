@@ -2,11 +2,11 @@
 
 use serde_json::Value;
 
-/// Most bytes of invalid arguments that are shown to the model again.
+/// Maximum bytes of invalid arguments that the model is shown again.
 const SHOWN_INVALID: usize = 1024;
 
-/// Returns the text as one line of JSON if it is an object. Parses it in full: a lone surrogate in a string passes as
-/// raw JSON, but an API rejects it in a request (R2).
+/// The text as one line of JSON if it is an object. Parses it in full: raw JSON may contain a lone surrogate, which an
+/// API rejects in a request (R2).
 pub(crate) fn object(text: &str) -> Result<String, String> {
     match serde_json::from_str::<Value>(text) {
         Ok(Value::Object(_)) => Ok(one_line(text)),
@@ -15,7 +15,7 @@ pub(crate) fn object(text: &str) -> Result<String, String> {
     }
 }
 
-/// Returns an object that contains invalid JSON as a string, so that the model sees its own text.
+/// An object that contains invalid JSON as a string, so that the model sees its own text.
 pub(crate) fn invalid(text: &str) -> Result<String, serde_json::Error> {
     let end = text.floor_char_boundary(SHOWN_INVALID);
     let shown = serde_json::to_string(&text[..end])?;
@@ -25,7 +25,7 @@ pub(crate) fn invalid(text: &str) -> Result<String, serde_json::Error> {
     })
 }
 
-/// Replaces line breaks between JSON tokens by spaces. Strings in JSON have no line breaks.
+/// Replaces line breaks between JSON tokens by spaces.
 pub(crate) fn one_line(json: &str) -> String {
     json.trim().replace(['\n', '\r'], " ")
 }

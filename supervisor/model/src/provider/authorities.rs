@@ -1,5 +1,5 @@
-//! Certificate authorities from environment variables. If one cannot be read, that is an error: the system's
-//! are not used instead.
+//! Certificate authorities from environment variables. If one cannot be read, that is an error: the system's are not
+//! used instead.
 
 use std::env;
 use std::ffi::OsStr;
@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-/// Variables with the file and the directories of certificate authorities, which replace the system's.
+/// These variables replace the system's file and directories.
 const FILE: &str = "SSL_CERT_FILE";
 const DIRECTORIES: &str = "SSL_CERT_DIR";
 
-/// Largest file that is read. A file of all public authorities has a quarter of a megabyte.
+/// In bytes; a file of all public authorities has a quarter of a megabyte.
 const LARGEST: u64 = 16 << 20;
 
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,6 @@ pub struct AuthorityError {
     cause: String,
 }
 
-/// True if the environment names authorities. Fails if one cannot be read.
 pub(crate) fn named() -> Result<bool, AuthorityError> {
     named_in(env::var_os(FILE).as_deref(), env::var_os(DIRECTORIES).as_deref())
 }

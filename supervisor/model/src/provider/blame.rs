@@ -1,4 +1,4 @@
-//! Finds the part of a conversation that an API rejects, so that the conversation can go on without it.
+//! Finds the part of a conversation that an API rejects, to continue without it.
 
 use bytes::Bytes;
 use protocol::event::LeftOut;
@@ -28,22 +28,20 @@ const THINKING: [&str; 17] = [
     "items are not persisted",
 ];
 
-/// Phrases in errors about missing thinking, where leaving out more of the conversation would not help.
+/// Phrases in errors about missing thinking, where leaving out more would not help.
 const MISSING: [&str; 4] =
     ["is missing", "missing `reasoning_content`", "missing reasoning_content", "must be passed back"];
 
 /// Members of a request that contain its messages, as paths in errors name them.
 const MEMBERS: [&str; 2] = ["messages", "input"];
 
-/// Texts between a member and an index, in paths as the vendors, JSON Pointer and Python's validators write them.
+/// Texts between a member and an index, in paths of the vendors, JSON Pointer and Python's validators.
 const SEPARATORS: [&str; 8] = [".", "[", ".[", "/", "', ", "\",", "\", ", " -> "];
 
-/// The messages of a request as they were sent, to find the one that an error names.
+/// The messages of a request, to find the one that an error names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SentMessages {
-    /// Number of messages before the conversation: a system prompt.
     lead: usize,
-    /// The text of each message, and its index in the conversation.
     texts: Vec<(Bytes, usize)>,
 }
 
@@ -52,7 +50,6 @@ impl SentMessages {
         Self { lead, texts: texts.iter().map(|text| (text.json.clone(), text.source)).collect() }
     }
 
-    /// Adds the part of the conversation that the error names.
     pub(crate) fn blamed(&self, error: ProviderError) -> ProviderError {
         let is_refusal = matches!(error.status, Some(400 | 422)) && !error.is_context_overflow();
         let blames = if is_refusal { self.blames(&error.message) } else { None };
@@ -72,8 +69,7 @@ impl SentMessages {
         Some(LeftOut::Message(u32::try_from(source).ok()?))
     }
 
-    /// Converts an index in the request to an index in the conversation. One message may be several in a
-    /// request.
+    /// Converts an index in the request to one in the conversation. One message may be several in a request.
     fn source(&self, index: usize) -> Option<usize> {
         let mut before = self.lead;
         self.texts.iter().find_map(|(json, source)| {
@@ -83,7 +79,6 @@ impl SentMessages {
     }
 }
 
-/// True if an error text names a message of the request by its index.
 pub(super) fn names_message(message: &str) -> bool {
     index(message).is_some()
 }
@@ -93,7 +88,6 @@ fn count(json: &[u8]) -> usize {
     serde_json::from_slice::<Vec<&RawValue>>(&list).map_or(1, |objects| objects.len())
 }
 
-/// Returns the index of the message that an error text names.
 fn index(message: &str) -> Option<usize> {
     MEMBERS.iter().find_map(|member| {
         message.match_indices(member).find_map(|(at, _)| {
@@ -107,7 +101,7 @@ fn index(message: &str) -> Option<usize> {
 }
 
 /// True if the word that begins in `before` may be a JSON Pointer: `/messages/0`, `#/messages/0`, `body/messages/0`.
-/// The address of a server's page or endpoint, such as `/v1/messages/3`, names nothing of a request.
+/// The address of an endpoint, such as `/v1/messages/3`, names nothing of a request.
 fn may_begin_pointer(before: &str) -> bool {
     let is_end = |c: char| c.is_whitespace() || "\"'`(<=,".contains(c);
     let word = before.rsplit(is_end).next().unwrap_or_default();

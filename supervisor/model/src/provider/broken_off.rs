@@ -1,4 +1,4 @@
-//! Errors that a server sends within a reply, after a status of 200 (S8). They are handled like errors with the corresponding status.
+//! Errors within a reply, after a status of 200 (S8), which are handled like those with a status.
 
 use reqwest::StatusCode;
 use serde::Deserialize;
@@ -51,7 +51,7 @@ mod tests {
 
     use super::*;
 
-    /// Returns the kind, the status, the decision to retry, and the delay.
+    /// Kind, status, decision to retry, and delay.
     fn judged(data: &str) -> (String, Option<u16>, bool, Option<Duration>) {
         let error = broken_off(data);
         (error.kind, error.status, error.retryable, error.retry_after)

@@ -13,7 +13,7 @@ pub struct Connection {
     /// The address, whose path precedes the API's own.
     pub base_url: String,
     pub api_key: Option<SecretString>,
-    /// Origin of the key: `ANTHROPIC_API_KEY`, or the name of a file. Shown to users if the key is rejected.
+    /// `ANTHROPIC_API_KEY`, or the name of a file. Shown to users if the key is rejected.
     pub key_origin: String,
     pub credential: Credential,
     /// The reason for the choice of the API, unless a user chose it. Shown if the server has another API.
@@ -22,12 +22,11 @@ pub struct Connection {
     pub recorder: Option<Recorder>,
 }
 
-/// The reason why the settings cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum ConfigError {
     #[error("the base URL {url:?} {fault}\n  hint: {hint}", hint = base_url_hint(.fault))]
     BaseUrl {
-        /// The text of the URL, without a password.
+        /// Without a password.
         url: String,
         fault: &'static str,
     },
@@ -102,8 +101,8 @@ pub(crate) fn base_url(text: &str) -> Result<Url, ConfigError> {
     }
 }
 
-/// Removes an endpoint at the end of an address. If no version precedes it, it may be a path of the server's own,
-/// and stays.
+/// Removes an endpoint at the end of an address, unless no version precedes it: then it may be a path of the server's
+/// own.
 fn without_endpoint(mut url: Url) -> Url {
     let path = url.path().trim_end_matches('/');
     let is_version = |segment: &str| {
@@ -117,8 +116,8 @@ fn without_endpoint(mut url: Url) -> Url {
     url
 }
 
-/// Returns the URL of an endpoint. The base URL keeps its path (R1). A version at its end is not doubled:
-/// `https://host/v1` and `/v1/messages` give `https://host/v1/messages`.
+/// The base URL keeps its path (R1). A version at its end is not doubled: `https://host/v1` and `/v1/messages` give
+/// `https://host/v1/messages`.
 pub(crate) fn endpoint(base: &Url, path: &str) -> Url {
     // The server at a socket has one path for each API.
     let local = (base.scheme() == SOCKET).then(|| Url::parse("http://localhost").ok()).flatten();

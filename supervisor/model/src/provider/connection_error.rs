@@ -60,7 +60,7 @@ pub(crate) fn connection_error(error: &reqwest::Error, way: &Way) -> ProviderErr
     }
 }
 
-/// Returns a hint for a network problem, including the proxy from the environment.
+/// Includes the proxy from the environment.
 fn check_network(way: &Way) -> String {
     match &way.proxy {
         _ if connection::socket_path(&way.base).is_some() => START_RELAY.to_owned(),
@@ -69,7 +69,7 @@ fn check_network(way: &Way) -> String {
     }
 }
 
-/// Describes a refused connection. On this machine there is no network that could recover, so it is not retried.
+/// Not retried on this machine, where there is no network that could recover.
 fn refused(way: &Way) -> ProviderError {
     let (host, base) = (host(&way.base), &way.base);
     match &way.proxy {
@@ -123,7 +123,7 @@ enum HttpFault {
     Refused,
     NotHttp,
     NoTls,
-    /// The proxy refuses to make a tunnel without a known user.
+    /// The proxy requires a user.
     NoTunnel,
     Tls(TlsFault),
     Other(String),
@@ -163,7 +163,7 @@ fn tls_fault(error: &rustls::Error) -> HttpFault {
     }
 }
 
-/// Examines the wrapped error here, since `source` of an I/O error skips it.
+/// `source` of an I/O error skips the wrapped error.
 fn io_fault(error: &io::Error) -> Option<HttpFault> {
     if error.kind() == io::ErrorKind::ConnectionRefused {
         return Some(HttpFault::Refused);

@@ -1,8 +1,7 @@
-//! Tests that cut a reply at every byte (S7). The result is the same reply, or its beginning and an error. No block is
-//! lost or doubled, and nothing panics.
+//! Tests that cut a reply at every byte (S7). The result is the same reply, or its beginning and an error.
 //!
-//! Between two events, the decoder holds the whole state. So each cut is decoded from its event on, with a copy of the
-//! decoder before it, which takes linear time. Events up to 1 KB are cut at every byte, longer ones at every 61st.
+//! Each cut is decoded from its event on, with a copy of the decoder before it, which takes linear time. Events up to 1
+//! KB are cut at every byte, longer ones at every 61st.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +17,7 @@ use super::{ProviderError, StreamEvent};
 
 type DecodedItem = Result<StreamEvent, ProviderError>;
 
-/// Events of more bytes are not cut at every byte, since each cut decodes the event from its start.
+/// Longer events are not cut at every byte, since each cut decodes from the start.
 const LONG_EVENT: usize = 1024;
 
 /// Distance of the cuts in a long event: a prime, so that all kinds of positions occur.
@@ -36,14 +35,13 @@ fn bodies(directory: &Path) -> Vec<(PathBuf, Bytes)> {
     bodies
 }
 
-/// Decodes bytes after those that the decoder has already seen.
 async fn play<D: Decode + Clone + 'static>(decoder: &D, bytes: Bytes) -> Vec<DecodedItem> {
     let reply = HttpReply::new(stream::iter([Ok(bytes)]), Box::new(decoder.clone()), Context::default());
     let items = stream::unfold(reply, async |mut reply| Some((reply.next().await?, reply)));
     items.collect().await
 }
 
-/// Replaces every line end by LF, so that the ends of events are easy to find.
+/// Makes the ends of events easy to find.
 fn with_lf(body: &[u8]) -> Bytes {
     let crlf = |(index, byte): (usize, &u8)| match byte {
         b'\n' if index > 0 && body[index - 1] == b'\r' => None,
@@ -53,13 +51,13 @@ fn with_lf(body: &[u8]) -> Bytes {
     body.iter().enumerate().filter_map(crlf).collect()
 }
 
-/// Returns the ends of events: after each blank line.
+/// Ends of events: after each blank line.
 fn boundaries(body: &[u8]) -> Vec<usize> {
     let ends = body.windows(2).enumerate().filter(|(_, pair)| *pair == b"\n\n").map(|(at, _)| at + 2);
     std::iter::once(0).chain(ends).collect()
 }
 
-/// Tests every cut of a body. Returns the number of cuts.
+/// Returns the number of cuts.
 async fn assert_harmless_where_it_is_cut<D: Decode + Clone + 'static>(
     name: &str,
     body: &Bytes,
@@ -95,7 +93,7 @@ async fn take(decoder: &mut impl Decode, bytes: Bytes) -> Result<Events, Provide
     Ok(events)
 }
 
-/// Checks the `items` after a cut, where `rest` are those of the whole reply.
+/// `items` are those after a cut, `rest` those of the whole reply.
 fn assert_cut(name: &str, items: &[DecodedItem], rest: &[DecodedItem]) {
     if items == rest {
         return;

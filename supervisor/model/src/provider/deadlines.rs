@@ -1,5 +1,3 @@
-//! Deadlines for the bytes of a reply (E5).
-
 use std::future::Future;
 use std::pin::Pin;
 use std::time::Duration;
@@ -12,10 +10,10 @@ use tokio::time::Instant;
 use super::ProviderError;
 use super::http::Timeouts;
 
-/// The longest time for reading the body of an error.
+/// Time for reading the body of an error.
 const ERROR_BODY: Duration = Duration::from_secs(10);
 
-/// The limit on a reply that sends bytes without progress.
+/// Limit on a reply that sends bytes without progress.
 pub struct ReplyProgress {
     pub limit: Duration,
     /// The error if the limit is reached.
@@ -40,8 +38,7 @@ impl Deadlines {
         tokio::time::timeout_at(self.first, reply).await.map_err(|_| self.silent())
     }
 
-    /// Returns the bytes of a body, or an error if they are late. The first must arrive by the deadline of the attempt,
-    /// each later one within the idle limit.
+    /// Returns an error if bytes are late: the first by the deadline of the attempt, later ones within the idle limit.
     ///
     /// Decompressed bytes are always ready, so other tasks run before each chunk.
     pub(crate) fn body(
@@ -72,7 +69,7 @@ impl Deadlines {
         ReplyProgress { limit, lapsed: timeout(message).hint(hint) }
     }
 
-    /// Returns the deadline for the body of an error, which is short because the status is already known.
+    /// Short, because the status is already known.
     pub(crate) fn of_error(&self) -> Instant {
         Instant::now() + self.timeouts.idle.min(ERROR_BODY)
     }

@@ -1,5 +1,3 @@
-//! Sends one request and returns its reply as JSON, for `bailiwick debug stream`.
-
 use bytes::Bytes;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value, json};
@@ -12,13 +10,12 @@ use super::reply::{Context, HttpReply};
 use super::responses::Responses;
 use super::{ConfigError, Connection, ProviderError, ProviderKind, StreamEvent};
 
-/// Sends the body of a request unchanged, except that `stream` becomes true. Returns `{"ok":true,"message":{…}}` in the
-/// shape of the Messages API, for any provider, or `{"ok":false,"error":{"type":…,"message":…}}`. Makes one attempt.
+/// Sends a body unchanged, except that `stream` becomes true. Returns `{"ok":true,"message":{…}}` in the shape of the
+/// Messages API, for any provider, or `{"ok":false,"error":{"type":…,"message":…}}`. Makes one attempt.
 pub async fn stream(kind: ProviderKind, connection: Connection, request: &[u8]) -> Value {
     answer(attempt(kind, connection, request).await)
 }
 
-/// Decodes the body of a recorded reply, and returns the same JSON.
 pub async fn decode(kind: ProviderKind, body: Bytes) -> Value {
     let body = futures_util::stream::iter([Ok(body)]);
     answer(message(HttpReply::new(body, kind.decoder(), Context::of(kind))).await)
@@ -87,7 +84,7 @@ fn describe(error: &ProviderError) -> Value {
     })
 }
 
-/// Returns the request with `"stream": true`, and all other bytes unchanged.
+/// Leaves all bytes but `"stream": true` unchanged.
 fn streaming(request: &[u8]) -> Result<Bytes, ProviderError> {
     let invalid = |error: &serde_json::Error| {
         ProviderError::new("invalid_request_error", format!("the request is not a JSON object: {error}"))

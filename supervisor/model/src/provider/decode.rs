@@ -1,5 +1,3 @@
-//! The interface of all decoders: SSE events in, stream events out, without I/O.
-
 use std::collections::VecDeque;
 
 use protocol::event::TokenUsage;
@@ -10,25 +8,23 @@ use super::{ProviderError, StreamEvent};
 pub(crate) type Events = VecDeque<StreamEvent>;
 
 pub trait Decode: Send {
-    /// Decodes the data of one SSE event, and appends the resulting events.
+    /// Appends the events of one SSE event's data.
     fn push(&mut self, data: &str, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError>;
 
-    /// Handles the end of the body. Fails with a truncated stream if the model gave no stop reason (S7).
+    /// Fails with a truncated stream if the model gave no stop reason (S7).
     fn finish(&mut self, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError>;
 
-    /// Decodes a whole reply in one JSON text, which some gateways send instead of a stream (S10).
     fn push_whole(&mut self, json: &str, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError>;
 
-    /// A number that grows with each part of the reply, but not with pings.
+    /// Grows with each part of the reply, but not with pings.
     fn progress(&self) -> u64;
 
-    /// True if the reply is complete. Later bytes are ignored.
+    /// Later bytes are ignored.
     fn is_complete(&self) -> bool;
 
     fn envelope(&self) -> &Envelope;
 }
 
-/// The part of a reply that has arrived.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ReplyPhase {
     /// Nothing, or pings only.
@@ -39,7 +35,7 @@ pub(crate) enum ReplyPhase {
 }
 
 impl ReplyPhase {
-    /// Returns the result of the end of the body in this phase: a reply that is not complete was cut off.
+    /// A reply that is not complete was cut off.
     pub(crate) fn at_end(self) -> Result<(), ProviderError> {
         match self {
             Self::Complete => Ok(()),
@@ -49,7 +45,7 @@ impl ReplyPhase {
     }
 }
 
-/// True if the data of an event is empty, or the beginning of the marker `[DONE]`.
+/// True for empty data, or the beginning of the marker `[DONE]`.
 pub(crate) fn is_done_marker(data: &str) -> bool {
     data.is_empty() || "[DONE]".starts_with(data)
 }
@@ -64,7 +60,7 @@ pub struct Envelope {
     /// The stop sequence that ended the reply, if any.
     pub stop_sequence: Option<String>,
     pub stop_details: Option<Value>,
-    /// The usage in the API's own form; cumulative (S6).
+    /// In the API's own form; cumulative (S6).
     pub usage: Map<String, Value>,
 }
 
@@ -81,17 +77,17 @@ pub(crate) fn in_messages_words(usage: TokenUsage) -> Map<String, Value> {
     .collect()
 }
 
-/// Creates the error for a reply that ended too early. Retryable.
+/// Retryable error for a reply that ended too early.
 pub(crate) fn truncated(what: &str) -> ProviderError {
     ProviderError::new("truncated_stream", what).retryable()
 }
 
-/// Creates the error for a reply that violates the protocol. Retryable.
+/// Retryable error for a reply that violates the protocol.
 pub(crate) fn violation(what: &str) -> ProviderError {
     ProviderError::new("invalid_response", format!("the provider sent {what}")).retryable()
 }
 
-/// Creates the error for invalid JSON. JSON that was cut off counts as a truncated stream (S7).
+/// JSON that was cut off counts as a truncated stream (S7).
 pub(crate) fn invalid(error: &serde_json::Error) -> ProviderError {
     if error.is_eof() {
         return truncated("the reply has an event that is cut short");

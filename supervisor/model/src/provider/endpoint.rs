@@ -1,5 +1,3 @@
-//! Sends requests to one address of a provider, and receives replies.
-
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -23,7 +21,6 @@ use crate::recording::{Ending, Exchange, ExchangeHead, Recorder};
 
 const MAX_ERROR_BODY: usize = 64 * 1024;
 
-/// An address for requests of one API, with the decoder for its replies.
 pub(crate) struct Endpoint {
     client: Client,
     url: Url,
@@ -35,17 +32,16 @@ pub(crate) struct Endpoint {
     notices: Vec<String>,
     recorder: Option<Recorder>,
     peer: Arc<Peer>,
-    /// The end of the URL's path that belongs to the API.
     path: &'static str,
 }
 
-/// One request: its body, and headers that only this request has.
+/// One request, with headers of its own.
 pub(crate) struct OutgoingRequest {
     pub body: Bytes,
     pub headers: HeaderMap,
-    /// A decoder that knows the conversation, if the endpoint's own does not suffice.
+    /// A decoder that knows the conversation, if necessary.
     pub decoder: Option<Box<dyn Decode>>,
-    /// The conversation in the request. An error may name a part of it.
+    /// The conversation, of which an error may name a part.
     pub sent: SentMessages,
 }
 
@@ -57,16 +53,14 @@ impl From<Bytes> for OutgoingRequest {
 
 pub(crate) struct Dialect {
     pub kind: ProviderKind,
-    /// The endpoint below the base URL, such as `/v1/messages`.
     pub path: &'static str,
-    /// Headers of every request besides the content type and the key.
+    /// Besides content type and key.
     pub headers: HeaderMap,
     pub key_header: fn(&ProviderApiKey) -> HeaderMap,
     pub decoder: fn() -> Box<dyn Decode>,
 }
 
 impl Endpoint {
-    /// Creates an endpoint without sending anything.
     pub(crate) fn new(connection: Connection, dialect: Dialect) -> Result<Self, ConfigError> {
         let base = connection::base_url(&connection.base_url)?;
         let key = ProviderApiKey::new(connection.api_key, connection.key_origin)?;
@@ -92,7 +86,6 @@ impl Endpoint {
         })
     }
 
-    /// Returns warnings for a person: bundled certificates in use, or a key sent without encryption.
     pub(crate) fn notices(&self) -> &[String] {
         &self.notices
     }
@@ -101,7 +94,7 @@ impl Endpoint {
         http::host(&self.way.base)
     }
 
-    /// Returns the events of the reply to a request. If the request is an error, the stream has only that error.
+    /// If the request is an error, the stream has only that error.
     pub(crate) fn stream(
         self: Arc<Self>,
         request: Result<impl Into<OutgoingRequest>, ProviderError>,
@@ -165,7 +158,6 @@ impl Endpoint {
         self.recorder.as_ref()?.exchange(head, body, self.key.secret())
     }
 
-    /// Returns the body of a response, with deadlines for its bytes. Records it if recording is on.
     fn body(
         &self,
         response: Response,
@@ -202,7 +194,7 @@ impl Endpoint {
     }
 }
 
-/// Returns the encoding of a body, unless it was decoded. Requests accept only gzip.
+/// Encoding of a body that was not decoded. Requests accept only gzip.
 fn foreign_encoding(headers: &HeaderMap) -> Option<String> {
     let encoding = headers.get(CONTENT_ENCODING)?.to_str().unwrap_or_default();
     (encoding != "identity").then(|| failure::one_line(encoding))
@@ -218,7 +210,7 @@ pub(crate) fn bearer(key: &ProviderApiKey) -> HeaderMap {
     key.bearer().map(|value| (reqwest::header::AUTHORIZATION, value)).into_iter().collect()
 }
 
-/// An attempt, from the request to the reply's last event. Dropping this closes the connection (E5).
+/// An attempt, from the request to the reply's last event. Dropping it closes the connection (E5).
 enum RequestAttempt {
     Start(Arc<Endpoint>, Result<OutgoingRequest, ProviderError>),
     Reading(Box<HttpReply>),

@@ -1,5 +1,3 @@
-//! Turns an HTTP error into a [`ProviderError`] (E1, E2).
-
 use std::time::SystemTime;
 
 use reqwest::StatusCode;
@@ -13,20 +11,18 @@ use super::retry_after::{retry_after, wait_in_words};
 
 const SHOWN: usize = 600;
 
-/// A reply with a status other than 200.
 pub(crate) struct Failure<'a> {
     pub status: StatusCode,
     pub headers: &'a HeaderMap,
-    /// The body, as far as it was read.
     pub body: &'a [u8],
     /// The key that was sent, which the hint names.
     pub key: &'a ProviderApiKey,
-    /// The server, which the hint names if it does not respond.
+    /// Named by the hint if the server does not respond.
     pub peer: &'a Peer,
 }
 
 impl Failure<'_> {
-    /// Returns the error: the API's message in one line, and a hint.
+    /// The API's message in one line, and a hint.
     pub(crate) fn into_error(self) -> ProviderError {
         let fault = ReplyFault::parse(self.body);
         let kind = one_line(&fault.kind().unwrap_or_else(|| kind_of(self.status).to_owned()));
@@ -127,7 +123,6 @@ pub(crate) fn request_id(headers: &HeaderMap) -> Option<String> {
     id.to_str().ok().map(one_line)
 }
 
-/// Returns the API's `error.type` for a status (E1), for bodies without one.
 pub(crate) fn kind_of(status: StatusCode) -> &'static str {
     match status.as_u16() {
         400 | 422 => "invalid_request_error",
@@ -145,7 +140,7 @@ pub(crate) fn kind_of(status: StatusCode) -> &'static str {
     }
 }
 
-/// Returns foreign text as one line for a terminal: no control characters, single spaces, bounded.
+/// Makes one line for a terminal: no control characters, single spaces, bounded.
 pub(crate) fn one_line(text: &str) -> String {
     let visible = |c: char| !c.is_control() && !is_bidi_control(c);
     let mut line = String::new();

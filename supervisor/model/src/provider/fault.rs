@@ -1,11 +1,11 @@
-//! Parses the body of an error, in the shapes that servers and gateways use.
+//! Parses error bodies of servers and gateways.
 
 use serde_json::{Map, Value};
 
 use super::ProviderError;
 use super::blame::names_message;
 
-/// Kinds and codes of errors, with the status that each would have as an HTTP error.
+/// Kinds and codes of errors, with the status that each would have.
 const MEANT: [(&str, u16); 31] = [
     ("invalid_request_error", 400),
     ("invalid_request", 400),
@@ -40,7 +40,7 @@ const MEANT: [(&str, u16); 31] = [
     ("server_error", 500),
 ];
 
-/// Phrases in messages without a known kind, in lower case.
+/// Lower-case phrases in messages without a known kind.
 const SAID: [(&str, u16); 5] = [
     ("rate limit", 429),
     ("too many requests", 429),
@@ -72,7 +72,6 @@ pub(crate) struct ReplyFault {
 }
 
 impl ReplyFault {
-    /// Parses a body. The result is empty for an unknown shape.
     pub(crate) fn parse(body: &[u8]) -> Self {
         let Ok(Value::Object(body)) = serde_json::from_slice(body) else {
             return Self::default();
@@ -91,7 +90,7 @@ impl ReplyFault {
         }
     }
 
-    /// Returns the kind: the API's type, or the code if that is more specific.
+    /// The API's type, or the code if that is more specific.
     pub(crate) fn kind(&self) -> Option<String> {
         match self.code.as_deref() {
             Some(code @ ("context_length_exceeded" | "insufficient_quota")) => Some(code.to_owned()),
@@ -106,7 +105,7 @@ impl ReplyFault {
         self.kind().or_else(|| self.code.as_ref().filter(is_word).cloned())
     }
 
-    /// Returns the status that corresponds to the error, if it came without one.
+    /// The corresponding status of an error without one.
     pub(crate) fn meant_status(&self) -> Option<u16> {
         let words = [&self.code, &self.kind].into_iter().flatten();
         let of_word = |word: &String| MEANT.iter().find(|(known, _)| word.eq_ignore_ascii_case(known));
@@ -129,7 +128,7 @@ impl ReplyFault {
         }
     }
 
-    /// Returns a hint if the account has no money.
+    /// Hint if the account has no money.
     pub(crate) fn remedy(&self, error: &ProviderError) -> Option<String> {
         let is_money = matches!(error.status, Some(429) | None);
         if is_money && self.is_limited() {
@@ -153,7 +152,7 @@ impl ReplyFault {
         self.detail_code.as_deref().is_some_and(|code| code.contains("spend_limit"))
     }
 
-    /// True if the model, and not the request, is at fault: Groq validates its models' calls.
+    /// True if the model is at fault, not the request: Groq validates its models' calls.
     pub(crate) fn is_failed_generation(&self) -> bool {
         self.code.as_deref() == Some("tool_use_failed")
     }
@@ -168,7 +167,6 @@ fn of_error(error: &Map<String, Value>) -> Option<String> {
     }
 }
 
-/// Returns the message of a body without `error`.
 fn of_top(body: &Map<String, Value>) -> Option<String> {
     let message = body.get("message");
     let nested = message.and_then(|message| message.get("detail"));
@@ -191,7 +189,7 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// Returns a number that is a status of HTTP, also as text.
+/// Accepts a number as text.
 fn status(code: &Value) -> Option<u16> {
     let number = code.as_u64().or_else(|| code.as_str()?.parse().ok())?;
     u16::try_from(number).ok().filter(|status| (400..600).contains(status))

@@ -11,11 +11,11 @@ use super::proxy::{Proxy, ProxyError};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     pub connect: Duration,
-    /// Time until the reply begins, from the start of the attempt. A small machine needs minutes for a long prompt.
+    /// From the start of the attempt. A small machine needs minutes for a long prompt.
     pub first_byte: Duration,
-    /// Time until the next byte. Pings arrive about every 15 seconds.
+    /// Pings arrive about every 15 seconds.
     pub idle: Duration,
-    /// Time until the next delta or block. Pings and comments do not count.
+    /// Time until the next delta or block.
     pub progress: Duration,
 }
 
@@ -30,7 +30,6 @@ impl Default for Timeouts {
     }
 }
 
-/// A client for one base URL, with warnings for the user.
 pub(crate) struct Http {
     pub client: Client,
     pub notices: Vec<String>,
@@ -39,9 +38,7 @@ pub(crate) struct Http {
 
 #[derive(Clone, Debug)]
 pub(crate) struct Way {
-    /// The address as the user wrote it.
     pub base: Url,
-    /// The proxy on the route.
     pub proxy: Option<Proxy>,
     pub timeouts: Timeouts,
 }
@@ -57,8 +54,8 @@ pub enum HttpError {
 }
 
 impl Http {
-    /// Creates a client that follows no redirects (E6). It trusts the authorities from the environment, or the
-    /// system's, or bundled ones if the system has none (containers).
+    /// Follows no redirects (E6). Trusts the authorities from the environment, or the system's, or bundled ones if the
+    /// system has none (containers).
     pub(crate) fn new(base: &Url, timeouts: Timeouts, has_key: bool) -> Result<Self, HttpError> {
         Self::through(base, timeouts, has_key, Proxy::of(base)?)
     }
@@ -124,7 +121,7 @@ fn bundled_roots() -> Vec<Certificate> {
         .collect()
 }
 
-/// Installs a provider of cryptography for rustls, which is built without one, unless one is installed.
+/// rustls is built without a provider of cryptography.
 fn install_crypto() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
@@ -140,7 +137,6 @@ pub(crate) fn is_loopback(url: &Url) -> bool {
     name == "localhost" || address.parse::<std::net::IpAddr>().is_ok_and(|address| address.is_loopback())
 }
 
-/// Returns the host, with its port if that is not the default.
 pub(crate) fn host(url: &Url) -> String {
     if connection::socket_path(url).is_some() {
         return url.to_string();

@@ -5,10 +5,9 @@ use zeroize::Zeroizing;
 use super::ProviderError;
 use crate::secrets::Redactor;
 
-/// The shortest key whose last characters are shown.
+/// Minimum length of a key whose last characters are shown.
 const RECOGNISABLE: usize = 12;
 
-/// An API key, or none, which some gateways accept.
 #[derive(Default)]
 pub struct ProviderApiKey {
     secret: Option<SecretString>,
@@ -40,19 +39,19 @@ impl ProviderApiKey {
         self.secret.is_some()
     }
 
-    /// Returns the key itself, for hiding it in texts.
+    /// For hiding the key in texts.
     pub fn secret(&self) -> Option<SecretString> {
         self.secret.clone()
     }
 
-    /// Returns the header value, whose debug output is `Sensitive`.
+    /// The value's debug output is `Sensitive`.
     pub fn header(&self) -> Option<HeaderValue> {
         let mut value = HeaderValue::from_str(self.secret.as_ref()?.expose_secret()).ok()?;
         value.set_sensitive(true);
         Some(value)
     }
 
-    /// Returns the value of `authorization`, whose debug output is `Sensitive`.
+    /// The value's debug output is `Sensitive`.
     pub fn bearer(&self) -> Option<HeaderValue> {
         let text = Zeroizing::new(format!("Bearer {}", self.secret.as_ref()?.expose_secret()));
         let mut value = HeaderValue::from_str(&text).ok()?;
@@ -67,7 +66,7 @@ impl ProviderApiKey {
         }
     }
 
-    /// Hides the key in an error, in case the provider echoes it.
+    /// The provider may echo the key.
     pub fn redact(&self, error: ProviderError) -> ProviderError {
         ProviderError {
             kind: self.hide(&error.kind),

@@ -5,11 +5,9 @@ use std::fmt;
 use serde::de::{Deserialize, Deserializer, MapAccess, Visitor};
 use serde_json::value::RawValue;
 
-/// An object whose fields can be changed without changing the bytes of others.
 pub(crate) struct ReplyMembers(Vec<(String, Box<RawValue>)>);
 
 impl ReplyMembers {
-    /// Replaces the value of `name`, or adds the field at the end.
     pub(crate) fn set(&mut self, name: &str, value: Box<RawValue>) {
         match self.0.iter_mut().find(|(member, _)| member == name) {
             Some((_, old)) => *old = value,

@@ -1,7 +1,7 @@
 //! Messages as JSON text, each serialised once.
 //!
-//! History is append-only and shared (`Arc`), so a message's text never changes. A request consists of texts from
-//! earlier requests and has the same bytes each time (R8: the provider's cache needs the same prefix).
+//! A request consists of texts from earlier requests and has the same bytes each time (R8: the provider's cache needs
+//! the same prefix).
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -13,14 +13,13 @@ use ipc::image::Image;
 use super::fit::{FitRules, FittedMessage, Fitting};
 use super::{Message, ModelRequest};
 
-/// Number of kept messages at which unused ones are first removed.
+/// Number of messages at which unused ones are first removed.
 const FIRST_SWEEP: usize = 256;
 
-/// Serialises a message for an API as JSON objects separated by commas. Returns nothing for an empty message, which
-/// APIs reject.
+/// JSON objects separated by commas. `None` for an empty message, which APIs reject.
 pub(crate) type Serialise = fn(&Message) -> Result<Option<Vec<u8>>, serde_json::Error>;
 
-/// The texts of the messages of all agents that use a provider.
+/// For all agents that use a provider.
 pub(crate) struct Messages {
     serialise: Serialise,
     fitting: Fitting,
@@ -29,17 +28,16 @@ pub(crate) struct Messages {
 
 #[derive(Default)]
 struct Texts {
-    /// Texts by the message's address. The weak reference prevents reuse of the address for another message.
+    /// By the message's address. The weak reference prevents reuse of the address.
     by_address: HashMap<usize, (Weak<Message>, Option<Bytes>)>,
     sweep_at: usize,
 }
 
 pub(crate) struct MessageText {
     pub json: Bytes,
-    /// True for a message of the user.
     pub of_user: bool,
     pub message: Arc<Message>,
-    /// The index of the message's origin in the conversation.
+    /// Index of the message's origin in the conversation.
     pub source: usize,
 }
 
@@ -48,7 +46,7 @@ impl Messages {
         Self { serialise, fitting: Fitting::new(rules), texts: Mutex::default() }
     }
 
-    /// Returns the messages of a request as JSON texts, converted for the provider and without empty ones.
+    /// Converts messages for the provider, and leaves out empty ones.
     pub(crate) fn texts(&self, request: &ModelRequest) -> Result<Vec<MessageText>, serde_json::Error> {
         let fitted = self.fitting.fit(&request.messages, &request.model);
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -79,7 +77,7 @@ impl Texts {
         Ok(text)
     }
 
-    /// Removes unused messages each time that the number of messages has doubled.
+    /// Runs each time that the number of messages has doubled.
     fn sweep(&mut self) {
         if self.by_address.len() >= self.sweep_at.max(FIRST_SWEEP) {
             self.by_address.retain(|_, (message, _)| message.strong_count() > 0);
@@ -88,8 +86,7 @@ impl Texts {
     }
 }
 
-/// Returns the text of a tool's result for an API without a field for failed tool calls: the text then
-/// reports the failure. No result may be empty (R5).
+/// The text of a tool's result for an API without a field for failures. No result may be empty (R5).
 pub(crate) fn told(content: &str, is_error: bool) -> Cow<'_, str> {
     let says_so = content.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
     match (content, is_error) {
@@ -100,7 +97,6 @@ pub(crate) fn told(content: &str, is_error: bool) -> Cow<'_, str> {
     }
 }
 
-/// Returns a picture as a URL that contains its data.
 pub(crate) fn data_url(image: &Image) -> String {
     format!("data:{};base64,{}", image.media_type().as_str(), image.base64())
 }

@@ -1,5 +1,4 @@
-//! Counts the tokens of a reply that is forwarded unchanged. Only lines that name a usage are parsed. The
-//! model's text is in strings, so it is never taken for a field of the event.
+//! Counts the tokens of a reply that is forwarded unchanged. Only lines that name a usage are parsed.
 
 use memchr::memchr2;
 use memchr::memmem::Finder;
@@ -11,25 +10,24 @@ use serde_json::{Map, Value};
 use super::ProviderKind;
 use super::{anthropic, chat, responses};
 
-/// The longest line that is parsed. The last event of the Responses API contains the whole reply.
+/// The last event of the Responses API contains the whole reply.
 const MOST: usize = 32 << 20;
 
 pub struct Meter {
     kind: ProviderKind,
     usage_name: Finder<'static>,
     error_name: Finder<'static>,
-    /// The beginning of an incomplete line.
+    /// Beginning of an incomplete line.
     line: Vec<u8>,
     /// True within a line that is too long.
     skips: bool,
-    /// The usage in the form of the Messages API, which arrives in two events.
+    /// In the form of the Messages API, which sends two events.
     members: Map<String, Value>,
     usage: Option<TokenUsage>,
     is_final: bool,
     has_failed: bool,
 }
 
-/// The fields of an event or a whole reply that contain a usage.
 #[derive(Deserialize)]
 struct Event<'a> {
     #[serde(borrow, rename = "type")]
@@ -42,7 +40,6 @@ struct Event<'a> {
     response: Option<&'a RawValue>,
 }
 
-/// The fields of an event that report an error.
 #[derive(Deserialize)]
 struct Failed<'a> {
     #[serde(borrow, rename = "type")]
@@ -58,7 +55,6 @@ impl Failed<'_> {
     }
 }
 
-/// A part of an event that contains a usage.
 #[derive(Deserialize)]
 struct Inner {
     usage: Option<Value>,
@@ -111,7 +107,6 @@ impl Meter {
         self.is_final |= self.usage.is_some() && self.kind == ProviderKind::OpenAi;
     }
 
-    /// Returns the server's token counts so far.
     pub const fn usage(&self) -> Option<TokenUsage> {
         self.usage
     }
@@ -154,7 +149,7 @@ impl Meter {
         }
     }
 
-    /// Adds the usage of an event: `message_start` has the prompt's, `message_delta` the reply's, a whole reply both.
+    /// `message_start` has the prompt's usage, `message_delta` the reply's, a whole reply both.
     fn of_messages(&mut self, event: &Event<'_>) {
         let kind = event.kind.map_or("", |kind| kind.get().trim_matches('"'));
         let usage = match kind {

@@ -1,13 +1,7 @@
 //! Model providers: each takes a request and returns a stream of typed events.
 //!
-//! * [`anthropic`]: the Messages API over HTTPS.
-//! * [`chat`]: chat completions, the API of many servers.
-//! * [`responses`]: the Responses API.
-//! * [`open()`]: opens a provider by its name.
-//! * [`ReplayProvider`]: recorded replies, without any network.
-//! * [`catalogue`]: known properties of models.
-//! * [`RetryPolicy`]: decides if and when a failed attempt is repeated.
-//! * [`debug`]: one request and its reply as JSON.
+//! [`anthropic`], [`chat`] and [`responses`] are the APIs, [`ReplayProvider`] has recorded replies. [`catalogue`] has
+//! known properties of models. [`RetryPolicy`] decides about further attempts.
 
 pub mod anthropic;
 mod arguments;
@@ -70,14 +64,13 @@ use std::pin::Pin;
 
 use futures_util::Stream;
 
-/// The events of one reply. Dropping the stream ends the request at once (E5).
+/// Dropping the stream ends the request at once (E5).
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, ProviderError>> + Send>>;
 
-/// A source of replies. One call of `stream` is one attempt; the core decides about further ones (see
-/// [`RetryPolicy`]).
+/// One call of `stream` is one attempt; the core decides about further ones (see [`RetryPolicy`]).
 pub trait ModelProvider: Send + Sync {
     fn name(&self) -> &'static str;
 
-    /// Sends a request. Errors of every kind arrive as the stream's last item.
+    /// Errors arrive as the stream's last item.
     fn stream(&self, request: ModelRequest) -> EventStream;
 }

@@ -13,17 +13,15 @@ pub enum ProviderKind {
     #[default]
     Anthropic,
     OpenAi,
-    /// The Responses API, of its vendor and some other servers.
     Responses,
 }
 
 pub struct Opened {
     pub provider: Arc<dyn ModelProvider>,
-    /// Warnings for a person: bundled certificates in use, or a key sent without encryption.
     pub notices: Vec<String>,
 }
 
-/// Opens a provider, without sending anything. Only the Messages API has a version.
+/// Sends nothing. Only the Messages API has a version.
 pub fn open(kind: ProviderKind, connection: Connection, version: ApiVersion) -> Result<Opened, ConfigError> {
     Ok(match kind {
         ProviderKind::Anthropic => {
@@ -48,7 +46,6 @@ pub fn open(kind: ProviderKind, connection: Connection, version: ApiVersion) -> 
 impl ProviderKind {
     pub const ALL: [Self; 3] = [Self::Anthropic, Self::OpenAi, Self::Responses];
 
-    /// Returns the name in flags, settings and the log.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
@@ -69,7 +66,7 @@ impl ProviderKind {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 
-    /// Returns the vendor, which is also the name of its key's file. A vendor's APIs share key and address.
+    /// Also the name of the key's file. A vendor's APIs share key and address.
     pub const fn vendor(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
@@ -98,7 +95,7 @@ impl ProviderKind {
         }
     }
 
-    /// Returns the connection, by default to the provider's own address.
+    /// The default address is the provider's own.
     pub fn connection(
         self,
         base_url: Option<String>,
@@ -117,8 +114,7 @@ impl ProviderKind {
         }
     }
 
-    /// True if requests without a key are pointless. Many servers with this vendor's APIs need none, on this
-    /// machine and elsewhere: only the vendor's own is known to need one, and the others report it.
+    /// True if requests without a key are pointless: only the vendor's own server is known to need one.
     pub fn needs_key(self, base_url: &str) -> bool {
         // A relay has the key.
         if connection::socket_of(base_url).is_some() {

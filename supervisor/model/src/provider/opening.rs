@@ -4,10 +4,10 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use super::failure::one_line;
 
-/// The most blanks before a reply. A gateway may send one every few seconds to keep a connection open.
+/// A gateway may send blanks every few seconds to keep a connection open.
 pub(crate) const MAX_BLANKS: usize = 64 * 1024;
 
-/// The most bytes shown of a text that is not a reply.
+/// Maximum shown bytes of a text that is not a reply.
 const MAX_LINE: usize = 200;
 
 const BOM: &[u8] = "\u{feff}".as_bytes();
@@ -15,7 +15,7 @@ const BOM: &[u8] = "\u{feff}".as_bytes();
 /// Names with which a line of an event stream may begin.
 const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
 
-/// The beginning of a body. Blanks and byte-order marks are dropped.
+/// Without blanks and byte-order marks at the start.
 #[derive(Default)]
 pub(crate) struct Opening {
     head: BytesMut,
@@ -36,7 +36,7 @@ pub(crate) enum BodyKind {
 }
 
 impl Opening {
-    /// Adds a chunk. Returns the kind of the body as soon as it is known.
+    /// Returns the kind of the body as soon as it is known.
     pub(crate) fn push(&mut self, chunk: &[u8]) -> Option<BodyKind> {
         self.head.extend_from_slice(chunk);
         while let Some(length) = self.blank_prefix() {
@@ -46,12 +46,11 @@ impl Opening {
         if self.blanks > MAX_BLANKS { Some(BodyKind::Blank) } else { self.kind(false) }
     }
 
-    /// Returns the kind of a body that ends here.
+    /// For a body that ends here.
     pub(crate) fn finish(&self) -> BodyKind {
         self.kind(true).unwrap_or(BodyKind::Empty)
     }
 
-    /// Returns the bytes so far, from the first visible one on.
     pub(crate) fn into_head(self) -> Bytes {
         self.head.freeze()
     }
@@ -97,7 +96,7 @@ impl Opening {
 mod tests {
     use super::*;
 
-    /// Returns the kind of a body that arrives in chunks of this size, and its beginning.
+    /// The kind of a body in chunks of this size, and its beginning.
     fn opened(body: &[u8], size: usize) -> (BodyKind, Bytes) {
         let mut opening = Opening::default();
         let kind = body.chunks(size).find_map(|chunk| opening.push(chunk));

@@ -28,7 +28,6 @@ pub struct Passage {
     form: chat::Form,
 }
 
-/// A request that got no reply.
 #[derive(Debug)]
 pub struct Unanswered {
     pub error: ProviderError,
@@ -36,7 +35,6 @@ pub struct Unanswered {
     pub may_have_arrived: bool,
 }
 
-/// A reply with any status.
 pub struct Passed {
     pub status: StatusCode,
     pub headers: HeaderMap,
@@ -44,7 +42,6 @@ pub struct Passed {
 }
 
 impl Passage {
-    /// Creates the connection without sending anything.
     pub fn new(kind: ProviderKind, connection: Connection) -> Result<Self, ConfigError> {
         let base = connection::base_url(&connection.base_url)?;
         let key = ProviderApiKey::new(connection.api_key, connection.key_origin)?;
@@ -71,7 +68,6 @@ impl Passage {
         self.kind
     }
 
-    /// Returns warnings for a person: bundled certificates in use, or a key sent without encryption.
     pub fn notices(&self) -> &[String] {
         &self.notices
     }
@@ -85,7 +81,7 @@ impl Passage {
         self.form
     }
 
-    /// Also hides these keys in texts: keys of other connections, which a server may quote.
+    /// Also hides keys of other connections, which a server may quote.
     pub fn hide_also(&mut self, keys: &[SecretString]) {
         self.other_keys = keys.iter().map(|key| Redactor::new(Some(key.clone()))).collect();
     }
@@ -94,12 +90,11 @@ impl Passage {
         self.key.secret()
     }
 
-    /// Hides the key of this connection, and of those in [`Self::hide_also`], in a text.
+    /// Hides this connection's key and those of [`Self::hide_also`].
     pub fn hide(&self, text: &str) -> String {
         self.other_keys.iter().fold(self.key.hide(text), |text, key| key.masked(&text))
     }
 
-    /// Sends a body with `more` headers in addition to the fixed ones.
     pub async fn send(&self, body: Bytes, more: HeaderMap) -> Result<Passed, Unanswered> {
         let mut headers = more;
         headers.extend(self.headers.clone());

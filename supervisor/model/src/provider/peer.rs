@@ -4,21 +4,19 @@ use serde_json::value::RawValue;
 
 use super::{ProviderError, ProviderKind};
 
-/// The kinds of events with which a stream of the Messages API begins; `message` is a whole reply.
+/// First events of a stream of the Messages API; `message` is a whole reply.
 const MESSAGES: [&str; 4] = ["message_start", "content_block_start", "message_delta", "message"];
 
-/// The server of a request, and the API that it is expected to have.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Peer {
-    /// The expected API. `None` for a recorded reply, which may be of any API.
+    /// `None` for a recorded reply of any API.
     pub kind: Option<ProviderKind>,
     pub url: Option<Url>,
-    /// The reason why this API is expected, unless a user chose it.
     pub chosen_by: Option<String>,
 }
 
 impl Peer {
-    /// Returns an error if a reply is of another API than the expected one. A retry would not help.
+    /// Not retryable.
     pub(crate) fn mismatch(&self, data: &str) -> Option<ProviderError> {
         let expected = self.kind?;
         let spoken = api_of(data).filter(|kind| *kind != expected)?;
@@ -26,7 +24,7 @@ impl Peer {
         Some(error.hint(format!("try --provider {}{}", spoken.as_str(), self.choice())))
     }
 
-    /// Returns an error if a reply in one JSON text (not a stream) is of another API, or of none.
+    /// For a reply in one JSON text.
     pub(crate) fn mismatch_of_whole(&self, json: &str) -> Option<ProviderError> {
         let members: Members<'_> = serde_json::from_str(json.trim_start_matches('\u{feff}')).ok()?;
         match members.api() {
@@ -37,7 +35,6 @@ impl Peer {
         }
     }
 
-    /// Returns the error for a reply of no known API.
     pub(crate) fn foreign(&self, found: &str) -> ProviderError {
         let expected = self.kind.map_or("the expected API", ProviderKind::api);
         let message = format!("{} does not speak {expected}: {found}", self.name());
@@ -45,13 +42,13 @@ impl Peer {
         ProviderError::new("invalid_response", message).hint(hint)
     }
 
-    /// Returns the hint for an address without the API.
+    /// Hint for an address without the API.
     pub(crate) fn not_found(&self) -> String {
         let asked = self.url.as_ref().map_or("the address", Url::as_str);
         format!("check --base-url and --provider: nothing is at {asked}{}", self.choice())
     }
 
-    /// True if the server is a socket, where a relay with its own budget serves.
+    /// True for a socket of a relay with its own budget.
     pub(crate) fn is_socket(&self) -> bool {
         self.url.as_ref().is_some_and(|url| url.scheme() == "unix")
     }
@@ -65,12 +62,12 @@ impl Peer {
     }
 }
 
-/// Returns the API of an event or a whole reply, if its fields show it. An error may be of any.
+/// The API of an event or reply, if its fields show it. An error may be of any.
 fn api_of(data: &str) -> Option<ProviderKind> {
     serde_json::from_str::<Members<'_>>(data.trim_start_matches('\u{feff}')).ok()?.api()
 }
 
-/// The fields that distinguish the APIs. Servers agree on names, but not on types.
+/// Fields that distinguish the APIs.
 #[derive(Deserialize)]
 struct Members<'a> {
     #[serde(borrow, rename = "type")]
@@ -103,13 +100,12 @@ impl Members<'_> {
         }
     }
 
-    /// True for an error in one of the shapes of servers and gateways.
     fn is_error(&self) -> bool {
         self.error.is_some() || self.message.is_some() || self.detail.is_some()
     }
 }
 
-/// Returns a string without its quotes. Escapes are not decoded.
+/// Escapes are not decoded.
 fn word(raw: Option<&RawValue>) -> &str {
     raw.map_or("", |raw| raw.get().trim_matches('"'))
 }

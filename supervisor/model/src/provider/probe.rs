@@ -1,4 +1,4 @@
-//! Tests for `doctor` if a provider can be reached. Sends no key, and nothing that costs money.
+//! Tests for `doctor` if a provider can be reached, without a key or costs.
 
 use std::time::{Duration, SystemTime};
 
@@ -10,15 +10,12 @@ use super::connection_error::connection_error;
 use super::http::{self, Http, Timeouts};
 use super::second_look::looked_at;
 
-/// The requested path, which every API has and answers at once.
 const PATH: &str = "/v1/models";
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ProbeAnswer {
     pub host: String,
-    /// The HTTP status. Any status shows that the server can be reached.
     pub status: u16,
-    /// The server's clock.
     pub date: Option<SystemTime>,
 }
 
@@ -32,7 +29,6 @@ pub enum ProbeError {
     Late { host: String, within: Duration },
 }
 
-/// Sends a request to the server at this address.
 pub async fn ask(base_url: &str, within: Duration) -> Result<ProbeAnswer, ProbeError> {
     let base = connection::base_url(base_url)?;
     let timeouts = Timeouts::default();

@@ -18,7 +18,6 @@ const EXCEPTIONS: [&str; 2] = ["NO_PROXY", "no_proxy"];
 #[derive(Clone, PartialEq, Eq)]
 pub struct Proxy {
     pub variable: &'static str,
-    /// The address, possibly with a user and a password.
     pub url: Url,
 }
 
@@ -42,7 +41,6 @@ impl fmt::Debug for Proxy {
 }
 
 impl Proxy {
-    /// Returns the proxy for `url`, if there is one.
     pub fn of(url: &Url) -> Result<Option<Self>, ProxyError> {
         // A value in another encoding is an invalid address, and not a missing one.
         let value = |name: &str| env::var_os(name).map(|value| value.to_string_lossy().into_owned());
@@ -66,19 +64,16 @@ impl Proxy {
         }
     }
 
-    /// True if the proxy is on this machine.
     pub fn is_local(&self) -> bool {
         is_loopback(&self.url)
     }
 
-    /// True if the proxy's address has a user.
     pub fn has_user(&self) -> bool {
         !self.url.username().is_empty()
     }
 }
 
-/// Parses the address of a proxy, which may have no scheme. Rejects a value such as `ht!tp:/x`, which the parser of
-/// URLs would accept.
+/// The scheme may be missing. Rejects a value such as `ht!tp:/x`, which the parser of URLs would accept.
 pub fn address_of(value: &str) -> Option<Url> {
     let value = value.trim();
     let url: Url =
@@ -122,7 +117,7 @@ fn is_port(port: &str, url: &Url) -> bool {
     port.is_empty() || port.parse() == Ok(url.port_or_known_default().unwrap_or_default())
 }
 
-/// True if a network contains an address. Without a length, the network is a single address.
+/// Without a length, the network is a single address.
 fn contains(network: IpAddr, length: &str, address: IpAddr) -> bool {
     let bits = |address: IpAddr| match address {
         IpAddr::V4(address) => (u128::from(u32::from(address)) << 96, 32),

@@ -1,5 +1,3 @@
-//! A provider that replays recorded replies from memory, without HTTP or a key.
-
 use std::collections::VecDeque;
 use std::num::NonZeroUsize;
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -12,7 +10,7 @@ use super::{EventStream, ModelProvider, ModelRequest, ProviderError, ProviderKin
 
 #[derive(Default)]
 pub struct ReplayProvider {
-    /// Number of bytes in a chunk; `None` for a single chunk.
+    /// In bytes; `None` for a single chunk.
     chunk: Option<NonZeroUsize>,
     kind: ProviderKind,
     state: Mutex<ReplayedState>,
@@ -25,18 +23,16 @@ struct ReplayedState {
 }
 
 impl ReplayProvider {
-    /// Creates a provider that replays SSE bodies, one for each request, through the real decoder.
     pub fn new(replies: impl IntoIterator<Item = impl Into<Bytes>>) -> Self {
         Self::with_errors(replies.into_iter().map(|reply| Ok(reply.into())))
     }
 
-    /// Creates a provider that replays these replies, some of which may be errors.
     pub fn with_errors(replies: impl IntoIterator<Item = Result<Bytes, ProviderError>>) -> Self {
         let state = ReplayedState { replies: replies.into_iter().collect(), requests: Vec::new() };
         Self { chunk: None, kind: ProviderKind::default(), state: Mutex::new(state) }
     }
 
-    /// Splits replies into chunks of `size` bytes, as a network might.
+    /// In chunks of `size` bytes, as a network might.
     #[must_use]
     pub fn in_chunks(self, size: NonZeroUsize) -> Self {
         Self { chunk: Some(size), ..self }

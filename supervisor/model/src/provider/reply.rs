@@ -1,5 +1,3 @@
-//! Reads a reply from its bytes and returns stream events, for real and recorded replies.
-
 use std::collections::VecDeque;
 use std::pin::Pin;
 use std::sync::Arc;
@@ -19,9 +17,9 @@ use super::peer::Peer;
 use super::sse::{self, MAX_EVENT, SseError};
 use super::{ProviderError, ProviderKind, StreamEvent};
 
-/// The most bytes of one reply, with comments and blank lines: many times the longest reply of any model.
+/// Bytes with comments and blank lines: many times the longest reply of any model.
 const MAX_REPLY: usize = 64 * 1024 * 1024;
-/// Time to wait for the end of a complete reply's body before its connection is closed.
+/// Time until a complete reply's connection is closed.
 const DRAIN: Duration = Duration::from_millis(100);
 
 type BoxStream<T> = Pin<Box<dyn Stream<Item = Result<T, ProviderError>> + Send>>;
@@ -33,7 +31,7 @@ pub struct HttpReply {
     ready: VecDeque<StreamEvent>,
     failure: Option<ProviderError>,
     context: Context,
-    /// True if nothing was decoded so far. The first events show whether a reply is of another API.
+    /// True if nothing was decoded so far. The first events show if a reply is of another API.
     is_new: bool,
     /// The deadline for progress of the reply.
     stalls_at: Option<Instant>,
@@ -43,11 +41,9 @@ pub struct HttpReply {
 pub struct Context {
     pub request_id: Option<String>,
     pub key: Arc<ProviderApiKey>,
-    /// The limit on time without progress, if there is one.
     pub progress: Option<ReplyProgress>,
-    /// The server that sends the reply.
     pub(crate) peer: Arc<Peer>,
-    /// The conversation of the request. An error within the reply may name a part of it.
+    /// The conversation, of which an error may name a part.
     pub(crate) sent: SentMessages,
 }
 
@@ -89,7 +85,6 @@ impl HttpReply {
         self.decoder.envelope()
     }
 
-    /// Returns the next event. An error is the last item.
     pub async fn next(&mut self) -> Option<Result<StreamEvent, ProviderError>> {
         loop {
             if let Some(event) = self.ready.pop_front() {
@@ -106,7 +101,7 @@ impl HttpReply {
         }
     }
 
-    /// Continues to read, within the limit on time without progress.
+    /// Enforces the limit on time without progress.
     async fn advance(&mut self, body: Body) {
         let before = self.decoder.progress();
         let Some(deadline) = self.stalls_at else { return self.step(body).await };
@@ -219,7 +214,7 @@ impl HttpReply {
 }
 
 /// Reads the rest of the body, so that the connection can be reused. A caller that stops at the last event does not
-/// wait for this.
+/// wait.
 async fn drain(mut data: Data) {
     let rest = async { while let Some(Ok(_)) = data.next().await {} };
     if timeout(DRAIN, rest).await.is_err() {
@@ -227,7 +222,7 @@ async fn drain(mut data: Data) {
     }
 }
 
-/// Limits the bytes of a body. Exceeding the limit is an error.
+/// Exceeding the limit is an error.
 fn bounded(
     bytes: impl Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,
 ) -> impl Stream<Item = Result<Bytes, ProviderError>> + Send + 'static {

@@ -1,13 +1,13 @@
-//! The delay before the next attempt that a provider asks for (E3).
+//! Delay before the next attempt that a provider asks for (E3).
 
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
-/// Returns the delay from the headers: `retry-after-ms`, or `retry-after` in seconds or as an HTTP date.
+/// From `retry-after-ms`, or `retry-after` in seconds or as an HTTP date.
 ///
-/// Returns nothing for zero, a negative number and a past date, so that the caller's own back-off applies. Azure sends
-/// `retry-after: 1` together with `retry-after-ms: 0`, and means the second.
+/// `None` for zero, a negative number and a past date. Azure sends `retry-after: 1` together with `retry-after-ms: 0`,
+/// and means the second.
 pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Duration> {
     let text = |name: &str| headers.get(name).and_then(|value| value.to_str().ok()).map(str::trim);
     if let Some(ms) = text("retry-after-ms").and_then(|text| text.parse::<f64>().ok()) {
@@ -36,7 +36,7 @@ const BEFORE: [&str; 7] = [
     "retrydelay",
 ];
 
-/// Returns the delay from a message such as "Please try again in 1m2.5s", for servers without the header.
+/// For a message such as "Please try again in 1m2.5s", without the header.
 pub(crate) fn wait_in_words(message: &str) -> Option<Duration> {
     let message = message.to_lowercase();
     let behind = BEFORE.iter().find_map(|words| Some(message.split_once(words)?.1))?;
@@ -44,8 +44,7 @@ pub(crate) fn wait_in_words(message: &str) -> Option<Duration> {
     seconds(duration(text)?)
 }
 
-/// Parses a duration with units into seconds: `20s`, `1m2.5s`, `579ms`, `2 minutes`. Returns nothing for a number
-/// without a unit.
+/// `20s`, `1m2.5s`, `579ms`, `2 minutes`. `None` without a unit.
 fn duration(text: &str) -> Option<f64> {
     let (mut rest, mut sum) = (text.trim_start(), None);
     while rest.starts_with(|c: char| c.is_ascii_digit()) {
@@ -66,7 +65,7 @@ fn duration(text: &str) -> Option<f64> {
     sum
 }
 
-/// Converts a positive number of seconds. Too large a number gives the longest duration.
+/// Too large a number gives the longest duration.
 fn seconds(number: f64) -> Option<Duration> {
     (number > 0.0)
         .then(|| Duration::try_from_secs_f64(number).unwrap_or(Duration::MAX))

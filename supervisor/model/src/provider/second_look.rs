@@ -1,5 +1,4 @@
-//! Examines a server or proxy that closed a connection. The HTTP library gives no reason, and another attempt
-//! would fail in the same way.
+//! Examines a server or proxy that closed a connection, since the HTTP library gives no reason.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +23,7 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// First bytes of a TLS record from a server: an alert, or a part of the handshake.
 const RECORDS: [u8; 2] = [0x15, 0x16];
 
-/// Replaces a connection error by a more specific one, if the examination finds the reason.
+/// Replaces a connection error by a more specific one.
 pub(crate) async fn looked_at(error: ProviderError, way: &Way) -> ProviderError {
     if error.kind != "connection" {
         return error;
@@ -49,7 +48,6 @@ fn plain_words(base: &Url) -> ProviderError {
     ProviderError::new("connection", message).coded(ErrorCode::TlsFailed).hint("write https:// in --base-url")
 }
 
-/// Returns the error if a proxy denies a tunnel permanently. Errors of servers behind it may be temporary.
 fn refused_tunnel(status: u16, proxy: &Proxy, base: &Url) -> Option<ProviderError> {
     let variable = proxy.variable;
     let message = format!("the proxy in {variable} does not let {} through ({status})", host(base));
@@ -64,7 +62,7 @@ fn refused_tunnel(status: u16, proxy: &Proxy, base: &Url) -> Option<ProviderErro
     }
 }
 
-/// Returns the status with which a proxy answers a request for a tunnel.
+/// The status with which a proxy answers a request for a tunnel.
 async fn tunnel_status(proxy: &Proxy, base: &Url) -> Option<u16> {
     if proxy.url.scheme() != "http" {
         return None;
@@ -142,7 +140,7 @@ mod tests {
     use crate::provider::connection_error::connection_error;
     use crate::provider::http::{Http, Timeouts};
 
-    /// Starts a server that sends this answer to the first bytes of each connection. Returns its port.
+    /// Answers the first bytes of each connection. Returns the port.
     fn answering(answer: &'static [u8]) -> u16 {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();

@@ -1,8 +1,8 @@
 //! Parses server-sent events. A guard protects `eventsource-stream` 0.2.3.
 //!
 //! That crate panics on a byte-order mark, loses the last event of a stream with CR line ends, and takes quadratic time
-//! for a large event in small chunks or many lines. The guard passes it single complete lines that end with LF and are
-//! valid UTF-8, without a byte-order mark, so that none of these can occur.
+//! for a large event. The guard passes it single complete lines that end with LF and are valid UTF-8, without a
+//! byte-order mark.
 
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
@@ -11,7 +11,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use eventsource_stream::{EventStream, EventStreamError};
 use futures_util::{Stream, StreamExt};
 
-/// The most bytes of one event. Comments do not count.
+/// In bytes, without comments.
 pub(crate) const MAX_EVENT: usize = 16 * 1024 * 1024;
 
 const BOM: &[u8] = "\u{feff}".as_bytes();
@@ -28,8 +28,7 @@ pub(crate) enum SseError<E> {
     CutShort,
 }
 
-/// Returns the data of each event of a byte stream. Names of events are ignored: gateways omit them, and the
-/// data has a `type` (S1).
+/// Data of each event. Names of events are ignored: gateways omit them, and the data has a `type` (S1).
 pub(crate) fn events<S, E>(bytes: S) -> impl Stream<Item = Result<String, SseError<E>>> + Unpin
 where
     S: Stream<Item = Result<Bytes, E>> + Unpin,
@@ -105,15 +104,13 @@ enum SseFault {
     IncompleteUtf8,
 }
 
-/// Splits bytes into lines, without I/O. Each byte is examined once.
+/// Each byte is examined once.
 struct SseLines {
     chunk: Bytes,
     partial: BytesMut,
     /// True if the last line ended with CR: an LF that follows belongs to it.
     after_cr: bool,
-    /// True before the first line, which may have a byte-order mark.
     first: bool,
-    /// Bytes of the incomplete event.
     event: usize,
     limit: usize,
 }
@@ -127,12 +124,12 @@ impl SseLines {
         self.chunk = chunk;
     }
 
-    /// Ends the last line and the last event, since servers omit the blank line after it (S7).
+    /// Servers omit the blank line after the last event (S7).
     fn end(&mut self) {
         self.chunk = Bytes::from_static(b"\n\n");
     }
 
-    /// Returns the next relevant line with an LF at its end. Returns nothing if more bytes are needed.
+    /// The next line with an LF at its end; `None` if more bytes are needed.
     fn next_line(&mut self) -> Result<Option<Bytes>, SseFault> {
         // Skips comments, and blank lines that end no event.
         loop {
@@ -208,14 +205,13 @@ mod tests {
 
     type Data = Result<Vec<String>, SseError<Infallible>>;
 
-    /// Returns the results of guard and parser for chunks of `size` bytes.
+    /// Results of guard and parser for chunks of `size` bytes.
     fn parse(text: &[u8], size: usize) -> Data {
         let chunks: Vec<_> = text.chunks(size).map(|chunk| Ok(Bytes::copy_from_slice(chunk))).collect();
         let all = events(stream::iter(chunks)).collect::<Vec<_>>().now_or_never().expect("never pending");
         all.into_iter().collect()
     }
 
-    /// Returns the processor time of this thread, which other load does not affect.
     fn own_time() -> i64 {
         getrusage(UsageWho::RUSAGE_THREAD).expect("a thread's own usage").user_time().num_seconds()
     }

@@ -6,7 +6,6 @@ use super::ProviderKind;
 use crate::secrets::{AUTH_TOKEN, Credential, TakenKey, TakenKeys};
 
 impl TakenKeys {
-    /// Returns the key of a provider. A request has only one (R1).
     pub fn of(&self, provider: ProviderKind) -> Option<TakenKey> {
         let key = |secret: &SecretString, variable, credential| TakenKey {
             secret: secret.clone(),
@@ -23,7 +22,7 @@ impl TakenKeys {
         }
     }
 
-    /// Returns a warning about keys that are set but not used.
+    /// Warning about keys that are set but not used.
     pub fn notice(&self, provider: ProviderKind) -> Option<String> {
         let both = self.anthropic.is_some() && self.anthropic_token.is_some();
         let variable = provider.key_variable();

@@ -1,8 +1,7 @@
 //! Text that arrives in deltas.
 //!
-//! A character outside of the basic plane may be split into two escapes (`\ud83e` and `\udd80`) in two deltas
-//! (S4). So a [`Piece`], the text of one delta, is bytes in which `serde_json` writes such a half as WTF-8,
-//! and halves are joined here.
+//! A character outside of the basic plane may be split into two escapes (`\ud83e` and `\udd80`) in two deltas (S4).
+//! `serde_json` writes such a half as WTF-8, and halves are joined here.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -47,8 +46,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Piece<'a> {
     }
 }
 
-/// Joined text of deltas. A half without its other half becomes U+FFFD, since requests must not contain it
-/// (R2).
+/// A half without its other half becomes U+FFFD, since requests must not contain it (R2).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Joined {
     text: String,
@@ -57,7 +55,6 @@ pub(crate) struct Joined {
 }
 
 impl Joined {
-    /// Creates a text that begins with `text`.
     pub(crate) fn new(text: String) -> Self {
         Self { text, half: None }
     }
@@ -70,13 +67,12 @@ impl Joined {
         self.text
     }
 
-    /// Returns the text. Bytes of a character that never became whole are replaced by U+FFFD.
+    /// Incomplete characters become U+FFFD.
     pub(crate) fn into_whole(mut self) -> String {
         self.finish();
         self.text
     }
 
-    /// Adds the text of a delta. Returns the added text.
     pub(crate) fn push(&mut self, piece: &Piece<'_>) -> &str {
         let before = self.text.len();
         match (self.half.take(), std::str::from_utf8(&piece.0)) {
@@ -86,7 +82,7 @@ impl Joined {
         &self.text[before..]
     }
 
-    /// Adds whole characters. Returns all text that this added.
+    /// Returns all text that this added.
     pub(crate) fn push_str(&mut self, text: &str) -> &str {
         let before = self.text.len();
         self.finish();
@@ -94,7 +90,7 @@ impl Joined {
         &self.text[before..]
     }
 
-    /// Completes the text. Returns the added text.
+    /// Returns the added text.
     pub(crate) fn finish(&mut self) -> &str {
         let before = self.text.len();
         if self.half.take().is_some() {
@@ -160,7 +156,7 @@ pub(crate) fn without_lone_halves(json: String) -> String {
     whole + rest
 }
 
-/// Returns the UTF-16 surrogate of an escape at the beginning of a text.
+/// The UTF-16 surrogate of an escape at the beginning of a text.
 fn half(text: &str) -> Option<u16> {
     let unit = u16::from_str_radix(text.strip_prefix("\\u")?.get(..ESCAPE - 2)?, 16).ok()?;
     (0xD800..0xE000).contains(&unit).then_some(unit)

@@ -4,8 +4,7 @@ use std::borrow::Cow;
 
 const LONGEST: usize = 128;
 
-/// Replaces characters that APIs reject by `_`, so that every API accepts the name; the call is then of an unknown
-/// tool. Returns `None` for an empty name.
+/// Replaces characters that APIs reject by `_`; the call is then of an unknown tool. `None` for an empty name.
 pub(crate) fn harmless(name: &str) -> Option<Cow<'_, str>> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if name.is_empty() {

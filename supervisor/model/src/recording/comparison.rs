@@ -9,7 +9,7 @@ use super::format::request_name;
 use super::headers::COMPARED;
 use super::{Places, Recorded, RecordedRequest};
 
-/// Values that differ between runs, which are replaced by placeholders before requests are compared.
+/// Placeholders replace values that differ between runs.
 #[derive(Clone, Debug)]
 pub struct RecordingComparison {
     pub recorded: Places,
@@ -17,7 +17,6 @@ pub struct RecordingComparison {
     pub now: Places,
 }
 
-/// The first difference between a run and a recording. Its text has several lines.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mismatch {
     number: usize,
@@ -34,19 +33,16 @@ enum RecordingFault {
 }
 
 impl Mismatch {
-    /// Creates the report of a request after the last recorded one.
     pub const fn extra(number: usize, recorded: usize) -> Self {
         Self { number, fault: RecordingFault::Extra { recorded } }
     }
 
-    /// Creates the report of a recorded request that the run never sent.
     pub const fn missing(number: usize, recorded: usize) -> Self {
         Self { number, fault: RecordingFault::Missing { recorded } }
     }
 }
 
 impl RecordingComparison {
-    /// Compares a request with a recorded one. Returns `None` if they are equal.
     pub fn check(&self, recorded: &Recorded, now: &RecordedRequest) -> Option<Mismatch> {
         let fault = head(recorded, now).or_else(|| self.body(&recorded.request, &now.body))?;
         Some(Mismatch { number: recorded.number, fault })

@@ -1,4 +1,4 @@
-//! Finds and formats the first difference between two JSON values.
+//! Formats the first difference between two JSON values.
 
 use std::fmt;
 
@@ -9,24 +9,21 @@ const MAX_LINES: usize = 60;
 
 const MAX_WIDTH: usize = 160;
 
-/// Number of characters kept before the difference in a long line.
 const BEFORE: usize = 40;
 
-/// Number of equal lines around those that differ.
 const AROUND: usize = 3;
 
-/// The first difference between two values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Difference {
-    /// The path of the value: `messages[2].content[0].text`.
+    /// Path such as `messages[2].content[0].text`.
     place: String,
-    /// The recorded value; empty if there was none.
+    /// Empty if nothing was recorded.
     recorded: String,
     now: String,
 }
 
 impl Difference {
-    /// Compares two values. Returns nothing if they are equal.
+    /// `None` if both are equal.
     pub(super) fn first(recorded: &Value, now: &Value) -> Option<Self> {
         let (place, recorded, now) = first("", Some(recorded), Some(now))?;
         let place = place.strip_prefix('.').unwrap_or(&place).to_owned();
@@ -50,7 +47,7 @@ fn first<'a>(place: &str, recorded: Option<&'a Value>, now: Option<&'a Value>) -
     }
 }
 
-/// Formats a string as it is, and anything else as JSON.
+/// A string as it is, and anything else as JSON.
 fn readable(value: Option<&Value>) -> String {
     match value {
         None => String::new(),
@@ -89,7 +86,6 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Counts the characters that the first removed and the first added line have in common.
 fn common_start(lines: &[String]) -> usize {
     let of = |sign: char| lines.iter().find_map(move |line| line.strip_prefix(sign));
     match (of('-'), of('+')) {

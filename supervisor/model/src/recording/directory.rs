@@ -1,5 +1,3 @@
-//! The directory of a recording: private, initially empty, and written through its descriptor.
-
 use std::fs::File;
 use std::io;
 use std::os::fd::OwnedFd;
@@ -10,7 +8,6 @@ use nix::fcntl::{OFlag, open, openat};
 use nix::sys::stat::{Mode, fchmod, fstat, mkdirat};
 use nix::unistd::geteuid;
 
-/// The directory of a recording that is being written.
 #[derive(Debug)]
 pub(super) struct RecordingDirectory {
     descriptor: OwnedFd,
@@ -28,7 +25,6 @@ pub enum DirectoryError {
 }
 
 impl RecordingDirectory {
-    /// Creates the directory with mode 0700, or uses an existing empty one of this user.
     pub(super) fn create(path: &Path) -> Result<Self, DirectoryError> {
         let unusable =
             |errno: Errno| DirectoryError::Unusable { path: path.to_owned(), source: errno.into() };

@@ -1,5 +1,3 @@
-//! Records one request and its response while they happen.
-
 use std::fs::File;
 use std::io::Write;
 use std::time::Instant;
@@ -15,13 +13,13 @@ use crate::secrets::Redactor;
 
 pub struct ExchangeHead<'a> {
     pub path: &'a str,
-    /// The end of the path that belongs to the API.
+    /// End of the path that belongs to the API.
     pub endpoint: &'a str,
     /// The headers, without those that identify the user.
     pub headers: &'a HeaderMap,
 }
 
-/// An exchange that is being recorded. Dropping this before its end records that the client left.
+/// Dropping it before the end records that the client left.
 #[derive(Debug)]
 pub struct Exchange {
     recorder: Recorder,
@@ -49,7 +47,6 @@ impl Exchange {
         Self { recorder, number, secret, began: Instant::now(), meta, body: None }
     }
 
-    /// Records the status and headers of the response.
     pub fn answered(&mut self, status: u16, headers: &HeaderMap) {
         let body = name(self.number, &format!("response.{}", extension(headers)));
         let (recorder, secret) = (self.recorder.clone(), self.secret.clone());
@@ -64,7 +61,6 @@ impl Exchange {
             Some(ResponseMeta { status, headers: headers.collect(), body, chunks: Vec::new() });
     }
 
-    /// Records the next bytes of the response's body.
     pub fn chunk(&mut self, piece: &[u8]) {
         let at = u64::try_from(self.began.elapsed().as_millis()).unwrap_or(u64::MAX);
         if let Some(response) = &mut self.meta.response {
@@ -79,7 +75,6 @@ impl Exchange {
         self.meta.end = end;
     }
 
-    /// Records the chunks of a body while they are forwarded.
     pub fn tapped<E>(
         self,
         pieces: impl Stream<Item = Result<Bytes, E>> + Unpin,
@@ -116,7 +111,7 @@ impl Drop for Exchange {
     }
 }
 
-/// Returns the extension of a body's file, by the content type of the server.
+/// By the content type of the server.
 fn extension(headers: &HeaderMap) -> &'static str {
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     match kind {

@@ -1,5 +1,3 @@
-//! The JSON files of a recording.
-
 use ipc::image::Image;
 use ipc::path::WirePath;
 use ipc::rights::{Network, Reach};
@@ -19,7 +17,7 @@ pub struct Run {
     pub format: u32,
     pub bailiwick: String,
     pub front_end: FrontEnd,
-    /// The task; nothing if the user had several turns.
+    /// `None` if the user had several turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,
     pub provider: String,
@@ -31,13 +29,12 @@ pub struct Run {
     pub mode: ApprovalMode,
     pub net: Network,
     pub reach: Reach,
-    /// Writable directories in addition to the project, as the user named them.
+    /// Besides the project, as the user named them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<WirePath>,
     /// Unix sockets of other programs that the run could reach.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sockets: Vec<WirePath>,
-    /// Hidden paths in addition to the default, as the user named them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub hide: Vec<WirePath>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -61,7 +58,6 @@ pub enum FrontEnd {
 #[serde(deny_unknown_fields)]
 pub struct Task {
     pub prompt: String,
-    /// The pictures before the prompt.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub images: Vec<Image>,
 }
@@ -81,7 +77,7 @@ pub(super) struct Meta {
 pub(super) struct RequestMeta {
     pub(super) method: String,
     pub(super) path: String,
-    /// The end of the path that belongs to the API. The part before it belongs to the address.
+    /// End of the path that belongs to the API. The part before it belongs to the address.
     pub(super) endpoint: String,
     pub(super) headers: Vec<(String, String)>,
 }
@@ -96,7 +92,7 @@ pub(super) struct ResponseMeta {
     pub(super) chunks: Vec<RecordedChunk>,
 }
 
-/// A chunk of a body: milliseconds since the request was sent, and number of bytes.
+/// Milliseconds since the request was sent, and number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RecordedChunk(pub(super) u64, pub(super) usize);
 
@@ -105,21 +101,17 @@ pub(super) struct RecordedChunk(pub(super) u64, pub(super) usize);
 pub enum Ending {
     Whole,
     Cut,
-    /// The client closed the connection, because it needed no more bytes or the run ended.
     Left,
 }
 
-/// Returns the name of a file of the n-th exchange.
 pub(super) fn name(number: usize, what: &str) -> String {
     format!("{number:04}.{what}")
 }
 
-/// Returns the name of the file with the n-th request's body.
 pub(super) fn request_name(number: usize) -> String {
     name(number, "request.json")
 }
 
-/// Returns the name of the file with the n-th exchange.
 pub(super) fn meta_name(number: usize) -> String {
     name(number, "meta.json")
 }

@@ -1,4 +1,4 @@
-//! The headers in a recording: an allowlist, since vendors may add others at any time.
+//! Allowlist of headers in a recording, since vendors may add others at any time.
 
 use reqwest::header::HeaderMap;
 
@@ -20,7 +20,6 @@ pub(super) fn of_response(headers: &HeaderMap) -> Vec<(String, String)> {
     kept(headers, &OF_RESPONSES)
 }
 
-/// Returns the headers of these names, if their values are text and not sensitive.
 fn kept(headers: &HeaderMap, names: &[&str]) -> Vec<(String, String)> {
     let of = |name: &&str| {
         let values = headers.get_all(*name).into_iter().filter(|value| !value.is_sensitive());

@@ -1,5 +1,5 @@
-//! Records a run's requests and responses in a directory ([`Recorder`]), reads them ([`Recording`]), and compares them
-//! with those of another run ([`RecordingComparison`]).
+//! Records a run's requests and responses ([`Recorder`]), reads them ([`Recording`]), and compares them with those of
+//! another run ([`RecordingComparison`]).
 //!
 //! `docs/recording.md` describes the files, and the data that are removed.
 

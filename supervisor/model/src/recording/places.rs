@@ -8,7 +8,7 @@ use serde_json::Value;
 #[serde(deny_unknown_fields)]
 pub struct Places {
     pub project: WirePath,
-    /// The private temp directory; nothing if the agent sees it as `/tmp`.
+    /// `None` if the agent sees the private temp directory as `/tmp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temp: Option<WirePath>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -20,13 +20,13 @@ pub struct Places {
 }
 
 impl Places {
-    /// Replaces these values, temp directories of tool calls, and durations by placeholders, in every string.
+    /// Replaces these values, temp directories of tool calls, and durations by placeholders.
     pub fn normalise(&self, body: &mut Value) {
         let names = self.names();
         visit(body, &|text| normalised(text, &names));
     }
 
-    /// Returns each value with its placeholder, the longest first, since one may contain another.
+    /// The longest value first, since one may contain another.
     fn names(&self) -> Vec<(String, &'static str)> {
         let path = |path: &WirePath| path.as_path().to_string_lossy().into_owned();
         let mut names = vec![
@@ -60,7 +60,7 @@ fn normalised(text: &str, names: &[(String, &'static str)]) -> String {
     without_durations(&without_own_directories(&replaced))
 }
 
-/// Replaces the temp directories of single commands, `r-` and sixteen hexadecimal digits, by `<call>`.
+/// Replaces temp directories of commands, `r-` and sixteen hexadecimal digits, by `<call>`.
 fn without_own_directories(text: &str) -> String {
     const DIGITS: usize = 16;
     let is_own = |rest: &str| {
@@ -101,7 +101,7 @@ fn without_durations(text: &str) -> String {
     kept + rest
 }
 
-/// Returns the length of a duration at the beginning of a text: a decimal fraction, an optional blank, and a unit.
+/// Length of a duration at the beginning of a text: a decimal fraction, an optional blank, and a unit.
 fn duration(text: &str) -> Option<usize> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let whole = digits(text);

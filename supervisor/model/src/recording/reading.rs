@@ -19,7 +19,6 @@ pub struct Recording {
 
 #[derive(Debug)]
 pub struct Recorded {
-    /// The number of the exchange, from 1.
     pub number: usize,
     pub request: Bytes,
     pub(super) meta: Meta,
@@ -50,20 +49,18 @@ impl Recording {
         Ok(Self { run, exchanges: exchanges.collect::<Result<_, _>>()? })
     }
 
-    /// Returns the part of the path between the address and the API's own end.
+    /// The part of the path between the address and the API's own end.
     pub fn prefix(&self) -> &str {
         let path = self.exchanges.first().map(|exchange| &exchange.meta.request);
         path.and_then(|request| request.path.strip_suffix(&request.endpoint)).unwrap_or_default()
     }
 }
 
-/// Checks the pictures of the task, which are sent to the model unchanged.
 fn check_pictures(run: &Run) -> Result<(), String> {
     let mut images = run.task.iter().flat_map(|task| &task.images);
     images.try_for_each(picture::check).map_err(|error| format!("the picture {error}"))
 }
 
-/// Returns the numbers of all exchanges up to the last. None may be missing.
 fn numbers(directory: &Path) -> Result<Vec<usize>, RecordingError> {
     let failed = |source| RecordingError::File { path: directory.to_owned(), source };
     let mut found = BTreeSet::new();
@@ -91,7 +88,7 @@ impl Recorded {
         Ok(Self { number, request, meta, body })
     }
 
-    /// Returns the response for replay, in the recorded chunks; with `timing`, also at their recorded times.
+    /// In the recorded chunks; with `timing`, also at their recorded times.
     pub fn reply(&self, timing: bool) -> Reply {
         let Some(response) = &self.meta.response else { return Reply::hang_up() };
         let mut reply = Reply::new(response.status, Bytes::new());
@@ -113,7 +110,6 @@ impl Recorded {
         }
     }
 
-    /// Returns the chunks of the body, each with the delay before it.
     fn pieces(&self, chunks: &[RecordedChunk], timing: bool) -> Vec<(Duration, Bytes)> {
         let (mut rest, mut last) = (self.body.clone(), 0);
         let piece = |RecordedChunk(at, size): &RecordedChunk| {
@@ -148,7 +144,7 @@ fn json<T: DeserializeOwned>(path: &Path) -> Result<T, RecordingError> {
     parsed.map_err(|error| RecordingError::Content { path: path.to_owned(), fault: error.to_string() })
 }
 
-/// Reads a regular file. A fifo would block.
+/// Fails for a fifo, which would block.
 fn read(path: &Path) -> Result<Vec<u8>, RecordingError> {
     let failed = |source| RecordingError::File { path: path.to_owned(), source };
     let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);

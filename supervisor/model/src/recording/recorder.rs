@@ -15,8 +15,7 @@ use super::exchange::ExchangeHead;
 use super::format::{Run, request_name};
 use crate::secrets::Redactor;
 
-/// Records requests and responses as they happen. Cheap to clone. A failure to write ends the recording, but
-/// not the run, and is reported once.
+/// Cheap to clone. A failure to write ends the recording, but not the run, and is reported once.
 #[derive(Clone)]
 pub struct Recorder(Arc<RecorderInner>);
 
@@ -28,7 +27,7 @@ struct RecorderInner {
 }
 
 impl Recorder {
-    /// Opens the directory of a recording. `complain` is called once if the recording fails.
+    /// `complain` is called once if the recording fails.
     pub fn create(
         path: &Path,
         complain: impl Fn(&str) + Send + Sync + 'static,

@@ -11,7 +11,7 @@ pub struct Reply {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub chunks: VecDeque<Bytes>,
-    /// The delay before each chunk that has none in `waits`.
+    /// Delay before each chunk that has none in `waits`.
     pub pace: Duration,
     /// Delays before the first chunks, one for each, in place of `pace`.
     pub waits: VecDeque<Duration>,
@@ -45,7 +45,6 @@ impl Reply {
         Self { status, headers, chunks, pace: Duration::ZERO, waits, end: ReplyEnd::Whole }
     }
 
-    /// Creates a response that only closes the connection.
     pub fn hang_up() -> Self {
         Self { end: ReplyEnd::HungUp, ..Self::new(200, Bytes::new()) }
     }
@@ -66,7 +65,6 @@ impl Reply {
         self
     }
 
-    /// Sets the chunks of the body, each with the delay before it.
     #[must_use]
     pub fn pieces(mut self, pieces: impl IntoIterator<Item = (Duration, Bytes)>) -> Self {
         (self.waits, self.chunks) = pieces.into_iter().unzip();
@@ -79,7 +77,6 @@ impl Reply {
         self
     }
 
-    /// Closes the connection after `bytes` bytes of the body.
     #[must_use]
     pub fn cut_after(mut self, bytes: usize) -> Self {
         let whole: Bytes = self.chunks.iter().flatten().copied().collect();
@@ -88,14 +85,14 @@ impl Reply {
         self
     }
 
-    /// Closes the connection at the end of the body, without ending the body.
+    /// Closes the connection without ending the body.
     #[must_use]
     pub const fn then_cut(mut self) -> Self {
         self.end = ReplyEnd::Cut;
         self
     }
 
-    /// Sends no further bytes at the end of the body, without ending it.
+    /// Sends no further bytes, without ending the body.
     #[must_use]
     pub const fn then_silence(mut self) -> Self {
         self.end = ReplyEnd::Silence;

@@ -1,5 +1,3 @@
-//! A request to the model, as a server received it.
-
 use std::fmt;
 use std::time::Instant;
 
@@ -8,9 +6,8 @@ use bytes::Bytes;
 #[derive(Clone, PartialEq, Eq)]
 pub struct RecordedRequest {
     pub method: String,
-    /// The path with the query.
     pub path: String,
-    /// The headers in order. A key is replaced by its length; the scheme before it stays.
+    /// A key is replaced by its length; the scheme before it stays.
     pub headers: Vec<(String, String)>,
     pub body: Bytes,
     /// Arrival of the last byte.

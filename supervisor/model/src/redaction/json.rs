@@ -1,10 +1,9 @@
-//! Redacts the strings in a JSON text. All other bytes stay unchanged.
+//! All bytes outside of redacted strings stay unchanged.
 
 use std::borrow::Cow;
 
 use super::Redaction;
 
-/// Returns a JSON text without secrets in its strings. JSON within a string is treated as plain text.
 pub(super) fn without<'a>(json: &'a str, redaction: &mut Redaction) -> Cow<'a, str> {
     let (mut out, mut kept, mut at) = (String::new(), 0, 0);
     // The name of the field whose value comes next.
@@ -29,7 +28,7 @@ pub(super) fn without<'a>(json: &'a str, redaction: &mut Redaction) -> Cow<'a, s
     Cow::Owned(out)
 }
 
-/// Returns the text without secrets, if it had any.
+/// `None` without secrets.
 fn clean(text: &str, name: Option<&str>, redaction: &mut Redaction) -> Option<String> {
     let of_name = name.and_then(|name| redaction.value(name, text));
     let without = redaction.text(of_name.as_deref().unwrap_or(text));
@@ -44,7 +43,6 @@ fn is_value(between: &str) -> bool {
     between.trim() == ":"
 }
 
-/// Returns the range of the next string, with its quotes.
 fn next(json: &str, from: usize) -> Option<(usize, usize)> {
     let bytes = json.as_bytes();
     let start = from + memchr::memchr(b'"', bytes.get(from..)?)?;

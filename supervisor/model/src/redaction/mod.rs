@@ -1,7 +1,7 @@
 //! Removes secrets, which it recognises by their form, from text that leaves the machine.
 //!
-//! The rules are data, `rules.txt`: prefixes and forms that providers document, with the names that secret scanners
-//! use. Secrets without a form, such as a password in a sentence, are not found, and neither are split or encoded ones.
+//! The rules (`rules.txt`) have forms that providers document, with the names that secret scanners use. Secrets without
+//! a form, such as a password in a sentence, are not found, nor split or encoded ones.
 
 mod json;
 mod rule;
@@ -25,7 +25,6 @@ impl Redaction {
         Ok(Self { rules: rules()?, found: BTreeMap::new() })
     }
 
-    /// Returns a line of JSON without secrets in its strings.
     pub fn line<'a>(&mut self, json: &'a str) -> Cow<'a, str> {
         json::without(json, self)
     }

@@ -8,13 +8,13 @@ use regex_automata::meta::{BuildError, Regex};
 
 const LIST: &str = include_str!("rules.txt");
 
-/// The rule that depends on names, and not on the form of a secret.
+/// Depends on names, not on the form of a secret.
 const GENERIC: &str = "generic-api-key";
 
-/// The least Shannon entropy of a text that looks random, in bits per character.
+/// Minimum Shannon entropy of a text that looks random, in bits per character.
 const LEAST_ENTROPY: f64 = 3.3;
 
-/// The largest compiled form of a rule, in bytes.
+/// Maximum compiled size of a rule, in bytes.
 const LARGEST: usize = 4 << 20;
 
 #[derive(Debug, thiserror::Error)]
@@ -27,12 +27,11 @@ pub enum NotRules {
 
 pub(super) struct RedactionRule {
     name: &'static str,
-    /// Words of which a text with such a secret contains at least one, in any case.
+    /// A text with such a secret contains one of these, in any case.
     words: Vec<String>,
     expression: Regex,
 }
 
-/// Returns the rules in the order of the list.
 pub(super) fn rules() -> Result<Vec<RedactionRule>, NotRules> {
     LIST.lines().filter(|line| !line.is_empty() && !line.starts_with('#')).map(RedactionRule::new).collect()
 }
@@ -57,8 +56,7 @@ impl RedactionRule {
         self.name == GENERIC
     }
 
-    /// Returns the text with each such secret replaced by the rule's name, and their number. Returns no text if
-    /// there was none.
+    /// Replaces such secrets by the rule's name, and counts them. `None` without secrets.
     pub(super) fn without(&self, text: &str) -> (Option<String>, u64) {
         let (mut without, mut kept, mut count) = (String::new(), 0, 0);
         let mut captures = self.expression.create_captures();
@@ -87,13 +85,12 @@ impl RedactionRule {
         (if count > 0 { Some(without) } else { None }, count)
     }
 
-    /// True if one of the words is in a lower-case text. Most texts have none, so this test is all that they cost.
+    /// False for most texts, for which this test is the only cost.
     pub(super) fn is_possible(&self, small: &str) -> bool {
         self.words.iter().any(|word| memmem::find(small.as_bytes(), word.as_bytes()).is_some())
     }
 }
 
-/// True for a text with digits and letters that are distributed as in random text.
 fn looks_random(text: &str) -> bool {
     let is_mixed =
         text.bytes().any(|byte| byte.is_ascii_digit()) && text.bytes().any(|byte| byte.is_ascii_alphabetic());

@@ -1,5 +1,3 @@
-//! A client of the relay: its name, address and budget.
-
 use std::fmt;
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -10,7 +8,6 @@ use super::ledger::Limits;
 
 const LONGEST: usize = 40;
 
-/// The name of a client, and of its directory.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ClientName(String);
 
@@ -41,7 +38,6 @@ impl fmt::Display for ClientName {
 
 #[derive(Clone, Debug)]
 pub struct ClientSettings {
-    /// The name, in the log and in the path of the socket.
     pub name: ClientName,
     pub listen: Listen,
     pub limits: Limits,
@@ -49,31 +45,29 @@ pub struct ClientSettings {
 
 #[derive(Clone, Debug)]
 pub enum Listen {
-    /// A socket in a directory of its own. Every process that can reach it counts as the client.
+    /// Every process that can reach the socket counts as the client.
     Socket(SocketSettings),
-    /// A loopback address. Every process with the token counts as the client.
+    /// Every process with the token counts as the client.
     Loopback {
-        /// The address; with port 0 the system chooses a port.
+        /// With port 0 the system chooses a port.
         address: SocketAddr,
-        /// The token, which the client sends as its API key.
+        /// Sent by the client as its API key.
         token: SecretString,
     },
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketSettings {
-    /// The path. A missing directory is created, and is then removed with the socket.
     pub path: PathBuf,
-    /// The mode of the socket. The directory admits the same users.
+    /// Mode of the socket. The directory admits the same users.
     pub mode: u32,
-    /// The owner, and the group if it differs from the relay's.
+    /// The group only if it differs from the relay's.
     pub owner: Option<(u32, Option<u32>)>,
 }
 
 /// The default mode of a socket, which gives access to its owner alone.
 pub const SOCKET_MODE: u32 = 0o600;
 
-/// The name of a client's socket in its directory.
 pub const SOCKET_NAME: &str = "relay.sock";
 
 #[cfg(test)]

@@ -1,5 +1,3 @@
-//! A client's budget of money and tokens: reserved before a request is sent, and settled after its reply.
-
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use protocol::cost::{Prices, Usd};
@@ -10,7 +8,7 @@ use super::request::RelayEstimate;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     pub max_usd: Option<Usd>,
-    /// The most tokens, of prompts and replies together.
+    /// Tokens of prompts and replies together.
     pub max_tokens: Option<u64>,
 }
 
@@ -22,7 +20,7 @@ pub struct Account {
     pub tokens: u64,
     /// Money, including estimates.
     pub cost: Usd,
-    /// The estimated part of the money, for replies that did not complete.
+    /// Estimated part of the money, for incomplete replies.
     pub estimated: Usd,
 }
 
@@ -30,7 +28,6 @@ pub struct Account {
 pub(super) enum NoBudget {
     /// Open requests have reserved the rest of the budget.
     Now,
-    /// The budget is spent; the text names the limit.
     Spent(String),
 }
 
@@ -38,7 +35,7 @@ pub(super) enum NoBudget {
 struct Books {
     account: Account,
     open_tokens: u64,
-    /// The reserved money of open requests, in millionths of a millionth of a dollar.
+    /// In millionths of a millionth of a dollar.
     open_picos: u64,
 }
 
@@ -48,8 +45,8 @@ pub(super) struct RelayLedger {
     books: Arc<Mutex<Books>>,
 }
 
-/// Money reserved for one request. Dropping this charges the estimate, which is right if the client hangs up
-/// or the reply breaks off.
+/// Money reserved for one request. Dropping it charges the estimate, in case the client hangs up or the reply breaks
+/// off.
 #[derive(Debug)]
 pub(super) struct Reservation {
     ledger: RelayLedger,
@@ -72,7 +69,7 @@ impl RelayLedger {
         books.account.refused
     }
 
-    /// Reserves the estimated cost of a request. Fails if it exceeds the budget.
+    /// Fails if the estimate exceeds the budget.
     pub(super) fn reserve(&self, estimate: RelayEstimate) -> Result<Reservation, NoBudget> {
         let mut books = self.books();
         let Account { tokens, cost, .. } = books.account;
@@ -95,7 +92,7 @@ impl RelayLedger {
         Ok(Reservation { ledger: self.clone(), estimate, is_open: true })
     }
 
-    /// Returns the limit that would be exceeded, if any.
+    /// The limit that would be exceeded.
     fn over(&self, tokens: u64, picos: u64) -> Option<String> {
         let Limits { max_usd, max_tokens } = self.limits;
         let money = max_usd.filter(|max| picos > max.picos()).map(|max| max.to_string());
@@ -115,8 +112,7 @@ impl Reservation {
         cost
     }
 
-    /// Charges a reply that did not complete: the prompt, if its size is known, and the longest possible
-    /// reply.
+    /// For an incomplete reply: the prompt, if its size is known, and the longest possible reply.
     pub(super) fn settle_cut(mut self, usage: Option<&TokenUsage>, prices: &Prices) -> Usd {
         let known =
             usage.map(|usage| TokenUsage { output: self.estimate.output.max(usage.output), ..*usage });
@@ -126,7 +122,7 @@ impl Reservation {
         cost
     }
 
-    /// Releases the reservation without a charge, if the provider did not begin to answer.
+    /// For a request that the provider did not begin to answer.
     pub(super) fn release(mut self) {
         self.close(0, Usd::ZERO, Usd::ZERO);
     }

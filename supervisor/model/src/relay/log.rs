@@ -1,4 +1,4 @@
-//! The log of requests, in the state directory: one JSON object a line, without prompts, replies or keys.
+//! Requests in the state directory: one JSON object a line, without prompts, replies or keys.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
@@ -13,7 +13,7 @@ use serde::Serialize;
 
 use crate::redaction::Redaction;
 
-/// The most bytes of a log, so that a client cannot fill the disk.
+/// In bytes, so that a client cannot fill the disk.
 const MOST: u64 = 256 << 20;
 
 /// The most characters of a text from a client or a provider.
@@ -28,9 +28,8 @@ pub(super) struct RelayLogEntry {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) model: Option<String>,
     pub(super) status: u16,
-    /// The result: `complete`, `hung_up`, `stalled`, `broken`, `refused`, `no_budget`, `upstream_error`, `unreachable`.
     pub(super) end: &'static str,
-    /// The reason for an error, or the part of the request that was denied.
+    /// Reason for an error, or the denied part of the request.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) why: Option<String>,
     pub(super) request_bytes: u64,
@@ -62,7 +61,7 @@ struct RelayLogInner {
 }
 
 impl RelayLog {
-    /// Creates a log in a directory, which is created as well. `complain` is called once if writing fails.
+    /// `complain` is called once if writing fails.
     pub(super) fn create(directory: &Path, complain: fn(&str)) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let path = directory.join(format!("{}.jsonl", uuid::Uuid::now_v7()));
@@ -79,7 +78,7 @@ impl RelayLog {
         &self.path
     }
 
-    /// Writes a line. A failure is reported once, and does not affect clients.
+    /// A failure is reported once, and does not affect clients.
     pub(super) fn write(&self, entry: &RelayLogEntry) {
         let entry = RelayLogEntry {
             model: entry.model.as_deref().map(bounded),

@@ -1,10 +1,8 @@
 //! `bailiwick relay`: gives programs without a key or network access to the model's API.
 //!
-//! The relay has the key and serves each client at a socket of its own. Each request is parsed completely
-//! ([`request`]) and serialised again with the relay's own headers. Unknown fields are rejected by name,
-//! since a POST could otherwise search the web, run code or read other clients' files. Money is reserved
-//! before and charged after each request ([`ledger`]), and requests are logged without their text ([`log`]).
-//! Clients can be added and removed at any time.
+//! Each client has a socket of its own. Each request is parsed completely ([`request`]) and serialised again with the
+//! relay's own headers. Unknown fields are rejected, since a POST could otherwise search the web, run code or read
+//! other clients' files. Money is reserved before and charged after each request ([`ledger`]).
 
 mod answer;
 mod client;

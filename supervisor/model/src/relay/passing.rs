@@ -1,7 +1,7 @@
 //! Forwards a reply to a client, counts its tokens, and charges them at the end.
 //!
-//! Nothing is read ahead: the next bytes are read after the last ones were sent. If the client hangs up, the
-//! reply and the connection to the provider are dropped, and the reserved money is charged.
+//! The next bytes are read after the last ones were sent. If the client hangs up, the connection to the provider is
+//! closed, and the reserved money is charged.
 
 use std::io;
 use std::pin::Pin;
@@ -23,7 +23,6 @@ use crate::provider::meter::Meter;
 
 pub(super) type Upstream = Pin<Box<dyn Stream<Item = Result<Bytes, ProviderError>> + Send>>;
 
-/// A request, from its reservation to the end of its reply.
 pub(super) struct RelayPassing {
     pub(super) meter: Meter,
     pub(super) prices: Prices,
@@ -34,7 +33,7 @@ pub(super) struct RelayPassing {
     pub(super) entry: RelayLogEntry,
     pub(super) began: Instant,
     pub(super) log: Arc<RelayLog>,
-    /// The memory for the request, until it is sent.
+    /// Memory for the request, until it is sent.
     pub(super) room: Option<OwnedSemaphorePermit>,
 }
 
@@ -47,7 +46,6 @@ impl RelayPassing {
         self.meter.push(piece);
     }
 
-    /// Releases the reservation of a request without a reply.
     pub(super) fn release(mut self, status: u16, end: &'static str, why: String) {
         if let Some(reservation) = self.reservation.take() {
             reservation.release();
@@ -56,13 +54,12 @@ impl RelayPassing {
         self.write();
     }
 
-    /// Charges a request that the provider may have received, but that got no reply.
     pub(super) fn cut(mut self, status: u16, why: String) {
         (self.entry.status, self.entry.why) = (status, Some(why));
         self.end("broken");
     }
 
-    /// Charges and logs the request. The provider's usage for the whole reply counts, even if the client hung up.
+    /// The provider's usage for the whole reply counts, even if the client hung up.
     fn end(&mut self, end: &'static str) {
         let Some(reservation) = self.reservation.take() else { return };
         self.entry.usage = self.meter.usage();

@@ -1,5 +1,3 @@
-//! A connection that fails if the other end reads nothing for too long.
-
 use std::io;
 use std::pin::Pin;
 use std::task::{Context, Poll};

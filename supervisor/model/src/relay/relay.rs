@@ -18,14 +18,12 @@ use crate::provider::catalogue::Facts;
 use crate::provider::passage::Passage;
 use crate::provider::{ConfigError, Connection, ProviderKind, socket_of};
 
-/// Returns the properties of a model by its name.
 pub type FactsOf = Box<dyn Fn(&str) -> Facts + Send + Sync>;
 
-/// Settings of a relay without clients.
 pub struct Settings {
-    /// The relayed APIs, each with its provider's address and key.
+    /// Each with its provider's address and key.
     pub upstreams: Vec<(ProviderKind, Connection)>,
-    /// Returns the properties of models, most importantly prices.
+    /// Most importantly prices.
     pub facts: FactsOf,
     /// The permitted models; if empty, every model with a price.
     pub models: Vec<String>,
@@ -36,7 +34,7 @@ pub struct Settings {
     pub complain: fn(&str),
 }
 
-/// The default limit on a reply, in tokens. Bailiwick's own client never asks for more.
+/// In tokens. Bailiwick's own client never asks for more.
 pub const MAX_REPLY: u64 = 32_000;
 
 #[derive(Debug, thiserror::Error)]
@@ -63,13 +61,12 @@ pub(super) struct RelayShared {
     pub(super) log: Arc<RelayLog>,
 }
 
-/// A relay. It serves its clients until it is dropped, on the runtime in which they were added.
 pub struct Relay {
     shared: Arc<RelayShared>,
     clients: BTreeMap<ClientName, ServedRequest>,
 }
 
-/// A client that is being served. Dropping this closes its connections.
+/// Dropping it closes the client's connections.
 struct ServedRequest {
     base_url: String,
     ledger: RelayLedger,
@@ -86,7 +83,6 @@ impl Drop for ServedRequest {
 }
 
 impl Relay {
-    /// Creates a relay without clients. Sends nothing.
     pub fn start(settings: Settings) -> Result<Self, RelayError> {
         let Settings { upstreams, facts, models, max_reply, log: directory, complain } = settings;
         let mut passages = Vec::new();
@@ -107,7 +103,7 @@ impl Relay {
         Ok(Self { shared: Arc::new(shared), clients: BTreeMap::new() })
     }
 
-    /// Starts to serve a client. Returns its address in the form of `--base-url`. Must be called within the runtime.
+    /// Returns the address in the form of `--base-url`. Must be called within the runtime.
     pub fn add(&mut self, settings: ClientSettings) -> Result<String, RelayError> {
         let ClientSettings { name, listen, limits } = settings;
         if self.clients.contains_key(&name) {
@@ -127,7 +123,7 @@ impl Relay {
         Ok(base_url)
     }
 
-    /// Stops a client: closes its connections and removes its socket. Returns its spending, if it exists.
+    /// Closes the client's connections and removes its socket. Returns its spending.
     pub async fn remove(&mut self, name: &ClientName) -> Option<Account> {
         let mut served = self.clients.remove(name)?;
         served.stop.take();
@@ -148,7 +144,7 @@ impl Relay {
         self.shared.log.path()
     }
 
-    /// Removes the log of a relay that never served a client.
+    /// For a relay that never served a client.
     pub fn withdraw_log(&self) {
         let is_empty = std::fs::metadata(self.log_path()).is_ok_and(|log| log.len() == 0);
         if is_empty {

@@ -1,5 +1,3 @@
-//! Serves a client's connections, with limits on their number and time.
-
 use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -31,13 +29,13 @@ use crate::provider::ProviderKind;
 use crate::provider::meter::Meter;
 use crate::provider::passage::Passage;
 
-/// Simultaneous connections of a client. Others wait in its own queue.
+/// Others wait in the client's own queue.
 const CONNECTIONS: usize = 32;
 
 /// Bodies that are read at a time, each of up to [`MOST_BODY`] bytes.
 const READING: usize = 4;
 
-/// Memory for bodies that were read but not sent yet, in KiB.
+/// In KiB, for bodies that were read but not sent yet.
 const ROOM: usize = 96 << 10;
 
 /// Simultaneous requests of a client.
@@ -46,7 +44,7 @@ const UNDER_WAY: usize = 16;
 /// The longest body, as in the Messages API.
 const MOST_BODY: usize = 32 * 1000 * 1000;
 
-/// Length from which a body is parsed on a blocking thread, so that other clients do not wait.
+/// Longer bodies are parsed on a blocking thread, so that other clients do not wait.
 const LONG_BODY: usize = 64 << 10;
 
 /// The time for the head of a request, and for its body.
@@ -58,7 +56,7 @@ const STALL: Duration = Duration::from_mins(2);
 
 const HEAD_BYTES: usize = 64 << 10;
 
-/// Number of denied requests that are all logged. After them, only every power of two is.
+/// After this number, only every power of two is logged.
 const ALL_REFUSED: u64 = 1_000;
 
 const KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -88,7 +86,7 @@ impl Client {
     }
 }
 
-/// Serves a client until it is stopped, and then closes its connections.
+/// Closes the client's connections at the end.
 pub(super) async fn serve(client: Arc<Client>, listener: Listener, stopped: oneshot::Receiver<Infallible>) {
     let mut connections = JoinSet::new();
     tokio::select! {
@@ -136,7 +134,7 @@ async fn attend<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     }
 }
 
-/// A rejected request: the error for the client, and the result for the log.
+/// The error for the client, and the result for the log.
 pub(super) struct Rejected {
     pub(super) answer: RelayAnswer,
     pub(super) end: &'static str,
@@ -228,7 +226,7 @@ fn admit(
     }
 }
 
-/// True if a request has the token. Compares in constant time.
+/// Compares in constant time.
 fn has_token(headers: &HeaderMap, token: &SecretString) -> bool {
     let key = headers.get(KEY).map(HeaderValue::as_bytes);
     let bearer = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
@@ -330,7 +328,7 @@ async fn read(body: Incoming) -> Result<Bytes, Rejected> {
     }
 }
 
-/// Parses a body. A long one is parsed on another thread, so that other clients do not wait.
+/// A long body is parsed on another thread, so that other clients do not wait.
 async fn checked(client: &Client, passage: &Passage, body: Bytes) -> Result<Understood, Rejected> {
     let (kind, chat) = (passage.kind(), passage.form());
     let (shared, counted) = (Arc::clone(&client.shared), Arc::clone(&client.counted));

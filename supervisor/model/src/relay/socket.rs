@@ -1,7 +1,7 @@
-//! Opens the sockets, with their modes and owners, and the loopback addresses at which clients are served.
+//! Opens the sockets and loopback addresses for clients.
 //!
-//! A client may be root in a container that has the socket's directory, and may have changed anything in it.
-//! So no link there is followed, and only sockets are removed.
+//! A client may be root in a container that has the socket's directory, and may have changed anything in it. So no link
+//! there is followed, and only sockets are removed.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -65,7 +65,7 @@ pub(super) enum Stream {
     Loopback(TcpStream),
 }
 
-/// The path of a socket, and of its directory if it was created. Dropping this removes both.
+/// Dropping it removes the socket, and its directory if it was created.
 #[derive(Debug)]
 pub(super) struct SocketName {
     path: PathBuf,
@@ -134,7 +134,7 @@ fn of_socket(settings: &SocketSettings) -> Result<OpenedSocket, PlaceError> {
     Ok(OpenedSocket { listener, base_url: format!("unix:{}", path.display()), name: Some(name) })
 }
 
-/// Opens the socket's directory, and creates it if it is missing. Returns true if it was created.
+/// True if the directory was created.
 fn directory(path: &Path, owner: Option<(u32, Option<u32>)>) -> Result<(File, bool), PlaceError> {
     let failed = |source| PlaceError::Directory { path: path.to_owned(), source };
     if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
@@ -156,7 +156,7 @@ fn directory(path: &Path, owner: Option<(u32, Option<u32>)>) -> Result<(File, bo
     Ok((opened, made))
 }
 
-/// Removes the socket of a relay that has ended. Fails if there is something else.
+/// Fails if there is something other than a socket.
 fn clear(path: &Path) -> Result<(), PlaceError> {
     let failed = |source| PlaceError::Listen { path: path.display().to_string(), source };
     match fs::symlink_metadata(path) {
@@ -173,8 +173,8 @@ fn clear(path: &Path) -> Result<(), PlaceError> {
     }
 }
 
-/// Creates a listening socket whose file has its mode from the first moment on. For the file that bind(2) creates,
-/// Linux takes the mode of the descriptor (`unix_bind_bsd`) without the bits of the umask, which are added below.
+/// For the file that bind(2) creates, Linux takes the mode of the descriptor (`unix_bind_bsd`) without the bits of the
+/// umask, which are added afterwards.
 fn bound(path: &Path, mode: u32) -> nix::Result<StdListener> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
@@ -185,7 +185,7 @@ fn bound(path: &Path, mode: u32) -> nix::Result<StdListener> {
     Ok(StdListener::from(socket))
 }
 
-/// Opens the socket itself, without following a link that may have replaced it.
+/// Does not follow a link that may have replaced the socket.
 fn held(path: &Path) -> io::Result<File> {
     File::options().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(path)
 }

@@ -29,10 +29,9 @@ const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 const VERSIONS: [&str; 2] = ["2026-10-21", "2023-06-01"];
 const BETAS: [&str; 1] = ["interleaved-thinking-2025-05-14"];
 
-/// The headers of an answer that are forwarded.
 const PASSED: [HeaderName; 5] = [REQUEST_ID, X_REQUEST_ID, RETRY_AFTER, RETRY_AFTER_MS, SHOULD_RETRY];
 
-/// Returns the headers to send: those of the client that are known, with values written anew.
+/// Known headers of the client, with values written anew.
 pub(super) fn headers(kind: ProviderKind, given: &HeaderMap) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     let value = |name: &HeaderName| {
@@ -120,8 +119,7 @@ fn copy(passage: &Passage, from: &HeaderMap, to: &mut HeaderMap) {
     }
 }
 
-/// Returns a provider's error to the client. JSON is forwarded, since it may help. HTML pages and statements
-/// about the key are not.
+/// JSON is forwarded, since it may help. HTML pages and statements about the key are not.
 async fn failed(passage: &Passage, passed: Passed, passing: RelayPassing) -> Response<AnswerBody> {
     let Passed { status, headers, mut body } = passed;
     let (mut bytes, deadline) = (Vec::new(), Instant::now() + ERROR_BODY);

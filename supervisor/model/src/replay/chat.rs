@@ -1,11 +1,9 @@
-//! Creates the text of a chat completions stream.
-
 use serde_json::{Value, json};
 
 use super::sse::{Block, Usage, pieces};
 
-/// Returns a whole reply, from the first chunk to `[DONE]`, in the order and shape of the vendor's API. Thinking is in
-/// `reasoning_content`, as of most servers, and has no signature.
+/// A whole reply, from the first chunk to `[DONE]`, in the shape of the vendor's API. Thinking is in
+/// `reasoning_content`, without a signature.
 pub fn message(blocks: &[Block], finish_reason: &str, usage: Usage) -> String {
     let mut text = delta(&json!({"role": "assistant", "content": ""}));
     let mut calls = 0;
@@ -48,7 +46,7 @@ fn chunk(choices: &Value, usage: &Value) -> String {
     format!("data: {data}\n\n")
 }
 
-/// The prompt tokens in the result include those read from and written to the cache.
+/// Prompt tokens include those of the cache.
 fn counters(usage: Usage) -> Value {
     let prompt = usage.input + usage.cache_creation + usage.cache_read;
     json!({

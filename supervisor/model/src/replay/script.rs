@@ -4,7 +4,6 @@ use bytes::Bytes;
 
 use crate::recording::Reply;
 
-/// A sequence of replies, one for each request.
 #[derive(Clone, Debug, Default)]
 pub struct Script {
     pub(super) replies: VecDeque<Reply>,

@@ -18,7 +18,7 @@ use super::body::ReplyBody;
 use super::script::Script;
 use crate::recording::{RecordedRequest, Reply, ReplyEnd};
 
-/// A server on loopback that answers each request with the next reply of a script. Dropping this ends the server.
+/// Dropping it ends the server.
 pub struct ReplayServer {
     address: SocketAddr,
     state: Arc<Mutex<ServerState>>,
@@ -38,12 +38,10 @@ struct ServerState {
 }
 
 impl ReplayServer {
-    /// Starts a server for `script` on a port of 127.0.0.1 that the system chooses.
     pub fn start(script: Script) -> io::Result<Self> {
         Self::start_checked(script, Box::new(|_, _| None))
     }
 
-    /// Starts a server that checks each request before it answers.
     pub fn start_checked(script: Script, check: Check) -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
         listener.set_nonblocking(true)?;
@@ -74,7 +72,6 @@ impl ReplayServer {
         format!("http://{}", self.address)
     }
 
-    /// Returns the complete requests so far.
     pub fn requests(&self) -> Vec<RecordedRequest> {
         lock(&self.state).requests.clone()
     }
@@ -148,7 +145,6 @@ async fn answer(
     Ok(response(reply))
 }
 
-/// Returns the reply after the end of the script: an error that is not retried.
 fn exhausted(count: usize) -> Reply {
     let message = format!("the script has no reply to request {count}");
     Reply::error(500, "api_error", &message).header("x-should-retry", "false")

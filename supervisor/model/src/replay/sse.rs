@@ -1,15 +1,15 @@
-//! Creates the text of a Messages API stream.
-
 use std::fmt::Write;
 
 use serde_json::{Value, json};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Block {
-    /// Text, streamed word by word.
     Text(String),
     /// Thinking with its signature.
-    Thinking { text: String, signature: String },
+    Thinking {
+        text: String,
+        signature: String,
+    },
     ToolUse {
         id: String,
         name: String,
@@ -74,7 +74,7 @@ impl Default for Usage {
     }
 }
 
-/// Returns a whole reply, from `message_start` to `message_stop`, in the order and shape of the API.
+/// From `message_start` to `message_stop`, in the shape of the API.
 pub fn message(blocks: &[Block], stop_reason: &str, usage: Usage) -> String {
     let mut text = event(
         "message_start",
@@ -101,7 +101,6 @@ pub fn message(blocks: &[Block], stop_reason: &str, usage: Usage) -> String {
     text + &event("message_stop", &json!({}))
 }
 
-/// Returns one event; `rest` is an object with all fields except its type.
 pub fn event(kind: &str, rest: &Value) -> String {
     let mut data = json!({"type": kind});
     if let (Some(data), Some(rest)) = (data.as_object_mut(), rest.as_object()) {
@@ -113,7 +112,6 @@ pub fn event(kind: &str, rest: &Value) -> String {
     text
 }
 
-/// Splits a text into words, each with the blanks before it.
 pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {

@@ -28,7 +28,7 @@ pub struct TakenKeys {
 }
 
 impl TakenKeys {
-    /// Returns the variables that had a key, to pass them to another of Bailiwick's own processes.
+    /// To pass keys to another of Bailiwick's own processes.
     pub fn variables(&self) -> impl Iterator<Item = (&'static str, &SecretString)> {
         let keys = [&self.anthropic, &self.anthropic_token, &self.openai];
         KEY_VARIABLES.into_iter().zip(keys).filter_map(|(name, key)| Some((name, key.as_ref()?)))
@@ -42,15 +42,14 @@ pub struct TakenKey {
     pub credential: Credential,
 }
 
-/// Makes the process non-dumpable (no ptrace, no `/proc/PID/mem` for other processes of the same user) and forbids
-/// core files.
+/// No ptrace, no `/proc/PID/mem` for other processes of the same user, no core files.
 pub fn harden_process() -> io::Result<()> {
     set_dumpable(false)?;
     Ok(setrlimit(Resource::RLIMIT_CORE, 0, 0)?)
 }
 
-/// Removes the keys from the environment, and overwrites their bytes in `/proc/PID/environ`. Must be called
-/// before any other thread exists: environ(7) has no lock.
+/// Overwrites the keys in `/proc/PID/environ`, too. Must be called before any other thread exists: environ(7) has no
+/// lock.
 pub fn take_keys() -> TakenKeys {
     let [anthropic, anthropic_token, openai] = KEY_VARIABLES.map(take);
     TakenKeys { anthropic, anthropic_token, openai }

@@ -61,7 +61,7 @@ pub enum KeyError {
     Malformed { origin: String },
 }
 
-/// Finds the key: the value of the variable at the start, or the content of the key file.
+/// The value of the variable at the start, or the content of the key file.
 pub fn find_key(taken: Option<TakenKey>, variable: &'static str, file: &Path) -> Result<ApiKey, KeyError> {
     use secrecy::ExposeSecret;
     let key = match taken {

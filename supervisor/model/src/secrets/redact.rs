@@ -1,7 +1,7 @@
 //! Hides the key in everything that is written: replies, errors, the session log, recordings.
 //!
-//! The key is found in plain text and in JSON, also with escaped characters (`sk\u002d`), and with doubly escaped ones
-//! as in arguments of a tool. It is not found in another case, in base64 or with other characters between its own.
+//! Finds it in plain text and in JSON, also with escaped characters (`sk\u002d`), and with doubly escaped ones. Not in
+//! another case, in base64 or with other characters in between.
 
 use memchr::memchr2;
 use secrecy::{ExposeSecret, SecretString};
@@ -9,27 +9,26 @@ use secrecy::{ExposeSecret, SecretString};
 /// Replaces each byte of the key, so that lengths stay the same.
 const MASK: u8 = b'*';
 
-/// The shortest key that is hidden. Servers that need no key accept a plain word (`ollama`, `not-needed`).
+/// Servers that need no key accept a plain word (`ollama`, `not-needed`).
 const SHORTEST: usize = 12;
 
 /// The most backslashes of one escape, for JSON within JSON within JSON.
 const BACKSLASHES: usize = 4;
 
-/// Hides a secret in text that arrives in chunks, which may split the secret.
+/// Text may arrive in chunks that split the secret.
 #[derive(Clone, Debug, Default)]
 pub struct Redactor {
     secret: Option<SecretString>,
-    /// The end of the text so far, if it may be the beginning of the secret.
+    /// End of the text that may be the beginning of the secret.
     held: Vec<u8>,
 }
 
-/// The extent to which a text contains the secret at its beginning.
+/// Result of a comparison at the beginning of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Spelled {
     Not,
     /// The text ends within the secret.
     Begun,
-    /// The whole secret, in this number of bytes.
     Whole(usize),
 }
 
@@ -39,7 +38,7 @@ impl Redactor {
         Self { secret, held: Vec::new() }
     }
 
-    /// Adds a chunk. Returns the text that is complete, with the secret hidden.
+    /// Returns the complete text, with the secret hidden.
     pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         let mut text = std::mem::take(&mut self.held);
         text.extend_from_slice(piece);
@@ -62,7 +61,7 @@ impl Redactor {
         into_text(self.finish())
     }
 
-    /// Hides the secret in a whole text. True if the text contained it.
+    /// True if the text contained the secret.
     pub fn mask(&self, text: &mut [u8]) -> bool {
         self.mend(text).found
     }
@@ -102,7 +101,7 @@ struct Mended {
     open: Option<usize>,
 }
 
-/// Converts to text. The mask and the held bytes are ASCII, so only whole characters are cut apart.
+/// The mask and the held bytes are ASCII, so only whole characters are cut apart.
 fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }

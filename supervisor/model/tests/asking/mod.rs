@@ -1,5 +1,3 @@
-//! Requests to a model, the same in every dialect.
-
 use std::sync::Arc;
 
 use gate::tools::ToolDefinition;
@@ -16,7 +14,6 @@ pub(crate) fn user(text: &str) -> Arc<Message> {
     Arc::new(Message::User(vec![UserBlock::Text(text.to_owned())]))
 }
 
-/// A request of a conversation with one tool.
 pub(crate) fn request_of(model: &str, messages: &[Arc<Message>]) -> ModelRequest {
     let tool = ToolDefinition {
         name: "read_file".into(),

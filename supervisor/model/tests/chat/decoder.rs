@@ -1,5 +1,3 @@
-//! Properties of the decoder, on replies that no server would send and on those that one would.
-
 use std::collections::{BTreeSet, VecDeque};
 
 use model::provider::chat::Decoder;
@@ -7,7 +5,6 @@ use model::provider::{ContentBlock, Decode, ProviderError, StreamEvent};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// JSON of any shape, for members that should have another one.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -141,7 +138,7 @@ proptest! {
     }
 }
 
-/// What is kept is one line of JSON, and its arguments are an object, whatever the model wrote.
+/// Kept blocks are one line of JSON, and their arguments an object, whatever the model wrote.
 fn assert_block(content: &ContentBlock, raw: &str) {
     assert!(!raw.contains(['\n', '\r']), "one line of the log: {raw}");
     let kept: Value = serde_json::from_str(raw).expect("JSON");

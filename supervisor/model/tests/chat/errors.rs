@@ -1,5 +1,3 @@
-//! What a status other than 200 means, in the shapes of the servers that speak chat completions.
-
 use futures_util::StreamExt;
 use model::provider::{ModelProvider, ProviderError};
 use model::replay::{ReplayServer, Reply, Script};
@@ -82,7 +80,6 @@ async fn e1_e2_every_servers_errors_are_a_kind_a_decision_and_a_line() {
     "#);
 }
 
-/// An error as people read it.
 fn told(error: &ProviderError) -> String {
     let hint = error.hint.as_ref().map(|hint| format!(" | {hint}"));
     format!("{}{}", error.message, hint.unwrap_or_default())

@@ -1,5 +1,3 @@
-//! Chat completions: what streams mean, what requests hold, and what errors say.
-
 #![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
 #[path = "../asking/mod.rs"]
@@ -29,7 +27,7 @@ fn request(messages: &[Arc<Message>]) -> ModelRequest {
     request_of("gpt-x", messages)
 }
 
-/// What a recorded body means.
+/// The meaning of a recorded body.
 async fn play(body: Bytes, chunk: Option<usize>) -> Vec<Item> {
     play_as(ProviderKind::OpenAi, request(&[]), body, chunk).await
 }
@@ -44,7 +42,6 @@ fn provider(server: &ReplayServer, key: Option<&str>) -> OpenAiChat {
     OpenAiChat::new(config).expect("a provider")
 }
 
-/// The error that a reply amounts to.
 async fn answer(reply: Reply) -> ProviderError {
     let server = serve(Script::new().push(reply));
     let mut items: Vec<Item> = provider(&server, Some(KEY)).stream(request(&[user("hi")])).collect().await;

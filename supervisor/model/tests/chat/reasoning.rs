@@ -1,4 +1,4 @@
-//! Servers that are strict about reasoning in a conversation, each with its vendor's own words.
+//! Servers that are strict about reasoning, each with its vendor's own errors.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{Item, provider, raw, request_of, user};
 
-/// A server's fault with the assistant's messages of a request, of which each has its index among all.
+/// An error for the model's messages of a request, each with its index among all.
 type Rule = fn(usize, &Value) -> Option<String>;
 
 fn has_calls(message: &Value) -> bool {
@@ -58,7 +58,6 @@ const STRICT: [(&str, Rule); 5] = [
     ("Groq", groq),
 ];
 
-/// A fault that a server finds in a request.
 fn fault(rule: Rule, body: &[u8]) -> Option<String> {
     let body: Value = serde_json::from_slice(body).expect("JSON");
     let messages = body["messages"].as_array().expect("messages");
@@ -66,7 +65,7 @@ fn fault(rule: Rule, body: &[u8]) -> Option<String> {
     of_model.find_map(|(index, message)| rule(index, message))
 }
 
-/// A server that says "Done." to requests that hold to its rule.
+/// Answers requests that follow its rule.
 fn strict(rule: Rule) -> ReplayServer {
     let check = move |_: usize, request: &model::replay::RecordedRequest| {
         let done = || Reply::sse(chat::message(&[Block::text("Done.")], "stop", Usage::default()));
@@ -98,7 +97,7 @@ const OTHERS: &str = r#"{"type":"thinking","thinking":"Hm.","field":"reasoning"}
 const BLANK: &str = r#"{"type":"thinking","thinking":"","field":"reasoning_content"}"#;
 const SIGNED: &str = r#"{"type":"thinking","thinking":"Hm.","signature":"s"}"#;
 
-/// Conversations within and behind a tool loop, with reasoning, with some, of another server's, and without.
+/// Conversations within and after a tool loop, with reasoning, with some, of another server's, and without.
 fn conversations() -> Vec<Vec<Arc<Message>>> {
     let mut all = Vec::new();
     for first in [&[REASONING, CALL][..], &[CALL], &[OTHERS, CALL], &[BLANK, CALL], &[SIGNED, TEXT, CALL]] {
@@ -115,8 +114,7 @@ async fn asked(provider: &OpenAiChat, request: ModelRequest) -> Vec<Item> {
     provider.stream(request).collect().await
 }
 
-/// A rule that nobody told is learned from its one refusal, and the attempt after it goes well, and so does every
-/// later request.
+/// An unknown rule is learned from one error, after which every request succeeds.
 #[tokio::test]
 async fn r6_a_servers_rule_about_reasoning_is_learned_from_one_refusal() {
     for (name, rule) in STRICT {
@@ -139,7 +137,7 @@ async fn r6_a_servers_rule_about_reasoning_is_learned_from_one_refusal() {
     }
 }
 
-/// Hosts that are known want reasoning back where the model thinks, from the first request on.
+/// Known hosts get reasoning back from the first request on.
 #[test]
 fn r6_known_hosts_have_their_rule_from_the_first_request_on() {
     let thinking = conversations().into_iter().filter(|messages| format!("{messages:?}").contains("field"));

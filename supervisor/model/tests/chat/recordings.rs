@@ -1,5 +1,5 @@
-//! The decoder against recorded traffic of many servers. The recordings are not part of the repository: `BAILIWICK_WIRE`
-//! names their directory. What they mean is kept as structure and digests, without their content.
+//! The decoder against recorded traffic of many servers. `BAILIWICK_WIRE` names the directory of recordings, which the
+//! repository lacks. Their meaning is kept as structure and digests.
 
 #![expect(clippy::print_stderr, reason = "a test says aloud what it skips")]
 
@@ -16,7 +16,6 @@ use sha2::{Digest, Sha256};
 
 use crate::{play, serve};
 
-/// Names the directory with the recordings.
 const VARIABLE: &str = "BAILIWICK_WIRE";
 
 fn recordings() -> Option<PathBuf> {
@@ -42,7 +41,6 @@ fn bodies(directory: &Path, file: &str) -> BTreeMap<String, (Bytes, Value)> {
     entries.filter_map(one).collect()
 }
 
-/// What a reply amounts to: kinds, lengths, names and numbers, and a digest of the rest.
 fn outline(answer: &Value) -> String {
     if answer["ok"] != true {
         let error = &answer["error"];

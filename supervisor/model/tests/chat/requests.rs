@@ -1,5 +1,3 @@
-//! What a request holds, over real HTTP on loopback.
-
 use std::sync::Arc;
 
 use futures_util::StreamExt;
@@ -13,7 +11,6 @@ use serde_json::{Value, json};
 
 use crate::{Item, KEY, provider, raw, request, serve, user};
 
-/// One reply to the request, and what the server saw.
 async fn sent(key: Option<&str>, request: ModelRequest) -> RecordedRequest {
     let server = serve(Script::new().reply(HELLO));
     let items: Vec<Item> = provider(&server, key).stream(request).collect().await;
@@ -81,7 +78,6 @@ async fn effort_is_asked_for_in_the_servers_words() {
     assert_eq!(asked(Some(Effort::Max)), "high");
 }
 
-/// The blocks of a reply, as the core keeps them.
 async fn blocks(provider: &OpenAiChat, messages: &[Arc<Message>]) -> Vec<AssistantBlock> {
     let items: Vec<Item> = provider.stream(request(messages)).collect().await;
     let mut blocks: Vec<_> = items

@@ -1,4 +1,4 @@
-//! Conversations as any provider may have left them in a log, put to every provider: each request holds to all of the vendor's rules.
+//! Logs of any provider's conversations, sent to every provider: each request follows all of the vendor's rules.
 
 use std::sync::{Arc, LazyLock};
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use crate::strict;
 use crate::writer::Writer;
 
-/// Ids in the forms of many makers, and more than once.
+/// Ids in the forms of many vendors, some of them repeated.
 const IDS: [&str; 9] = [
     "toolu_01A",
     "functions.shell_exec:0",
@@ -29,7 +29,6 @@ const TEXTS: [&str; 6] = ["", " ", "\n\t ", "So.", "\u{a0}", "é"];
 
 static WRITERS: LazyLock<[Writer; 3]> = LazyLock::new(|| ProviderKind::ALL.map(Writer::new));
 
-/// A block of a reply; a call has this id.
 fn block(kind: usize, text: &str, id: &str) -> Value {
     match kind {
         0 | 1 => json!({"type": "text", "text": text}),
@@ -60,7 +59,7 @@ fn any_reply() -> impl Strategy<Value = Vec<Value>> {
     proptest::collection::vec(block, 0..6)
 }
 
-/// A message of the user: which of the open calls have a result and what that says, and what is said besides.
+/// Results of some open calls, and other content.
 #[derive(Clone, Debug)]
 struct Said {
     results: Vec<(bool, usize, bool)>,
@@ -179,7 +178,7 @@ proptest! {
     }
 }
 
-/// The ids of calls in a body, in their order.
+/// The ids of calls in a body, in order.
 fn ids(body: &str) -> Vec<Value> {
     let body: Value = serde_json::from_str(body).expect("JSON");
     let messages =

@@ -1,5 +1,5 @@
-//! The provider's prompt cache as its documentation describes it (R8): exact prefixes that end at a marker, found again from
-//! a marker and the blocks before it, for as long as they live.
+//! The provider's prompt cache as documented (R8): exact prefixes that end at a marker, found again from a marker and
+//! the blocks before it, for a limited time.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -8,13 +8,12 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// How many places are looked at from a marker, its own among them.
+/// Number of positions that are looked at from a marker, its own included.
 const LOOK_BACK: usize = 20;
 
-/// The fewest tokens of a prefix that is kept.
+/// Minimum tokens of a cached prefix.
 const MIN_PREFIX: usize = 1024;
 
-/// What is kept, and the time.
 #[derive(Default)]
 pub(crate) struct Cache {
     now: Duration,
@@ -26,30 +25,27 @@ struct Entry {
     expires: Duration,
 }
 
-/// What became of the tokens of one request's prompt.
+/// Use of the tokens of one request's prompt.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Split {
     pub(crate) read: usize,
     pub(crate) prompt: usize,
-    /// Up to where the request is marked.
+    /// Tokens up to the last marker.
     pub(crate) marked: usize,
 }
 
-/// A block of a prompt: tools, system prompt, messages, in this order.
+/// A block of a prompt: tools, system prompt, messages.
 struct Block {
     hash: u64,
-    /// Tokens up to its end.
     tokens: usize,
     lifetime: Option<Duration>,
 }
 
 impl Cache {
-    /// Lets time go by.
     pub(crate) fn wait(&mut self, time: Duration) {
         self.now += time;
     }
 
-    /// Takes a request, and refuses one that the API would.
     pub(crate) fn take(&mut self, body: &Value) -> Split {
         let blocks = blocks(body);
         let markers: Vec<usize> = (0..blocks.len()).filter(|at| blocks[*at].lifetime.is_some()).collect();

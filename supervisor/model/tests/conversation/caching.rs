@@ -1,4 +1,4 @@
-//! How much of a long run's prompts comes from the provider's cache (R8), and that the measure would show it if it did not.
+//! Share of a long run's prompts that comes from the provider's cache (R8), with a control of the measurement.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use serde_json::Value;
 use crate::cache::{Cache, Split};
 use crate::plan;
 
-/// Between two requests of a run.
+/// Time between two requests.
 const STEP: Duration = Duration::from_secs(20);
 
 const OPTIONS: RequestOptions = RequestOptions {
@@ -20,7 +20,6 @@ const OPTIONS: RequestOptions = RequestOptions {
     temperature: None,
 };
 
-/// The splits of requests that come one after the other, each changed before it is sent.
 fn splits(bodies: &[Bytes], change: impl Fn(usize, &mut Value)) -> Vec<Split> {
     let mut cache = Cache::default();
     let split = |(index, body): (usize, &Bytes)| {

@@ -1,4 +1,4 @@
-//! An agent whose model is a script and whose worker answers at once. Every request is kept as the bytes that would be sent.
+//! An agent with a scripted model and a worker that answers at once. Keeps the bytes of every request.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -22,20 +22,18 @@ use protocol::frontend::{AgentAction, Op};
 
 use crate::writer::Writer;
 
-/// What the model does with a request.
+/// The model's reaction to a request.
 #[derive(Clone, Debug)]
 pub(crate) enum Answer {
-    /// It sends this stream.
     Stream(String),
-    /// It sends this stream, of which only the first bytes arrive.
+    /// Only the first bytes of the stream arrive.
     Cut(String, usize),
-    /// It has no time.
     Overloaded,
-    /// It is interrupted after this stream's first bytes.
+    /// The user interrupts after the first bytes of the stream.
     Interrupted(String, usize),
 }
 
-/// Tries again three times, at once.
+/// Three immediate attempts.
 struct AtOnce;
 
 impl Backoff for AtOnce {
@@ -48,7 +46,6 @@ impl Backoff for AtOnce {
     }
 }
 
-/// An agent and everything that it sent so far.
 pub(crate) struct Conversation {
     agent: Agent,
     writer: Writer,
@@ -79,23 +76,21 @@ impl Conversation {
         Self { agent: Agent::new(config(options)), writer, answers, bodies: Vec::new(), ends: Vec::new() }
     }
 
-    /// Tells the model something besides the user's words.
+    /// Adds context besides the user's words.
     pub(crate) async fn context(&mut self, text: &str) {
         let item = ContextItem { source: "AGENTS.md".to_owned(), text: text.to_owned() };
         self.take(Input::Context(vec![item])).await;
     }
 
-    /// A turn of the user, to its end.
     pub(crate) async fn user(&mut self, text: &str) {
         self.shows(text, Vec::new()).await;
     }
 
-    /// A turn of the user that shows pictures, to its end.
     pub(crate) async fn shows(&mut self, text: &str, images: Vec<Image>) {
         self.take(Input::Op(Op::Act(AgentAction::Prompt { text: text.to_owned(), images }))).await;
     }
 
-    /// The answers that nobody asked for.
+    /// Number of answers that were not requested.
     pub(crate) fn unused(&self) -> usize {
         self.answers.len()
     }
@@ -183,7 +178,6 @@ fn surroundings() -> PromptEnvironment {
     PromptEnvironment { platform, date, activity: Activity::Execute, instructions: None }
 }
 
-/// What a tool brings. Files that are called `missing…` do not exist; a command prints what it is.
 fn outcome(tool: &ToolCall) -> CallOutcome {
     match tool {
         ToolCall::ReadFile(read) if read.path.to_string().contains("missing") => {

@@ -1,4 +1,4 @@
-//! History is append-only: whatever happens in a context, each request begins with the bytes of the one before.
+//! History is append-only: each request of a context begins with the bytes of the previous one.
 
 use model::provider::RequestOptions;
 use model::replay::{Block, Usage, sse};
@@ -10,8 +10,7 @@ use crate::driver::{Answer, Conversation};
 
 const MARKER: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
-/// The parts of a request, byte for byte and without its markers: all but the messages, then role and block by
-/// block.
+/// The parts of a request without markers: all but the messages, then role and block by block.
 fn parts(body: &[u8]) -> Vec<String> {
     #[derive(serde::Deserialize)]
     struct Body<'a> {
@@ -46,7 +45,7 @@ fn block() -> impl Strategy<Value = Block> {
     ]
 }
 
-/// Anything but a full context: it is left for another one.
+/// Any reaction but a full context, which is replaced.
 fn answer() -> impl Strategy<Value = Answer> {
     let stop = prop::sample::select(vec![
         "tool_use",
@@ -97,8 +96,8 @@ proptest! {
     }
 }
 
-/// R4: every call has its result in the next message, before any text, and no result is without its call. R5: no block
-/// is empty text.
+/// R4: every call has its result in the next message, before any text, and there is no other result. R5: no block is
+/// empty text.
 fn assert_answered(body: &Value) {
     let messages = body["messages"].as_array().expect("messages");
     let ids = |message: Option<&Value>, kind: &str, id: &str| {

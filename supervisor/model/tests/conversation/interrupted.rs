@@ -1,5 +1,5 @@
-//! A conversation that the user interrupts after each event of each stream goes on: with a request that is acceptable, and that
-//! holds the text that was on the screen.
+//! A conversation that the user interrupts after each event of each stream continues with a valid request, which
+//! contains the text that was shown.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,16 +20,13 @@ use crate::interrupted_requests::{check_body, check_messages, said};
 use crate::sdk::validate;
 use crate::writer::Writer;
 
-/// Names the directory with the recordings.
 const VARIABLE: &str = "BAILIWICK_WIRE";
 
-/// The events of a longer recording at which nobody interrupts: text goes on and on.
+/// Maximum number of events of a recording at which it is interrupted.
 const EVENTS: usize = 60;
 
-/// Of how many requests one is shown to the vendor's own types.
 const SAMPLE: usize = 25;
 
-/// The events that a stream brings before it fails, if it does.
 async fn events(kind: ProviderKind, body: Bytes) -> Vec<StreamEvent> {
     let request = ModelRequest {
         model: String::new(),
@@ -43,7 +40,7 @@ async fn events(kind: ProviderKind, body: Bytes) -> Vec<StreamEvent> {
     items.into_iter().map_while(Result::ok).collect()
 }
 
-/// A conversation, its last request, and what was on the screen of the reply that was interrupted.
+/// A conversation, its last request, and the shown text of the interrupted reply.
 struct Play {
     agent: Agent,
     last: Option<(RequestId, ModelRequest)>,
@@ -74,7 +71,7 @@ impl Play {
     }
 }
 
-/// The request that follows if the user interrupts after these events, and what the screen showed until then.
+/// The request after an interruption, and the text that was shown before.
 fn interrupted_after(events: &[StreamEvent]) -> (ModelRequest, String) {
     let mut play = Play::new();
     play.user("begin");
@@ -88,8 +85,7 @@ fn interrupted_after(events: &[StreamEvent]) -> (ModelRequest, String) {
     (play.request().1, shown)
 }
 
-/// The texts of a reply, block by block, as far as they came. A block that is closed is what it is closed with: one of
-/// our streams has other words there than before.
+/// Texts of a reply by block. A complete block has its final text, which differs from the deltas in one stream.
 fn texts(events: &[StreamEvent]) -> Vec<String> {
     let mut texts = BTreeMap::<usize, String>::new();
     for event in events {
@@ -106,12 +102,12 @@ fn texts(events: &[StreamEvent]) -> Vec<String> {
     texts.into_values().filter(|text| !text.trim().is_empty()).collect()
 }
 
-/// True of a reply that is no part of the conversation: sent back, it would be refused again.
+/// True for a reply that would be rejected again, and is left out.
 fn is_refused(events: &[StreamEvent]) -> bool {
     matches!(events.last(), Some(StreamEvent::MessageCompleted { stop_reason: StopReason::Refusal(_), .. }))
 }
 
-/// Interrupts a stream after each of its events; the bodies that followed.
+/// Interrupts a stream after each of its events; returns the following requests.
 fn check(kind: ProviderKind, writer: &Writer, name: &str, events: &[StreamEvent]) -> Vec<Bytes> {
     let step = events.len().div_ceil(EVENTS).max(1);
     let is_last_of_kind = |at: usize| !matches!(events.get(at), Some(StreamEvent::TextDelta { .. }));
@@ -136,7 +132,7 @@ fn check(kind: ProviderKind, writer: &Writer, name: &str, events: &[StreamEvent]
     places.map(one).collect()
 }
 
-/// The text of a reply in the order in which it came.
+/// Text of a reply in the order of arrival.
 fn shown_of(events: &[StreamEvent]) -> String {
     let text = |event: &StreamEvent| match event {
         StreamEvent::TextDelta { text, .. } => Some(text.clone()),
@@ -145,7 +141,6 @@ fn shown_of(events: &[StreamEvent]) -> String {
     events.iter().filter_map(text).collect()
 }
 
-/// The streams of a directory: files, or directories with a `response.sse`.
 fn streams(directory: &Path) -> Vec<(String, Bytes)> {
     let entries = fs::read_dir(directory).expect("a directory").map(|entry| entry.expect("an entry").path());
     let read = |path: PathBuf| {
@@ -163,7 +158,7 @@ const DIALECTS: [(ProviderKind, &str); 3] = [
     (ProviderKind::Responses, "responses"),
 ];
 
-/// Interrupts all streams below a directory; the bodies that followed, by dialect and stream.
+/// Returns the following requests by dialect and stream.
 async fn check_all(root: &Path) -> [Vec<Vec<Bytes>>; 3] {
     let mut all = [const { Vec::new() }; 3];
     for ((kind, name), bodies) in DIALECTS.into_iter().zip(&mut all) {
@@ -176,8 +171,8 @@ async fn check_all(root: &Path) -> [Vec<Vec<Bytes>>; 3] {
     all
 }
 
-/// Shows a sample of the requests to the vendor's own types. They know no blocks of beta features: of a stream whose
-/// whole reply they do not take, the parts say nothing.
+/// Checks a sample of requests against the vendor's types. These lack beta features, so streams whose whole reply is
+/// invalid are left out.
 fn check_types(streams: &[Vec<Bytes>]) {
     let sample = |bodies: &Vec<Bytes>| {
         let parts = bodies.iter().step_by(SAMPLE).cloned();

@@ -1,4 +1,4 @@
-//! The rules that a request keeps whatever was interrupted before it: those of all dialects, and those of each.
+//! Rules for requests after any interruption: those of all dialects, and those of each.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::sync::Arc;
 use model::provider::{Message, ProviderKind, UserBlock};
 use serde_json::Value;
 
-/// WIRE R3 to R6 of the conversation itself.
+/// Checks R3 to R6 of the conversation itself.
 pub(crate) fn check_messages(name: &str, messages: &[Arc<Message>]) {
     let is_user = |message: &Message| matches!(message, Message::User(_));
     assert!(messages.first().is_some_and(|first| is_user(first)), "{name}: the user begins");
@@ -42,7 +42,6 @@ fn check_results(name: &str, blocks: &[Value], answers: &[UserBlock]) {
     assert_eq!(asked, answered, "{name}: each call has its result");
 }
 
-/// What a dialect asks of its own form.
 pub(crate) fn check_body(name: &str, kind: ProviderKind, body: &Value) {
     match kind {
         ProviderKind::Anthropic => check_content(name, list(&body["messages"])),
@@ -75,7 +74,7 @@ fn check_content(name: &str, messages: &[Value]) {
     }
 }
 
-/// Each call is answered by the messages behind its own, before anything else is said.
+/// Each call is answered by the next messages, before anything else.
 fn check_chat(name: &str, messages: &[Value]) {
     let mut open = BTreeSet::new();
     for message in messages {
@@ -97,7 +96,7 @@ fn check_chat(name: &str, messages: &[Value]) {
     assert!(open.is_empty(), "{name}: calls without results: {open:?}");
 }
 
-/// Each call has its output, and reasoning stands before what it led to.
+/// Each call has its output, and reasoning precedes what it led to.
 fn check_items(name: &str, items: &[Value]) {
     let ids = |kind: &'static str| -> BTreeSet<_> {
         of_type(items, kind).map(|item| item["call_id"].to_string()).collect()
@@ -113,7 +112,6 @@ fn check_items(name: &str, items: &[Value]) {
     }
 }
 
-/// The texts that a request has of the model.
 pub(crate) fn said(kind: ProviderKind, body: &Value) -> Vec<String> {
     let (messages, is_part) = match kind {
         ProviderKind::Responses => (list(&body["input"]), "output_text"),

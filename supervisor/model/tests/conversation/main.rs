@@ -1,4 +1,4 @@
-//! Long conversations through the real core and the real serialisation of requests: what is sent, request after request.
+//! Long conversations through the real core and the real serialisation of requests.
 
 #![expect(
     clippy::expect_used,

@@ -1,5 +1,5 @@
-//! A conversation of thirty requests with everything that happens to one: thinking, parallel calls, calls that fail or are
-//! wrong, more calls than a provider looks back, words in between, a pause, a cut, retries, an interruption.
+//! A conversation of thirty requests with thinking, parallel calls, failed and invalid calls, more calls than a
+//! provider looks back, text in between, a pause, a cut, retries, an interruption.
 
 use std::fmt::Write;
 
@@ -11,10 +11,9 @@ use serde_json::{Value, json};
 use crate::driver::{Answer, Conversation};
 use crate::writer::Writer;
 
-/// Which turn has more blocks than a provider looks back: as many calls, and as many results.
+/// The turn with more blocks than a provider looks back.
 pub(crate) const LONG_TURN: usize = 11;
 
-/// Plays the whole conversation.
 pub(crate) async fn play(version: ApiVersion, options: RequestOptions) -> Conversation {
     let answers = answers(ProviderKind::Anthropic);
     let mut conversation = Conversation::speaking(version, answers, options);
@@ -23,7 +22,7 @@ pub(crate) async fn play(version: ApiVersion, options: RequestOptions) -> Conver
     conversation
 }
 
-/// Plays it in another dialect, and shows a picture at the end.
+/// Uses another dialect, and shows a picture at the end.
 pub(crate) async fn play_as(kind: ProviderKind, options: RequestOptions) -> Conversation {
     let answers = answers(kind).into_iter().chain([Answer::Stream(end_of_turn(kind))]);
     let mut conversation = Conversation::written(Writer::new(kind), answers, options);
@@ -41,7 +40,7 @@ async fn talk(conversation: &mut Conversation) {
     conversation.user("Go on where you were interrupted.").await;
 }
 
-/// What a project tells an agent: as long as such a file is.
+/// A project's instructions, of a usual length.
 fn guide() -> String {
     let rule = |number| {
         format!("{number}. Keep module {number} small, test it, and say in its documentation what it is for.")
@@ -71,7 +70,6 @@ fn answers(kind: ProviderKind) -> Vec<Answer> {
     answers
 }
 
-/// A reply in the words of a dialect.
 fn reply(kind: ProviderKind, blocks: &[Block], stop_reason: &str) -> String {
     let usage = Usage::default();
     match kind {
@@ -121,7 +119,7 @@ fn end_of_turn(kind: ProviderKind) -> String {
     reply(kind, &[Block::text("That is done; the tests pass.")], "end_turn")
 }
 
-/// A search by the provider's own tool, which takes it longer than one reply may.
+/// A search by the provider's own tool, which takes longer than one reply.
 fn paused() -> String {
     let search = json!({"type": "server_tool_use", "id": "srvtoolu_1", "name": "web_search", "input": {"query": "totals"}});
     let found = json!({"type": "web_search_result", "url": "https://example.org/", "title": "Totals", "encrypted_content": "eA=="});
@@ -129,7 +127,7 @@ fn paused() -> String {
     stream_of(&[search, result], "pause_turn")
 }
 
-/// Blocks that come whole in their start.
+/// Blocks that are complete in their start.
 fn stream_of(blocks: &[Value], stop_reason: &str) -> String {
     let message = json!({"id": "msg_1", "type": "message", "role": "assistant", "model": "m", "content": []});
     let mut text = sse::event("message_start", &json!({ "message": message }));

@@ -1,4 +1,4 @@
-//! The strict server itself: a request that breaks one rule is refused, in each dialect, and one that breaks none is not.
+//! The strict server itself: rejects exactly the requests that break a rule, in each dialect.
 
 use serde_json::{Value, json};
 
@@ -6,10 +6,8 @@ use crate::strict::Sent;
 
 const PATHS: [&str; 3] = ["/v1/messages", "/v1/chat/completions", "/v1/responses"];
 
-/// A PNG by its first bytes.
 const PNG: &str = "iVBORw0KGgo=";
 
-/// A request of each dialect, with a call, its result and a picture, that holds to every rule.
 fn whole() -> [Value; 3] {
     let schema = json!({"type": "object", "properties": {"path": {"type": "string"}}});
     let url = format!("data:image/png;base64,{PNG}");
@@ -68,7 +66,7 @@ fn fault(dialect: usize, headers: &[(String, String)], body: &[u8]) -> Option<St
     Sent { method: "POST", path: PATHS[dialect], headers, body }.fault()
 }
 
-/// The body with this in the place of that pointer; null takes the member away.
+/// Replaces the value at a pointer; null removes the member.
 fn with(mut body: Value, pointer: &str, value: Value) -> Vec<u8> {
     let (parent, name) = pointer.rsplit_once('/').expect("a pointer");
     let parent = body.pointer_mut(parent).expect("the parent");
@@ -153,7 +151,7 @@ fn r2_a_body_is_strict_json_in_utf_8_and_not_too_long() {
     }
 }
 
-/// A rule, a dialect, and what stands at a place of its body so that the rule is broken.
+/// A rule, a dialect, and a value at a place of its body that breaks the rule.
 type Row<'a> = (&'a str, usize, &'a str, Value);
 
 fn are_refused(rows: Vec<Row<'_>>) {

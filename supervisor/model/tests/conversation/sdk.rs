@@ -12,13 +12,12 @@ use model::provider::{
 
 use crate::plan;
 
-/// Names the Python whose packages are used, if it is not the usual one.
+/// Names the Python with the packages, if it is not the usual one.
 const VARIABLE: &str = "BAILIWICK_PYTHON";
 
-/// What the script says where the package is missing.
+/// Exit status of the script if the package is missing.
 const NOT_INSTALLED: i32 = 77;
 
-/// The vendor's package for a dialect.
 const fn package(kind: ProviderKind) -> &'static str {
     match kind {
         ProviderKind::Anthropic => "anthropic",
@@ -26,7 +25,6 @@ const fn package(kind: ProviderKind) -> &'static str {
     }
 }
 
-/// Runs the script over these bodies; nothing where there is no SDK.
 pub(crate) fn validate(kind: ProviderKind, directory: &Path, bodies: &[Bytes]) -> Option<Output> {
     let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../tests/python/validate_requests.py");
     let write = |(index, body): (usize, &Bytes)| {
@@ -48,7 +46,7 @@ pub(crate) fn validate(kind: ProviderKind, directory: &Path, bodies: &[Bytes]) -
     }
 }
 
-/// What requests can ask for, with both versions of the API.
+/// Options of requests, with both versions of the API.
 fn options() -> [(ApiVersion, RequestOptions); 4] {
     let usual = RequestOptions::default();
     [
@@ -119,7 +117,7 @@ async fn a_request_that_is_wrong_anywhere_is_not_valid() {
     none_is_valid(ProviderKind::Anthropic, &body, &wrong);
 }
 
-/// Shows the body to the vendor's types, with each of these mistakes.
+/// Checks that each of these mistakes is found by the vendor's types.
 fn none_is_valid(kind: ProviderKind, body: &str, wrong: &[(&str, &str)]) {
     let directory = tempfile::tempdir().expect("a directory");
     let replaced = |(right, wrong): &(&str, &str)| {

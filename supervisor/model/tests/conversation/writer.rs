@@ -1,4 +1,4 @@
-//! The bodies of requests in each dialect, without a server.
+//! Bodies of requests in each dialect, without a server.
 
 use bytes::Bytes;
 use model::provider::anthropic::{Anthropic, AnthropicConfig, ApiVersion};
@@ -6,7 +6,6 @@ use model::provider::chat::{self, OpenAiChat};
 use model::provider::responses::Responses;
 use model::provider::{ModelRequest, ProviderKind};
 
-/// A provider that is asked for nothing but bodies.
 pub(crate) enum Writer {
     Messages(Anthropic),
     Chat(OpenAiChat),

@@ -1,5 +1,3 @@
-//! The same reply as it may be delivered: in chunks, with other line ends, with comments, with a byte-order mark, cut.
-
 use std::num::NonZeroUsize;
 use std::sync::Arc;
 
@@ -22,7 +20,6 @@ fn request() -> ModelRequest {
     }
 }
 
-/// What a body means, in chunks of this size.
 pub(crate) async fn play(kind: ProviderKind, body: Bytes, chunk: Option<usize>) -> Vec<Item> {
     let provider = ReplayProvider::new([body]).of(kind);
     let provider = match chunk.and_then(NonZeroUsize::new) {
@@ -32,7 +29,7 @@ pub(crate) async fn play(kind: ProviderKind, body: Bytes, chunk: Option<usize>) 
     provider.stream(request()).collect().await
 }
 
-/// A body in chunks of one byte, and as other servers would write it: each means the same.
+/// A body in chunks of one byte, and in other forms: each has the same meaning.
 pub(crate) async fn assert_same_however_it_comes(kind: ProviderKind, name: &str, body: &Bytes) {
     let whole = play(kind, body.clone(), None).await;
     for size in [1, 2, 3, 7, 64, 1000] {
@@ -44,7 +41,7 @@ pub(crate) async fn assert_same_however_it_comes(kind: ProviderKind, name: &str,
     }
 }
 
-/// The same body in every form that the format allows (S1).
+/// The body in every form that the format allows (S1).
 fn forms(body: &Bytes) -> Vec<(&'static str, Bytes)> {
     const BOM: &[u8] = "\u{feff}".as_bytes();
     let lf = lines_of(body);
@@ -71,7 +68,6 @@ fn forms(body: &Bytes) -> Vec<(&'static str, Bytes)> {
     forms
 }
 
-/// The lines of a text with any line ends.
 fn lines_of(body: &[u8]) -> Vec<Vec<u8>> {
     let mut lines = vec![Vec::new()];
     let mut after_cr = false;

@@ -1,19 +1,15 @@
-//! The bodies that damage begins with.
-
 use std::fs;
 use std::path::Path;
 
 use bytes::Bytes;
 use model::provider::ProviderKind;
 
-/// A body of one API.
 pub(crate) struct Body {
     pub(crate) kind: ProviderKind,
     pub(crate) bytes: Bytes,
     pub(crate) name: String,
 }
 
-/// Every stream in `fixtures`, in order.
 pub(crate) fn corpus() -> Vec<Body> {
     let streams = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fixtures/streams");
     let directories = ["anthropic", "chat", "responses"];

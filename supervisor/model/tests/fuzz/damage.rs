@@ -1,8 +1,7 @@
-//! Damage to a body, by a generator whose state names the case.
+//! Damage to a body, by a generator whose state identifies the case.
 
 use super::corpus::Body;
 
-/// `SplitMix64` (Steele, Lea and Flood, 2014): its state is one number.
 pub(crate) struct Random(u64);
 
 impl Random {
@@ -10,7 +9,7 @@ impl Random {
         Self(seed)
     }
 
-    /// What a run begins with that repeats what follows.
+    /// Start value with which a run repeats the rest.
     pub(crate) const fn state(&self) -> u64 {
         self.0
     }
@@ -23,14 +22,13 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// A number below a bound.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         let bound = u64::try_from(bound.max(1)).expect("a length");
         usize::try_from(self.next() % bound).expect("below a length")
     }
 }
 
-/// What is put in: each has broken some reader.
+/// Inserted texts, each of which has broken some parser.
 const PIECES: &[&str] = &[
     "\r",
     "\n\n",
@@ -64,7 +62,6 @@ const PIECES: &[&str] = &[
 pub(crate) struct Damage;
 
 impl Damage {
-    /// A body with up to six damages.
     pub(crate) fn inflict(body: &[u8], corpus: &[Body], random: &mut Random) -> Vec<u8> {
         let mut body = body.to_vec();
         for _ in 0..=random.below(6) {
@@ -104,7 +101,6 @@ impl Damage {
         drop(body.splice(at..at, piece));
     }
 
-    /// Moves an event to another place.
     fn lines(body: &mut Vec<u8>, random: &mut Random) {
         let mut events: Vec<Vec<u8>> =
             body.split_inclusive(|byte| *byte == b'\n').map(<[u8]>::to_vec).collect();

@@ -1,8 +1,8 @@
-//! Damaged replies, by the thousand: every reader of a stream gives a reply or a typed error, and the same in whatever pieces,
-//! over loopback HTTP too, packed or not.
+//! Damaged replies: every decoder of a stream returns a reply or a typed error, and the same for any chunks, over
+//! loopback HTTP too, compressed or not.
 //!
-//! The bodies grow out of those in `fixtures/streams`, by a generator with a seed. The suite takes a few hundred; for a long
-//! run set `BAILIWICK_SOAK_S` to its seconds, and `BAILIWICK_SEED` to another seed (`just soak`).
+//! A generator with a seed damages the bodies of `fixtures/streams`. The suite takes a few hundred; for a long run set
+//! `BAILIWICK_SOAK_S` to its seconds, and `BAILIWICK_SEED` to another seed (`just soak`).
 
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -24,16 +24,15 @@ use corpus::{Body, corpus};
 use damage::{Damage, Random};
 use reader::{Item, Model, in_memory};
 
-/// How long a reply of a few kilobytes may take this process, at most: a hundred times what it takes.
+/// A hundred times the usual time for a reply of a few kilobytes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The cases of a short run.
 const FEW: usize = 400;
 
-/// Between two cuts of one body, in a short run: a prime, so that they fall on every kind of place.
+/// Distance between two cuts of one body, in a short run: a prime, so that all kinds of positions occur.
 const STRIDE: usize = 211;
 
-/// How long a long run takes, if this is one.
+/// Duration of a long run, if this is one.
 fn soak() -> Option<Duration> {
     std::env::var("BAILIWICK_SOAK_S").ok()?.parse().ok().map(Duration::from_secs)
 }
@@ -48,8 +47,7 @@ fn gzip(body: &[u8]) -> Vec<u8> {
     encoder.finish().expect("a vector takes everything")
 }
 
-/// Checks what holds of any reply: it begins once, it ends once or with an error, each block is closed once and is one line
-/// of JSON.
+/// Any reply begins once, ends once or with an error, and each block is closed once and is one line of JSON.
 fn assert_in_order(case: &str, items: &[Item]) {
     let count = |wanted: fn(&Item) -> bool| items.iter().filter(|item| wanted(item)).count();
     let is_start = |item: &Item| matches!(item, Ok(StreamEvent::MessageStarted { .. }));
@@ -67,7 +65,7 @@ fn assert_in_order(case: &str, items: &[Item]) {
     }
 }
 
-/// Plays a body whole and in pieces; gives what it means.
+/// Decodes a body as a whole and in chunks; returns its meaning.
 async fn assert_harmless(case: &str, kind: ProviderKind, body: &Bytes, chunk: usize) -> Vec<Item> {
     let began = Instant::now();
     let whole = in_memory(kind, body.clone(), None).await;
@@ -77,7 +75,7 @@ async fn assert_harmless(case: &str, kind: ProviderKind, body: &Bytes, chunk: us
     whole
 }
 
-/// The same over HTTP: as it is, packed, and cut while it is packed.
+/// The same over HTTP: plain, compressed, and cut while it is compressed.
 async fn assert_harmless_over_http(case: &str, model: &Model, body: &Bytes, cut: usize, whole: &[Item]) {
     let packed = gzip(body);
     let as_packed = |bytes: Vec<u8>| Reply::sse(bytes).header("content-encoding", "gzip");
@@ -88,7 +86,7 @@ async fn assert_harmless_over_http(case: &str, model: &Model, body: &Bytes, cut:
     assert_in_order(case, &model.play(as_packed(packed).cut_after(cut)).await);
 }
 
-/// The same events, and an error of the same kind: over HTTP it says more.
+/// Errors have the same kind; over HTTP they have more text.
 fn assert_same(case: &str, items: &[Item], expected: &[Item]) {
     let plain = |items: &[Item]| -> Vec<_> {
         items.iter().map(|item| item.clone().map_err(|error| (error.kind, error.retryable))).collect()

@@ -1,5 +1,3 @@
-//! A reader of one API: in memory, and over loopback HTTP.
-
 use std::num::NonZeroUsize;
 use std::sync::{Arc, Mutex};
 
@@ -14,7 +12,6 @@ use model::replay::{ReplayServer, Reply, Script};
 
 pub(crate) type Item = Result<StreamEvent, ProviderError>;
 
-/// A server and its client.
 pub(crate) struct Model {
     pub(crate) kind: ProviderKind,
     next: Arc<Mutex<Option<Reply>>>,
@@ -44,14 +41,12 @@ impl Model {
         Self { kind, next, provider, _server: server }
     }
 
-    /// What a reply means.
     pub(crate) async fn play(&self, reply: Reply) -> Vec<Item> {
         *self.next.lock().expect("no panic") = Some(reply);
         self.provider.stream(request()).collect().await
     }
 }
 
-/// What a body means, in chunks of this size.
 pub(crate) async fn in_memory(kind: ProviderKind, body: Bytes, chunk: Option<usize>) -> Vec<Item> {
     let provider = ReplayProvider::new([body]).of(kind);
     let provider = match chunk.and_then(NonZeroUsize::new) {

@@ -1,4 +1,4 @@
-//! The price of a byte: it is the same in a large reply as in a small one.
+//! Cost of a byte: the same in a large reply as in a small one.
 
 use std::thread;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use super::{gzip, soak};
 
 const KIB: usize = 1 << 10;
 
-/// How much dearer a byte of the largest may be than one of the smallest: room for what an allocator and a cache do.
+/// Maximum ratio of the costs per byte, since allocators and caches differ.
 const FLAT: u32 = 4;
 
-/// The time that this thread has had of the processor: other load does not count.
+/// Processor time of this thread, which other load does not affect.
 fn own_time() -> Duration {
     let usage = getrusage(UsageWho::RUSAGE_THREAD).expect("a thread's own usage");
     let time = |value: TimeVal| {
@@ -27,7 +27,7 @@ fn own_time() -> Duration {
     time(usage.user_time()) + time(usage.system_time())
 }
 
-/// A reply of about so many bytes: its beginning, one piece of it again and again, and its end.
+/// A reply of about this size, in which one part is repeated.
 fn large(kind: ProviderKind, repeated: &str, size: usize) -> Bytes {
     let blocks = [Block::text("PIECE"), Block::tool_use("c1", "none", "{}")];
     let whole = match kind {
@@ -42,10 +42,10 @@ fn large(kind: ProviderKind, repeated: &str, size: usize) -> Bytes {
     [events[..at].concat(), middle, events[at..].concat()].concat().into()
 }
 
-/// The rounds per reply: a kernel may count a thread's time in ticks of some milliseconds.
+/// Rounds per reply: a kernel may count a thread's time in ticks of some milliseconds.
 const ROUNDS: usize = 4;
 
-/// The least time for a reply.
+/// The shortest time for a reply.
 async fn price(model: &Model, body: &Bytes, packed: bool) -> Duration {
     let mut least = Duration::MAX;
     for _ in 0..ROUNDS {

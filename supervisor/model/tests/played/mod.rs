@@ -8,7 +8,6 @@ use model::provider::{ModelProvider, ModelRequest, ProviderKind, ReplayProvider}
 
 use crate::asking::Item;
 
-/// What a body means as the answer to a request, in chunks of this size.
 pub(crate) async fn play_as(
     kind: ProviderKind,
     request: ModelRequest,

@@ -1,4 +1,4 @@
-//! What becomes of a connection: none, a silent one, one that breaks, one that is left.
+//! Failed, silent, broken and dropped connections.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -134,7 +134,6 @@ async fn e6_a_redirect_is_an_error_and_the_key_does_not_follow_it_in_either_head
     assert!(ask(&provider(&other.base_url())).await.iter().all(Result::is_ok));
 }
 
-/// Accepts one connection and reads the request to its end.
 fn accept(listener: &TcpListener) -> TcpStream {
     let (mut stream, _) = listener.accept().expect("a connection");
     let mut seen = Vec::new();
@@ -147,7 +146,6 @@ fn accept(listener: &TcpListener) -> TcpStream {
     stream
 }
 
-/// Waits until the other side closes, and returns how long that took.
 fn closed(mut stream: TcpStream) -> Duration {
     let begin = Instant::now();
     stream.set_read_timeout(Some(Duration::from_secs(10))).expect("a time-out");

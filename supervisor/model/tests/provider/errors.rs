@@ -1,4 +1,4 @@
-//! What a status other than 200 means.
+//! Errors by a status other than 200.
 
 use std::time::Duration;
 
@@ -47,13 +47,11 @@ async fn e1_e2_every_status_is_a_kind_a_decision_and_a_line() {
     "#);
 }
 
-/// An error as people read it.
 fn told(error: &ProviderError) -> String {
     let hint = error.hint.as_ref().map(|hint| format!(" | {hint}"));
     format!("{}{}", error.message, hint.unwrap_or_default())
 }
 
-/// The test's server has another port each time.
 fn without_port(message: &str) -> String {
     match message.split_once("127.0.0.1:") {
         Some((before, after)) => {

@@ -1,4 +1,4 @@
-//! The provider over real HTTP on loopback. The names of the tests begin with the rule of the wire that they show.
+//! The provider over real HTTP on loopback. Names of tests begin with the rule that they test.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Where a request is marked for the provider's cache (R8).
+//! Cache markers of a request (R8).
 
 use std::sync::Arc;
 
@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 
 use crate::{provider, raw, request, user};
 
-/// Where the markers of a request are, and what they say.
 fn markers(request: &ModelRequest) -> Vec<(String, Value)> {
     let body = provider("http://127.0.0.1:1").body(request).expect("a body");
     let mut found = Vec::new();
@@ -35,7 +34,6 @@ fn find(value: &Value, path: &str, found: &mut Vec<(String, Value)>) {
     }
 }
 
-/// A turn with this many calls, and their results.
 fn turn(calls: usize) -> [Arc<Message>; 2] {
     let call = |id| raw(&format!(r#"{{"type":"tool_use","id":"{id}","name":"read_file","input":{{}}}}"#));
     let result = |id: usize| UserBlock::ToolResult {

@@ -1,4 +1,4 @@
-//! What a request asks for besides a reply (WIRE 0.1, 0.4).
+//! Options of a request (WIRE 0.1, 0.4).
 
 use futures_util::StreamExt;
 use model::provider::anthropic::{Anthropic, AnthropicConfig, ApiVersion};
@@ -9,7 +9,7 @@ use model::replay::Script;
 
 use crate::{config, hello, request, serve, user};
 
-/// The part of a request that comes before its tools.
+/// The part of a request before its tools.
 fn head(options: RequestOptions, version: ApiVersion) -> String {
     head_of(&ModelRequest { options, ..request(&[user("hello")]) }, version)
 }

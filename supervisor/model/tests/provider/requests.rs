@@ -1,5 +1,3 @@
-//! What is sent, and what a reply to it means.
-
 use std::sync::Arc;
 
 use futures_util::StreamExt;
@@ -78,7 +76,6 @@ async fn r1_a_token_goes_into_the_authorization_header_and_into_no_other() {
     assert_eq!(request.header("x-api-key"), None);
 }
 
-/// The conversation after each of three turns.
 fn turns() -> [Vec<Arc<Message>>; 3] {
     let call = |id: &str| {
         raw(&format!(r#"{{"type":"tool_use","id":"{id}","name":"read_file","input":{{"path": "x"}}}}"#))

@@ -7,7 +7,6 @@ use model::provider::{ContentBlock, Decode, ProviderError, StopReason, StreamEve
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// JSON of any shape, for members that should have another one.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -28,7 +27,6 @@ fn word(words: &'static [&'static str]) -> impl Strategy<Value = Value> {
     prop::sample::select(words).prop_map(Value::from)
 }
 
-/// An item whose members fit, now and then but for one.
 fn item() -> impl Strategy<Value = Value> {
     let kind = word(&["message", "reasoning", "function_call", "function_call", "web_search_call", "text"]);
     let text = prop_oneof![".{0,6}".prop_map(Value::from), word(&["", "{}", "{\"a\":1}", "[1]", "\n"])];
@@ -89,7 +87,7 @@ fn any_event() -> impl Strategy<Value = String> {
     })
 }
 
-/// A reply as a provider would send it, with a few events that it would not in between.
+/// A valid reply with some invalid events.
 fn reply() -> impl Strategy<Value = Vec<String>> {
     let pieces = prop::collection::vec(".{0,4}", 0..4);
     let streamed = (item(), pieces, prop::bool::weighted(0.9));

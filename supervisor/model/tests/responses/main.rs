@@ -1,4 +1,4 @@
-//! The Responses API: what streams mean, and what requests hold.
+//! The Responses API: streams and requests.
 
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -22,12 +22,10 @@ fn request(messages: &[Arc<Message>]) -> ModelRequest {
     request_of("gpt-5.6", messages)
 }
 
-/// What a recorded body means.
 async fn play(body: Bytes, chunk: Option<usize>) -> Vec<Item> {
     play_as(ProviderKind::Responses, request(&[]), body, chunk).await
 }
 
-/// One line for each item.
 fn lines(items: &[Item]) -> Vec<String> {
     let line = |item: &Item| match item {
         Ok(event) => format!("{event:?}"),

@@ -1,5 +1,5 @@
-//! The decoder against recorded traffic of many servers. The recordings are not part of the repository: `BAILIWICK_WIRE`
-//! names their directory. What they mean is kept as structure and digests, without their content.
+//! The decoder against recorded traffic of many servers. `BAILIWICK_WIRE` names the directory of recordings, which the
+//! repository lacks. Their meaning is kept as structure and digests.
 
 #![expect(clippy::print_stderr, reason = "a test says aloud what it skips")]
 
@@ -14,13 +14,11 @@ use sha2::{Digest, Sha256};
 
 use crate::{Item, lines, play};
 
-/// Names the directory with the recordings.
 const VARIABLE: &str = "BAILIWICK_WIRE";
 
-/// A recording whose text was shortened in the deltas alone, by those who keep it.
+/// A recording whose text was shortened, but only in the deltas.
 const ABRIDGED: &str = "vercel-openai-shell-container-1";
 
-/// The recorded bodies by name.
 fn recordings() -> Option<BTreeMap<String, Bytes>> {
     let Some(root) = env::var_os(VARIABLE) else {
         eprintln!("skipped: no recordings: set {VARIABLE} to their directory");
@@ -36,7 +34,6 @@ fn recordings() -> Option<BTreeMap<String, Bytes>> {
     Some(bodies)
 }
 
-/// What a reply amounts to: kinds, lengths, names and numbers, and a digest of the rest.
 fn outline(items: &[Item]) -> String {
     let mut parts = Vec::new();
     for item in items {
@@ -121,7 +118,6 @@ async fn what_is_shown_of_a_recorded_text_is_the_text_and_its_item_is_the_one_th
     }
 }
 
-/// The item in a block of the history.
 fn echoed(block: &AssistantBlock) -> String {
     let raw = block.raw.get();
     let at = raw.find(r#""item":{"#).expect("an item");

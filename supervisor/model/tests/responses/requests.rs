@@ -1,5 +1,3 @@
-//! What is sent, and what a reply to it means.
-
 use std::sync::Arc;
 
 use futures_util::StreamExt;
@@ -38,7 +36,6 @@ async fn ask(provider: &Responses, messages: &[Arc<Message>]) -> Vec<StreamEvent
     items.into_iter().collect::<Result<_, _>>().expect("no error")
 }
 
-/// What the model said, as it stands in the history.
 fn said(events: &[StreamEvent]) -> Arc<Message> {
     let blocks = events.iter().filter_map(|event| match event {
         StreamEvent::BlockClosed { block, .. } => Some(block.raw.clone()),

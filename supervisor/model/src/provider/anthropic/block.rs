@@ -1,8 +1,8 @@
 //! A block of a reply that is being received.
 //!
-//! The block that a later request sends back is the object of `content_block_start` with its members in the same order
-//! and with the texts of the deltas filled in (R6). Tool input keeps the model's own text. Line breaks between JSON
-//! tokens become spaces, so that a block is one line of the session log. Strings in JSON have no line breaks.
+//! The block that a later request sends back is the object of `content_block_start` with the texts of the deltas filled
+//! in (R6). Tool input keeps the model's own text. Line breaks between JSON tokens become spaces, so that a block is
+//! one line of the session log.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -22,7 +22,6 @@ pub(super) struct OpenBlock {
     start: Box<RawValue>,
     text: Joined,
     thinking: Joined,
-    /// The tool input, empty until a delta has some.
     input: Joined,
     citations: Vec<Box<RawValue>>,
     /// Members whose value a delta sets as a whole.
@@ -30,7 +29,7 @@ pub(super) struct OpenBlock {
     text_changed: bool,
     thinking_changed: bool,
     cited: bool,
-    /// The signature, which arrives in one delta (S3); another one replaces it.
+    /// Arrives in one delta (S3); another one replaces it.
     signature: Option<String>,
 }
 
@@ -84,7 +83,7 @@ impl OpenBlock {
         })
     }
 
-    /// Returns the event for the start of the block: a tool call, or text in the start itself.
+    /// A tool call, or text in the start itself.
     pub(super) fn opening(&self, index: usize) -> Option<StreamEvent> {
         match &self.view {
             View::ToolUse { id, name } => {
@@ -96,7 +95,7 @@ impl OpenBlock {
         }
     }
 
-    /// Returns the model that continues the reply, if the block reports a change of model.
+    /// The model that continues the reply, if the block reports a change.
     pub(super) fn fallback_model(&self) -> Option<String> {
         let View::Other(kind) = &self.view else {
             return None;
@@ -108,7 +107,7 @@ impl OpenBlock {
         Some(fallback.to.model)
     }
 
-    /// Adds a delta. Returns false for an unknown kind, which is ignored (S3).
+    /// False for an unknown kind, which is ignored (S3).
     pub(super) fn push(
         &mut self,
         index: usize,
@@ -151,7 +150,7 @@ impl OpenBlock {
         if matches!(self.view, View::Thinking) { thinking_delta(index, added) } else { None }
     }
 
-    /// Completes the texts, and reports their last parts.
+    /// Reports the last parts of the texts.
     pub(super) fn finish_text(&mut self, index: usize, events: &mut VecDeque<StreamEvent>) {
         let text = self.text.finish();
         let thinking = self.thinking.finish();
@@ -168,8 +167,7 @@ impl OpenBlock {
         self.set.push((name, value));
     }
 
-    /// Closes the block. Returns nothing for a thinking block that was cut off before its signature, since the API
-    /// would reject it in a request.
+    /// `None` for a thinking block that was cut off before its signature: the API would reject it in a request.
     pub(super) fn close(mut self, end: BlockEnd) -> Result<Option<AssistantBlock>, serde_json::Error> {
         if end == BlockEnd::CutOff && matches!(self.view, View::Thinking) && self.signature.is_none() {
             return Ok(None);
@@ -186,7 +184,7 @@ impl OpenBlock {
         Ok(Some(AssistantBlock { content, raw }))
     }
 
-    /// Returns the tool input, and sets it in the block that later requests send.
+    /// Returns the tool input, and sets it in the block for later requests.
     fn close_input(&mut self, end: BlockEnd) -> Result<Result<String, String>, serde_json::Error> {
         let text = self.input.as_str();
         let is_blank = text.trim().is_empty();
@@ -234,7 +232,7 @@ impl OpenBlock {
     }
 }
 
-/// Returns the JSON of a block for later requests: one line, without lone surrogates.
+/// JSON for later requests: one line, without lone surrogates.
 fn echo(json: &str) -> Result<Box<RawValue>, serde_json::Error> {
     RawValue::from_string(without_lone_halves(one_line(json)))
 }

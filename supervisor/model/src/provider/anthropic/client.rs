@@ -22,13 +22,12 @@ const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 const KEY: HeaderName = HeaderName::from_static("x-api-key");
 const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 
-/// A beta feature: a model with a thinking budget thinks between tool calls as well.
+/// Beta feature: a model with a thinking budget thinks between tool calls as well.
 const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
 
-/// The form of a conversation that this API accepts.
+/// Form of a conversation that the API accepts.
 const RULES: FitRules = FitRules { kind: ProviderKind::Anthropic, ids: IdForm::Words };
 
-/// A client for Anthropic's Messages API, or for another server with the same API.
 pub struct Anthropic {
     endpoint: Arc<Endpoint>,
     version: ApiVersion,
@@ -52,7 +51,6 @@ impl Anthropic {
         Ok(Self { endpoint, version: config.version, messages: Messages::new(message::serialise, RULES) })
     }
 
-    /// Returns warnings for a person: bundled certificates in use, or a key sent without encryption.
     pub fn notices(&self) -> &[String] {
         self.endpoint.notices()
     }
@@ -61,7 +59,6 @@ impl Anthropic {
         self.endpoint.host()
     }
 
-    /// Returns the exact body that [`ModelProvider::stream`] sends for a request.
     pub fn body(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
         Ok(self.outgoing(request)?.body)
     }
@@ -89,8 +86,7 @@ impl ModelProvider for Anthropic {
     }
 }
 
-/// Returns the beta features that a request uses, separated by commas (R1). All other features are in both versions of
-/// the API: cache lifetimes, adaptive thinking, effort.
+/// Beta features that a request uses, separated by commas (R1). All others are in both versions of the API.
 const fn betas(options: &RequestOptions) -> Option<HeaderValue> {
     match options.thinking {
         Thinking::Budget { .. } => Some(HeaderValue::from_static(INTERLEAVED_THINKING)),

@@ -9,7 +9,7 @@ pub const BASE_URL: &str = "https://api.anthropic.com";
 pub enum ApiVersion {
     #[default]
     V2026_10_21,
-    /// The older version, for gateways without newer versions.
+    /// For gateways without newer versions.
     V2023_06_01,
 }
 
@@ -29,7 +29,6 @@ pub struct AnthropicConfig {
 }
 
 impl AnthropicConfig {
-    /// Creates settings for the vendor's API, with a key from the environment.
     pub fn new(api_key: Option<SecretString>) -> Self {
         Self::at(Connection {
             base_url: BASE_URL.to_owned(),
@@ -42,7 +41,6 @@ impl AnthropicConfig {
         })
     }
 
-    /// Creates settings for a server at another address, with defaults.
     pub fn at(connection: Connection) -> Self {
         Self { connection, version: ApiVersion::default() }
     }

@@ -1,5 +1,3 @@
-//! Messages in the form of the Messages API (R4, R5, R6).
-
 use ipc::image::{Image, MediaType};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -7,7 +5,7 @@ use serde_json::value::RawValue;
 use crate::provider::messages::MessageText;
 use crate::provider::{Message, UserBlock};
 
-/// Appends a message to the body. If `marked`, adds a cache marker to its last block.
+/// `marked` adds a cache marker to the last block.
 pub(super) fn write(text: &MessageText, marked: bool, body: &mut Vec<u8>) {
     // `…}]}`: the ends of the last block, of the content and of the message.
     const TAIL: usize = 3;
@@ -84,7 +82,7 @@ fn picture(image: &Image) -> AnthropicBlock<'_> {
     AnthropicBlock::Image { source }
 }
 
-/// Converts a block. R5: returns nothing for an empty text, and a text for an empty result.
+/// R5: `None` for an empty text; an empty result becomes a text.
 fn user_block(block: &UserBlock) -> Option<AnthropicBlock<'_>> {
     match block {
         UserBlock::Text(text) if text.is_empty() => None,
@@ -105,7 +103,7 @@ fn user_block(block: &UserBlock) -> Option<AnthropicBlock<'_>> {
     }
 }
 
-/// R5: true for an empty text block, which a model may send, but the API rejects in a request.
+/// R5: models may send empty text, but the API rejects it in requests.
 fn is_empty_text(block: &RawValue) -> bool {
     #[derive(serde::Deserialize)]
     struct MessageView {

@@ -19,7 +19,6 @@ pub use stream::AnthropicDecoder;
 
 pub(super) use client::api_key as key_header;
 
-/// Returns the token counts from the members of a `usage`.
 pub(super) fn usage_of(members: &serde_json::Map<String, serde_json::Value>) -> protocol::event::TokenUsage {
     stream::usage(members)
 }

@@ -1,13 +1,11 @@
-//! Positions of cache markers in a request. The provider caches the request up to each marker (R8).
+//! Positions of cache markers, up to each of which the provider caches a request (R8).
 //!
-//! The API allows four markers. One is at the end of the system prompt and covers the tools as well. In the
-//! messages:
+//! The API allows four. One is at the end of the system prompt and covers the tools as well. In the messages:
 //!
 //! * the end of the newest user message, so that the next request finds the whole request in the cache;
-//! * the end of the previous user message: the last request was cached up to there, and a retry finds the
-//!   same;
-//! * the end of the tool calls of a turn that is longer than the provider's look-back. Otherwise a request
-//!   that continues from the middle of such a turn (a fork, for example) would find only the previous turn;
+//! * the end of the previous user message: the last request was cached up to there, and a retry finds the same;
+//! * the end of the tool calls of a turn that is longer than the provider's look-back. Otherwise a fork from the middle
+//!   of such a turn would find only the previous turn;
 //! * or the end of a reply that the provider paused, which is then the end of the request.
 
 use serde_json::value::RawValue;
@@ -51,7 +49,7 @@ fn blocks(message: &Message) -> usize {
     }
 }
 
-/// True if the message's last block can have a marker: thinking cannot, and unknown kinds may not.
+/// False for thinking, and for unknown kinds of blocks.
 fn takes_marker(message: &Message) -> bool {
     match message {
         Message::User(_) => true,

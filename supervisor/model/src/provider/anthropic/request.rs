@@ -14,13 +14,10 @@ pub(super) const CACHE_MARKER: &str = r#""cache_control":{"type":"ephemeral"}"#;
 
 const MAX_BODY: usize = 32 * 1000 * 1000;
 
-/// The smallest thinking budget that the API accepts, in tokens.
+/// In tokens; the API accepts no smaller budget.
 const MIN_BUDGET: u32 = 1024;
 
-/// Returns the JSON of a request. The parts that stay the same from request to request come first, with the same
-/// bytes (R8).
-///
-/// Unset options are left out, so that the model's defaults apply.
+/// The JSON of a request. Parts that never change come first, with the same bytes (R8). Unset options are left out.
 pub(super) fn body(
     request: &ModelRequest,
     version: ApiVersion,
@@ -80,8 +77,7 @@ fn prefix(request: &ModelRequest, version: ApiVersion) -> Result<Vec<u8>, serde_
     })
 }
 
-/// Returns `thinking`, if it is configured. Moves a budget into the API's limits. Returns nothing if the
-/// reply is too short for any budget.
+/// `thinking`, with the budget moved into the API's limits; `None` if the reply is too short for any budget.
 fn thinking(request: &ModelRequest) -> Option<ThinkingConfig> {
     match request.options.thinking {
         Thinking::ByModel => None,
@@ -97,8 +93,7 @@ fn thinking(request: &ModelRequest) -> Option<ThinkingConfig> {
     }
 }
 
-/// Returns the temperature if the API accepts one. Since 2026-10-21 it accepts no sampling parameters;
-/// before, it accepted none together with thinking.
+/// The temperature, if the API accepts one: not since 2026-10-21, nor together with thinking before.
 fn temperature(options: &RequestOptions, version: ApiVersion) -> Option<Temperature> {
     let thinks = matches!(options.thinking, Thinking::Adaptive { .. } | Thinking::Budget { .. });
     options.temperature.filter(|_| version == ApiVersion::V2023_06_01 && !thinks)

@@ -1,4 +1,4 @@
-//! Decodes a reply, one SSE event at a time. Does no I/O (rules S2 to S10).
+//! Decodes a reply, one SSE event at a time, without I/O (rules S2 to S10).
 
 use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
@@ -20,9 +20,7 @@ use crate::provider::{ProviderError, StopReason, StreamEvent};
 pub struct AnthropicDecoder {
     phase: ReplyPhase,
     open: BTreeMap<usize, OpenBlock>,
-    /// Indices of closed blocks, which must not occur again.
     closed: BTreeSet<usize>,
-    /// Kinds of events and deltas that this version does not know.
     unknown: Unknown,
     envelope: Envelope,
     progress: u64,
@@ -134,8 +132,8 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    /// Begins a reply without `message_start`. llama.cpp's server leaves it out if the first token is not a whole
-    /// character. The first event must then be the first block, or the end: anything else shows that an event was lost.
+    /// Begins a reply without `message_start`, which llama.cpp's server leaves out if the first token is not a whole
+    /// character. Any first event but the first block or the end shows that one was lost.
     fn start_unannounced(&mut self, is_beginning: bool, events: &mut Events) {
         if self.phase == ReplyPhase::Waiting && is_beginning {
             self.phase = ReplyPhase::Started;
@@ -192,7 +190,7 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    /// Handles an event that does not parse: an error, unless its kind is unknown (S3).
+    /// An event that does not parse is an error, unless its kind is unknown (S3).
     fn misfit(&mut self, data: &str, error: &serde_json::Error) -> Result<(), ProviderError> {
         let Ok(event) = serde_json::from_str::<wire::AnthropicEventKind<'_>>(data) else {
             return Err(if tells_error(data) { broken_off(data) } else { invalid(error) });
@@ -230,7 +228,7 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    /// Adds token counts. Newer values replace older ones; missing values replace nothing (S6).
+    /// Newer values replace older ones; missing values replace nothing (S6).
     fn add_usage(&mut self, usage: Option<&RawValue>) {
         let Some(Value::Object(usage)) = usage.and_then(value) else {
             return;

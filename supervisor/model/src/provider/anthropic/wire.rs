@@ -1,7 +1,7 @@
 //! The events of a stream, as flat structures that borrow from the text.
 //!
-//! Every known field of every event and delta is a field here, so that an event is parsed in one pass. An event that
-//! does not fit is parsed again as [`AnthropicEventKind`], since only an unknown kind may have another shape.
+//! They have every known field, so that an event is parsed in one pass. An event that does not fit is parsed again as
+//! [`AnthropicEventKind`], since an unknown kind may have another shape.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::provider::text::Piece;
 
-/// The kinds of events that this version decodes, except pings.
+/// Decoded kinds of events, except pings.
 pub(super) const EVENTS: [&str; 7] = [
     "content_block_delta",
     "content_block_start",
@@ -21,7 +21,7 @@ pub(super) const EVENTS: [&str; 7] = [
     "error",
 ];
 
-/// The kinds of deltas that this version decodes. The delta of a message has no kind.
+/// Decoded kinds of deltas. The delta of a message has no kind.
 pub(super) const DELTAS: [&str; 7] = [
     "",
     "text_delta",
@@ -71,7 +71,6 @@ pub(super) struct AnthropicDelta<'a> {
     pub(super) stop_details: Option<&'a RawValue>,
 }
 
-/// The kind of an event, with all other fields ignored.
 #[derive(Deserialize)]
 pub(super) struct AnthropicEventKind<'a> {
     #[serde(borrow, rename = "type")]
@@ -86,7 +85,6 @@ pub(super) struct DeltaKind<'a> {
     pub(super) kind: Cow<'a, str>,
 }
 
-/// The beginning of a message in `message_start`, or a whole message (S10).
 #[derive(Deserialize)]
 pub(super) struct AnthropicMessage<'a> {
     #[serde(default)]
@@ -121,7 +119,6 @@ pub(super) struct AnthropicReplyBlock<'a> {
     pub(super) citations: Option<&'a RawValue>,
 }
 
-/// A block that reports that another model continues the reply.
 #[derive(Deserialize)]
 pub(super) struct Fallback {
     pub(super) to: FallbackModel,

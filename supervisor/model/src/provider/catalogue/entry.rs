@@ -6,12 +6,11 @@ use super::{Api, Facts, ThinkingKind};
 use crate::provider::Effort;
 use crate::provider::anthropic::ApiVersion;
 
-/// Properties of a model from one source. Other sources may have the missing properties.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Entry {
     pub api: Option<Api>,
     pub api_version: Option<ApiVersion>,
-    /// The most tokens of a prompt and its reply together.
+    /// Maximum tokens of a prompt and its reply together.
     pub context: Option<u64>,
     pub max_output: Option<u32>,
     pub prices: Option<Prices>,
@@ -21,7 +20,6 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Sets one property from a file. Fails for an unknown name or an invalid value.
     pub fn set(&mut self, name: &str, item: &Item) -> Result<(), BadFact> {
         let field = FIELDS.iter().find(|field| field.name == name).ok_or(BadFact::Unknown)?;
         (field.read)(self, item).ok_or(BadFact::Expected(field.expected))

@@ -8,12 +8,11 @@ use crate::provider::anthropic::ApiVersion;
 pub struct Facts {
     pub api: Api,
     pub api_version: ApiVersion,
-    /// The most tokens of a prompt and its reply together.
     pub context: u64,
     pub max_output: u32,
     pub prices: Option<Prices>,
     pub thinking: ThinkingKind,
-    /// The supported levels of effort; nothing if they are unknown.
+    /// Supported levels of effort; `None` if unknown.
     pub effort: Option<Vec<Effort>>,
     pub images: bool,
 }
@@ -35,7 +34,7 @@ pub enum ThinkingKind {
 }
 
 impl Facts {
-    /// Merges entries. The first entry with a property decides.
+    /// The first entry with a property decides.
     pub fn of(entries: &[&Entry]) -> Self {
         let preset = Self::default();
         Self {
@@ -51,8 +50,8 @@ impl Facts {
     }
 }
 
-/// Properties of an unknown model. Most servers have a context of 128,000 tokens; a smaller one reports an error
-/// when it is full.
+/// Properties of an unknown model. Most servers have a context of 128,000 tokens; a smaller one reports an error when
+/// it is full.
 impl Default for Facts {
     fn default() -> Self {
         Self {

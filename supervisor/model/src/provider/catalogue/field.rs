@@ -11,16 +11,16 @@ pub struct Field {
     pub name: &'static str,
     pub expected: &'static str,
     pub about: &'static str,
-    /// Sets the property from a value. Returns nothing if the value is invalid.
+    /// `None` for an invalid value.
     pub read: fn(&mut Entry, &Item) -> Option<()>,
-    /// Returns the value of an entry as a settings file would contain it.
+    /// The value as in a settings file.
     pub shown: fn(&Entry) -> Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadFact {
     Unknown,
-    /// The value is invalid; the field describes a valid one.
+    /// The field describes a valid value.
     Expected(&'static str),
 }
 

@@ -1,7 +1,7 @@
 //! The catalogue of models: their APIs, limits, abilities and prices.
 //!
-//! The data are in `models.toml`, and users override them under `[models]`. Every property has a default for unknown
-//! models, except the price.
+//! From `models.toml`; users override it under `[models]`. Every property except the price has a default for unknown
+//! models.
 
 mod entry;
 mod facts;
@@ -28,12 +28,10 @@ static ENTRIES: LazyLock<Vec<(Pattern, Entry)>> = LazyLock::new(|| {
     })
 });
 
-/// Returns the built-in entries for this model, the one with the highest precedence first.
 pub fn built_in(model: &str) -> Vec<&'static Entry> {
     matching(ENTRIES.iter(), model)
 }
 
-/// Returns the names of the catalogue, with `*` at the end of those that are prefixes.
 pub fn names() -> impl Iterator<Item = &'static str> {
     ENTRIES.iter().map(|(pattern, _)| pattern.as_str())
 }

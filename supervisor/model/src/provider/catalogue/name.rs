@@ -1,4 +1,4 @@
-/// A name in the catalogue: one model with its dated snapshots, or with `*` at the end all models with this prefix.
+/// One model with its dated snapshots, or with `*` at the end all models with a prefix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pattern(String);
 
@@ -11,7 +11,7 @@ impl Pattern {
         &self.0
     }
 
-    /// Returns how closely the pattern matches a model; a higher number is closer. Returns nothing for no match.
+    /// How closely the pattern matches; `None` for no match.
     fn closeness(&self, model: &str) -> Option<usize> {
         match self.0.strip_suffix('*') {
             Some(beginning) => model.starts_with(beginning).then_some(beginning.len()),

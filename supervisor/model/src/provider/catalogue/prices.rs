@@ -9,7 +9,6 @@ pub(super) const EXPECTED: &str = "{ input = …, output = … } in US dollars f
      cache_write_1h where they differ from input, long_prompt = { above = TOKENS, input = …, … } where long prompts cost \
      more, and nothing else";
 
-/// Keys that are not prices.
 const LONG: &str = "long_prompt";
 const ABOVE: &str = "above";
 
@@ -26,7 +25,7 @@ pub(super) fn read(item: &Item) -> Option<Prices> {
     Some(Prices { rates: rates(table, LONG)?, long })
 }
 
-/// Parses the prices of a table that has no other keys except `besides`.
+/// `besides` is the only other allowed key.
 fn rates(table: &dyn TableLike, besides: &str) -> Option<Rates> {
     const NAMES: [&str; 5] = ["input", "output", "cache_read", "cache_write_5m", "cache_write_1h"];
     if !table.iter().all(|(name, _)| name == besides || NAMES.contains(&name)) {

@@ -1,4 +1,4 @@
-//! Decides if a model's reasoning is sent back in later requests. Servers differ, and some reject it.
+//! Decides if a model's reasoning is sent back in later requests.
 //!
 //! | server | rule, with its error text |
 //! | --- | --- |
@@ -6,7 +6,7 @@
 //! | `DeepSeek` R1 and servers that check members | on none: "not allowed", "unsupported" |
 //! | all others | on messages with tool calls, where it is accepted or ignored |
 //!
-//! For known hosts the rule applies from the first request on. For others it is learned from their errors.
+//! The rules for other hosts are learned from their errors.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -18,7 +18,7 @@ use crate::provider::{Message, ProviderError};
 pub(super) enum ReasoningBack {
     Never,
     WithCalls,
-    /// In each message of the model. A blank replaces missing reasoning.
+    /// A blank replaces missing reasoning.
     Everywhere,
 }
 
@@ -49,8 +49,7 @@ impl Lessons {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(model).copied()
     }
 
-    /// Learns from an error. If the rule changes, the error becomes retryable, because the next attempt
-    /// differs.
+    /// If the rule changes, the error becomes retryable, because the next attempt differs.
     pub(super) fn learn(&self, model: &str, error: ProviderError) -> ProviderError {
         let Some(lesson) = lesson(&error).filter(|lesson| self.of(model) != Some(*lesson)) else {
             return error;
@@ -74,7 +73,7 @@ fn lesson(error: &ProviderError) -> Option<ReasoningBack> {
     }
 }
 
-/// True if the model has reasoned in this conversation. Without reasoning no server demands any.
+/// Without reasoning in the conversation no server demands any.
 pub(super) fn has_reasoning(messages: &[Arc<Message>]) -> bool {
     messages.iter().any(|message| match &**message {
         Message::Assistant(blocks) => blocks.iter().any(|block| {

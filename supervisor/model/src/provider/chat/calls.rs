@@ -1,8 +1,7 @@
 //! The tool calls of a reply that is being received.
 //!
-//! A delta belongs to the call with its `index`. Some servers leave the index out or use the same for all calls. Ids
-//! may be missing, or null after the first delta. A call may arrive in one delta. Calls with the same index are
-//! distinguished by id, or by a name, which begins a new call.
+//! A delta belongs to the call with its `index`, which some servers leave out or use for all calls; those are
+//! distinguished by id, or by a name, which begins a new call. Ids may be missing, or null after the first delta.
 
 use std::borrow::Cow;
 
@@ -22,13 +21,12 @@ pub(super) enum End {
     CutOff,
 }
 
-/// The most tool calls of one reply. The limit exists because each delta searches for its call.
+/// Limited because each delta searches for its call.
 const MAX_CALLS: usize = 1024;
 
-/// The tool calls of a reply, in the order in which they began.
 pub(super) struct ChatCalls {
     calls: Vec<Call>,
-    /// The first number for generated ids of calls without an id.
+    /// First number for generated ids.
     first: usize,
 }
 
@@ -42,7 +40,7 @@ struct Call {
 }
 
 impl ChatCalls {
-    /// Creates an empty list, in a conversation that already had `earlier` tool calls.
+    /// The conversation already had `earlier` tool calls.
     pub(super) const fn after(earlier: usize) -> Self {
         Self { calls: Vec::new(), first: earlier }
     }
@@ -51,8 +49,7 @@ impl ChatCalls {
         self.calls.is_empty()
     }
 
-    /// Adds a delta. If it begins a tool call, the call's block gets the index `next_block`, which is then
-    /// incremented.
+    /// A new tool call's block gets the index `next_block`, which is then incremented.
     pub(super) fn push(
         &mut self,
         delta: &CallDelta<'_>,
@@ -88,8 +85,7 @@ impl ChatCalls {
         Ok(())
     }
 
-    /// Returns the position of the tool call that a delta continues. Returns nothing if the delta begins a
-    /// call.
+    /// The position of the tool call that a delta continues; `None` if it begins one.
     fn position(&self, index: Option<u64>, id: Option<&str>, is_named: bool) -> Option<usize> {
         let last = |fits: &dyn Fn(&Call) -> bool| self.calls.iter().rposition(fits);
         match (index, id) {
@@ -125,7 +121,7 @@ impl Call {
         self.arguments.push(&piece);
     }
 
-    /// Closes the tool call. Arguments that were cut off are never valid, unless there are none.
+    /// Arguments that were cut off are never valid, unless there are none.
     fn close(mut self, end: End) -> Result<AssistantBlock, ProviderError> {
         let (Some(id), Some(name)) = (self.id, self.name) else {
             return Err(violation("a tool call without a name"));
@@ -144,8 +140,8 @@ impl Call {
     }
 }
 
-/// Returns the block for later requests. Invalid arguments are replaced by an object that contains them, since some
-/// servers parse them again and would reject every later request.
+/// The block for later requests. An object replaces invalid arguments and contains them, since some servers parse them
+/// again.
 fn raw_block(
     id: &str,
     name: &str,

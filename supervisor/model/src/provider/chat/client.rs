@@ -17,11 +17,9 @@ use crate::provider::{
     EventStream, Message, ModelProvider, ModelRequest, ProviderError, ProviderKind, UserBlock,
 };
 
-/// A client for a server with the chat completions API: the vendor's, a gateway, or a local one.
 pub struct OpenAiChat {
     endpoint: Arc<Endpoint>,
-    /// The messages in three forms: without reasoning, with reasoning in messages with tool calls, and with
-    /// reasoning in all messages.
+    /// Without reasoning, with reasoning in messages with tool calls, and with reasoning in all messages.
     messages: Box<[Messages; 3]>,
     server: ChatServer,
     lessons: Lessons,
@@ -46,12 +44,10 @@ impl OpenAiChat {
         Ok(Self { endpoint, messages: Box::new(messages), server, lessons: Lessons::default() })
     }
 
-    /// Returns warnings for a person: bundled certificates in use, or a key sent without encryption.
     pub fn notices(&self) -> &[String] {
         self.endpoint.notices()
     }
 
-    /// Returns the exact body that [`ModelProvider::stream`] sends for a request.
     pub fn body(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
         Ok(self.outgoing(request)?.body)
     }
@@ -65,7 +61,7 @@ impl OpenAiChat {
         })
     }
 
-    /// Returns the messages with the reasoning that the server accepts from this model.
+    /// The messages with the reasoning that the server accepts from this model.
     fn messages(&self, request: &ModelRequest) -> &Messages {
         let [never, with_calls, everywhere] = &*self.messages;
         let is_thinking = || self.server.wants_reasoning && has_reasoning(&request.messages);
@@ -96,7 +92,7 @@ impl ModelProvider for OpenAiChat {
     }
 }
 
-/// Counts the tool results in a conversation, which are as many as tool calls (R4).
+/// As many tool results as tool calls (R4).
 fn answered_calls(messages: &[Arc<Message>]) -> usize {
     let results = |message: &Arc<Message>| match &**message {
         Message::User(blocks) => {

@@ -28,7 +28,6 @@ pub struct Config {
 }
 
 impl Config {
-    /// Creates settings for the vendor's API, with a key from the environment.
     pub fn new(api_key: Option<SecretString>) -> Self {
         Self::at(Connection {
             base_url: BASE_URL.to_owned(),
@@ -41,7 +40,6 @@ impl Config {
         })
     }
 
-    /// Creates settings for a server at another address, with defaults.
     pub const fn at(connection: Connection) -> Self {
         Self { connection, reply_limit: None }
     }
@@ -53,9 +51,9 @@ pub(super) struct ChatServer {
     pub(super) path: &'static str,
     pub(super) reply_limit: ReplyLimit,
     pub(super) ids: IdForm,
-    /// True if the server accepts `stream_options`. Without this option most servers send no usage.
+    /// Without `stream_options` most servers send no usage.
     pub(super) takes_stream_options: bool,
-    /// True if the server requires the reasoning of a thinking model in each of the model's messages.
+    /// True if a thinking model's reasoning is required in each of its messages.
     pub(super) wants_reasoning: bool,
 }
 
@@ -87,8 +85,8 @@ impl ChatServer {
     }
 }
 
-/// Returns the path of the endpoint. Users give base URLs of this API with or without a version. A URL with a version
-/// anywhere is complete: `https://gw.example/v1beta/openai`, `https://host/api/paas/v4`.
+/// The endpoint's path, for base URLs with and without a version. One with a version anywhere is complete:
+/// `https://gw.example/v1beta/openai`, `https://host/api/paas/v4`.
 fn path(base: &Url) -> &'static str {
     if socket_path(base).is_some() {
         return "/v1/chat/completions";

@@ -1,4 +1,4 @@
-//! Messages in the form of the chat completions API: one message, or one for each tool result.
+//! Messages in the form of the chat completions API: one, or one for each tool result.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::back::ReasoningBack;
 use crate::provider::{Message, UserBlock, messages};
 
-/// Serialises a message as JSON objects separated by commas. Messages with tool calls include reasoning.
+/// Includes reasoning in messages with tool calls.
 pub(super) fn serialise(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
     serialise_as(message, ReasoningBack::WithCalls)
 }
@@ -18,7 +18,7 @@ pub(super) fn without_reasoning(message: &Message) -> Result<Option<Vec<u8>>, se
     serialise_as(message, ReasoningBack::Never)
 }
 
-/// Serialises a message. Each message of the model includes reasoning.
+/// Includes reasoning in each message of the model.
 pub(super) fn with_all_reasoning(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
     serialise_as(message, ReasoningBack::Everywhere)
 }
@@ -30,7 +30,7 @@ fn serialise_as(message: &Message, back: ReasoningBack) -> Result<Option<Vec<u8>
     }
 }
 
-/// Serialises a user's message. Each tool result is a message of its own before the text (R4).
+/// Each tool result is a message of its own before the text (R4).
 fn of_user(blocks: &[UserBlock]) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let mut json = Vec::new();
     let (mut seen, mut said) = (Vec::new(), Vec::new());
@@ -61,7 +61,7 @@ fn picture(image: &Image) -> ChatPart<'_> {
     ChatPart::ImageUrl { image_url: Url { url: messages::data_url(image) } }
 }
 
-/// Joins the blocks of a reply into one message. Returns nothing for a message without text and calls.
+/// `None` for a message without text and calls.
 fn of_assistant(blocks: &[Box<RawValue>], back: ReasoningBack) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let mut message = AssistantMessage::default();
     let mut reasoning = Reasoning::default();
@@ -116,7 +116,6 @@ fn push(json: &mut Vec<u8>, message: &impl Serialize) -> Result<(), serde_json::
     serde_json::to_writer(json, message)
 }
 
-/// The fields of a block; see the documentation of the parent module.
 #[derive(Deserialize)]
 struct ChatBlock<'a> {
     #[serde(borrow, rename = "type")]
@@ -141,7 +140,7 @@ struct ChatBlock<'a> {
     reasoning_details: Option<&'a RawValue>,
 }
 
-/// Reasoning by the name of its field. Reasoning of another API is not sent.
+/// Reasoning by the name of its field. That of another API is not sent.
 #[derive(Default)]
 struct Reasoning {
     reasoning_content: Option<String>,
@@ -149,7 +148,7 @@ struct Reasoning {
 }
 
 impl Reasoning {
-    /// Returns the reasoning, or a blank, since an empty text counts as missing.
+    /// A blank if empty, since an empty text counts as missing.
     fn any(self) -> String {
         let any = self.reasoning_content.or(self.reasoning);
         any.filter(|text| !text.is_empty()).unwrap_or_else(|| " ".to_owned())

@@ -1,11 +1,8 @@
 //! The chat completions API of many servers: requests, streams, errors.
 //!
-//! * [`Config`] and [`OpenAiChat`]: the client.
-//! * [`Decoder`]: decodes the chunks of a stream without any I/O.
-//!
-//! The history has the shape of the Messages API for every provider, so that log, front ends and core know only one:
-//! `text`, `thinking` and `tool_use` blocks. Data that a server needs back and that this shape does not have are in
-//! extra fields and blocks. [`message`] writes them into requests where the server had them:
+//! The history has the shape of the Messages API for every provider: `text`, `thinking` and `tool_use` blocks. Data
+//! that a server needs back and that this shape does not have are in extra fields and blocks. [`message`] writes them
+//! into requests where the server had them:
 //!
 //! * `field` of a `thinking` block: the field of the reasoning, `reasoning_content` or `reasoning`;
 //! * `arguments` of a `tool_use` block: the exact text of the arguments, if `input` differs;
@@ -28,7 +25,6 @@ pub use client::OpenAiChat;
 pub use config::{BASE_URL, Config, ReplyLimit};
 pub use stream::Decoder;
 
-/// Returns the token counts of a `usage`.
 pub(super) fn usage_of(usage: &serde_json::value::RawValue) -> Option<protocol::event::TokenUsage> {
     usage::parse(usage)
 }
@@ -41,7 +37,6 @@ pub struct Form {
     pub takes_stream_options: bool,
 }
 
-/// Returns the variant for the server at this address.
 pub(crate) fn form(base: &reqwest::Url) -> Form {
     let config::ChatServer { path, reply_limit, takes_stream_options, ids: _, wants_reasoning: _ } =
         config::ChatServer::at(base);

@@ -8,7 +8,7 @@ use crate::provider::{AssistantBlock, ContentBlock, StreamEvent};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TextKind {
     Said,
-    /// Reasoning, with the field in which it arrived if later requests include it.
+    /// With the field in which it arrived if later requests include it.
     Reasoning(Option<&'static str>),
 }
 

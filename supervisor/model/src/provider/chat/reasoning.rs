@@ -1,4 +1,4 @@
-//! `reasoning_details`: reasoning that a gateway signs or encrypts, and needs back unchanged.
+//! Reasoning that a gateway signs or encrypts, and needs back unchanged.
 
 use serde_json::value::{RawValue, to_raw_value};
 
@@ -9,20 +9,18 @@ use crate::provider::{AssistantBlock, ContentBlock};
 
 const PIECES: [&str; 2] = ["text", "summary"];
 
-/// The most fields of an item that others are merged with, since each merge searches them.
+/// Maximum fields of an item that others are merged with, since each merge searches them.
 const MOST_MEMBERS: usize = 64;
 
-/// The name of the block, and of the field of a message.
 const KIND: &str = "reasoning_details";
 
-/// The details of a reply, in order. An item that arrived whole keeps its bytes.
 pub(super) struct Details {
     pub(super) block: usize,
     items: Vec<Item>,
 }
 
 struct Item {
-    /// The original text, until something is merged.
+    /// Until something is merged.
     raw: Option<Box<RawValue>>,
     members: ReplyMembers,
     /// The joined texts. Adding the text of each delta to the fields would take quadratic time.
@@ -34,7 +32,7 @@ impl Details {
         Self { block, items: Vec::new() }
     }
 
-    /// Adds the items of a delta, and returns the texts for the user.
+    /// Returns the texts for the user.
     pub(super) fn push(&mut self, items: &[&RawValue]) -> Result<Vec<String>, serde_json::Error> {
         let mut shown = Vec::new();
         for raw in items {
@@ -62,7 +60,7 @@ impl Item {
         Self { raw: Some(raw.to_owned()), members, texts }
     }
 
-    /// True if a delta continues this item: readable reasoning with the same type, index and id.
+    /// True for readable reasoning with the same type, index and id.
     fn goes_on_with(&self, piece: &ReplyMembers) -> bool {
         let kind = string(piece.get("type")).unwrap_or_default();
         let is_readable = matches!(kind.as_str(), "reasoning.text" | "reasoning.summary");
@@ -78,7 +76,7 @@ impl Item {
             && same("id")
     }
 
-    /// Merges a delta: joins its texts, and replaces the other fields.
+    /// Joins the texts, and replaces the other fields.
     fn add(&mut self, piece: &ReplyMembers) {
         self.raw = None;
         for (name, text) in PIECES.iter().zip(&mut self.texts) {
@@ -102,7 +100,6 @@ impl Item {
     }
 }
 
-/// Returns the value of a field, unless it is null.
 fn known<'a>(members: &'a ReplyMembers, name: &str) -> Option<&'a str> {
     members.get(name).map(RawValue::get).filter(|value| *value != "null")
 }

@@ -6,8 +6,8 @@ use super::config::{ChatServer, ReplyLimit};
 use crate::provider::messages::MessageText;
 use crate::provider::{Effort, ModelRequest, ProviderError, Temperature};
 
-/// Returns the JSON of a request. Unset options keep the model's defaults. The unchanging part of a conversation comes
-/// first and in the same bytes, so that a server can use its cache.
+/// The JSON of a request. The unchanging part of a conversation comes first and in the same bytes, so that a server can
+/// use its cache.
 pub(super) fn body(
     request: &ModelRequest,
     texts: &[MessageText],
@@ -52,7 +52,7 @@ fn prefix(request: &ModelRequest, server: ChatServer) -> Result<Vec<u8>, serde_j
     })
 }
 
-/// Returns the level of effort. Most servers know none above `high`, and reject unknown ones.
+/// Most servers know no level above `high`.
 fn effort(effort: Option<Effort>) -> Option<&'static str> {
     effort.map(|effort| match effort {
         Effort::Low | Effort::Medium | Effort::High => effort.as_str(),
@@ -80,7 +80,7 @@ struct Prefix<'a> {
     temperature: Option<Temperature>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<ChatTool<'a>>,
-    /// The last field, because the conversation follows.
+    /// Last, because the conversation follows.
     messages: Vec<System<'a>>,
 }
 

@@ -1,4 +1,4 @@
-//! Decodes a reply, one SSE event at a time. Does no I/O.
+//! Decodes a reply, one SSE event at a time.
 
 use protocol::event::TokenUsage;
 use serde_json::json;
@@ -16,14 +16,13 @@ use crate::provider::decode::{
 use crate::provider::text::{Joined, Piece};
 use crate::provider::{ProviderError, StopReason, StreamEvent};
 
-/// Greatest depth of lists of parts. Mistral's reasoning is a list within a list.
+/// Maximum depth of lists of parts. Mistral's reasoning is a list within a list.
 const DEEPEST_PART: usize = 2;
 
 /// A decoder for one reply.
 ///
-/// A reply is complete with `[DONE]` or the end of the body, if it had a finish reason before. Some servers send no
-/// reason (Claude behind Snowflake): then `[DONE]` after content completes the reply, and the end of the body alone
-/// means that it was cut off.
+/// A reply is complete with `[DONE]` or the end of the body, if it had a finish reason before. For servers without
+/// reasons (Claude behind Snowflake), `[DONE]` after content completes it.
 pub struct Decoder {
     phase: ReplyPhase,
     open: Option<OpenText>,
@@ -35,7 +34,7 @@ pub struct Decoder {
     usage: TokenUsage,
     envelope: Envelope,
     progress: u64,
-    /// True if the debug output already says that the stream contains more than one choice.
+    /// True if the debug output already mentions additional choices.
     told_of_others: bool,
 }
 
@@ -50,8 +49,7 @@ impl Decoder {
         Self::after(0)
     }
 
-    /// Creates a decoder for a reply in a conversation with this many earlier tool calls. Their number keeps generated
-    /// ids of calls unique (R4).
+    /// The number of earlier tool calls keeps generated ids unique (R4).
     pub fn after(earlier_calls: usize) -> Self {
         Self {
             phase: ReplyPhase::Waiting,
@@ -144,7 +142,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Keeps the first id and model. Some servers send a first chunk without them, or change them later.
+    /// Keeps the first id and model: some servers send them late, or change them.
     fn name(&mut self, chunk: &Chunk<'_>) {
         if self.envelope.id.is_empty() {
             self.envelope.id = string(chunk.id).unwrap_or_default();
@@ -193,7 +191,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Adds reasoning. If it arrives in two fields and in `reasoning_details`, the user sees only the first.
+    /// If reasoning arrives in two fields and in `reasoning_details`, the user sees only the first.
     fn reasoning(&mut self, delta: &ChatDelta<'_>, events: &mut Events) -> Result<(), ProviderError> {
         let members = [("reasoning_content", delta.reasoning_content), ("reasoning", delta.reasoning)];
         let plain = members
@@ -210,7 +208,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Keeps `reasoning_details`, and returns their texts for the user.
+    /// Returns the texts for the user.
     fn details(&mut self, items: Option<&RawValue>) -> Result<Vec<String>, ProviderError> {
         let Some(items) = items.filter(|items| items.get().starts_with('[')) else { return Ok(Vec::new()) };
         let items: Vec<&RawValue> = serde_json::from_str(items.get()).map_err(|error| invalid(&error))?;
@@ -225,7 +223,7 @@ impl Decoder {
         details.push(&items).map_err(|error| invalid(&error))
     }
 
-    /// Adds content: a string, or a list of parts. Ignores anything else.
+    /// Accepts a string, or a list of parts.
     fn content(
         &mut self,
         raw: &RawValue,
@@ -253,7 +251,6 @@ impl Decoder {
         Ok(())
     }
 
-    /// Adds to the open block of text, or begins one of another kind.
     fn text(&mut self, piece: &Piece<'_>, kind: TextKind, events: &mut Events) -> Result<(), ProviderError> {
         if piece.is_empty() {
             return Ok(());
@@ -312,8 +309,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Returns the stop reason. With calls it is tool use, since some servers send `stop`, unless the reply was cut
-    /// off or refused (S5).
+    /// With calls it is tool use, whatever the server sends, unless the reply was cut off or refused (S5).
     fn stop_reason(&self) -> Result<StopReason, ProviderError> {
         let refusal = self.refusal.as_str();
         Ok(match self.finish_reason.as_deref().unwrap_or("stop") {

@@ -2,8 +2,7 @@ use protocol::event::TokenUsage;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// Parses a `usage` object. The server's number of prompt tokens includes tokens read from and written to the
-/// cache; the names of their fields differ between servers.
+/// The server's prompt tokens include those of the cache; the names of its fields differ between servers.
 pub(super) fn parse(raw: &RawValue) -> Option<TokenUsage> {
     let Ok(Value::Object(usage)) = serde_json::from_str(raw.get()) else { return None };
     let count = |names: &[&[&str]]| names.iter().find_map(|path| at(&usage, path));

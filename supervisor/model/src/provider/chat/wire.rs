@@ -1,11 +1,10 @@
 //! The chunks of a stream, and whole replies, whose message has the shape of a delta.
 //!
-//! Servers agree on names, but not on types. Fields whose type varies are kept raw, and parsed where they are used.
+//! Fields whose type varies between servers are kept raw, and parsed where they are used.
 
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// A chunk of a stream, or a whole reply.
 #[derive(Deserialize)]
 pub(super) struct Chunk<'a> {
     #[serde(borrow)]
@@ -16,7 +15,6 @@ pub(super) struct Chunk<'a> {
     pub(super) choices: Option<Vec<Choice<'a>>>,
     #[serde(borrow)]
     pub(super) usage: Option<&'a RawValue>,
-    /// Groq's older field for its usage.
     #[serde(borrow)]
     pub(super) x_groq: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -29,7 +27,6 @@ pub(super) struct Chunk<'a> {
     pub(super) detail: Option<&'a RawValue>,
 }
 
-/// Groq's own field of a chunk.
 #[derive(Deserialize)]
 struct Groq<'a> {
     #[serde(borrow)]
@@ -37,14 +34,13 @@ struct Groq<'a> {
 }
 
 impl<'a> Chunk<'a> {
-    /// Returns the usage from either field. Groq sends both if it is asked for one.
     pub(super) fn usage(&self) -> Option<&'a RawValue> {
         let groq = || serde_json::from_str::<Groq<'a>>(self.x_groq?.get()).ok()?.usage;
         self.usage.filter(|usage| usage.get() != "null").or_else(groq)
     }
 }
 
-/// One of several replies to a request. Requests ask for one.
+/// One of several replies, of which requests ask for one.
 #[derive(Deserialize)]
 pub(super) struct Choice<'a> {
     /// Missing for the first reply.
@@ -59,7 +55,6 @@ pub(super) struct Choice<'a> {
     pub(super) finish_reason: Option<&'a RawValue>,
 }
 
-/// An addition to a message, or a whole message.
 #[derive(Deserialize)]
 pub(super) struct ChatDelta<'a> {
     /// A string, null, or a list of parts.
@@ -100,7 +95,6 @@ pub(super) struct Function<'a> {
     pub(super) arguments: Option<&'a RawValue>,
 }
 
-/// A part of a content that is a list.
 #[derive(Deserialize)]
 pub(super) struct ChatDeltaPart<'a> {
     #[serde(borrow)]
@@ -110,7 +104,6 @@ pub(super) struct ChatDeltaPart<'a> {
     pub(super) thinking: Option<&'a RawValue>,
 }
 
-/// Returns a string that is not empty.
 pub(super) fn string(raw: Option<&RawValue>) -> Option<String> {
     let text: String = serde_json::from_str(raw?.get()).ok()?;
     (!text.is_empty()).then_some(text)

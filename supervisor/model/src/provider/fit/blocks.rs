@@ -54,12 +54,12 @@ impl<'a> FitMembers<'a> {
         self.r#type == "tool_use"
     }
 
-    /// True for a text without visible characters: APIs send it, but reject it in requests (R5).
+    /// True for a text without visible characters, which APIs send, but reject in requests (R5).
     fn is_blank(&self) -> bool {
         self.r#type == "text" && string(self.text).is_none_or(|text| is_blank(&text))
     }
 
-    /// True for a block of another API, and for thinking without a signature, which the Messages API rejects.
+    /// True for a block of another API, and for thinking without a signature.
     fn is_foreign_to_messages(&self) -> bool {
         matches!(&*self.r#type, "reasoning" | "reasoning_details" | "output_item")
             || self.r#type == "thinking" && self.signature.is_none()
@@ -70,8 +70,7 @@ impl<'a> FitMembers<'a> {
     }
 }
 
-/// True if a vendor considers a text blank: Python's `str.strip` also removes the separators U+001C to
-/// U+001F.
+/// Python's `str.strip`, which vendors use, also removes the separators U+001C to U+001F.
 fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}'))
 }
@@ -80,7 +79,7 @@ fn string(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
     serde_json::from_str(raw?.get()).ok()
 }
 
-/// Converts a reply. `named` has the new ids of its tool calls, in order.
+/// `named` has the new ids of the tool calls, in order.
 pub(super) fn of_assistant(blocks: &[Box<RawValue>], named: &[NamedCall], kind: ProviderKind) -> Fit {
     let mut named = named.iter();
     let mut kept: Vec<Cow<'_, RawValue>> = Vec::with_capacity(blocks.len());
@@ -120,8 +119,7 @@ fn is_reasoning(block: &RawValue) -> bool {
     FitMembers::of(block).r#type == "reasoning"
 }
 
-/// Returns a tool call with its id for the request, and with a name and arguments that every API accepts.
-/// Returns nothing if the block already has these.
+/// A tool call with its id for the request, and a name and arguments that every API accepts. `None` if it is unchanged.
 fn call(block: &RawValue, members: &FitMembers<'_>, wire: &str) -> Option<Box<RawValue>> {
     let (id, name) = (string(members.id).unwrap_or_default(), string(members.name).unwrap_or_default());
     let fitting = fitting_name(&name);
@@ -147,14 +145,13 @@ fn call(block: &RawValue, members: &FitMembers<'_>, wire: &str) -> Option<Box<Ra
     RawValue::from_string(block.to_json().ok()?).ok()
 }
 
-/// Shortens a name that is too long, which no tool has.
+/// No tool has a longer name.
 fn fitting_name(name: &str) -> String {
     let name = tool_name::harmless(name).unwrap_or(Cow::Borrowed("unknown"));
     name.chars().take(LONGEST_NAME).collect()
 }
 
-/// Converts a user's message after a reply with these tool calls: one result for each call, and no other
-/// (R4).
+/// Converts a user's message after these tool calls: one result for each, and no other (R4).
 pub(super) fn of_user(blocks: &[UserBlock], open: &[NamedCall]) -> Fit {
     let mut open: Vec<_> = open.iter().collect();
     let (mut kept, mut behind, mut changed) = (Vec::with_capacity(blocks.len()), Vec::new(), false);
@@ -181,8 +178,7 @@ pub(super) fn of_user(blocks: &[UserBlock], open: &[NamedCall]) -> Fit {
     Fit::Changed(Arc::new(Message::User(kept)))
 }
 
-/// Returns a result with its id for the request. The Messages API accepts pictures only in results of
-/// successful tool calls.
+/// The Messages API accepts pictures only in results of successful tool calls.
 fn result<'a>(block: &'a UserBlock, wire: &str, behind: &mut Vec<UserBlock>) -> Cow<'a, UserBlock> {
     let UserBlock::ToolResult { tool_use, content, is_error, images } = block else {
         return Cow::Borrowed(block);

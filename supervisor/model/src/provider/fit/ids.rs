@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-/// Longest id in the Messages API (a limit of its gateways; the API itself has none).
+/// A limit of gateways; the Messages API itself has none.
 const LONGEST_WORD: usize = 64;
 
 /// Length of an id for Mistral's models: "must be a-z, A-Z, 0-9, with a length of 9".
@@ -20,7 +20,6 @@ pub(crate) enum IdForm {
     Nine,
 }
 
-/// A tool call with its original id and its id in the request.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct NamedCall {
     pub(super) id: String,
@@ -35,8 +34,7 @@ pub(super) struct CallIds {
 }
 
 impl IdForm {
-    /// Returns the form of ids for a model. On other servers, a model needs the same form because of its chat
-    /// template.
+    /// On other servers, a model needs the same form because of its chat template.
     pub(super) fn of_model(self, model: &str) -> Self {
         let name = model.to_lowercase();
         match self {

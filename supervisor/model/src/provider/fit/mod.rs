@@ -1,9 +1,8 @@
 //! Converts a conversation to a form that a provider accepts, whatever the log contains (Z1).
 //!
-//! Providers send data that they reject in requests: blank texts, ids in another vendor's form, thinking at
-//! the end of a message. The log keeps them unchanged, and each request is converted here, so that logs of
-//! earlier versions can be used. Each message is converted once: history is append-only, and a request begins
-//! with the same bytes as the previous one (R8).
+//! Providers send data that they reject in requests: blank texts, ids in another form, thinking at the end of a
+//! message. The log keeps them unchanged. Each message is converted once, so that a request begins with the same bytes
+//! as the previous one (R8).
 
 mod blocks;
 mod ids;
@@ -20,11 +19,11 @@ pub(crate) use ids::IdForm;
 
 use super::{Message, ProviderKind, UserBlock, calls_of};
 
-/// Number of kept messages at which unused ones are first removed.
+/// Number of messages at which unused ones are first removed.
 const FIRST_SWEEP: usize = 256;
 
-/// The text that is added before a reply at the start of a conversation, and after one at its end: the first (R3) and
-/// the last message must be the user's.
+/// Added before a reply at the start of a conversation, and after one at its end: the first (R3) and the last message
+/// must be the user's.
 const GOES_ON: &str = "(the conversation goes on)";
 
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +38,6 @@ pub(crate) struct FittedMessage {
     pub source: usize,
 }
 
-/// Converts conversations for one provider.
 pub(crate) struct Fitting {
     rules: FitRules,
     kept: Mutex<KeptFits>,
@@ -47,12 +45,11 @@ pub(crate) struct Fitting {
 
 #[derive(Default)]
 struct KeptFits {
-    /// Converted messages by address. The weak reference prevents reuse of the address for another message.
+    /// By address. The weak reference prevents reuse of the address.
     by_address: HashMap<usize, KeptFit>,
     sweep_at: usize,
 }
 
-/// The converted form of a message, with the ids of its tool calls at that time.
 struct KeptFit {
     message: Weak<Message>,
     ids: IdForm,
@@ -111,7 +108,7 @@ impl FitWalk {
         }
     }
 
-    /// R4: adds results for tool calls that have none in the next message.
+    /// R4: adds missing results.
     fn answer_open_calls(&mut self, source: usize) {
         let open = std::mem::take(&mut self.open);
         if !open.is_empty() {
@@ -128,7 +125,7 @@ impl FitWalk {
         }
     }
 
-    /// R3: adds a message. The first must be the user's, and neighbours of one role are joined.
+    /// R3: the first message must be the user's, and neighbours of one role are joined.
     fn push(&mut self, source: usize, message: Arc<Message>) {
         match (self.fitted.last_mut(), &*message) {
             (None, Message::Assistant(_)) => {
@@ -182,7 +179,7 @@ impl KeptFits {
         fit
     }
 
-    /// Removes unused messages each time that the number of messages has doubled.
+    /// Runs each time that the number of messages has doubled.
     fn sweep(&mut self) {
         if self.by_address.len() >= self.sweep_at.max(FIRST_SWEEP) {
             self.by_address.retain(|_, kept| kept.message.strong_count() > 0);

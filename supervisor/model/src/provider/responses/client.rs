@@ -12,13 +12,12 @@ use crate::provider::messages::Messages;
 use crate::provider::reply::HttpReply;
 use crate::provider::{EventStream, ModelProvider, ModelRequest, ProviderError, ProviderKind};
 
-/// The longest `call_id` ("Expected a string with maximum length 64").
+/// "Expected a string with maximum length 64".
 const LONGEST_ID: usize = 64;
 
-/// The form of a conversation that this API accepts.
+/// Form of a conversation that the API accepts.
 const RULES: FitRules = FitRules { kind: ProviderKind::Responses, ids: IdForm::Visible(LONGEST_ID) };
 
-/// A client for the Responses API of its vendor or another server.
 pub struct Responses {
     endpoint: Arc<Endpoint>,
     messages: Messages,
@@ -37,7 +36,6 @@ impl Responses {
         Ok(Self { endpoint, messages: Messages::new(message::serialise, RULES) })
     }
 
-    /// Returns warnings for a person: bundled certificates in use, or a key sent without encryption.
     pub fn notices(&self) -> &[String] {
         self.endpoint.notices()
     }
@@ -46,7 +44,6 @@ impl Responses {
         self.endpoint.host()
     }
 
-    /// Returns the exact body that [`ModelProvider::stream`] sends for a request.
     pub fn body(&self, request: &ModelRequest) -> Result<Bytes, ProviderError> {
         Ok(self.outgoing(request)?.body)
     }

@@ -1,4 +1,4 @@
-//! Errors that the API reports after a status of 200 (S8).
+//! Errors after a status of 200 (S8).
 
 use reqwest::StatusCode;
 use serde::Deserialize;
@@ -20,7 +20,7 @@ const PASSING: [&str; 8] = [
     "timeout_error",
 ];
 
-/// The error of an `error` event. The documentation shows it flat; the API nests it.
+/// The documentation shows the error flat; the API nests it.
 pub(super) fn from_event(data: &str) -> ProviderError {
     #[derive(Deserialize)]
     struct Nested {
@@ -52,7 +52,7 @@ pub(super) fn describe(error: ResponsesApiError) -> ProviderError {
     ProviderError { status, retryable, ..ProviderError::new(kind, message) }
 }
 
-/// Returns the status of the server behind a gateway, if the gateway sends it as its code (E2).
+/// Some gateways send a server's status as their code (E2).
 fn status(code: &Value) -> Option<StatusCode> {
     let code = u16::try_from(code.as_u64()?).ok()?;
     StatusCode::from_u16(code).ok().filter(|status| status.is_client_error() || status.is_server_error())

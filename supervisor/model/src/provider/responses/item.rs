@@ -1,7 +1,7 @@
 //! An item of a reply that is being received.
 //!
-//! Deltas are shown to the user. The final item replaces them and is sent back unchanged. Its block in the history has
-//! the shape of the Messages API, so that logs and front ends know only one; the item is a field of the block.
+//! The final item replaces the deltas and is sent back unchanged. Its block in the history has the shape of the
+//! Messages API; the item is a field of the block.
 
 use ipc::id::ToolUseId;
 use serde::Serialize;
@@ -20,14 +20,12 @@ pub(super) struct OpenItem {
     text: Joined,
     thinking: Joined,
     arguments: Joined,
-    /// The tool call, after it was announced.
     call: Option<ResponsesCall>,
 }
 
 pub(super) struct ClosedItem {
-    /// The block for the history; `None` for an item that the API would not accept back.
+    /// `None` for an item that the API would not accept back.
     pub(super) block: Option<AssistantBlock>,
-    /// The model's refusal, if it refused.
     pub(super) refusal: Option<String>,
 }
 
@@ -38,7 +36,7 @@ struct ResponsesCall {
 }
 
 impl OpenItem {
-    /// Handles `response.output_item.added`, and announces a tool call.
+    /// Announces a tool call.
     pub(super) fn start(
         raw: &RawValue,
         index: usize,
@@ -67,14 +65,14 @@ impl OpenItem {
         }
     }
 
-    /// Begins the next part of a summary, which is a paragraph of its own.
+    /// Each part of a summary is a paragraph.
     pub(super) fn begin_part(&mut self, index: usize, events: &mut Events) {
         if !self.thinking.as_str().is_empty() {
             show_thinking(index, self.thinking.push_str(PARAGRAPH), events);
         }
     }
 
-    /// Handles `response.output_item.done`, and shows text that no delta had.
+    /// Shows text that no delta had.
     pub(super) fn close(
         mut self,
         raw: &RawValue,
@@ -96,7 +94,7 @@ impl OpenItem {
         }
     }
 
-    /// Closes an item that the reply left incomplete. Its text is kept, but not its arguments.
+    /// Keeps the text of an incomplete item, but not its arguments.
     pub(super) fn cut(
         mut self,
         index: usize,
@@ -207,7 +205,7 @@ impl OpenItem {
         events.push_back(StreamEvent::ToolUseStarted { index, id, name });
     }
 
-    /// Completes the texts, and shows their last parts.
+    /// Shows the last parts of the texts.
     fn finish(&mut self, index: usize, events: &mut Events) {
         show_text(index, self.text.finish(), events);
         show_thinking(index, self.thinking.finish(), events);
@@ -237,7 +235,7 @@ enum Echo<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         item: Option<&'a RawValue>,
     },
-    /// Any other kind, which is sent back without interpretation.
+    /// Sent back without interpretation.
     OutputItem {
         item: &'a RawValue,
     },
@@ -247,7 +245,7 @@ fn kind(raw: &RawValue) -> Result<String, serde_json::Error> {
     serde_json::from_str::<wire::ResponsesItem<'_>>(raw.get()).map(|item| item.kind.into_owned())
 }
 
-/// Returns the tool call if it has an id and a name.
+/// `None` without an id and a name.
 fn identify(id: Option<String>, name: Option<String>) -> Option<ResponsesCall> {
     let id = id.filter(|id| !id.is_empty())?;
     Some(ResponsesCall { id: ToolUseId(id), name: tool_name::harmless(&name?)?.into_owned() })
@@ -263,8 +261,7 @@ fn cut_off() -> Result<String, String> {
     Err("the reply ended before the arguments were complete".to_owned())
 }
 
-/// Returns the item on one line. Returns nothing if the API would reject it: a lone surrogate passes as raw JSON, but
-/// not in a request (R2).
+/// The item on one line; `None` if the API would reject it: raw JSON may contain a lone surrogate (R2).
 fn sendable(raw: &RawValue) -> Result<Option<Box<RawValue>>, serde_json::Error> {
     match serde_json::from_str::<Value>(raw.get()) {
         Ok(_) => RawValue::from_string(one_line(raw.get())).map(Some),
@@ -272,7 +269,7 @@ fn sendable(raw: &RawValue) -> Result<Option<Box<RawValue>>, serde_json::Error> 
     }
 }
 
-/// Returns the part of the text that was not shown. Returns nothing if the shown text differs.
+/// The part of the text that was not shown; empty if the shown text differs.
 fn rest<'a>(shown: &str, whole: &'a str) -> &'a str {
     whole.strip_prefix(shown).unwrap_or_default()
 }

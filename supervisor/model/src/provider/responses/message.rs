@@ -1,6 +1,7 @@
 //! Converts messages to input items of the Responses API.
 //!
-//! Items of this API are sent back unchanged. Blocks of other APIs are converted, except reasoning, which only their own API can read.
+//! Its own items are sent back unchanged. Blocks of other APIs are converted, except reasoning, which only their own
+//! API can read.
 
 use ipc::image::Image;
 use serde::{Deserialize, Serialize};
@@ -8,7 +9,6 @@ use serde_json::value::RawValue;
 
 use crate::provider::{Message, UserBlock, messages};
 
-/// Serialises a message as items separated by commas.
 pub(super) fn serialise(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let items = match message {
         Message::User(blocks) => user_items(blocks)?,
@@ -38,8 +38,7 @@ enum ResponsesInputPart<'a> {
     },
 }
 
-/// Text alone, which every server accepts, or text with pictures. Parts of a reply would need an id and a status, which
-/// only this API's own replies have.
+/// Text alone, which every server accepts, or text with pictures. Parts of a reply would need an id and a status.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum ResponsesContent<'a> {
@@ -86,7 +85,6 @@ fn picture<'a>(image: &Image) -> ResponsesInputPart<'a> {
     ResponsesInputPart::InputImage { detail: "auto", image_url: messages::data_url(image) }
 }
 
-/// The relevant fields of a block in the history.
 #[derive(Deserialize)]
 struct ResponsesBlock<'a> {
     r#type: String,
@@ -117,7 +115,6 @@ fn assistant_items(blocks: &[Box<RawValue>]) -> Result<Vec<String>, serde_json::
     Ok(items.into_iter().map(|(item, _)| item).collect())
 }
 
-/// Converts a block of another API to an item.
 fn translated(block: &ResponsesBlock<'_>) -> Result<Option<String>, serde_json::Error> {
     let item = match (block.r#type.as_str(), &block.text, &block.id, &block.name, block.input) {
         ("text", Some(text), ..) if !text.is_empty() => {
@@ -147,7 +144,7 @@ impl ReasoningItem {
         is_encrypted || self.content.as_ref().is_some_and(|content| !content.is_empty())
     }
 
-    /// True if the item precedes those that it led to. For some models, a gateway puts it after them.
+    /// True if the item precedes those that it led to. A gateway puts it after them for some models.
     fn leads_on(&self) -> bool {
         self.format.as_ref().is_none_or(|format| format.starts_with("openai"))
     }
@@ -173,7 +170,7 @@ mod tests {
         text(Message::Assistant(blocks.iter().map(raw).collect()))
     }
 
-    /// Encrypted reasoning as an item. In the history, a block contains it.
+    /// A block of the history with encrypted reasoning.
     const ITEM: &str = r#"{"id":"rs_1", "type":"reasoning","encrypted_content":"e\u00e9","summary":[ ]}"#;
     const REASONING: &str = r#"{"type":"reasoning","item":{"id":"rs_1", "type":"reasoning","encrypted_content":"e\u00e9","summary":[ ]}}"#;
 

@@ -2,9 +2,6 @@
 //!
 //! No state is kept on the server: each request has the whole conversation, and each item of a reply is sent back byte
 //! for byte, with encrypted reasoning.
-//!
-//! * [`Responses`]: the client.
-//! * [`ResponsesDecoder`]: decodes the events of a stream without any I/O.
 
 mod client;
 mod item;

@@ -10,12 +10,10 @@ use crate::provider::{
 /// Requests reasoning in a form that the server accepts back.
 const INCLUDE: [&str; 1] = ["reasoning.encrypted_content"];
 
-/// Prefixes of models that do not reason. They reject requests for reasoning: "Encrypted content is not supported
-/// with this model."
+/// Prefixes of models that reject requests for reasoning: "Encrypted content is not supported with this model."
 const WITHOUT_REASONING: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt-4o", "computer-use"];
 
-/// Returns the JSON of a request. The input is last, so that each request begins with the same bytes as the
-/// previous one.
+/// The input is last, so that each request begins with the same bytes as the previous one.
 pub(super) fn body(request: &ModelRequest, texts: &[MessageText]) -> Result<Bytes, ProviderError> {
     let prefix = prefix(request).map_err(|error| unserialisable(&error))?;
     let length = prefix.len() + texts.iter().map(|text| text.json.len() + 1).sum::<usize>();
@@ -54,7 +52,7 @@ fn prefix(request: &ModelRequest) -> Result<Vec<u8>, serde_json::Error> {
     })
 }
 
-/// True if a model reasons, judging by its name. A gateway may put a vendor before the name.
+/// Judges by the name, before which a gateway may put a vendor.
 fn reasons(model: &str) -> bool {
     let name = model.rsplit_once('/').map_or(model, |(_, name)| name);
     !WITHOUT_REASONING.iter().any(|beginning| name.starts_with(beginning))
@@ -77,7 +75,7 @@ struct ResponsesPrefix<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<ReasoningOptions>,
     stream: bool,
-    /// The server must keep nothing, since Bailiwick could not delete it.
+    /// Bailiwick could not delete a kept response.
     store: bool,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     include: &'static [&'static str],
@@ -92,7 +90,7 @@ struct ResponsesTool<'a> {
     strict: bool,
 }
 
-/// Settings of reasoning, if there are any. This API has no token budgets for reasoning.
+/// This API has no token budgets for reasoning.
 #[derive(Debug, Serialize, PartialEq, Eq)]
 struct ReasoningOptions {
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! Decodes a reply, one SSE event at a time. Does no I/O.
+//! Decodes a reply, one SSE event at a time.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
@@ -19,14 +19,11 @@ use crate::provider::{AssistantBlock, ContentBlock, ProviderError, StopReason, S
 pub struct ResponsesDecoder {
     phase: ReplyPhase,
     open: BTreeMap<usize, OpenItem>,
-    /// Indices of complete items, which must not occur again.
     closed: BTreeSet<usize>,
-    /// Indices of items by id, for servers that send only the id.
+    /// For servers that send only the id.
     indices: HashMap<String, usize>,
-    /// Kinds of events that this version does not know.
     unknown: Unknown,
     envelope: Envelope,
-    /// True if a complete item is a tool call.
     has_called: bool,
     refusal: Option<String>,
     progress: u64,
@@ -107,15 +104,15 @@ impl ResponsesDecoder {
         }
     }
 
-    /// True if an event belongs to another response than the current one (S9). llama.cpp's server starts the same
-    /// response again before every delta if the first token is not a whole character.
+    /// True for an event of another response (S9). llama.cpp's server starts the same response again before every delta
+    /// if the first token is not a whole character.
     fn is_another(&self, event: &wire::ResponsesEvent<'_>) -> bool {
         let is_same = response(event)
             .is_ok_and(|again| again.id.as_ref().is_some_and(|id| !id.is_empty() && *id == self.envelope.id));
         self.phase != ReplyPhase::Waiting && !is_same
     }
 
-    /// Begins the response, which the server may first report as queued.
+    /// The server may first report the response as queued.
     fn begin(&mut self, event: &wire::ResponsesEvent<'_>, events: &mut Events) -> Result<(), ProviderError> {
         if self.phase == ReplyPhase::Waiting {
             let response = response(event)?;
@@ -138,7 +135,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Keeps the first id and model. Some servers send the model only at the end.
+    /// Some servers send the model only at the end.
     fn name(&mut self, response: &wire::Response<'_>) {
         let Envelope { id, model, .. } = &mut self.envelope;
         for (ours, theirs) in [(id, &response.id), (model, &response.model)] {
@@ -239,7 +236,7 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// Adds the items that the stream lacked, from the final response.
+    /// Adds items from the final response that the stream lacked.
     fn take_output(&mut self, output: Vec<&RawValue>, events: &mut Events) -> Result<(), ProviderError> {
         let nothing_came = self.open.is_empty() && self.closed.is_empty();
         for (position, raw) in output.into_iter().enumerate() {
@@ -255,8 +252,7 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// Closes incomplete items. A tool call among them does not count (S5), and is an error in a complete
-    /// response.
+    /// A tool call among incomplete items does not count (S5), and is an error in a complete response.
     fn cut_open(&mut self, is_whole: bool, events: &mut Events) -> Result<(), ProviderError> {
         for (index, item) in std::mem::take(&mut self.open) {
             let block = item.cut(index, events).map_err(|error| invalid(&error))?;
@@ -309,7 +305,6 @@ impl ResponsesDecoder {
         event.item.ok_or_else(|| violation(&format!("a {} without item", event.kind)))
     }
 
-    /// Returns the open item that an event refers to.
     fn opened(&mut self, event: &wire::ResponsesEvent<'_>) -> Result<(usize, &mut OpenItem), ProviderError> {
         let index = match (event.output_index, event.item_id) {
             (Some(index), _) => Some(index),
@@ -325,7 +320,7 @@ impl ResponsesDecoder {
         last.map_or(0, |last| last.saturating_add(1))
     }
 
-    /// Handles an event that does not parse: an error, unless its kind is unknown (S3).
+    /// An event that does not parse is an error, unless its kind is unknown (S3).
     fn misfit(&mut self, data: &str, error: &serde_json::Error) -> Result<(), ProviderError> {
         match serde_json::from_str::<wire::ResponsesEventKind<'_>>(data) {
             Ok(event) if event.kind == "error" => Err(broken_off(data)),
@@ -344,13 +339,11 @@ fn response<'a>(event: &wire::ResponsesEvent<'a>) -> Result<wire::Response<'a>, 
     serde_json::from_str(raw.get()).map_err(|error| invalid(&error))
 }
 
-/// Returns the id of an item, if it has one.
 fn id(raw: &RawValue) -> Result<Option<String>, ProviderError> {
     let item: wire::ResponsesItem<'_> = serde_json::from_str(raw.get()).map_err(|error| invalid(&error))?;
     Ok(item.id.and_then(text))
 }
 
-/// Returns a string that is not empty.
 fn text(raw: &RawValue) -> Option<String> {
     serde_json::from_str(raw.get()).ok().filter(|text: &String| !text.is_empty())
 }

@@ -1,7 +1,7 @@
 use protocol::event::TokenUsage;
 use serde_json::Value;
 
-/// Parses a `usage`. The input includes tokens read from and written to the cache, and the output includes reasoning.
+/// The input includes tokens of the cache, the output includes reasoning.
 pub(super) fn parse(usage: Option<&Value>) -> TokenUsage {
     let tokens = |path| usage.and_then(|usage| usage.pointer(path)).and_then(Value::as_u64).unwrap_or(0);
     let cache_read = tokens("/input_tokens_details/cached_tokens");

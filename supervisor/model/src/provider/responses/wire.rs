@@ -1,7 +1,7 @@
 //! The events of a stream, as flat structures that borrow from the text.
 //!
-//! Only used fields are parsed. Counters (`sequence_number`, `content_index`) are not: some servers count from -1 or
-//! not at all, and the order of events suffices.
+//! Counters (`sequence_number`, `content_index`) are not parsed: some servers count from -1 or not at all, and the
+//! order of events suffices.
 
 use std::borrow::Cow;
 
@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::provider::text::Piece;
 
-/// The kinds of events whose fields must be valid.
+/// Kinds of events whose fields must be valid.
 pub(super) const EVENTS: [&str; 17] = [
     TEXT_DELTA,
     REFUSAL_DELTA,
@@ -32,7 +32,7 @@ pub(super) const EVENTS: [&str; 17] = [
     "error",
 ];
 
-/// The kinds of events that only repeat others, or that are not shown.
+/// Kinds of events that only repeat others, or that are not shown.
 pub(super) const REPETITIONS: [&str; 10] = [
     "response.output_text.done",
     "response.output_text.annotation.added",
@@ -70,14 +70,12 @@ pub(super) struct ResponsesEvent<'a> {
     pub(super) response: Option<&'a RawValue>,
 }
 
-/// The kind of an event, with all other fields ignored.
 #[derive(Deserialize)]
 pub(super) struct ResponsesEventKind<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Cow<'a, str>,
 }
 
-/// A response: its beginning, its end, or a whole one (S10).
 #[derive(Deserialize)]
 pub(super) struct Response<'a> {
     pub(super) id: Option<String>,
@@ -89,7 +87,7 @@ pub(super) struct Response<'a> {
     pub(super) incomplete_details: Option<IncompleteDetails>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
-    /// Of any shape; invalid numbers count as zero.
+    /// Invalid numbers count as zero.
     pub(super) usage: Option<Value>,
 }
 
@@ -98,7 +96,6 @@ pub(super) struct IncompleteDetails {
     pub(super) reason: Option<String>,
 }
 
-/// Fields that every item has.
 #[derive(Deserialize)]
 pub(super) struct ResponsesItem<'a> {
     #[serde(borrow, rename = "type")]
@@ -123,7 +120,7 @@ pub(super) struct ResponsesReasoning<'a> {
 
 #[derive(Deserialize)]
 pub(super) struct FunctionCall<'a> {
-    /// The id of a tool call, by which a result refers to the call. It differs from the item's own id.
+    /// A result refers to the call by this id, not by the item's own.
     pub(super) call_id: Option<String>,
     pub(super) name: Option<String>,
     #[serde(borrow)]
@@ -131,7 +128,6 @@ pub(super) struct FunctionCall<'a> {
     pub(super) status: Option<String>,
 }
 
-/// A part of a message, of reasoning or of its summary.
 #[derive(Deserialize)]
 pub(super) struct ResponsesPart<'a> {
     #[serde(borrow)]

@@ -1,5 +1,3 @@
-//! The allowlist for requests of the chat completions API.
-
 use super::free::Free;
 use super::rule::RelayRule::{
     Between, Bool, ByKind, Count, Exactly, Free as FreeJson, Is, Kept, List, Null, Object, PictureUrl,
@@ -7,7 +5,6 @@ use super::rule::RelayRule::{
 };
 use super::rule::{Member, RelayRule, may, must};
 
-/// The most messages and parts of a request.
 const MANY: usize = 100_000;
 
 const TOOLS: usize = 256;

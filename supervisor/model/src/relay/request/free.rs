@@ -11,13 +11,13 @@ const DEEPEST: usize = 48;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Free {
-    /// Arguments from the model, an object.
+    /// An object from the model.
     Arguments,
     /// A JSON schema without references to other documents.
     Schema,
 }
 
-/// Checks that the text is an object without duplicate names and not too deep.
+/// Fails for duplicate names and deep nesting.
 pub(super) fn check(json: &str, free: Free) -> Result<(), String> {
     if !json.starts_with('{') {
         return Err("must be an object".to_owned());

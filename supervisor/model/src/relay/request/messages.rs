@@ -1,5 +1,3 @@
-//! The allowlist for requests of the Messages API.
-
 use super::free::Free;
 use super::rule::RelayRule::{
     Base64, Between, Bool, ByKind, Count, Empty, Free as FreeJson, Is, Kept, List, Null, Object, Tagged,
@@ -7,7 +5,6 @@ use super::rule::RelayRule::{
 };
 use super::rule::{Member, RelayRule, may, must};
 
-/// The most messages and blocks of a request.
 const MANY: usize = 100_000;
 
 const TOOLS: usize = 256;
@@ -23,7 +20,7 @@ const TEXT: &[Member] = &[
     may("cache_control", CACHE),
 ];
 
-/// A picture within the request, neither a URL nor a file at the provider.
+/// Within the request, neither a URL nor a file at the provider.
 const IMAGE: &[Member] = &[
     must("type", Text),
     must(

@@ -1,9 +1,8 @@
 //! Parses a client's request completely, and serialises it again.
 //!
 //! [`rule`] defines the language of the allowlist; [`messages`], [`chat`] and [`responses`] are the lists, one for each
-//! API. They contain what Bailiwick's own client sends. Any other field is rejected by name. So no request can make a
-//! provider search the web, run code, fetch a URL, keep a conversation or read files: no list has these fields and
-//! types.
+//! API, with what Bailiwick's own client sends. So no request can make a provider search the web, run code, fetch a
+//! URL, keep a conversation or read files.
 
 mod chat;
 mod free;
@@ -33,10 +32,10 @@ use crate::provider::chat::{Form, ReplyLimit};
 /// The most fields of an object with rules.
 const MOST_MEMBERS: usize = 64;
 
-/// The most tokens of a picture. They do not depend on the file's size.
+/// In tokens, whatever the file's size.
 const OF_PICTURE: u64 = 6_000;
 
-/// The most tokens that a provider adds to a prompt to describe tools to the model.
+/// In tokens, for the description of tools.
 const ADDED: u64 = 2_000;
 
 /// Parts of the names of models that search the web by themselves.
@@ -44,7 +43,6 @@ const WITH_NETWORK: [&str; 6] = ["search", "deep-research", ":online", "sonar", 
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Refused {
-    /// The path of the field: `tools[0].type`.
     pub(super) field: String,
     pub(super) why: String,
 }
@@ -57,7 +55,6 @@ impl fmt::Display for Refused {
 
 /// Limits of a request that do not concern its form.
 pub(super) struct RequestBounds<'a> {
-    /// Returns the properties of a model.
     pub(super) facts: &'a (dyn Fn(&str) -> Facts + Send + Sync),
     /// The permitted models; if empty, every model with a price.
     pub(super) models: &'a [String],
@@ -79,8 +76,8 @@ pub(super) struct RelayRequest {
 /// The highest possible cost of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RelayEstimate {
-    /// Tokens of the prompt. Its beginning has the count of an earlier request; the rest counts one token for
-    /// each byte, which no tokenizer exceeds.
+    /// The prompt's beginning has the count of an earlier request; the rest counts one token per byte, which no
+    /// tokenizer exceeds.
     pub(super) prompt: u64,
     pub(super) output: u64,
     pub(super) cost: Usd,
@@ -106,7 +103,6 @@ impl RelayEstimate {
     }
 }
 
-/// The fields of an object, each once.
 #[derive(Debug)]
 pub(super) struct RelayMembers<'a>(Vec<(Cow<'a, str>, &'a RawValue)>);
 
@@ -135,7 +131,6 @@ impl<'de> Deserialize<'de> for RelayMembers<'de> {
 
 struct MembersVisitor;
 
-/// A name, borrowed if it has no escapes.
 #[derive(Deserialize)]
 struct Name<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -161,11 +156,10 @@ impl<'de> Visitor<'de> for MembersVisitor {
     }
 }
 
-/// The body that is being written: fields in order.
 struct RelayBody(Vec<(&'static str, Vec<u8>)>);
 
 impl RelayBody {
-    /// Sets a field: replaces an existing one, or adds it before the conversation.
+    /// Replaces an existing field, or adds it before the conversation.
     fn set(&mut self, name: &'static str, json: String) {
         let json = json.into_bytes();
         if let Some((_, value)) = self.0.iter_mut().find(|(known, _)| *known == name) {
@@ -202,7 +196,7 @@ impl RelayBody {
     }
 }
 
-/// Parses a body. Fails if it is not permitted. `counted` has the client's earlier prompts.
+/// `counted` has the client's earlier prompts.
 pub(super) fn understand(
     kind: ProviderKind,
     body: &[u8],
@@ -240,7 +234,7 @@ pub(super) fn understand(
     Ok(RelayRequest { model, estimate: RelayEstimate::of(prompt, output, &prices), body, prices, trail })
 }
 
-/// Returns the data about the messages, which are the last field of the body.
+/// Messages are the last field of the body.
 fn trail(members: &RelayBody, pictures: u64, counted: &CountedPrompts) -> Trail {
     let Some(((_, conversation), others)) = members.0.split_last() else { return Trail::default() };
     let mut before = Vec::new();
@@ -265,7 +259,7 @@ fn field(name: &str, why: impl Into<String>) -> Refused {
     Refused { field: name.to_owned(), why: why.into() }
 }
 
-/// Returns the prices of a permitted model, and its longest reply.
+/// Prices of a permitted model, and its longest reply.
 fn known_model(model: &str, bounds: &RequestBounds<'_>) -> Result<(Prices, u64), Refused> {
     let refused = |why: &str| Err(field("model", format!("\"{}\" {why}", shown(model))));
     if model.is_empty() || model.len() > 200 || !model.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -285,7 +279,7 @@ fn known_model(model: &str, bounds: &RequestBounds<'_>) -> Result<(Prices, u64),
     }
 }
 
-/// Fails if the thinking budget exceeds the reply. One feature of the Messages API would allow that.
+/// Fails if the thinking budget exceeds the reply, which one feature of the Messages API would allow.
 fn within_reply(found: &RelayMembers<'_>, output: u64) -> Result<(), Refused> {
     #[derive(Deserialize)]
     struct ThinkingBounds {
@@ -302,7 +296,7 @@ fn within_reply(found: &RelayMembers<'_>, output: u64) -> Result<(), Refused> {
     }
 }
 
-/// Limits the reply by the API's own field. Returns the limit.
+/// Uses the API's own field. Returns the limit.
 fn bound_reply(
     kind: ProviderKind,
     members: &mut RelayBody,

@@ -1,5 +1,3 @@
-//! The allowlist for requests of the Responses API.
-
 use super::free::Free;
 use super::rule::RelayRule::{
     Between, Bool, ByKind, Count, Empty, Free as FreeJson, Is, Kept, List, Null, Object, PictureUrl, Tagged,
@@ -7,7 +5,6 @@ use super::rule::RelayRule::{
 };
 use super::rule::{Member, RelayRule, may, must};
 
-/// The most items and parts of a request.
 const MANY: usize = 100_000;
 
 const TOOLS: usize = 256;

@@ -1,8 +1,7 @@
 //! The language of the allowlist: the permitted content of a request, as data.
 //!
-//! [`RelayRule::write`] parses JSON by a rule and serialises it again, with names and words from the rule and numbers
-//! as parsed. Only below [`RelayRule::Kept`] are the client's own bytes kept after they were checked, because a
-//! provider's cache depends on the bytes of a conversation.
+//! [`RelayRule::write`] parses JSON by a rule and serialises it again. Only below [`RelayRule::Kept`] are the client's
+//! own bytes kept, because a provider's cache depends on the bytes of a conversation.
 
 use std::borrow::Cow;
 use std::fmt::Write;
@@ -38,11 +37,10 @@ pub(super) enum RelayRule {
     Free(Free),
     List(&'static RelayRule, usize),
     Empty,
-    /// An object with these fields, and no others.
     Object(&'static [Member]),
-    /// An object in which the field of this name decides about the other fields.
+    /// The named field decides about the other fields.
     Tagged(&'static str, &'static [(&'static str, &'static [Member])]),
-    /// The first rule that fits the JSON type of the value: text, list, object, null.
+    /// The first rule that fits the JSON type of the value.
     ByKind(&'static [RelayRule]),
     /// Checked, and kept byte for byte.
     Kept(&'static RelayRule),
@@ -63,12 +61,10 @@ pub(super) const fn may(name: &'static str, rule: RelayRule) -> Member {
     Member { name, rule, is_needed: false }
 }
 
-/// The path of a value in a request, for errors.
 #[derive(Debug, Default)]
 pub(super) struct MemberPath(String);
 
 impl MemberPath {
-    /// Runs `within` for a field.
     fn member<T>(&mut self, name: &str, within: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.0.len();
         if length > 0 {
@@ -80,7 +76,6 @@ impl MemberPath {
         done
     }
 
-    /// Runs `within` with `[index]` at the end of the path.
     fn element<T>(&mut self, index: usize, within: impl FnOnce(&mut Self) -> T) -> T {
         let length = self.0.len();
         // Writing to a String cannot fail.
@@ -105,7 +100,6 @@ pub(super) fn shown(word: &str) -> String {
     text
 }
 
-/// The body that is serialised again. While bytes are kept, nothing is written here.
 #[derive(Debug, Default)]
 pub(super) struct Out {
     pub(super) bytes: Vec<u8>,
@@ -212,7 +206,7 @@ impl RelayRule {
         }
     }
 
-    /// True if the first character fits this rule.
+    /// Compares only the first character.
     fn fits(&self, json: &str) -> bool {
         let first = json.as_bytes().first().copied().unwrap_or_default();
         match self {
@@ -277,7 +271,6 @@ fn list(
     Ok(())
 }
 
-/// Writes the fields in the order of the rule.
 fn object(
     found: &RelayMembers<'_>,
     members: &[Member],
@@ -317,7 +310,6 @@ pub(super) fn known(
     }
 }
 
-/// Writes a field of the body by its rule.
 pub(super) fn member(rule: &RelayRule, name: &str, value: &RawValue) -> Result<Out, Refused> {
     let (mut at, mut out) = (MemberPath::default(), Out::default());
     at.member(name, |at| rule.write(value, at, &mut out))?;

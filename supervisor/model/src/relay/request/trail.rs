@@ -1,8 +1,7 @@
 //! Recognises the beginning of a conversation whose tokens were counted earlier.
 //!
-//! A conversation grows at its end: the next request begins like the one before, whose prompt the provider has counted.
-//! The count applies to that part, and only the new part is estimated by its bytes. Otherwise a long conversation would
-//! be estimated at four times its size, and use up a budget too soon.
+//! The next request begins like the one before, whose prompt the provider has counted. Only the new part is estimated
+//! by its bytes, which would overestimate a long conversation four times.
 
 use std::collections::VecDeque;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -11,14 +10,13 @@ use std::sync::{Mutex, PoisonError};
 use memchr::memmem;
 use serde_json::value::RawValue;
 
-/// Cache markers, which move with the end of a conversation.
+/// They move with the end of a conversation.
 const MARKERS: [&[u8]; 3] = [
     br#","cache_control":{"type":"ephemeral"}"#,
     br#","cache_control":{"type":"ephemeral","ttl":"1h"}"#,
     br#","cache_control":{"type":"ephemeral","ttl":"5m"}"#,
 ];
 
-/// The prefix of each marker.
 const BEGINNING: &[u8] = br#","cache_control":"#;
 
 /// The most conversations remembered for a client.
@@ -36,7 +34,7 @@ pub(in crate::relay) struct Trail {
 #[derive(Debug, Default)]
 pub(in crate::relay) struct CountedPrompts {
     prompts: Mutex<VecDeque<PromptTrail>>,
-    /// Keys of the hash function, so that no client can produce a collision.
+    /// Random, so that no client can produce a collision.
     keys: RandomState,
 }
 
@@ -49,7 +47,7 @@ struct PromptTrail {
 }
 
 impl CountedPrompts {
-    /// Returns the digests of a conversation. `before` is the part of the request before its messages.
+    /// `before` is the part of the request before its messages.
     pub(super) fn trail(&self, before: &[u8], messages: &[&RawValue], pictures: u64) -> Trail {
         let mut hasher = self.keys.build_hasher();
         add(&mut hasher, before);
@@ -65,8 +63,7 @@ impl CountedPrompts {
         Trail { ends: messages.iter().map(end).collect(), pictures }
     }
 
-    /// Returns an upper bound on the tokens of a prompt, from its longest known beginning. Returns nothing if
-    /// none is known.
+    /// Upper bound on the tokens of a prompt, from its longest known beginning; `None` if none is known.
     pub(super) fn bound(&self, trail: &Trail, of_picture: u64) -> Option<u64> {
         let prompts = self.prompts.lock().unwrap_or_else(PoisonError::into_inner);
         let known = |digest| prompts.iter().rev().find(|prompt| prompt.digest == digest);
@@ -90,7 +87,7 @@ impl CountedPrompts {
     }
 }
 
-/// Hashes a text without its cache markers. No string can contain one, since its quotes would be escaped.
+/// Leaves out cache markers, which no string can contain, since its quotes would be escaped.
 fn add(hasher: &mut impl Hasher, text: &[u8]) {
     let mut rest = text;
     while let Some(at) = memmem::find(rest, BEGINNING) {

@@ -4,7 +4,6 @@ use serde_json::{Value, json};
 
 use crate::provider::ProviderKind;
 
-/// Returns parts of the APIs that use the network, other clients' data or other prices, each with its path.
 pub(super) fn features(kind: ProviderKind) -> Vec<(&'static str, Value)> {
     let url = json!("https://x.example/a.png");
     match kind {

@@ -1,4 +1,4 @@
-//! Tests of the allowlist with requests of Bailiwick's own client, with other features of the APIs, and with random changes.
+//! Tests of the allowlist with valid requests, other features of the APIs, and random changes.
 
 mod chance;
 mod features;
@@ -50,7 +50,6 @@ fn raw(value: &Value) -> Box<RawValue> {
     RawValue::from_string(value.to_string()).expect("JSON")
 }
 
-/// Returns a conversation with every kind of content.
 fn conversation(kind: ProviderKind) -> Vec<Arc<Message>> {
     let image =
         picture::read(&include_bytes!("../../../../../../fixtures/images/lossless.webp")[..]).expect("one");
@@ -95,7 +94,6 @@ fn conversation(kind: ProviderKind) -> Vec<Arc<Message>> {
     ]
 }
 
-/// Returns the body that Bailiwick's own client makes of a conversation.
 fn body(kind: ProviderKind, model: &str, options: RequestOptions) -> String {
     body_of(kind, model, options, conversation(kind))
 }

@@ -1,6 +1,6 @@
-//! Recorded replies of providers, in the form in which the next request of a conversation sends them back.
+//! Recorded replies of providers, in the form in which the next request sends them back.
 //!
-//! The recordings are not a part of the repository: `BAILIWICK_WIRE` names their directory.
+//! Not a part of the repository: `BAILIWICK_WIRE` names their directory.
 
 use std::collections::VecDeque;
 use std::fs;
