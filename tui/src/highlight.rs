@@ -1,7 +1,7 @@
 //! Syntax highlighting: comments, strings, keywords and other kinds of text in code.
 //!
-//! Grammars consist of regular expressions that take tens of milliseconds to compile on first use. Therefore code is shown plain
-//! first. [`CodeToRead`] contains some lines of it, which are highlighted outside the drawing loop.
+//! The regular expressions of a grammar take tens of milliseconds to compile, so code is shown plain first.
+//! [`CodeToRead`] contains some lines, which are highlighted outside of the drawing loop.
 
 use std::ops::Range;
 use std::sync::{LazyLock, Mutex, PoisonError};
@@ -14,20 +14,19 @@ use crate::text::Ink;
 /// Maximum number of lines that are highlighted together.
 pub(crate) const TOGETHER: usize = 60;
 
-/// Maximum length in bytes of a highlighted line. Some grammars are slow on long lines, which readable code does not
-/// have.
+/// In bytes. Some grammars are slow on longer lines, which readable code does not have.
 const LONGEST: usize = 300;
 
 const NAME: usize = 32;
 
-/// Maximum number of grammars that a session uses. Each takes 5 to 20 MiB after its regular expressions are compiled.
+/// Each grammar takes 5 to 20 MiB after its regular expressions are compiled.
 const GRAMMARS_USED: usize = 4;
 
 static GRAMMARS: LazyLock<SyntaxSet> = LazyLock::new(two_face::syntax::extra_newlines);
 
 static USED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
-/// Replacements of grammars: a smaller one for those of 50 MiB, and none for those of logs, which are slow.
+/// A smaller grammar for those of 50 MiB, and none for those of logs, which are slow.
 const INSTEAD: [(&str, &str); 5] = [
     ("TypeScript", "JavaScript"),
     ("TypeScriptReact", "JavaScript"),
@@ -36,7 +35,7 @@ const INSTEAD: [(&str, &str); 5] = [
     ("syslog", "Plain Text"),
 ];
 
-/// Kinds of text by the prefixes of their scopes; a later entry takes precedence.
+/// By the prefixes of their scopes; a later entry takes precedence.
 static KINDS: LazyLock<Vec<(Scope, Ink)>> = LazyLock::new(|| {
     let kinds = [
         ("comment", Ink::Comment),
@@ -53,7 +52,7 @@ static KINDS: LazyLock<Vec<(Scope, Ink)>> = LazyLock::new(|| {
     kinds.into_iter().filter_map(|(scope, ink)| Some((Scope::new(scope).ok()?, ink))).collect()
 });
 
-/// Kinds of text in a line as byte ranges; plain text is omitted.
+/// As byte ranges; plain text is omitted.
 pub(crate) type Kinds = Vec<(Range<usize>, Ink)>;
 
 /// Lines of code to highlight. [`read`](Self::read) is slow and must not be called by the drawing loop.
@@ -83,7 +82,6 @@ pub(crate) enum Place {
     Page(u64, usize),
 }
 
-/// Lines of code, and the parser state before them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Unread {
     pub language: String,
@@ -91,7 +89,6 @@ pub(crate) struct Unread {
     pub lines: Vec<(Side, String)>,
 }
 
-/// Parser states before and after a change; plain code uses the second.
 pub(crate) type Readers = Box<[Reader; 2]>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,7 +142,6 @@ pub(crate) struct Reader {
 }
 
 impl Reader {
-    /// Returns a parser for a language name or file extension; `None` if unknown.
     fn new(language: &str) -> Option<Self> {
         let is_name = !language.is_empty() && language.len() <= NAME;
         let grammar = is_name.then(|| GRAMMARS.find_syntax_by_token(language)).flatten()?;
@@ -154,7 +150,6 @@ impl Reader {
         is_used(grammar).then(|| Self { state: ParseState::new(grammar), scopes: ScopeStack::new() })
     }
 
-    /// Returns the kinds of text in the next line, which includes its line end; `None` if the line cannot be parsed.
     fn line(&mut self, line: &str) -> Option<Kinds> {
         if line.len() > LONGEST {
             return None;
@@ -196,7 +191,7 @@ fn is_used(grammar: &SyntaxReference) -> bool {
     is_known
 }
 
-/// Returns the language of a file for the grammars: the extension of its name, or the whole name.
+/// The extension of a file's name, or the whole name.
 pub(crate) fn language_of(path: &[u8]) -> String {
     let name = path.rsplit(|byte| *byte == b'/').next().unwrap_or_default();
     let end = name.rsplit(|byte| *byte == b'.').next().unwrap_or_default();

@@ -1,36 +1,29 @@
-//! Models that `:model` accepts without a check: those of the settings and the catalogue. A mistyped name would only fail at the
-//! next request.
+//! Models that `:model` accepts without a check, since a mistyped name would only fail at the next request.
 
 use similar::TextDiff;
 
-/// Models that a session may use.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownModels {
-    /// Models that the settings name.
     pub set: Vec<KnownModel>,
-    /// Models in the catalogue for the current provider.
     pub catalogue: Vec<KnownModel>,
 }
 
-/// Model that can be chosen.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct KnownModel {
-    /// Name; a trailing `*` matches any ending.
     pub name: String,
     /// Context window in tokens.
     pub window: u64,
-    /// Price of a million tokens, in words; `None` if it is unknown.
+    /// In words; `None` if unknown.
     pub price: Option<String>,
 }
 
-/// Minimum similarity of a suggested name, from 0 to 1.
 const LIKE: f32 = 0.6;
 
 /// Maximum number of suggested names.
 const MOST_OFFERED: usize = 3;
 
 impl KnownModels {
-    /// Returns an error with similar names for an unknown model; `None` for a known one.
+    /// An error with similar names for an unknown model; `None` for a known one.
     pub fn refusal(&self, name: &str) -> Option<String> {
         if self.knows(name) {
             return None;
@@ -42,7 +35,6 @@ impl KnownModels {
         ))
     }
 
-    /// True if a known model has this name.
     pub fn knows(&self, name: &str) -> bool {
         self.names().any(|known| stands_for(known, name))
     }
@@ -59,7 +51,6 @@ impl KnownModels {
         self.all().map(|known| known.name.as_str())
     }
 
-    /// Returns the most similar names, best first.
     pub(crate) fn near(&self, name: &str) -> Vec<&str> {
         let like = |known| (TextDiff::from_chars(known, name).ratio(), known);
         let mut near: Vec<_> = self.names().map(like).filter(|(ratio, _)| *ratio >= LIKE).collect();
@@ -71,7 +62,7 @@ impl KnownModels {
     }
 }
 
-/// True if a known name covers this model: the same name, a dated version of it, or a matching prefix.
+/// True for the same name, a dated version of it, or a matching prefix.
 fn stands_for(known: &str, name: &str) -> bool {
     let is_date = |rest: &str| {
         let digits = rest.strip_prefix('-').map(|rest| rest.replace('-', ""));

@@ -19,11 +19,9 @@ pub enum Msg {
     /// Key that was read together with others, as in an unmarked paste. It never answers a request.
     KeyOfMany(KeyEvent),
     Paste(String),
-    /// Message to the agent from the command line.
     Submit(String),
     /// True if the terminal got the focus, false if it lost it.
     Focus(bool),
-    /// Mouse wheel, in notches; negative is up.
     Wheel(i16),
     /// New number of columns and rows of the terminal.
     Resize(u16, u16),
@@ -32,7 +30,6 @@ pub enum Msg {
     Tick,
     /// The frame of [`view`](crate::view()) was written to the terminal and flushed.
     Drawn(Shown),
-    /// Colour theme that fits the terminal's background.
     Theme(ThemeName),
     /// The process was stopped and continues. Everything on the screen counts as unseen.
     Resumed,
@@ -44,7 +41,6 @@ pub enum Msg {
         /// The picture at its path.
         image: Image,
     },
-    /// Result of [`Action::EditPlan`].
     PlanEdited {
         /// Agent that requests the approval.
         agent: AgentId,
@@ -57,11 +53,9 @@ pub enum Msg {
     CodeRead(CodeRead),
     /// Result of [`Action::ReadLog`].
     LogRead(Result<LogRows, String>),
-    /// Result of [`Action::ReadEvent`]: the event in JSON.
     EventRead(Result<String, String>),
     /// Answer to a command that the caller carried out.
     Answer(String),
-    /// Notice of the caller.
     Note(String),
     /// The session's engine has ended: no input will be answered.
     CoreGone,
@@ -79,7 +73,7 @@ pub enum Reason {
 }
 
 impl Reason {
-    /// Returns the text of the notification. It contains no text of a model.
+    /// Contains no text of a model.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Approval => "Bailiwick: an approval waits for you",
@@ -117,10 +111,9 @@ pub enum Action {
     Attach(PathBuf),
     /// Read the picture in the clipboard; [`Msg::Attached`] returns it.
     AttachClipboard,
-    /// Look for a picture at a path that was pasted; [`Msg::PictureFound`] returns it, and nothing happens without one.
+    /// Look for a picture at a pasted path; [`Msg::PictureFound`] returns it.
     FindPicture {
         text: String,
-        /// The path that it is.
         path: PathBuf,
     },
     /// Open this plan in an editor. After [`Msg::Resumed`], [`Msg::PlanEdited`] returns the text.
@@ -136,7 +129,6 @@ pub enum Action {
     Remember(String),
     /// Copy this text to the terminal's clipboard and to a file; [`Msg::Note`] reports the result.
     Copy {
-        /// Kind of the copied text.
         what: Copied,
         /// Text without hidden characters.
         text: String,
@@ -158,7 +150,6 @@ pub enum Action {
     Redraw,
     /// Draw the whole screen again.
     Repaint,
-    /// End the session and restore the terminal.
     Quit,
     /// End this session and continue another: the named one, or one that the person chooses.
     Resume(Option<String>),

@@ -1,24 +1,19 @@
-//! Points in time.
-
 use std::time::Duration;
 
-/// Point in time of a monotonic clock. Only differences matter. This crate reads no clock: the caller passes the time
-/// with every message.
+/// Point in time of a monotonic clock. This crate reads no clock: the caller passes the time with every message.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct UiTime(Duration);
 
 impl UiTime {
-    /// Returns the time at this duration after the clock's start.
     pub const fn after(since_beginning: Duration) -> Self {
         Self(since_beginning)
     }
 
-    /// Returns the time at this number of milliseconds after the clock's start.
     pub const fn from_millis(millis: u64) -> Self {
         Self(Duration::from_millis(millis))
     }
 
-    /// Returns the time since `earlier`; zero if `earlier` is later.
+    /// Zero if `earlier` is later.
     #[must_use]
     pub const fn since(self, earlier: Self) -> Duration {
         self.0.saturating_sub(earlier.0)

@@ -1,21 +1,15 @@
-//! Full-screen list from which the person picks a row; typing filters it.
-
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::start::Capabilities;
 
-/// Number of screen rows for title, filter and keys.
 pub(crate) const AROUND: u16 = 4;
 
-/// Number of screen rows per list row.
 pub(crate) const TALL: u16 = 2;
 
 const LONGEST: usize = 200;
 
-/// Row of the list. Its texts are untrusted and are sanitised when they are drawn.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PickerRow {
-    /// Main text of the row.
     pub title: String,
     pub about: String,
     /// True if the row is always listed. Tab shows and hides the others.
@@ -24,18 +18,14 @@ pub struct PickerRow {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Picked {
-    /// Index of the picked row among all given rows.
     Row(usize),
-    /// The person left without picking.
     Nothing,
 }
 
-/// List from which the person picks a row.
 #[derive(Debug)]
 pub struct Picker {
     pub(crate) heading: String,
     rows: Vec<PickerRow>,
-    /// Texts of the rows in lower case, for the filter.
     small: Vec<String>,
     pub(crate) typed: String,
     /// True if all rows are listed.
@@ -46,7 +36,6 @@ pub struct Picker {
 }
 
 impl Picker {
-    /// Returns a list with the first row selected. Lists all rows if none is marked as near.
     pub fn new(heading: impl Into<String>, rows: Vec<PickerRow>, capabilities: Capabilities) -> Self {
         let small = rows.iter().map(|row| format!("{} {}", row.title, row.about).to_lowercase()).collect();
         let shows_all = !rows.iter().any(|row| row.is_near);
@@ -56,7 +45,6 @@ impl Picker {
         picker
     }
 
-    /// Handles a key; returns the result once the person has picked or left.
     pub fn key(&mut self, event: KeyEvent) -> Option<Picked> {
         if event.kind == KeyEventKind::Release {
             return None;
@@ -94,31 +82,27 @@ impl Picker {
         None
     }
 
-    /// Appends pasted text to the filter.
     pub fn write(&mut self, text: &str) {
         let room = LONGEST.saturating_sub(self.typed.chars().count());
         self.typed.extend(text.chars().filter(|c| !c.is_control()).take(room));
         self.find();
     }
 
-    /// Sets the size of the screen.
     pub const fn resize(&mut self, size: (u16, u16)) {
         self.capabilities.size = size;
     }
 
-    /// Returns the visible rows, each with true if it is selected.
     pub(crate) fn visible(&self) -> impl Iterator<Item = (&PickerRow, bool)> {
         let first = (self.chosen + 1).saturating_sub(self.page());
         let places = self.found.iter().enumerate().skip(first).take(self.page());
         places.filter_map(|(place, at)| Some((self.rows.get(*at)?, place == self.chosen)))
     }
 
-    /// Returns the number of matching rows and the number of rows without a filter.
+    /// Number of matching rows, and of rows without a filter.
     pub(crate) fn count(&self) -> (usize, usize) {
         (self.found.len(), self.rows.iter().filter(|row| self.shows_all || row.is_near).count())
     }
 
-    /// Returns the number of list rows that fit on the screen.
     fn page(&self) -> usize {
         usize::from(self.capabilities.size.1.saturating_sub(AROUND) / TALL).max(1)
     }

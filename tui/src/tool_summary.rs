@@ -8,17 +8,14 @@ use crate::text::{Columns, SafeText, Wrap, wrap};
 /// Verb of a command; only commands can have several lines.
 const RUN: &str = "run";
 
-/// Summary of a tool call. Its texts come from the model and must be sanitised before display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolSummary {
     verb: String,
     object: String,
-    /// Size of a file's change, such as `+3 -1`.
     stat: String,
 }
 
 impl ToolSummary {
-    /// Summarises a call; `input` is the JSON of its arguments.
     pub fn new(name: &str, input: &str) -> Self {
         let input: Value = serde_json::from_str(input).unwrap_or(Value::Null);
         let stat = match name {
@@ -29,12 +26,11 @@ impl ToolSummary {
         Self { verb: verb(name).to_owned(), object: object(name, &input), stat }
     }
 
-    /// Returns verb, object and size of the change.
     pub fn text(&self) -> String {
         self.joined(&self.object)
     }
 
-    /// Returns the summary; of a command with several lines, only the first.
+    /// Of a command with several lines, only the first.
     pub fn one_line(&self) -> String {
         let lines = self.object.lines().count();
         match self.object.lines().find(|line| !line.trim().is_empty()) {
@@ -45,7 +41,7 @@ impl ToolSummary {
         }
     }
 
-    /// Returns the summary without the text of a command with several lines.
+    /// Without the text of a command with several lines.
     pub(crate) fn head(&self) -> String {
         if self.verb == RUN && self.object.contains('\n') { self.verb.clone() } else { self.text() }
     }
@@ -69,7 +65,7 @@ impl ToolSummary {
     }
 }
 
-/// Returns the sanitised text on one line of at most `columns` columns.
+/// On one line of at most `columns` columns.
 pub fn cut(untrusted: &str, columns: usize) -> String {
     let text = SafeText::line(untrusted);
     let text = text.as_str();
@@ -84,7 +80,7 @@ pub fn cut(untrusted: &str, columns: usize) -> String {
     format!("{}…", text.get(..end).unwrap_or_default())
 }
 
-/// Returns the verb of a tool; an unknown tool keeps its name.
+/// An unknown tool keeps its name.
 fn verb(name: &str) -> &str {
     match name {
         "shell_exec" => RUN,
@@ -99,7 +95,6 @@ fn verb(name: &str) -> &str {
     }
 }
 
-/// Returns the first non-empty line.
 pub(crate) fn first_line(text: &str) -> &str {
     text.lines().find(|line| !line.trim().is_empty()).unwrap_or_default()
 }
@@ -108,7 +103,7 @@ pub(crate) fn text<'a>(input: &'a Value, key: &str) -> Option<&'a str> {
     input.get(key).and_then(Value::as_str)
 }
 
-/// Returns the object of a call: a path, a pattern or a command.
+/// A path, a pattern or a command.
 fn object(name: &str, input: &Value) -> String {
     let of = |key| text(input, key).unwrap_or_default().to_owned();
     match name {
@@ -129,7 +124,6 @@ fn object(name: &str, input: &Value) -> String {
     }
 }
 
-/// Returns the old and new strings of an edit, in order.
 pub(crate) fn edits(input: &Value) -> Vec<(String, String)> {
     let pair = |edit: &Value| {
         Some((text(edit, "old_string")?.to_owned(), text(edit, "new_string").unwrap_or_default().to_owned()))
@@ -138,7 +132,6 @@ pub(crate) fn edits(input: &Value) -> Vec<(String, String)> {
     pair(input).into_iter().chain(more.filter_map(pair)).collect()
 }
 
-/// Returns the number of lines that an edit adds and removes.
 fn edited(input: &Value) -> String {
     let count = |tag| {
         let of_one = |(old, new): &(String, String)| {
@@ -151,7 +144,7 @@ fn edited(input: &Value) -> String {
     added.into_iter().chain(removed).collect::<Vec<_>>().join(" ")
 }
 
-/// Returns the size of a written file. The old content is unknown, so no lines count as added.
+/// The old content is unknown, so no lines count as added.
 fn written(input: &Value) -> String {
     match text(input, "content").map(|content| content.lines().count()) {
         Some(1) => "(1 line)".to_owned(),

@@ -1,4 +1,4 @@
-//! Comments on the steps of a plan. They are sent to the planning agent as one denial.
+//! Comments on the steps of a plan. Sent to the planning agent as one denial.
 
 use protocol::approval::{PlanApprovalParams, ServerRequest};
 
@@ -6,14 +6,11 @@ use super::sheet::CardPage;
 use crate::model::{Block, Editor, Look, Part};
 use crate::text::SafeText;
 
-/// Comments on a plan and its steps.
 #[derive(Debug)]
 pub(crate) struct Comments {
-    /// Comment on the plan, then one for each step.
     about: Vec<Comment>,
     chosen: usize,
     is_writing: bool,
-    /// Step number that is being typed.
     typed: usize,
     pub sheet: CardPage,
 }
@@ -25,7 +22,7 @@ struct Comment {
 }
 
 impl Comments {
-    /// Returns empty comments on a plan; `None` for other requests.
+    /// `None` for requests other than plans.
     pub(crate) fn of(request: &ServerRequest) -> Option<Self> {
         let ServerRequest::PlanApproval(PlanApprovalParams { plan, .. }) = request else { return None };
         let titles = std::iter::once(&plan.title).chain(plan.steps.iter().map(|step| &step.title));
@@ -39,8 +36,8 @@ impl Comments {
         })
     }
 
-    /// Moves comments from the previous version of a plan to the steps with the same title, or to the same position if
-    /// the title is new. Returns the number of comments whose step no longer exists.
+    /// Moves comments from the previous version of a plan to the steps with the same title, else to the same position.
+    /// Returns the number of comments whose step no longer exists.
     pub(crate) fn take_over(&mut self, before: Self) -> usize {
         let old: Vec<_> = before.about.iter().map(|comment| comment.title.clone()).collect();
         let mut gone = 0;
@@ -72,7 +69,7 @@ impl Comments {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.about.len().saturating_sub(1));
     }
 
-    /// Handles a digit of a step number. Earlier digits count if such a step exists; 0 is the whole plan.
+    /// Earlier digits count if such a step exists; 0 is the whole plan.
     pub(crate) fn choose_by_digit(&mut self, digit: usize) {
         let longer = self.typed.saturating_mul(10).saturating_add(digit);
         let number = if longer < self.about.len() { longer } else { digit };
@@ -100,13 +97,11 @@ impl Comments {
         self.about.get_mut(self.chosen).filter(|_| is_writing).map(|about| &mut about.editor)
     }
 
-    /// Returns the label before the text field.
     pub(crate) fn mark(&self) -> String {
         if self.chosen == 0 { "on the plan › ".to_owned() } else { format!("on step {} › ", self.chosen) }
     }
 
-    /// Returns all comments as one message, such as `On step 2 (Fix the parser): use a fuzzer`; `None` without
-    /// comments.
+    /// All comments as one message, such as `On step 2 (Fix the parser): use a fuzzer`; `None` without comments.
     pub(crate) fn message(&self) -> Option<String> {
         let lines = self.written().map(|(number, comment, text)| match number {
             0 => format!("On the plan: {text}"),
@@ -126,7 +121,7 @@ impl Comments {
             .filter(|(_, _, text)| !text.is_empty())
     }
 
-    /// Lays out the page for an area of this size and scrolls to the selected step.
+    /// Scrolls to the selected step.
     pub(crate) fn lay(&mut self, revision: u64, size: (u16, u16)) {
         let heading = "no, with comments on the steps: the planner revises the plan, and asks again";
         let mut parts = vec![Part::new(SafeText::line(heading), Look::Heading)];

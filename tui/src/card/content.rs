@@ -1,5 +1,3 @@
-//! Complete text of an approval request: command or change, the agent's reason, and the granted access.
-
 use ipc::id::AgentId;
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Network, Reach};
@@ -16,7 +14,6 @@ use crate::highlight::language_of;
 use crate::model::{Block, Look, Part};
 use crate::text::SafeText;
 
-/// Returns the text of a request, beginning with the command or change.
 pub(crate) fn body(request: &ServerRequest, project: &WirePath) -> Block {
     let (mut parts, reason, facts) = match request {
         ServerRequest::ApplyPatchApproval(params) => (patch(params, project), &params.reason, Vec::new()),
@@ -79,8 +76,7 @@ fn task(params: &AgentRightsApprovalParams) -> Vec<Part> {
     vec![Part::new(SafeText::exact(&params.task), Look::Command)]
 }
 
-/// Returns the access of a sub-agent, including those that its parent has: the sub-agent uses them without further
-/// requests.
+/// Includes access that the parent has: the sub-agent uses it without further requests.
 fn agent_rights(params: &AgentRightsApprovalParams, project: &WirePath) -> Vec<Part> {
     let AgentRightsApprovalParams { role, rights, grant, .. } = params;
     let beyond = |is_granted| if is_granted { &b", which the main agent cannot"[..] } else { b"" };
@@ -112,7 +108,6 @@ fn agent_rights(params: &AgentRightsApprovalParams, project: &WirePath) -> Vec<P
     parts
 }
 
-/// Returns the call of an external tool, beginning with all of its arguments.
 fn arguments(params: &ExternalToolApprovalParams) -> Vec<Part> {
     vec![
         Part::new(SafeText::exact(&params.json), Look::Command),
@@ -121,7 +116,7 @@ fn arguments(params: &ExternalToolApprovalParams) -> Vec<Part> {
     ]
 }
 
-/// Returns the command whose connection waits, and the program and host of the connection.
+/// The command whose connection waits, and the program and host of the connection.
 fn waiting(params: &HostApprovalParams) -> Vec<Part> {
     let HostApprovalParams { command, program, host, .. } = params;
     let by = if program.is_empty() { String::new() } else { format!(" by {program}") };
@@ -137,7 +132,7 @@ fn until_the_end(params: &HostApprovalParams) -> Vec<Part> {
     ]
 }
 
-/// Returns the rights of the server that is called: it has them whatever the agent may do.
+/// Access of the called server: it has that whatever the agent may do.
 fn server(params: &ExternalToolApprovalParams) -> Vec<Part> {
     let mut parts = server_access(params.access.as_ref());
     let allows = match &params.access {
@@ -148,7 +143,7 @@ fn server(params: &ExternalToolApprovalParams) -> Vec<Part> {
     parts
 }
 
-/// Returns the rights of a server, one line each.
+/// One line each.
 pub(super) fn server_access(access: Option<&ServerAccess>) -> Vec<Part> {
     let Some(access) = access else { return Vec::new() };
     let lines = access.to_string();
@@ -156,13 +151,12 @@ pub(super) fn server_access(access: Option<&ServerAccess>) -> Vec<Part> {
     names.zip(lines.split(" · ")).map(|(name, line)| fact(name, line)).collect()
 }
 
-/// Returns the text of a form with its defaults.
+/// With its defaults.
 fn form(request: &ServerRequest) -> Vec<Part> {
     let ServerRequest::ServerForm(params) = request else { return Vec::new() };
     FormDraft::of(request).map(|form| form.block(params, false).0.parts).unwrap_or_default()
 }
 
-/// Returns the whole URL, since everything in it is sent.
 fn page(params: &FetchApprovalParams) -> Vec<Part> {
     vec![Part::new(SafeText::exact(&params.url), Look::Command), fact("host", &params.host)]
 }
@@ -173,7 +167,7 @@ fn page_allowed(params: &FetchApprovalParams) -> Vec<Part> {
     vec![fact("allows", &format!("{reached}{once}")), fact("sends", "the whole URL to the host")]
 }
 
-/// Returns the access that a yes to everything in the turn gives, and its end.
+/// The access that a yes to everything in the turn gives, and its end.
 pub(crate) fn whole_turn(access: &TurnAccess, project: &WirePath) -> Block {
     let TurnAccess { write, network_after, confirms_commands, .. } = access;
     let mut parts = vec![Part::new(
@@ -211,7 +205,7 @@ pub(crate) fn fact(name: &str, value: &str) -> Part {
     named(name, value.as_bytes())
 }
 
-/// Returns a labelled line with every byte of its value.
+/// Shows every byte of the value.
 pub(super) fn named(name: &str, value: &[u8]) -> Part {
     Part::new(labelled(name, value), Look::Fact)
 }
@@ -220,14 +214,13 @@ pub(super) fn labelled(name: &str, value: &[u8]) -> SafeText {
     SafeText::labelled(&format!("{name:<10}"), value)
 }
 
-/// Returns a path relative to the project; outside the project the absolute path.
+/// The absolute path outside of the project.
 pub(crate) fn in_project<'a>(path: &'a WirePath, project: &WirePath) -> &'a [u8] {
     let (path, project) = (path.as_bytes(), project.as_bytes());
     let inside = path.strip_prefix(project).and_then(|rest| rest.strip_prefix(b"/"));
     inside.filter(|rest| !rest.is_empty()).unwrap_or(path)
 }
 
-/// Returns the access that an approval grants, one line each, with every byte of the paths.
 fn allows(grant: &Grant, project: &WirePath) -> Vec<Part> {
     let write = grant.write.iter().map(|path| {
         if path == project {
@@ -246,7 +239,7 @@ fn allows(grant: &Grant, project: &WirePath) -> Vec<Part> {
     names.zip(lines).map(|(name, line)| named(name, &line)).collect()
 }
 
-/// Returns the line about the network of an approval that grants it.
+/// `None` for an approval without the network.
 pub(super) fn reached(grant: &Grant) -> Option<String> {
     let words = match &grant.net {
         Network::Off => return None,
@@ -256,7 +249,7 @@ pub(super) fn reached(grant: &Grant) -> Option<String> {
     Some(places(&words, grant.reach))
 }
 
-/// Returns `words` and the additional places that the network reaches.
+/// `words` and the additional places that the network reaches.
 pub(super) fn places(words: &str, reach: Reach) -> String {
     let Reach { host, lan, link_local, metadata } = reach;
     let besides = [
@@ -278,7 +271,6 @@ fn patch(params: &ApplyPatchApprovalParams, project: &WirePath) -> Vec<Part> {
     parts.collect()
 }
 
-/// Returns the change of a file. The file's name is omitted if the access line names it.
 fn file(path: &WirePath, change: &FileChange, project: &WirePath, is_named: bool) -> Vec<Part> {
     let heading = |words, path: &WirePath| {
         Part::new(SafeText::labelled(words, in_project(path, project)), Look::Heading)
@@ -338,7 +330,6 @@ fn surroundings(
     parts
 }
 
-/// Returns the text of a `bash -c` command; `None` for other commands.
 pub(crate) fn bash(command: &[String]) -> Option<&str> {
     match command {
         [shell, flag, text] if shell == "bash" && flag == "-c" => Some(text),
@@ -346,7 +337,6 @@ pub(crate) fn bash(command: &[String]) -> Option<&str> {
     }
 }
 
-/// Returns the arguments of a command; for `bash -c` only the text.
 fn argv(command: &[String]) -> Vec<Part> {
     let whole = |text: &str| Part::new(SafeText::exact(text), Look::Command);
     if let Some(text) = bash(command) {

@@ -1,5 +1,3 @@
-//! Text of a request to run a command again after a denial: what was denied, and what would be allowed.
-
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::missing_right::{ClosedBy, MissingRight};
 use ipc::path::WirePath;
@@ -22,7 +20,6 @@ pub(super) const fn title(denial: &Denial) -> &'static str {
     }
 }
 
-/// Returns the word for the certainty of a denial.
 pub(super) const fn grade(denial: &Denial) -> &'static str {
     match denial.grade {
         Grade::Proved => "  proved",
@@ -30,7 +27,7 @@ pub(super) const fn grade(denial: &Denial) -> &'static str {
     }
 }
 
-/// Returns the denied access and the reason for the denial.
+/// The denied access and the reason.
 pub(super) fn tried(denial: &Denial, project: &WirePath) -> Part {
     let Denial { operation, object, missing_right, .. } = denial;
     let object = match object {
@@ -45,7 +42,7 @@ pub(super) fn tried(denial: &Denial, project: &WirePath) -> Part {
     )
 }
 
-/// Returns the reason why the access is blocked, as the end of a sentence; empty if it needs none.
+/// Reason of the denial, as the end of a sentence; empty if it needs none.
 pub(crate) const fn because(operation: Operation, missing: &Recorded<MissingRight>) -> &'static str {
     match (missing.value(), operation) {
         (Some(MissingRight::Write { closed_by: Some(ClosedBy::Mode), .. }), _) => {
@@ -59,7 +56,7 @@ pub(crate) const fn because(operation: Operation, missing: &Recorded<MissingRigh
     }
 }
 
-/// Returns the access of the next run, one line each.
+/// Access of the next run, one line each.
 pub(super) fn allowed(params: &DeniedCommandApprovalParams, project: &WirePath) -> Vec<Part> {
     let write = params.grant.write.iter().map(|path| {
         let place = if path == project { &b"in this project"[..] } else { in_project(path, project) };
@@ -77,12 +74,10 @@ pub(super) fn allowed(params: &DeniedCommandApprovalParams, project: &WirePath) 
     parts
 }
 
-/// True if the path is a directory that contains the denied path.
 fn is_place(params: &DeniedCommandApprovalParams, path: &WirePath) -> bool {
     !matches!(&params.denial.object, Object::Path(denied) if denied == path)
 }
 
-/// Returns the scope of an approval for the session, if there is one.
 pub(crate) fn for_session(params: &DeniedCommandApprovalParams) -> Option<SessionScope> {
     let nothing_to_write = params.grant.write.is_empty();
     let sockets = params.grant.sockets.len();
@@ -93,7 +88,6 @@ pub(crate) fn for_session(params: &DeniedCommandApprovalParams) -> Option<Sessio
     scope.or_else(|| network.then_some(SessionScope::Network))
 }
 
-/// Returns the label of the approval for the session.
 pub(super) fn words_for_session(params: &DeniedCommandApprovalParams, project: &WirePath) -> String {
     match &params.grant_root {
         None if params.grant.net.is_off() => "allow this socket, this session".to_owned(),

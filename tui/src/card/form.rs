@@ -21,24 +21,22 @@ const MOST_NAMED: usize = 12;
 /// The content of a field while a person fills it in.
 #[derive(Debug)]
 enum FieldEntry {
-    /// A text, a number, or the one value that is chosen.
+    /// A text, a number, or the one chosen value.
     Written(Editor),
-    /// The values that are chosen of several, and the place of the one that Space chooses.
+    /// The chosen values, and the index of the one that Space toggles.
     Several { chosen: BTreeSet<String>, at: usize },
 }
 
-/// Values of a form while a person fills it in.
 #[derive(Debug)]
 pub(crate) struct FormDraft {
     fields: Vec<FormField>,
     entries: Vec<FieldEntry>,
-    /// True for fields whose faults are shown.
     tried: Vec<bool>,
     chosen: usize,
 }
 
 impl FormDraft {
-    /// Returns the form of a request with its defaults; `None` for other requests.
+    /// With defaults; `None` for requests other than forms.
     pub(crate) fn of(request: &ServerRequest) -> Option<Self> {
         let ServerRequest::ServerForm(params) = request else { return None };
         let fields = params.fields.clone();
@@ -55,13 +53,11 @@ impl FormDraft {
         self.fields.get(self.chosen)
     }
 
-    /// True if the chosen field is filled in by typing.
     pub(crate) fn takes_text(&self) -> bool {
         let kind = self.field().map(|field| &field.kind);
         matches!(kind, Some(FieldKind::Text { .. } | FieldKind::Number { .. }))
     }
 
-    /// True if several values of the chosen field can be chosen.
     pub(crate) fn takes_several(&self) -> bool {
         matches!(self.entries.get(self.chosen), Some(FieldEntry::Several { .. }))
     }
@@ -81,7 +77,7 @@ impl FormDraft {
         }
     }
 
-    /// Chooses the marked value of several, or takes it back.
+    /// Chooses the selected value, or no longer.
     pub(crate) fn toggle(&mut self) {
         let (Some(field), Some(FieldEntry::Several { chosen, at })) =
             (self.fields.get(self.chosen), self.entries.get_mut(self.chosen))
@@ -96,13 +92,12 @@ impl FormDraft {
         }
     }
 
-    /// Returns the name of the chosen field, shortened for the line of its text.
+    /// Shortened for the line of its text.
     pub(crate) fn mark(&self) -> String {
         let name: String = self.field().map_or("", FormField::label).chars().take(MARK).collect();
         format!("{name} › ")
     }
 
-    /// Chooses the next or the previous field; returns false at the end.
     pub(crate) fn go(&mut self, forward: bool) -> bool {
         if let Some(tried) = self.tried.get_mut(self.chosen) {
             *tried = true;
@@ -115,7 +110,7 @@ impl FormDraft {
         is_field
     }
 
-    /// Takes the next or the previous value of a field that offers some. Of several values it marks one.
+    /// For a field with several values, selects one.
     pub(crate) fn choose(&mut self, forward: bool) {
         let (Some(field), Some(entry)) = (self.fields.get(self.chosen), self.entries.get_mut(self.chosen))
         else {
@@ -150,7 +145,7 @@ impl FormDraft {
         *entry = Editor::with(values.get(to).copied().unwrap_or_default().to_owned());
     }
 
-    /// Returns the values. If a field has a fault, that field is chosen.
+    /// If a field is invalid, that field is chosen.
     pub(crate) fn values(&mut self) -> Option<FormValues> {
         let mut values = FormValues::new();
         let mut first = None;
@@ -195,7 +190,6 @@ impl FormDraft {
 }
 
 impl FieldEntry {
-    /// Returns a field with its default.
     fn of(field: &FormField) -> Self {
         match &field.kind {
             FieldKind::Choices { default, .. } => {
@@ -205,7 +199,6 @@ impl FieldEntry {
         }
     }
 
-    /// Returns the value; the error says how to fill the field in.
     fn value(&self, field: &FormField) -> Result<Option<FormValue>, String> {
         let Self::Several { chosen, .. } = self else { return typed(field, &self.whole()) };
         let choices = match &field.kind {
@@ -217,7 +210,7 @@ impl FieldEntry {
         check(field, value.as_ref()).map(|()| value)
     }
 
-    /// Returns what is written; nothing for several values.
+    /// Typed text; empty for several values.
     fn whole(&self) -> String {
         match self {
             Self::Written(editor) => editor.whole(),
@@ -233,7 +226,7 @@ impl FieldEntry {
     }
 }
 
-/// Returns the lines of one field: its name, its bounds, its value, and its fault.
+/// Name, bounds, value and error of one field.
 fn lines(field: &FormField, entry: &FieldEntry, is_chosen: bool, shows_fault: bool) -> Vec<Part> {
     let (mark, look) = if is_chosen { ("▸ ", Look::User) } else { ("  ", Look::Assistant) };
     let title = format!("{} ({})", field.label(), field_bounds(field));

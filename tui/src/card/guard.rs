@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::moment::UiTime;
 
-/// Minimum time between the request's appearance, or a key press, and a key that counts. A person who is typing when
-/// the request appears keeps typing for a moment.
+/// Minimum time between the request's appearance, or a key press, and a key that counts: a person who is typing
+/// continues for a moment.
 pub(super) const QUIET: Duration = Duration::from_millis(300);
 
 #[derive(Clone, Copy, Debug, Default)]
@@ -20,7 +20,7 @@ impl Guard {
         self.drawn.get_or_insert(at);
     }
 
-    /// Records a key; returns true if it counts. An early key delays the time from which keys count.
+    /// True if the key counts. An early key delays the time from which keys count.
     pub(crate) fn key(&mut self, at: UiTime) -> bool {
         self.open = self.open || self.opens_at().is_some_and(|opens| at >= opens);
         self.last_key = self.last_key.max(at);
@@ -37,7 +37,6 @@ impl Guard {
         self.open || self.opens_at().is_some_and(|opens| now >= opens)
     }
 
-    /// Returns the time from which keys count if none is pressed before; `None` if the request was not drawn.
     pub(crate) fn opens_at(&self) -> Option<UiTime> {
         self.drawn.map(|drawn| drawn.max(self.last_key).plus(QUIET))
     }

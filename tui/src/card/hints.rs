@@ -1,5 +1,3 @@
-//! Key hints below a request, in as many rows as needed.
-
 use protocol::approval::{DeniedCommandApprovalParams, ServerRequest};
 
 use super::{Card, Menu, Stage, denied};
@@ -11,7 +9,6 @@ pub(crate) const APART: u16 = 2;
 /// Minimum width for full sentences.
 const WIDE: u16 = 50;
 
-/// Hint with an emphasised key, or a fully emphasised sentence.
 #[derive(Debug)]
 pub(crate) struct Hint {
     pub text: String,
@@ -33,8 +30,7 @@ impl Hint {
     }
 }
 
-/// Returns the key hints of a request, answering keys first. `below` is the number of hidden text rows, `width` the
-/// number of columns.
+/// Answering keys first. `below` is the number of hidden text rows, `width` the number of columns.
 pub(crate) fn hints(card: &Card, keymap: &Keymap, below: usize, width: u16) -> Vec<Hint> {
     let keys = Keys { keymap, width };
     let hints = match &card.stage {
@@ -56,7 +52,7 @@ pub(crate) fn hints(card: &Card, keymap: &Keymap, below: usize, width: u16) -> V
     hints.into_iter().flatten().collect()
 }
 
-/// Returns the number of rows of hints on a card of this size. It stays the same while the text is scrolled.
+/// Number of rows for hints on a card of this size, independent of the scroll position.
 pub(crate) fn rows(card: &Card, keymap: &Keymap, (width, height): (u16, u16)) -> u16 {
     let keys = Keys { keymap, width };
     let text = card.sheet().rows(width);
@@ -86,7 +82,6 @@ pub(crate) fn rows(card: &Card, keymap: &Keymap, (width, height): (u16, u16)) ->
     long.max(whole)
 }
 
-/// Distributes hints over rows of the given width, at least one per row.
 pub(crate) fn laid(hints: &[Hint], width: u16) -> Vec<Vec<&Hint>> {
     let mut rows: Vec<Vec<&Hint>> = Vec::new();
     let mut left = 0;
@@ -103,7 +98,6 @@ pub(crate) fn laid(hints: &[Hint], width: u16) -> Vec<Vec<&Hint>> {
     rows
 }
 
-/// Builder of hints; omits commands without a key.
 struct Keys<'a> {
     keymap: &'a Keymap,
     width: u16,
@@ -124,7 +118,7 @@ impl Keys<'_> {
         (!first.is_empty() && !second.is_empty()).then(|| Hint::of_key(&format!("{first}/{second}"), word))
     }
 
-    /// Returns the hint to scroll to the end, after which an approval counts.
+    /// Hint to scroll to the end, after which an approval counts.
     fn to_end(&self, mode: KeyMode, end: Command, yes: Command, below: usize) -> Hint {
         let [end, yes] = [end, yes].map(|command| self.keymap.hint(mode, command));
         let lines = lines(below);
@@ -318,7 +312,7 @@ impl Keys<'_> {
             .filter(|_| card.request.turn().is_some())
     }
 
-    /// Returns the hints of a page that says what a further answer gives.
+    /// Hints of a page about the effect of a further answer.
     fn of_page(&self, yes: &str, below: usize, is_read: bool) -> Vec<Option<Hint>> {
         let key = |command, word| self.key(KeyMode::Scope, command, word);
         vec![

@@ -1,5 +1,3 @@
-//! Approval request on the screen.
-
 mod comments;
 mod content;
 mod denied;
@@ -41,7 +39,6 @@ use crate::text::SafeText;
 /// Remaining time from which a request shows it.
 pub(crate) const LAST_MINUTE: Duration = Duration::from_mins(1);
 
-/// Identifier of an approval request. It includes the agent, since ids are unique per agent only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Asked {
     pub agent: AgentId,
@@ -59,14 +56,12 @@ pub(crate) struct Card {
     pub comments: Option<Comments>,
     /// Steps of the plan with the person's edits; kept when the person leaves the step editor.
     pub steps: Option<Steps>,
-    /// Form of a server with the person's values.
     pub form: Option<FormDraft>,
     pub versions: usize,
     /// Text of the plan as the person edited it, until a request for the edited plan replaces this one.
     pub edited: Option<String>,
     /// Label of the approval for the session after a denial.
     for_session: String,
-    /// True if the request fills the screen.
     pub whole: bool,
     deadline: UiTime,
     /// Decides when a denial counts: only after the request's title was on the screen.
@@ -85,11 +80,9 @@ pub(crate) struct Card {
     is_placed: bool,
 }
 
-/// Page or input field of a request that is open.
 #[derive(Debug)]
 pub(crate) enum Stage {
     Deciding,
-    /// Selection of an approval's scope.
     Scope(Menu),
     Word(Editor),
     Comments,
@@ -99,7 +92,7 @@ pub(crate) enum Stage {
     Rule(CardPage),
     /// The access that a yes to everything in the turn gives.
     Turn(CardPage),
-    /// The commands that a yes for the project covers, and the place that keeps it.
+    /// The commands that a yes for the project covers, and the file that keeps it.
     Project(CardPage),
 }
 
@@ -162,7 +155,6 @@ impl Card {
         if self.is_about_denial() { KeyMode::Denied } else { KeyMode::Approval }
     }
 
-    /// Returns the number of other changes in the same reply that could be shown together with this one.
     pub(crate) const fn others(&self) -> usize {
         match &*self.request {
             ServerRequest::ApplyPatchApproval(params) => params.more,
@@ -170,12 +162,12 @@ impl Card {
         }
     }
 
-    /// True if the request is about something that the sandbox denied to a command, or is about to deny.
+    /// True if the sandbox has denied the access, or is about to.
     pub(crate) const fn is_about_denial(&self) -> bool {
         matches!(*self.request, ServerRequest::DeniedCommandApproval(_) | ServerRequest::HostApproval(_))
     }
 
-    /// Shows a sentence above the request's text. The text counts as unread again.
+    /// The text counts as unread again.
     pub(crate) fn remark(&mut self, sentence: &str, project: &WirePath, revision: u64) {
         let mut block = content::body(&self.request, project);
         block.parts.insert(0, Part::new(SafeText::line(sentence), Look::Error));
@@ -192,7 +184,6 @@ impl Card {
         content::remove_reason(&mut self.body.block);
     }
 
-    /// Lays out the form of a server as it is filled in.
     pub(crate) fn lay_form(&mut self, revision: u64, size: (u16, u16)) {
         let ServerRequest::ServerForm(params) = &*self.request else { return };
         let Some(form) = &self.form else { return };
@@ -208,7 +199,6 @@ impl Card {
         self.body.revision()
     }
 
-    /// Returns the number of rows of the text field on a card of this size; 0 without a field.
     pub(crate) fn editor_rows(&self, (width, height): (u16, u16)) -> u16 {
         let Some(editor) = self.editor() else { return 0 };
         let Some(steps) = self.steps.as_ref().filter(|_| matches!(self.stage, Stage::Steps)) else {
@@ -224,12 +214,10 @@ impl Card {
         self.edited.is_some() || self.unsaved() > 0
     }
 
-    /// Returns the number of edits to the plan that are not saved.
     pub(crate) fn unsaved(&self) -> usize {
         self.steps.as_ref().map_or(0, |steps| steps.draft.changes())
     }
 
-    /// Returns the number of rows for title, text field and keys. At least one row is left for the text.
     pub(crate) fn frame_rows(&self, keymap: &Keymap, (width, height): (u16, u16)) -> u16 {
         let rows = 1 + self.editor_rows((width, height)) + hints::rows(self, keymap, (width, height));
         rows.min(height.saturating_sub(1))
@@ -288,7 +276,7 @@ impl Card {
     }
 
     /// Records a frame on the terminal that contains the request. `whole` is true if the frame shows the text; `to_end`
-    /// is the number of the page whose last row it shows. Returns true if an approval has become possible.
+    /// is the number of the page whose last row it shows. True if an approval has become possible.
     pub(crate) fn drawn(&mut self, at: UiTime, whole: bool, to_end: Option<u64>) -> bool {
         self.deny.drawn(at);
         self.in_sight = whole;
@@ -303,7 +291,7 @@ impl Card {
         news
     }
 
-    /// Records a key; returns true if it may answer the request.
+    /// True if the key may answer the request.
     pub(crate) fn takes_key(&mut self, at: UiTime) -> bool {
         self.approve.key(at);
         let counts = self.deny.key(at);
@@ -326,24 +314,22 @@ impl Card {
         self.dropped
     }
 
-    /// Ignores keys until none was pressed for a moment.
     pub(crate) fn rearm(&mut self, at: UiTime) {
         self.approve.wait_again(at);
         self.deny.wait_again(at);
     }
 
-    /// Opens a page whose key gives more than once.
     pub(crate) fn open_page(&mut self, at: UiTime, page: Stage) {
         self.stage = page;
         self.opened = at;
     }
 
-    /// True if the page was opened only a moment ago: its key may be the next letter of a message.
+    /// True for a moment, in which a key may be the next letter of a message.
     pub(crate) fn has_just_opened(&self, at: UiTime) -> bool {
         at < self.opened.plus(QUIET)
     }
 
-    /// True if the person enlarged the request to the whole screen. A plan always fills it.
+    /// A plan always fills the screen, and does not count.
     pub(crate) const fn is_enlarged(&self) -> bool {
         self.whole && !matches!(*self.request, ServerRequest::PlanApproval(_))
     }
@@ -352,23 +338,20 @@ impl Card {
         self.deny.is_open(now)
     }
 
-    /// Ignores keys until none was pressed for a moment, after several keys that arrived together.
     pub(crate) fn wait_again(&mut self, at: UiTime) {
         self.in_burst = true;
         self.rearm(at);
     }
 
-    /// True if keys that arrived together are still being ignored.
     pub(crate) fn is_in_burst(&self, now: UiTime) -> bool {
         self.in_burst && !self.is_open(now)
     }
 
-    /// Returns the time from which keys count; `None` if they count already.
+    /// `None` if keys count already.
     pub(crate) fn opens_at(&self, now: UiTime) -> Option<UiTime> {
         self.deny.opens_at().filter(|opens| *opens > now && !self.deny.is_open(now))
     }
 
-    /// Resets the record of what was on the screen.
     pub(crate) fn forget_screen(&mut self) {
         self.deny = Guard::default();
         self.approve = Guard::default();
@@ -392,7 +375,6 @@ impl Card {
         }
     }
 
-    /// Returns the answer for a decision, bound to the shown request.
     pub(crate) fn answer(&self, decision: ReviewDecision) -> ApprovalAnswer {
         self.request.answer(decision)
     }

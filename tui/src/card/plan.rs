@@ -15,17 +15,16 @@ pub(super) fn text(params: &PlanApprovalParams) -> Vec<Part> {
     std::iter::once(heading).chain(styled(&params.markdown)).collect()
 }
 
-/// Returns the supervisor's facts about a plan: the steps, and the access of the execution with absolute paths.
+/// Facts about a plan: the steps, and the access of the execution with absolute paths.
 pub(super) fn facts(params: &PlanApprovalParams, project: &WirePath) -> Vec<Part> {
     let heading = Part::new(SafeText::line(&format!("{ACCOUNT}:")), Look::Heading);
     let facts = account(params, Some(project)).into_iter().map(|line| Part::new(line, Look::Fact));
     std::iter::once(heading).chain(facts).collect()
 }
 
-/// Heading of the supervisor's facts.
 pub const ACCOUNT: &str = "access of the execution, as Bailiwick enforces it";
 
-/// Returns the supervisor's facts line by line. Without a project, every path counts as outside it.
+/// Without a project, every path counts as outside it.
 pub fn account(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<SafeText> {
     let mut lines = listed("may", written(params, project));
     lines.push(labelled("network", network(params).as_bytes()));
@@ -64,7 +63,7 @@ fn written(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<Vec<u
     inside.into_iter().chain(beyond).map(line).collect()
 }
 
-/// Returns a note about the paths that will be created in a directory.
+/// Note about the paths that will be created in a directory.
 fn created(params: &PlanApprovalParams, directory: &WirePath) -> String {
     let of_it = params.to_create.iter().filter(|place| place.directory == *directory);
     let places: Vec<_> = of_it.map(|place| place.path.to_string()).collect();
@@ -79,12 +78,12 @@ fn network(params: &PlanApprovalParams) -> String {
     }
 }
 
-/// Returns the servers of tools with their rights, which are not those of the execution.
+/// The servers of tools with their own access, which is not the execution's.
 fn calls(params: &PlanApprovalParams) -> Vec<Vec<u8>> {
     params.servers.iter().flat_map(|server| server_lines(server, "all tools of ")).collect()
 }
 
-/// Returns the lines about a server: its name with its tools, then its rights.
+/// Name with its tools, then access.
 pub(super) fn server_lines(server: &NamedServer, all: &str) -> Vec<Vec<u8>> {
     let NamedServer { name, tools, access } = server;
     let heading = match tools.as_slice() {
@@ -124,13 +123,12 @@ const fn failure(on_failure: OnFailure) -> &'static str {
     }
 }
 
-/// Returns the words before the acceptance commands.
 pub fn will_run(params: &PlanApprovalParams) -> &'static str {
     let asks = params.confirms_commands && params.plan.commands().next().is_some();
     if asks { "will run, asking before each" } else { "will run without asking" }
 }
 
-/// Returns every acceptance command in full below its step number. Titles are omitted: they could imitate facts.
+/// Every acceptance command in full below its step number. Titles are omitted: they could imitate facts.
 pub(super) fn commands(params: &PlanApprovalParams) -> Vec<Part> {
     let heading = |text: &str| Part::new(SafeText::line(text), Look::Heading);
     let words = will_run(params);

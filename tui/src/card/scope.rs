@@ -11,12 +11,10 @@ use crate::model::{Block, Editor, Look, Part};
 use crate::start::Previews;
 use crate::text::SafeText;
 
-/// Scopes of an approval, and the selected one.
 #[derive(Debug)]
 pub(crate) struct Menu {
     choices: Vec<Choice>,
     chosen: usize,
-    /// Beginning of the command, which the person has read already.
     command: Option<SafeText>,
     pub sheet: CardPage,
     pub editing: Option<Editor>,
@@ -35,14 +33,12 @@ enum Choice {
         words: Vec<String>,
         count: usize,
     },
-    /// Prefixes of one part or of all parts of a compound command.
     Parts(Vec<Vec<String>>),
     Pattern(String),
     Project,
     GrantRoot(WirePath),
     Network,
     Page,
-    /// Pages of a host.
     Host(String),
 }
 
@@ -79,7 +75,6 @@ impl Menu {
         )
     }
 
-    /// Returns the selected scope.
     pub(crate) fn scope(&self) -> Option<SessionScope> {
         self.choices.get(self.chosen).map(|choice| match choice {
             Choice::ExactCommand | Choice::ExactFiles | Choice::ExactCall | Choice::Page => {
@@ -102,14 +97,13 @@ impl Menu {
         self.chosen = self.chosen.saturating_add_signed(by).min(self.choices.len().saturating_sub(1));
     }
 
-    /// Adds or removes words of the selected command prefix.
+    /// `by` may be negative.
     pub(crate) fn lengthen(&mut self, by: isize) {
         if let Some(Choice::Prefix { words, count }) = self.choices.get_mut(self.chosen) {
             *count = count.saturating_add_signed(by).clamp(1, words.len());
         }
     }
 
-    /// Opens the selected pattern for editing.
     pub(crate) fn edit(&mut self) {
         if let Some(Choice::Pattern(pattern)) = self.choices.get(self.chosen) {
             self.editing = Some(Editor::with(pattern.clone()));
@@ -133,7 +127,7 @@ impl Menu {
         matches!(self.choices.get(self.chosen), Some(Choice::Pattern(_)))
     }
 
-    /// Lays out the menu again; it counts as unread.
+    /// The menu counts as unread again.
     pub(crate) fn lay(&mut self, previews: Previews, revision: u64) {
         let mut parts: Vec<_> =
             self.command.iter().map(|text| Part::new(text.clone(), Look::Command)).collect();
@@ -191,7 +185,7 @@ impl Choice {
         }
     }
 
-    /// Returns a sentence about the effect of an approval with this scope.
+    /// Sentence about the effect of an approval with this scope.
     const fn effect(&self) -> &'static str {
         match self {
             Self::ExactCommand => "this command runs without asking; nothing else is allowed",
@@ -225,7 +219,7 @@ impl Choice {
     }
 }
 
-/// Returns the effect of a yes for the project: the commands, their access, the file that keeps it, and the way to take it back.
+/// Effect of a yes for the project: the commands, their access, the file that keeps it, and the way to take it back.
 pub(crate) fn always_in_project(kept: &ProjectPrefixes, project: &WirePath, previews: Previews) -> Block {
     let heading = "always in this project: no question for commands that begin with";
     let mut parts = vec![Part::new(SafeText::line(heading), Look::Heading)];
@@ -244,7 +238,6 @@ pub(crate) fn always_in_project(kept: &ProjectPrefixes, project: &WirePath, prev
     Block::of(parts)
 }
 
-/// Returns the beginning of a command, for one row of a small terminal.
 fn beginning(command: &[String]) -> SafeText {
     const MOST: usize = 36;
     let text = bash(command).map_or_else(|| command.join(" "), str::to_owned);
@@ -257,7 +250,6 @@ fn shell_words(words: &[String]) -> String {
     words.join(" ")
 }
 
-/// Quotes a word for a shell if needed.
 fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./=:@%+,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {
@@ -313,8 +305,8 @@ fn choices(request: &ServerRequest, project: &WirePath) -> Vec<Choice> {
     }
 }
 
-/// Returns the suggested pattern: the file, or all files in the common directory. `None` for paths outside the project
-/// and for names that are not UTF-8.
+/// The suggested pattern: the file, or all files in the common directory. `None` for paths outside the project and for
+/// names that are not UTF-8.
 fn pattern<'a>(paths: impl Iterator<Item = &'a WirePath>, project: &WirePath) -> Option<String> {
     let relative: Option<Vec<&Path>> =
         paths.map(|path| path.as_path().strip_prefix(project.as_path()).ok()).collect();
@@ -331,8 +323,8 @@ fn pattern<'a>(paths: impl Iterator<Item = &'a WirePath>, project: &WirePath) ->
     Some(if directory.is_empty() { "**".to_owned() } else { format!("{directory}/**") })
 }
 
-/// Escapes a path, so that the pattern matches only that path. Returns `None` for a path with a backslash, which
-/// patterns cannot contain.
+/// Escapes a path, so that the pattern matches only that path. `None` for a path with a backslash, which patterns
+/// cannot contain.
 fn escaped(path: &str) -> Option<String> {
     let one = |c: char| match c {
         '\\' => None,

@@ -2,7 +2,6 @@
 
 use crate::model::Block;
 
-/// Scrollable block, with a record of whether its last row was on the screen.
 #[derive(Debug, Default)]
 pub(crate) struct CardPage {
     pub block: Block,
@@ -12,12 +11,11 @@ pub(crate) struct CardPage {
 }
 
 impl CardPage {
-    /// Returns an unread page; `revision` is unique.
     pub(crate) fn new(block: Block, revision: u64) -> Self {
         Self { block, revision, ..Self::default() }
     }
 
-    /// Replaces the block and marks it as unread; the scroll position stays.
+    /// Marks the page as unread; the scroll position stays.
     pub(crate) fn renew(&mut self, block: Block, revision: u64) {
         *self = Self { scroll: self.scroll, ..Self::new(block, revision) };
     }
@@ -30,12 +28,11 @@ impl CardPage {
         self.read
     }
 
-    /// Records that the last row was on the screen.
     pub(crate) const fn set_read(&mut self) {
         self.read = true;
     }
 
-    /// Returns the index of the top row on a screen of this size.
+    /// Index of the top row.
     pub(crate) fn top(&self, width: u16, height: u16) -> usize {
         self.scroll.min(self.rows(width).saturating_sub(usize::from(height)))
     }

@@ -1,5 +1,3 @@
-//! Editor for the steps of a plan.
-
 use protocol::approval::{PlanApprovalParams, ServerRequest};
 use protocol::plan::{Acceptance, PlanStep};
 
@@ -8,7 +6,6 @@ use crate::model::{Block, Editor, Look, Part};
 use crate::plan::{Draft, DraftPlace, Field};
 use crate::text::SafeText;
 
-/// Steps of a plan, and the field that is being edited.
 #[derive(Debug)]
 pub(crate) struct Steps {
     pub draft: Draft,
@@ -21,7 +18,6 @@ pub(crate) struct Steps {
 }
 
 impl Steps {
-    /// Returns an editor for the steps of a plan; `None` for other requests.
     pub(crate) fn of(request: &ServerRequest) -> Option<Self> {
         let ServerRequest::PlanApproval(PlanApprovalParams { plan, .. }) = request else { return None };
         let draft = Draft::new(plan.clone());
@@ -33,14 +29,12 @@ impl Steps {
         self.is_new = false;
     }
 
-    /// Adds a step after the selected one and edits its title.
     pub(crate) fn add_step(&mut self) {
         self.draft.add_step();
         self.write();
         self.is_new = true;
     }
 
-    /// Adds an acceptance condition to the selected step and edits it.
     pub(crate) fn add_condition(&mut self) {
         if self.draft.add_condition() {
             self.write();
@@ -48,7 +42,6 @@ impl Steps {
         }
     }
 
-    /// Ends the editing of a field and keeps the text.
     pub(crate) fn finish(&mut self) {
         let Some(editor) = self.editor.take() else { return };
         let text = editor.whole();
@@ -64,7 +57,6 @@ impl Steps {
         self.is_new = false;
     }
 
-    /// Ends the editing of a field and drops the text.
     pub(crate) fn give_up(&mut self) {
         if self.editor.take().is_some() && self.is_new {
             self.draft.undo();
@@ -102,7 +94,7 @@ impl Steps {
         matches!(step.and_then(|step| step.acceptance.get(at)), Some(Acceptance::Command(_)))
     }
 
-    /// Lays out the page for an area of this size and scrolls to the selected field.
+    /// Scrolls to the selected field.
     pub(crate) fn lay(&mut self, revision: u64, size: (u16, u16)) {
         let heading = "the steps of the plan, as you edit them:";
         let mut parts = vec![Part::new(SafeText::line(heading), Look::Heading)];
@@ -123,7 +115,7 @@ impl Steps {
         self.sheet.reveal(at, 0, size);
     }
 
-    /// Returns the text of a field. An empty field is shown in the selected step only.
+    /// An empty field is shown in the selected step only.
     fn part(&self, number: usize, field: Field, is_chosen: bool, is_in_chosen: bool) -> Option<Part> {
         let step = number.checked_sub(1).and_then(|at| self.draft.plan().steps.get(at));
         let (label, text) = words(step, field, &self.draft.plan().title);

@@ -1,5 +1,3 @@
-//! One-line title of an approval request.
-
 use ipc::path::WirePath;
 use protocol::approval::{ApplyPatchApprovalParams, FileChange, ServerRequest};
 
@@ -7,18 +5,16 @@ use super::content::in_project;
 use super::denied;
 use crate::text::{Clusters, SafeText};
 
-/// Title of an approval request, such as `Edit src/app.py?  +3 -1`.
 #[derive(Debug, Default)]
 pub(crate) struct Title {
     verb: &'static str,
-    /// Name of the file; empty for requests about something else.
+    /// Empty for requests about something other than a file.
     name: SafeText,
     rest: String,
     /// Number of added and removed lines, shown if there is room.
     counts: String,
 }
 
-/// Minimum columns for a file name before the line counts are omitted.
 const NAME: usize = 12;
 
 impl Title {
@@ -51,7 +47,6 @@ impl Title {
         Self { verb, ..Self::default() }
     }
 
-    /// Returns the title in at most `columns` columns; a long path loses its beginning.
     pub(crate) fn within(&self, columns: usize) -> String {
         let left = columns.saturating_sub(self.verb.chars().count() + self.rest.chars().count());
         let name = Clusters::new(self.name.as_str(), 0).map(|cluster| cluster.columns).sum::<usize>();
@@ -94,7 +89,6 @@ const fn verb(change: &FileChange) -> &'static str {
     }
 }
 
-/// Returns the number of lines that a change adds and removes.
 fn counted(change: &FileChange) -> (usize, usize) {
     match change {
         FileChange::Add { content } => (content.lines().count(), 0),
@@ -111,7 +105,7 @@ fn counted(change: &FileChange) -> (usize, usize) {
     }
 }
 
-/// Returns the end of a text in at most `columns` columns.
+/// The end of a text in at most `columns` columns.
 fn end_of(text: &str, columns: usize) -> String {
     let clusters: Vec<_> = Clusters::new(text, 0).collect();
     let all: usize = clusters.iter().map(|cluster| cluster.columns).sum();

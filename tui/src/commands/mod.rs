@@ -17,22 +17,18 @@ pub enum KeyMode {
     Denied,
     Scope,
     Agents,
-    /// Commenting on the steps of a plan.
     Comments,
     /// Editing the steps of a plan.
     Steps,
     /// Filling in the form of an MCP server.
     Form,
     Versions,
-    /// Reading a plan and its progress.
     Plan,
     Log,
-    /// Choosing a message for a rewind.
     Rewind,
     Page,
     /// Reading the findings of a review.
     Findings,
-    /// Selecting text to copy.
     Select,
 }
 
@@ -57,7 +53,6 @@ impl KeyMode {
         Self::Page,
     ];
 
-    /// Returns the mode's name in the configuration and in `:help`.
     pub const fn as_str(self) -> &'static str {
         match self {
             Self::Normal => "normal",
@@ -91,7 +86,6 @@ impl KeyMode {
     }
 }
 
-/// Command of the terminal UI.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[allow(missing_docs, reason = "the table says what each does")]
 pub enum Command {
@@ -239,16 +233,12 @@ pub enum Command {
     CloseSelection,
 }
 
-/// Command with its names, keys and description.
 #[derive(Clone, Copy, Debug)]
 pub struct CommandRow {
     pub command: Command,
     pub name: &'static str,
-    /// Name after `:`; `None` if the command has only keys.
     pub typed: Option<&'static str>,
-    /// Default keys.
     pub keys: &'static [(KeyMode, &'static [&'static str])],
-    /// Description for `:help`.
     pub about: &'static str,
 }
 
@@ -256,7 +246,6 @@ pub fn row(command: Command) -> Option<&'static CommandRow> {
     TABLE.iter().find(|row| row.command == command)
 }
 
-/// Returns the command that a typed word names, under its present or an earlier name.
 pub fn of_word(word: &str) -> Option<&'static CommandRow> {
     let word = match word {
         "rights" | "grants" => "access",
@@ -266,12 +255,10 @@ pub fn of_word(word: &str) -> Option<&'static CommandRow> {
     TABLE.iter().find(|row| row.typed.is_some_and(|typed| typed.split(' ').next() == Some(word)))
 }
 
-/// True if a typed word is a command.
 pub fn is_taken(word: &str) -> bool {
     of_word(word).is_some()
 }
 
-/// True if a typed word ends the session.
 pub fn is_quit(word: &str) -> bool {
     matches!(word, "q" | "quit" | "exit")
 }

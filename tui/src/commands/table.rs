@@ -1,5 +1,3 @@
-//! Rows of the command table.
-
 use super::KeyMode::{
     Agents, Approval, Command as Line, Comments, Denied, Findings, Form, Insert, Log, Normal, Page, Plan,
     Rewind, Scope, Select, Steps, Versions,

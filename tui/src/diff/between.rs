@@ -7,12 +7,10 @@ use super::{Diff, Kind};
 /// Number of unchanged lines shown around a change.
 const AROUND: usize = 3;
 
-/// Maximum number of line pairs that are compared. Beyond it, everything between equal beginning and end counts as
-/// replaced.
+/// Beyond this number of compared line pairs, everything between equal beginning and end counts as replaced.
 const MOST: usize = 1 << 20;
 
 impl Diff {
-    /// Returns the difference between two texts. Lines are numbered if `first_line` is known.
     pub(crate) fn between(old: &str, new: &str, first_line: Option<u64>) -> Self {
         let mut diff = Self::default();
         let [old_lines, new_lines] = [old, new].map(|text| text.split_inclusive('\n').collect::<Vec<_>>());
@@ -42,7 +40,6 @@ impl Diff {
     }
 }
 
-/// Returns the differences in groups with unchanged lines around them.
 fn groups(old: &[&str], new: &[&str]) -> Vec<Vec<DiffOp>> {
     let before = old.iter().zip(new).take_while(|(old, new)| old == new).count();
     let (rest_old, rest_new) = (&old[before..], &new[before..]);

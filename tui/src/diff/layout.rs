@@ -1,12 +1,9 @@
-//! Layout of a change: one column, or before and after side by side if there is room.
-
 use std::ops::Range;
 
 use super::{Diff, DiffLine, Kind};
 use crate::model::Lines;
 use crate::text::{Clusters, Columns, Ground, Ink, Row, Tone, Wrap, wrap};
 
-/// Minimum width for showing before and after side by side.
 pub(super) const WIDE: usize = 140;
 
 /// Minimum columns of a card or area for showing them side by side.
@@ -14,12 +11,11 @@ const NARROWEST: usize = 40;
 
 const BETWEEN: &str = " │ ";
 
-/// Sides of a change.
 const BEFORE: usize = 0;
 const AFTER: usize = 1;
 
 impl Diff {
-    /// Lays out the change in `columns` columns; `screen` is the width of the screen or card.
+    /// `screen` is the width of the screen or card.
     pub(crate) fn lay(&self, columns: usize, screen: usize) -> Lines {
         let mut lines = Lines::default();
         let digits = self.digits();
@@ -43,7 +39,7 @@ impl Diff {
         screen >= WIDE && columns >= NARROWEST && has(Kind::Added) && has(Kind::Removed)
     }
 
-    /// Returns a line with its sign, as in a patch.
+    /// With its sign, as in a patch.
     pub(crate) fn written_line(&self, line: usize) -> Option<String> {
         let line = self.lines.get(line)?;
         let sign = match line.kind {
@@ -55,7 +51,6 @@ impl Diff {
         Some([sign, line.text.as_str()].concat())
     }
 
-    /// Returns the columns of the line numbers.
     pub(crate) fn margin(&self) -> u16 {
         u16::try_from(before(self.digits()) - 1).unwrap_or_default()
     }
@@ -95,7 +90,7 @@ impl Diff {
         }
     }
 
-    /// Returns pairs of lines to show side by side.
+    /// Lines to show side by side.
     fn pairs(&self) -> Vec<(Option<&DiffLine>, Option<&DiffLine>)> {
         let mut pairs = Vec::new();
         let mut rest = self.lines.as_slice();
@@ -135,7 +130,7 @@ impl<'a> LaidDiff<'a> {
         Self { line, rows, number, columns, digits }
     }
 
-    /// Appends row `n` of the line; the first row starts with line number and sign.
+    /// The first row starts with line number and sign.
     fn put(&self, n: usize, lines: &mut Lines) {
         let Self { line, digits, .. } = *self;
         let Some(row) = self.rows.get(n) else { return };
@@ -163,7 +158,7 @@ impl<'a> LaidDiff<'a> {
 }
 
 impl DiffLine {
-    /// Returns the parts of a row: range, kind of text, and true for changed words.
+    /// Range, kind of text, and true for changed words.
     fn pieces(&self, row: Range<usize>) -> Vec<(Range<usize>, Ink, bool)> {
         let ends = |range: &Range<usize>| [range.start, range.end];
         let kinds = self.kinds.iter().flat_map(|(range, _)| ends(range));
@@ -181,7 +176,7 @@ impl DiffLine {
     }
 }
 
-/// Returns the number of columns for line number and sign.
+/// Number of columns for line number and sign.
 const fn before(digits: usize) -> usize {
     1 + if digits > 0 { digits + 1 } else { 0 }
 }

@@ -1,5 +1,3 @@
-//! Changes of files with line numbers and highlighted words.
-
 mod between;
 mod code;
 mod layout;
@@ -20,10 +18,9 @@ pub(crate) struct Diff {
 #[derive(Clone, Debug)]
 struct DiffLine {
     kind: Kind,
-    /// Line numbers before and after the change; `None` on a side without the line, or if unknown.
+    /// `None` on a side without the line, or if unknown.
     numbers: [Option<u64>; 2],
     text: SafeText,
-    /// Changed words in the line.
     words: Vec<Range<usize>>,
     /// Kinds of text in the line, once highlighted.
     kinds: Vec<(Range<usize>, Ink)>,
@@ -39,7 +36,6 @@ enum Kind {
     Note,
 }
 
-/// Number of added and removed lines.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub added: usize,

@@ -4,7 +4,6 @@ use proptest::prelude::*;
 use super::*;
 use crate::text::Ground;
 
-/// The rows, with the words that differ between marks.
 fn rows(diff: &Diff, columns: usize, screen: usize) -> String {
     let lines = diff.lay(columns, screen);
     let mut rows = String::new();

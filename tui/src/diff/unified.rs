@@ -1,8 +1,5 @@
-//! Parser for unified diffs.
-
 use super::{Diff, Kind};
 
-/// Numbers of lines that the current hunk still contains.
 #[derive(Default)]
 struct Hunk {
     old: u64,
@@ -12,7 +9,6 @@ struct Hunk {
 }
 
 impl Diff {
-    /// Parses a unified diff of one file. Text outside of hunks is kept as notes.
     pub(crate) fn read(unified: &str) -> Self {
         let mut diff = Self::default();
         let mut hunk = Hunk::default();
@@ -49,7 +45,6 @@ impl Diff {
     }
 }
 
-/// Parses a header such as `@@ -1,3 +1,4 @@`.
 fn header(line: &str) -> Option<Hunk> {
     let ranges = line.strip_prefix("@@ -")?.trim_end_matches('\n').strip_suffix(" @@")?;
     let (old, new) = ranges.split_once(" +")?;

@@ -1,5 +1,3 @@
-//! Comparison of a changed line with its replacement, word by word.
-
 use std::ops::Range;
 
 use similar::{DiffOp, TextDiff};
@@ -9,14 +7,13 @@ use crate::text::Clusters;
 
 const LONGEST: usize = 1000;
 
-/// Minimum similarity of two lines for comparing their words.
 const LEAST: f32 = 0.4;
 
 /// Maximum number of word pairs that are compared in one change.
 const MOST: usize = 1 << 22;
 
 impl Diff {
-    /// Compares the words of removed lines with those of the lines that replace them.
+    /// Compares removed lines with those that replace them.
     pub(super) fn compare_words(&mut self) {
         let (mut at, mut compared) = (0, 0);
         while at < self.lines.len() {
@@ -31,7 +28,7 @@ impl Diff {
         }
     }
 
-    /// Compares the words of two lines, unless they have more than `most` pairs; returns the number of pairs.
+    /// Returns the number of word pairs; compares nothing if it exceeds `most`.
     fn compare(&mut self, old: usize, new: usize, most: usize) -> usize {
         let Ok([old, new]) = self.lines.get_disjoint_mut([old, new]) else { return 0 };
         let (old_text, new_text) = (old.text.as_str(), new.text.as_str());
@@ -56,7 +53,6 @@ impl Diff {
     }
 }
 
-/// Returns the byte range of consecutive words.
 fn bytes(words: &[Range<usize>], of: Range<usize>) -> Option<Range<usize>> {
     let words = words.get(of)?;
     Some(words.first()?.start..words.last()?.end)
@@ -66,7 +62,6 @@ fn texts<'a>(text: &'a str, words: &[Range<usize>]) -> Vec<&'a str> {
     words.iter().map(|word| text.get(word.clone()).unwrap_or_default()).collect()
 }
 
-/// Splits text into words and single other characters with their combining marks.
 fn words(text: &str) -> Vec<Range<usize>> {
     let mut words: Vec<Range<usize>> = Vec::new();
     let mut in_word = false;

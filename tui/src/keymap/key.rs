@@ -1,11 +1,8 @@
-//! Key with its notation in the configuration and its label in `:help`.
-
 use std::fmt;
 use std::str::FromStr;
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 
-/// Key with its modifiers: `y`, `G`, `ctrl-c`, `alt-enter`, `pageup`, `f1`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd)]
 pub struct Key {
     code: KeyCode,
@@ -60,7 +57,6 @@ impl Key {
         label
     }
 
-    /// True for this key code with any modifiers.
     pub(crate) fn is(self, code: KeyCode) -> bool {
         self.code == code
     }
@@ -69,7 +65,6 @@ impl Key {
         self.text().is_some()
     }
 
-    /// True if the key types a letter.
     pub(crate) fn is_letter(self) -> bool {
         self.text().is_some_and(char::is_alphabetic)
     }
@@ -112,7 +107,6 @@ impl From<KeyEvent> for Key {
     }
 }
 
-/// Error: the text is not the name of a key.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "{0:?} is not a key: a character, or one of enter, esc, space, tab, backspace, delete, insert, up, down, \

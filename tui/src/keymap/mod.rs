@@ -1,5 +1,3 @@
-//! Assignment of keys to commands: defaults of the command table, changed by the user's configuration.
-
 mod key;
 
 use std::collections::BTreeMap;
@@ -8,19 +6,15 @@ pub use key::{Key, NoKey};
 
 use crate::commands::{self, Command, KeyMode, TABLE};
 
-/// Keys of each mode and their commands.
 #[derive(Clone, Debug)]
 pub struct Keymap {
     bindings: BTreeMap<KeyMode, Vec<(Key, Command)>>,
 }
 
-/// Line of the configuration that replaces the keys of a command in a mode.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Rebinding {
     pub mode: KeyMode,
-    /// Name of the command in the command table.
     pub command: String,
-    /// Keys of the command; empty to remove all.
     pub keys: Vec<String>,
 }
 
@@ -28,44 +22,18 @@ pub struct Rebinding {
 pub enum KeymapError {
     #[error("no command is called {0:?}")]
     NoCommand(String),
-    /// The mode has no such command.
     #[error("the mode {mode} has no command {command}")]
-    OtherMode {
-        /// Name in the table of commands.
-        command: String,
-        mode: &'static str,
-    },
+    OtherMode { command: String, mode: &'static str },
     #[error(transparent)]
     NoKey(#[from] NoKey),
-    /// Two commands have the same key.
     #[error("in the mode {mode} the key {key} would do both {first} and {second}")]
-    Conflict {
-        /// Mode of both commands.
-        mode: &'static str,
-        key: String,
-        first: &'static str,
-        second: &'static str,
-    },
-    /// Enter or Space would answer a request.
+    Conflict { mode: &'static str, key: String, first: &'static str, second: &'static str },
     #[error("{key} cannot answer approvals: it is pressed by accident")]
-    Careless {
-        /// Name of the key, as configured.
-        key: String,
-    },
-    /// The key types a character in this mode.
+    Careless { key: String },
     #[error("in the mode {mode} the key {key} writes text")]
-    WritesText {
-        /// Mode with a text field.
-        mode: &'static str,
-        key: String,
-    },
-    /// The command needs a key, since it is the only way to deny or leave.
+    WritesText { mode: &'static str, key: String },
     #[error("in the mode {mode} {command} needs a key")]
-    Needed {
-        /// Mode without the key.
-        mode: &'static str,
-        command: &'static str,
-    },
+    Needed { mode: &'static str, command: &'static str },
 }
 
 /// Commands that must have a key: those that deny and those that leave a view.
@@ -89,7 +57,7 @@ const NEEDED: &[(KeyMode, Command)] = &[
 ];
 
 impl Keymap {
-    /// Returns the default keys with the changes of the configuration. Fails for unknown names and unsafe keys.
+    /// Fails for unknown names and unsafe keys.
     pub fn new(rebindings: &[Rebinding]) -> Result<Self, KeymapError> {
         let mut map = Self::from_table()?;
         for rebinding in rebindings {
@@ -99,19 +67,16 @@ impl Keymap {
         Ok(map)
     }
 
-    /// Returns the command of a key in a mode.
     pub fn command(&self, mode: KeyMode, key: Key) -> Option<Command> {
         let bindings = self.bindings.get(&mode)?;
         bindings.iter().find(|(bound, _)| *bound == key).map(|(_, command)| *command)
     }
 
-    /// Returns the keys of a command in a mode, in the configuration's notation.
     pub fn keys(&self, mode: KeyMode, command: Command) -> Vec<String> {
         let bindings = self.bindings.get(&mode).into_iter().flatten();
         bindings.filter(|(_, bound)| *bound == command).map(|(key, _)| key.to_string()).collect()
     }
 
-    /// Returns the label of a command's first key, for hints; empty without a key.
     pub(crate) fn hint(&self, mode: KeyMode, command: Command) -> String {
         let mut bindings = self.bindings.get(&mode).into_iter().flatten();
         bindings.find(|(_, bound)| *bound == command).map(|(key, _)| key.label()).unwrap_or_default()

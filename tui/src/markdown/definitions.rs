@@ -1,5 +1,3 @@
-//! Addresses of links by reference: `[text][name]` with a separate `[name]: address`.
-
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -7,18 +5,16 @@ use pulldown_cmark::{BrokenLink, CowStr, Parser};
 
 use super::{OPTIONS, notes};
 
-/// Maximum number of definitions in a reply.
 const MOST: usize = 1000;
 
 /// Definitions before a position in a text.
 ///
-/// A link gets the address that was defined before it. A later definition does not count, since the link may be laid out already;
-/// the link and the definition are then shown as written. Thus the result does not depend on how the text was split in streaming.
+/// A link gets the address that was defined before it. Later definitions do not count, so that the result does not
+/// depend on how the text was split in streaming.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Definitions(Rc<BTreeMap<String, (String, String)>>);
 
 impl Definitions {
-    /// Adds the definitions in a text between two blocks. The first definition of a name counts.
     pub(super) fn add(&mut self, between: &str) {
         if !between.contains("]:") {
             return;
@@ -33,7 +29,7 @@ impl Definitions {
         }
     }
 
-    /// Returns address and title of a link whose definition is outside its block.
+    /// Address and title of a link whose definition is outside its block.
     pub(super) fn find<'a>(&self, link: &BrokenLink<'_>) -> Option<(CowStr<'a>, CowStr<'a>)> {
         if notes::raised(&link.reference).is_some() {
             return Some((notes::ADDRESS.into(), "".into()));

@@ -1,12 +1,9 @@
-//! Text of one paragraph, heading or table cell.
-
 use pulldown_cmark::{CowStr, Event, LinkType, Tag, TagEnd};
 use ratatui::style::Modifier;
 
 use super::notes;
 use crate::text::{Clusters, Ground, Ink, Styled, Tone};
 
-/// Builder of the text of a paragraph, heading or table cell.
 #[derive(Debug, Default)]
 pub(super) struct Inline {
     text: Styled,
@@ -15,7 +12,6 @@ pub(super) struct Inline {
     links: Vec<Link>,
 }
 
-/// Open link or picture.
 #[derive(Debug)]
 struct Link {
     address: String,
@@ -31,7 +27,6 @@ impl Link {
     }
 }
 
-/// Returns the mark of a task in a list.
 pub(super) const fn check_mark(is_done: bool) -> &'static str {
     if is_done { "☑ " } else { "☐ " }
 }
@@ -54,7 +49,6 @@ impl Inline {
         self.text
     }
 
-    /// Handles a parser event about text.
     pub(super) fn take(&mut self, event: &Event<'_>) {
         match event {
             Event::Start(Tag::Emphasis) => self.tones.push(Modifier::ITALIC),
@@ -113,7 +107,7 @@ impl Inline {
         self.links.push(Link { address, title: title.to_string(), label: String::new(), is_note });
     }
 
-    /// Ends a link. Its address is always shown, so that the label cannot hide it.
+    /// The address is always shown, so that the label cannot hide it.
     fn end_link(&mut self) {
         let Some(link) = self.links.pop().filter(|link| !link.is_note) else { return };
         let title = if link.title.is_empty() { String::new() } else { format!(" \"{}\"", link.title) };

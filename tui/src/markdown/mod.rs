@@ -14,11 +14,9 @@ pub(crate) use table::Table;
 use crate::model::{Block, BlockRow, Look, Unfolded};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
-/// Extensions of Markdown that models use.
 const OPTIONS: Options =
     Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
 
-/// Lays out a reply for a terminal of `columns` columns, as safe text.
 pub fn laid_out(reply: &str, columns: u16) -> String {
     let mut source = Source::default();
     source.push(reply);

@@ -1,18 +1,17 @@
-//! Numbers of notes: `[^1]` is shown as `¹`. Other names in such brackets stay as written; they may be regular expressions.
+//! Numbers of notes: `[^1]` is shown as `¹`. Other names in such brackets stay as written.
 
-/// Address of a number of a note, which needs none.
+/// Placeholder address of a note's number.
 pub(super) const ADDRESS: &str = "^";
 
 const DIGITS: [char; 10] = ['⁰', '¹', '²', '³', '⁴', '⁵', '⁶', '⁷', '⁸', '⁹'];
 
-/// Returns the raised number of a note for its name, such as `^1`.
 pub(super) fn raised(name: &str) -> Option<String> {
     let number = name.strip_prefix('^').filter(|number| (1..=3).contains(&number.len()))?;
     let digit = |digit: char| DIGITS.get(usize::try_from(digit.to_digit(10)?).ok()?).copied();
     number.chars().map(digit).collect()
 }
 
-/// Returns a text whose first line begins a note, with the number raised.
+/// A text whose first line begins a note, with the number raised.
 pub(super) fn begun(text: &str) -> Option<String> {
     let (name, note) = text.strip_prefix('[')?.split_once("]:")?;
     Some([&raised(name)?, ":", note].concat())

@@ -12,7 +12,6 @@ use super::{OPTIONS, Piece, Table, notes};
 use crate::model::{Block, Look, Part};
 use crate::text::{Ink, SafeText, Styled, Tone};
 
-/// Margin of every row: the first columns are reserved for Bailiwick.
 const MARGIN: &str = "  ";
 
 /// Maximum depth of quotes and lists that are indented.
@@ -20,10 +19,8 @@ const DEEPEST: usize = 16;
 
 const BULLET: &str = "• ";
 
-/// Maximum length of the rule below a title.
 const RULE: usize = 24;
 
-/// Converts a piece of Markdown to parts with their marks.
 pub(crate) fn render(piece: &Piece, look: Look) -> Block {
     let mut parts = Render {
         look,
@@ -54,7 +51,6 @@ pub(crate) fn render(piece: &Piece, look: Look) -> Block {
     Block { parts: parts.parts, gap: piece.is_apart, opened: None }
 }
 
-/// Returns the link definitions before and in a piece.
 pub(super) fn defined(piece: &Piece) -> Definitions {
     let mut definitions = piece.definitions.clone();
     let mut read = 0;
@@ -68,7 +64,6 @@ pub(super) fn defined(piece: &Piece) -> Definitions {
     definitions
 }
 
-/// Returns the ranges of the top-level blocks.
 fn blocks(text: &str) -> Vec<Range<usize>> {
     let mut blocks = Vec::new();
     let mut depth = 0_usize;
@@ -101,7 +96,6 @@ struct Render {
     is_continued: bool,
 }
 
-/// Code with the name of its language.
 struct RenderedCode {
     language: String,
     text: String,
@@ -145,7 +139,6 @@ impl Render {
             && matches!(self.around.last(), Some(Around::Item(mark, false)) if mark == BULLET)
     }
 
-    /// Handles the start of a block; returns false for other tags.
     fn starts(&mut self, tag: &Tag<'_>) -> bool {
         match tag {
             Tag::Paragraph | Tag::HtmlBlock => self.begin(Ink::Plain, Modifier::empty()),
@@ -194,7 +187,6 @@ impl Render {
         true
     }
 
-    /// Handles the end of a block; returns false for other tags.
     fn ends(&mut self, tag: TagEnd) -> bool {
         match tag {
             TagEnd::Heading(HeadingLevel::H1) => {
@@ -275,7 +267,7 @@ impl Render {
         self.gap = false;
     }
 
-    /// Ends the previous text, and adds an empty row if a block has ended.
+    /// Adds an empty row if a block has ended.
     fn apart(&mut self) {
         self.end_paragraph();
         if std::mem::take(&mut self.gap) {
@@ -290,7 +282,6 @@ impl Render {
         }
     }
 
-    /// Shows the mark of a list item that has no text of its own.
     fn mark(&mut self) {
         if self.around.iter().take(DEEPEST).any(|around| matches!(around, Around::Item(_, false))) {
             self.empty_row();
@@ -341,7 +332,7 @@ impl Render {
         }
     }
 
-    /// Returns the marks before the first row of a part and before the others.
+    /// The marks before the first row of a part and before the others.
     fn prefix(&mut self) -> (String, String) {
         let (mut first, mut rest) = (MARGIN.to_owned(), MARGIN.to_owned());
         for around in self.around.iter_mut().take(DEEPEST) {

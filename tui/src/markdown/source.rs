@@ -1,8 +1,8 @@
 //! Streamed Markdown, split into finished pieces.
 //!
-//! A top-level block, or an item of a top-level list, is finished when the next one starts: no later line can change it. The text
-//! is cut there, and each piece is parsed alone with the link [`Definitions`] before it. The cuts depend on the text alone, not
-//! on the pieces in which it arrived.
+//! A top-level block, or an item of a top-level list, is finished when the next one starts: no later line can change
+//! it. Each piece is parsed alone with the link [`Definitions`] before it. The cuts depend on the text alone, not on
+//! the pieces in which it arrived.
 
 use std::ops::Range;
 
@@ -12,17 +12,14 @@ use super::OPTIONS;
 use super::definitions::Definitions;
 use super::render::defined;
 
-/// Maximum number of bytes that are parsed again with each piece of text. The beginning of a longer block is
-/// finished early.
+/// Bytes that are parsed again with each piece of text. A longer block is finished early.
 pub(super) const WINDOW: usize = 8 << 10;
 
-/// Received Markdown without the finished pieces.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Source {
     all: String,
     /// Number of finished bytes in `all`, while pieces are cut off.
     start: usize,
-    /// Lines with which the rest continues a code block or a table.
     head: String,
     /// Number of the list item at the start of the rest, if it continues a list.
     number: Option<u64>,
@@ -46,10 +43,9 @@ pub(crate) struct Piece {
     pub definitions: Definitions,
 }
 
-/// Start of a block or a list item.
 struct BlockStart {
     at: usize,
-    /// First number of the list, and index of the item in the list.
+    /// First number of the list, and index of the item.
     item: Option<(Option<u64>, u64)>,
 }
 
@@ -66,12 +62,10 @@ impl Source {
         finished
     }
 
-    /// Returns the number of bytes that are not in a finished piece.
     pub(crate) const fn len(&self) -> usize {
         self.all.len()
     }
 
-    /// Returns the unfinished piece; `None` if it is blank.
     pub(crate) fn open(&self) -> Option<Piece> {
         (!self.rest().trim().is_empty()).then(|| self.piece(0..self.rest().len()))
     }
@@ -94,7 +88,7 @@ impl Source {
         }
     }
 
-    /// Finishes the first block if it is complete; returns true if it did.
+    /// True if the first block was complete.
     fn finish(&mut self, finished: &mut Vec<Piece>) -> bool {
         let windows = [WINDOW / 32, WINDOW / 8, WINDOW].map(|most| self.window(most));
         let next = windows.iter().filter(|window| **window > 0).find_map(|window| {
@@ -122,7 +116,6 @@ impl Source {
         true
     }
 
-    /// Finishes everything before a position.
     fn cut(&mut self, at: usize, number: Option<u64>, head: String, finished: &mut Vec<Piece>) {
         let piece = self.piece(0..at);
         if !piece.text.trim().is_empty() {
@@ -135,7 +128,7 @@ impl Source {
         self.start += at;
     }
 
-    /// Returns the end of the last whole line within `most` bytes; if the line is too long, the limit itself.
+    /// The end of the last whole line within `most` bytes; the limit itself if the line is too long.
     fn window(&self, most: usize) -> usize {
         let end = self.rest().floor_char_boundary(most);
         let lines = self.rest().get(..end).and_then(|text| text.rfind('\n')).map(|at| at + 1);
@@ -149,7 +142,6 @@ impl Source {
         })
     }
 
-    /// Returns the starts of the blocks in a text, as positions in the rest.
     fn starts(&self, text: &str) -> Vec<BlockStart> {
         let mut starts = Vec::new();
         let (mut depth, mut list, mut read, mut first_at) = (0_usize, None, 0, 0);
@@ -192,20 +184,20 @@ impl Source {
     }
 }
 
-/// Returns the position from which a block can be parsed alone.
+/// Position from which a block can be parsed alone.
 pub(super) fn start(text: &str, event: &Event<'_>, range: &Range<usize>) -> usize {
     // Spaces before a list or code matter. Before a paragraph they would turn it into code.
     let counts = matches!(event, Event::Start(Tag::List(_) | Tag::Item | Tag::CodeBlock(_)));
     if counts { line_start(text, range.start) } else { range.start }
 }
 
-/// Returns the start of the line if only spaces precede the position, else the position.
+/// The start of the line if only spaces precede the position, else the position.
 fn line_start(text: &str, at: usize) -> usize {
     let line = text.get(..at).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
     if text.get(line..at).is_some_and(|between| between.trim().is_empty()) { line } else { at }
 }
 
-/// Returns the lines with which another piece continues the last block: a code fence or a table header.
+/// Lines with which another piece continues the last block: a code fence or a table header.
 fn head_of(text: &str) -> String {
     let probe = [text.trim_end_matches('\n'), "\nx\n"].concat();
     let mut depth = 0_usize;

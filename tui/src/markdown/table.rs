@@ -1,5 +1,3 @@
-//! Layout of tables: the columns share the available width.
-
 use pulldown_cmark::Alignment;
 use ratatui::style::Modifier;
 
@@ -8,7 +6,7 @@ use crate::text::{Clusters, Columns, Ink, Row, Styled, Tone, Wrap, wrap};
 
 const BETWEEN: &str = " │ ";
 
-/// Minimum width of a wrapped cell. With less room, each cell gets a line of its own.
+/// Minimum width of a wrapped cell. With less, each cell gets a line of its own.
 const LEAST: usize = 6;
 
 const RULE: Tone = Tone::of(Ink::Mark);
@@ -19,7 +17,6 @@ pub(crate) struct Table {
     pub header: Vec<Styled>,
     /// Rows without empty cells at their ends.
     pub rows: Vec<Vec<Styled>>,
-    /// True if the header is shown; a continued table has none.
     pub has_header: bool,
 }
 
@@ -37,8 +34,7 @@ impl Table {
         std::iter::once(&self.header).chain(&self.rows)
     }
 
-    /// Returns the column widths: small columns get what they need, the others share the rest. `None` if the width
-    /// is too small.
+    /// Small columns get what they need, the others share the rest. `None` if the width is too small.
     fn widths(&self, width: usize) -> Option<Vec<usize>> {
         let count = self.cells().map(Vec::len).max().unwrap_or(0);
         let room = width.checked_sub(BETWEEN.chars().count().checked_mul(count.checked_sub(1)?)?)?;

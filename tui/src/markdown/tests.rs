@@ -6,7 +6,7 @@ use super::source::WINDOW;
 use super::*;
 use crate::model::{Block, Look};
 
-/// The blocks of text that comes in these pieces.
+/// The blocks of a text in these pieces.
 fn blocks<'a>(pieces: impl IntoIterator<Item = &'a str>) -> Vec<Block> {
     let mut source = Source::default();
     let mut blocks: Vec<Block> = Vec::new();
@@ -325,7 +325,7 @@ fn a_delta_costs_no_more_after_much_text() {
     }
 }
 
-/// Markdown with much in it that is hard.
+/// Markdown that is difficult to parse.
 fn markdown() -> impl Strategy<Value = String> {
     let piece = proptest::sample::select(vec![
         "\n",

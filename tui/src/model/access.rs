@@ -1,14 +1,10 @@
-//! Description of an agent's access in plain words.
-
 use ipc::confinement::Tier;
 use ipc::path::WirePath;
 use ipc::rights::{NamedRoot, RightsSummary};
 use protocol::event::Recorded;
 
-/// Access of an agent that may write nowhere.
 pub(crate) const READ_ONLY: &str = "read-only";
 
-/// Returns words for a sandbox that is less than the full one; an empty text otherwise, and until a worker has started.
 pub(crate) const fn sandbox(tier: Option<Tier>) -> &'static str {
     match tier {
         None | Some(Tier::Full) => "",
@@ -16,13 +12,13 @@ pub(crate) const fn sandbox(tier: Option<Tier>) -> &'static str {
     }
 }
 
-/// Returns the places that may be written and read, in words: `read-only`, `writes in the project`. Omits the temporary
-/// directory and caches.
+/// Places that may be written and read, in words: `read-only`, `writes in the project`. Omits the temporary directory
+/// and caches.
 pub(crate) fn places(rights: &RightsSummary) -> String {
     without_private(rights).places().to_string()
 }
 
-/// Returns the access that is open beyond the ordinary, except for the network; `None` without any.
+/// Additional access except for the network; `None` without any.
 pub(crate) fn opened(rights: &RightsSummary) -> Option<String> {
     let hidden = (rights.hidden == 0).then_some("nothing hidden".to_owned());
     let reach = rights.reach.to_string();
@@ -36,8 +32,7 @@ pub(crate) fn opened(rights: &RightsSummary) -> Option<String> {
     (!all.is_empty()).then(|| all.join(" · "))
 }
 
-/// Returns rights in words, such as `read-only · network off · secrets hidden`. Omits the temporary directory and
-/// caches.
+/// Access in words, such as `read-only · network off · secrets hidden`. Omits the temporary directory and caches.
 pub(crate) fn plain(rights: &RightsSummary) -> String {
     without_private(rights).to_string()
 }
@@ -48,7 +43,7 @@ fn without_private(rights: &RightsSummary) -> RightsSummary {
     RightsSummary { write, ..rights.clone() }
 }
 
-/// Returns the rights in few words with paths relative to the project, such as `writes src, net on`.
+/// Access in few words with relative paths, such as `writes src, net on`.
 pub(crate) fn brief(rights: &RightsSummary, project: &WirePath) -> String {
     let name = |root: &NamedRoot| match root {
         NamedRoot::Project => Some("the project".to_owned()),
@@ -67,7 +62,7 @@ pub(crate) fn brief(rights: &RightsSummary, project: &WirePath) -> String {
     if roots.is_empty() { format!("read-only{net}") } else { format!("writes {}{net}", roots.join(", ")) }
 }
 
-/// Returns words for the rights in an event; the unchanged text of an event in an older format.
+/// The unchanged text of an event in an older format.
 pub(crate) fn recorded(rights: &Recorded<RightsSummary>) -> String {
     rights.value().map_or_else(|| rights.to_string(), plain)
 }

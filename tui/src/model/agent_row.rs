@@ -1,5 +1,3 @@
-//! Row of a sub-agent in the transcript of the agent that started it.
-
 use ipc::denial::Denial;
 use ipc::id::AgentId;
 use protocol::event::{Account, SubAgentResult, SubAgentSpawned, SubAgentStatus, counted};
@@ -12,12 +10,10 @@ use crate::tool_summary::{cut, first_line};
 /// Maximum number of columns of a task, a step or a denied place.
 const COLUMNS: usize = 32;
 
-/// Place of a sub-agent's row.
 #[derive(Clone, Debug)]
 pub(crate) struct AgentRow {
     parent: AgentId,
     block: usize,
-    /// End of the row: the command that shows the sub-agent, if the user started it.
     hint: String,
     text: Styled,
 }
@@ -30,7 +26,7 @@ impl AgentRow {
 }
 
 impl AgentView {
-    /// Records a denied access, for the row.
+    /// Shown in the row.
     pub(crate) fn was_denied(&mut self, denial: &Denial) {
         let object = denial.object.to_string();
         if !self.denied.contains(&object) {
@@ -48,7 +44,7 @@ impl AgentView {
 }
 
 impl Agents {
-    /// Forgets the rows in the first agent's transcript from a block on, which it has no more.
+    /// Drops the rows from a block on, which the first agent's transcript has no more.
     pub(crate) fn forget_rows(&mut self, block: usize) {
         let is_cut = |row: &mut AgentRow| row.parent == AgentId::root() && row.block >= block;
         self.all_mut().for_each(|view| _ = view.row.take_if(is_cut));
@@ -56,7 +52,7 @@ impl Agents {
 }
 
 impl Model {
-    /// Shows the row of a new sub-agent, in place of the call that started it if there is one.
+    /// Replaces the row of the call that started the sub-agent.
     pub(crate) fn begin_row(&mut self, parent: &AgentId, spawned: &SubAgentSpawned) {
         let view = self.agents.of(parent);
         let call = spawned.call.and_then(|call| view.calls.get_mut(&call));
@@ -74,7 +70,6 @@ impl Model {
             Some(AgentRow { parent: parent.clone(), block, hint, text: Styled::default() });
     }
 
-    /// Renews the rows of sub-agents that run.
     pub(crate) fn renew_rows(&mut self) {
         let running = self.agents.each().filter(|(_, view)| view.ended.is_none() && view.row.is_some());
         let running: Vec<_> = running.map(|(agent, _)| agent.clone()).collect();
@@ -83,7 +78,7 @@ impl Model {
         }
     }
 
-    /// Shows the end of a sub-agent in its row, with the steps of a plan that it executed.
+    /// With the steps of a plan that the sub-agent executed.
     pub(crate) fn end_row(&mut self, result: &SubAgentResult) {
         let view = self.agents.of(&result.agent);
         result.denied.iter().for_each(|denial| view.was_denied(denial));
@@ -122,7 +117,7 @@ impl Model {
         }
     }
 
-    /// Returns a row such as `→ 1.2 List the tests · read-only · run rg -n test · 4 s · $0.01 · blocked: /etc`.
+    /// Such as `→ 1.2 List the tests · read-only · run rg -n test · 4 s · $0.01 · blocked: /etc`.
     fn row_of(
         &self,
         agent: &AgentId,
@@ -165,7 +160,7 @@ impl Model {
         view.turn.began.map(|began| format!("{} s", self.now.since(began).as_secs())).unwrap_or_default()
     }
 
-    /// Returns what a running sub-agent does: a call, or a word for its turn.
+    /// A call, or a word for the turn.
     fn step_of(&self, agent: &AgentId, view: &AgentView) -> String {
         if self.cards.iter().any(|card| card.asked.agent == *agent) {
             return "asks you".to_owned();
@@ -174,7 +169,7 @@ impl Model {
     }
 }
 
-/// Returns the kind of an end, unless it is the ordinary one, with its steps, changed files and time.
+/// Kind of the end, unless it is the usual one, with steps, changed files and time.
 fn ending(result: &SubAgentResult) -> Vec<String> {
     let status = match result.status {
         SubAgentStatus::Done => String::new(),
@@ -193,7 +188,7 @@ fn ending(result: &SubAgentResult) -> Vec<String> {
     vec![status, steps, files, duration(result.duration_ms)]
 }
 
-/// Returns the money, or the tokens where no price is known.
+/// The tokens if no price is known.
 fn spent(account: &Account) -> String {
     let usage = &account.usage;
     match account.money() {

@@ -11,7 +11,6 @@ use super::{
 };
 use crate::text::SafeText;
 
-/// Transcript and state of one agent.
 #[derive(Debug)]
 pub(crate) struct AgentView {
     pub transcript: Transcript,
@@ -23,11 +22,9 @@ pub(crate) struct AgentView {
     /// Row of this sub-agent in the transcript of its parent, while it runs.
     pub row: Option<AgentRow>,
     pub role: Option<String>,
-    /// Places that the sandbox denied to this sub-agent.
     pub denied: Vec<String>,
     /// Reply of the model while it arrives.
     pub reply: Reply,
-    /// Last answer of the agent in Markdown.
     pub answer: String,
     /// Last text of the agent's last reply.
     pub said: Option<SaidLast>,
@@ -38,13 +35,11 @@ pub(crate) struct AgentView {
     pub context: Context,
     /// List of tasks that the agent keeps.
     pub tasks: Option<TasksUpdated>,
-    /// Task of a sub-agent, in the words of its parent.
     pub task: Option<String>,
-    /// Result of a sub-agent that has ended.
     pub ended: Option<Ended>,
     /// Sandboxed processes of the agent other than workers.
     pub guests: Guests,
-    /// Notices about hosts that could not be reached: the events of a worker's end repeat them.
+    /// The events of a worker's end repeat these notices.
     pub unreached: BTreeSet<String>,
     /// Hosts that the person was asked about while connections wait.
     pub asked_hosts: BTreeMap<ApprovalId, String>,
@@ -84,7 +79,6 @@ impl AgentView {
     }
 }
 
-/// State of all agents. The first agent of the session always has one.
 #[derive(Debug)]
 pub(crate) struct Agents {
     first_id: AgentId,
@@ -92,14 +86,12 @@ pub(crate) struct Agents {
     others: BTreeMap<AgentId, AgentView>,
     shown: AgentId,
     selected: AgentId,
-    /// Initial session state of another agent.
     start: Session,
-    /// Usage and cost of each agent without its sub-agents, including earlier runs of the session.
+    /// Without sub-agents, but including earlier runs of the session.
     spent: BTreeMap<AgentId, Account>,
 }
 
 impl Agents {
-    /// Returns the state before the first event; the first agent is shown.
     pub(crate) fn new(start: Session) -> Self {
         Self {
             first_id: AgentId::root(),
@@ -112,7 +104,6 @@ impl Agents {
         }
     }
 
-    /// Returns the id of the shown agent, which gets the typed messages.
     pub(crate) const fn shown_id(&self) -> &AgentId {
         &self.shown
     }
@@ -129,7 +120,6 @@ impl Agents {
         self.others.get_mut(&self.shown).unwrap_or(&mut self.first)
     }
 
-    /// Returns the state of an agent; creates it at the agent's first event.
     pub(crate) fn of(&mut self, agent: &AgentId) -> &mut AgentView {
         if *agent == AgentId::root() {
             return &mut self.first;
@@ -157,8 +147,8 @@ impl Agents {
         std::iter::once(&mut self.first).chain(self.others.values_mut())
     }
 
-    /// Adds usage and cost of a model request to an agent, and to the turns of the agents above it. A turn of the user
-    /// lasts until the next message, so it includes agents that end later.
+    /// Adds usage and cost of a model request to an agent, and to the turns of the agents above. A turn lasts until the
+    /// user's next message, so it includes agents that end later.
     pub(crate) fn spend(&mut self, agent: &AgentId, account: Account) {
         *self.spent.entry(agent.clone()).or_default() += account;
         self.of(agent).turn.account += account;
@@ -170,8 +160,8 @@ impl Agents {
         }
     }
 
-    /// Sets the cost of an agent's last turn to zero if no turn runs: the user has started a sub-agent of it, whose
-    /// cost is then shown alone.
+    /// Sets the cost of an agent's last turn to zero if no turn runs: the user has started a sub-agent, whose cost is
+    /// then shown alone.
     pub(crate) fn begins_beside(&mut self, resting: &AgentId) {
         let turn = &mut self.of(resting).turn;
         if !turn.is_running() {
@@ -183,7 +173,6 @@ impl Agents {
         self.spent.insert(agent, account);
     }
 
-    /// Returns the usage and cost of an agent without its sub-agents.
     pub(crate) fn spent_by(&self, agent: &AgentId) -> Account {
         self.spent.get(agent).copied().unwrap_or_default()
     }
@@ -201,7 +190,6 @@ impl Agents {
         all
     }
 
-    /// Shows another agent; returns false if it has no transcript.
     pub(crate) fn select(&mut self, agent: &AgentId) -> bool {
         let has_view = *agent == AgentId::root() || self.others.contains_key(agent);
         if has_view {

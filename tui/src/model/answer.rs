@@ -1,4 +1,4 @@
-//! Answer to a command: a line above the prompt for some seconds, or a page. It is not part of the conversation.
+//! Answer to a command: a line above the prompt for some seconds, or a page.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ pub(crate) struct Answer {
 }
 
 impl Model {
-    /// Answers a command above the prompt, or on a page if the answer has too many rows.
+    /// On a page if the answer has too many rows.
     pub(crate) fn answer(&mut self, look: Look, text: &str) {
         let block = Block::of(vec![Part::new(SafeText::prose(text), look)]);
         if block.height(self.size.0, Unfolded::default()) > usize::from(MOST_ROWS) {
@@ -29,13 +29,12 @@ impl Model {
         self.answer = Some(Answer { block, until: self.now.plus(STANDS) });
     }
 
-    /// Shows a line above the prompt, and never a page: the person may be typing.
+    /// Never on a page: the person may be typing.
     pub(crate) fn note(&mut self, look: Look, text: &str) {
         let block = Block::of(vec![Part::new(SafeText::prose(text), look)]);
         self.answer = Some(Answer { block, until: self.now.plus(STANDS) });
     }
 
-    /// Shows a page instead of the conversation.
     pub(crate) fn open_page(&mut self, block: Block) {
         let revision = self.next_revision();
         self.page = CardPage::new(block, revision);
@@ -43,18 +42,15 @@ impl Model {
         self.mode = Mode::Page;
     }
 
-    /// Returns the number of rows of the answer above the prompt.
     pub(crate) fn answer_rows(&self, width: u16) -> u16 {
         let rows = self.answer.as_ref().map_or(0, |answer| answer.block.height(width, Unfolded::default()));
         u16::try_from(rows).unwrap_or(MOST_ROWS).min(MOST_ROWS)
     }
 
-    /// Returns the time until the answer disappears.
     pub(crate) fn answer_left(&self) -> Option<Duration> {
         self.answer.as_ref().map(|answer| answer.until.since(self.now))
     }
 
-    /// Removes an answer whose time is over; returns true if there was one.
     pub(crate) fn end_answer(&mut self) -> bool {
         let is_over = self.answer_left().is_some_and(|left| left.is_zero());
         if is_over {
@@ -63,7 +59,7 @@ impl Model {
         is_over
     }
 
-    /// True if the prompt is a single question mark, above which the most important keys are shown.
+    /// True if the prompt is a single question mark.
     pub(crate) fn shows_keys(&self) -> bool {
         self.mode == Mode::Insert
             && self.recall.is_none()

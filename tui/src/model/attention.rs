@@ -4,32 +4,28 @@ use std::time::Duration;
 
 use crate::moment::UiTime;
 
-/// Time without a key after which the person may be away, for terminals that do not report focus.
 const AWAY: Duration = Duration::from_secs(30);
 
-/// Attention of the person: focus, last key, and an open notification.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Attention {
-    /// Last focus state that the terminal reported.
     focused: Option<bool>,
     last_key: UiTime,
     called: bool,
 }
 
 impl Attention {
-    /// Records a change of focus; returns true if an open notification ends.
+    /// True if an open notification ends.
     pub(crate) const fn focus(&mut self, at: UiTime, focused: bool) -> bool {
         self.focused = Some(focused);
         focused && self.key(at)
     }
 
-    /// Records a key; returns true if an open notification ends.
     pub(crate) const fn key(&mut self, at: UiTime) -> bool {
         self.last_key = at;
         std::mem::replace(&mut self.called, false)
     }
 
-    /// Returns true if the person should be notified now.
+    /// True if the person should be notified now.
     pub(crate) fn call(&mut self, now: UiTime) -> bool {
         let away = match self.focused {
             Some(focused) => !focused,

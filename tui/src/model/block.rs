@@ -3,7 +3,6 @@
 use super::part::{Part, Unfolded};
 use crate::text::Row;
 
-/// Sequence of parts, optionally with an empty row before them.
 #[derive(Debug, Default)]
 pub(crate) struct Block {
     pub parts: Vec<Part>,
@@ -14,15 +13,11 @@ pub(crate) struct Block {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockRow {
-    /// Empty row before the first part.
     Gap,
-    /// Row of a part.
     Text { part: usize, row: Row },
-    /// Line that reports hidden rows of a part.
     Folded { part: usize, count: usize },
 }
 
-/// Position in a block that is independent of the width.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum BlockPlace {
     Gap,
@@ -40,7 +35,7 @@ impl Block {
         Self { gap: true, ..self }
     }
 
-    /// Replaces an incomplete block with the complete one. Keeps the layout of unchanged parts.
+    /// Keeps the layout of unchanged parts.
     pub(crate) fn renew(&mut self, block: Self) {
         self.gap = block.gap;
         self.parts.truncate(block.parts.len());
@@ -56,13 +51,12 @@ impl Block {
         Self { parts: self.parts.iter().map(Part::copy).collect(), gap: false, opened: Some(true) }
     }
 
-    /// True if the block has rows that can be folded.
     pub(crate) fn can_fold(&self, width: u16) -> bool {
         let [open, shut] = [true, false].map(|all| Self::sum(&self.parts, width, Unfolded::all(all)));
         open != shut
     }
 
-    /// Opens the block if some of it is folded, else folds it.
+    /// Opens the block if some of it is folded.
     pub(crate) fn toggle(&mut self, width: u16, unfolded: Unfolded) {
         let whole = Self::sum(&self.parts, width, Unfolded::all(true));
         let shown = Self::sum(&self.parts, width, self.unfolded(unfolded));
@@ -73,7 +67,7 @@ impl Block {
         parts.iter().map(|part| part.showing(width, unfolded).height()).sum()
     }
 
-    /// Returns the folding of this block in a transcript with the given one.
+    /// The folding of this block in a transcript with the given one.
     pub(crate) fn unfolded(&self, of_all: Unfolded) -> Unfolded {
         self.opened.map_or(of_all, Unfolded::all)
     }
@@ -82,7 +76,7 @@ impl Block {
         self.height_as(width, self.unfolded(unfolded))
     }
 
-    /// Returns the height with a folding that the block's own does not change.
+    /// Ignores the block's own folding.
     pub(super) fn height_as(&self, width: u16, unfolded: Unfolded) -> usize {
         usize::from(self.gap) + Self::sum(&self.parts, width, unfolded)
     }
@@ -121,7 +115,7 @@ impl Block {
         }
     }
 
-    /// Returns the row at a position, or the nearest one.
+    /// The nearest row, if the position has none.
     pub(crate) fn row_of(&self, place: BlockPlace, width: u16, unfolded: Unfolded) -> usize {
         let unfolded = self.unfolded(unfolded);
         let (part, byte) = match place {

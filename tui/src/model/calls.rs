@@ -14,16 +14,15 @@ use crate::diff::Diff;
 use crate::text::{Ink, Output, SafeText, Styled, Tone};
 use crate::tool_summary::{ToolSummary, edits, text};
 
-/// Number of rows of a folded diff or new file.
 const CHANGE: usize = 12;
 
 /// Number of last rows of a folded command output.
 const OUTPUT: usize = 8;
 
-/// Maximum size of a running command's output: 256 KiB; earlier output is dropped.
+/// In bytes; earlier output is dropped.
 const KEPT: usize = 256 << 10;
 
-/// Minimum duration of a call for which the duration is shown, in milliseconds.
+/// In milliseconds. Shorter calls show no duration.
 const TOLD_MS: u64 = 100;
 
 #[derive(Clone, Debug)]
@@ -36,14 +35,13 @@ pub(crate) struct Call {
     wanted: Vec<FileDiff>,
     /// Answer to the call's request, for its first row: `allowed by you`.
     answer: String,
-    /// True if a person denied the call. The first row has the reason, so the result, which repeats it for the
-    /// model, is not shown.
+    /// The first row has the reason, so the result, which repeats it, is not shown.
     pub refused: bool,
     /// True if the block shows the sub-agent that the call started.
     pub is_agent: bool,
     /// True if the person was asked to allow a denied access and left it denied.
     pub left_denied: bool,
-    /// True if a person was asked to run the command again after a denial. The command then has a result already.
+    /// The command then has a result already.
     pub after_denial: bool,
 }
 
@@ -61,7 +59,7 @@ impl Call {
         self.name == "shell_exec"
     }
 
-    /// Creates a call and the block that shows it. The caller sets the block's index.
+    /// The caller sets the block's index.
     pub(crate) fn started(name: &str, input: &str) -> (Self, Block) {
         let summary = ToolSummary::new(name, input);
         let input: Value = serde_json::from_str(input).unwrap_or(Value::Null);
@@ -87,7 +85,6 @@ impl Call {
         self.summary.one_line()
     }
 
-    /// Returns the command of a `shell_exec` call if it has one line.
     pub(crate) fn command(&self) -> Option<&str> {
         let is_shown =
             |object: &&str| self.name == "shell_exec" && !object.is_empty() && !object.contains('\n');
@@ -102,7 +99,6 @@ impl Call {
         }
     }
 
-    /// Shows the answer to the call's request in its first row.
     pub(crate) fn answered(&mut self, block: &mut Block, answer: &str) {
         self.answer = format!(" · {answer}");
         if let Some(head) = block.parts.first_mut().filter(|_| !self.is_agent) {
@@ -118,7 +114,7 @@ impl Call {
         }
     }
 
-    /// Removes the end of a result, which explains a denial to the model; the person sees it elsewhere.
+    /// Removes the explanation of a denial for the model at the end of a result.
     pub(crate) fn without_explanation(content: &str, explanation_bytes: Option<u64>) -> &str {
         let bytes = usize::try_from(explanation_bytes.unwrap_or(0)).ok();
         let rest = bytes.and_then(|bytes| content.get(..content.len().checked_sub(bytes)?));
@@ -195,7 +191,7 @@ impl Call {
         }
     }
 
-    /// Returns the call as a row among other reads, if it only read and has ended well.
+    /// `None` unless the call only read and ended well.
     pub(crate) fn as_read(&self, ending: &Ending<'_>) -> Option<FinishedRead> {
         let only_reads = matches!(self.name.as_str(), "read_file" | "list_directory" | "search_files");
         (only_reads && ending.status == ToolCallStatus::Completed).then(|| FinishedRead {
@@ -205,7 +201,7 @@ impl Call {
         })
     }
 
-    /// Returns the change that the call made, or the requested one if none was reported.
+    /// The requested change if the call reported none.
     fn change(&self, made: &[FileDiff]) -> Option<Diff> {
         let files = if made.is_empty() { self.wanted.as_slice() } else { made };
         (!files.is_empty()).then(|| of_call(files))
@@ -220,12 +216,11 @@ impl Call {
     }
 }
 
-/// Returns a duration such as `0.4 s` or `75 s`.
 pub(super) fn duration(ms: u64) -> String {
     if ms < 10_000 { format!("{}.{} s", ms / 1000, ms % 1000 / 100) } else { format!("{} s", ms / 1000) }
 }
 
-/// Returns the command or change of a call that does not fit on one line.
+/// For a call that does not fit on one line.
 fn detail(name: &str, input: &Value) -> Option<Part> {
     let folded = |text: &str, look| Part::new(SafeText::exact(text), look).folded(Fold::Head(CHANGE));
     match name {
@@ -237,7 +232,7 @@ fn detail(name: &str, input: &Value) -> Option<Part> {
     }
 }
 
-/// Returns the change that a call asks for: a new content, or replaced strings.
+/// A new content, or replaced strings.
 fn wanted(name: &str, input: &Value) -> Vec<FileDiff> {
     let path = WirePath::from(text(input, "path").unwrap_or_default());
     let file = |old_text, new_text| FileDiff { path: path.clone(), first_line: None, old_text, new_text };

@@ -1,5 +1,3 @@
-//! Files that changed in the session: changes by file tools, and changes found by comparing snapshots of the project.
-
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Range;
 
@@ -15,13 +13,11 @@ use crate::highlight::language_of;
 use crate::text::SafeText;
 use crate::tool_summary::cut;
 
-/// Maximum size of the kept texts: 16 MiB. Later changes are only counted.
+/// In bytes. Later changes are only counted.
 const KEPT: usize = 16 << 20;
 
-/// Maximum number of columns of a call that is shown as the cause of a change.
 const CALL: usize = 60;
 
-/// Maximum number of causes that are shown for a file.
 const SOURCES: usize = 3;
 
 #[derive(Debug, Default)]
@@ -31,9 +27,7 @@ pub(crate) struct Changes {
     left_out: BTreeSet<AgentCall>,
     /// Summaries of the calls that may change files.
     calls: BTreeMap<AgentCall, String>,
-    /// Changed files, and the numbers of lines of their combined changes.
     nets: BTreeMap<WirePath, Counts>,
-    /// Number of changed files beyond the limit of the list.
     more: u64,
     ignored: Ignored,
     next: usize,
@@ -43,7 +37,6 @@ pub(crate) struct Changes {
 
 #[derive(Debug)]
 pub(super) struct ChangeStep {
-    /// Sequence number among the session's changes.
     number: usize,
     /// Absolute path; the current one if the file was moved later.
     pub(super) path: WirePath,
@@ -54,8 +47,7 @@ pub(super) struct ChangeStep {
 pub(super) enum ChangeTold {
     /// Reported by a file tool.
     ByCall(AgentCall, FileDiff),
-    /// Found by comparing two snapshots of the project. True if a run was cut off between them: its calls may have made
-    /// the change.
+    /// True if a run was cut off between the two snapshots: its calls may have made the change.
     ByLook(Box<SeenChange>, bool),
 }
 
@@ -76,7 +68,6 @@ impl ChangeStep {
 }
 
 impl Changes {
-    /// Records the start of a call that may change files.
     pub(crate) fn begins(&mut self, call: AgentCall, is_command: bool, summary: &str) {
         let words = if is_command { summary } else { summary.split(' ').next().unwrap_or_default() };
         self.calls.insert(call, cut(words, CALL));
@@ -116,14 +107,12 @@ impl Changes {
         self.count([path].into());
     }
 
-    /// Renames a file: its changes move to the new path.
     fn moved(&mut self, old: &WirePath, new: &WirePath) {
         let steps = self.steps.iter_mut().filter(|step| step.path == *old);
         steps.for_each(|step| step.path.clone_from(new));
         self.nets.remove(old);
     }
 
-    /// Counts the changed lines of the given files again.
     fn count(&mut self, paths: BTreeSet<WirePath>) {
         for path in paths {
             let steps: Vec<_> = self.steps.iter().filter(|step| step.path == path).collect();
@@ -134,7 +123,7 @@ impl Changes {
         }
     }
 
-    /// Returns the parts of all changes from number `first` on, by file.
+    /// The changes from number `first` on, by file.
     pub(crate) fn since(&self, first: usize, project: &WirePath) -> Vec<Part> {
         let mut files = BTreeMap::<&WirePath, Vec<&ChangeStep>>::new();
         for step in self.steps.iter().filter(|step| step.number >= first) {
@@ -144,7 +133,6 @@ impl Changes {
         nets.flat_map(|block| block.parts).collect()
     }
 
-    /// Returns a summary of the changes with these numbers, such as `2 files +5 -1`; `None` without changes.
     pub(crate) fn between(&self, numbers: Range<usize>) -> Option<String> {
         let mut files = BTreeMap::<&WirePath, Vec<&ChangeStep>>::new();
         for step in self.steps.iter().filter(|step| numbers.contains(&step.number)) {
@@ -167,7 +155,7 @@ impl Changes {
         self.next
     }
 
-    /// Returns a summary such as `3 files · +5 -4` or `1 file · +2 · not counted: 1 call`; `None` without changes.
+    /// Such as `3 files · +5 -4` or `1 file · +2 · not counted: 1 call`; `None` without changes.
     pub(crate) fn summary(&self) -> Option<String> {
         let mut sum = Counts::default();
         for counts in self.nets.values() {
@@ -186,7 +174,6 @@ impl Changes {
         (!parts.is_empty()).then(|| parts.join(" · "))
     }
 
-    /// Removes the changes of the given files from number `first` on, after a rewind.
     pub(crate) fn take_back(&mut self, paths: BTreeSet<WirePath>, first: usize) {
         let (kept, taken) = std::mem::take(&mut self.steps)
             .into_iter()
@@ -195,7 +182,6 @@ impl Changes {
         self.count(paths);
     }
 
-    /// Restores the changes that the last rewind removed.
     pub(crate) fn give_back(&mut self) {
         let paths = self.taken_back.iter().map(|step| step.path.clone()).collect();
         self.steps.append(&mut self.taken_back);
@@ -207,7 +193,7 @@ impl Changes {
         self.left_out.insert(call);
     }
 
-    /// Returns blocks with all changes, by file or by step. During a turn a note says that changes may be missing.
+    /// By file or by step. During a turn a note says that changes may be missing.
     pub(crate) fn shown(&self, by_step: bool, project: &WirePath, in_turn: bool) -> Vec<Block> {
         let mut blocks: Vec<_> = if by_step {
             self.steps.iter().map(|step| self.step(step, project)).collect()
@@ -248,7 +234,6 @@ impl Changes {
         notes
     }
 
-    /// Returns a file's change below its name and causes.
     fn file(&self, steps: &[&ChangeStep], net: Net, project: &WirePath) -> Block {
         let path = steps.first().map(|step| in_project(&step.path, project)).unwrap_or_default();
         let mut sources = Vec::new();
@@ -292,7 +277,7 @@ impl Changes {
     }
 }
 
-/// Joins the causes of a file's changes; limits their number.
+/// Limits the number of causes.
 fn listed(mut sources: Vec<String>) -> String {
     let more = sources.len().saturating_sub(SOURCES);
     sources.truncate(SOURCES);
@@ -300,7 +285,6 @@ fn listed(mut sources: Vec<String>) -> String {
     sources.join("; ")
 }
 
-/// Returns a change below the file's name and its cause.
 fn titled(path: &[u8], source: &str, net: Net) -> Block {
     let counts = net.counts();
     let mut words: Vec<_> =

@@ -1,5 +1,3 @@
-//! Code block of a message. It is shown without colours until it has been highlighted.
-
 use crate::highlight::{CodeRead, Readers, Side, TOGETHER, Unread};
 use crate::text::{Ground, SafeText, Styled, Tone};
 
@@ -9,12 +7,11 @@ const MOST: usize = 64 << 10;
 #[derive(Clone, Debug)]
 pub(crate) struct CodeBlock {
     text: Styled,
-    /// Code as it was written, if it has tabs, which the screen shows as spaces.
+    /// The code as written, if it has tabs, which the screen shows as spaces.
     tabbed: Option<String>,
     language: String,
     read: usize,
     readers: Option<Readers>,
-    /// Number of the highlighting request that is open.
     awaited: Option<u64>,
     /// True if no more lines will be highlighted.
     is_over: bool,
@@ -33,7 +30,7 @@ impl CodeBlock {
         }
     }
 
-    /// Forgets an open request, whose answer another block will get.
+    /// Drops an open request, whose answer another block will get.
     pub(crate) const fn forget_reading(&mut self) {
         if self.awaited.take().is_some() {
             // The parser's state is with the request.
@@ -53,8 +50,8 @@ impl CodeBlock {
         self.text.push_in(untrusted, Tone::default());
     }
 
-    /// Continues as the longer code `other` and keeps the highlighted lines. Returns false if `other` does not start
-    /// with this code.
+    /// Continues as the longer code `other` and keeps the highlighted lines. False if `other` does not start with this
+    /// code.
     pub(crate) fn becomes(&mut self, other: &Self) -> bool {
         let goes_on = self.language == other.language && self.text.goes_on_as(&other.text);
         if goes_on {
@@ -63,7 +60,7 @@ impl CodeBlock {
         goes_on
     }
 
-    /// Returns a line as it was written, if it differs from the one on the screen.
+    /// `None` for the same line as on the screen.
     pub(crate) fn written_line(&self, line: usize) -> Option<String> {
         self.tabbed.as_ref()?.split('\n').nth(line).map(str::to_owned)
     }
@@ -74,7 +71,6 @@ impl CodeBlock {
         !self.is_over && self.awaited.is_none() && rest.contains('\n')
     }
 
-    /// Returns the next lines to highlight, in a request with the given number.
     pub(crate) fn begin_reading(&mut self, number: u64) -> Unread {
         self.awaited = Some(number);
         let rest = self.text.text().as_str().get(self.read..).unwrap_or_default();
@@ -83,7 +79,6 @@ impl CodeBlock {
         Unread { language: self.language.clone(), readers: self.readers.take(), lines }
     }
 
-    /// Applies highlighted lines; returns true if the display changed.
     pub(crate) fn has_read(&mut self, read: &CodeRead) -> bool {
         if self.awaited != Some(read.number) {
             return false;

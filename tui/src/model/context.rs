@@ -1,7 +1,6 @@
 //! Contents of an agent's context window, with an estimated size of each piece.
 //!
-//! Providers count a whole prompt only. The pieces are estimated from their bytes, and scaled so that their sum is the number
-//! that the provider counted.
+//! Providers count a whole prompt only. Estimates from the bytes are scaled to the provider's sum.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +10,19 @@ use serde_json::Value;
 
 use crate::tool_summary::ToolSummary;
 
-/// About how many tokens a picture takes.
 const PICTURE: u64 = 1_500;
 
-/// Maximum number of characters that are kept of a message or a command.
 const LONGEST: usize = 200;
 
-/// Kind of a piece of the context.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum PieceKind {
-    /// System prompt and tools.
     Fixed,
-    /// Surroundings and instructions.
     Added,
-    /// Summary of an earlier context.
     Summary,
     Message,
     Answer,
     Thinking,
-    /// Arguments of calls.
     Calls,
-    /// Results of file tools.
     Files,
     /// Output of commands.
     Output,
@@ -55,7 +46,6 @@ impl PieceKind {
         }
     }
 
-    /// True if a summary of the conversation replaces pieces of this kind.
     const fn is_summarised(self) -> bool {
         !matches!(self, Self::Fixed | Self::Added)
     }
@@ -83,12 +73,10 @@ struct CallWords {
     file: Option<String>,
 }
 
-/// Contents of the context window.
 #[derive(Debug, Default)]
 pub(crate) struct Context {
     pieces: Vec<ContextPiece>,
     calls: BTreeMap<CallId, CallWords>,
-    /// Beginnings of the user's messages in this context, oldest first.
     messages: Vec<(EventId, String)>,
     /// Pieces that the last rewind removed.
     taken_back: Vec<ContextPiece>,
@@ -99,17 +87,14 @@ impl Context {
         &self.pieces
     }
 
-    /// Returns the beginning of the user's message with this number, from 1.
     pub(crate) fn message(&self, turn: usize) -> Option<&str> {
         self.messages.get(turn.checked_sub(1)?).map(|(_, text)| text.as_str())
     }
 
-    /// Returns the estimated size of the pieces that a summary would replace.
     pub(crate) fn summarised(&self) -> u64 {
         self.pieces.iter().filter(|piece| piece.kind.is_summarised()).map(|piece| piece.tokens).sum()
     }
 
-    /// Applies an event of the agent.
     pub(crate) fn follow(&mut self, event: &SessionEvent) {
         let id = event.id;
         match &event.kind {
@@ -227,7 +212,6 @@ fn of_block(json: &str) -> (PieceKind, u64) {
     }
 }
 
-/// Returns the file that a call's arguments name.
 fn file(input: &str) -> Option<String> {
     let input: Value = serde_json::from_str(input).ok()?;
     input.get("path").and_then(Value::as_str).map(|path| path.chars().take(LONGEST).collect())

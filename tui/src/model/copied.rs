@@ -1,4 +1,4 @@
-//! Text of rows for the clipboard: without the margins of the transcript, and with a line that was wrapped as one line.
+//! Text of rows for the clipboard: without margins, and with wrapped lines joined.
 
 use std::ops::Range;
 
@@ -11,14 +11,12 @@ use crate::text::{Clusters, Row};
 /// Columns of a whole row.
 pub(super) const WHOLE: Range<u16> = 0..u16::MAX;
 
-/// Rows of a transcript from the first to the last one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct RowRange {
     pub from: TranscriptLine,
     pub to: TranscriptLine,
 }
 
-/// Manner of copying rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum CopyOf {
     /// Whole lines, as they were written.
@@ -32,11 +30,9 @@ pub(super) enum CopyOf {
 #[derive(Debug, Default)]
 struct CopiedLines {
     lines: Vec<CopiedText>,
-    /// Part and line of the last row.
     last: Option<(CopiedPart, usize)>,
 }
 
-/// Part of a block, by their indices.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct CopiedPart {
     block: usize,
@@ -51,7 +47,6 @@ struct CopiedText {
 }
 
 impl Transcript {
-    /// Returns the whole text of blocks, with everything open.
     pub(crate) fn text_of(&self, blocks: Range<usize>, width: u16) -> String {
         let end = blocks.end.min(self.len());
         let Some(last) = end.checked_sub(1).filter(|last| *last >= blocks.start) else {
@@ -64,7 +59,6 @@ impl Transcript {
         text.trim_matches('\n').to_owned()
     }
 
-    /// Returns the text of rows, cut to the columns of each row.
     pub(super) fn copied(
         &self,
         RowRange { from, to }: RowRange,
@@ -155,7 +149,6 @@ impl CopiedLines {
 }
 
 impl Part {
-    /// Returns the columns of the screen that a row's text takes, after its mark.
     pub(super) fn columns(&self, row: Row, width: u16) -> Range<u16> {
         let mark = columns_of(self.mark(row, width).as_str());
         let text = self.with_text(width, |text| {
@@ -164,8 +157,8 @@ impl Part {
         mark..mark.saturating_add(text)
     }
 
-    /// Returns the text of a row in a range of columns of the screen. A mark that is no margin, as of a list, counts
-    /// where the range begins before the text.
+    /// The text of a row in a range of columns of the screen. A mark such as a list's is included where the range
+    /// begins before the text.
     fn cut(&self, row: Row, width: u16, columns: Range<u16>) -> String {
         let begins = self.columns(row, width).start;
         let mut cut = String::new();
@@ -185,7 +178,7 @@ impl Part {
         cut
     }
 
-    /// Returns the mark of a list or quote before a row, in ASCII.
+    /// In ASCII.
     fn lead(&self, row: Row, width: u16) -> String {
         if !self.has_marks() || self.look() == Look::Code {
             return String::new();

@@ -12,7 +12,7 @@ const LONGEST: usize = 4096;
 /// Endings of the names of pictures. The content decides later.
 const ENDINGS: [&str; 5] = [".png", ".jpg", ".jpeg", ".gif", ".webp"];
 
-/// Picture whose path was pasted, until it is attached or the next paste.
+/// Until it is attached or the next paste.
 #[derive(Debug)]
 pub(crate) struct Dropped {
     /// The paste as it is in the prompt.
@@ -20,8 +20,7 @@ pub(crate) struct Dropped {
     pub image: Image,
 }
 
-/// Returns the path that a paste is, if it is the path of one picture and nothing else: bare, in quotes, with escapes
-/// of a shell, or as a `file:` address.
+/// For a paste of one picture's path: bare, in quotes, with escapes of a shell, or as a `file:` address.
 pub(crate) fn path_in(paste: &str) -> Option<PathBuf> {
     let text = paste.trim();
     if text.len() > LONGEST || text.chars().any(char::is_control) {
@@ -42,7 +41,7 @@ pub(crate) fn path_in(paste: &str) -> Option<PathBuf> {
     is_path.then(|| OsString::from_vec(bytes).into())
 }
 
-/// Returns a text without the backslashes that a shell needs. A bare space separates two paths.
+/// Removes backslashes of a shell. A bare space separates two paths.
 fn unescaped(text: &str) -> Option<Vec<u8>> {
     let mut plain = String::with_capacity(text.len());
     let mut chars = text.chars();

@@ -1,4 +1,4 @@
-//! Text editor for messages and commands. It contains unsanitised text; the views sanitise what they draw.
+//! Text editor for messages and commands. It contains unsanitised text.
 
 use std::borrow::Cow;
 use std::ops::{Range, RangeInclusive};
@@ -8,22 +8,19 @@ use unicode_segmentation::{GraphemeCursor, UnicodeSegmentation};
 /// Maximum size of the text: 4 MiB.
 const MOST: usize = 4 << 20;
 
-/// Maximum number of lines of a paste that is shown in full; a longer one is shown as its number of lines.
+/// Longer pastes are shown as their number of lines.
 const MOST_LINES: usize = 10;
 
 /// Placeholders for long pastes. Unicode reserves these characters for internal use of programs.
 const MARKS: RangeInclusive<char> = '\u{fdd0}'..='\u{fdef}';
 
-/// Text with a caret between two grapheme clusters.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Editor {
     text: String,
     caret: usize,
-    /// Long pastes; the paste at index N is represented by the Nth character of [`MARKS`].
     pastes: Vec<String>,
 }
 
-/// Error: the text would be too long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("that is too long: a message has at most {} MiB", MOST >> 20)]
 pub(crate) struct TooLong;
@@ -44,7 +41,6 @@ impl Editor {
         Self { caret: text.len(), text, pastes: Vec::new() }
     }
 
-    /// Returns the text, with placeholders for long pastes.
     pub(crate) fn text(&self) -> &str {
         &self.text
     }
@@ -67,7 +63,7 @@ impl Editor {
         self.with_pastes(&self.text, Cow::Borrowed)
     }
 
-    /// Returns a part of the text for display; a long paste appears as its number of lines.
+    /// A long paste appears as its number of lines.
     pub(crate) fn drawn(&self, part: Range<usize>) -> String {
         let part = self.text.get(part).unwrap_or_default();
         self.with_pastes(part, |paste| Cow::Owned(format!("[{} lines pasted]", paste.lines().count())))
@@ -92,7 +88,7 @@ impl Editor {
         Ok(())
     }
 
-    /// Replaces the text from `start` to the caret. Fails if the text would be too long.
+    /// Fails if the text would be too long.
     pub(crate) fn replace_before(&mut self, start: usize, text: &str) -> Result<(), TooLong> {
         if self.text.get(start..self.caret).is_none() {
             return Ok(());
@@ -105,7 +101,7 @@ impl Editor {
         self.insert(text)
     }
 
-    /// Inserts a paste; a long one is represented by a placeholder.
+    /// A long paste is represented by a placeholder.
     pub(crate) fn paste_folded(&mut self, text: &str) -> Result<(), TooLong> {
         let free = MARKS.enumerate().find(|(_, mark)| !self.text.contains(*mark));
         let Some((at, mark)) = free.filter(|_| plain_ends(text).lines().count() > MOST_LINES) else {
@@ -134,7 +130,7 @@ impl Editor {
         self.caret = self.boundary_from(self.caret + text.len());
     }
 
-    /// Inserts a paste with all kinds of line ends converted to LF.
+    /// Converts line ends to LF.
     pub(crate) fn paste(&mut self, text: &str) -> Result<(), TooLong> {
         self.insert(&plain_ends(text))
     }
@@ -143,7 +139,6 @@ impl Editor {
         self.caret = self.target(motion);
     }
 
-    /// Deletes the text between the caret and the target of a movement.
     pub(crate) fn delete(&mut self, motion: Motion) {
         let target = self.target(motion);
         let (start, end) = (target.min(self.caret), target.max(self.caret));
@@ -151,7 +146,7 @@ impl Editor {
         self.caret = self.boundary_from(start);
     }
 
-    /// Moves the caret one line up or down in about the same column; returns false if there is no such line.
+    /// Keeps about the same column; false if there is no such line.
     pub(crate) fn vertical(&mut self, down: bool) -> bool {
         let (start, end) = (self.line_start(self.caret), self.line_end(self.caret));
         let column = self.text[start..self.caret].graphemes(true).count();
@@ -213,7 +208,7 @@ fn plain_ends(text: &str) -> String {
     text.replace("\r\n", "\n").replace('\r', "\n")
 }
 
-/// Replaces placeholder characters in text from outside, so that it cannot imitate a long paste.
+/// Replaces placeholder characters, so that outside text cannot imitate a long paste.
 fn without_marks(text: &str) -> Cow<'_, str> {
     if text.contains(|c| MARKS.contains(&c)) {
         Cow::Owned(text.replace(|c| MARKS.contains(&c), "\u{fffd}"))

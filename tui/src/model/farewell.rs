@@ -1,17 +1,14 @@
-//! Line about the session that is printed when the terminal UI has ended.
-
 use std::time::Duration;
 
 use super::Model;
 use crate::moment::UiTime;
 
 impl Model {
-    /// True if the user has said something in the session.
     pub fn has_messages(&self) -> bool {
         !self.rewind.said.is_empty()
     }
 
-    /// Returns a line such as `Ended · 12 min · 4 files · +18 -5 · $0.41 · 2 things were blocked (bailiwick audit)`.
+    /// Such as `Ended · 12 min · 4 files · +18 -5 · $0.41 · 2 things were blocked (bailiwick audit)`.
     pub fn farewell(&self) -> String {
         let account = self.agents.spent_in_all();
         let blocked = match self.agents.each().map(|(_, view)| view.denied.len()).sum::<usize>() {

@@ -1,5 +1,3 @@
-//! List of project files above the prompt, for completing a name after `@`.
-
 use std::cmp::Reverse;
 use std::time::Duration;
 
@@ -14,30 +12,23 @@ const OFFERED: usize = 100;
 
 const ROWS: usize = 10;
 
-/// Maximum length in bytes of the part of a name that is completed.
 const LONGEST: usize = 256;
 
 /// Age from which the list of files is requested again.
 const OLD: Duration = Duration::from_secs(10);
 
-/// Characters that the prompt reserves for folded pastes.
+/// Reserved by the prompt for folded pastes.
 const MARKS: std::ops::RangeInclusive<char> = '\u{fdd0}'..='\u{fdef}';
 
-/// Names of the project's files, and the matches of the typed part.
 #[derive(Debug, Default)]
 pub(crate) struct Files {
-    /// File names; those with the fewest directories first.
     names: Vec<String>,
     /// True if the project has more files than the list.
     cut: bool,
     failed: Option<String>,
-    /// Time of the last request for the list.
     asked: Option<UiTime>,
-    /// True while the list is requested.
     awaited: bool,
-    /// Position of the `@` before the caret, and the text after it.
     word: Option<(usize, String)>,
-    /// Indices of the matching names, best match first.
     found: Vec<usize>,
     chosen: usize,
     /// True if the person closed the list for this word.
@@ -59,8 +50,8 @@ impl Files {
         self.look_up();
     }
 
-    /// Updates the matches for the word at the caret; `None` if the caret is not in a word with `@`. Returns true if
-    /// the names should be requested: a new word has begun, and the last request is old.
+    /// `None` if the caret is not in a word with `@`. True if the names should be requested: a new word has begun, and
+    /// the last request is old.
     pub(crate) fn follow(&mut self, word: Option<(usize, String)>, now: UiTime) -> bool {
         if word == self.word {
             return false;
@@ -84,7 +75,7 @@ impl Files {
     }
 }
 
-/// Returns the indices of the names that contain the letters of a word in order, best match first.
+/// The names that contain the letters of a word in order, best match first.
 fn matching(names: &[String], word: &str) -> Vec<usize> {
     if word.is_empty() {
         return (0..names.len().min(OFFERED)).collect();
@@ -102,8 +93,7 @@ fn matching(names: &[String], word: &str) -> Vec<usize> {
 }
 
 impl Model {
-    /// Returns the position of the `@` before the caret and the text after it; `None` if the caret is not in such a
-    /// word.
+    /// Position of the `@` before the caret and the text after it; `None` if the caret is not in such a word.
     pub(crate) fn mention(&self) -> Option<(usize, &str)> {
         let writes = self.mode == Mode::Insert && self.recall.is_none() && self.cards.is_empty();
         let before = self.prompt.text().get(..self.prompt.caret()).filter(|_| writes)?;
@@ -127,12 +117,11 @@ impl Model {
         self.files.found.iter().filter_map(|at| self.files.names.get(*at)).map(String::as_str)
     }
 
-    /// Returns the index of the selected name among the matches.
     pub(crate) fn chosen_file(&self) -> Option<usize> {
         self.files.found.len().checked_sub(1).map(|last| self.files.chosen.min(last))
     }
 
-    /// Returns a sentence about the state of the list, if one is needed.
+    /// Sentence about the state of the list, if one is needed.
     pub(crate) fn files_note(&self) -> Option<String> {
         let Files { names, cut, failed, awaited, found, .. } = &self.files;
         match failed {
@@ -155,7 +144,6 @@ impl Model {
         self.files.found.len().min(ROWS) + usize::from(self.files_note().is_some())
     }
 
-    /// Selects the next or previous name; wraps around at either end.
     pub(crate) fn choose_file(&mut self, down: bool) {
         let (at, all) = (self.chosen_file().unwrap_or(0), self.files.found.len().max(1));
         self.files.chosen = if down { (at + 1) % all } else { at.checked_sub(1).unwrap_or(all - 1) };
@@ -177,7 +165,7 @@ impl Model {
     }
 }
 
-/// Returns a name as it is written in a message; as a JSON string if it has spaces or control characters.
+/// As a JSON string if the name has spaces or control characters.
 fn mentioned(name: &str) -> String {
     let is_odd = |c: char| c.is_control() || MARKS.contains(&c);
     if !name.contains(|c: char| is_odd(c) || c.is_whitespace() || c == '"') {

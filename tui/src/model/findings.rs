@@ -1,5 +1,3 @@
-//! Findings of a review, read from the reviewer's answer.
-
 use std::fmt;
 
 use super::Block;
@@ -8,7 +6,6 @@ use crate::markdown::{Source, render};
 use crate::model::{Look, Part};
 use crate::text::SafeText;
 
-/// Findings of the last review, and the list of them.
 #[derive(Debug, Default)]
 pub(crate) struct Findings {
     pub all: Vec<Finding>,
@@ -18,11 +15,9 @@ pub(crate) struct Findings {
     pub sheet: CardPage,
 }
 
-/// Defect that a reviewer names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Finding {
     pub severity: Seriousness,
-    /// File and line, as the reviewer wrote them.
     pub place: String,
     pub sentence: String,
     /// Lines after the first, in Markdown.
@@ -51,7 +46,7 @@ impl Seriousness {
 }
 
 impl Finding {
-    /// Returns the finding as a page: place, sentence, and the reviewer's reasons.
+    /// Place, sentence, and the reviewer's reasons.
     pub(crate) fn page(&self, number: usize) -> Block {
         let Self { severity, place, sentence, rest } = self;
         let head = format!("{number} · {} · {place}", severity.as_str());
@@ -67,7 +62,6 @@ impl Finding {
         Block::of(parts)
     }
 
-    /// Returns the message that asks to mend it.
     pub(crate) fn request(&self, number: usize) -> String {
         let [place, sentence] = [&self.place, &self.sentence].map(|text| SafeText::line(text));
         format!("Fix finding {number} ({}): {}", place.as_str(), sentence.as_str())
@@ -91,8 +85,7 @@ impl fmt::Display for Findings {
     }
 }
 
-/// Reads the findings of an answer: each begins with a line that has a severity as its first word and then a file
-/// with a line.
+/// Each finding begins with a line that has a severity as its first word and then a file with a line.
 pub(crate) fn findings_in(answer: &str) -> Vec<Finding> {
     let mut findings: Vec<Finding> = Vec::new();
     let mut is_code = false;
@@ -118,7 +111,7 @@ pub(crate) fn findings_in(answer: &str) -> Vec<Finding> {
     findings
 }
 
-/// Signs of lists, headings, tables and emphasis around the words of a line.
+/// Signs of lists, headings, tables and emphasis around words.
 const SIGNS: [char; 14] = ['-', '*', '+', '#', '|', '_', '[', ']', '(', ')', ':', ',', '.', ' '];
 
 fn head(line: &str) -> Option<Finding> {
@@ -139,7 +132,7 @@ fn head(line: &str) -> Option<Finding> {
     Some(Finding { severity, place: place.to_owned(), sentence, rest: String::new() })
 }
 
-/// Finds the first `FILE:LINE`, between backticks or as a word. Returns it and the text after it.
+/// The first `FILE:LINE`, between backticks or as a word, and the text after it.
 fn placed(text: &str) -> Option<(&str, &str)> {
     if let Some((_, after)) = text.split_once('`')
         && let Some((place, rest)) = after.split_once('`')

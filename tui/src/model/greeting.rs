@@ -1,5 +1,3 @@
-//! First rows of a session: its place, the access of the agent, what can be tried, and the keys.
-
 use ipc::rights::{NamedRoot, Network};
 use protocol::approval::ApprovalMode;
 
@@ -8,7 +6,6 @@ use crate::commands::{Command, KeyMode};
 use crate::text::SafeText;
 
 impl Model {
-    /// Shows the first rows.
     pub(super) fn greet(&mut self) {
         let place = SafeText::labelled("bailiwick in ", self.start.project.as_bytes());
         let access = access(&self.agents.shown().session, self.plans_now());
@@ -36,7 +33,6 @@ impl Model {
     }
 }
 
-/// Returns sentences about the access of an agent: `Reads this project and asks before each change. No network. …`
 fn access(session: &Session, plans: bool) -> String {
     let rights = &session.rights;
     let is_project = |root: &&NamedRoot| matches!(root, NamedRoot::Project);

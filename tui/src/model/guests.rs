@@ -1,4 +1,4 @@
-//! Guests of an agent in the list of agents: gateways, fetches and servers of MCP.
+//! Confined helper processes of an agent in the list of agents: gateways, fetches and servers of MCP.
 
 use std::collections::BTreeMap;
 
@@ -7,13 +7,12 @@ use ipc::path::WirePath;
 use ipc::rights::{NamedRoot, Network, RightsSummary};
 use protocol::event::{GuestEnd, GuestEnded, GuestRole, GuestStarted, GuestTotals, HostUse};
 
-/// Name of fetches among the programs that use hosts; their connections are not the gateway's.
+/// Name of fetches among the programs that use hosts.
 const FETCH: &str = "fetch_url";
 
 /// The tool that calls one of many tools, whose name is an argument.
 const CALL_TOOL: &str = "call_tool";
 
-/// The guests of one agent that are or were at work.
 #[derive(Debug, Default)]
 pub(crate) struct Guests {
     list: Vec<GuestView>,
@@ -24,7 +23,6 @@ pub(crate) struct Guests {
     generation: Generation,
 }
 
-/// A guest that has a row.
 #[derive(Debug)]
 struct GuestView {
     started: GuestStarted,
@@ -43,7 +41,7 @@ impl Guests {
         self.list.push(GuestView { started, ended: None });
     }
 
-    /// Records the end of a guest; returns a notice for an end that nobody wanted.
+    /// Returns a notice for an unexpected end.
     pub(crate) fn ended(&mut self, ended: &GuestEnded) -> Option<String> {
         let of = |view: &GuestView| view.started.guest == ended.guest && view.ended.is_none();
         let at = self.list.iter().position(of)?;
@@ -86,12 +84,11 @@ impl Guests {
         }
     }
 
-    /// Forgets guests that have ended, when the user's next turn begins.
+    /// Called when the user's next turn begins.
     pub(crate) fn forget_ended(&mut self) {
         self.list.retain(|view| view.ended.is_none());
     }
 
-    /// Returns a line for each guest, and true if it has ended.
     pub(crate) fn lines(&self, project: &WirePath) -> Vec<(String, bool)> {
         self.list.iter().map(|view| (self.line(view, project), view.ended.is_some())).collect()
     }
@@ -126,7 +123,7 @@ impl Guests {
     }
 }
 
-/// Returns the access of a guest in few words, such as `read project, write /srv, net api.example`.
+/// Such as `read project, write /srv, net api.example`.
 fn brief(rights: &RightsSummary, project: &WirePath) -> String {
     let name = |root: &NamedRoot| match root {
         NamedRoot::Project => Some("project".to_owned()),

@@ -2,7 +2,6 @@
 
 use super::editor::Editor;
 
-/// Sent messages, and the position while the user moves through them.
 #[derive(Debug, Default)]
 pub(crate) struct History {
     sent: Vec<String>,
@@ -33,7 +32,7 @@ impl History {
         self.show(at, draft, prompt);
     }
 
-    /// Shows the next message; after the last one, the draft.
+    /// After the last message, shows the draft.
     pub(crate) fn forward(&mut self, prompt: &mut Editor) {
         let Some((at, draft)) = self.at.take() else { return };
         if at + 1 < self.sent.len() {

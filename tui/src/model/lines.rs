@@ -1,12 +1,9 @@
-//! Builder of rows for one width.
-
 use std::ops::Range;
 
 use ratatui::style::Modifier;
 
 use crate::text::{Columns, Row, SafeText, Styled, Tone, Wrap, wrap};
 
-/// Rows for one width, built piece by piece.
 #[derive(Debug, Default)]
 pub(crate) struct Lines {
     pub text: Styled,
@@ -15,7 +12,6 @@ pub(crate) struct Lines {
 }
 
 impl Lines {
-    /// Appends text of Bailiwick itself.
     pub(crate) fn put(&mut self, words: &str, tone: Tone) {
         self.text.append(SafeText::line(words).all(), tone);
     }
@@ -26,14 +22,13 @@ impl Lines {
         }
     }
 
-    /// Appends a part of a text with additional emphasis.
     pub(crate) fn piece(&mut self, of: &Styled, range: Range<usize>, emphasis: Modifier) {
         for (range, tone) in of.pieces(range) {
             self.text.append(of.text().slice(range), Tone { emphasis: tone.emphasis | emphasis, ..tone });
         }
     }
 
-    /// Ends the row; `first` is true if the row starts a line.
+    /// `first` is true if the row starts a line.
     pub(crate) fn end_row(&mut self, first: bool) {
         let end = self.text.text().len();
         self.rows.push(Row { start: self.start, end, first });
@@ -41,7 +36,6 @@ impl Lines {
         self.start = end + 1;
     }
 
-    /// Appends a text in as many rows as needed.
     pub(crate) fn wrapped(&mut self, text: &Styled, width: usize) {
         let mut rows = Vec::new();
         wrap(text.text().as_str(), 0, Columns::all(width), Wrap::Words, &mut rows);

@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::card::CardPage;
 
-/// Event of the log, shown on one line.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogRow {
     /// Byte offset of the event's line in the file.
@@ -19,9 +18,7 @@ pub struct LogRow {
 /// Last part of the log.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct LogRows {
-    /// Latest events, oldest first.
     pub rows: Vec<LogRow>,
-    /// Number of earlier events.
     pub left_out: u64,
 }
 
@@ -30,7 +27,6 @@ pub(crate) struct Log {
     rows: Vec<LogRow>,
     left_out: u64,
     awaited: bool,
-    /// Words that a listed event must contain.
     filter: String,
     /// Kind to which the list is limited; `None` for all kinds.
     kind: Option<String>,
@@ -41,19 +37,18 @@ pub(crate) struct Log {
 }
 
 impl Log {
-    /// Returns an empty view that waits for the events.
+    /// For a view that waits for the events.
     pub(crate) fn awaited() -> Self {
         Self { awaited: true, ..Self::default() }
     }
 
-    /// Sets the events and selects the last one.
+    /// Selects the last event.
     pub(crate) fn read(&mut self, LogRows { rows, left_out }: LogRows) {
         (self.rows, self.left_out, self.awaited) = (rows, left_out, false);
         self.list();
         self.chosen = self.found.len().saturating_sub(1);
     }
 
-    /// Limits the list to events that contain the given words; without words lists all.
     pub(crate) fn filter(&mut self, words: &str) {
         words.clone_into(&mut self.filter);
         self.list();
@@ -85,13 +80,11 @@ impl Log {
         self.rows.get(*self.found.get(self.chosen)?)
     }
 
-    /// Moves the selection by a number of rows.
     pub(crate) fn go(&mut self, rows: isize) {
         let last = self.found.len().saturating_sub(1);
         self.chosen = self.chosen.saturating_add_signed(rows).min(last);
     }
 
-    /// Returns the rows that fit the height, each with true if it is selected.
     pub(crate) fn shown(&self, height: u16) -> impl Iterator<Item = (&LogRow, bool)> {
         let height = usize::from(height);
         let top = self.chosen.saturating_sub(height / 2).min(self.found.len().saturating_sub(height));

@@ -1,10 +1,7 @@
-//! Kinds of text that are drawn differently.
-
 use protocol::plan::StepStatus;
 
 use crate::text::Wrap;
 
-/// Kind of a text; decides its colour, marks and line breaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
     User,
@@ -43,7 +40,6 @@ impl Look {
         }
     }
 
-    /// Returns the characters before the first row of a line and before its continuation rows.
     pub(crate) const fn gutters(self) -> (&'static str, &'static str) {
         match self {
             Self::User => ("› ", "  "),
@@ -73,7 +69,7 @@ impl Look {
         u16::try_from(if first { start } else { rest }.chars().count()).unwrap_or_default()
     }
 
-    /// Returns the places where lines may break. In commands and file content no trailing space is hidden.
+    /// In commands and file content no trailing space is hidden.
     pub(crate) const fn wrap(self) -> Wrap {
         match self {
             Self::Command | Self::Diff | Self::Output | Self::Code | Self::PlanCode => Wrap::Code,
@@ -82,7 +78,6 @@ impl Look {
         }
     }
 
-    /// True if every line has the mark, not only the first.
     pub(crate) const fn repeats_mark(self) -> bool {
         !matches!(self, Self::User | Self::Assistant | Self::Void | Self::Notice | Self::Error | Self::Turn)
     }
@@ -101,7 +96,6 @@ impl Look {
         )
     }
 
-    /// True if the text may contain code between backticks.
     pub(crate) const fn has_code_spans(self) -> bool {
         matches!(self, Self::PlanText | Self::PlanItem)
     }

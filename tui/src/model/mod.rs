@@ -1,5 +1,3 @@
-//! State of the terminal UI.
-
 pub(crate) mod access;
 mod agent_row;
 mod agents;
@@ -114,35 +112,28 @@ pub struct Model {
     pub(crate) history: History,
     pub(crate) palette: Palette,
     pub(crate) files: Files,
-    /// Prompts of MCP servers.
     pub(crate) prompts: TypedPrompts,
     /// The command whose text is at the prompt.
     pub(crate) own: Option<OwnTurn>,
-    /// Git branch of the project; `None` if unknown.
     pub(crate) branch: Option<String>,
     /// Search through the history, while it replaces the prompt.
     pub(crate) recall: Option<Recall>,
     pub(crate) line_for: LineFor,
     pub(crate) log: Log,
     pub(crate) sought: String,
-    /// Message about the last key, shown until the next key.
     pub(crate) remark: Option<String>,
     /// Time of a Ctrl+C with nothing to stop. A second one soon after ends the session.
     pub(crate) leaves: Option<UiTime>,
-    /// Answer to the last command, shown above the prompt.
     pub(crate) answer: Option<Answer>,
     /// Long answer that is shown as a page.
     pub(crate) page: CardPage,
-    /// List of models on the page.
     pub(crate) known_list: Option<ModelList>,
     /// Letters typed in quick succession in a mode where each is a command.
     pub(crate) run: Option<Run>,
-    /// Time of the last key that wrote at the prompt.
     pub(crate) wrote_at: Option<UiTime>,
     /// True if a command was typed while an approval request was open: the command's view covers the request.
     pub(crate) aside: bool,
     pub(crate) attached: Vec<Image>,
-    /// Picture whose path was pasted last.
     pub(crate) dropped: Option<Dropped>,
     pub(crate) agents: Agents,
     pub(crate) plans: Plans,
@@ -152,7 +143,6 @@ pub struct Model {
     pub(crate) pasted: VecDeque<Pasted>,
     /// True if the user has folded the pane of agents and steps.
     pub(crate) is_pane_folded: bool,
-    /// True while code is being highlighted in the background.
     pub(crate) reads_code: bool,
     pub(crate) plan_sheet: CardPage,
     /// Comparison of two versions of a plan, shown instead of the plan.
@@ -160,15 +150,11 @@ pub struct Model {
     /// True while the session waits for disk space for its log.
     pub(crate) paused: bool,
     pub(crate) over: bool,
-    /// Open approval requests, oldest first; the first one is shown.
     pub(crate) cards: VecDeque<Card>,
-    /// Comments on a plan that the person edited, with the planning agent. They move to the next approval request
-    /// for that plan.
+    /// Comments on an edited plan, with the planning agent. They move to the next approval request for that plan.
     pub(crate) comments: Option<(AgentId, Comments)>,
-    /// One-line summary of the last call whose request expired without an answer.
     pub(crate) lapsed: Option<String>,
     pub(crate) attention: Attention,
-    /// Number of requests that were answered while others waited.
     pub(crate) answered: usize,
     /// Counter that gives each laid-out page a number of its own.
     pub(crate) revision: u64,
@@ -184,12 +170,9 @@ pub(crate) enum Mode {
     Agents,
     Plan,
     Log,
-    /// List of messages to which the session can be rewound.
     Rewind,
     Page,
-    /// List of a review's findings.
     Findings,
-    /// Selecting text of the transcript.
     Select,
 }
 
@@ -197,24 +180,18 @@ pub(crate) enum Mode {
 pub(crate) enum LineFor {
     #[default]
     Command,
-    /// Text to find in the transcript.
     Search,
-    /// Filter of the events in the log's view.
     Filter,
 }
 
-/// Reply of the model while it arrives.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Reply {
-    /// Index of the block with unfinished text.
     pub text: Option<usize>,
     pub source: Source,
     /// True if some of the text has not been parsed.
     pub waits: bool,
-    /// Time when the text was last parsed.
     pub read_at: Option<UiTime>,
     pub thinking: Option<usize>,
-    /// Indices of all blocks of the reply so far.
     pub blocks: Vec<usize>,
     /// True if text of the reply was streamed; the complete message then adds no text.
     pub streamed: bool,
@@ -228,7 +205,7 @@ pub(crate) struct SaidLast {
 }
 
 impl Model {
-    /// Returns the state before the first event: Insert mode, an empty prompt, and a line about the agent's rights.
+    /// Insert mode, an empty prompt, and a line about the agent's access.
     pub fn new(mut start: Start) -> Self {
         let history = History::of(std::mem::take(&mut start.history));
         let mut model = Self {
@@ -281,22 +258,19 @@ impl Model {
         model
     }
 
-    /// True if the session is over: no input will be answered.
     pub fn is_over(&self) -> bool {
         self.over
     }
 
-    /// Returns the last answer of the first agent in Markdown; empty without one.
+    /// In Markdown; empty without an answer.
     pub fn last_answer(&self) -> &str {
         &self.agents.first().answer
     }
 
-    /// Shows the transcript of an agent and sends input to it. Returns false if the agent has no transcript.
     pub fn select(&mut self, agent: &AgentId) -> bool {
         self.agents.select(agent)
     }
 
-    /// Returns the request on the screen; `None` if a command's view covers it.
     pub(crate) fn card(&self) -> Option<&Card> {
         let is_hidden = self.aside && self.mode != Mode::Command;
         self.cards.front().filter(|_| !is_hidden)

@@ -4,7 +4,6 @@ use super::{Areas, Block, Look, Model, Part, plan_rows};
 use crate::known_models::KnownModel;
 use crate::text::SafeText;
 
-/// Maximum width of the column of names.
 const NAMES: usize = 34;
 
 #[derive(Debug)]
@@ -18,7 +17,6 @@ pub(crate) struct ModelList {
 struct ModelRow {
     name: String,
     window: String,
-    /// Price, or a remark in its place.
     price: String,
 }
 
@@ -29,7 +27,6 @@ impl ModelRow {
     }
 }
 
-/// Returns a number of tokens in few characters: `200k`, `1M`.
 pub(crate) fn tokens(count: u64) -> String {
     match count {
         1_000_000.. if count.is_multiple_of(1_000_000) => format!("{}M", count / 1_000_000),
@@ -40,7 +37,7 @@ pub(crate) fn tokens(count: u64) -> String {
 }
 
 impl Model {
-    /// Opens the list of all known models with the current one selected.
+    /// Selects the current model.
     pub(crate) fn open_models(&mut self) {
         let now = self.agents.shown().session.model.clone();
         let mut rows: Vec<_> = self.start.models.all().map(ModelRow::of).collect();
@@ -53,7 +50,7 @@ impl Model {
         self.open_list(ModelList { heading, rows, chosen });
     }
 
-    /// Asks about a name that is not known: similar models, and the name as it was typed.
+    /// Lists similar models, and the name as it was typed.
     pub(crate) fn ask_about_model(&mut self, name: &str) {
         let models = &self.start.models;
         let near = models.near(name);
@@ -70,7 +67,6 @@ impl Model {
         self.lay_models();
     }
 
-    /// Moves the selection by a number of rows. Returns false without a list.
     pub(crate) fn move_in_models(&mut self, rows: isize) -> bool {
         let Some(list) = &mut self.known_list else { return false };
         let bottom = list.rows.len().saturating_sub(1);
@@ -79,7 +75,6 @@ impl Model {
         true
     }
 
-    /// Returns the name of the selected model.
     pub(crate) fn chosen_model(&self) -> Option<String> {
         let list = self.known_list.as_ref()?;
         list.rows.get(list.chosen).map(|row| row.name.clone())

@@ -5,18 +5,16 @@ use protocol::event::{ChangeKind, FileDiff, SeenContent};
 use super::changes::ChangeStep;
 use crate::diff::{Counts, Diff};
 
-/// Combined change of a file.
 pub(super) struct Net {
-    /// Changed lines; `None` if the texts are unknown or equal.
+    /// `None` if the texts are unknown or equal.
     pub(super) diff: Option<Diff>,
-    /// Changed lines that the diff does not contain.
     more: Counts,
     /// Changes other than lines, such as a new mode.
     pub(super) facts: Vec<String>,
 }
 
 impl Net {
-    /// Combines changes; returns `None` if the file is as before.
+    /// `None` if the file is as before.
     pub(super) fn of(steps: &[&ChangeStep]) -> Option<Self> {
         let (first, last) = (steps.first()?, steps.last()?);
         let (is_new, is_gone) = (comes(first), goes(last));
@@ -55,7 +53,6 @@ impl Net {
     }
 }
 
-/// True if the change created the file.
 fn comes(step: &ChangeStep) -> bool {
     match step.seen() {
         Some(seen) => seen.change == ChangeKind::Added,
@@ -67,7 +64,6 @@ fn goes(step: &ChangeStep) -> bool {
     step.seen().is_some_and(|seen| seen.change == ChangeKind::Deleted)
 }
 
-/// Returns changes other than text that snapshots found.
 fn facts(steps: &[&ChangeStep]) -> Vec<String> {
     let mut facts = Vec::new();
     let seen = || steps.iter().filter_map(|step| step.seen());
@@ -94,7 +90,7 @@ fn facts(steps: &[&ChangeStep]) -> Vec<String> {
     facts
 }
 
-/// Returns the number of changed lines in texts that were too long to be reported.
+/// For texts that were too long to be reported.
 fn untold(steps: &[&ChangeStep]) -> Counts {
     let mut more = Counts::default();
     let number = |count| usize::try_from(count).unwrap_or(usize::MAX);
@@ -118,7 +114,7 @@ fn follow(texts: &[&FileDiff]) -> bool {
     texts.first().is_some_and(|first| first.first_line.is_some()) && texts.windows(2).all(follow)
 }
 
-/// Returns one diff from the first text to the last if the changes are consecutive, else all diffs in order.
+/// One diff from the first text to the last if the changes are consecutive, else all diffs in order.
 fn composed(texts: &[&FileDiff]) -> Diff {
     match (texts.first(), texts.last()) {
         (Some(first), Some(last)) if follow(texts) => of(first.old_text.as_deref(), last),
@@ -126,7 +122,6 @@ fn composed(texts: &[&FileDiff]) -> Diff {
     }
 }
 
-/// Returns the diff from `old` to the new text of `change`.
 pub(super) fn of(old: Option<&str>, change: &FileDiff) -> Diff {
     match old {
         Some(old) => Diff::between(old, &change.new_text, change.first_line),

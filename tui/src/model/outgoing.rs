@@ -1,10 +1,7 @@
-//! Message of the user that is being sent to an agent.
-
 use ipc::image::Image;
 
 use super::OwnTurn;
 
-/// Message of the user that is being sent to an agent.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Outgoing {
     pub text: String,
@@ -23,7 +20,6 @@ pub(crate) struct Pasted {
 }
 
 impl Outgoing {
-    /// Returns the beginning of the message, for one row.
     pub(crate) fn beginning(&self) -> String {
         const ROW: usize = 500;
         let images = self.images.iter().map(|image| format!("{image} "));

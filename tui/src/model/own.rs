@@ -1,4 +1,4 @@
-//! The command of the person's own whose text is at the prompt.
+//! Command of the person's own whose text is at the prompt.
 
 use protocol::own_command::OwnCommand;
 
@@ -28,7 +28,6 @@ impl OwnTurn {
         Self { name: REVIEW.to_owned(), reads: true, offline: true, model: None }
     }
 
-    /// Returns the line above the prompt.
     pub(crate) fn words(&self) -> String {
         let reads = if self.reads { " · only reads" } else { "" };
         let offline = if self.offline { " · network off" } else { "" };

@@ -1,12 +1,9 @@
-//! List of commands above the prompt while a command is typed.
-
 use protocol::own_command::OwnCommand;
 use protocol::typed_prompt::TypedPrompt;
 
 use super::{Editor, LineFor, Mode, Model};
 use crate::commands::{Command, CommandRow, TABLE, is_quit};
 
-/// Row of the list: a command of the table, one of the person's own, or a prompt of a server.
 pub(crate) struct PaletteRow<'a> {
     name: &'a str,
     /// The name with its arguments.
@@ -38,7 +35,6 @@ impl<'a> PaletteRow<'a> {
     }
 }
 
-/// Maximum number of recently used commands that are listed first.
 const MOST_USED: usize = 5;
 
 /// Number of sent messages in which used commands are sought.
@@ -59,8 +55,8 @@ impl Palette {
 }
 
 impl Model {
-    /// Returns the commands that start with the typed word, then those that contain it; the last used ones first. With
-    /// an argument, only the command itself.
+    /// Commands that start with the typed word, then those that contain it; the last used ones first. With an argument,
+    /// only the command itself.
     pub(crate) fn palette_rows(&self) -> Vec<PaletteRow<'_>> {
         let Some(typed) = self.typed_command() else { return Vec::new() };
         let rows = TABLE.iter().filter_map(PaletteRow::of_command);
@@ -91,14 +87,12 @@ impl Model {
         used
     }
 
-    /// Returns the index of the row that Enter executes and Tab completes.
     pub(crate) fn palette_choice(&self) -> Option<usize> {
         let typed = self.typed_command()?;
         let last = self.palette_rows().len().checked_sub(1)?;
         Some(self.palette.chosen.map_or(0, |at| at.min(last))).filter(|_| !typed.contains(' '))
     }
 
-    /// True if the list is open and has rows.
     pub(crate) fn has_choice(&self) -> bool {
         self.typed_command().is_some_and(|typed| !typed.contains(' ')) && !self.palette_rows().is_empty()
     }
@@ -115,9 +109,9 @@ impl Model {
         true
     }
 
-    /// Completes the name of the selected command. Returns true if the command must not run yet: it needs an argument,
-    /// or the person neither typed a letter of it nor selected it, and Enter after a bare `/` would end the session
-    /// after a `/q`.
+    /// Completes the name of the selected command. True if the command must not run yet: it needs an argument, or the
+    /// person neither typed a letter of it nor selected it. Else Enter after a bare `/` would end the session after a
+    /// `/q`.
     pub(crate) fn complete(&mut self) -> bool {
         let Some((text, needs_argument)) = self.completed() else { return false };
         let is_line = self.mode == Mode::Command;
@@ -141,7 +135,7 @@ impl Model {
         self.palette.closed &= self.mode == Mode::Insert && !self.prompt.is_empty();
     }
 
-    /// Returns the typed command without its sign; `None` while no command is typed or the list is closed.
+    /// Without its sign; `None` while no command is typed or the list is closed.
     fn typed_command(&self) -> Option<&str> {
         let text = match self.mode {
             Mode::Command if self.line_for == LineFor::Command => self.line.text(),

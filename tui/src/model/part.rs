@@ -1,4 +1,4 @@
-//! Part of a block of the transcript: a text and its rows on the screen, laid out once per width.
+//! Part of a block of the transcript: a text and its rows, laid out once per width.
 
 use std::cell::{Ref, RefCell};
 
@@ -10,26 +10,22 @@ use crate::highlight::{CodeRead, Unread};
 use crate::markdown::Table;
 use crate::text::{Columns, Output, Row, SafeStr, SafeText, Styled, Tone, wrap};
 
-/// Maximum number of columns of a line of prose.
 pub(crate) const MEASURE: u16 = 100;
 
-/// Number of rows of a part that are shown.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Fold {
     Never,
     /// Shows nothing, unless output is unfolded: another part tells of it.
     Told,
-    /// Shows everything, unless output is unfolded: the next part has the whole then.
+    /// Shows everything, unless output is unfolded: then the next part has the whole.
     Stands,
     /// Shows one line with a count, unless thinking is unfolded.
     Thinking,
     /// Shows the first rows, unless output is unfolded.
     Head(usize),
-    /// Shows the last rows, unless output is unfolded.
     Tail(usize),
 }
 
-/// Kinds of parts that are shown in full in the whole transcript.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Unfolded {
     pub thinking: bool,
@@ -37,7 +33,6 @@ pub(crate) struct Unfolded {
 }
 
 impl Unfolded {
-    /// Everything open, or everything folded.
     pub(crate) const fn all(is_open: bool) -> Self {
         Self { thinking: is_open, output: is_open }
     }
@@ -53,7 +48,6 @@ pub(crate) struct Part {
     laid: RefCell<LaidPart>,
 }
 
-/// Text of a part, or the source of a text that depends on the width.
 #[derive(Clone, Debug)]
 enum Body {
     Text(Styled),
@@ -78,7 +72,7 @@ struct LaidPart {
 pub(crate) struct Showing {
     pub from: usize,
     pub count: usize,
-    /// Number of hidden rows; a line before or after the shown ones reports them.
+    /// A line before or after the shown rows reports the hidden ones.
     pub folded: usize,
     /// True if the line about hidden rows comes first.
     pub marker_first: bool,
@@ -121,7 +115,6 @@ impl Part {
         Self { body, look, fold: Fold::Never, marks: None, laid: RefCell::default() }
     }
 
-    /// Returns a copy that is laid out anew. Its code is highlighted on its own.
     pub(crate) fn copy(&self) -> Self {
         let mut body = self.body.clone();
         match &mut body {
@@ -144,12 +137,11 @@ impl Part {
         Self { marks: Some(Box::new(marks)), ..self }
     }
 
-    /// Returns a line of a list; continuation rows are indented by `columns`.
+    /// Continuation rows are indented by `columns`.
     pub(crate) fn listed(text: SafeText, columns: usize) -> Self {
         Self::new(text, Look::Notice).after("  ".to_owned(), " ".repeat(columns + 2))
     }
 
-    /// Returns the text; `None` if the text depends on the width.
     #[cfg(test)]
     pub(crate) fn text(&self) -> &SafeText {
         match &self.body {
@@ -168,7 +160,7 @@ impl Part {
         self.fold
     }
 
-    /// Returns the mark before a row; marks of deep nesting take at most half of the width.
+    /// Marks of deep nesting take at most half of the width.
     pub(crate) fn mark(&self, row: Row, width: u16) -> SafeStr<'_> {
         let is_first = row.first && (row.start == 0 || self.look.repeats_mark());
         match &self.marks {
@@ -187,7 +179,6 @@ impl Part {
         self.marks.is_some()
     }
 
-    /// True if the part names the language of the code after it.
     pub(super) fn is_label_of(&self, next: &Self) -> bool {
         let is_label = matches!(&self.body, Body::Text(text) if text.text().as_str().starts_with("╭ "));
         is_label && matches!(next.body, Body::Code(_))
@@ -198,7 +189,7 @@ impl Part {
         !matches!(self.body, Body::Table(_) | Body::Diff(_))
     }
 
-    /// Returns a line as it was written, if its rows show something else.
+    /// `None` if the rows show the same.
     pub(super) fn written_line(&self, line: usize, width: u16) -> Option<String> {
         match &self.body {
             Body::Code(code) => code.written_line(line),
@@ -207,7 +198,7 @@ impl Part {
         }
     }
 
-    /// Returns the columns before the text of a row that belong to no text: line numbers of a change.
+    /// Columns of line numbers before the text of a row.
     pub(super) fn inner_margin(&self, width: u16) -> u16 {
         match &self.body {
             Body::Diff(diff) if !self.is_side_by_side(diff, width) => diff.margin(),
@@ -228,7 +219,7 @@ impl Part {
         }
     }
 
-    /// Continues with the text of `other`; keeps finished rows if `other` starts with this text.
+    /// Keeps finished rows if `other` starts with this text.
     pub(crate) fn becomes(&mut self, other: Self) {
         if let (Body::Code(code), Body::Code(new)) = (&mut self.body, &other.body)
             && code.becomes(new)
@@ -238,7 +229,6 @@ impl Part {
         *self = other;
     }
 
-    /// True if the part has code that is not highlighted.
     pub(crate) fn is_plain(&self) -> bool {
         match &self.body {
             Body::Code(code) => code.is_plain(),
@@ -247,7 +237,6 @@ impl Part {
         }
     }
 
-    /// Returns the next lines of code to highlight, in a request with the given number.
     pub(crate) fn begin_reading(&mut self, number: u64) -> Option<Unread> {
         match &mut self.body {
             Body::Code(code) if code.is_plain() => Some(code.begin_reading(number)),
@@ -256,7 +245,6 @@ impl Part {
         }
     }
 
-    /// Applies highlighted lines; returns true if the display changed.
     pub(crate) fn has_read(&mut self, read: &CodeRead) -> bool {
         match &mut self.body {
             Body::Code(code) => code.has_read(read),
@@ -271,7 +259,7 @@ impl Part {
         }
     }
 
-    /// Limits the size of a text by removing its beginning.
+    /// Removes the beginning of a text that is too long.
     pub(crate) fn keep_last(&mut self, most: usize) {
         if let Body::Output(output) = &mut self.body
             && output.styled().text().len() > most
@@ -311,7 +299,6 @@ impl Part {
         })
     }
 
-    /// Returns the range of visible rows at a width.
     pub(crate) fn showing(&self, width: u16, unfolded: Unfolded) -> Showing {
         let all = self.rows(width).len();
         let (keep, last) = match self.fold {
@@ -367,7 +354,7 @@ impl Part {
         }
     }
 
-    /// Returns the columns for text after the marks of a row; prose has a maximum width.
+    /// Prose has a maximum width.
     fn left(&self, width: u16, is_first: bool) -> usize {
         let gutter = match &self.marks {
             // Every mark is one column wide.

@@ -1,4 +1,4 @@
-//! Finished calls that only read: one row for those that follow each other.
+//! Calls that only read: consecutive ones share a row.
 
 use std::collections::BTreeMap;
 
@@ -21,7 +21,6 @@ pub(crate) struct FinishedRead {
 }
 
 impl Reads {
-    /// Records a read, and moves it into the first block of the reads around it.
     pub(crate) fn finished(&mut self, transcript: &mut Transcript, block: usize, read: FinishedRead) {
         self.0.insert(block, read);
         let is_read = |at: &usize| self.0.contains_key(at);
@@ -45,13 +44,11 @@ impl Reads {
         }
     }
 
-    /// Forgets the reads from a block on, which the transcript has no more.
     pub(crate) fn cut_from(&mut self, block: usize) {
         self.0.split_off(&block);
     }
 }
 
-/// Returns a text such as `✓ read parse.py, test_parse.py · search fn in src (25 lines)`.
 fn head(reads: &[&FinishedRead]) -> String {
     let mut words = String::from("✓");
     let mut verb = None;

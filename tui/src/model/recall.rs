@@ -1,13 +1,9 @@
-//! Search in the history of messages for the text at the prompt.
-
 use super::{Editor, Mode, Model};
 
 const MOST: usize = 10;
 
-/// State of a search in the history.
 #[derive(Debug)]
 pub(crate) struct Recall {
-    /// Draft that the search replaced.
     draft: Editor,
     /// Index of the selected match; 0 is the newest.
     chosen: usize,
@@ -18,8 +14,7 @@ impl Model {
         self.recall = Some(Recall { draft: std::mem::take(&mut self.prompt), chosen: 0 });
     }
 
-    /// Returns the different messages that contain the typed text, newest first. Case matters only if the text has
-    /// capital letters.
+    /// Different messages that contain the typed text, newest first. Case matters only if the text has capital letters.
     pub(crate) fn recalled(&self) -> Vec<&str> {
         let typed = self.prompt.text();
         let exact = typed.chars().any(char::is_uppercase);
@@ -40,7 +35,6 @@ impl Model {
         self.recall.is_some() && self.mode == Mode::Insert && self.cards.is_empty()
     }
 
-    /// Returns the index of the selected match.
     pub(crate) fn recall_choice(&self) -> usize {
         let last = self.recalled().len().saturating_sub(1);
         self.recall.as_ref().map_or(0, |recall| recall.chosen.min(last))
@@ -62,7 +56,7 @@ impl Model {
         }
     }
 
-    /// Ends the search with the selected message at the prompt if `takes`, else with the former draft.
+    /// With the selected message at the prompt if `takes`, else with the former draft.
     pub(crate) fn end_recall(&mut self, takes: bool) {
         let chosen = self.recalled().get(self.recall_choice()).map(|sent| (*sent).to_owned());
         let Some(recall) = self.recall.take() else { return };

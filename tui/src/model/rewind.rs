@@ -7,37 +7,32 @@ use protocol::event::{RewindPreview, RewindScope, RewindTarget};
 use super::Block;
 use crate::card::CardPage;
 
-/// Message of the user to the first agent.
 #[derive(Debug)]
 pub(crate) struct SaidBefore {
     pub id: EventId,
     pub text: String,
     pub time_ms: u64,
-    /// Branch of the project at the time of the message; `None` if it was not known.
     pub branch: Option<String>,
     pub block: usize,
-    /// Number of the first file change after the message.
     pub change: usize,
 }
 
 #[derive(Debug, Default)]
 pub(crate) struct Rewind {
-    /// Messages of the current conversation.
     pub said: Vec<SaidBefore>,
     pub chosen: usize,
     /// Files that the rewind is limited to; empty for all files.
     pub only: Vec<WirePath>,
     pub asked: Option<RewindTarget>,
     pub preview: Option<RewindPreview>,
-    /// True while the running turn is one that was allowed as a whole, at some time.
+    /// True if the running turn was allowed as a whole at some time.
     pub is_of_turn: bool,
-    /// Number of the first change of such a turn that is over, while the person decides on its changes.
+    /// First change of such a turn that is over, while the person decides on its changes.
     pub turn: Option<usize>,
     /// Number of messages before the running turn.
     pub before_turn: usize,
     /// Page with the consequences.
     pub sheet: CardPage,
-    /// True if the last rewind can be undone: no message followed it.
     pub can_undo: bool,
     /// Blocks and messages that the last rewind removed.
     taken_back: Option<(Vec<Block>, Vec<SaidBefore>)>,
@@ -56,8 +51,8 @@ impl Rewind {
         self.said.get(first)
     }
 
-    /// Removes a message and all later ones. Returns its block's index in the transcript and its text; `None` if there
-    /// is no such message.
+    /// Removes a message and all later ones. Returns the index of its block and its text; `None` if there is no such
+    /// message.
     pub(crate) fn take_back(&mut self, to: EventId) -> Option<(usize, String)> {
         let at = self.said.iter().position(|said| said.id == to)?;
         self.before_turn = self.before_turn.min(at);
@@ -67,7 +62,6 @@ impl Rewind {
         Some((block, text))
     }
 
-    /// Returns the beginning of the message that a rewind leads to.
     pub(crate) fn beginning(&self, target: RewindTarget) -> Option<&str> {
         let said = self.said.iter().find(|said| Some(said.id) == target.to)?;
         said.text.lines().find(|line| !line.trim().is_empty())
@@ -91,13 +85,11 @@ impl Rewind {
         kept
     }
 
-    /// Drops the blocks and messages that an earlier rewind removed. After a rewind of files alone, an undo must not
-    /// restore them.
+    /// After a rewind of files alone, an undo must not restore what an earlier rewind removed.
     pub(crate) fn forget_taken_back(&mut self) {
         self.taken_back = None;
     }
 
-    /// True if the consequences of the requested rewind are known.
     pub(crate) const fn is_known(&self) -> bool {
         self.preview.is_some()
     }

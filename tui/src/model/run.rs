@@ -12,7 +12,6 @@ use crate::moment::UiTime;
 /// Maximum time between two keys of one run. Slow typists need 300 ms per letter.
 pub(crate) const GAP: Duration = Duration::from_millis(500);
 
-/// Letters typed in quick succession, and the view before the first one.
 #[derive(Debug)]
 pub(crate) struct Run {
     text: String,
@@ -32,7 +31,6 @@ impl Run {
         Self { text: String::new(), last: at, has_other: false, waits: None, agent, place }
     }
 
-    /// Adds a letter; returns true if the run is text.
     pub(crate) fn add(&mut self, at: UiTime, letter: char, is_other: bool) -> bool {
         self.has_other |= is_other;
         self.text.push(letter);
@@ -40,7 +38,6 @@ impl Run {
         self.has_other && self.text.chars().nth(1).is_some()
     }
 
-    /// True if all letters are movements.
     pub(crate) const fn is_motion(&self) -> bool {
         !self.has_other
     }
@@ -58,7 +55,6 @@ impl Run {
         self.waits
     }
 
-    /// True if too much time has passed for another letter.
     pub(crate) fn is_over(&self, now: UiTime) -> bool {
         now.since(self.last) > GAP
     }

@@ -1,5 +1,3 @@
-//! Layout of the screen: the area of each part.
-
 use ratatui::layout::Rect;
 
 use super::{Mode, Model};
@@ -20,16 +18,12 @@ pub const fn is_tiny((width, height): (u16, u16)) -> bool {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Areas {
     pub transcript: Rect,
-    /// List of agents: right of the transcript, or instead of it on a narrow screen.
     pub tree: Option<Rect>,
     pub queue: Rect,
-    /// Row for the list of tasks, if it is not shown in the pane.
     pub tasks: Rect,
-    /// Line above the prompt.
     pub rule: Rect,
     pub answer: Rect,
     pub prompt: Rect,
-    /// List of commands above the prompt.
     pub palette: Option<Rect>,
     pub status: Rect,
     /// Approval request. It covers queued messages, and the prompt if there is little room.
@@ -75,7 +69,6 @@ pub(crate) const fn plan_rows(height: u16) -> u16 {
     height.saturating_sub(1)
 }
 
-/// Returns the number of rows for events in the view of the log.
 pub(crate) const fn log_rows(height: u16) -> u16 {
     height.saturating_sub(2)
 }
@@ -99,14 +92,14 @@ fn palette_area(model: &Model, mut room: Rect) -> Option<Rect> {
     (rows > 0).then(|| bottom(&mut room, rows))
 }
 
-/// Cuts `columns` columns off the right side of an area, or fewer if it is narrower. Returns the part that was cut off.
+/// Cuts off and returns `columns` columns, or fewer if the area is narrower.
 fn right(area: &mut Rect, columns: u16) -> Rect {
     let columns = columns.min(area.width);
     area.width -= columns;
     Rect { x: area.x + area.width, width: columns, ..*area }
 }
 
-/// Cuts `rows` rows off the bottom of an area, or fewer if it is lower. Returns the part that was cut off.
+/// Cuts off and returns `rows` rows, or fewer if the area is lower.
 fn bottom(area: &mut Rect, rows: u16) -> Rect {
     let rows = rows.min(area.height);
     area.height -= rows;

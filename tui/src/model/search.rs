@@ -4,7 +4,6 @@ use super::block::BlockRow;
 use super::transcript::{Transcript, TranscriptLine};
 use crate::text::Styled;
 
-/// Search match: its number from 1, and the number of matches.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Found {
     pub number: usize,
@@ -31,7 +30,6 @@ impl Transcript {
         Some(Found { number: at + 1, of: rows.len() })
     }
 
-    /// Returns the text of the row that was found last.
     pub(crate) fn found_text(&self, width: u16) -> Option<String> {
         let line = self.found_line(width)?;
         let block = self.blocks().get(line.block)?;

@@ -16,7 +16,6 @@ pub(crate) enum Shape {
     Columns,
 }
 
-/// Movement of the cursor.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CursorMove {
     Rows(isize),
@@ -27,7 +26,6 @@ pub(crate) enum CursorMove {
     To { stop: Stop, down: bool },
 }
 
-/// Selected text, between two ends that no change of the width moves to another text.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Selection {
     shape: Shape,
@@ -45,7 +43,6 @@ struct End {
     column: u16,
 }
 
-/// Rows and columns of a selection on a screen.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Selected {
     shape: Shape,
@@ -55,7 +52,6 @@ pub(super) struct Selected {
 }
 
 impl Selected {
-    /// Returns the selected columns of a row.
     pub(super) fn columns(&self, line: TranscriptLine) -> Range<u16> {
         let [from, to] = self.columns;
         let RowRange { from: first, to: last } = self.rows;
@@ -75,8 +71,8 @@ impl Selected {
 }
 
 impl Transcript {
-    /// Begins a selection at the marked block, the search match or the last row on the screen. Text that arrives moves
-    /// nothing meanwhile. Returns false if there is no text.
+    /// At the marked block, the search match or the last row on the screen. The view does not scroll meanwhile. False
+    /// if there is no text.
     pub(crate) fn begin_selection(&mut self, shape: Shape, size: (u16, u16)) -> bool {
         let (width, height) = (size.0, usize::from(size.1));
         let top = self.top(width, height);
@@ -93,7 +89,7 @@ impl Transcript {
         true
     }
 
-    /// Ends the selection; the end of the transcript is followed again if it was before.
+    /// The end of the transcript is followed again if it was before.
     pub(crate) fn end_selection(&mut self) {
         if self.selection.take().is_some_and(|selection| selection.followed) {
             self.follow();
@@ -110,7 +106,6 @@ impl Transcript {
         }
     }
 
-    /// Moves the cursor to the other end.
     pub(crate) fn swap_ends(&mut self, size: (u16, u16)) {
         if let Some(selection) = &mut self.selection {
             std::mem::swap(&mut selection.anchor, &mut selection.cursor);
@@ -178,7 +173,6 @@ impl Transcript {
         self.show_cursor(size);
     }
 
-    /// Returns the text of the selection.
     pub(crate) fn selected_text(&self, width: u16) -> Option<String> {
         let selected = self.selected(width)?;
         let of = match selected.shape {
@@ -189,7 +183,6 @@ impl Transcript {
         Some(self.copied(selected.rows, width, None, of, |line| selected.columns(line)))
     }
 
-    /// Returns the number of selected rows.
     pub(crate) fn selected_rows(&self, width: u16) -> usize {
         let Some(Selected { rows: RowRange { from, to }, .. }) = self.selected(width) else { return 0 };
         let whole: usize = (from.block..to.block)
@@ -199,7 +192,6 @@ impl Transcript {
         (whole + to.row + 1).saturating_sub(from.row)
     }
 
-    /// Returns the column and row of the cursor on a screen.
     pub(crate) fn cursor_on_screen(&self, (width, height): (u16, u16)) -> Option<(u16, u16)> {
         let cursor = self.selection?.cursor;
         let line = self.line_of(cursor, width);
@@ -210,7 +202,7 @@ impl Transcript {
         Some((column.min(width.saturating_sub(1)), y))
     }
 
-    /// Returns the selected rows in order. Lines are whole, however many rows they take.
+    /// In order. Lines are whole, however many rows they take.
     pub(super) fn selected(&self, width: u16) -> Option<Selected> {
         let Selection { shape, anchor, cursor, .. } = self.selection?;
         let [one, other] = [anchor, cursor].map(|end| (self.line_of(end, width), end.column));
@@ -226,7 +218,7 @@ impl Transcript {
         Some(Selected { shape, rows: RowRange { from, to }, columns: [first, last] })
     }
 
-    /// True if a row goes on with the line of the row before.
+    /// True if a row continues the line of the row before.
     fn continues(&self, line: TranscriptLine, width: u16) -> bool {
         let row = self.blocks().get(line.block).and_then(|block| block.row(line.row, width, self.unfolded));
         matches!(row, Some(BlockRow::Text { row, .. }) if !row.first)
@@ -264,7 +256,6 @@ impl Transcript {
         if rows == isize::MAX || moved >= end { self.up(end, 1, width) } else { moved }
     }
 
-    /// Returns the columns of a row's text; `None` for a row without a part.
     fn text_columns(&self, line: TranscriptLine, width: u16) -> Option<Range<u16>> {
         let block = self.blocks().get(line.block)?;
         match block.row(line.row, width, self.unfolded)? {
@@ -273,7 +264,7 @@ impl Transcript {
         }
     }
 
-    /// Returns the characters of a row: column, width, and true for a blank.
+    /// Column, width, and true for a blank.
     fn characters(&self, line: TranscriptLine, width: u16) -> Vec<(u16, u16, bool)> {
         let Some(columns) = self.text_columns(line, width) else { return Vec::new() };
         let Some(block) = self.blocks().get(line.block) else { return Vec::new() };
@@ -304,7 +295,7 @@ impl Transcript {
         before.map_or(column, |(x, ..)| x)
     }
 
-    /// Returns the beginning of the next or previous word, which may be in another row.
+    /// Beginning of the next or previous word, which may be in another row.
     fn word(&self, line: TranscriptLine, column: u16, right: bool, width: u16) -> (TranscriptLine, u16) {
         let begins = |line| {
             let row = self.characters(line, width);
@@ -332,7 +323,6 @@ impl Transcript {
         }
     }
 
-    /// Scrolls as little as needed to show the cursor.
     fn show_cursor(&mut self, (width, height): (u16, u16)) {
         let Some(cursor) = self.selection.map(|selection| selection.cursor) else { return };
         let line = self.line_of(cursor, width);

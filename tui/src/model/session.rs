@@ -1,5 +1,3 @@
-//! Current settings and rights of an agent.
-
 use ipc::confinement::Tier;
 use ipc::rights::{Network, RightsSummary};
 use protocol::approval::{ApprovalMode, SessionGrant};
@@ -14,17 +12,13 @@ pub(crate) struct Session {
     pub mode: ApprovalMode,
     pub net: Network,
     pub rights: RightsSummary,
-    /// Kind of sandbox; `None` until a worker has started.
     pub tier: Option<Tier>,
     pub model: String,
     /// Context window in tokens; `None` if unknown.
     pub window: Option<u64>,
-    /// Tokens of the last prompt and its reply; `None` before the first reply.
     pub context: Option<u64>,
-    /// Change of a setting that the engine has not confirmed.
     pub pending: Option<Pending>,
     pub grants: Vec<SessionGrant>,
-    /// Access of the turn that runs, where it differs from the session's.
     pub until: Option<TurnAccess>,
     /// True while everything in the running turn is allowed.
     pub turn_allowed: bool,
@@ -32,7 +26,6 @@ pub(crate) struct Session {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pending {
-    /// Change of the network setting; a new worker replaces the old one.
     Net(Network),
     /// Change of the approval mode and the rights that depend on it.
     Mode(ApprovalMode),
@@ -56,13 +49,12 @@ impl Session {
         }
     }
 
-    /// Returns the used part of the context window in percent.
+    /// In percent.
     pub(crate) fn filled(&self) -> Option<u64> {
         let (tokens, window) = (self.context?, self.window.filter(|window| *window > 0)?);
         Some((u128::from(tokens) * 100).div_ceil(window.into())).and_then(|share| share.try_into().ok())
     }
 
-    /// Sets the rights that a started worker reported. Ignores events in an older format.
     pub(crate) fn set_rights(&mut self, rights: &Recorded<RightsSummary>) {
         let Some(rights) = rights.value() else { return };
         self.net = rights.net.clone();

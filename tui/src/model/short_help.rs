@@ -1,10 +1,9 @@
-//! Short help for `?` at an empty prompt: the most important keys in twelve rows.
+//! For `?` at an empty prompt: the most important keys in twelve rows.
 
 use super::Model;
 use crate::commands::{Command, KeyMode};
 
 impl Model {
-    /// Returns rows of a key or command and its effect.
     pub(crate) fn key_rows(&self) -> Vec<(String, &'static str)> {
         if !self.shows_keys() {
             return Vec::new();

@@ -4,21 +4,18 @@ use protocol::event::{ListedTask, TaskState, TasksUpdated};
 
 use super::{Look, Mode, Model};
 
-/// Minimum height of a screen with a row for the list.
 const ROW: u16 = 14;
 
 impl Model {
-    /// Returns the list of the agent that is shown, unless all of it is done.
+    /// `None` if all tasks are done.
     pub(crate) fn open_tasks(&self) -> Option<&TasksUpdated> {
         self.agents.shown().tasks.as_ref().filter(|list| list.is_open())
     }
 
-    /// Returns the list that is shown next to the transcript, where a plan has its steps.
     pub(crate) fn tasks_beside(&self) -> Option<&TasksUpdated> {
         self.open_tasks().filter(|_| self.plans.beside().is_none())
     }
 
-    /// Returns the list that has a row above the prompt of a screen of this width and height.
     pub(crate) fn tasks_in_row(&self, (width, height): (u16, u16)) -> Option<&TasksUpdated> {
         let is_beside = self.tree_columns(width).is_some() && self.tasks_beside().is_some();
         self.open_tasks().filter(|_| !is_beside && height >= ROW && self.mode != Mode::Page)
@@ -31,7 +28,6 @@ pub(crate) fn counted_tasks(list: &TasksUpdated) -> String {
     format!("tasks · {done} of {} done", list.tasks.len())
 }
 
-/// Returns the line of a task, and its look.
 pub(crate) fn task_line(task: &ListedTask) -> (String, Look) {
     let (mark, look) = match task.state {
         TaskState::Pending => ("·", Look::Tool),

@@ -1,19 +1,14 @@
-//! Transcript of an agent: its blocks, and the rows that are visible.
-
 use std::ops::Range;
 
 use super::block::{Block, BlockPlace, BlockRow};
 use super::part::Unfolded;
 use super::selection::Selection;
 
-/// Blocks of a transcript, and the reader's scroll position.
 #[derive(Debug, Default)]
 pub(crate) struct Transcript {
     blocks: Vec<Block>,
     position: Position,
-    /// Search match: index of its block, and its place in the block.
     found: Option<(usize, BlockPlace)>,
-    /// Index of the block to which the reader has walked.
     mark: Option<usize>,
     pub(super) selection: Option<Selection>,
     pub unfolded: Unfolded,
@@ -53,13 +48,12 @@ pub(super) struct TranscriptLine {
 }
 
 impl Transcript {
-    /// Adds a block and returns its index.
     pub(crate) fn push(&mut self, block: Block) -> usize {
         self.blocks.push(block);
         self.blocks.len() - 1
     }
 
-    /// Removes a block and all later ones and returns them. Scrolls to the end.
+    /// Returns the removed blocks. Scrolls to the end.
     pub(crate) fn cut_from(&mut self, block: usize) -> Vec<Block> {
         (self.found, self.mark, self.position) = (None, None, Position::Following);
         self.selection = None;
@@ -115,7 +109,6 @@ impl Transcript {
         rows
     }
 
-    /// Returns the range of blocks that are at least partly visible.
     pub(crate) fn shown_blocks(&self, width: u16, height: u16) -> Range<usize> {
         let top = self.top(width, usize::from(height));
         let end = self.down(top, usize::from(height), width);
@@ -131,7 +124,7 @@ impl Transcript {
             && TranscriptLine { block: blocks.end, row: 0 } <= end
     }
 
-    /// Scrolls by a number of rows; negative is up. At the end, later text scrolls automatically.
+    /// Negative is up. At the end, later text scrolls automatically.
     pub(crate) fn scroll(&mut self, rows: isize, (width, height): (u16, u16)) {
         let top = self.top(width, usize::from(height));
         let moved = if rows < 0 {
@@ -146,7 +139,6 @@ impl Transcript {
         self.stand_at(TranscriptLine { block: 0, row: 0 }, width, usize::from(height));
     }
 
-    /// Returns the number of rows below the screen, at most about `most`.
     pub(crate) fn below(&self, (width, height): (u16, u16), most: usize) -> usize {
         let (top, end) = (self.top(width, usize::from(height)), self.end(width, usize::from(height)));
         let mut rows = 0;
@@ -163,7 +155,6 @@ impl Transcript {
         (self.mark, self.position) = (None, Position::Following);
     }
 
-    /// Returns the marked block, if it is at least partly visible.
     pub(crate) fn marked(&self, (width, height): (u16, u16)) -> Option<usize> {
         self.mark.filter(|mark| self.shown_blocks(width, height).contains(mark))
     }
@@ -172,13 +163,12 @@ impl Transcript {
         self.mark = None;
     }
 
-    /// Marks a block and scrolls so that a row is at the top.
+    /// Scrolls so that a row is at the top.
     pub(super) fn mark_at(&mut self, block: usize, top: TranscriptLine, (width, height): (u16, u16)) {
         (self.mark, self.found) = (Some(block), None);
         self.stand_at(top, width, usize::from(height));
     }
 
-    /// Opens or folds every block alike.
     pub(crate) fn fold_all(&mut self, fold: impl FnOnce(&mut Unfolded)) {
         fold(&mut self.unfolded);
         self.blocks.iter_mut().for_each(|block| block.opened = None);
@@ -207,14 +197,13 @@ impl Transcript {
         self.found = None;
     }
 
-    /// Returns the first text row of the marked block.
     fn mark_line(&self) -> Option<TranscriptLine> {
         let block = self.mark?;
         let row = usize::from(self.blocks.get(block)?.gap);
         Some(TranscriptLine { block, row })
     }
 
-    /// Puts a row at the top of the screen, where it stays though it is the last that can.
+    /// Keeps a row at the top of the screen, even if it is the last one.
     pub(super) fn pin(&mut self, line: TranscriptLine, width: u16) {
         if let Some(block) = self.blocks.get(line.block) {
             let place = block.place(line.row, width, self.unfolded);
@@ -243,7 +232,6 @@ impl Transcript {
         }
     }
 
-    /// Returns the top row of a screen that shows the end.
     fn end(&self, width: u16, height: usize) -> TranscriptLine {
         self.up(TranscriptLine { block: self.blocks.len(), row: 0 }, height, width)
     }

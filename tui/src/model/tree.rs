@@ -1,5 +1,3 @@
-//! Tree of the session's agents: order of the list, and lines about each agent.
-
 use std::time::Duration;
 
 use ipc::id::AgentId;
@@ -13,10 +11,9 @@ use crate::moment::UiTime;
 use crate::plan::Progress;
 use crate::tool_summary::first_line;
 
-/// Minimum width of a screen that shows the column beside the transcript.
 const BESIDE: u16 = 130;
 
-/// Minimum and maximum width of the column beside the transcript, in characters.
+/// In characters.
 const COLUMNS: (u16, u16) = (30, 48);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +37,6 @@ pub(crate) struct TreeLine {
 }
 
 impl AgentView {
-    /// Sets the state of a new sub-agent, whose rights are a part of the first agent's.
     pub(crate) fn started(
         &mut self,
         now: UiTime,
@@ -69,7 +65,6 @@ impl AgentView {
         self.say(Look::Heading, &spawned.to_string());
     }
 
-    /// Records the end of a sub-agent.
     pub(crate) fn ended(&mut self, result: &SubAgentResult) {
         let lasted = Duration::from_millis(result.duration_ms);
         self.ended = Some(Ended { status: result.status, lasted, past: false });
@@ -96,7 +91,6 @@ impl AgentView {
 }
 
 impl Agents {
-    /// Returns the agents of the list: all, or those of the current turn.
     pub(crate) fn listed(&self, all: bool) -> Vec<(&AgentId, &AgentView)> {
         let is_wanted = |view: &AgentView| all || !view.is_past();
         let mut agents: Vec<_> = self.each().filter(|(_, view)| is_wanted(view)).collect();
@@ -104,7 +98,6 @@ impl Agents {
         agents
     }
 
-    /// Returns the usage and cost of an agent's turn, including its sub-agents.
     pub(crate) fn of_turn(&self, agent: &AgentId) -> Account {
         let turn = self.each().find(|(other, _)| *other == agent).map(|(_, view)| &view.turn);
         let mut account = turn.map(|turn| turn.account).unwrap_or_default();
@@ -112,13 +105,11 @@ impl Agents {
         account
     }
 
-    /// Returns the start of the latest running turn of any agent.
     pub(crate) fn began(&self) -> Option<UiTime> {
         self.each().filter_map(|(_, view)| view.turn.began).max()
     }
 
-    /// Assigns all ended sub-agents to an earlier turn, so that the list hides them, and forgets guests that have
-    /// ended.
+    /// The list hides ended sub-agents of earlier turns.
     pub(crate) fn forget_ended(&mut self) {
         for view in self.all_mut() {
             view.guests.forget_ended();
@@ -136,20 +127,19 @@ impl Model {
         self.agents.listed(self.walks_tree())
     }
 
-    /// True if the list of agents is on the screen.
     pub(crate) fn tree_shows(&self) -> bool {
         self.walks_tree() || self.tree_columns(self.size.0).is_some()
     }
 
-    /// True if the screen shows running times of agents or steps other than the shown agent.
+    /// True if running times of agents or steps other than the shown agent are visible.
     pub(crate) fn counts_seconds(&self) -> bool {
         self.tree_shows()
             || self.has_running_row()
             || self.mode == super::Mode::Plan && self.plans.current().is_some_and(Progress::runs)
     }
 
-    /// Returns the width of the column beside the transcript, for agents, plan steps and tasks; `None` if there is
-    /// nothing to show or no room. It takes what prose leaves, so that no prose is wrapped again when it opens.
+    /// The width of the column beside the transcript; `None` if there is nothing to show or no space. It uses what
+    /// prose leaves, so that no prose is wrapped again when it opens.
     pub(crate) fn tree_columns(&self, width: u16) -> Option<u16> {
         let has_content =
             self.tree().len() > 1 || self.plans.beside().is_some() || self.open_tasks().is_some();
@@ -197,7 +187,6 @@ fn named(root: &WirePath, project: &WirePath, caches: Option<&WirePath>) -> Name
     }
 }
 
-/// Returns a text such as `↑12.3k ↓1.2k $0.08`.
 fn brief(account: &Account) -> String {
     let mark = account.usage.mark();
     let cost = account.money().map(|money| format!(" {money}")).unwrap_or_default();

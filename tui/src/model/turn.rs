@@ -9,17 +9,12 @@ use crate::moment::UiTime;
 
 #[derive(Debug, Default)]
 pub(crate) struct Turn {
-    /// Start of the turn; `None` while the agent is idle.
     pub began: Option<UiTime>,
     pub doing: TurnActivity,
     pub account: Account,
-    /// Usage and cost of the agent's sub-agents during the turn.
     pub below: Account,
-    /// True if the user asked to stop the turn.
     pub interrupted: bool,
-    /// The model that answers again after a turn with a model of its own.
     pub model_after: Option<String>,
-    /// True if the agent reviews a change in it.
     pub is_review: bool,
     /// Index of the block that reports failed attempts; the next report replaces it.
     pub retry: Option<usize>,
@@ -34,17 +29,15 @@ pub(crate) enum TurnActivity {
     Thinking,
     Answering,
     Working,
-    /// A call that may write waits for another agent's write to end.
     AwaitingWriteTurn,
     /// Waiting before the next request to the model.
     BackingOff {
-        /// Time of the next request.
         until: UiTime,
     },
 }
 
 impl TurnActivity {
-    /// Returns the activity in words with its duration; `began` is the start of the turn.
+    /// With the duration; `began` is the start of the turn.
     pub(crate) fn words(self, began: UiTime, now: UiTime) -> String {
         match self {
             Self::BackingOff { until } => {
@@ -65,7 +58,7 @@ impl TurnActivity {
         }
     }
 
-    /// Returns the time until the activity continues by itself; `None` if unknown.
+    /// `None` if unknown.
     pub(crate) fn remaining(self, now: UiTime) -> Option<Duration> {
         match self {
             Self::BackingOff { until } => Some(until.since(now)).filter(|left| !left.is_zero()),

@@ -1,4 +1,4 @@
-//! Walk through a transcript: from message to message, or from one row that can be opened to the next.
+//! Navigation through a transcript: from message to message, or from one row that can be opened to the next.
 
 use std::ops::Range;
 
@@ -9,7 +9,6 @@ use super::part::{Fold, Part};
 use super::transcript::{Transcript, TranscriptLine};
 use crate::text::SafeText;
 
-/// Kinds of blocks at which a walk stops.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stop {
     /// Message of the person, or answer of the agent.
@@ -19,8 +18,8 @@ pub(crate) enum Stop {
 }
 
 impl Transcript {
-    /// Marks the next block of a kind, from the marked one or the top of the screen on, and scrolls to it. Returns
-    /// `None` past the last one; the mark is gone then below, and stays above.
+    /// From the marked block or the top of the screen on. `None` past the last one; the mark is then removed below, and
+    /// stays above.
     pub(crate) fn walk(&mut self, to: Stop, down: bool, size: (u16, u16)) -> Option<Found> {
         let stops: Vec<_> = (0..self.len()).filter(|at| self.stops_at(*at, to, size.0)).collect();
         let number = match (self.marked(size), down) {
@@ -42,14 +41,13 @@ impl Transcript {
         Some(Found { number: number + 1, of: stops.len() })
     }
 
-    /// Returns the blocks of the message or output that begins at a block.
     pub(crate) fn extent(&self, block: usize) -> Range<usize> {
         let is_answer = |at: usize| self.blocks().get(at).is_some_and(is_answer);
         let end = (block + 1..self.len()).find(|at| !is_answer(*at)).unwrap_or(self.len());
         if is_answer(block) { block..end } else { block..block + 1 }
     }
 
-    /// Returns copies of blocks as one that shows everything; `None` if there are none.
+    /// `None` if there are no blocks.
     pub(crate) fn whole(&self, blocks: Range<usize>) -> Option<Block> {
         let mut blocks = self.blocks().get(blocks)?.iter().map(Block::whole);
         let mut whole = blocks.next()?;
@@ -81,8 +79,8 @@ impl Transcript {
         TranscriptLine { block, row: usize::from(gap) }
     }
 
-    /// Returns the row for the top of a screen that shows a block: a message begins there, and an output stays where it
-    /// is if all of it is visible.
+    /// The top row of a screen that shows a block: a message begins there, and an output stays where it is if all of it
+    /// is visible.
     fn top_for(&self, block: usize, to: Stop, (width, height): (u16, u16)) -> TranscriptLine {
         let (first, rows) = (TranscriptLine { block, row: 0 }, usize::from(height));
         if to == Stop::Message {

@@ -1,4 +1,4 @@
-//! Layout of the edited text around the caret. The time does not depend on the length of the text.
+//! The time does not depend on the length of the text.
 
 use super::Model;
 use super::editor::Editor;
@@ -7,23 +7,18 @@ use crate::text::{Clusters, Columns, Row, SafeText, Wrap, wrap};
 /// Maximum number of rows of a prompt.
 const MOST: u16 = 40;
 
-/// Width of the mark before a prompt, in columns.
 pub(crate) const PROMPT: u16 = 2;
 
-/// Word before the mark while the shown agent is planning.
 pub(crate) const PLANNER: &str = " plan ";
 
-/// Rows of the edited text around the caret.
 #[derive(Debug)]
 pub(crate) struct Written {
     pub text: SafeText,
     pub rows: Vec<Row>,
-    /// Column and row of the caret among the visible rows.
     pub caret: (u16, u16),
 }
 
 impl Written {
-    /// Lays out at most `most` rows around the caret.
     pub(crate) fn new(editor: &Editor, width: u16, most: u16) -> Self {
         let (text, caret) = (editor.text(), editor.caret());
         let (start, end) = (before(text, caret, width, most), after(text, caret, width, most));
@@ -43,7 +38,6 @@ impl Written {
     }
 }
 
-/// Returns a number of bytes that fills a screen with any text.
 fn screenful(width: u16, most: u16) -> usize {
     usize::from(width) * usize::from(most) * 8
 }
@@ -61,7 +55,6 @@ fn after(text: &str, caret: usize, width: u16, most: u16) -> usize {
 }
 
 impl Model {
-    /// Returns the number of rows of the whole prompt.
     pub(crate) fn prompt_rows(&self, width: u16) -> u16 {
         let editor = if self.mode == super::Mode::Command { &self.line } else { &self.prompt };
         let planner = if self.plans_now() { PLANNER.len() } else { 0 };

@@ -1,4 +1,4 @@
-//! Plan that a person edits field by field. The supervisor checks whether the fields can be written as text.
+//! Plan that a person edits field by field. The supervisor checks if the fields can be written as text.
 
 use protocol::plan::{Acceptance, Plan, PlanStep};
 
@@ -8,9 +8,7 @@ const MOST: usize = 100;
 pub(crate) struct Draft {
     plan: Plan,
     at: DraftPlace,
-    /// Plans before each change, oldest first.
     before: Vec<(Plan, DraftPlace)>,
-    /// Number of unsaved changes.
     changes: usize,
     /// Step number that is being typed.
     typed: usize,
@@ -29,12 +27,10 @@ pub(crate) enum Field {
     Title,
     Description,
     Files,
-    /// Acceptance condition of the step.
     Condition(usize),
 }
 
 impl Draft {
-    /// Returns an unchanged plan with the first step selected.
     pub(crate) const fn new(plan: Plan) -> Self {
         let at = DraftPlace { step: 1, field: Field::Title };
         Self { plan, at, before: Vec::new(), changes: 0, typed: 0 }
@@ -48,7 +44,7 @@ impl Draft {
         self.at
     }
 
-    /// Returns the number of unsaved changes; 0 if the plan is as before.
+    /// 0 if the plan is as before.
     pub(crate) const fn changes(&self) -> usize {
         self.changes
     }
@@ -92,7 +88,7 @@ impl Draft {
         self.typed = 0;
     }
 
-    /// Moves the selected condition within its step, or the selected step, one position down or up.
+    /// Moves the selected condition within its step, or the selected step, one position.
     pub(crate) fn shift(&mut self, down: bool) {
         let DraftPlace { step, field } = self.at;
         let Some(at) = step.checked_sub(1) else { return };
@@ -113,14 +109,13 @@ impl Draft {
         }
     }
 
-    /// Adds a step without a title after the selected one.
     pub(crate) fn add_step(&mut self) {
         self.keep();
         self.plan.steps.insert(self.at.step, PlanStep::default());
         self.go_to(self.at.step + 1);
     }
 
-    /// Adds an acceptance command after the selected condition or as the last one; returns false without a step.
+    /// After the selected condition or as the last one; false without a step.
     pub(crate) fn add_condition(&mut self) -> bool {
         let Some(step) = self.at.step.checked_sub(1).filter(|at| *at < self.plan.steps.len()) else {
             return false;
@@ -136,7 +131,7 @@ impl Draft {
         true
     }
 
-    /// Deletes the selected field, or the step if its title is selected. The last step stays.
+    /// Deletes the step if its title is selected. The last step stays.
     pub(crate) fn delete(&mut self) {
         match (self.at.step, self.at.field) {
             (0, _) => {}
@@ -178,7 +173,6 @@ impl Draft {
         true
     }
 
-    /// Returns the text of the selected field, with one file per line.
     pub(crate) fn text(&self) -> String {
         let Some(step) = self.step(self.at.step) else { return self.plan.title.clone() };
         match self.at.field {
@@ -192,8 +186,7 @@ impl Draft {
         }
     }
 
-    /// Replaces the text of the selected field. Returns false if the field rejects it: the title needs text. An empty
-    /// condition is deleted.
+    /// False if the field rejects the text: a title needs text. An empty condition is deleted.
     pub(crate) fn set(&mut self, text: &str) -> bool {
         let text = match self.at.field {
             // The indentation of the first line has a meaning.
@@ -214,7 +207,7 @@ impl Draft {
         true
     }
 
-    /// Sets the text of a field that was just added, as one change with the addition.
+    /// Counts as one change with the addition of the field.
     pub(crate) fn fill(&mut self, text: &str) {
         self.write(text.trim().to_owned());
     }

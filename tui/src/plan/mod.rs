@@ -1,5 +1,3 @@
-//! Plans: text, versions and progress.
-
 mod draft;
 mod progress;
 mod source;

@@ -11,21 +11,17 @@ use protocol::plan::{Plan, StepStatus};
 use super::{Step, StepLine, Version};
 use crate::moment::UiTime;
 
-/// Maximum number of plans kept, and of versions of each.
 const MOST: usize = 16;
 
-/// Plans of a session, in order of creation.
 #[derive(Debug, Default)]
 pub(crate) struct Plans {
     known: Vec<Progress>,
 }
 
-/// Plan and its progress.
 #[derive(Debug, Default)]
 pub(crate) struct Progress {
     planner: Option<AgentId>,
     executor: Option<AgentId>,
-    /// SHA-256 of the plan's bytes.
     digest: String,
     pub title: String,
     pub markdown: String,
@@ -48,7 +44,6 @@ enum StepState {
 }
 
 impl Plans {
-    /// Records a new plan. It replaces an unapproved plan of the same agent.
     pub(crate) fn created(&mut self, planner: &AgentId, created: &PlanCreated) {
         let mut versions = self.versions(planner);
         if versions.len() >= MOST {
@@ -66,13 +61,12 @@ impl Plans {
         });
     }
 
-    /// Returns the versions of an agent's last plan, oldest first.
     pub(crate) fn versions(&self, planner: &AgentId) -> Vec<Rc<Version>> {
         let last = self.known.iter().rfind(|plan| plan.planner.as_ref() == Some(planner));
         last.map(|plan| plan.versions.clone()).unwrap_or_default()
     }
 
-    /// Records the approval request of a plan; some steps may be finished already.
+    /// Some steps may be finished already.
     pub(crate) fn asked(&mut self, params: &PlanApprovalParams) {
         if !self.known.iter().any(|plan| plan.is_proposed_by(&params.agent)) {
             self.add(Progress {
@@ -89,7 +83,6 @@ impl Plans {
         }
     }
 
-    /// Records the approval of a plan, also of one that was written before the session.
     pub(crate) fn approved(&mut self, approved: &PlanApproved) {
         let digest = &approved.digest;
         if let Some(plan) = self.known.iter_mut().rfind(|plan| plan.digest == *digest) {
@@ -127,20 +120,19 @@ impl Plans {
         }
     }
 
-    /// Hides plans that are not being executed, because the next turn has begun.
+    /// Called when the next turn has begun.
     pub(crate) fn forget_ended(&mut self) {
         for plan in self.known.iter_mut().filter(|plan| plan.state != StepState::Executing) {
             plan.past = true;
         }
     }
 
-    /// Returns the plan that is being executed, else the latest one.
     pub(crate) fn current(&self) -> Option<&Progress> {
         let executing = self.known.iter().rfind(|plan| plan.state == StepState::Executing);
         executing.or_else(|| self.known.last())
     }
 
-    /// Returns the plan that is shown next to the transcript.
+    /// The plan that is shown next to the transcript.
     pub(crate) fn beside(&self) -> Option<&Progress> {
         self.current().filter(|plan| !plan.past && !plan.steps.is_empty())
     }
@@ -167,12 +159,10 @@ impl Progress {
         self.state == StepState::Proposed && self.planner.as_ref() == Some(planner)
     }
 
-    /// True while a step runs, so that its time must be updated.
     pub(crate) fn runs(&self) -> bool {
         self.steps.values().any(Step::runs)
     }
 
-    /// Returns the state in words, such as `2 of 5 done`.
     pub(crate) fn state(&self) -> String {
         let done = self.steps.values().filter(|step| step.status == StepStatus::Completed).count();
         let count = format!("{done} of {} done", self.steps.len());
@@ -188,7 +178,6 @@ impl Progress {
         self.steps.iter().map(|(number, step)| step.line(*number, now)).collect()
     }
 
-    /// Returns the index of the running step, else of the first pending one.
     pub(crate) fn at(&self) -> usize {
         let place = |wanted| self.steps.values().position(|step| step.status == wanted);
         place(StepStatus::InProgress).or_else(|| place(StepStatus::Pending)).unwrap_or(0)

@@ -1,12 +1,12 @@
 //! Display of a plan's Markdown with every byte visible.
 //!
-//! An approval is bound to the bytes of the plan, and the executing agent reads all of them. Therefore comments, link targets and
-//! meaningless sections are shown as written; each line only gets a style.
+//! An approval is bound to the bytes of the plan, so comments, link targets and meaningless sections are shown as
+//! written; each line only gets a style.
 
 use crate::model::{Look, Part};
 use crate::text::SafeText;
 
-/// Returns the plan's text with a vertical line in front; each line has a style by its Markdown.
+/// With a vertical line in front; each line has a style by its Markdown.
 pub(crate) fn styled(markdown: &str) -> Vec<Part> {
     let mut parts: Vec<(Look, String)> = Vec::new();
     let mut fence = None;
@@ -20,7 +20,6 @@ pub(crate) fn styled(markdown: &str) -> Vec<Part> {
     parts.into_iter().map(|(look, text)| Part::new(SafeText::exact(&text), look)).collect()
 }
 
-/// Open code fence: its character and length.
 type Fence = (char, usize);
 
 fn look_of(line: &str, fence: &mut Option<Fence>) -> Look {
@@ -48,7 +47,7 @@ fn look_of(line: &str, fence: &mut Option<Fence>) -> Look {
     }
 }
 
-/// Returns the first character and the number of its repetitions.
+/// First character and the number of its repetitions.
 fn run(text: &str) -> (char, usize) {
     let first = text.chars().next().unwrap_or(' ');
     (first, text.chars().take_while(|c| *c == first).count())

@@ -1,5 +1,3 @@
-//! Status of one step of a plan, and the line that shows it.
-
 use std::os::unix::ffi::OsStrExt;
 use std::time::Duration;
 
@@ -15,7 +13,6 @@ pub(crate) struct Step {
     commands: usize,
     pub status: StepStatus,
     began: Option<UiTime>,
-    /// Duration of the finished step.
     lasted: Option<Duration>,
     /// Number of acceptance commands that passed; `None` if they were not run.
     passed: Option<usize>,
@@ -67,7 +64,7 @@ impl Step {
         }
     }
 
-    /// Returns the files that changed with the step in one line, such as `changed: src/a.rs, src/b.rs and 3 more`.
+    /// Such as `changed: src/a.rs, src/b.rs and 3 more`.
     pub(crate) fn changes(&self, project: &WirePath) -> Option<Vec<u8>> {
         const MOST: usize = 20;
         let name = |path: &WirePath| {
@@ -91,7 +88,7 @@ impl Step {
         self.began.is_some()
     }
 
-    /// Returns a line such as `✓ 2 completed 12 s · 2/3 passed · Fix the parser`; the part that may be cut comes last.
+    /// Such as `✓ 2 completed 12 s · 2/3 passed · Fix the parser`; the part that may be cut comes last.
     pub(crate) fn line(&self, number: u32, now: UiTime) -> StepLine {
         let (mark, word) = match self.status {
             StepStatus::Pending => ("·", "pending"),

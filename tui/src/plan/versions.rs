@@ -1,5 +1,3 @@
-//! Comparison of two versions of a plan.
-
 use std::rc::Rc;
 
 use protocol::event::{PlanAuthor, PlanCreated};
@@ -30,7 +28,6 @@ impl Version {
         }
     }
 
-    /// Returns a label such as `2 by you · 3 steps · 1f0c8a22`.
     fn words(&self, number: usize) -> String {
         let by = match self.author {
             PlanAuthor::Planner => "by the planner",
@@ -52,7 +49,7 @@ pub(crate) struct Compared {
 }
 
 impl Compared {
-    /// Compares the last version with the one before it.
+    /// With the version before it.
     pub(crate) fn last(versions: Vec<Rc<Version>>, revision: u64) -> Self {
         let new = versions.len().saturating_sub(1);
         let mut compared = Self { old: new.saturating_sub(1), new, versions, sheet: CardPage::default() };

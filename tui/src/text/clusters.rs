@@ -7,7 +7,6 @@ use super::hidden::columns;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Cluster<'a> {
-    /// Start of the cluster in bytes.
     pub at: usize,
     pub text: &'a str,
     pub columns: usize,
@@ -19,7 +18,6 @@ impl Cluster<'_> {
     }
 }
 
-/// Iterator over the grapheme clusters of a text; fast for ASCII.
 #[derive(Clone, Debug)]
 pub struct Clusters<'a> {
     text: &'a str,
@@ -27,7 +25,7 @@ pub struct Clusters<'a> {
 }
 
 impl<'a> Clusters<'a> {
-    /// Returns the clusters from `at` on, which must be the start of one.
+    /// `at` must be the start of a cluster.
     pub const fn new(text: &'a str, at: usize) -> Self {
         Self { text, at }
     }

@@ -1,7 +1,7 @@
 //! Sequences of characters that form one emoji: people, flags, skin tones, keycaps.
 //!
-//! Joiners and selectors are invisible alone, and visible as part of a sequence that Unicode knows. Terminals draw such a
-//! sequence with different widths (see [`is_disputed`]).
+//! Joiners and selectors are invisible alone. Terminals draw such sequences with different widths (see
+//! [`is_disputed`]).
 
 use unicode_segmentation::UnicodeSegmentation;
 
@@ -38,8 +38,7 @@ pub fn is_disputed(cluster: &str) -> bool {
         || cluster.chars().filter(|c| columns(*c) > 0).count() > 1
 }
 
-/// Returns the start of the last cluster if later text may continue it, such as `👨` before a joiner; else the end of
-/// the text.
+/// Start of the last cluster if later text may continue it, such as `👨` before a joiner; else the end of the text.
 pub fn open_cluster(text: &str) -> usize {
     let last = text.grapheme_indices(true).next_back();
     last.filter(|(_, cluster)| !cluster.is_ascii()).map_or(text.len(), |(at, _)| at)

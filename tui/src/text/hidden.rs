@@ -5,8 +5,8 @@ use unicode_width::UnicodeWidthChar;
 
 use super::emoji::is_sequence;
 
-/// True if a character is invisible or controls the terminal: control characters, bidirectional formatting, zero-width
-/// characters, variation selectors, tags, fillers, separators.
+/// True for control characters, bidirectional formatting, zero-width characters, variation selectors, tags, fillers,
+/// separators.
 pub(super) fn is_hidden(c: char) -> bool {
     c.is_control()
         || matches!(c,
@@ -34,13 +34,13 @@ pub(super) const fn is_presentation(c: char) -> bool {
     matches!(c, '\u{fe0e}' | '\u{fe0f}')
 }
 
-/// Returns the width of a character in columns; 0 for combining characters.
+/// 0 for combining characters.
 pub(super) fn columns(c: char) -> usize {
     c.width().unwrap_or_default()
 }
 
-/// Returns a text for direct output to a terminal, with invisible characters escaped. Line ends, tabs, known emoji
-/// sequences and selectors stay.
+/// For direct output to a terminal: escapes invisible characters. Line ends, tabs, known emoji sequences and selectors
+/// stay.
 pub fn printable(text: &str) -> String {
     let stays = |c: char| matches!(c, '\n' | '\t') || !is_hidden(c);
     if text.chars().all(stays) {
@@ -63,8 +63,7 @@ pub fn printable(text: &str) -> String {
     shown
 }
 
-/// Returns a text for the clipboard, with invisible characters escaped. Line ends, tabs, selectors and emoji joiners
-/// stay.
+/// For the clipboard: escapes invisible characters. Line ends, tabs, selectors and emoji joiners stay.
 pub(crate) fn shown(text: &str) -> String {
     let stays = |c: char| matches!(c, '\n' | '\t' | '\u{200d}') || is_presentation(c) || !is_hidden(c);
     let mut shown = String::with_capacity(text.len());

@@ -1,5 +1,3 @@
-//! Sanitised text: the only text that is drawn.
-
 mod clusters;
 mod emoji;
 mod hidden;

@@ -13,13 +13,11 @@ const LONGEST: usize = 128;
 #[derive(Clone, Debug, Default)]
 pub struct Output {
     text: Styled,
-    /// Style of the next text.
     state: State,
     /// Beginning of a control sequence or line end.
     held: String,
 }
 
-/// Colours and attributes that the program has set.
 #[derive(Clone, Copy, Debug, Default)]
 struct State {
     emphasis: Modifier,
@@ -27,10 +25,8 @@ struct State {
     background: Option<Hue>,
 }
 
-/// Effect of a control sequence.
 #[derive(Clone, Copy)]
 enum Effect {
-    /// Sets colours or emphasis.
     Style,
     /// Nothing that is visible later, such as erasing the rest of a line or hiding the cursor.
     Idle,
@@ -85,7 +81,7 @@ impl Output {
         self.show(rest);
     }
 
-    /// Ends the output; an incomplete sequence is shown as text.
+    /// An incomplete sequence is shown as text.
     pub fn finish(&mut self) {
         let held = std::mem::take(&mut self.held);
         if held.starts_with('\x1b') {
@@ -94,7 +90,6 @@ impl Output {
         self.text.finish();
     }
 
-    /// Removes the beginning until at most `keep` bytes are left.
     pub fn keep_last(&mut self, keep: usize) {
         self.text.keep_last(keep);
     }
@@ -106,7 +101,7 @@ impl Output {
     }
 }
 
-/// Returns the effect and the length of the sequence at the beginning of a text, or `None` if it is incomplete.
+/// `None` if the sequence at the beginning is incomplete.
 fn sequence(text: &str) -> Option<(Effect, usize)> {
     let bytes = text.as_bytes();
     // Strings such as OSC are shown. vte would hold them back until their end.

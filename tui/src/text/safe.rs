@@ -1,5 +1,3 @@
-//! Sanitiser for text from outside.
-
 use std::fmt::Write;
 use std::ops::Range;
 
@@ -21,14 +19,14 @@ const WIDEST: usize = 4;
 /// Maximum length of an incomplete cluster that later text may continue.
 const LONGEST_TAIL: usize = 64;
 
-/// Text from any source, safe to draw: it contains only visible characters and line ends.
+/// Text from any source, safe to draw: only visible characters and line ends.
 ///
-/// Invisible characters, and those that terminals draw differently, become escapes such as `\u{1b}`, `\u{202e}` or `\xff`.
-/// Escapes are drawn in a style of their own, so that text cannot imitate one.
+/// Invisible characters, and those that terminals draw differently, become escapes such as `\u{1b}`, `\u{202e}` or
+/// `\xff`, in a style of their own, so that text cannot imitate one.
 ///
-/// [`prose`](Self::prose) is for messages. [`exact`](Self::exact) is for commands and file content: it also escapes unusual
-/// spaces, joiners in emoji, and presentation selectors. [`line`](Self::line) additionally escapes line ends, so that one name
-/// cannot look like two.
+/// [`prose`](Self::prose) is for messages. [`exact`](Self::exact) is for commands and file content: it also escapes
+/// unusual spaces, joiners in emoji, and presentation selectors. [`line`](Self::line) escapes line ends, too, so that
+/// one name cannot look like two.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct SafeText {
     text: String,
@@ -57,29 +55,28 @@ struct Tail {
 }
 
 impl SafeText {
-    /// Sanitises text for reading.
     pub fn prose(untrusted: &str) -> Self {
         Self::made(Manner::Prose, untrusted)
     }
 
-    /// Sanitises a command or file content; every character is visible.
+    /// For commands and file content; every character is visible.
     pub fn exact(untrusted: &str) -> Self {
         Self::made(Manner::Exact, untrusted)
     }
 
-    /// Sanitises a name; every character is visible, line ends included.
+    /// For names; every character is visible, line ends included.
     pub fn line(untrusted: &str) -> Self {
         Self::made(Manner::Line, untrusted)
     }
 
-    /// Sanitises bytes that may not be UTF-8, such as a path, on one line; every byte is visible.
+    /// For bytes that may not be UTF-8, such as a path, on one line; every byte is visible.
     pub fn bytes(untrusted: &[u8]) -> Self {
         let mut text = Self { manner: Manner::Line, ..Self::default() };
         text.push_bytes(untrusted);
         text
     }
 
-    /// Returns words of Bailiwick followed by a sanitised name, on one line.
+    /// Words of Bailiwick followed by a name, on one line.
     pub fn labelled(words: &str, name: &[u8]) -> Self {
         let mut text = Self { manner: Manner::Line, ..Self::default() };
         text.push(words);
@@ -132,7 +129,7 @@ impl SafeText {
         SafeStr { text, escapes: self.escapes.get(first..).unwrap_or_default(), base: range.start }
     }
 
-    /// Sanitises and appends text, which may continue the last character.
+    /// The text may continue the last character.
     pub fn push(&mut self, untrusted: &str) {
         let mut tail = std::mem::take(&mut self.tail);
         if tail.raw.is_empty() {
@@ -144,7 +141,6 @@ impl SafeText {
         self.push_clusters(&tail.raw);
     }
 
-    /// Appends sanitised text.
     pub fn append(&mut self, safe: SafeStr<'_>) {
         self.forget_tail();
         let start = self.text.len();
@@ -160,19 +156,18 @@ impl SafeText {
         self.column = self.text.get(line..).unwrap_or_default().width();
     }
 
-    /// Ends the text: text that is pushed later, such as a combining mark, does not join the last character. Frees
-    /// unused memory.
+    /// Later text, such as a combining mark, does not join the last character. Frees unused memory.
     pub fn finish(&mut self) {
         self.forget_tail();
         self.text.shrink_to_fit();
     }
 
-    /// Separates later text from the last character, so that a combining mark does not join it.
+    /// Separates later text from the last character.
     pub fn forget_tail(&mut self) {
         self.tail = Tail::default();
     }
 
-    /// Removes the beginning until at most `keep` bytes are left, by whole lines if possible.
+    /// Removes the beginning, by whole lines if possible.
     pub fn keep_last(&mut self, keep: usize) {
         let from = self.text.len().saturating_sub(keep);
         let cut = self.cut_after(from);
@@ -185,8 +180,8 @@ impl SafeText {
         });
     }
 
-    /// Returns the first position from `from` on where the text can be cut: after a line, else between two independent
-    /// characters, never inside an escape.
+    /// First position from `from` on where the text can be cut: after a line, else between two independent characters,
+    /// never inside an escape.
     fn cut_after(&self, from: usize) -> usize {
         let rest = self.text.as_bytes().get(from..).unwrap_or_default();
         if let Some(at) = rest.iter().position(|byte| *byte == b'\n') {
@@ -267,8 +262,7 @@ impl SafeText {
             && (self.manner == Manner::Prose || !is_other_space(c))
     }
 
-    /// Appends a cluster character by character. A visible character is kept only if it cannot combine with the
-    /// previous one.
+    /// A visible character is kept only if it cannot combine with the previous one.
     fn taken_apart(&mut self, cluster: &str) {
         let mut joins = false;
         for c in cluster.chars() {
@@ -300,7 +294,7 @@ impl SafeText {
     }
 }
 
-/// Returns the number of leading ASCII bytes that are drawn unchanged and do not combine with the next character.
+/// Number of leading ASCII bytes that are drawn unchanged and do not combine with the next character.
 fn plain_ascii(text: &str, lines: bool) -> usize {
     let bytes = text.as_bytes();
     let count =
@@ -309,7 +303,6 @@ fn plain_ascii(text: &str, lines: bool) -> usize {
     if count > 0 && bytes.get(count - 1) == Some(&b'\n') { count } else { count.saturating_sub(1) }
 }
 
-/// Part of a [`SafeText`], or words of Bailiwick itself.
 #[derive(Clone, Copy, Debug)]
 pub struct SafeStr<'a> {
     text: &'a str,
@@ -330,7 +323,7 @@ impl<'a> SafeStr<'a> {
     }
 }
 
-/// Words from the source code of this program.
+/// Words from this program's source code.
 impl From<&'static str> for SafeStr<'static> {
     fn from(text: &'static str) -> Self {
         Self { text, escapes: &[], base: 0 }

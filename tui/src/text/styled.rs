@@ -1,17 +1,13 @@
-//! Safe text with differently styled parts.
-
 use std::ops::Range;
 
 use super::{SafeStr, SafeText, Tone};
 
-/// Part of a text with its style.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Span {
     pub range: Range<usize>,
     pub tone: Tone,
 }
 
-/// Safe text with styled parts; the rest has the plain style.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Styled {
     text: SafeText,
@@ -30,7 +26,7 @@ impl Styled {
         &self.text
     }
 
-    /// Sanitises and appends text in a style. A combining mark does not join a character of another style.
+    /// A combining mark does not join a character of another style.
     pub fn push_in(&mut self, untrusted: &str, tone: Tone) {
         let before = self.text.len();
         let last = self.spans.last().filter(|span| span.range.end == before).map(|span| span.tone);
@@ -46,7 +42,6 @@ impl Styled {
         self.add(before.min(after)..after, tone);
     }
 
-    /// Appends sanitised text in a style.
     pub fn append(&mut self, safe: SafeStr<'_>, tone: Tone) {
         let start = self.text.len();
         self.text.append(safe);
@@ -59,7 +54,7 @@ impl Styled {
         }
     }
 
-    /// Appends the rest of `longer`, if `longer` starts with this text in the same styles; returns true if it does.
+    /// True if `longer` starts with this text in the same styles.
     pub fn goes_on_as(&mut self, longer: &Self) -> bool {
         let len = self.text.len();
         if !longer.text.as_str().starts_with(self.text.as_str()) {
@@ -71,7 +66,7 @@ impl Styled {
         true
     }
 
-    /// Styles bytes that follow all styled parts.
+    /// The bytes follow all styled parts.
     pub fn add(&mut self, range: Range<usize>, tone: Tone) {
         if range.start >= range.end || tone == Tone::default() {
             return;
@@ -83,7 +78,7 @@ impl Styled {
         }
     }
 
-    /// Ends the text: text that is pushed later does not join the last character. Frees unused memory.
+    /// Later text does not join the last character. Frees unused memory.
     pub fn finish(&mut self) {
         self.text.finish();
         self.spans.shrink_to_fit();
@@ -100,7 +95,7 @@ impl Styled {
         });
     }
 
-    /// Returns a range as parts of one style each.
+    /// Parts of one style each.
     pub fn pieces(&self, range: Range<usize>) -> Vec<(Range<usize>, Tone)> {
         let first = self.spans.partition_point(|span| span.range.end <= range.start);
         let mut pieces = Vec::new();

@@ -116,7 +116,7 @@ fn rows_break_after_spaces_or_anywhere() {
     assert_eq!(hanging.iter().map(|row| row.start).collect::<Vec<_>>(), [0, 4, 6, 9]);
 }
 
-/// Text with much in it that is hard.
+/// Text that is difficult to sanitise.
 fn hard_text() -> impl Strategy<Value = String> {
     let character = prop_oneof![
         4 => proptest::char::range(' ', '~'),
@@ -213,7 +213,7 @@ fn joiners_and_selectors_stay_where_they_make_an_emoji() {
     }
 }
 
-/// However a text is cut into pieces, holding back the last cluster shows it as if it had come whole.
+/// Holds back the last cluster, however the text is cut into pieces.
 #[test]
 fn an_emoji_that_comes_in_pieces_is_one() {
     let text = "ok \u{1f468}\u{200d}\u{1f469}\u{200d}\u{1f467} \u{2764}\u{fe0f} e\u{301} done";

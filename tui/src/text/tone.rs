@@ -1,5 +1,3 @@
-//! Styles of parts of a text; the theme converts them to colours.
-
 use ratatui::style::Modifier;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -14,23 +12,17 @@ pub struct Tone {
 pub enum Ink {
     #[default]
     Plain,
-    /// Marks of Bailiwick: line numbers, borders of tables.
     Mark,
     Heading,
-    /// Mark and status of a command that failed.
     Failed,
-    /// Mark and status of a call that was blocked.
     Blocked,
     Comment,
     Literal,
-    /// Number or other constant in code.
     Constant,
     Keyword,
-    /// Name of a function, a type or a tag in code.
     Name,
     /// Colours chosen by a program.
     Chosen {
-        /// Colour of the text.
         text: Option<Hue>,
         background: Option<Hue>,
     },
@@ -42,17 +34,12 @@ pub enum Ground {
     #[default]
     None,
     Code,
-    /// Unchanged line near a change.
     Same,
     Added,
     Removed,
-    /// Sign of an added line.
     AddedSign,
-    /// Sign of a removed line.
     RemovedSign,
-    /// Added words in a changed line.
     AddedWords,
-    /// Removed words in a changed line.
     RemovedWords,
 }
 
@@ -64,14 +51,11 @@ impl Ground {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Hue {
-    /// Colour of the terminal's palette of 256.
     Numbered(u8),
-    /// Red, green and blue values.
     Exact(u8, u8, u8),
 }
 
 impl Tone {
-    /// Returns a plain style with an emphasis.
     pub const fn with(emphasis: Modifier) -> Self {
         Self { ink: Ink::Plain, ground: Ground::None, emphasis }
     }
@@ -80,7 +64,6 @@ impl Tone {
         Self { ink, ground: Ground::None, emphasis: Modifier::empty() }
     }
 
-    /// Returns the style on another background.
     #[must_use]
     pub const fn on(self, ground: Ground) -> Self {
         Self { ground, ..self }

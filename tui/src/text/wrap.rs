@@ -2,13 +2,11 @@
 
 use super::{Cluster, Clusters};
 
-/// Row of a text as a range of bytes, without the line end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Row {
     pub start: usize,
     /// End of the row. Trailing spaces may exceed the width.
     pub end: usize,
-    /// True if the row starts a line.
     pub first: bool,
 }
 
@@ -24,7 +22,6 @@ pub enum Wrap {
     Anywhere,
 }
 
-/// Widths of rows that start a line, and of rows that continue one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Columns {
     pub first: usize,
@@ -32,7 +29,6 @@ pub struct Columns {
 }
 
 impl Columns {
-    /// Returns the same width for all rows.
     pub const fn all(columns: usize) -> Self {
         Self { first: columns, rest: columns }
     }
@@ -42,8 +38,7 @@ impl Columns {
     }
 }
 
-/// Appends to `rows` the rows of `text` from byte `from` on, which must be the start of a row. The last row may be
-/// empty.
+/// `from` must be the start of a row. The last row may be empty.
 pub fn wrap(text: &str, from: usize, columns: Columns, how: Wrap, rows: &mut Vec<Row>) {
     let mut first = from == 0 || text.as_bytes().get(from - 1) == Some(&b'\n');
     let mut start = from;
@@ -96,8 +91,7 @@ fn wrap_line(text: &str, line: Row, columns: Columns, how: Wrap, rows: &mut Vec<
     rows.push(open.row(line.end));
 }
 
-/// True if a line may break after a character other than a space. Scripts without spaces allow it, except before
-/// closing punctuation.
+/// Scripts without spaces allow a break after other characters, except before closing punctuation.
 fn breaks_after(text: &str, cluster: Cluster<'_>) -> bool {
     let next = text.get(cluster.end()..).and_then(|rest| rest.chars().next());
     cluster.columns == 2
@@ -125,7 +119,6 @@ fn breaks_after(text: &str, cluster: Cluster<'_>) -> bool {
         })
 }
 
-/// Row that is being filled.
 struct Open {
     start: usize,
     used: usize,

@@ -1,4 +1,4 @@
-//! `:access`: what the agent may read, write and reach, what was allowed for the session, and how to change each.
+//! `:access`: access of the agent, approvals for the session, and commands that change them.
 
 use ipc::rights::{NamedRoot, RightsSummary};
 use protocol::approval::{ApprovalMode, SessionGrant};
@@ -36,7 +36,6 @@ pub(super) fn show(model: &mut Model) {
     model.open_page(Block::of(parts));
 }
 
-/// Returns the facts about the access of an agent, with their names.
 fn facts(session: &Session) -> Vec<(&'static str, String)> {
     let rights = &session.rights;
     let sandbox = match session.tier {
@@ -68,10 +67,9 @@ const fn about(mode: ApprovalMode) -> &'static str {
     }
 }
 
-/// Heading of the list of approvals for the session.
 pub const ALLOWED: &str = "allowed in this session";
 
-/// Returns one line for each approval of the session, with the command that revokes it.
+/// With the commands that revoke approvals.
 pub fn allowed(rights: &RightsSummary, mode: ApprovalMode, grants: &[SessionGrant]) -> Vec<String> {
     // In mode `ask`, write access to the project was granted separately, and changing the mode would not revoke it.
     let asks_again = match mode {

@@ -1,5 +1,3 @@
-//! Handling of keys for an approval request.
-
 use protocol::approval::{ProjectPrefixes, ReviewDecision, ServerRequest, SessionScope};
 use protocol::frontend::{AgentAction, UserActionKind};
 use ratatui::layout::Rect;
@@ -14,7 +12,6 @@ use crate::message::Action;
 use crate::model::{Areas, Editor, Mode, Model};
 use crate::moment::UiTime;
 
-/// Handles a key for the request on the screen; returns true if anything changed.
 pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Action>) -> bool {
     let Some(card) = model.cards.front() else { return false };
     if matches!(card.stage, Stage::Form) {
@@ -72,7 +69,7 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Act
     true
 }
 
-/// Handles an unbound key. It may begin a text, so the following letters do not answer the request.
+/// An unbound key may begin a text, so the following letters do not answer the request.
 fn no_meaning(model: &mut Model, at: UiTime, key: Key) -> bool {
     let Some(card) = model.cards.front_mut() else { return false };
     card.rearm(at);
@@ -87,7 +84,6 @@ fn drop_key(model: &mut Model, key: Key) -> bool {
     model.cards.front_mut().is_some_and(|card| card.drops(DroppedKey::TooEarly(key)))
 }
 
-/// Opens the command line; the request waits.
 fn type_command(model: &mut Model) {
     if matches!(model.mode, Mode::Normal | Mode::Insert) {
         model.came_from = model.mode;
@@ -96,7 +92,7 @@ fn type_command(model: &mut Model) {
     model.mode = Mode::Command;
 }
 
-/// Shows the request again once a command and its view are closed. Keys typed for the view do not answer the request.
+/// Keys typed for the closed view do not answer the request.
 pub(super) fn face(model: &mut Model, at: UiTime) {
     model.aside &= !model.cards.is_empty();
     let is_over = matches!(model.mode, Mode::Normal | Mode::Insert);
@@ -125,7 +121,6 @@ fn has_just_said(model: &Model) -> bool {
     said.is_some_and(|said| view.transcript.shows_whole(&said.blocks, (area.width, area.height)))
 }
 
-/// Leaves a page of the request; returns true if one was open.
 fn back(model: &mut Model) -> bool {
     let Some(card) = model.cards.front_mut() else { return false };
     if matches!(card.stage, Stage::Rule(_)) {
@@ -137,7 +132,6 @@ fn back(model: &mut Model) -> bool {
     is_page
 }
 
-/// True if the key would answer the request on the screen, or start an answer.
 pub(super) fn decides(model: &Model, key: Key) -> bool {
     let waits = model.aside || model.mode == Mode::Command;
     let card = model.cards.front().filter(|card| card.editor().is_none() && !waits);
@@ -175,13 +169,11 @@ const fn mode_of(card: &Card) -> KeyMode {
     }
 }
 
-/// Scrolls the text of a request by a number of rows.
 pub(super) fn scroll(card: &mut Card, keymap: &Keymap, area: Rect, rows: isize) {
     let height = text_rows(card, keymap, area);
     card.sheet_mut().scroll(rows, (area.width, height));
 }
 
-/// Returns the number of rows for the text of a request.
 pub(super) fn text_rows(card: &Card, keymap: &Keymap, area: Rect) -> u16 {
     area.height - card.frame_rows(keymap, (area.width, area.height))
 }
@@ -192,7 +184,7 @@ pub(super) fn set_stage(model: &mut Model, stage: Stage) {
     }
 }
 
-/// Returns the approval of the open page: for the session with the selected scope, for the turn, or for the project.
+/// For the session with the selected scope, for the turn, or for the project.
 fn beyond_once(card: &Card) -> Option<ReviewDecision> {
     match &card.stage {
         Stage::Scope(menu) => menu.scope().map(|scope| ReviewDecision::ApprovedForSession { scope }),
@@ -229,7 +221,7 @@ pub(super) fn answer(model: &mut Model, decision: ReviewDecision, actions: &mut 
     actions.push(Action::User(agent, UserActionKind::Answer { id, answer }));
 }
 
-/// Approves for the session. After a denial the scope is fixed; otherwise a menu of scopes opens.
+/// After a denial the scope is fixed; otherwise a menu of scopes opens.
 fn for_session(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     let denied = |card: &Card| match &*card.request {
         ServerRequest::DeniedCommandApproval(params) => crate::card::for_session(params),
@@ -246,14 +238,12 @@ fn for_session(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     }
 }
 
-/// Requests to show the other changes of the same reply together with this one.
 fn show_together(model: &Model, actions: &mut Vec<Action>) {
     let Some(card) = model.cards.front().filter(|card| card.others() > 0) else { return };
     let Asked { agent, id } = card.asked.clone();
     actions.push(Action::User(agent, UserActionKind::Agent(AgentAction::AskTogether { id })));
 }
 
-/// Shows the rule that made the request necessary, or the request again.
 fn show_rule(model: &mut Model) {
     let revision = model.next_revision();
     let session = &model.agents.shown().session;
@@ -270,7 +260,6 @@ fn show_rule(model: &mut Model) {
     };
 }
 
-/// Shows the access that a yes to everything in the turn gives.
 fn show_turn(model: &mut Model, at: UiTime) {
     let revision = model.next_revision();
     let project = &model.start.project;
@@ -280,7 +269,6 @@ fn show_turn(model: &mut Model, at: UiTime) {
     }
 }
 
-/// Shows the commands that a yes for the project covers.
 fn show_project(model: &mut Model, at: UiTime) {
     let revision = model.next_revision();
     let (project, previews) = (&model.start.project, model.start.previews);
@@ -333,7 +321,7 @@ fn look(model: &mut Model, command: Command) {
     }
 }
 
-/// Edits a reason or a pattern. Enter ends the editing and approves nothing.
+/// Enter ends the editing and approves nothing.
 fn write(model: &mut Model, key: Key, actions: &mut Vec<Action>) -> bool {
     let command = model.start.keymap.command(KeyMode::Insert, key);
     let is_field = model.cards.front().is_some_and(|card| matches!(card.stage, Stage::Steps));

@@ -4,7 +4,7 @@ use super::{shell, typed};
 use crate::message::Action;
 use crate::model::Model;
 
-/// Executes a line that is not a message; returns false for a message.
+/// Executes a line that is not a message; false for a message.
 ///
 /// A command is a single line whose first word is `/` and letters, or names a prompt of a server; a path contains
 /// another `/`.

@@ -5,7 +5,6 @@ use protocol::event::{EventKind, SessionEvent, ToolCallStatus};
 
 use crate::model::{AgentView, Call, Ending, Look, Model, TurnActivity};
 
-/// Shows a new call. If the call may change files, its name is kept for the list of changes.
 pub(super) fn started(model: &mut Model, of: AgentCall, name: &str, input: &str) {
     let view = model.agents.of(&of.agent);
     view.turn.doing = TurnActivity::Working;
@@ -28,7 +27,6 @@ pub(super) fn answered(view: &mut AgentView, id: CallId, answer: &str, is_denied
     }
 }
 
-/// Shows the end of a call and records its changes.
 pub(super) fn finished(model: &mut Model, event: SessionEvent) {
     let EventKind::ToolCallFinished {
         call: id,

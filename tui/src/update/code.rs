@@ -4,7 +4,7 @@ use crate::highlight::{CodeRead, CodeToRead, Place};
 use crate::message::Action;
 use crate::model::{Areas, Model, Part};
 
-/// Requests highlighting of the first plain code on the screen, unless a request is open.
+/// Does nothing while a request is open.
 pub(super) fn ask(model: &mut Model, actions: &mut Vec<Action>) {
     if model.reads_code {
         return;
@@ -40,7 +40,6 @@ fn first<'a>(
     parts.find_map(|(at, part)| Some((at, part.begin_reading(number)?)))
 }
 
-/// Applies highlighted lines; returns true if anything visible changed.
 pub(super) fn read(model: &mut Model, read: &CodeRead) -> bool {
     model.reads_code = false;
     let part = match &read.place {

@@ -9,7 +9,6 @@ use crate::keymap::Key;
 use crate::message::Action;
 use crate::model::{Areas, Model};
 
-/// Opens the page of comments; earlier comments are kept.
 pub(super) fn begin(model: &mut Model) {
     if model.cards.front().is_some_and(|card| card.comments.is_some()) {
         set_stage(model, Stage::Comments);
@@ -17,7 +16,6 @@ pub(super) fn begin(model: &mut Model) {
     }
 }
 
-/// Keeps the comments of a request that ends because the person edited the plan.
 pub(super) fn keep(model: &mut Model, closed: &Asked) {
     let card = model.cards.iter_mut().find(|card| card.asked == *closed && card.is_revised());
     if let Some(comments) = card.and_then(|card| card.comments.take()) {
@@ -25,7 +23,7 @@ pub(super) fn keep(model: &mut Model, closed: &Asked) {
     }
 }
 
-/// Moves kept comments to the request for the edited plan, and reports those whose step no longer exists.
+/// Reports comments whose step no longer exists.
 pub(super) fn take_over(model: &mut Model, card: &mut Card) {
     let Some(comments) = &mut card.comments else { return };
     let Some((_, before)) = model.comments.take_if(|(agent, _)| *agent == card.asked.agent) else { return };

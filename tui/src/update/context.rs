@@ -1,17 +1,12 @@
-//! `:context`: the pieces that fill the context window, by kind, file, tool and message, the largest first.
-
 use std::collections::BTreeMap;
 
 use crate::model::{Block, Context, ContextPiece, Look, Model, Part, tokens_in_short};
 use crate::text::SafeText;
 
-/// Maximum number of rows of each list.
 const MOST: usize = 10;
 
-/// Number of columns of the longest bar.
 const BAR: u64 = 20;
 
-/// Shows who fills the context of the agent on the screen.
 pub(super) fn show(model: &mut Model) {
     let view = model.agents.shown();
     let (context, session) = (&view.context, &view.session);
@@ -61,7 +56,7 @@ fn heading(counted: u64, window: Option<u64>, share: Option<u64>) -> String {
     format!("context · {}{of} tokens{share}", tokens_in_short(counted))
 }
 
-/// Ratio between the number of tokens that the provider counted and the sum of the estimates.
+/// Ratio between the provider's count and the sum of the estimates.
 #[derive(Clone, Copy)]
 struct Scale {
     counted: u64,
@@ -75,7 +70,7 @@ impl Scale {
     }
 }
 
-/// Returns the sums of the pieces with the same name, the largest first. Leaves out pieces without one.
+/// Sums of the pieces with the same name, the largest first. Leaves out pieces without one.
 fn by(context: &Context, name: impl Fn(&ContextPiece) -> Option<String>) -> Vec<(String, u64)> {
     let mut sums = BTreeMap::<String, u64>::new();
     for piece in context.pieces() {

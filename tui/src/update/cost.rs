@@ -5,7 +5,6 @@ use protocol::event::{Account, TokenUsage};
 use crate::model::{Block, Look, Model, Part};
 use crate::text::SafeText;
 
-/// Shows the total tokens and cost, and those of each agent if there are several.
 pub(super) fn show(model: &mut Model) {
     let line = |name: &str, account: &Account| {
         Part::new(SafeText::line(&format!("{name:<14}{}", told(account))), Look::Fact)

@@ -11,7 +11,7 @@ use crate::card::because;
 use crate::model::{AgentView, Block, Call, Look, Part};
 use crate::text::SafeText;
 
-/// Shows the denied access, the layer that denied it, and the way to allow it. The text claims no more than is known.
+/// Shows the denied access, the layer, and the way to allow it. The text claims no more than is known.
 pub(super) fn show(view: &mut AgentView, agent: &AgentId, call: CallId, denial: &Denial) {
     let sure = match (denial.grade, denial.layer) {
         (Grade::Proved, Layer::Policy) => "blocked by the policy",
@@ -67,8 +67,7 @@ fn is_said(denial: &Denial) -> bool {
     })
 }
 
-/// Handles the answer to the request to run a denied command again. A denial that stays is shown at the end of the
-/// call.
+/// A denial that stays is shown at the end of the call.
 pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) {
     let (answer, is_left) = match &answered.decision {
         ReviewDecision::Approved => ("allowed by you, run again".to_owned(), false),
@@ -111,7 +110,7 @@ fn here(grant: &str, missing_right: &Recorded<MissingRight>) -> String {
     }
 }
 
-/// Returns the name of an error number that denials have; other numbers as digits.
+/// Other numbers as digits.
 fn errno_name(errno: i32) -> String {
     match errno {
         1 => "EPERM".to_owned(),

@@ -1,5 +1,3 @@
-//! Keys that edit text, in every text field.
-
 use crate::commands::Command;
 use crate::model::{Editor, Motion};
 

@@ -33,7 +33,6 @@ pub(super) fn told(view: &AgentView, kind: &EventKind) -> Option<String> {
     }
 }
 
-/// Shows a line about a changed setting; for an agent that is not shown, in the agent's transcript.
 pub(super) fn tell(model: &mut Model, agent: &AgentId, effect: Option<String>) {
     match effect {
         Some(text) if model.agents.shown_id() == agent => model.note(Look::Notice, &text),

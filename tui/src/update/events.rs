@@ -1,5 +1,3 @@
-//! Handling of events from the session's engine.
-
 use std::time::Duration;
 
 use ipc::id::{AgentCall, AgentId, Generation};
@@ -26,7 +24,6 @@ use crate::model::{
 use crate::moment::UiTime;
 use crate::text::SafeText;
 
-/// Applies an event; returns true if anything visible changed.
 pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>) -> bool {
     let UiEvent { agent, kind, .. } = event;
     let view = model.agents.of(&agent);
@@ -96,7 +93,7 @@ pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>)
     true
 }
 
-/// Shows the card of a request, or lets it wait behind others.
+/// A request may have to wait behind others.
 fn requested(model: &mut Model, asked: Asked, request: Box<ServerRequest>, actions: &mut Vec<Action>) {
     let view = model.agents.of(&asked.agent);
     if let ServerRequest::PlanApproval(params) = &*request {
@@ -272,7 +269,7 @@ fn note_lapsed(model: &mut Model, event: &SessionEvent) {
     }
 }
 
-/// Applies an event that changes the session's state; returns true if anything visible changed.
+/// True if anything visible changed.
 fn state_changed(view: &mut AgentView, now: UiTime, kind: EventKind) -> bool {
     match kind {
         EventKind::ApprovalAnswered(answered)
@@ -367,7 +364,6 @@ fn sub_agent_spawned(model: &mut Model, parent: &AgentId, spawned: &SubAgentSpaw
     model.plans.spawned(spawned);
 }
 
-/// Marks the session and all agents as ended.
 fn over(model: &mut Model, result: &RunResult) {
     model.over = true;
     model.agents.all_mut().for_each(|view| view.turn.end());
@@ -375,7 +371,7 @@ fn over(model: &mut Model, result: &RunResult) {
     model.say(Look::Notice, &format!("the session is over: {}{message}", result.reason));
 }
 
-/// Starts a turn for a summary of the conversation that was requested between turns.
+/// For a summary that was requested between turns.
 fn compaction_started(view: &mut AgentView, now: UiTime, started: &CompactionStarted) {
     if !view.turn.is_running() {
         view.turn.begin(now);
@@ -391,8 +387,8 @@ fn session_started(view: &mut AgentView, started: SessionStarted) {
     }
 }
 
-/// Shows a message of the user. A message to the first agent can later be chosen for a rewind.
-/// Completes a streamed message, or shows one that was not streamed.
+/// Completes a streamed message, or shows one that was not streamed. A message to the first agent can later be chosen
+/// for a rewind.
 fn assistant_message(view: &mut AgentView, now: UiTime, message: AssistantMessage) {
     reply::end(view, now);
     (view.turn.retry, view.turn.discarded) = (None, None);
@@ -414,7 +410,6 @@ fn assistant_message(view: &mut AgentView, now: UiTime, message: AssistantMessag
     view.said = last.zip(blocks).map(|(text, (first, last))| SaidLast { text, blocks: *first..last + 1 });
 }
 
-/// Returns the text of a content block in JSON; `None` for other kinds of blocks.
 fn said(block: &str) -> Option<String> {
     let block = serde_json::from_str::<serde_json::Value>(block).ok()?;
     let of = |name| block.get(name).and_then(serde_json::Value::as_str);

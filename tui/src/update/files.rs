@@ -7,7 +7,6 @@ use crate::commands::Command;
 use crate::message::Action;
 use crate::model::Model;
 
-/// Executes a key of the list; returns false for other keys.
 pub(super) fn perform(model: &mut Model, command: Command) -> bool {
     if !model.offers_files() {
         return false;
@@ -23,7 +22,7 @@ pub(super) fn perform(model: &mut Model, command: Command) -> bool {
     true
 }
 
-/// Updates the list after the text before the caret has changed; requests new file names if needed.
+/// Requests new file names if needed.
 pub(super) fn follow(model: &mut Model, actions: &mut Vec<Action>) {
     let word = model.mention().map(|(start, word)| (start, word.to_owned()));
     let asks = model.files.follow(word, model.now);

@@ -9,7 +9,6 @@ use crate::model::{
 };
 use crate::text::SafeText;
 
-/// Reads the findings of a review that has ended, and counts them in the transcript.
 pub(super) fn found(view: &mut AgentView) {
     let all = findings_in(&view.answer);
     if all.is_empty() {
@@ -20,7 +19,6 @@ pub(super) fn found(view: &mut AgentView) {
     view.findings = findings;
 }
 
-/// Opens the list of the findings of the last review, or of the last answer if it reads as one.
 pub(super) fn open(model: &mut Model) {
     let view = model.agents.shown_mut();
     if view.findings.all.is_empty() {
@@ -64,7 +62,7 @@ fn open_one(model: &mut Model, is_open: bool) {
     lay(model);
 }
 
-/// Puts a request to mend the finding at the prompt, below what is written there.
+/// Below the text at the prompt.
 fn fix(model: &mut Model) {
     let Findings { all, chosen, .. } = &model.agents.shown().findings;
     let Some(request) = all.get(*chosen).map(|finding| finding.request(chosen + 1)) else { return };
@@ -93,7 +91,6 @@ fn lay(model: &mut Model) {
     }
 }
 
-/// Returns the list of findings: number, severity, place, sentence.
 fn list(findings: &Findings) -> Block {
     const PLACE: usize = 32;
     const BEFORE: usize = 18;

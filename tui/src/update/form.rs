@@ -12,7 +12,6 @@ use crate::message::Action;
 use crate::model::{AgentView, Areas, Look, Model};
 use crate::moment::UiTime;
 
-/// Opens the fields; what was filled in before is kept.
 pub(super) fn begin(model: &mut Model) {
     if model.cards.front().and_then(|card| card.form.as_ref()).is_some_and(|form| !form.is_empty()) {
         set_stage(model, Stage::Form);
@@ -20,7 +19,7 @@ pub(super) fn begin(model: &mut Model) {
     }
 }
 
-/// Sends the values. If a field has a fault, it is chosen and its fault shown.
+/// If a field is invalid, it is chosen and its error shown.
 pub(super) fn send(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     let Some(card) = model.cards.front_mut().filter(|card| card.approvable(at).is_ok()) else { return };
     match card.form.as_mut().and_then(super::super::card::FormDraft::values) {
@@ -29,7 +28,6 @@ pub(super) fn send(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     }
 }
 
-/// Handles a key while a field is filled in.
 pub(super) fn key(model: &mut Model, at: UiTime, key: Key) -> bool {
     let command = model.start.keymap.command(KeyMode::Form, key);
     let writing = model.start.keymap.command(KeyMode::Insert, key);
@@ -79,7 +77,6 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key) -> bool {
     true
 }
 
-/// Lays out the form again.
 fn lay(model: &mut Model) {
     let revision = model.next_revision();
     let area = Areas::now(model).card.unwrap_or_default();
@@ -89,12 +86,11 @@ fn lay(model: &mut Model) {
     card.lay_form(revision, size);
 }
 
-/// True if the request is a form.
 pub(super) fn is_form(card: &Card) -> bool {
     matches!(*card.request, ServerRequest::ServerForm(_))
 }
 
-/// Shows the answer to a form; returns false if the answer is about something else.
+/// False if the answer is about something else.
 pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) -> bool {
     let Some(server) = answered.id.and_then(|id| view.asked_forms.remove(&id)) else { return false };
     let decision = match &answered.decision {

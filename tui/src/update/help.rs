@@ -1,11 +1,8 @@
-//! `:help`: the command table with the configured keys.
-
 use crate::commands::{CommandRow, KeyMode, TABLE};
 use crate::keymap::Keymap;
 use crate::model::{Block, Look, Model, Part};
 use crate::text::SafeText;
 
-/// Column of the descriptions.
 const ABOUT: usize = 29;
 
 pub(super) fn show(model: &mut Model) {

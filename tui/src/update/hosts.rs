@@ -5,7 +5,7 @@ use protocol::event::ApprovalAnswered;
 
 use crate::model::{AgentView, Look};
 
-/// Shows an answer about a host; returns false if the answer is about something else.
+/// False if the answer is about something else.
 pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) -> bool {
     let Some(host) = answered.id.and_then(|id| view.asked_hosts.remove(&id)) else { return false };
     let decision = match &answered.decision {

@@ -1,5 +1,3 @@
-//! Handling of keys that are not for an approval request.
-
 use std::time::Duration;
 
 use crossterm::event::{KeyEvent, KeyEventKind};
@@ -19,7 +17,7 @@ use crate::moment::UiTime;
 /// Maximum time between two Ctrl+C that end the session.
 const TWICE: Duration = Duration::from_secs(3);
 
-/// Maximum number of earlier messages with long pastes that are kept until the log has them.
+/// Maximum number of messages with long pastes that are kept until the log has them.
 const MOST_PASTED: usize = 7;
 
 pub(super) fn key(model: &mut Model, at: UiTime, event: KeyEvent, actions: &mut Vec<Action>) -> bool {
@@ -76,7 +74,6 @@ fn here(model: &mut Model, at: UiTime, key: Key, alone: bool, actions: &mut Vec<
     true
 }
 
-/// Returns the key table of the current mode.
 const fn key_mode(model: &Model) -> KeyMode {
     match model.mode {
         Mode::Normal => KeyMode::Normal,
@@ -93,7 +90,7 @@ const fn key_mode(model: &Model) -> KeyMode {
     }
 }
 
-/// Returns the action of a key that works everywhere: suspend and repaint.
+/// Suspends or repaints.
 fn anywhere(model: &Model, key: Key) -> Option<Action> {
     match model.start.keymap.command(KeyMode::Insert, key)? {
         Command::Suspend => Some(Action::Suspend),
@@ -102,7 +99,7 @@ fn anywhere(model: &Model, key: Key) -> Option<Action> {
     }
 }
 
-/// Handles a key that was read together with others, as in a paste. Such a key answers no request.
+/// Such a key answers no request.
 pub(super) fn key_of_many(model: &mut Model, at: UiTime, event: KeyEvent, actions: &mut Vec<Action>) -> bool {
     let pressed = Key::from(event);
     let decides = approval::decides(model, pressed);
@@ -122,7 +119,7 @@ pub(super) fn key_of_many(model: &mut Model, at: UiTime, event: KeyEvent, action
     one(model, at, event, false, actions)
 }
 
-/// Shows a hint for an unbound key in Normal mode: the person may be typing a message.
+/// In Normal mode the person may be typing a message.
 fn unbound(model: &mut Model, key: Key) {
     model.remark = Some([format!("{} does nothing in NORMAL", key.label()), normal_keys(model)].join(" · "));
 }
@@ -144,13 +141,12 @@ fn to_normal(model: &mut Model) {
     }
 }
 
-/// Shows that Esc had nothing to stop, in a keymap without Normal mode.
+/// In a keymap without Normal mode.
 fn nothing_to_leave(model: &mut Model) {
     let key = model.start.keymap.hint(KeyMode::Insert, Command::Leave);
     model.remark = Some(format!("{key}: nothing to stop"));
 }
 
-/// Applies the result of the external editor to the prompt.
 pub(super) fn edited(model: &mut Model, edited: Result<Option<String>, String>) -> bool {
     match edited {
         Ok(None) => {}
@@ -161,7 +157,7 @@ pub(super) fn edited(model: &mut Model, edited: Result<Option<String>, String>) 
     true
 }
 
-/// Inserts pasted text where text is edited. A paste never answers a request.
+/// A paste never answers a request.
 pub(super) fn paste(model: &mut Model, text: &str, actions: &mut Vec<Action>) -> bool {
     run::end(model, actions);
     let now = model.now;
@@ -204,7 +200,7 @@ const fn writing(model: &mut Model) -> &mut Editor {
     }
 }
 
-/// Writes text at the prompt that was typed while single letters are commands (NORMAL).
+/// For text that was typed while single letters are commands (NORMAL).
 pub(super) fn type_text(model: &mut Model, at: UiTime, text: &str) {
     text.chars().for_each(|letter| write(model, letter));
     model.wrote_at = Some(at);
@@ -375,8 +371,7 @@ pub(super) fn remember_folded(model: &mut Model, text: &str, folded: String) {
     model.pasted.push_front(Pasted { whole: text.to_owned(), folded });
 }
 
-/// Sends the text of a command of the person's own. The text is a message, whatever it begins with. The history has
-/// the command.
+/// The text is a message, whatever it begins with. The history has the command.
 fn send_own(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
     if !model.agents.shown_id().is_top_level() {
         return model.answer(Look::Error, "your own commands work only with the main agent");
@@ -394,7 +389,6 @@ fn remember(model: &mut Model, text: &str, actions: &mut Vec<Action>) {
     }
 }
 
-/// Sends a message with the attached pictures, and adds it to the history.
 pub(super) fn send(model: &mut Model, at: UiTime, text: String, actions: &mut Vec<Action>) {
     remember(model, &text, actions);
     model.agents.shown_mut().transcript.follow();
@@ -454,7 +448,7 @@ fn leave(model: &mut Model, actions: &mut Vec<Action>) {
     }
 }
 
-/// Handles Ctrl-C: empties the prompt, else interrupts the turn, else ends the session on the second press.
+/// Empties the prompt, else interrupts the turn, else ends the session on the second press.
 fn cancel(model: &mut Model, at: UiTime, before: Option<UiTime>, actions: &mut Vec<Action>) {
     let is_running = model.agents.shown().turn.is_running() && !model.agents.shown().turn.interrupted;
     if model.mode == Mode::Command {
@@ -472,12 +466,12 @@ fn cancel(model: &mut Model, at: UiTime, before: Option<UiTime>, actions: &mut V
     }
 }
 
-/// Returns the remaining time for a second Ctrl-C that ends the session; `None` without a first one.
+/// Remaining time for a second Ctrl-C that ends the session.
 pub(super) fn leaves_for(model: &Model, now: UiTime) -> Option<Duration> {
     model.leaves.map(|before| TWICE.saturating_sub(now.since(before)))
 }
 
-/// Clears the first Ctrl-C and its hint once the time for a second one is over; returns true if it did.
+/// True if the time for a second Ctrl-C is over.
 pub(super) fn stay(model: &mut Model) -> bool {
     let is_over = leaves_for(model, model.now).is_some_and(|left| left.is_zero());
     if is_over {

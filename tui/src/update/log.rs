@@ -1,5 +1,3 @@
-//! `:log`: keys in the view of the session's log.
-
 use super::scrolled;
 use crate::card::CardPage;
 use crate::commands::Command;
@@ -78,7 +76,6 @@ pub(super) fn submit(model: &mut Model) {
     leave_line(model);
 }
 
-/// Closes the filter line without changing the filter.
 pub(super) fn leave_line(model: &mut Model) {
     model.line_for = LineFor::Command;
     model.mode = Mode::Log;

@@ -1,5 +1,3 @@
-//! Handling of each input message.
-
 mod access;
 mod approval;
 mod aside;
@@ -59,7 +57,7 @@ use crate::view::Shown;
 
 const NOTCH: isize = 3;
 
-/// Applies one message that arrived at time `at`. Returns the actions that the caller must carry out.
+/// Applies one message. Returns the actions that the caller must execute.
 pub fn update(model: &mut Model, at: UiTime, message: Msg) -> Vec<Action> {
     model.now = model.now.max(at);
     let mut actions = Vec::new();
@@ -123,7 +121,7 @@ pub fn update(model: &mut Model, at: UiTime, message: Msg) -> Vec<Action> {
     actions
 }
 
-/// Notifies the person if they may be looking elsewhere.
+/// Notifies a person who may be looking elsewhere.
 fn call(model: &mut Model, reason: Reason, actions: &mut Vec<Action>) {
     if model.attention.call(model.now) {
         actions.push(Action::Call(reason));
@@ -218,12 +216,11 @@ fn core_gone(model: &mut Model) -> bool {
     true
 }
 
-/// Sends a user action for the shown agent to the session's engine.
 fn tell(model: &Model, actions: &mut Vec<Action>, kind: UserActionKind) {
     actions.push(Action::User(model.agents.shown_id().clone(), kind));
 }
 
-/// Returns the number of rows by which a key scrolls, negative for up; `None` if the key does not scroll.
+/// Negative for up; `None` if the key does not scroll.
 fn scrolled(command: Command, height: u16) -> Option<isize> {
     let page = isize::try_from(height.saturating_sub(1).max(1)).unwrap_or(1);
     Some(match command {

@@ -1,8 +1,5 @@
-//! The user's own commands. Their text is placed at the prompt and never sent automatically.
-
 use crate::model::{Editor, Look, Mode, Model, OwnTurn};
 
-/// Puts the text of the command that a line names at the prompt; returns false if it names none.
 pub(super) fn run(model: &mut Model, line: &str) -> bool {
     let line = line.trim_start();
     let name = line.split_whitespace().next().unwrap_or_default();

@@ -1,12 +1,10 @@
-//! Keys while the answer to a command is shown as a page.
-
 use super::{scrolled, typed};
 use crate::card::CardPage;
 use crate::commands::Command;
 use crate::message::Action;
 use crate::model::{Areas, Editor, Look, Mode, Model, plan_rows};
 
-/// Handles a key of the page. A key that does not scroll closes the page.
+/// A key that does not scroll closes the page.
 pub(super) fn read(model: &mut Model, command: Command, actions: &mut Vec<Action>) {
     let area = Areas::now(model).transcript;
     let size = (area.width, plan_rows(area.height));
@@ -19,7 +17,7 @@ pub(super) fn read(model: &mut Model, command: Command, actions: &mut Vec<Action
     }
 }
 
-/// Chooses the selected model. The name of several models becomes the beginning of a command, to be completed.
+/// The name of several models becomes the beginning of a command.
 fn choose(model: &mut Model, actions: &mut Vec<Action>) {
     let name = model.chosen_model();
     close(model);

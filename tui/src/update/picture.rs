@@ -6,7 +6,7 @@ use crate::commands::{Command, KeyMode};
 use crate::message::Action;
 use crate::model::{Dropped, Editor, Look, Mode, Model, path_in};
 
-/// Attaches the picture whose path was pasted, in the place of the path; without one, the picture in the clipboard.
+/// The picture whose path was pasted replaces the path; otherwise the one in the clipboard.
 pub(super) fn paste(model: &mut Model, actions: &mut Vec<Action>) {
     if let Some(Dropped { text, image }) = model.dropped.take()
         && let Some((before, after)) = model.prompt.text().split_once(&text)
@@ -17,7 +17,7 @@ pub(super) fn paste(model: &mut Model, actions: &mut Vec<Action>) {
     actions.push(Action::AttachClipboard);
 }
 
-/// Asks for the picture that a paste into the prompt may be the path of.
+/// For a paste that may be a path.
 pub(super) fn pasted(model: &mut Model, text: &str, actions: &mut Vec<Action>) {
     model.dropped = None;
     if model.mode == Mode::Insert

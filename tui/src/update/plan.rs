@@ -14,7 +14,6 @@ use crate::model::{Areas, Block, Look, Mode, Model, Part, plan_rows};
 use crate::plan::{Compared, Progress, styled};
 use crate::text::SafeText;
 
-/// Starts a planning agent, or shows the plan.
 pub(super) fn command(model: &mut Model, text: Option<&str>, actions: &mut Vec<Action>) {
     match text {
         None if model.plans.current().is_some() => open(model),
@@ -36,7 +35,6 @@ pub(super) fn command(model: &mut Model, text: Option<&str>, actions: &mut Vec<A
     }
 }
 
-/// Opens the plan that waits for approval in an external editor.
 pub(super) fn edit(model: &mut Model, actions: &mut Vec<Action>) {
     if model.cards.iter().any(|card| card.unsaved() > 0) {
         // One of the two edits would be lost.
@@ -56,7 +54,6 @@ pub(super) fn edit(model: &mut Model, actions: &mut Vec<Action>) {
     }
 }
 
-/// Handles the plan's text from the external editor.
 pub(super) fn edited(
     model: &mut Model,
     asked: Asked,
@@ -84,7 +81,7 @@ pub(super) fn edited(
     true
 }
 
-/// Shows at the top of the plan's request the reason that the edited text cannot be used.
+/// At the top of the plan's request.
 pub(super) fn not_read(model: &mut Model, agent: &AgentId, message: &str) {
     let revision = model.next_revision();
     let is_plan = |card: &&mut Card| matches!(*card.request, ServerRequest::PlanApproval(_));
@@ -110,7 +107,6 @@ fn open(model: &mut Model) {
     lay(model);
 }
 
-/// Lays out the plan's view again, because statuses and times have changed.
 pub(super) fn lay(model: &mut Model) {
     if model.mode != Mode::Plan {
         return;
@@ -135,7 +131,6 @@ fn block(plan: &Progress, now: crate::UiTime, project: &WirePath) -> Block {
     Block::of(parts)
 }
 
-/// Handles a key in the plan's view, or in a comparison of two versions.
 pub(super) fn read(model: &mut Model, command: Command, actions: &mut Vec<Action>) {
     let area = Areas::now(model).transcript;
     let size = (area.width, plan_rows(area.height));

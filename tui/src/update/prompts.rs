@@ -1,4 +1,4 @@
-//! Prompts of MCP servers: asked for as commands, and put where the person writes. None is sent by itself.
+//! Prompts of MCP servers. They are placed at the prompt and never sent automatically.
 
 use ipc::id::AgentId;
 use protocol::frontend::UserActionKind;
@@ -7,7 +7,6 @@ use protocol::server_prompt::ExpandedPrompt;
 use crate::message::Action;
 use crate::model::{Editor, Look, Mode, Model};
 
-/// Asks for the prompt that a line names; returns false if it names none.
 pub(super) fn run(model: &mut Model, sign: char, line: &str, actions: &mut Vec<Action>) -> bool {
     let line = line.trim_start();
     let name = line.split_whitespace().next().unwrap_or_default();

@@ -1,5 +1,3 @@
-//! Ctrl+R: keys while the history is searched.
-
 use crate::commands::Command;
 use crate::model::Model;
 

@@ -1,4 +1,4 @@
-//! Streamed text of a reply. It is parsed once per frame, however many pieces arrive.
+//! Streamed text of a reply, which is parsed once per frame.
 
 use std::time::Duration;
 
@@ -20,13 +20,13 @@ pub(super) fn push(view: &mut AgentView, now: UiTime, delta: &str) {
     }
 }
 
-/// Returns the time until unparsed text must be parsed; `None` without such text.
+/// `None` without unparsed text.
 fn due_in(view: &AgentView, now: UiTime) -> Option<Duration> {
     let reply = &view.reply;
     reply.waits.then(|| reply.read_at.map_or(Duration::ZERO, |at| PACE.saturating_sub(now.since(at))))
 }
 
-/// Returns the time until arrived text of a reply is parsed and shown, which happens at intervals.
+/// Text is parsed at intervals.
 pub(super) fn next(model: &Model, now: UiTime) -> Option<Duration> {
     model.agents.each().filter_map(|(_, view)| due_in(view, now)).min()
 }
@@ -41,7 +41,7 @@ pub(super) fn read_all(model: &mut Model) -> bool {
     any
 }
 
-/// Parses the text. Finished blocks stay; the rest is parsed again next time.
+/// Finished blocks stay; the rest is parsed again next time.
 fn read(view: &mut AgentView, now: UiTime) {
     (view.reply.waits, view.reply.read_at) = (false, Some(now));
     for piece in view.reply.source.finished() {

@@ -15,7 +15,6 @@ fails. No praise, no matter of taste, nothing that you only suppose. Text in the
 Answer with a list, the worst first. Each finding begins with a line like `- high `src/cache.rs:41`: the defect in one sentence.`, where \
 the severity is critical, high, medium or low; below it stand the reason and the way to mend it. Say so if there is no finding.";
 
-/// Starts a review, of this branch or commit if one is named.
 pub(super) fn start(model: &mut Model, target: Option<&str>, actions: &mut Vec<Action>) {
     let text = match review_task(target) {
         Ok(text) => text,
@@ -32,8 +31,7 @@ pub(super) fn start(model: &mut Model, target: Option<&str>, actions: &mut Vec<A
     turns::send(model, model.now, message, actions);
 }
 
-/// Returns the message that has a change reviewed: what is not committed, or a branch or commit. Fails for a name that
-/// a shell would read otherwise.
+/// For uncommitted changes, or a branch or commit. Fails for a name that a shell would read otherwise.
 pub fn review_task(target: Option<&str>) -> Result<String, &'static str> {
     let is_odd =
         |c: char| c.is_whitespace() || c.is_control() || matches!(c, '`' | '\'' | '"' | '$' | ';' | '\\');
@@ -44,7 +42,6 @@ pub fn review_task(target: Option<&str>) -> Result<String, &'static str> {
     Ok(format!("{}\n\n{INSTRUCTIONS}", about(target)))
 }
 
-/// Returns the sentence that names the change.
 fn about(target: Option<&str>) -> String {
     match target {
         None => "Review the changes that are not committed: `git diff --no-ext-diff HEAD` prints them, and `git ls-files --others \

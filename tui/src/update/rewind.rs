@@ -14,7 +14,6 @@ use crate::message::Action;
 use crate::model::{Areas, Block, Editor, Look, Mode, Model, Part, Reply, plan_rows};
 use crate::text::SafeText;
 
-/// Opens the list of messages; the last one is selected.
 pub(super) fn open(model: &mut Model) {
     if model.agents.any_is_running() {
         return model.answer(Look::Notice, "an agent is working: stop it (Esc) before a rewind");
@@ -30,7 +29,7 @@ pub(super) fn open(model: &mut Model) {
     lay(model);
 }
 
-/// Shows everything that changed in a turn that was allowed as a whole, to keep or to undo, when the turn is over.
+/// Shows everything that changed in a turn that was allowed as a whole, to keep or to undo.
 pub(super) fn turn_over(model: &mut Model, actions: &mut Vec<Action>) {
     let is_of_turn = std::mem::take(&mut model.rewind.is_of_turn);
     let first = model.rewind.end_turn().map(|said| (said.id, said.change));
@@ -47,7 +46,7 @@ pub(super) fn turn_over(model: &mut Model, actions: &mut Vec<Action>) {
     ask_for(model, RewindTarget { to: Some(to), scope: RewindScope::Files }, actions);
 }
 
-/// Shows the consequences of restoring one file to its state at the start of the session.
+/// Restores one file to its state at the start of the session.
 pub(super) fn revert(model: &mut Model, path: &str, actions: &mut Vec<Action>) {
     open(model);
     if model.mode != Mode::Rewind {
@@ -131,8 +130,7 @@ fn ask_for(model: &mut Model, target: RewindTarget, actions: &mut Vec<Action>) {
     actions.push(Action::User(AgentId::root(), UserActionKind::Rewind { target, files, digest: None }));
 }
 
-/// Carries out the rewind. Its consequences must have been read to the end, except for the undo that is offered after
-/// an allowed turn.
+/// The consequences must have been read to the end, except for the undo that is offered after an allowed turn.
 fn confirm(model: &mut Model, actions: &mut Vec<Action>) {
     let (width, height) = size(model);
     let Some(preview) = &model.rewind.preview else { return };
@@ -170,7 +168,7 @@ pub(super) fn refused(model: &mut Model) {
     }
 }
 
-/// Applies a rewind that was carried out: removes the reverted messages and changes from the views.
+/// Removes the reverted messages and changes from the views.
 pub(super) fn rewound(model: &mut Model, rewound: &Rewound) {
     let Rewound { target, files, left, error } = rewound;
     model.rewind.can_undo = target.to.is_some();
@@ -255,7 +253,7 @@ fn part(text: &str, look: Look) -> Part {
     Part::new(SafeText::line(text), look)
 }
 
-/// Returns the list of messages: number, time, changes of files that followed, a branch that is another one now.
+/// Number, time, later changes of files, and a branch that is no longer the current one.
 fn messages(model: &Model) -> Block {
     const ROW: usize = 300;
     let mut parts = vec![part("restore the session to before a message", Look::Heading)];
@@ -282,7 +280,7 @@ fn messages(model: &Model) -> Block {
     Block::of(parts)
 }
 
-/// Returns everything that changed in a turn, below the consequences of undoing it.
+/// Everything that changed in a turn, below the consequences of undoing it.
 fn whole_turn(model: &Model, preview: &RewindPreview) -> Block {
     let first = model.rewind.turn.unwrap_or_default();
     let changed = model.changes.between(first..model.changes.next());

@@ -1,5 +1,5 @@
-//! Letters in modes where each letter is a command. A single letter executes its command and movements stay movements. Several
-//! letters with one that is not a movement are text, which goes to the prompt.
+//! Letters in modes where each letter is a command. A single letter executes its command and movements stay movements.
+//! Several letters with one that is not a movement are text, which goes to the prompt.
 
 use std::time::Duration;
 
@@ -12,7 +12,6 @@ use crate::message::Action;
 use crate::model::{Mode, Model, Run};
 use crate::moment::UiTime;
 
-/// Extent of a command's effects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reach {
     /// Moves the reader; repeating it does not make text.
@@ -72,8 +71,8 @@ pub(super) fn takes(
     waits
 }
 
-/// True if a letter makes a run text. In Normal mode every letter but movements does; in a view, unbound letters and
-/// commands with lasting effects do.
+/// In Normal mode every letter but movements makes a run text; in a view, unbound letters and commands with lasting
+/// effects do.
 const fn is_other(mode: KeyMode, reach: Reach) -> bool {
     match (mode, reach) {
         (KeyMode::Normal, Reach::View) | (_, Reach::Beyond | Reach::Nothing) => true,
@@ -128,7 +127,6 @@ pub(super) fn settle(model: &mut Model, now: UiTime, actions: &mut Vec<Action>) 
     is_over
 }
 
-/// Ends the run and executes its delayed command.
 pub(super) fn end(model: &mut Model, actions: &mut Vec<Action>) {
     let Some(command) = model.run.take().and_then(|run| run.waits()) else { return };
     match (command, model.mode) {

@@ -1,5 +1,3 @@
-//! Messages of the user, as the log has them.
-
 use ipc::id::{AgentId, EventId};
 use ipc::image::Image;
 
@@ -10,7 +8,6 @@ use crate::text::SafeText;
 /// Number of lines from which on a message folds.
 const LONG_MESSAGE: usize = 20;
 
-/// Place of a message in the log.
 pub(super) struct SaidAt {
     pub id: EventId,
     pub time_ms: u64,
@@ -35,7 +32,7 @@ pub(super) fn user_said(model: &mut Model, agent: &AgentId, said: SaidAt, text: 
     }
 }
 
-/// Shows a message of the user: as it stood at the prompt, with pastes folded, unless output is unfolded.
+/// As it was at the prompt, with pastes folded, unless output is unfolded.
 fn user_message(
     view: &mut AgentView,
     now: UiTime,

@@ -4,13 +4,11 @@ use crate::commands::{Command, KeyMode};
 use crate::model::{Areas, Found, LineFor, Mode, Model};
 use crate::text::SafeText;
 
-/// Opens the input line for the search text.
 pub(super) fn begin(model: &mut Model) {
     model.mode = Mode::Command;
     model.line_for = LineFor::Search;
 }
 
-/// Searches for the typed text, or for the previous one if none was typed.
 pub(super) fn submit(model: &mut Model) {
     let typed = model.line.take();
     model.line_for = LineFor::Command;
@@ -23,7 +21,6 @@ pub(super) fn submit(model: &mut Model) {
     next(model, true);
 }
 
-/// Goes to the next or previous row with the text.
 pub(super) fn next(model: &mut Model, down: bool) {
     let hint = |command| model.start.keymap.hint(KeyMode::Normal, command);
     if model.sought.is_empty() {

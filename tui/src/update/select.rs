@@ -1,11 +1,8 @@
-//! Keys while text of the transcript is selected.
-
 use super::{scrolled, walk};
 use crate::commands::Command;
 use crate::message::{Action, Copied};
 use crate::model::{CursorMove, Look, Mode, Model, Shape, Stop};
 
-/// Begins a selection, or gives it another shape.
 pub(super) fn begin(model: &mut Model, shape: Shape) {
     let size = walk::size(model);
     let transcript = &mut model.agents.shown_mut().transcript;
@@ -18,7 +15,6 @@ pub(super) fn begin(model: &mut Model, shape: Shape) {
     }
 }
 
-/// Handles a key of the selection.
 pub(super) fn walk(model: &mut Model, command: Command, actions: &mut Vec<Action>) {
     let size = walk::size(model);
     let transcript = &mut model.agents.shown_mut().transcript;
@@ -37,7 +33,6 @@ pub(super) fn walk(model: &mut Model, command: Command, actions: &mut Vec<Action
     }
 }
 
-/// Copies the selected text and closes the selection.
 pub(super) fn copy(model: &mut Model, actions: &mut Vec<Action>) {
     let (width, _) = walk::size(model);
     let text = model.agents.shown().transcript.selected_text(width);
@@ -48,7 +43,6 @@ pub(super) fn copy(model: &mut Model, actions: &mut Vec<Action>) {
     }
 }
 
-/// Closes the selection, if there is one.
 pub(super) fn close(model: &mut Model) {
     model.agents.shown_mut().transcript.end_selection();
     if model.mode == Mode::Select {

@@ -4,7 +4,6 @@ use super::turns;
 use crate::message::Action;
 use crate::model::{Look, Model, Outgoing};
 
-/// Runs a command in the sandbox of the session's first agent.
 pub(super) fn run(model: &mut Model, command: &str, actions: &mut Vec<Action>) {
     if command.is_empty() {
         let usage = "!COMMAND runs a command of your own in the sandbox, and the model reads the output with your next message; a space before ! sends the line as text";

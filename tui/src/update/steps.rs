@@ -1,5 +1,3 @@
-//! Keys for editing the steps of a plan, and for comparing its versions.
-
 use protocol::frontend::{AgentAction, UserActionKind};
 
 use super::approval::{set_stage, text_rows};
@@ -11,7 +9,6 @@ use crate::message::Action;
 use crate::model::{Areas, Model};
 use crate::plan::Compared;
 
-/// Opens the step editor; earlier edits are kept.
 pub(super) fn begin(model: &mut Model) {
     if model.cards.front().is_some_and(|card| card.steps.is_some()) {
         set_stage(model, Stage::Steps);
@@ -50,7 +47,6 @@ pub(super) fn key(model: &mut Model, key: Key, actions: &mut Vec<Action>) -> boo
     true
 }
 
-/// Edits the plan by a command; returns true if the command does so.
 fn change(steps: &mut Steps, command: Command) -> bool {
     match command {
         Command::ShiftUp => steps.draft.shift(false),
@@ -63,7 +59,6 @@ fn change(steps: &mut Steps, command: Command) -> bool {
     true
 }
 
-/// Ends the editing of a field; keeps or drops the text.
 pub(super) fn end_writing(model: &mut Model, keeps: bool) {
     match steps(model) {
         Some(steps) if keeps => steps.finish(),
@@ -86,7 +81,7 @@ pub(super) fn in_lines(model: &mut Model, command: Command) -> bool {
     true
 }
 
-/// Asks the supervisor to write the edited fields into the plan. On failure nothing is lost.
+/// On failure nothing is lost.
 fn save(model: &mut Model, actions: &mut Vec<Action>) {
     let Some(card) = model.cards.front() else { return };
     let Some(steps) = card.steps.as_ref().filter(|steps| steps.draft.changes() > 0) else { return };
@@ -95,7 +90,6 @@ fn save(model: &mut Model, actions: &mut Vec<Action>) {
     actions.push(Action::User(agent, UserActionKind::Agent(AgentAction::RevisePlan { id, plan })));
 }
 
-/// Lays out the steps again, if they are visible.
 pub(super) fn lay(model: &mut Model) {
     let revision = model.next_revision();
     let size = rows(model);
@@ -111,7 +105,7 @@ pub(super) fn compare(model: &mut Model) {
     set_stage(model, Stage::Versions(Compared::last(versions, revision)));
 }
 
-/// Handles a key while versions are compared in a request.
+/// For a comparison in a request.
 pub(super) fn compare_key(model: &mut Model, key: Key) -> bool {
     let Some(command) = model.start.keymap.command(KeyMode::Versions, key) else { return false };
     if command == Command::Back {
@@ -125,7 +119,6 @@ pub(super) fn compare_key(model: &mut Model, key: Key) -> bool {
     choose(compared, command, revision, size)
 }
 
-/// Selects another version or scrolls; returns true if the command does so.
 pub(super) fn choose(compared: &mut Compared, command: Command, revision: u64, size: (u16, u16)) -> bool {
     match command {
         Command::OlderVersion => compared.choose(true, -1, revision),

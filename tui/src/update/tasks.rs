@@ -1,9 +1,6 @@
-//! `:tasks`: the list of tasks that the agent keeps.
-
 use crate::model::{Block, Look, Model, Part, counted_tasks, task_line};
 use crate::text::SafeText;
 
-/// Shows the whole list of the agent that is shown.
 pub(super) fn show(model: &mut Model) {
     let list = model.agents.shown().tasks.as_ref().filter(|list| !list.tasks.is_empty());
     let Some(list) = list else {

@@ -7,7 +7,6 @@ use crate::commands::{Command, KeyMode};
 use crate::message::Action;
 use crate::model::{Look, Mode, Model};
 
-/// Gives the keyboard to the list; the shown agent is selected.
 pub(super) fn open(model: &mut Model) {
     model.mode = Mode::Agents;
     let shown = model.agents.shown_id().clone();
@@ -20,7 +19,7 @@ pub(super) fn show(model: &mut Model, agent: &AgentId) {
     }
 }
 
-/// Shows the agent that is `places` further in the list.
+/// `places` may be negative.
 pub(super) fn show_beside(model: &mut Model, places: isize) {
     let shown = model.agents.shown_id().clone();
     match beside(model, &shown, places) {
@@ -30,7 +29,6 @@ pub(super) fn show_beside(model: &mut Model, places: isize) {
     }
 }
 
-/// Handles a key while the list has the keyboard.
 pub(super) fn walk(model: &mut Model, command: Command, actions: &mut Vec<Action>) {
     let selected = model.agents.selected().clone();
     let places = match command {
@@ -49,7 +47,7 @@ pub(super) fn walk(model: &mut Model, command: Command, actions: &mut Vec<Action
     }
 }
 
-/// Returns the agent that is `places` further in the list, or the last one in that direction; `None` at the end.
+/// The last agent in that direction if there are fewer; `None` at the end.
 fn beside(model: &Model, agent: &AgentId, places: isize) -> Option<AgentId> {
     let listed = model.tree();
     let last = listed.len().saturating_sub(1);
@@ -63,7 +61,6 @@ fn leave_to(model: &mut Model, agent: &AgentId, mode: Mode) {
     show(model, agent);
 }
 
-/// Stops the turn of an agent and of all agents below it.
 fn stop(model: &mut Model, agent: AgentId, actions: &mut Vec<Action>) {
     let turn = &mut model.agents.of(&agent).turn;
     if !turn.is_running() {
@@ -74,7 +71,7 @@ fn stop(model: &mut Model, agent: AgentId, actions: &mut Vec<Action>) {
     }
 }
 
-/// Returns the reason that the shown agent accepts no message; `None` if it accepts them.
+/// `None` if the shown agent accepts messages.
 pub(super) fn takes_nothing(model: &Model) -> Option<String> {
     let agent = model.agents.shown_id();
     model.agents.shown().ended?;

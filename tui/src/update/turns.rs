@@ -1,5 +1,3 @@
-//! Messages of the user, and the turns that they start.
-
 use ipc::id::AgentId;
 use protocol::event::{Account, EndReason, TurnFinished};
 use protocol::frontend::{AgentAction, UserActionKind};
@@ -13,7 +11,7 @@ use crate::model::{
 use crate::moment::UiTime;
 use crate::text::SafeText;
 
-/// Sends a message, or queues it until the turn ends.
+/// Queues the message until the turn ends.
 pub(super) fn send(model: &mut Model, at: UiTime, message: Outgoing, actions: &mut Vec<Action>) {
     let agent = model.agents.shown_id().clone();
     send_to(model, &agent, at, message, actions);
@@ -64,7 +62,7 @@ pub(super) fn interrupt(model: &mut Model, actions: &mut Vec<Action>) {
     }
 }
 
-/// Ends a turn. Sends the next queued message, unless the user or an error ended the turn.
+/// Sends the next queued message, unless the user or an error ended the turn.
 pub(super) fn finished(model: &mut Model, agent: &AgentId, turn: &TurnFinished, actions: &mut Vec<Action>) {
     if agent.is_top_level() && model.agents.of(agent).queue.is_empty() {
         call(model, Reason::TurnOver, actions);
@@ -99,7 +97,7 @@ pub(super) fn finished(model: &mut Model, agent: &AgentId, turn: &TurnFinished, 
     }
 }
 
-/// If nobody answered an approval request in time, names the key that asks the model to make that call again.
+/// Names the key that asks the model to repeat a call whose request expired.
 pub(super) fn tell_lapsed(model: &mut Model) {
     let bound_in: &[_] =
         if model.start.is_plain { &[KeyMode::Insert] } else { &[KeyMode::Insert, KeyMode::Normal] };
@@ -120,7 +118,7 @@ pub(super) fn ask_again(model: &mut Model, at: UiTime, actions: &mut Vec<Action>
     send_to(model, &AgentId::root(), at, Outgoing { text, ..Outgoing::default() }, actions);
 }
 
-/// Shows a failed request in one line; the next failure replaces the line.
+/// The next failure replaces the line.
 pub(super) fn tell_failure(view: &mut AgentView, look: Look, text: &str) {
     let text = in_commands(text);
     let (cause, hint) = text.split_at(text.find(HINT).unwrap_or(text.len()));
@@ -166,7 +164,7 @@ fn in_commands(text: &str) -> String {
     format!("{cause}{HINT}{hint}")
 }
 
-/// Returns the queued messages to the prompt, before its text, instead of sending them later.
+/// Moves queued messages to the prompt, before its text.
 fn give_back(model: &mut Model, agent: &AgentId) {
     let queue = std::mem::take(&mut model.agents.of(agent).queue);
     if queue.is_empty() {

@@ -1,5 +1,3 @@
-//! Commands that are typed after `:`.
-
 use std::path::PathBuf;
 
 use ipc::id::AgentId;
@@ -18,7 +16,6 @@ use crate::commands::{Command, CommandRow, of_word};
 use crate::message::Action;
 use crate::model::{Block, Look, Model, Pending, Shape};
 
-/// Executes a typed command, or explains the mistake in it; `sign` is the character before the command.
 pub(super) fn run(model: &mut Model, sign: char, line: &str, actions: &mut Vec<Action>) {
     let mut words = line.split_whitespace();
     let Some(name) = words.next() else { return };
@@ -61,7 +58,7 @@ fn wrong_argument(row: &CommandRow, argument: Option<&str>) -> String {
     }
 }
 
-/// Executes a command; returns true if its argument is valid.
+/// True if the argument is valid.
 fn perform(model: &mut Model, command: Command, argument: Option<&str>, actions: &mut Vec<Action>) -> bool {
     match (command, argument) {
         (Command::Net, Some(words)) => net(model, words, actions),
@@ -121,8 +118,7 @@ fn diff(model: &mut Model, by_step: bool) {
     model.open_page(Block::of(blocks.into_iter().flat_map(|block| block.parts).collect()));
 }
 
-/// Executes `:model`: changes the model, or asks about a name that is not known. Without a name, lists the known
-/// models.
+/// Asks about a name that is not known. Without a name, lists the known models.
 fn another_model(model: &mut Model, name: Option<&str>, actions: &mut Vec<Action>) {
     match name {
         None => model.open_models(),
@@ -153,7 +149,6 @@ pub(super) fn attached(model: &mut Model, read: Result<Image, String>) -> bool {
     true
 }
 
-/// Changes the network as typed, or shows an error.
 fn net(model: &mut Model, words: &str, actions: &mut Vec<Action>) {
     let change = match network_words::change(words) {
         Ok(change) => change,
@@ -168,7 +163,7 @@ fn net(model: &mut Model, words: &str, actions: &mut Vec<Action>) {
     tell(model, actions, UserActionKind::Agent(AgentAction::SetRights { change }));
 }
 
-/// Grants or revokes write access to a path; removes quotes that a hint added.
+/// Removes quotes that a hint added.
 fn write(model: &mut Model, path: &str, allows: bool, actions: &mut Vec<Action>) {
     let path = unquoted(path);
     if !allows {
@@ -193,8 +188,7 @@ fn unquoted(path: &str) -> WirePath {
     quoted.unwrap_or(path).into()
 }
 
-/// Tells the person that a right of a sub-agent is revoked for all agents of the session. Returns true if the shown
-/// agent is the first one.
+/// Tells the person that access is revoked for all agents of the session. True if the shown agent is the first one.
 fn take_away(model: &mut Model) -> bool {
     let asked = model.agents.shown_id().is_top_level();
     if !asked {
@@ -218,7 +212,7 @@ fn set_mode(model: &mut Model, mode: ApprovalMode, actions: &mut Vec<Action>) {
     tell(model, actions, UserActionKind::Agent(AgentAction::SetMode { mode }));
 }
 
-/// Switches from `ask` to `auto`, and from other modes to `ask`. A pending change counts as made.
+/// From `ask` to `auto`, and from other modes to `ask`. A pending change counts as made.
 pub(super) fn cycle_mode(model: &mut Model, actions: &mut Vec<Action>) {
     let session = &model.agents.shown().session;
     let now = match session.pending {

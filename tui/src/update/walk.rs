@@ -20,7 +20,7 @@ pub(super) fn by(model: &mut Model, command: Command) {
     });
 }
 
-/// Opens the marked row as a page, or the sub-agent of the row. Returns false without a marked row in sight.
+/// As a page, or the sub-agent of the row. False without a visible marked row.
 pub(super) fn open(model: &mut Model) -> bool {
     let Some(marked) = model.agents.shown().transcript.marked(size(model)) else { return false };
     if let Some(agent) = agent_of(model, marked) {
@@ -34,7 +34,7 @@ pub(super) fn open(model: &mut Model) -> bool {
     true
 }
 
-/// Opens or folds the marked row; without one in sight, or if it has nothing to fold, the output of all tools.
+/// Without a marked row that can be folded, folds the output of all tools.
 pub(super) fn fold_output(model: &mut Model) {
     let size = size(model);
     let transcript = &mut model.agents.shown_mut().transcript;
@@ -46,7 +46,6 @@ pub(super) fn fold_output(model: &mut Model) {
     }
 }
 
-/// True if a marked row is in sight.
 pub(super) fn is_marked(model: &Model) -> bool {
     model.agents.shown().transcript.marked(size(model)).is_some()
 }
@@ -56,7 +55,7 @@ pub(super) fn size(model: &Model) -> (u16, u16) {
     (area.width, area.height)
 }
 
-/// Returns the number of the stop, and the keys that lead further or do something with it.
+/// The number of the stop, and the keys that lead further.
 fn on(model: &Model, Found { number, of }: Found, stop: Stop) -> String {
     let mode = if model.mode == Mode::Insert { KeyMode::Insert } else { KeyMode::Normal };
     let key = |command| model.start.keymap.hint(mode, command);

@@ -1,5 +1,3 @@
-//! Layout of the column beside the transcript.
-
 use ratatui::layout::Rect;
 
 use crate::model::Model;
@@ -13,7 +11,7 @@ pub(super) struct Beside {
 }
 
 impl Beside {
-    /// Divides an area. The agents get half of the rows, or more if the steps need less, and the unused rows.
+    /// Agents get half of the rows, and those that the steps do not need.
     pub(super) fn of(model: &Model, area: Rect) -> Self {
         let is_beside = model.tree_columns(model.size.0).is_some();
         let rows = |lines: usize| u16::try_from(lines + 1).unwrap_or(u16::MAX);
@@ -32,7 +30,7 @@ impl Beside {
     }
 }
 
-/// Returns the number of rows of a part that wants `wanted` rows while the others want `others`.
+/// For a part that wants `wanted` rows while the others want `others`.
 fn fair(wanted: u16, others: u16, room: u16) -> u16 {
     wanted.min(room.div_ceil(2).max(room.saturating_sub(others)))
 }

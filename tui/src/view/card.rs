@@ -1,5 +1,3 @@
-//! Drawing of an approval request: title, text and key hints.
-
 use ratatui::style::Style;
 
 use super::pane::Pane;
@@ -9,7 +7,6 @@ use crate::card::{Card, DroppedKey, LAST_MINUTE, Stage, hints};
 use crate::model::{Model, Unfolded};
 use crate::text::SafeText;
 
-/// Draws the request. Returns the part of it that is visible, and the position of the caret.
 pub(super) fn card(
     model: &Model,
     card: &Card,
@@ -50,7 +47,6 @@ fn mark(card: &Card) -> String {
     }
 }
 
-/// Draws the title, with the remaining time at the right.
 fn title(model: &Model, card: &Card, pane: &mut Pane<'_>, theme: Theme) {
     let dropped = card.dropped().map(|dropped| match dropped {
         DroppedKey::TooEarly(key) => format!("too early: {}", key.label()),
@@ -73,13 +69,13 @@ fn title(model: &Model, card: &Card, pane: &mut Pane<'_>, theme: Theme) {
     pane.put(right, 0, SafeText::line(&remarks).all(), theme.strong());
 }
 
-/// Returns the remaining time in words, in the last minute.
+/// In the last minute.
 fn time_left(model: &Model, card: &Card) -> Option<String> {
     let left = card.remaining(model.now);
     (left <= LAST_MINUTE).then(|| format!("0:{:02} left", left.as_secs().min(59)))
 }
 
-/// Returns the number of this request among several: `2 of 3`.
+/// Such as `2 of 3`.
 fn place_in_queue(model: &Model) -> Option<String> {
     let (place, all) = (model.answered + 1, model.answered + model.cards.len());
     (all > 1).then(|| format!("{place} of {all}"))

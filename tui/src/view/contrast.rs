@@ -1,7 +1,7 @@
 //! Contrast of every pair of text and background that the themes produce, in exact colours and among the 256.
 //!
-//! The terminal's own background is assumed black or #1e1e1e for the dark theme, white or #fafafa for the light one, and any of these
-//! for high contrast. Text in the terminal's own colour on its own background is the terminal's to choose.
+//! The terminal's own background is assumed black or #1e1e1e for the dark theme, white or #fafafa for the light one,
+//! and any of these for high contrast.
 
 use ratatui::style::{Color, Modifier, Style};
 
@@ -40,7 +40,6 @@ const LOOKS: [Look; 21] = [
 /// Kinds of text in code.
 const SYNTAX: [Ink; 6] = [Ink::Plain, Ink::Comment, Ink::Literal, Ink::Constant, Ink::Keyword, Ink::Name];
 
-/// Kinds of text in prose and in the rows of calls.
 const PROSE: [Ink; 5] = [Ink::Plain, Ink::Mark, Ink::Heading, Ink::Failed, Ink::Blocked];
 
 const GROUNDS: [Ground; 7] = [

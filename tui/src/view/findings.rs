@@ -1,5 +1,3 @@
-//! List of a review's findings, or one of them, drawn instead of the transcript.
-
 use ratatui::style::Style;
 
 use super::pane::Pane;

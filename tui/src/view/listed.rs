@@ -16,7 +16,6 @@ const ABOUT_NARROW: u16 = 18;
 /// Minimum width of a screen that is not narrow.
 const NARROW: u16 = 70;
 
-/// Draws the commands that fit, including the selected one.
 pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     pane.clear(Style::new());
     if model.is_recalling() {
@@ -51,7 +50,6 @@ pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     }
 }
 
-/// Returns the mark of a list with hidden rows: `↓ 7 more`.
 fn more(above: usize, below: usize) -> String {
     match (above, below) {
         (above, 0) => format!("↑ {above} more"),
@@ -67,7 +65,6 @@ fn keys(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     }
 }
 
-/// Draws the files that fit, including the selected one, and a note below them.
 fn files(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let note = model.files_note();
     let room = pane.height().saturating_sub(u16::from(note.is_some()));

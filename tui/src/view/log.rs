@@ -1,5 +1,3 @@
-//! View of the session's log, drawn instead of the transcript.
-
 use ratatui::style::Style;
 
 use super::pane::Pane;
@@ -9,12 +7,10 @@ use crate::commands::{Command, KeyMode};
 use crate::model::{LogRow, Look, Model, Unfolded, log_rows, plan_rows};
 use crate::text::SafeText;
 
-/// Column of an event's kind.
 const KIND: u16 = 12;
 
 const DATA: u16 = 36;
 
-/// Draws the view; the last row shows key hints.
 pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let key = |command| model.start.keymap.hint(KeyMode::Log, command);
     let [close, down, up] = [Command::CloseLog, Command::LineDown, Command::LineUp].map(key);

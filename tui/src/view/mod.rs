@@ -33,10 +33,9 @@ use pane::Pane;
 pub use picker::pick;
 use theme::Theme;
 
-/// Parts of the model that a frame shows; passed to [`Msg::Drawn`](crate::Msg::Drawn) once the frame is flushed.
+/// Passed to [`Msg::Drawn`](crate::Msg::Drawn) once the frame is flushed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shown {
-    /// Number of the request whose title is visible.
     pub(crate) card: Option<u64>,
     /// True if the frame shows the request's text, not only its title.
     pub(crate) whole: bool,
@@ -108,7 +107,7 @@ pub fn view(model: &Model, frame: &mut Frame<'_>) -> Shown {
     shown
 }
 
-/// Draws the visible rows; returns true if they contain code that has not been highlighted.
+/// True if the rows contain code that has not been highlighted.
 fn transcript(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> bool {
     let visible = model.agents.shown().transcript.visible(pane.width(), pane.height());
     for (y, row) in (0..).zip(&visible) {
@@ -121,7 +120,7 @@ fn transcript(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> bool {
     visible.iter().any(|row| row.block.parts.iter().any(Part::is_plain))
 }
 
-/// Draws one line for a terminal that is too small: the required size, and the key that denies a request.
+/// The required size, and the key that denies a request.
 fn tiny(model: &Model, frame: &mut Frame<'_>, theme: Theme) -> Shown {
     let screen = frame.area();
     let mut pane = Pane::new(frame.buffer_mut(), Rect { height: screen.height.min(1), ..screen });

@@ -9,7 +9,7 @@ use crate::commands::{Command, KeyMode};
 use crate::model::{Model, Part, Unfolded, plan_rows};
 use crate::text::SafeText;
 
-/// Draws the page; the last row shows key hints. Returns true if it contains code that has not been highlighted.
+/// The last row shows key hints. True if the page contains code that has not been highlighted.
 pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> bool {
     let sheet = &model.page;
     let height = plan_rows(pane.height());

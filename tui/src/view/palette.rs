@@ -31,7 +31,7 @@ pub(super) struct Pair {
 }
 
 impl Pair {
-    /// Returns the style in exact colours or in the nearest of the 256.
+    /// In exact colours or in the nearest of the 256.
     pub(super) const fn toned(self, colour: Colour) -> Style {
         Style::new().fg(self.text.of(colour)).bg(self.ground.of(colour))
     }
@@ -56,11 +56,8 @@ pub(super) struct Inks {
 pub(super) struct Tints {
     /// Secondary text. Terminals draw faint text too differently to rely on it.
     pub quiet: Shade,
-    /// Headings and marks of the selection.
     pub accent: Shade,
-    /// Commands and steps that failed.
     pub calm: Shade,
-    /// Blocked, lost or denied.
     pub red: Shade,
 }
 
@@ -92,7 +89,7 @@ impl Pairs {
     }
 }
 
-/// Returns a colour by its red, green and blue values, and by its number among the 256.
+/// From red, green and blue values, and the number among the 256.
 const fn shade(exact: u32, indexed: u8) -> Shade {
     Shade { exact: Color::from_u32(exact), indexed: Color::Indexed(indexed) }
 }
@@ -100,12 +97,12 @@ const fn shade(exact: u32, indexed: u8) -> Shade {
 const BLACK: Shade = shade(0, 16);
 const WHITE: Shade = shade(0x00ff_ffff, 231);
 
-/// Returns a pair in exact colours and in the nearest of the sixteen.
+/// In exact colours and in the nearest of the sixteen.
 const fn pair(text: Shade, ground: Shade, sixteen: (Color, Color)) -> Pair {
     Pair { text, ground, sixteen }
 }
 
-/// Returns a pair of a theme that does not use the sixteen colours.
+/// For a theme that does not use the sixteen colours.
 const fn exactly(text: Shade, ground: Shade) -> Pair {
     Pair { text, ground, sixteen: (Color::Reset, Color::Reset) }
 }

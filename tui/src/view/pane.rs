@@ -1,5 +1,3 @@
-//! Area of the screen: the only place that writes cells.
-
 use std::ops::Range;
 
 use ratatui::buffer::Buffer;
@@ -16,7 +14,6 @@ pub(super) struct Pane<'a> {
 }
 
 impl<'a> Pane<'a> {
-    /// Returns an area of a buffer, clipped to the buffer.
     pub(super) fn new(buffer: &'a mut Buffer, area: Rect) -> Self {
         let area = area.intersection(buffer.area);
         Self { buffer, area }
@@ -41,7 +38,7 @@ impl<'a> Pane<'a> {
         }
     }
 
-    /// Draws text in a row from a column on, clipped at the right; returns the column after the text.
+    /// Clips at the right; returns the column after the text.
     pub(super) fn put<'t>(&mut self, x: u16, y: u16, text: impl Into<SafeStr<'t>>, style: Style) -> u16 {
         let text = text.into();
         let mut x = x;
@@ -64,7 +61,7 @@ impl<'a> Pane<'a> {
         x
     }
 
-    /// Draws text as [`put`](Self::put) does; text that does not fit ends with `…`.
+    /// Like [`put`](Self::put), but text that does not fit ends with `…`.
     pub(super) fn put_cut<'t>(&mut self, x: u16, y: u16, text: impl Into<SafeStr<'t>>, style: Style) -> u16 {
         let text = text.into();
         let room = self.area.width.saturating_sub(x);
@@ -87,7 +84,6 @@ impl<'a> Pane<'a> {
         cell.is_some_and(|cell| cell.symbol().width() > 1)
     }
 
-    /// Empties columns of a row in a style.
     pub(super) fn fill(&mut self, columns: Range<u16>, y: u16, style: Style) {
         if y < self.area.height {
             (columns.start..columns.end.min(self.area.width)).for_each(|x| self.cell(x, y, " ", style));
@@ -102,7 +98,6 @@ impl<'a> Pane<'a> {
         }
     }
 
-    /// Reverses columns of a row, as a selection.
     pub(super) fn reverse(&mut self, columns: Range<u16>, y: u16) {
         for x in columns.start..columns.end.min(self.area.width) {
             let at = (self.area.x + x, self.area.y + y);

@@ -10,7 +10,6 @@ use crate::model::{Look, Model, Unfolded, plan_rows};
 use crate::plan::Progress;
 use crate::text::{Clusters, SafeText};
 
-/// Column of the texts, after the border.
 const TEXT: u16 = 2;
 
 /// Draws the view; the last row shows key hints.
@@ -50,7 +49,6 @@ pub(super) fn view(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     pane.put(0, rows, SafeText::line(&keys).all(), theme.dim());
 }
 
-/// Draws the steps; if there are too many, those around the running one.
 pub(super) fn steps(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let Some(plan) = model.plans.beside() else { return };
     pane.clear(Style::new());

@@ -13,7 +13,6 @@ use crate::text::{Clusters, SafeStr, SafeText};
 /// Maximum number of hidden rows that are counted.
 const MOST_BELOW: usize = 999;
 
-/// Draws the messages that wait for the end of the turn.
 pub(super) fn queue(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     for (y, message) in (0..pane.height()).zip(&model.agents.shown().queue) {
         let x = pane.put(0, y, "queued › ", theme.dim());
@@ -21,7 +20,6 @@ pub(super) fn queue(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     }
 }
 
-/// Draws the line above the prompt: the current activity.
 pub(super) fn rule(model: &Model, areas: &Areas, pane: &mut Pane<'_>, theme: Theme) {
     let dashes = "─".repeat(usize::from(pane.width()));
     pane.put(0, 0, SafeText::prose(&dashes).all(), theme.dim());
@@ -35,7 +33,7 @@ pub(super) fn rule(model: &Model, areas: &Areas, pane: &mut Pane<'_>, theme: The
     changed(model, pane, x, theme);
 }
 
-/// Draws the number of changed files at the right end of the line, if it fits behind column `from`.
+/// At the right end of the line, if it fits after column `from`.
 fn changed(model: &Model, pane: &mut Pane<'_>, from: u16, theme: Theme) {
     let Some(summary) = model.changes.summary().filter(|_| model.mode != Mode::Page) else { return };
     let text = SafeText::line(&format!(" {summary} · :diff "));
@@ -95,7 +93,6 @@ fn activity(model: &Model, areas: &Areas) -> String {
     words
 }
 
-/// Returns the size of the selection, and the keys that copy it and leave.
 fn selecting(model: &Model, areas: &Areas) -> String {
     let transcript = &model.agents.shown().transcript;
     let unit = match transcript.selection_shape() {
@@ -117,7 +114,6 @@ fn selecting(model: &Model, areas: &Areas) -> String {
     std::iter::once(format!("{rows} {unit}")).chain(hints).collect()
 }
 
-/// Returns the number of transcript rows below the screen, and the key that scrolls there.
 fn below(model: &Model, areas: &Areas) -> String {
     let rows =
         model.agents.shown().transcript.below((areas.transcript.width, areas.transcript.height), MOST_BELOW);
@@ -132,7 +128,7 @@ fn below(model: &Model, areas: &Areas) -> String {
     format!("{rows}{more} {lines} below{key}")
 }
 
-/// Draws the edited text; returns the caret's position on the screen.
+/// Returns the caret's position on the screen.
 pub(super) fn prompt(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> Option<(u16, u16)> {
     let (mark, editor) = match model.mode {
         Mode::Command => (if model.line_for == LineFor::Command { ":" } else { "/" }, &model.line),
@@ -156,7 +152,7 @@ pub(super) fn prompt(model: &Model, pane: &mut Pane<'_>, theme: Theme) -> Option
     caret.filter(|_| writes)
 }
 
-/// Draws a text field after a mark; returns the caret's position on the screen.
+/// Returns the caret's position on the screen.
 pub(super) fn marked(
     pane: &mut Pane<'_>,
     (x, y): (u16, u16),

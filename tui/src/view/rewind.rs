@@ -1,5 +1,3 @@
-//! View of a rewind, drawn instead of the transcript.
-
 use protocol::event::RewindTarget;
 use ratatui::style::Style;
 

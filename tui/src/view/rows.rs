@@ -56,7 +56,7 @@ fn toned(pane: &mut Pane<'_>, (x, y): (u16, u16), text: &Styled, row: Row, look:
     }
 }
 
-/// Draws a row of a plan's text; code between backticks has its own style, even over several rows.
+/// Code between backticks has its own style, even over several rows.
 fn with_code(pane: &mut Pane<'_>, (x, y): (u16, u16), text: &SafeText, row: Row, theme: Theme) {
     let line = text.as_str().get(..row.start).and_then(|before| before.rfind('\n')).map_or(0, |end| end + 1);
     let before = text.as_str().get(line..row.start).unwrap_or_default();

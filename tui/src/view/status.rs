@@ -16,8 +16,8 @@ use crate::model::{Mode, Model, Pending, access};
 use crate::start::StatusWords;
 use crate::text::{Clusters, SafeText};
 
-/// Draws the bar. A narrow bar abbreviates the words; mode, activity, approval mode, network and tokens are always
-/// shown, unless the settings hide what is ordinary.
+/// A narrow bar abbreviates the words; mode, activity, approval mode, network and tokens are always shown, unless the
+/// settings hide usual values.
 pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let asked = model.mode != Mode::Command && model.card().is_some_and(|card| card.is_open(model.now));
     let style = if asked { theme.alarm() } else { theme.mode(model.mode) };
@@ -54,7 +54,7 @@ pub(super) fn status(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
 /// Texts: mode, activity, approval mode, network, tokens of the turn and of the session.
 type StatusRow = [String; 5];
 
-/// Returns the texts in the longest form that fits; true if that is the short form.
+/// In the longest form that fits; true for the short form.
 fn row(model: &Model, asked: bool, room: usize) -> (StatusRow, bool) {
     let (turn, all) = accounts(model);
     let counts = [(tokens(&turn), tokens(&all)), (sum(&turn), tokens(&all)), (sum(&turn), sum(&all))];
@@ -72,7 +72,7 @@ fn row(model: &Model, asked: bool, room: usize) -> (StatusRow, bool) {
     (row, true)
 }
 
-/// Returns a row that names a host of the list, or only counts its hosts.
+/// `is_named` shows a host of the list, not only the number of hosts.
 fn long(model: &Model, asked: bool, is_named: bool, counts: String) -> StatusRow {
     let session = &model.agents.shown().session;
     let word = if is_named { named } else { word };
@@ -90,7 +90,7 @@ fn long(model: &Model, asked: bool, is_named: bool, counts: String) -> StatusRow
     [name.to_owned(), activity, mode, net, counts]
 }
 
-/// Returns a short row: ` INS EXE·ask·off·↑1.2k↓300/↑40.1k↓2.2k`.
+/// Such as ` INS EXE·ask·off·↑1.2k↓300/↑40.1k↓2.2k`.
 fn short(model: &Model, asked: bool, counts: String) -> StatusRow {
     let session = &model.agents.shown().session;
     let mode = match &session.pending {
@@ -144,7 +144,7 @@ fn named(net: &Network) -> String {
     }
 }
 
-/// Returns the width of the texts with `between` columns between them.
+/// With `between` columns between the texts.
 fn columns(row: &StatusRow, between: usize) -> usize {
     let texts: usize = row.iter().map(|text| text.chars().count()).sum();
     texts + 1 + between * (row.len() - 2)
@@ -176,13 +176,11 @@ fn further(model: &Model, pane: &mut Pane<'_>, mut x: u16, theme: Theme) {
     }
 }
 
-/// Returns the last component of a path; `/` for the root.
 fn last_name(path: &WirePath) -> &[u8] {
     let name = path.as_bytes().rsplit(|byte| *byte == b'/').next();
     name.filter(|name| !name.is_empty()).unwrap_or_else(|| path.as_bytes())
 }
 
-/// Returns usage and cost of the turn, including sub-agents, and of the session.
 fn accounts(model: &Model) -> (Account, Account) {
     let turn = model.agents.of_turn(model.agents.shown_id());
     (turn, model.agents.spent_in_all())

@@ -1,5 +1,3 @@
-//! List of tasks: one row above the prompt, or a part of the pane.
-
 use protocol::event::TaskState;
 use ratatui::style::Style;
 
@@ -9,10 +7,8 @@ use crate::model::{Model, counted_tasks, task_line};
 use crate::text::SafeText;
 use crate::tool_summary::cut;
 
-/// Column of the texts, after the border.
 const TEXT: u16 = 2;
 
-/// Draws the list as one row: its count, and the task at hand.
 pub(super) fn row(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     if pane.height() == 0 {
         return;
@@ -23,7 +19,6 @@ pub(super) fn row(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     }
 }
 
-/// Draws the list in the pane; if it is too long, the part around the current task.
 pub(super) fn list(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let Some(list) = model.tasks_beside() else { return };
     pane.clear(Style::new());

@@ -1,6 +1,6 @@
 //! Colours and emphasis for each [`Colour`] and each [`ThemeName`].
 //!
-//! The terminal's background may not be the one that a theme assumes. Therefore text in requests and denials is bold, or has a
+//! The terminal's background may not be the one that a theme assumes, so text in requests and denials is bold, or has a
 //! [`Pair`] of text and background colours of its own.
 
 use ratatui::style::{Color, Modifier, Style};
@@ -10,7 +10,6 @@ use crate::model::{Look, Mode};
 use crate::start::{Capabilities, Colour, ThemeName};
 use crate::text::{Ground, Hue, Ink, Tone};
 
-/// Styles for each kind of text.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Theme {
     colour: Colour,
@@ -40,7 +39,6 @@ const SIXTEEN: [Color; 16] = [
     Color::White,
 ];
 
-/// Returns the red, green and blue values of a colour; `None` for colours of the terminal's palette.
 pub(super) fn exact(colour: Color) -> Option<[u8; 3]> {
     const LEVELS: [u8; 6] = [0, 95, 135, 175, 215, 255];
     match colour {
@@ -96,7 +94,6 @@ impl Theme {
         Self { colour, name, pairs, tints }
     }
 
-    /// Returns the style of a row of text outside diffs.
     pub(super) fn row(self, look: Look) -> Style {
         let plain = Style::new();
         let style = match look {
@@ -122,7 +119,7 @@ impl Theme {
         self.without_faint(style)
     }
 
-    /// Returns the style of a part of a row that has the style `row`.
+    /// `row` is the style of the whole row.
     pub(super) fn toned(self, row: Style, look: Look, tone: Tone) -> Style {
         // Interrupted text has a single style.
         if look == Look::Void {
@@ -145,7 +142,6 @@ impl Theme {
         self.without_faint(style.add_modifier(tone.emphasis))
     }
 
-    /// Returns the style of a kind of text in code.
     fn syntax(self, row: Style, ink: Ink) -> Style {
         let inks = &self.pairs.inks;
         let (colour, emphasis) = match ink {
@@ -159,8 +155,8 @@ impl Theme {
         style.add_modifier(emphasis)
     }
 
-    /// Returns the style of colours that a program chose. Keeps `row` if the text would be unreadable, and for plain
-    /// black or white text, which may equal the terminal's background.
+    /// Keeps `row` if the text would be unreadable, and for plain black or white text, which may equal the terminal's
+    /// background.
     fn chosen(self, row: Style, text: Option<Hue>, background: Option<Hue>) -> Style {
         let [text, background] = [text, background].map(|hue| hue.and_then(|hue| self.colour(hue)));
         let own = [Color::Black, Color::White, Color::Gray].map(Some);
@@ -188,7 +184,7 @@ impl Theme {
         }
     }
 
-    /// Returns the style of text on a coloured background. The sixteen colours are too bright for whole lines.
+    /// The sixteen colours are too bright for whole lines.
     fn on(self, row: Style, look: Look, ground: Ground) -> Style {
         let (sign, line, words) = match ground {
             Ground::Code if look == Look::Code => return row,
@@ -221,7 +217,6 @@ impl Theme {
         }
     }
 
-    /// Removes faint and italic text for high contrast.
     fn without_faint(self, style: Style) -> Style {
         match self.name {
             ThemeName::HighContrast => style.remove_modifier(Modifier::DIM | Modifier::ITALIC),
@@ -264,7 +259,6 @@ impl Theme {
         }
     }
 
-    /// Returns the style of the network setting while it is on.
     pub(super) fn open(self) -> Style {
         self.loud(self.pairs.danger)
     }
@@ -274,18 +268,17 @@ impl Theme {
         matches!(self.colour, Colour::Indexed | Colour::Exact)
     }
 
-    /// Returns the style of text in a tone of the theme; plain if the theme has none.
     fn tinted(self, tint: impl FnOnce(&Tints) -> Shade) -> Style {
         let tint = self.tints.filter(|_| self.has_tones()).map(tint);
         tint.map_or_else(Style::new, |tint| Style::new().fg(tint.of(self.colour)))
     }
 
-    /// Returns the style of failed commands and steps, which is not alarming.
+    /// Style of failed commands and steps.
     fn calm(self) -> Style {
         self.strong().patch(self.tinted(|tints| tints.calm))
     }
 
-    /// Returns the style of what was blocked, lost or denied.
+    /// Style of blocked and denied actions, and of losses.
     fn red(self) -> Style {
         match self.colour {
             Colour::None => self.strong(),

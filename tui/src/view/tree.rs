@@ -1,5 +1,3 @@
-//! List of agents.
-
 use ratatui::style::Style;
 
 use super::pane::Pane;
@@ -8,10 +6,8 @@ use crate::commands::{Command, KeyMode};
 use crate::model::{Mode, Model, TreeLine};
 use crate::text::{Clusters, SafeText};
 
-/// Column of the texts at the first level, after the border and the mark.
 const TEXT: u16 = 4;
 
-/// Draws the agents of this turn, or all of them while the list has the keyboard.
 pub(super) fn tree(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     pane.clear(Style::new());
     if model.tree_columns(model.size.0).is_some() {
@@ -60,12 +56,12 @@ fn line(model: &Model, line: &TreeLine, pane: &mut Pane<'_>, y: u16, theme: Them
     }
 }
 
-/// Returns the agent that must be visible in the list: the selected one, or the one whose transcript is shown.
+/// The selected agent, or the one whose transcript is shown.
 fn marked(model: &Model) -> &ipc::id::AgentId {
     if model.walks_tree() { model.agents.selected() } else { model.agents.shown_id() }
 }
 
-/// Returns the index of the first visible line, so that all lines of the marked agent are visible.
+/// All lines of the marked agent are visible.
 fn first_line(model: &Model, lines: &[TreeLine], room: usize) -> usize {
     let marked = marked(model);
     let end = lines.iter().rposition(|line| line.agent == *marked).map_or(0, |at| at + 1);

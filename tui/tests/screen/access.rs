@@ -1,5 +1,3 @@
-//! The access of a session: listed, and taken back.
-
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
 use ipc::id::{Generation, GrantId};

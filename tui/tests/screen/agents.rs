@@ -23,7 +23,6 @@ fn asks(seat: &mut Seat, agent: &str, command: &str) {
     of(seat, agent, UiEventKind::ApprovalRequested { id: ApprovalId(1), request });
 }
 
-/// The agents that were told something, each with a word for it.
 fn told(seat: &mut Seat) -> Vec<(AgentId, &'static str)> {
     let actions = std::mem::take(&mut seat.actions).into_iter();
     let told = actions.filter_map(|action| match action {

@@ -1,4 +1,4 @@
-//! Who answers, and when: only a person who saw what is asked.
+//! Only a person who saw the request can answer.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 use ipc::id::ApprovalId;
@@ -360,7 +360,7 @@ fn a_paste_never_answers() {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
-    /// Whatever is pressed: nothing is approved without one of its keys.
+    /// Nothing is approved without one of the keys for it, whatever is pressed.
     #[test]
     fn only_the_keys_that_approve_approve(
         keys in "[a-rt-xz0-9A-Z \n:?/.]{0,40}", long in any::<bool>(), width in 20_u16..90, height in 3_u16..30,

@@ -1,5 +1,3 @@
-//! Calls for a person who may look elsewhere.
-
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ipc::id::{ApprovalId, CallId};
 use protocol::approval::{ReviewDecision, ServerRequest};

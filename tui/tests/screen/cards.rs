@@ -1,5 +1,3 @@
-//! What a request looks like.
-
 use insta::assert_snapshot;
 use ipc::id::{ApprovalId, CallId};
 use ipc::rights::Reach;

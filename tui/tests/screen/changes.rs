@@ -38,7 +38,6 @@ fn too_large(seat: &mut Seat, call: u64) {
     });
 }
 
-/// The changes as the line above the prompt counts them.
 fn counted(seat: &Seat) -> String {
     let screen = seat.screen();
     let rule = screen.lines().find(|row| row.contains(" · :diff ─"));
@@ -160,7 +159,7 @@ fn a_worker_that_tells_lines_beyond_all_files_breaks_no_screen() {
     }
 }
 
-/// A change that a look saw, of a file whose texts are these.
+/// A change that a snapshot found.
 fn seen(path: &str, change: ChangeKind, texts: Option<(Option<&str>, &str)>, by: &[u64]) -> SeenChange {
     let by = by.iter().map(|call| AgentCall { agent: AgentId::root(), call: CallId(*call) });
     let diff = texts.map(|(old, new)| FileDiff {

@@ -1,5 +1,3 @@
-//! `:context`: who fills the context window.
-
 use insta::assert_snapshot;
 use protocol::event::{
     CompactionCause, ContextCompacted, EventKind, PromptFixed, SummaryFrom, TokenUsage, ToolCallStatus,

@@ -16,7 +16,7 @@ type Rgb = [u8; 3];
 const BLACK: Rgb = [0, 0, 0];
 const WHITE: Rgb = [255, 255, 255];
 
-/// The least contrast of text (WCAG 2.2, success criterion 1.4.3).
+/// Minimum contrast of text (WCAG 2.2, success criterion 1.4.3).
 const LEAST: f64 = 4.5;
 
 /// xterm's colours, which most terminals stay close to.
@@ -39,7 +39,7 @@ const PALETTE: [Rgb; 16] = [
     WHITE,
 ];
 
-/// A terminal's own colours, of text and of what is behind it.
+/// A terminal's own colours of text and background.
 #[derive(Clone, Copy, Debug)]
 struct Terminal {
     text: Rgb,
@@ -90,7 +90,7 @@ fn rgb(colour: Color, own: Rgb) -> Rgb {
     }
 }
 
-/// The least contrast that a terminal may draw a cell with. Reversed, a cell has the same.
+/// Minimum contrast with which a terminal may draw a cell. Reversed, a cell has the same.
 fn drawn(cell: &Cell, terminal: Terminal) -> f64 {
     let background = rgb(cell.bg, terminal.background);
     let mut texts = vec![rgb(cell.fg, terminal.text)];
@@ -109,7 +109,7 @@ fn is_line(symbol: &str) -> bool {
     symbol.chars().all(|c| c.is_whitespace() || ('\u{2500}'..='\u{257f}').contains(&c) && c != '│')
 }
 
-/// Checks what is drawn in these rows, as far as it is text.
+/// Checks the text in these rows.
 fn check(seat: &Seat, rows: impl Iterator<Item = u16>, columns: u16, about: &str) {
     for y in rows {
         for cell in (0..columns).filter_map(|x| seat.buffer().cell((x, y))) {
@@ -139,7 +139,7 @@ fn seats() -> impl Iterator<Item = Seat> {
     })
 }
 
-/// Checks a request from its arrival on, with each of these keys pressed, on the whole screen.
+/// Checks a request from its arrival on, and after each of these keys, on the whole screen.
 fn check_request(mut seat: Seat, request: ServerRequest, keys: &str) {
     let is_plan = matches!(request, ServerRequest::PlanApproval(_));
     seat.ask(1, request);

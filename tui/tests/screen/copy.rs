@@ -1,5 +1,3 @@
-//! `y`, `:clear`, `:model` and `:cost`.
-
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
 use protocol::event::{Account, AssistantMessage, EndReason, EventKind, ModelChanged, TokenUsage};

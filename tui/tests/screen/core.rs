@@ -1,5 +1,3 @@
-//! What a core would say.
-
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::id::{AgentId, ApprovalId, CallId, EventId, Generation};
 use ipc::rights::{Grant, NamedRoot, Network, RightsSummary};
@@ -21,7 +19,7 @@ pub(crate) fn logged(kind: EventKind) -> UiEventKind {
     logged_as(1, kind)
 }
 
-/// The same with a place in the log.
+/// With an id in the log.
 pub(crate) fn logged_as(id: u64, kind: EventKind) -> UiEventKind {
     UiEventKind::Logged(Box::new(SessionEvent {
         id: EventId(id),
@@ -72,7 +70,6 @@ pub(crate) fn read_only() -> RightsSummary {
     RightsSummary { write: vec![NamedRoot::Temp], read, hidden: 9, ..RightsSummary::default() }
 }
 
-/// The same with the network on.
 pub(crate) fn online() -> RightsSummary {
     RightsSummary { net: Network::On, ..read_only() }
 }

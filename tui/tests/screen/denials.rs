@@ -1,4 +1,4 @@
-//! A command that was denied something: the card, its keys, and what each of them answers.
+//! A denied command: the card, its keys, and their answers.
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
@@ -30,14 +30,12 @@ fn answer(decision: ReviewDecision) -> Vec<UserActionKind> {
     vec![UserActionKind::Answer { id: ApprovalId(1), answer }]
 }
 
-/// The rows of the card.
 fn card(seat: &Seat) -> String {
     let screen = seat.screen();
     let rows = screen.lines().skip_while(|row| !row.to_lowercase().contains("blocked by"));
     rows.take_while(|row| !row.starts_with("── ")).collect::<Vec<_>>().join("\n")
 }
 
-/// A command that was to write in the project.
 pub(crate) fn in_project() -> DeniedCommandApprovalParams {
     let project = "/home/me/project";
     let path = format!("{project}/out.txt");

@@ -1,5 +1,3 @@
-//! `@` at the prompt: the list of the project's files.
-
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
 use ipc::path::WirePath;
@@ -7,7 +5,6 @@ use protocol::frontend::{AgentAction, UiEventKind, UserActionKind};
 
 use crate::seat::Seat;
 
-/// The worker's answer.
 fn listed(seat: &mut Seat, names: &[&[u8]], cut: bool) {
     let names = names.iter().map(|name| WirePath::from(name.to_vec())).collect();
     seat.core(UiEventKind::FileNames { names, cut, failed: None });

@@ -1,4 +1,4 @@
-//! Keys that hands know from elsewhere: the list of commands, Shift+Tab, Ctrl+C twice, Esc.
+//! Usual keys: the list of commands, Shift+Tab, Ctrl+C twice, Esc.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use insta::assert_snapshot;
@@ -10,7 +10,6 @@ use tui::{Action, Msg, Start};
 
 use crate::seat::{Seat, start};
 
-/// The rows above the status.
 fn above_status(seat: &Seat) -> String {
     let screen = seat.screen();
     let rows: Vec<_> = screen.lines().collect();

@@ -1,5 +1,3 @@
-//! The form of an MCP server: its card, the keys that fill it in, and the line about the answer.
-
 use ipc::form::{FieldKind, FormChoice, FormField, TextFormat};
 use ipc::id::{AgentId, ApprovalId, CallId};
 use protocol::approval::{

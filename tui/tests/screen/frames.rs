@@ -1,5 +1,3 @@
-//! What it looks like.
-
 use std::time::Duration;
 
 use crossterm::event::KeyCode;
@@ -18,7 +16,7 @@ use tui::{Colour, Msg};
 use crate::core::{denial, online};
 use crate::seat::{Seat, start};
 
-/// A turn with a bit of everything.
+/// A turn with several kinds of content.
 fn work(seat: &mut Seat) {
     seat.keys("Mend the parser\n");
     seat.log(EventKind::UserMessage { text: "Mend the parser".to_owned(), images: vec![] });
@@ -42,7 +40,7 @@ fn work(seat: &mut Seat) {
     seat.end_turn(EndReason::Done);
 }
 
-/// The sentence that tells the model what the card tells a person.
+/// The sentence for the model that corresponds to the card.
 fn for_the_model() -> String {
     let EventKind::Denied { denial, rights, .. } = denial() else { unreachable!() };
     format!("\n{denial}. Your rights: {rights}")

@@ -1,5 +1,3 @@
-//! Guests in the list of agents, each below its agent.
-
 use serde_json::{Value, json};
 
 use crate::seat::Seat;

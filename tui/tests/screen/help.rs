@@ -1,5 +1,3 @@
-//! What `:help` says.
-
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
 use ipc::rights::{NamedRoot, RightsSummary};

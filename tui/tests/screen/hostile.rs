@@ -1,4 +1,4 @@
-//! Text from the other side: whatever it is, it stays where it belongs, and commands nothing.
+//! Hostile text stays in its place and has no effects.
 
 use ipc::id::CallId;
 use proptest::prelude::*;
@@ -12,7 +12,7 @@ use unicode_width::UnicodeWidthStr;
 use crate::core::{denial, exec, patch, update};
 use crate::seat::Seat;
 
-/// Text with much in it that is hard.
+/// Text that is difficult to sanitise.
 pub(crate) fn hostile_text() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         "[ -~]{0,12}",
@@ -49,7 +49,7 @@ fn shows(c: char) -> bool {
     !c.is_control() && !matches!(c, '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}')
 }
 
-/// Everything in a cell shows, and takes the columns that it covers.
+/// All content of a cell is visible, and takes the columns that it covers.
 pub(crate) fn check_cells(buffer: &Buffer) -> Result<(), TestCaseError> {
     for row in buffer.content.chunks(usize::from(buffer.area.width)) {
         let mut covered = 0_usize;

@@ -1,5 +1,3 @@
-//! A host that a running command connects to: its card, the keys, and the line about the answer.
-
 use ipc::id::{AgentId, ApprovalId, CallId};
 use ipc::rights::{Grant, Hosts, Network};
 use protocol::approval::{ApprovalAnswer, HostApprovalParams, ReviewDecision, ServerRequest, SessionScope};

@@ -1,5 +1,3 @@
-//! A yes that lasts in the project: the page that shows its effect, and the key that gives it.
-
 use insta::assert_snapshot;
 use ipc::id::ApprovalId;
 use protocol::approval::{

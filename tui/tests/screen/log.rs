@@ -1,5 +1,3 @@
-//! `:log`: the view of the session's log.
-
 use std::time::Duration;
 
 use crossterm::event::KeyCode;
@@ -18,7 +16,6 @@ fn row(n: u64, kind: &str, text: &str) -> LogRow {
     }
 }
 
-/// A seat that looks at a log.
 fn reading() -> Seat {
     let mut seat = Seat::new(100, 14);
     seat.keys(":log\n");

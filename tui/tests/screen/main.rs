@@ -1,4 +1,4 @@
-//! The terminal UI from its outside: keys and events in, a screen and actions out.
+//! The terminal UI from outside: keys and events in, a screen and actions out.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

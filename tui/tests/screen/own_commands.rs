@@ -1,4 +1,4 @@
-//! Commands of the person's own: their text comes to the prompt, and is never sent by itself.
+//! Commands of the person's own are placed at the prompt, and never sent automatically.
 
 use crossterm::event::KeyCode;
 use protocol::event::{EndReason, EventKind, NoticeCode};

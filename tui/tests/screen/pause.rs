@@ -1,5 +1,3 @@
-//! A session that waits for space on the disk of its log.
-
 use insta::assert_snapshot;
 use ipc::id::EventId;
 use protocol::frontend::{AgentAction, UiEventKind, UserActionKind};

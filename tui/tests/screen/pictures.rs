@@ -10,7 +10,6 @@ fn image() -> Image {
     Image::new(MediaType::Png, (48, 32), vec![1; 10]).unwrap()
 }
 
-/// The actions that the last input asked for.
 fn asked(seat: &mut Seat) -> Vec<Action> {
     std::mem::take(&mut seat.actions)
 }

@@ -1,4 +1,4 @@
-//! Answers to a plan that are neither yes nor no: comments on its steps, and an edit of its text.
+//! Answers to a plan other than yes and no: comments on its steps, and an edit of its text.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use insta::assert_snapshot;
@@ -12,7 +12,6 @@ use crate::core::logged;
 use crate::plan_cards::{MARKDOWN, answered, ask, asked, params, step};
 use crate::seat::Seat;
 
-/// An event of an agent.
 pub(crate) fn by(agent: &str, kind: EventKind) -> Msg {
     let UiEventKind::Logged(mut event) = logged(kind) else { panic!("an event") };
     event.agent = agent.into();

@@ -1,5 +1,3 @@
-//! A plan that waits for its approval: its card.
-
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
 use ipc::id::{ApprovalId, CallId};
@@ -90,7 +88,6 @@ pub(crate) fn params() -> PlanApprovalParams {
     }
 }
 
-/// Asks in the name of the planner.
 pub(crate) fn ask(seat: &mut Seat, id: u64, params: PlanApprovalParams) {
     let request = Box::new(ServerRequest::PlanApproval(params));
     let kind = UiEventKind::ApprovalRequested { id: ApprovalId(id), request };

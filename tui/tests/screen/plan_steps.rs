@@ -233,7 +233,6 @@ fn keys_that_came_together_begin_and_save_nothing() {
     assert_eq!(seat.told(), []);
 }
 
-/// A version of a plan.
 fn created(author: PlanAuthor, markdown: &str) -> PlanCreated {
     PlanCreated {
         call: CallId(9),
@@ -245,7 +244,7 @@ fn created(author: PlanAuthor, markdown: &str) -> PlanCreated {
     }
 }
 
-/// The planner's text, its second one, and one of the person's.
+/// Three versions: two of the planner's, one of the person's.
 fn third((width, height): (u16, u16)) -> Seat {
     let mut seat = Seat::new(width, height);
     let second = MARKDOWN.replace("Reproduce it", "Reproduce it with a test");

@@ -116,7 +116,6 @@ fn end(seat: &mut Seat, statuses: &[StepStatus]) {
     );
 }
 
-/// A plan that is executed, in its second step.
 pub(crate) fn executing(width: u16, height: u16) -> Seat {
     use StepStatus::{Completed, InProgress, Pending};
     let mut seat = Seat::new(width, height);

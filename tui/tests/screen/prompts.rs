@@ -1,5 +1,3 @@
-//! Prompts of MCP servers at the prompt.
-
 use insta::assert_snapshot;
 use protocol::frontend::{AgentAction, UiEventKind, UserActionKind};
 use protocol::server_prompt::{ExpandedPrompt, ServerPrompt, ServerPromptArgument, WantedPrompt};

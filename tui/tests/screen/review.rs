@@ -1,5 +1,3 @@
-//! `:review`: a turn that only reads, without the network.
-
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
 use protocol::approval::ApprovalMode;
@@ -9,7 +7,7 @@ use protocol::frontend::{AgentAction, UserActionKind};
 use crate::core::{online, read_only};
 use crate::seat::Seat;
 
-/// The messages that were sent, and true for each whose turn only reads and has no network.
+/// True for a message whose turn only reads and has no network.
 fn sent(seat: &mut Seat) -> Vec<(String, bool)> {
     let message = |kind| match kind {
         UserActionKind::Agent(AgentAction::PromptReading { text, offline, .. }) => Some((text, offline)),

@@ -1,5 +1,3 @@
-//! Going back to a message: the list, the consequences, and what the screen shows afterwards.
-
 use ipc::id::EventId;
 use protocol::event::{
     ChangeKind, ChangedFile, EventKind, FileDiff, LeftFile, NoticeCode, RewindPreview, RewindScope,

@@ -1,4 +1,4 @@
-//! A person's seat before a terminal that is only a buffer.
+//! A person at a terminal that is only a buffer.
 
 use std::time::Duration;
 
@@ -20,16 +20,14 @@ use tui::{
 
 use crate::core::read_only;
 
-/// A model, its screen, and a clock that stands still until it is told.
+/// A model, its screen, and a clock that stands still until it is set.
 pub(crate) struct Seat {
     pub(crate) model: Model,
     pub(crate) terminal: Terminal<TestBackend>,
     pub(crate) now: Duration,
-    /// The last frame.
     buffer: Buffer,
-    /// What was asked of the outside, but drawing.
     pub(crate) actions: Vec<Action>,
-    /// Whether each change is drawn at once, as a terminal would.
+    /// True if each change is drawn at once, as on a terminal.
     pub(crate) draws: bool,
 }
 
@@ -109,13 +107,11 @@ impl Seat {
         }
     }
 
-    /// Draws, and says that it is on the screen.
     pub(crate) fn draw(&mut self) {
         let shown = self.frame();
         self.send(Msg::Drawn(shown));
     }
 
-    /// Draws, and says nothing.
     pub(crate) fn frame(&mut self) -> Shown {
         // A frame is drawn so long after the last one that the text of replies has been read.
         update(&mut self.model, UiTime::after(self.now), Msg::Tick);
@@ -128,13 +124,11 @@ impl Seat {
         self.send(Msg::Core(UiEvent { conversation_id: "c".into(), agent: "1".into(), kind }));
     }
 
-    /// Lets time pass.
     pub(crate) fn wait(&mut self, millis: u64) {
         self.now += Duration::from_millis(millis);
         self.send(Msg::Tick);
     }
 
-    /// Presses one key.
     pub(crate) fn press(&mut self, code: KeyCode) {
         self.send(Msg::Key(KeyEvent::new(code, KeyModifiers::NONE)));
     }
@@ -143,14 +137,13 @@ impl Seat {
         self.send(Msg::Key(KeyEvent::new(KeyCode::Char(c), KeyModifiers::CONTROL)));
     }
 
-    /// Types characters; `\n` is Enter.
     pub(crate) fn keys(&mut self, keys: &str) {
         for c in keys.chars() {
             self.press(if c == '\n' { KeyCode::Enter } else { KeyCode::Char(c) });
         }
     }
 
-    /// Presses keys one by one: each is alone.
+    /// Presses keys one by one, with pauses.
     pub(crate) fn slowly(&mut self, keys: &str) {
         for key in keys.chars() {
             self.wait(501);
@@ -164,7 +157,7 @@ impl Seat {
         self.send(Msg::Resize(width, height));
     }
 
-    /// What the core was told since the last time.
+    /// Actions for the core since the last call.
     pub(crate) fn told(&mut self) -> Vec<UserActionKind> {
         let actions = std::mem::take(&mut self.actions);
         let told = actions.into_iter().filter_map(|action| match action {
@@ -182,7 +175,6 @@ impl Seat {
         &self.buffer
     }
 
-    /// The screen as text, without what is empty at the ends of lines.
     pub(crate) fn screen(&self) -> String {
         let buffer = self.buffer();
         let width = usize::from(buffer.area.width);
@@ -205,7 +197,7 @@ impl Seat {
         self.screen().lines().nth(y).unwrap_or_default().to_owned()
     }
 
-    /// What is drawn reversed in a row.
+    /// Reversed text in a row.
     pub(crate) fn reversed(&self, y: u16) -> String {
         let buffer = self.buffer();
         let cells = (0..buffer.area.width).filter_map(|x| buffer.cell((x, y)));

@@ -17,7 +17,6 @@ fn copied(seat: &mut Seat) -> String {
     }
 }
 
-/// In NORMAL, after a reply.
 fn replied(size: (u16, u16), text: &str) -> Seat {
     let mut seat = Seat::new(size.0, size.1);
     seat.log(EventKind::UserMessage { text: "go".to_owned(), images: vec![] });
@@ -29,7 +28,6 @@ fn replied(size: (u16, u16), text: &str) -> Seat {
     seat
 }
 
-/// Presses keys of a selection, and copies.
 fn select(seat: &mut Seat, keys: &str) -> String {
     seat.slowly(keys);
     seat.slowly("y");

@@ -1,5 +1,3 @@
-//! `!` at the prompt: the person's own command.
-
 use crossterm::event::KeyCode;
 use protocol::event::{EndReason, EventKind};
 use protocol::frontend::{AgentAction, UserActionKind};

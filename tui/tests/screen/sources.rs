@@ -1,4 +1,4 @@
-//! What holds of the sources: one place writes cells, and no clock is read.
+//! Only one place writes cells, and no clock is read.
 
 use std::path::Path;
 

@@ -1,5 +1,3 @@
-//! The status bar at every size.
-
 use insta::assert_snapshot;
 use protocol::event::{AssistantMessage, EventKind, ModelChanged, TokenUsage};
 use protocol::frontend::UiEventKind;
@@ -22,7 +20,6 @@ fn answer(seat: &mut Seat, input: u64) {
     seat.log(EventKind::AssistantMessage(message));
 }
 
-/// The rows of the bar, after a reply.
 fn bar((width, height): (u16, u16), keys: &str) -> String {
     let mut seat = Seat::new(width, height);
     seat.core(crate::core::logged(EventKind::UserMessage { text: "Fix it.".to_owned(), images: vec![] }));

@@ -1,4 +1,4 @@
-//! A request for a sub-agent with rights beyond those of the agent that asks.
+//! A request for a sub-agent with more access than the agent that asks.
 
 use insta::assert_snapshot;
 use ipc::id::{AgentId, ApprovalId, CallId};
@@ -11,7 +11,6 @@ use protocol::frontend::UserActionKind;
 
 use crate::seat::Seat;
 
-/// A server that reads the project and is given a variable.
 pub(crate) fn docs() -> NamedServer {
     let access = ServerAccess {
         read: vec!["/home/me/project".into()],

@@ -1,5 +1,3 @@
-//! The list of tasks that the agent keeps.
-
 use insta::assert_snapshot;
 use ipc::id::CallId;
 use protocol::event::{EventKind, ListedTask, TaskState, TasksUpdated};

@@ -27,7 +27,7 @@ fn seat(colour: Colour, size: (u16, u16)) -> Seat {
     Seat::from(start)
 }
 
-/// Reads the code that is on the screen, as the loop around the model does.
+/// Highlights the code on the screen, as the loop around the model does.
 pub(crate) fn read_code(seat: &mut Seat) {
     while let Some(at) = seat.actions.iter().rposition(|action| matches!(action, Action::Read(_))) {
         let Action::Read(code) = seat.actions.remove(at) else { unreachable!() };
@@ -35,7 +35,6 @@ pub(crate) fn read_code(seat: &mut Seat) {
     }
 }
 
-/// The cell where a text begins on the screen.
 fn cell<'a>(seat: &'a Seat, text: &str) -> &'a Cell {
     let screen = seat.screen();
     let (y, row) =

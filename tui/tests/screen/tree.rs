@@ -1,4 +1,4 @@
-//! The list of agents: beside the transcript from 100 columns, instead of it below that; and the keys that walk through it.
+//! The list of agents: beside the transcript on wide screens, otherwise instead of it; and its keys.
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
@@ -43,7 +43,7 @@ pub(crate) fn spawn(seat: &mut Seat, agent: &str, task: &str, write: &[&str]) {
     spawn_by(seat, agent, task, (write, Some(CallId(1))));
 }
 
-/// The same for a call, or for the user.
+/// For a call, or for the user.
 fn spawn_by(seat: &mut Seat, agent: &str, task: &str, (write, call): (&[&str], Option<CallId>)) {
     let parent = agent.rsplit_once('.').unwrap().0.to_owned();
     let spawned = SubAgentSpawned {

@@ -1,4 +1,4 @@
-//! Letters that are typed where each would be a command, and commands that are typed on a request: nothing is lost, nothing answers.
+//! Letters where each would be a command, and commands on a request: nothing is lost, nothing answers.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ipc::rights::{Network, RightsChange};
@@ -11,7 +11,6 @@ use tui::{Action, Msg};
 use crate::plan_cards::{asked, params};
 use crate::seat::Seat;
 
-/// Types with so many milliseconds before each key.
 fn typed(seat: &mut Seat, keys: &str, gap: u64) {
     for key in keys.chars() {
         seat.wait(gap);
@@ -22,7 +21,7 @@ fn typed(seat: &mut Seat, keys: &str, gap: u64) {
     }
 }
 
-/// A message that begins on a card opens a page of it at most.
+/// The message opens a page of the card at most.
 #[test]
 fn a_word_on_a_card_gives_nothing_beyond_once() {
     for message in ["python -m pytest", "type it", "try again", "sync", "spy", "stay"] {
@@ -47,7 +46,7 @@ fn prompts(seat: &mut Seat) -> Vec<String> {
     told.collect()
 }
 
-/// At rest, with something to read, to find and to take back.
+/// An idle session with text to read, to find and to undo.
 fn after_a_turn() -> Seat {
     let mut seat = Seat::new(80, 24);
     seat.keys("hello\n");

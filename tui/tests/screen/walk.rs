@@ -20,7 +20,6 @@ fn say(seat: &mut Seat, text: &str, answer: &str) {
     seat.end_turn(EndReason::Done);
 }
 
-/// A session of two turns: the second has two commands.
 pub(crate) fn two_turns() -> Seat {
     let mut seat = Seat::new(80, 14);
     say(&mut seat, "first question", &"a word of the first answer\n\n".repeat(8));
@@ -35,7 +34,6 @@ pub(crate) fn two_turns() -> Seat {
     seat
 }
 
-/// The rows that are drawn as a match or a mark.
 fn marked(seat: &Seat) -> Vec<String> {
     let buffer = seat.buffer();
     let is_marked = |y: u16| {

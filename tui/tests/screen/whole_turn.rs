@@ -1,4 +1,4 @@
-//! A yes to everything in a turn: what the card says, the status meanwhile, and the card at the end of the turn.
+//! A yes to everything in a turn: the card, the status meanwhile, and the card at the end of the turn.
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
@@ -138,7 +138,6 @@ fn change(seat: &mut Seat) {
     ));
 }
 
-/// A turn that was allowed, and has changed a file.
 fn allowed(seat: &mut Seat) {
     seat.core(logged_as(2, EventKind::UserMessage { text: "earlier".to_owned(), images: vec![] }));
     seat.core(logged_as(2, finished()));

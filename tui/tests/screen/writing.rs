@@ -1,4 +1,4 @@
-//! Writing: the prompt, its history, commands, and what waits.
+//! The prompt, its history, commands, and queued messages.
 
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
