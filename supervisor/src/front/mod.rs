@@ -1,5 +1,3 @@
-//! Front ends: the terminal UI, `exec`, `serve`, `acp`, `batch`, `sandbox` and the demonstration.
-
 pub(crate) mod acp;
 pub(crate) mod batch;
 pub mod demo;

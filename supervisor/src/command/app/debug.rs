@@ -10,7 +10,7 @@ use crate::process::exit::Exit;
 use crate::process::messages::complain;
 use crate::settings::args::DebugStreamArgs;
 
-/// `debug attempt`: makes an attack from inside the sandbox. Returns success if the attack succeeded.
+/// Makes an attack from inside the sandbox. Succeeds if the attack did.
 pub(super) fn attempt(attempt: &Attempt) -> Exit {
     match attempt.make(&mut std::io::stdout()) {
         Ok(true) => Exit::Done,

@@ -1,5 +1,3 @@
-//! Files that are generated from the command line: shell completions and manual pages.
-
 use std::io::{self, Write, stdout};
 use std::path::Path;
 
@@ -10,10 +8,8 @@ use crate::process::exit::Exit;
 use crate::process::messages::complain;
 use crate::settings::args::Cli;
 
-/// The name of the program, and of the file of its completions.
 const NAME: &str = "bailiwick";
 
-/// Prints the completions.
 pub(super) fn completions(shell: Shell) -> Exit {
     let mut script = Vec::new();
     clap_complete::generate(shell, &mut Cli::command(), NAME, &mut script);
@@ -28,7 +24,6 @@ pub(super) fn completions(shell: Shell) -> Exit {
     }
 }
 
-/// Writes the manual pages into a directory.
 pub(super) fn man(directory: &Path) -> Exit {
     let written =
         std::fs::create_dir_all(directory).and_then(|()| clap_mangen::generate_to(Cli::command(), directory));

@@ -36,7 +36,7 @@ use crate::inspect::{audit, explain};
 pub use crate::process::exit::Exit;
 use crate::process::exit::printed;
 
-/// Makes the process safe to hold a key. Must be called first, while there is one thread.
+/// Must be called first, while there is one thread.
 pub fn harden() -> Result<TakenKeys, Exit> {
     let keys = take_keys();
     match harden_process() {
@@ -48,7 +48,6 @@ pub fn harden() -> Result<TakenKeys, Exit> {
     }
 }
 
-/// Parses the command line and runs the command.
 pub fn main(keys: TakenKeys) -> Exit {
     let cli = match Cli::read(std::env::args_os()) {
         Ok(cli) => cli,
@@ -133,7 +132,6 @@ async fn start_ui(args: TuiArgs, keys: TakenKeys) -> Exit {
     }
 }
 
-/// Returns the directories of Bailiwick, with the keys from the environment.
 fn place(keys: TakenKeys) -> Result<opening::SessionDirs, Exit> {
     match Directories::of_process() {
         Ok(directories) => Ok(opening::SessionDirs { directories, keys }),
@@ -144,7 +142,7 @@ fn place(keys: TakenKeys) -> Result<opening::SessionDirs, Exit> {
     }
 }
 
-/// Returns the resource limits of sessions; `None` if the settings cannot be read. Another check reports that.
+/// `None` if the settings cannot be read, which another check reports.
 fn bounds() -> Option<Bounds> {
     let directories = Directories::of_process().ok()?;
     let sources = Sources::read(&directories, Path::new(".")).ok()?;

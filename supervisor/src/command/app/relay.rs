@@ -151,7 +151,7 @@ fn clients(args: &RelayArgs, limits: Limits) -> Result<Vec<ClientSettings>, Refu
     Ok(clients)
 }
 
-/// Returns the token in a file. Creates the file with a new token if it is missing.
+/// Creates the file with a new token if it is missing.
 fn token(file: &Path) -> io::Result<SecretString> {
     match File::options().write(true).create_new(true).mode(0o600).open(file) {
         Ok(mut made) => {

@@ -1,4 +1,4 @@
-//! `bailiwick rewind`: restores the files and the conversation of a closed session to the state at a message.
+//! Restores the files and the conversation of a closed session as of a message.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
@@ -25,7 +25,6 @@ use crate::settings::config::{Layer, Sources, can_ask};
 /// The columns for a message in the list.
 const COLUMNS: usize = 100;
 
-/// Lists the messages, or rewinds the session.
 pub(super) fn run(args: &RewindArgs, runtime: &Runtime) -> Exit {
     let done = Directories::of_process()
         .map_err(Refusal::usage)
@@ -127,7 +126,6 @@ async fn rewind(args: &RewindArgs, directories: Directories) -> Result<Exit, Ref
     Ok(Exit::Done)
 }
 
-/// Returns a line about the rewind.
 fn told(rewound: &Rewound) -> String {
     let files = match rewound.files.len() {
         0 => "no file".to_owned(),
@@ -140,7 +138,6 @@ fn told(rewound: &Rewound) -> String {
     }
 }
 
-/// Prepares the sandbox for the session's project with the current settings.
 fn setup(directories: Directories, project: &Path) -> Result<ProjectSandbox, Refusal> {
     let sources = Sources::read(&directories, project).map_err(Refusal::usage)?;
     let effective = sources.effective(&Layer::default());
@@ -180,7 +177,7 @@ fn list(said: &[&SessionEvent], log: &Path) -> Result<Exit, Refusal> {
     Ok(Exit::Done)
 }
 
-/// Returns the digest of the preview if the person or the flag confirmed it.
+/// Digest of the preview, if the person or the flag confirmed it.
 fn confirmed(preview: &RewindPreview, digest: Option<&str>) -> Result<Option<String>, Refusal> {
     if let Some(digest) = digest.filter(|digest| *digest == preview.digest) {
         return Ok(Some(digest.to_owned()));
@@ -211,7 +208,6 @@ fn confirmed(preview: &RewindPreview, digest: Option<&str>) -> Result<Option<Str
     Ok(ask().map_err(Refusal::internal)?.then(|| preview.digest.clone()))
 }
 
-/// Converts an error of standard output.
 fn shown(printed: io::Result<()>) -> Result<(), Refusal> {
     printed.map_err(|error| Refusal::internal(format!("cannot write to standard output: {error}")))
 }
@@ -245,7 +241,6 @@ fn print(preview: &RewindPreview) -> io::Result<()> {
     out.flush()
 }
 
-/// A writer to the session's log, which this process has locked.
 struct OwnJournal {
     log: SessionLog,
     last: Generation,

@@ -16,7 +16,6 @@ use super::{delete, prune};
 /// The columns for a message or a found line.
 const COLUMNS: usize = 100;
 
-/// Lists or deletes sessions.
 pub(super) fn run(args: &SessionsArgs) -> Exit {
     let directories = match Directories::of_process() {
         Ok(directories) => directories,
@@ -42,11 +41,10 @@ pub(super) fn run(args: &SessionsArgs) -> Exit {
 
 struct FoundSession {
     session: ListedSession,
-    /// The line that matches the search.
     line: Option<String>,
 }
 
-/// Returns the sessions that match the arguments.
+/// Sessions that match the arguments.
 fn found(sessions: Vec<ListedSession>, args: &SessionsArgs) -> Vec<FoundSession> {
     let project = args.directory.canonicalize().unwrap_or_else(|_| args.directory.clone());
     let of_project = sessions.into_iter().filter(|one| args.all || one.summary.project.as_path() == project);
@@ -144,7 +142,6 @@ pub(super) fn counted(sessions: usize) -> String {
     if sessions == 1 { "1 session".to_owned() } else { format!("{sessions} sessions") }
 }
 
-/// Returns a size in short form.
 pub(super) fn size(bytes: u64) -> String {
     let tenths = |unit: u64, name| {
         let (whole, tenth) = (bytes / unit, bytes % unit * 10 / unit);

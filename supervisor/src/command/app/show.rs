@@ -59,8 +59,7 @@ fn show(args: &ShowSessionArgs, runtime: &Runtime) -> Result<Exit, Refusal> {
     Ok(exit)
 }
 
-/// Returns the path of a log by the session's name or by a path. A path must have a slash, so no file of a project
-/// is taken for a session.
+/// By the session's name or by a path. A path must have a slash, so no file of a project is taken for a session.
 pub(super) fn log_of(session: Option<&str>, directory: &Path) -> Result<PathBuf, Refusal> {
     if let Some(path) = session.map(Path::new).filter(|path| path.components().count() > 1) {
         check_no_export(path).map_err(Refusal::usage)?;
@@ -95,7 +94,7 @@ fn paged(text: &str, runtime: &Runtime) -> io::Result<()> {
     pager::show(text)
 }
 
-/// Prints the lines of the log. At a terminal, terminal controls are escaped.
+/// At a terminal, terminal controls are escaped.
 fn events(log: &Path, agent: Option<&AgentId>) -> io::Result<()> {
     let is_terminal = io::stdout().is_terminal();
     let mut out = io::BufWriter::new(io::stdout().lock());

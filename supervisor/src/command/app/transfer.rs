@@ -73,7 +73,7 @@ fn write(args: &ExportSessionArgs) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// A writer that records its own failures, to tell them from failures of reading the log.
+/// Records failures to write, to tell them from failures of reading the log.
 struct WatchedOutput<W> {
     to: W,
     failed: bool,
@@ -114,7 +114,7 @@ fn new_file(path: &Path) -> Result<File, String> {
     })
 }
 
-/// Returns a message about the export, with a warning about secrets that were not found.
+/// Warns about secrets that were not found.
 fn told(head: &Head) -> String {
     let unit = if head.events == 1 { "event" } else { "events" };
     let exported = format!("exported {} {unit} of the session {}", head.events, head.session);
@@ -130,7 +130,6 @@ fn told(head: &Head) -> String {
     format!("{exported}; redacted: {}; check the export before you share it", found.join(", "))
 }
 
-/// Opens a file that can be read repeatedly. Data from a pipe is copied to an unnamed file.
 fn seekable(path: &Path) -> io::Result<File> {
     let file = File::open(path)?;
     if file.metadata()?.is_file() {

@@ -1,4 +1,4 @@
-//! The places of a server's program, for a hint: a program that the server may not read does not start.
+//! Paths of a server's program, for a hint: a program that the server may not read does not start.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -10,13 +10,13 @@ use boundary::policy::{SYSTEM, users_home};
 use super::installed::InstalledServer;
 use crate::settings::config::{ConfigOrigin, McpServer, at_home};
 
-/// Directories of the system's programs, in the order in which an installation looks for its installer.
+/// In the order in which an installation searches them.
 const SYSTEM_PROGRAMS: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
-/// The longest line that names an interpreter (`BINPRM_BUF_SIZE`, execve(2)).
+/// Maximum length of a line that names an interpreter (`BINPRM_BUF_SIZE`, execve(2)).
 const LINE: u64 = 256;
 
-/// Maximum number of interpreters behind each other.
+/// Maximum number of interpreters of interpreters.
 const INTERPRETERS: usize = 4;
 
 /// Returns the places of these programs outside the system's directories. One that the system has is taken from there.
@@ -50,7 +50,7 @@ fn of_toolchain(places: &[PathBuf], toolchain: &[String]) -> Vec<String> {
     places.iter().filter(is_of_it).filter_map(|place| place.to_str()).map(str::to_owned).collect()
 }
 
-/// Returns the directories of the program and of its interpreters that the server may not read.
+/// Directories of the program and its interpreters that the server may not read.
 pub(super) fn unread(server: &McpServer) -> Vec<PathBuf> {
     let home = users_home();
     let given = server.read.iter().chain(&server.write);
@@ -71,7 +71,7 @@ pub(super) fn unread(server: &McpServer) -> Vec<PathBuf> {
     unread
 }
 
-/// Returns the program of a command, and the interpreters that its first line leads to.
+/// The program of a command, and the interpreters in first lines.
 fn programs(command: &str) -> Vec<PathBuf> {
     let mut programs = Vec::new();
     let mut next = found(command);
@@ -90,7 +90,7 @@ fn found(command: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|place| place.join(command)).find(|program| program.is_file())
 }
 
-/// Returns the interpreter in the first line of a script. `env` stands for the program that it looks up.
+/// The interpreter in the first line of a script. For `env`, the program that it looks up.
 fn interpreter(program: &Path) -> Option<PathBuf> {
     let file =
         File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(program).ok()?;
@@ -109,8 +109,8 @@ fn interpreter(program: &Path) -> Option<PathBuf> {
     }
 }
 
-/// Returns the directory that an installed program needs: the one above its `bin`, or its own. Never the home, what
-/// holds it, or its `.local`.
+/// The directory that an installed program needs: the one above its `bin`, or its own. Never the home, a directory
+/// above it, or its `.local`.
 fn tree(program: &Path) -> Option<PathBuf> {
     let directory = program.parent()?;
     let tree = if directory.ends_with("bin") { directory.parent()? } else { directory };

@@ -1,6 +1,6 @@
 //! The options of a permission, and the decisions behind them.
 //!
-//! An id is a kind and the digest of the exact effect. An answer that names another digest names nothing.
+//! An id is a kind and the digest of the exact effect; an answer with another digest is invalid.
 
 use std::borrow::Cow;
 
@@ -18,18 +18,15 @@ use super::shown;
 /// The most values of a field that are options.
 const MOST_OPTIONS: usize = 8;
 
-/// An option of a permission.
 pub(super) struct Choice {
     kind: Cow<'static, str>,
     name: String,
     pub(super) chosen: Chosen,
 }
 
-/// The meaning of an option.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Chosen {
     Decided(ReviewDecision),
-    /// The plan's file was edited: it is read and asked about anew.
     Edited,
 }
 
@@ -52,8 +49,7 @@ impl Choice {
     }
 }
 
-/// Returns the options of a request. For the session only scopes are offered that the request has, and only if every
-/// character of it was shown as it is.
+/// For the session, only scopes that the request has and of which every character was shown.
 pub(super) fn of(request: &ServerRequest) -> Vec<Choice> {
     if let ServerRequest::ServerForm(params) = request {
         return of_form(&params.fields);
@@ -90,7 +86,7 @@ fn decided(kind: impl Into<Cow<'static, str>>, name: &str, decision: ReviewDecis
     Choice { kind: kind.into(), name: name.to_owned(), chosen: Chosen::Decided(decision) }
 }
 
-/// Returns the options of a form: an editor has no fields, so that each option is a whole form.
+/// An editor has no fields, so that each option is a whole form.
 fn of_form(fields: &[FormField]) -> Vec<Choice> {
     let asked = asked_field(fields);
     let mut choices = Vec::new();
@@ -116,7 +112,7 @@ fn of_form(fields: &[FormField]) -> Vec<Choice> {
     choices
 }
 
-/// Returns the field whose values are the options: the only one that needs a value, or the only one of the form.
+/// The field whose values are the options: the only one that needs a value, or the only one.
 pub(super) fn asked_field(fields: &[FormField]) -> Option<&FormField> {
     let needs = |field: &&FormField| check(field, default_of(field).as_ref()).is_err();
     let mut open = fields.iter().filter(needs);
@@ -126,7 +122,7 @@ pub(super) fn asked_field(fields: &[FormField]) -> Option<&FormField> {
     (!values(field).is_empty()).then_some(field)
 }
 
-/// Returns the values of a field, if they are few enough for options and each is shown whole as one.
+/// If they are few enough for options and each is shown as a whole.
 fn values(field: &FormField) -> Vec<FormValue> {
     let values: Vec<_> = match &field.kind {
         FieldKind::YesNo { .. } => vec![FormValue::YesNo(true), FormValue::YesNo(false)],
@@ -143,7 +139,6 @@ fn values(field: &FormField) -> Vec<FormValue> {
     if fits { values } else { Vec::new() }
 }
 
-/// Returns the name of the option that sends a value.
 fn sends(field: &FormField, value: &FormValue) -> String {
     format!("Send: {}", value_in_words(field, Some(value)))
 }
@@ -152,7 +147,7 @@ fn initial(fields: &[FormField]) -> FormValues {
     fields.iter().filter_map(|field| Some((field.name.clone(), default_of(field)?))).collect()
 }
 
-/// Returns the name of the yes to everything in the turn, with what it gives.
+/// With the access that the yes gives.
 fn whole_turn(turn: &TurnAccess) -> String {
     let places: Vec<_> = turn.write.iter().map(ToString::to_string).collect();
     let after = if turn.network_after.reaches_out() { ", then on again" } else { "" };
@@ -167,7 +162,6 @@ fn whole_turn(turn: &TurnAccess) -> String {
 
 type Named = (&'static str, String, SessionScope);
 
-/// Returns the scopes for the session that a request has.
 fn scopes(request: &ServerRequest) -> Vec<Named> {
     let exact = |name: &str| ("allow_always", name.to_owned(), SessionScope::Exact);
     match request {
@@ -230,8 +224,7 @@ fn commands(prefix: Option<&[String]>, parts: &[Vec<String>]) -> Vec<Named> {
     scopes
 }
 
-/// Returns the option that keeps the prefixes in the user's settings. A name that would be cut is no option: what is cut would be
-/// kept all the same.
+/// A name that would be cut is no option: the part that is cut would be kept, too.
 fn in_project(kept: &ProjectPrefixes) -> Option<Named> {
     let name = format!("Allow always in this project: {}", kept.words());
     let scope = SessionScope::CommandPrefixesInProject(kept.prefixes.clone());

@@ -1,4 +1,4 @@
-//! The commands that a message may begin with: Bailiwick's own two, those of the person's own, and prompts of MCP servers.
+//! Commands at the beginning of a message: Bailiwick's own two, the person's own, and prompts of MCP servers.
 
 use agent_client_protocol_schema::v1::{
     AvailableCommand as Offer, AvailableCommandInput, AvailableCommandsUpdate, SessionUpdate,
@@ -11,21 +11,19 @@ use protocol::typed_prompt::TypedPrompts;
 use super::draft::Draft;
 use super::shown;
 
-/// The commands of a session.
 #[derive(Default)]
 pub(super) struct OfferedCommands {
     own: Vec<OwnCommand>,
     prompts: TypedPrompts,
 }
 
-/// The command that a message names.
 #[derive(Debug, PartialEq)]
 pub(super) enum NamedCommand {
     Plan(String),
     Compact,
     /// A text of the person's own, or of the project.
     Own(Draft),
-    /// A text that a server has to make first, with the name that was typed.
+    /// A text of an MCP server, with the typed name.
     Prompt(String, WantedPrompt),
 }
 
@@ -34,8 +32,7 @@ impl OfferedCommands {
         Self { own, prompts: TypedPrompts::new(prompts) }
     }
 
-    /// Returns the command that a message names, or the reason why it cannot be used. Nothing is returned for other
-    /// words.
+    /// The command of a message, or the reason why it cannot be used. `None` for other words.
     pub(super) fn named(&self, text: &str, has_pictures: bool) -> Option<Result<NamedCommand, String>> {
         let text = text.strip_prefix('/')?;
         let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
@@ -54,7 +51,7 @@ impl OfferedCommands {
         Some(wanted.map(|wanted| NamedCommand::Prompt(name.to_owned(), wanted)))
     }
 
-    /// Returns the list for the client. A name that cannot be seen whole is left out.
+    /// Leaves out names that cannot be shown as a whole.
     pub(super) fn update(&self) -> SessionUpdate {
         let mut commands = vec![
             command("plan", "Makes a plan; nothing changes until you approve it", "PURPOSE"),

@@ -1,4 +1,4 @@
-//! The state of `acp` beside its conversations, and the lines that it sends.
+//! State of `acp` besides its conversations, and the lines that it sends.
 
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -26,7 +26,6 @@ use crate::front::wire::pending::Asked;
 use crate::front::wire::{Dialect, OpenConversation, OpenedConversation, Server};
 use crate::process::messages::say;
 
-/// The state of `acp` beside its conversations.
 pub(super) struct AcpDialect<O> {
     pub(super) opener: Arc<O>,
     /// The options that every session is opened with.
@@ -40,11 +39,10 @@ pub(super) struct AcpDialect<O> {
 
 pub(super) type AcpServer<O> = Server<AcpDialect<O>>;
 
-/// The result of work for a request.
 pub(super) enum AcpDone {
     Opened(Opening, Result<OpenedConversation, ErrorObject>),
     Listed(RequestId, Result<ListSessionsResponse, ErrorObject>),
-    /// The text of a plan's file, for the question that waits.
+    /// The text of a plan's file, for an open question.
     Edited(Asked, Result<String, String>),
 }
 
@@ -65,7 +63,7 @@ impl<O: OpenConversation> AcpDialect<O> {
         is_name && self.state.join("sessions").join(format!("{name}.jsonl")).is_file()
     }
 
-    /// Returns the prompt that waits for the answer to this question, with its session. It waits no more.
+    /// Removes the prompt that waits for this question.
     pub(super) fn asking(&mut self, id: &RequestId) -> Option<(ConversationId, Prompt)> {
         self.sessions.iter_mut().find_map(|(session, state)| {
             Some((session.clone(), state.prompt.take_if(|prompt| prompt.asks(id))?))
@@ -109,7 +107,7 @@ impl<O: OpenConversation> Dialect for AcpDialect<O> {
         transport::call(Some(id), CLIENT_METHOD_NAMES.session_request_permission, &params)
     }
 
-    /// Takes a response. An edited plan is no decision yet: its file is read, and the question stays open.
+    /// An edited plan is no decision yet: its file is read, and the question stays open.
     fn respond(
         server: &mut Server<Self>,
         asked: Asked,
@@ -189,7 +187,7 @@ impl<O: OpenConversation> AcpServer<O> {
         }
     }
 
-    /// Reads the file of a plan on a separate thread.
+    /// On a separate thread.
     fn read_edited(&mut self, asked: Asked, request: Box<ServerRequest>) {
         let ServerRequest::PlanApproval(plan) = &*request else { return };
         let path = PathBuf::from(plan.path.clone());
@@ -199,7 +197,7 @@ impl<O: OpenConversation> AcpServer<O> {
         self.start(move || AcpDone::Edited(asked, edited::read(&path)));
     }
 
-    /// Puts the text of a plan's file into the place of the plan that waits. A text that cannot be read asks again.
+    /// Replaces the plan that waits for approval. A text that cannot be read asks again.
     fn edited(&mut self, asked: Asked, text: Result<String, String>) {
         match text {
             Ok(markdown) => {
@@ -216,7 +214,6 @@ impl<O: OpenConversation> AcpServer<O> {
         }
     }
 
-    /// Sends a request, or without an id a notification.
     pub(super) fn call(&mut self, id: Option<&RequestId>, method: &str, params: &impl Serialize) {
         match to_raw_value(params).and_then(|params| transport::call(id, method, &params)) {
             Ok(line) => self.send(line),

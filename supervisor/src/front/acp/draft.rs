@@ -1,4 +1,4 @@
-//! A message that is not sent yet: what the person typed, or the text of a command.
+//! A message that is not sent yet: typed text, or the text of a command.
 
 use agent_client_protocol_schema::v1::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
@@ -14,29 +14,26 @@ use sha2::{Digest, Sha256};
 
 use super::shown;
 
-/// A message that is not sent yet.
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Draft {
-    /// The command that it is the text of, and whose that is; nothing for words of the person.
+    /// The command, and its owner; `None` for typed text.
     pub(super) of: Option<String>,
     pub(super) text: String,
     pub(super) images: Vec<Image>,
-    /// True if its turn only reads.
+    /// True if the turn only reads.
     pub(super) reads: bool,
     /// The model that answers, if it is another than the session's.
     pub(super) model: Option<String>,
-    /// True if somebody else than the person wrote it: then it is sent only if the person allows that.
+    /// True for somebody else's text, which is sent only if the person allows that.
     pub(super) asks: bool,
 }
 
-/// The answer to the question whether a text is sent.
+/// Answer to the question if a text is sent.
 #[derive(Debug, PartialEq)]
 pub(super) enum DraftAnswer {
     Allowed,
     Denied,
-    /// The client cancelled the question, and with it the turn.
     Cancelled,
-    /// The answer means nothing, which denies.
     Invalid(String),
 }
 
@@ -44,7 +41,6 @@ const SEND: &str = "allow_once";
 const LEAVE: &str = "reject_once";
 
 impl Draft {
-    /// Returns the text of a command with these arguments.
     pub(super) fn of_command(command: &OwnCommand, arguments: &str) -> Result<Self, String> {
         let owner = if command.of_project { "a command of the project" } else { "a command of yours" };
         Ok(Self {
@@ -57,7 +53,7 @@ impl Draft {
         })
     }
 
-    /// Returns the text of a server's prompt, or the reason why there is none.
+    /// The error says why there is no text.
     pub(super) fn of_prompt(expanded: ExpandedPrompt, images: Vec<Image>) -> Result<Self, String> {
         let ExpandedPrompt { server, name, text, failed } = expanded;
         let text =
@@ -71,7 +67,7 @@ impl Draft {
         digest.iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
     }
 
-    /// Returns the message that says what is sent: the whole text, and what the command changes for the turn.
+    /// The whole text, and the effect of the command on the turn.
     pub(super) fn shown(&self) -> String {
         let of = shown::line(self.of.as_deref().unwrap_or_default());
         format!("\n\n_Bailiwick sends the text of {of}{}:_\n\n{}\n\n", self.effects(), self.block())
@@ -87,7 +83,7 @@ impl Draft {
         shown::block(&self.text, "")
     }
 
-    /// Returns the question whether the text is sent, which shows all of it.
+    /// The question if the text is sent, which shows all of it.
     pub(super) fn question(&self, session: &ConversationId, call: &str) -> RequestPermissionRequest {
         let digest = self.digest();
         let option = |kind: &str, name, means| PermissionOption::new(format!("{kind}:{digest}"), name, means);
@@ -106,7 +102,7 @@ impl Draft {
         RequestPermissionRequest::new(session.as_str().to_owned(), call, options)
     }
 
-    /// Returns the meaning of a response to the question.
+    /// The meaning of a response to the question.
     pub(super) fn sent(&self, outcome: &ResponseOutcome) -> DraftAnswer {
         let ResponseOutcome::Result(result) = outcome else {
             return DraftAnswer::Invalid("the client answered with an error".to_owned());
@@ -128,14 +124,13 @@ impl Draft {
     }
 }
 
-/// Returns a call that stands for the text of a command until it is sent.
+/// A call that represents the text of a command until it is sent.
 pub(super) fn waiting(call: &str, name: &str) -> ToolCall {
     ToolCall::new(call.to_owned(), shown::title(&format!("/{name}")))
         .kind(ToolKind::Other)
         .status(ToolCallStatus::Pending)
 }
 
-/// Returns the end of that call.
 pub(super) fn ended(call: &str, is_sent: bool, why: Option<&str>) -> ToolCallUpdate {
     let status = if is_sent { ToolCallStatus::Completed } else { ToolCallStatus::Failed };
     let content = why.map(|why| vec![ToolCallContent::from(shown::visible(why))]);

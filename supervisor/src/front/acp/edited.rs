@@ -1,5 +1,3 @@
-//! The file of a plan that a person edited while its approval waits.
-
 use std::fs::OpenOptions;
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
@@ -8,7 +6,7 @@ use std::path::Path;
 /// Maximum size in bytes of a plan.
 const MOST: u64 = 256 << 10;
 
-/// Reads the file that the supervisor made for the plan. Blocks.
+/// Reads the file that the supervisor created for the plan. Blocks.
 pub(super) fn read(path: &Path) -> Result<String, String> {
     let cannot = |error: &dyn std::fmt::Display| format!("cannot read the plan's file: {error}");
     let mut options = OpenOptions::new();

@@ -8,7 +8,7 @@ const AUTH_REQUIRED: i64 = -32000;
 /// The number for a session that does not exist.
 const NOT_FOUND: i64 = -32002;
 
-/// Returns the error with the number that clients of this protocol know.
+/// With the number that clients of this protocol know.
 pub(super) fn of(error: ErrorObject) -> ErrorObject {
     let code = match error.data.word {
         ErrorWord::NoKey => AUTH_REQUIRED,

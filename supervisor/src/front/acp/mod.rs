@@ -1,8 +1,8 @@
 //! `bailiwick acp`: the core for editors that speak the Agent Client Protocol, version 1, on standard input and output.
 //!
-//! The client shows and asks, and decides nothing by itself. Its methods for files and terminals are never called: they act
-//! outside the sandbox. Option ids of a permission carry the digest of the exact effect. A mode, the network or the model
-//! changes by the rules of the session, never beyond the access of the start, and the answer says what became of it.
+//! The client's methods for files and terminals are never called: they act outside of the sandbox. Option ids of a
+//! permission have the digest of the exact effect. Changes of mode, network and model never exceed the access of the
+//! start.
 
 mod choices;
 mod commands;
@@ -40,7 +40,6 @@ use crate::settings::args::{AcpArgs, BaselineArg, ModelArgs, ReachArg};
 /// The name of this command's flags in messages.
 const ORIGIN: &str = "acp";
 
-/// Serves a client on standard input and output until it disconnects.
 pub(crate) async fn run(args: AcpArgs, place: SessionDirs) -> Exit {
     let widest = args.up_to.map(ApprovalMode::from);
     let params = of_flags(args);
@@ -57,7 +56,7 @@ pub(crate) async fn run(args: AcpArgs, place: SessionDirs) -> Exit {
     wire::run(Server::of(AcpDialect::new(opener, params, widest, state)), expects).await
 }
 
-/// Returns the options of every session, which a client adds its directory to.
+/// A client adds its directory to these options.
 fn of_flags(args: AcpArgs) -> NewConversationParams {
     let AcpArgs { mode, up_to: _, net, reach: places, write, socket, hide, env, .. } = args;
     let AcpArgs { allow_degraded, baseline, tier, model: ModelArgs { model, provider, base_url }, .. } = args;

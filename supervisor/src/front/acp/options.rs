@@ -1,4 +1,4 @@
-//! The modes and options that a client may choose, and the access of the start that bounds them.
+//! Modes and options that a client may choose, limited by the access of the start.
 
 use agent_client_protocol_schema::v1::{
     SessionConfigOption, SessionConfigOptionCategory, SessionConfigSelectOption, SessionMode,
@@ -16,11 +16,9 @@ pub(super) const MODE: &str = "mode";
 pub(super) const MODEL: &str = "model";
 pub(super) const NETWORK: &str = "network";
 
-/// The mode, network and model of a session.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Settled {
     pub(super) mode: ApprovalMode,
-    /// True if messages start planners.
     pub(super) plans: bool,
     pub(super) net: Network,
     pub(super) model: String,
@@ -34,10 +32,10 @@ pub(super) struct Ceiling {
     pub(super) models: Vec<String>,
 }
 
-/// The modes from the narrowest on: a wider one lets more happen without a question.
+/// A wider mode permits more without a question.
 const FROM_NARROW: [ApprovalMode; 3] = [ApprovalMode::Deny, ApprovalMode::Ask, ApprovalMode::Auto];
 
-/// True if a mode lets no more happen than another one. A mode that is not in the order is within itself alone.
+/// A mode that is not in the order is only within itself.
 fn is_within(mode: ApprovalMode, widest: ApprovalMode) -> bool {
     let place = |mode| FROM_NARROW.iter().position(|one| *one == mode);
     match (place(mode), place(widest)) {
@@ -52,7 +50,7 @@ impl Ceiling {
         Self { mode: widest.unwrap_or(mode), net, models }
     }
 
-    /// Returns the mode of a word, or the reason why a client cannot choose it.
+    /// The error says why a client cannot choose the mode.
     pub(super) fn mode(&self, word: &str) -> Result<ApprovalMode, String> {
         let known = || ApprovalMode::named(word).filter(|mode| is_within(*mode, self.mode));
         known().ok_or_else(|| match (word, ApprovalMode::named(word)) {
@@ -64,7 +62,7 @@ impl Ceiling {
         })
     }
 
-    /// Returns the network of a word, or the reason why a client cannot choose it.
+    /// The error says why a client cannot choose the network.
     pub(super) fn network(&self, word: &str) -> Result<Network, String> {
         match word {
             "off" => Ok(Network::Off),

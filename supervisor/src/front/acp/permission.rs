@@ -1,4 +1,4 @@
-//! Approvals as `session/request_permission`: what is shown, and what an answer means.
+//! Approvals as `session/request_permission`: the display, and the answers.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use super::choices::{self, Chosen};
 use super::shown;
 use super::updates::call_id;
 
-/// Returns the request for a permission, with everything that its approval carries out.
+/// Shows everything that the approval executes.
 pub(super) fn question(request: &ServerRequest) -> RequestPermissionRequest {
     let id = call_id(request.agent(), request.call_id());
     let locations = matches!(request, ServerRequest::ApplyPatchApproval(_)).then(|| locations(request));
@@ -32,7 +32,7 @@ pub(super) fn question(request: &ServerRequest) -> RequestPermissionRequest {
     RequestPermissionRequest::new(session, ToolCallUpdate::new(id, fields), options)
 }
 
-/// Returns the option that a response names. Everything else is the cause of a denial.
+/// The error is the cause of a denial.
 pub(super) fn answer(request: &ServerRequest, outcome: &ResponseOutcome) -> Result<Chosen, String> {
     let result = match outcome {
         ResponseOutcome::Result(result) => result.get(),
@@ -59,7 +59,7 @@ pub(super) fn answer(request: &ServerRequest, outcome: &ResponseOutcome) -> Resu
     })
 }
 
-/// True if every character of the effect is shown as it is.
+/// True if every character of the effect is shown.
 pub(super) fn is_whole(request: &ServerRequest) -> bool {
     match request {
         ServerRequest::ApplyPatchApproval(params) => params.file_changes.0.iter().all(|(path, change)| {
@@ -121,7 +121,6 @@ fn title(request: &ServerRequest) -> String {
     }
 }
 
-/// Returns the text of a shell command, or the words of another one.
 fn command_line(request: &ServerRequest) -> String {
     match request.command().unwrap_or_default() {
         [shell, flag, text] if shell == "bash" && flag == "-c" => text.clone(),
@@ -144,7 +143,7 @@ fn text(text: String) -> ToolCallContent {
     ToolCallContent::from(text)
 }
 
-/// Returns the effect of a request that changes no files, in words.
+/// The effect of a request that changes no files, in words.
 fn facts(request: &ServerRequest) -> String {
     let grant = request
         .grant()
@@ -284,7 +283,7 @@ fn plan(params: &PlanApprovalParams) -> Vec<String> {
     lines
 }
 
-/// Returns the changes as diffs. One that an editor could draw as something else comes as text besides.
+/// As diffs; with text for one that an editor could draw as something else.
 fn changes(params: &ApplyPatchApprovalParams) -> Vec<ToolCallContent> {
     let mut content = Vec::new();
     for (path, change) in &params.file_changes.0 {
@@ -353,7 +352,6 @@ struct Hunk {
     new: String,
 }
 
-/// Takes a unified diff apart.
 fn hunks(diff: &str) -> Vec<Hunk> {
     let mut hunks: Vec<Hunk> = Vec::new();
     let mut last = ' ';

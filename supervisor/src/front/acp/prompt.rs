@@ -1,5 +1,3 @@
-//! The content of a prompt as a message: text and pictures.
-
 use agent_client_protocol_schema::v1::{ContentBlock, EmbeddedResourceResource};
 use ipc::image::Image;
 use protocol::rpc::{Attachment, ErrorObject, ErrorWord};
@@ -7,7 +5,6 @@ use serde_json::json;
 
 use crate::journal::pictures;
 
-/// The message of a prompt.
 #[derive(Debug, PartialEq)]
 pub(super) struct Message {
     pub(super) text: String,
@@ -41,7 +38,6 @@ pub(super) fn read(blocks: Vec<ContentBlock>) -> Result<Message, ErrorObject> {
     Ok(Message { text: parts.concat(), images })
 }
 
-/// Returns the path of a file's address, or another address as it is.
 fn place(uri: &str) -> &str {
     uri.strip_prefix("file://").unwrap_or(uri)
 }

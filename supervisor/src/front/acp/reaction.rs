@@ -11,7 +11,6 @@ use serde_json::value::RawValue;
 use super::draft::Draft;
 use crate::front::wire::pending::Asked;
 
-/// A consequence of an event.
 pub(super) enum Reaction {
     Update(Box<SessionUpdate>),
     /// A piece of output, which may wait and be joined.
@@ -20,13 +19,11 @@ pub(super) enum Reaction {
     Answer(RequestId, Box<RawValue>),
     Refuse(RequestId, ErrorObject),
     Act(Option<AgentId>, UserActionKind),
-    /// A question that stays open.
     AskAgain(Asked, Box<ServerRequest>),
-    /// A question whether a text is sent.
+    /// A question if a text is sent.
     AskToSend(Box<Draft>),
 }
 
-/// Returns the result of a request, or an error if it cannot be serialised.
 pub(super) fn answer(id: RequestId, result: &impl Serialize) -> Reaction {
     match serde_json::value::to_raw_value(result) {
         Ok(result) => Reaction::Answer(id, result),

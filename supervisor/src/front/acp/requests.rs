@@ -30,7 +30,6 @@ use crate::process::messages::say;
 pub(super) type Refused = Result<(), ErrorObject>;
 
 impl<O: OpenConversation> Server<AcpDialect<O>> {
-    /// Carries out a request, or answers with an error.
     pub(super) fn requested(&mut self, id: &RequestId, method: &str, params: Option<&RawValue>) {
         if let Err(error) = self.carry_out(id, method, params) {
             self.refuse(Some(id), &errors::of(error));
@@ -92,7 +91,6 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
         }
     }
 
-    /// Handles a notification of the editor, which gets no answer.
     pub(super) fn told(&mut self, method: &str, params: Option<&RawValue>) {
         if method != AGENT_METHOD_NAMES.session_cancel {
             return say(&format!("ignored the notification {method:?}"));
@@ -152,7 +150,7 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
         Ok(())
     }
 
-    /// Opens a session on a separate thread, because this reads file systems.
+    /// On a separate thread, because this reads file systems.
     fn open(
         &mut self,
         id: &RequestId,
@@ -221,7 +219,7 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
         self.change(id, session, WantedChange::Mode(mode), is_option, AgentAction::SetMode { mode }.into())
     }
 
-    /// Passes a change to the session, whose events answer it. One change waits at a time.
+    /// The session's events answer the change. Only one change may wait.
     fn change(
         &mut self,
         id: &RequestId,
@@ -245,7 +243,7 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
         })
     }
 
-    /// Passes an action to a session, even if that is busy.
+    /// Also if the session is busy.
     pub(super) fn surely(
         &mut self,
         session: &ConversationId,

@@ -1,4 +1,4 @@
-//! Messages: the way from a prompt to a turn, with a question before the text of somebody else.
+//! From a prompt to a turn, with a question before somebody else's text.
 
 use agent_client_protocol_schema::v1::{CLIENT_METHOD_NAMES, PromptRequest, StopReason};
 use ipc::id::ConversationId;
@@ -51,7 +51,7 @@ impl<O: OpenConversation> AcpServer<O> {
         Ok(())
     }
 
-    /// Shows the text of a command, and sends it. That of a project asks first.
+    /// Asks first if the command is a project's.
     fn own(&mut self, id: &RequestId, session: &ConversationId, draft: Draft, typed: &str) -> Refused {
         let state = self.dialect.session(session)?;
         if draft.asks {
@@ -80,7 +80,7 @@ impl<O: OpenConversation> AcpServer<O> {
         self.waits(id, session, Waits::Expansion { call, images })
     }
 
-    /// Asks whether a text is sent, in the place of the prompt that waits for it.
+    /// The question replaces the prompt that waits for it.
     pub(super) fn ask_to_send(&mut self, session: &ConversationId, draft: Draft) -> Refused {
         let state = self.dialect.session(session)?;
         let Some(Prompt { waits: waits @ Waits::Expansion { .. }, .. }) = &mut state.prompt else {
@@ -94,7 +94,7 @@ impl<O: OpenConversation> AcpServer<O> {
         Ok(())
     }
 
-    /// Takes the answer to the question whether a text is sent; false if none waits under this id.
+    /// False if no question has this id.
     pub(super) fn answered_draft(&mut self, id: &RequestId, outcome: &ResponseOutcome) -> bool {
         let Some((session, prompt)) = self.dialect.asking(id) else { return false };
         let Prompt { id, waits: Waits::Question { call, draft, .. }, .. } = prompt else { return false };
@@ -117,7 +117,7 @@ impl<O: OpenConversation> AcpServer<O> {
         true
     }
 
-    /// Sends a message. Under the mode `plan` it is the purpose of a plan.
+    /// In mode `plan` the message is the purpose of a plan.
     fn deliver(&mut self, id: &RequestId, session: &ConversationId, draft: Draft) -> Refused {
         let Draft { text, images, reads, model, .. } = draft;
         let (plans, now) = {

@@ -1,11 +1,11 @@
-//! MCP servers that a client names. They are proposals: nothing of them is started.
+//! MCP servers that a client proposes, which are never started.
 
 use agent_client_protocol_schema::v1::McpServer;
 use protocol::shell_word::shell_word;
 
 use super::shown;
 
-/// Returns the message about the servers; `None` if there are none.
+/// `None` without servers.
 pub(super) fn proposals(servers: &[McpServer]) -> Option<String> {
     if servers.is_empty() {
         return None;

@@ -28,31 +28,28 @@ use super::waiting::{Change, Opening, OpeningKind, Prompt, Waits, WantedChange, 
 use super::{errors, shown};
 use crate::front::wire::pending::Asked;
 
-/// The state of a session.
 pub(super) struct AcpSession {
     opening: Option<Opening>,
     pub(super) ceiling: Ceiling,
     pub(super) settled: Settled,
-    /// The values that the client was told last.
     told: Option<Settled>,
     pub(super) prompt: Option<Prompt>,
     pub(super) change: Option<Change>,
-    /// The requests that are answered when the session is over.
     pub(super) closing: Vec<RequestId>,
     /// The question about a plan whose file was edited.
     pub(super) edited: Option<(Asked, Box<ServerRequest>)>,
     pub(super) commands: OfferedCommands,
-    /// True if a server was asked for the text of a prompt and has not answered yet.
+    /// True if a server's prompt text is awaited.
     pub(super) is_expanding: bool,
-    /// The model that answers again after the turn of a command with another one.
+    /// The model to restore after the turn of a command with another one.
     pub(super) model_after: Option<String>,
     /// The number of texts of commands so far.
     drafts: u64,
-    /// The end of the output of each call that runs.
+    /// The end of the output of each running call.
     outputs: BTreeMap<(AgentId, CallId), String>,
     hosts: BTreeMap<AgentId, Vec<HostUse>>,
     plan: Vec<Step>,
-    /// The number of the message that the next piece of text belongs to.
+    /// The number of the message to which the next piece of text belongs.
     message: u64,
 }
 
@@ -84,7 +81,7 @@ impl AcpSession {
         }
     }
 
-    /// Handles an event of the session. Returns the messages to the editor and the actions that follow from it.
+    /// Returns the resulting messages to the editor and actions.
     pub(super) fn on(&mut self, event: UiEvent) -> Vec<Reaction> {
         let UiEvent { agent, kind, .. } = event;
         match kind {
@@ -116,14 +113,14 @@ impl AcpSession {
         }
     }
 
-    /// Returns the update for a piece of output. A call that has ended has its whole output already.
+    /// A call that has ended has its whole output already.
     pub(super) fn output(&mut self, agent: &AgentId, call: CallId, text: &str) -> Option<SessionUpdate> {
         let so_far = self.outputs.get_mut(&(agent.clone(), call))?;
         so_far.push_str(text);
         Some(updates::output(agent, call, so_far))
     }
 
-    /// Returns the answers to everything that still waits when the session is over.
+    /// The answers to all open requests at the session's end.
     pub(super) fn over(self, error: Option<String>) -> Vec<Reaction> {
         let has_failed = error.is_some();
         let why = error.unwrap_or_else(|| "the session is over".to_owned());
@@ -142,8 +139,7 @@ impl AcpSession {
         reactions
     }
 
-    /// True if the words of an agent are those of the conversation: the first one, and a planner while it is talked
-    /// with.
+    /// True for the first agent, and a planner during its conversation.
     fn speaks(&self, agent: &AgentId) -> bool {
         let planner = self.prompt.as_ref().and_then(|prompt| match &prompt.waits {
             Waits::Planner(planner) => planner.as_ref(),
@@ -152,19 +148,17 @@ impl AcpSession {
         agent.is_top_level() || planner == Some(agent)
     }
 
-    /// Returns a message of Bailiwick's own.
     fn note(&mut self, text: &str) -> Vec<Reaction> {
         self.remark(format!("\n\n_Bailiwick: {}_\n\n", shown::visible(text)))
     }
 
-    /// Returns a message of Bailiwick's own, in Markdown.
     pub(super) fn remark(&mut self, markdown: String) -> Vec<Reaction> {
         let number = self.message + 1;
         self.message += 2;
         one(updates::reply(markdown, number))
     }
 
-    /// Returns the call that stands for the text of a command until it is sent.
+    /// A call that represents the text of a command until it is sent.
     pub(super) fn drafted(&mut self, name: &str) -> (String, Reaction) {
         self.drafts += 1;
         let call = format!("prompt:{}", self.drafts);
@@ -172,7 +166,7 @@ impl AcpSession {
         (call, boxed(SessionUpdate::ToolCall(started)))
     }
 
-    /// Asks whether the text of a prompt is sent. One that came too late is shown to nobody.
+    /// Ignores a prompt's text that came too late.
     fn expanded(&mut self, expanded: ExpandedPrompt) -> Vec<Reaction> {
         self.is_expanding = false;
         let Some(Prompt { waits: Waits::Expansion { images, call }, .. }) = &mut self.prompt else {
@@ -189,7 +183,7 @@ impl AcpSession {
         }
     }
 
-    /// Returns the change back to the model from before the turn of a command.
+    /// Restores the model after the turn of a command.
     fn model_back(&mut self) -> Option<Reaction> {
         let model = self.model_after.take().filter(|model| *model != self.settled.model)?;
         Some(Reaction::Act(None, UserActionKind::SetModel { model }))
@@ -254,7 +248,7 @@ impl AcpSession {
         }
     }
 
-    /// Returns the consequences of what sub-agents, gateways and plans do.
+    /// Reactions to sub-agents, gateways and plans.
     fn beside(&mut self, agent: &AgentId, kind: &EventKind) -> Vec<Reaction> {
         match kind {
             EventKind::SubAgentSpawned(spawned) => {
@@ -358,7 +352,7 @@ impl AcpSession {
         self.settle(|wanted| *wanted == WantedChange::Network(net.clone()))
     }
 
-    /// Answers the change that an event carried out, and tells the values that hold now.
+    /// Answers the change that an event completed, and sends the new values.
     pub(super) fn settle(&mut self, is_done: impl Fn(&WantedChange) -> bool) -> Vec<Reaction> {
         let done = self.change.take_if(|change| is_done(&change.wanted));
         if let Some(Change { wanted: WantedChange::Mode(_), .. }) = &done {
@@ -378,7 +372,7 @@ impl AcpSession {
         }
     }
 
-    /// Returns the updates with the values that hold now, unless the client knows them.
+    /// The updates with new values.
     pub(super) fn values(&mut self) -> Vec<Reaction> {
         if self.told.as_ref() == Some(&self.settled) {
             return Vec::new();
@@ -423,7 +417,7 @@ impl AcpSession {
         reactions
     }
 
-    /// Answers a change with the notice that says why it did not happen.
+    /// Answers the change that a notice rejected.
     fn change_noticed(&mut self, agent: &AgentId, code: &NoticeCode, message: &str) -> Option<Vec<Reaction>> {
         let is_about = |change: &mut Change| match change.wanted {
             WantedChange::Model => matches!(code, NoticeCode::ModelRefused | NoticeCode::ModelUnchanged),
@@ -465,7 +459,7 @@ fn one(update: SessionUpdate) -> Vec<Reaction> {
     vec![boxed(update)]
 }
 
-/// Returns the text of a content block of a reply (JSON); `None` for a block that is no text.
+/// `None` for a block that is no text.
 fn words(block: &str) -> Option<String> {
     let block: serde_json::Value = serde_json::from_str(block).ok()?;
     let is_text = block.get("type")? == "text";

@@ -1,4 +1,4 @@
-//! Text in a form that a client cannot draw as anything else: clients read texts as Markdown.
+//! Text that a client cannot draw as anything else: clients read texts as Markdown.
 
 use tui::text::{SafeText, printable};
 
@@ -10,23 +10,22 @@ pub(super) fn title(text: &str) -> String {
     tui::cut(text, TITLE)
 }
 
-/// Returns a line of Bailiwick's own words about hostile names.
+/// Bailiwick's own words about hostile names.
 pub(super) fn line(text: &str) -> String {
     SafeText::line(text).as_str().to_owned()
 }
 
-/// Returns a text with invisible characters escaped.
 pub(super) fn visible(text: &str) -> String {
     printable(text)
 }
 
-/// True if every character of a text is shown as it is.
+/// True if every character of a text is shown.
 pub(super) fn is_visible(text: &str) -> bool {
     let tabs = text.replace('\t', "    ").replace("\r\n", "\n");
     SafeText::exact(&tabs).as_str() == tabs
 }
 
-/// Returns a code block with a text in which every character is visible. Nothing in the text can end the block.
+/// Every character is visible, and nothing in the text can end the block.
 pub(super) fn block(text: &str, language: &str) -> String {
     let text = if is_visible(text) { text.to_owned() } else { SafeText::exact(text).as_str().to_owned() };
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
@@ -35,7 +34,7 @@ pub(super) fn block(text: &str, language: &str) -> String {
     format!("{fence}{language}\n{text}{end}{fence}")
 }
 
-/// Returns the end of a text, at most `most` bytes and at a character.
+/// At most `most` bytes, from a character boundary on.
 pub(super) fn tail(text: &str, most: usize) -> &str {
     let from = text.len().saturating_sub(most);
     let from = (from..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());

@@ -1,5 +1,3 @@
-//! Tests of a session's reactions to events.
-
 use ipc::id::{AgentId, CallId, EventId, Generation};
 use ipc::rights::Network;
 use protocol::approval::ApprovalMode;

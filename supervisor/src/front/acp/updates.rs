@@ -17,20 +17,18 @@ use protocol::plan::StepStatus;
 
 use super::shown;
 
-/// Maximum size in bytes of a command's output while it runs. Its result has the whole.
+/// In bytes, while the command runs. Its result has the whole output.
 const OUTPUT: usize = 4 << 10;
 
-/// Returns the id of a call, which is numbered within its agent.
 pub(super) fn call_id(agent: &AgentId, call: CallId) -> String {
     format!("{agent}:{call}")
 }
 
-/// Returns a piece of a reply, which belongs to the message `number` of the session.
+/// `number` is that of the message in the session.
 pub(super) fn reply(text: String, number: u64) -> SessionUpdate {
     SessionUpdate::AgentMessageChunk(chunk(text, number))
 }
 
-/// Returns a piece of visible thinking.
 pub(super) fn thought(text: String, number: u64) -> SessionUpdate {
     SessionUpdate::AgentThoughtChunk(chunk(text, number))
 }
@@ -39,7 +37,7 @@ fn chunk(text: String, number: u64) -> ContentChunk {
     ContentChunk::new(ContentBlock::from(text)).message_id(MessageId::new(format!("m{number}")))
 }
 
-/// Returns a message of the user, of an earlier run.
+/// Of an earlier run.
 pub(super) fn said(text: &str, images: &[Image]) -> Vec<SessionUpdate> {
     let images = images.iter().map(|image| {
         ContentBlock::Image(ImageContent::new(image.base64().to_string(), image.media_type().as_str()))
@@ -48,7 +46,6 @@ pub(super) fn said(text: &str, images: &[Image]) -> Vec<SessionUpdate> {
     blocks.map(|block| SessionUpdate::UserMessageChunk(ContentChunk::new(block))).collect()
 }
 
-/// Returns the beginning of a tool call.
 pub(super) fn started(agent: &AgentId, event: &EventKind) -> Option<SessionUpdate> {
     let EventKind::ToolCallStarted { call, name, kind, locations, input, .. } = event else { return None };
     let summary = tui::ToolSummary::new(name, input.get()).one_line();
@@ -63,7 +60,6 @@ pub(super) fn started(agent: &AgentId, event: &EventKind) -> Option<SessionUpdat
     Some(SessionUpdate::ToolCall(call))
 }
 
-/// Returns the end of a tool call.
 pub(super) fn finished(agent: &AgentId, event: &EventKind) -> Option<SessionUpdate> {
     let EventKind::ToolCallFinished { call, status, content, diffs, images, .. } = event else { return None };
     let status = match status {
@@ -84,7 +80,7 @@ pub(super) fn finished(agent: &AgentId, event: &EventKind) -> Option<SessionUpda
     Some(update(call_id(agent, *call), fields))
 }
 
-/// Returns the output of a command so far, of which the end is shown.
+/// Shows the end of a long output.
 pub(super) fn output(agent: &AgentId, call: CallId, text: &mut String) -> SessionUpdate {
     let end = shown::tail(text, OUTPUT).to_owned();
     let content = vec![ToolCallContent::from(shown::block(&end, ""))];
@@ -110,7 +106,6 @@ const fn of_kind(kind: CallKind) -> ToolKind {
     }
 }
 
-/// Returns a place with a name that JSON can have.
 fn location(location: &Location) -> Option<ToolCallLocation> {
     let path = PathBuf::from(location.path.as_path().to_str()?);
     let line = location.line.and_then(|line| u32::try_from(line).ok());
@@ -126,7 +121,6 @@ fn sub_agent_id(agent: &AgentId) -> String {
     format!("agent:{agent}")
 }
 
-/// Returns the beginning of a sub-agent, as a call of its own.
 pub(super) fn spawned(spawned: &SubAgentSpawned) -> SessionUpdate {
     let call = ToolCall::new(sub_agent_id(&spawned.agent), shown::title(&spawned.to_string()))
         .kind(ToolKind::Think)
@@ -135,13 +129,11 @@ pub(super) fn spawned(spawned: &SubAgentSpawned) -> SessionUpdate {
     SessionUpdate::ToolCall(call)
 }
 
-/// Returns the words of a sub-agent so far.
 pub(super) fn sub_agent_said(agent: &AgentId, text: &str) -> SessionUpdate {
     let content = vec![ToolCallContent::from(shown::visible(text))];
     update(sub_agent_id(agent), ToolCallUpdateFields::new().content(content))
 }
 
-/// Returns the end of a sub-agent.
 pub(super) fn sub_agent_ended(result: &SubAgentResult) -> SessionUpdate {
     let status = match result.status {
         SubAgentStatus::Done => ToolCallStatus::Completed,
@@ -159,7 +151,7 @@ pub(super) fn sub_agent_ended(result: &SubAgentResult) -> SessionUpdate {
     update(sub_agent_id(&result.agent), ToolCallUpdateFields::new().status(status).content(content))
 }
 
-/// Returns the hosts that an agent's gateway reached, as a call of its own. The first use begins it.
+/// The first use begins the call of the gateway.
 pub(super) fn hosts(agent: &AgentId, uses: &[HostUse], is_first: bool) -> SessionUpdate {
     let id = format!("hosts:{agent}");
     let lines: Vec<_> = uses.iter().map(|used| shown::line(&used.to_string())).collect();
@@ -174,14 +166,13 @@ pub(super) fn hosts(agent: &AgentId, uses: &[HostUse], is_first: bool) -> Sessio
     update(id, ToolCallUpdateFields::new().content(content))
 }
 
-/// A step of the plan that is shown.
 #[derive(Clone, Debug)]
 pub(super) struct Step {
     pub(super) title: String,
     pub(super) status: StepStatus,
 }
 
-/// Returns the plan with the status of each step. The protocol has no word for a failed step.
+/// The protocol has no status for a failed step.
 pub(super) fn plan(steps: &[Step]) -> SessionUpdate {
     let entries = steps.iter().map(|step| {
         let (mark, status) = match step.status {

@@ -11,18 +11,16 @@ use protocol::rpc::{ErrorObject, ErrorWord, RequestId};
 use super::draft::{self, Draft};
 use super::reaction::{Reaction, answer};
 
-/// A request that opens a session, answered when the session has begun.
+/// Answered when the session has begun.
 pub(super) struct Opening {
     pub(super) id: RequestId,
     pub(super) kind: OpeningKind,
-    /// The message about servers that the client proposes.
     pub(super) proposals: Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum OpeningKind {
     New,
-    /// The history is sent first.
     Load,
     Resume,
 }
@@ -34,17 +32,21 @@ pub(super) struct Prompt {
     pub(super) cancelled: bool,
 }
 
-/// The end that a prompt waits for.
 #[derive(Debug, PartialEq)]
 pub(super) enum Waits {
-    /// The end of the first agent's turn.
     Turn,
-    /// The end of a planner, which may not have started yet.
     Planner(Option<AgentId>),
-    /// The text of a command, which a call stands for.
-    Expansion { call: String, images: Vec<Image> },
-    /// The answer to the question whether that text is sent.
-    Question { id: RequestId, call: String, draft: Box<Draft> },
+    /// The text of a command, represented by a call.
+    Expansion {
+        call: String,
+        images: Vec<Image>,
+    },
+    /// The answer to the question if that text is sent.
+    Question {
+        id: RequestId,
+        call: String,
+        draft: Box<Draft>,
+    },
 }
 
 impl Prompt {
@@ -54,7 +56,6 @@ impl Prompt {
     }
 }
 
-/// A change that a client asked for.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum WantedChange {
     Mode(ApprovalMode),
@@ -62,7 +63,7 @@ pub(super) enum WantedChange {
     Model,
 }
 
-/// A request for a change, answered with what became of it.
+/// Answered with the result of the change.
 pub(super) struct Change {
     pub(super) id: RequestId,
     pub(super) wanted: WantedChange,
@@ -100,12 +101,12 @@ fn provider_failed(turn: &TurnFinished) -> ErrorObject {
     ErrorWord::InternalError.because(why)
 }
 
-/// Returns the end of the call that stands for a text which is sent.
+/// The end of the call for a text that is sent.
 pub(super) fn sent(call: &str) -> Reaction {
     Reaction::Update(Box::new(SessionUpdate::ToolCallUpdate(draft::ended(call, true, None))))
 }
 
-/// Returns the answer to a prompt whose text is not sent.
+/// The answer to a prompt whose text is not sent.
 pub(super) fn dropped(id: RequestId, call: &str, why: &str, stop: StopReason) -> Vec<Reaction> {
     let ended = SessionUpdate::ToolCallUpdate(draft::ended(call, false, Some(why)));
     vec![Reaction::Update(Box::new(ended)), answer(id, &PromptResponse::new(stop))]

@@ -1,4 +1,4 @@
-//! Safe copies of files that a container left. A path may not lead out of the directory, or through a symbolic link.
+//! Safe copies of files that a container left, without symbolic links and paths out of the directory.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,7 +6,7 @@ use std::path::Path;
 
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 
-/// Copies a regular file below `directory` to `to`. Fails if the file has more than `most` bytes.
+/// Fails if the file has more than `most` bytes.
 pub(super) fn copy(directory: &Path, name: &Path, to: &Path, most: u64) -> io::Result<()> {
     let from = open(directory, name)?;
     let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(to.parent().unwrap_or(to))?;

@@ -1,10 +1,9 @@
-//! The choice of tasks by flags: a filter, then a slice of the tasks that match, then a shard of that slice.
+//! The choice of tasks by flags: a filter, then a slice of the matches, then a shard of that slice.
 
 use regex_automata::meta::Regex;
 
 use super::task::BatchTask;
 
-/// The filter, slice and shard that the person gave on the command line.
 #[derive(Debug, Default)]
 pub(super) struct BatchChoice {
     filter: Option<Regex>,
@@ -12,23 +11,21 @@ pub(super) struct BatchChoice {
     shard: Option<Shard>,
 }
 
-/// A range of positions in the list of tasks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 struct Slice {
     from: usize,
     to: Option<usize>,
 }
 
-/// One of `count` equal parts of the list of tasks.
+/// One of `count` equal parts of the list.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shard {
-    /// The number of the part, from 0.
     index: usize,
     count: usize,
 }
 
 impl BatchChoice {
-    /// Reads the values of `--filter`, `--slice` and `--shard`. Returns a message for the person if one is malformed.
+    /// Parses `--filter`, `--slice` and `--shard`. The error is a message for the person.
     pub(super) fn new(
         filter: Option<&str>,
         slice: Option<&str>,
@@ -42,7 +39,7 @@ impl BatchChoice {
         Ok(Self { filter: filter.transpose()?, slice, shard: shard.transpose()? })
     }
 
-    /// Returns the chosen tasks in their original order.
+    /// In their original order.
     pub(super) fn of(&self, tasks: Vec<BatchTask>) -> Vec<BatchTask> {
         let matches = |task: &BatchTask| self.filter.as_ref().is_none_or(|filter| filter.is_match(&task.id));
         let Slice { from, to } = self.slice;

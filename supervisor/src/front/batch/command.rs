@@ -1,4 +1,4 @@
-//! The command lines of a run: `exec` for the task and `sandbox` for the checkout. Both start this same program.
+//! The command lines of a run: `exec` for the task and `sandbox` for the checkout, both of this program.
 
 use ipc::rights::Network;
 use std::ffi::{OsStr, OsString};
@@ -17,8 +17,8 @@ use super::presence::EnginePresence;
 use super::task::{BatchTask, TaskSource};
 use crate::settings::args::{ActivityArg, BatchRunsArgs, ConfinementArgs, ProfileArg};
 
-/// A shell script that checks out the commit `$2` of the repository `$1`. Later commits are not fetched, so the
-/// agent cannot read them.
+/// A shell script that checks out the commit `$2` of the repository `$1`. Later commits are not fetched, so the agent
+/// cannot read them.
 const CHECK_OUT: &str = r#"git init --quiet checkout
 cd checkout
 git fetch --quiet --no-tags --no-recurse-submodules --upload-pack "git -c safe.directory=* -c uploadpack.allowAnySHA1InWant=true upload-pack" "$1" "$2"
@@ -28,24 +28,19 @@ rm .git/FETCH_HEAD"#;
 /// A shell script that copies the directory `$1`.
 const COPY: &str = r#"cp -a --reflink=auto -- "$1" checkout"#;
 
-/// A shell script that removes a checkout, even if the agent took the rights to its files away.
+/// Works even if the agent removed permissions.
 const REMOVE: &str = "chmod -R u+rwX -- checkout 2>/dev/null || true
 rm -rf -- checkout";
 
-/// The directory of a run in which a confined process makes the checkout. That process can write nothing else of the
-/// run.
+/// Subdirectory of a run in which a confined process makes the checkout, and the only one that it can write.
 pub(super) const TREE: &str = "tree";
 
-/// The name of the checkout inside [`TREE`].
 const CHECKOUT: &str = "checkout";
 
-/// The client name under which a run connects to its relay.
 pub(super) const RELAY_CLIENT: &str = "run";
 
-/// The file name of the patch in the directory of a run.
 pub(super) const PATCH: &str = "patch.diff";
 
-/// The settings with which all runs of a batch are started.
 pub(super) struct Runs {
     program: PathBuf,
     args: BatchRunsArgs,
@@ -53,18 +48,17 @@ pub(super) struct Runs {
     hidden: Vec<PathBuf>,
     engine: Option<Engine>,
     pub(super) presence: EnginePresence,
-    /// The model and its provider from settings and flags. A container has no settings of its own.
+    /// From settings and flags. A container has no settings.
     model: [String; 2],
 }
 
-/// The paths of a run, as the run itself sees them.
 pub(super) struct BatchPlaces {
     pub project: PathBuf,
     pub patch: PathBuf,
 }
 
 impl Runs {
-    /// Builds the settings. `hidden` has the paths that no agent may read, and `root` is the directory of results.
+    /// `hidden` has the paths that no agent may read, `root` is the directory of results.
     pub(super) fn new(
         args: &BatchRunsArgs,
         keys: TakenKeys,
@@ -92,8 +86,8 @@ impl Runs {
         command
     }
 
-    /// Returns the command that runs the task in a container, with the task as standard input. The container has
-    /// neither key nor network. Its requests to the model go through a relay.
+    /// With the task as standard input. The container has neither key nor network; its requests to the model go through
+    /// a relay.
     pub(super) fn contained(&self, engine: &Engine, task: &BatchTask, container: &Container<'_>) -> Command {
         let places = BatchPlaces { project: container.project.into(), patch: Path::new(OUT).join(PATCH) };
         let mut args = self.args.clone();
@@ -109,7 +103,7 @@ impl Runs {
         Self::with_engine(engine, engine.run(container, exec))
     }
 
-    /// Returns the command of the relay for one run. The relay has the key and enforces the budget of the task.
+    /// The relay has the key and enforces the budget of the task.
     pub(super) fn relay(&self, task: &BatchTask, directory: &Path) -> Command {
         let mut command = Command::new(&self.program);
         let mut listen = OsString::from("unix:");
@@ -134,12 +128,12 @@ impl Runs {
         self.args.keep_checkouts
     }
 
-    /// Returns the longest time that a run may take; `None` without a limit. The run itself stops earlier.
+    /// `None` without a limit. The run itself stops earlier.
     pub(super) fn timeout_s(&self, task: &BatchTask) -> Option<f64> {
         task.limits.timeout_s.or_else(|| self.args.timeout.map(|time| time.as_secs_f64()))
     }
 
-    /// Returns the command that makes the checkout of a task in the directory of its run.
+    /// In the directory of the run.
     pub(super) fn check_out(&self, source: &TaskSource, directory: &Path) -> Command {
         let (script, words): (_, Vec<&OsStr>) = match source {
             TaskSource::Copy { directory } => (COPY, vec![directory.as_os_str()]),
@@ -160,15 +154,14 @@ impl Runs {
         command
     }
 
-    /// Returns a command that runs a fixed script in the sandbox. Git obeys files of repositories, and a checkout is
-    /// not trusted.
+    /// Git obeys files of repositories, so even a fixed script runs in the sandbox.
     fn sandboxed(&self, directory: &Path, script: &str, words: &[&OsStr]) -> Command {
         let mut command = self.sandbox(directory);
         command.args(["--", "sh", "-ec", script, "sh"]).args(words);
         command
     }
 
-    /// Returns the beginning of a `sandbox` command that may write only to the directory of the checkout.
+    /// May write only to the directory of the checkout.
     fn sandbox(&self, directory: &Path) -> Command {
         let mut command = self.own("sandbox");
         command.arg("-C").arg(directory.join(TREE)).args(["--access", "write", "--net", "off"]);
@@ -179,7 +172,7 @@ impl Runs {
         command
     }
 
-    /// Returns the command that runs the task in a checkout, with the task as standard input.
+    /// With the task as standard input.
     pub(super) fn exec(&self, task: &BatchTask, directory: &Path) -> Command {
         let mut command = self.own("exec");
         let places =
@@ -197,7 +190,7 @@ impl Runs {
         command
     }
 
-    /// Gives a run access to its model: the address as flags, and the keys in environment variables.
+    /// The address as flags, and the keys in environment variables.
     fn equip(&self, command: &mut Command) {
         for (name, key) in self.keys.variables() {
             // The started process removes the variable from its environment first.
@@ -205,7 +198,6 @@ impl Runs {
         }
     }
 
-    /// Returns a command of this program that ends when this process ends.
     fn own(&self, name: &str) -> Command {
         let mut command = Command::new(&self.program);
         command.arg(name).arg("--batch").arg(std::process::id().to_string());
@@ -213,14 +205,14 @@ impl Runs {
     }
 }
 
-/// Returns the directories of the other runs that are active now. Runs that begin later are not in the list.
+/// Directories of other active runs, without later ones.
 fn siblings(directory: &Path) -> Vec<PathBuf> {
     let entries = directory.parent().and_then(|work| std::fs::read_dir(work).ok());
     let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path());
     paths.filter(|path| path != directory).collect()
 }
 
-/// Returns the arguments of `exec`, without the hidden paths and the task.
+/// Without the hidden paths and the task.
 pub(super) fn exec_arguments(args: &BatchRunsArgs, task: &BatchTask, places: &BatchPlaces) -> Vec<OsString> {
     let mut line = CommandLine::default();
     line.path("-C", &places.project).path("--patch", &places.patch);
@@ -285,7 +277,6 @@ fn confinement(line: &mut CommandLine, args: &ConfinementArgs) {
     line.word("--baseline", args.baseline);
 }
 
-/// A command line under construction.
 #[derive(Default)]
 struct CommandLine(Vec<OsString>);
 

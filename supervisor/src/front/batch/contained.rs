@@ -1,4 +1,4 @@
-//! A run in a container, with its own relay beside it on the host.
+//! A run in a container, with its own relay on the host.
 
 use std::ffi::OsString;
 use std::fs;
@@ -24,10 +24,9 @@ const PATIENCE: Duration = Duration::from_secs(30);
 /// The time that the container engine has to list and remove containers.
 const REMOVAL: Duration = Duration::from_mins(5);
 
-/// Maximum size in bytes of the standard error of a run that are searched for errors of the engine.
+/// Bytes of a run's standard error that are searched for errors of the engine.
 const MOST_ERRORS: u64 = 16 << 20;
 
-/// The directory of a run into which its container writes.
 pub(super) const RESULTS: &str = "out";
 
 pub(super) struct Contained<'a> {
@@ -41,19 +40,17 @@ pub(super) struct Contained<'a> {
     pub socket: PathBuf,
 }
 
-/// The way in which a run in a container ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ContainedEnd {
-    /// The agent's process ended, by itself or by a signal.
+    /// By itself or by a signal.
     Run(BatchEnded),
-    /// The relay ended before the agent did.
     Relay,
-    /// The container engine failed during the run. The task is not to blame.
+    /// The task is not to blame.
     Engine,
 }
 
 impl Contained<'_> {
-    /// Runs the task, then removes the container and the socket of the relay.
+    /// Removes the container and the relay's socket afterwards.
     pub(super) async fn run(
         &self,
         files: Files,
@@ -92,8 +89,7 @@ impl Contained<'_> {
         })
     }
 
-    /// Removes the container and retries until the engine lists it no more. Returns false if the engine was
-    /// unreachable in between.
+    /// Retries until the engine lists the container no more. False if the engine was unreachable in between.
     async fn remove(&self, name: &str, stop: ProcessStop) -> io::Result<bool> {
         let mut was_there = true;
         loop {
@@ -118,7 +114,7 @@ impl Contained<'_> {
         }
     }
 
-    /// Starts the relay and waits until clients can connect. Returns nothing if the relay was killed by a signal.
+    /// Waits until clients can connect. `None` if the relay was killed by a signal.
     async fn relay(&self) -> io::Result<Option<BatchChild>> {
         let output = self.directory.join("relay.out");
         let errors = self.directory.join("relay.log");
@@ -146,8 +142,8 @@ impl Contained<'_> {
     }
 }
 
-/// True if the engine's client reports that it lost its engine. A container can print the same words, and its run is
-/// then repeated.
+/// True if the engine's client reports that it lost its engine. A container can print the same, and its run is then
+/// repeated.
 fn tells_of_the_engine(errors: &Path) -> bool {
     const WORDS: [&str; 4] = [
         "Cannot connect to the Docker daemon",
@@ -168,7 +164,6 @@ pub(super) async fn ask(command: Command, output: &Path) -> io::Result<BatchEnde
     run(command, files, Some(REMOVAL), stop).await
 }
 
-/// Calls the engine and returns its output. Fails if the engine reports an error.
 async fn told(engine: &Engine, arguments: Vec<OsString>, root: &Path) -> io::Result<String> {
     let output = root.join("engine.out");
     let ended = ask(Runs::with_engine(engine, arguments), &output).await?;
@@ -181,12 +176,11 @@ async fn told(engine: &Engine, arguments: Vec<OsString>, root: &Path) -> io::Res
     Err(io::Error::other(format!("cannot use {}: {}: {why}", engine.program, ended.words())))
 }
 
-/// Returns the names of the images that the engine has, one a line.
+/// One name per line.
 pub(super) async fn images(engine: &Engine, root: &Path) -> io::Result<String> {
     told(engine, ["images", "--format", "{{.Repository}}:{{.Tag}}"].map(Into::into).to_vec(), root).await
 }
 
-/// Removes all containers of a batch.
 pub(super) async fn remove_all(engine: &Engine, root: &Path) -> io::Result<()> {
     let text = told(engine, engine.list(), root).await?;
     let is_id = |id: &&str| id.bytes().all(|byte| byte.is_ascii_hexdigit());
@@ -198,7 +192,7 @@ pub(super) async fn remove_all(engine: &Engine, root: &Path) -> io::Result<()> {
     told(engine, arguments, root).await.map(drop)
 }
 
-/// Returns a container's path relative to its directory of results; `None` for a path elsewhere.
+/// Relative to the container's directory of results; `None` for a path elsewhere.
 pub(super) fn below_results(path: &Path) -> Option<&Path> {
     path.strip_prefix(OUT).ok()
 }

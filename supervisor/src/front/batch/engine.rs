@@ -1,5 +1,5 @@
-//! The command lines of the container engines Docker and Podman. Bailiwick's programs are mounted read-only. The key
-//! and the network stay outside.
+//! Command lines of the container engines Docker and Podman. Bailiwick's programs are mounted read-only. The key and
+//! the network stay outside.
 
 use std::ffi::OsString;
 use std::io;
@@ -11,7 +11,6 @@ use sha2::{Digest, Sha256};
 use super::task::hex;
 use crate::settings::args::EngineArg;
 
-/// The programs that are mounted into a container.
 const PROGRAMS: [&str; 3] = ["bailiwick", "bailiwick-worker", "sandbox-exec"];
 
 /// The directory of the programs inside a container.
@@ -20,22 +19,19 @@ const INSIDE: &str = "/bailiwick";
 /// The directory inside a container with the socket of the relay.
 const RELAY: &str = "/bailiwick-relay";
 
-/// The directory inside a container into which a run writes its results.
 pub(super) const OUT: &str = "/bailiwick-out";
 
-/// The name of Bailiwick's home directory below [`OUT`].
 pub(super) const HOME: &str = "home";
 
 /// The label of every container of a batch.
 const LABEL: &str = "bailiwick.batch";
 
-/// A container engine, and the settings that all containers of a batch share.
+/// With the settings of all containers of a batch.
 #[derive(Clone, Debug)]
 pub(super) struct Engine {
     pub program: &'static str,
-    /// The directory with the static programs.
     programs: PathBuf,
-    /// A name for this batch, unique on the machine.
+    /// Unique on the machine.
     batch: String,
     /// The shell command by which a container gives its results to the user of the batch, unless that user is root.
     handover: Option<String>,
@@ -44,17 +40,15 @@ pub(super) struct Engine {
 #[derive(Debug)]
 pub(super) struct Container<'a> {
     pub image: &'a str,
-    /// The id of the task and the number of its run.
     pub name: String,
     pub project: &'a str,
     /// The directory on the host with the socket of the relay.
     pub relay: PathBuf,
-    /// The directory on the host for results.
     pub out: PathBuf,
 }
 
 impl Engine {
-    /// Sets up the engine for a batch with this output directory. Returns nothing if the tasks run in checkouts.
+    /// `None` if the tasks run in checkouts.
     pub(super) fn new(
         kind: EngineArg,
         programs: &Path,
@@ -99,17 +93,16 @@ impl Engine {
         Ok(Some(Self { program, programs, batch, handover }))
     }
 
-    /// Returns the name of a container, by which the engine can remove it.
     pub(super) fn container_name(&self, name: &str) -> String {
         format!("bailiwick-{}-{name}", self.batch)
     }
 
-    /// Returns the base URL of the model provider for a Bailiwick inside a container.
+    /// For a Bailiwick inside a container.
     pub(super) fn base_url() -> String {
         format!("unix:{RELAY}/relay.sock")
     }
 
-    /// Returns the engine's arguments that run `exec` with these arguments in a container.
+    /// Runs `exec` with these arguments in a container.
     pub(super) fn run(&self, container: &Container<'_>, exec: Vec<OsString>) -> Vec<OsString> {
         let mut line: Vec<OsString> = vec!["run".into(), "--rm".into(), "--interactive".into()];
         if self.program == "podman" {
@@ -142,7 +135,7 @@ impl Engine {
         line
     }
 
-    /// Returns the engine's arguments that remove a container. They succeed also if it does not exist.
+    /// Succeeds also if the container does not exist.
     pub(super) fn remove(&self, name: &str) -> Vec<OsString> {
         ["rm", "--force", "--volumes"]
             .iter()
@@ -151,14 +144,13 @@ impl Engine {
             .collect()
     }
 
-    /// Returns the engine's arguments that list the container with this name.
+    /// Lists the container with this name.
     pub(super) fn look_for(&self, name: &str) -> Vec<OsString> {
         // Docker reads the filter as a part of the name, and Podman as a regular expression.
         let name = format!("name=^{}$", self.container_name(name));
         ["ps", "--all", "--quiet", "--filter"].iter().map(Into::into).chain([name.into()]).collect()
     }
 
-    /// Returns the engine's arguments that list the containers of this batch.
     pub(super) fn list(&self) -> Vec<OsString> {
         let label = format!("label={LABEL}={}", self.batch);
         ["ps", "--all", "--quiet", "--filter"].iter().map(Into::into).chain([label.into()]).collect()
@@ -181,7 +173,7 @@ pub(super) fn swe_bench_image(id: &str) -> String {
     format!("docker.io/swebench/sweb.eval.x86_64.{}:latest", id.replace("__", "_1776_").to_lowercase())
 }
 
-/// True if the text is a possible image name and cannot be read as an option.
+/// True if the text is an image name that cannot be read as an option.
 pub(super) fn is_image(text: &str) -> bool {
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-/:@".contains(&byte);
     text.len() <= 255

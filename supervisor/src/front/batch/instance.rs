@@ -1,5 +1,3 @@
-//! One run of one task: the checkout, the agent and the results.
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::{self, Write};
@@ -24,20 +22,19 @@ use super::trajectory::{self, LOG};
 use crate::process::exit::Exit;
 use crate::process::messages::say;
 
-/// The time after its limit at which a run is killed. The run needs it to write its patch.
+/// After this time beyond its limit a run is killed. It needs the time to write its patch.
 const GRACE_S: f64 = 60.0;
 
-/// Maximum number of attempts to remove the directory of a run, a tenth of a second apart.
+/// Attempts to remove the directory of a run, a tenth of a second apart.
 const CLEARINGS: usize = 30;
 
 /// The longest time that a checkout may take.
 const CHECKOUT_TIME: Duration = Duration::from_mins(30);
 
-/// The exit status of `bailiwick sandbox` if no sandbox can be set up at the moment.
+/// Status of `bailiwick sandbox` if no sandbox can be set up at the moment.
 const NO_SANDBOX: i32 = 5;
 
-/// Maximum number of runs of a task in a row that may be lost to failures of the engine and are not counted as
-/// failures of the task.
+/// Consecutive runs of a task that may be lost to failures of the engine without counting as failures.
 const MOST_ENGINE_LOSSES: u32 = 20;
 
 /// Maximum size in bytes of a result that are read.
@@ -49,13 +46,10 @@ pub(super) const MOST_PATCH: u64 = 16 << 20;
 /// Maximum size in bytes of a log that are copied from a container.
 const MOST_LOG: u64 = 1 << 30;
 
-/// The file name of the task's prompt in the directory of a run.
 pub(super) const PROMPT: &str = "prompt";
 
-/// The file name of the result that the run prints.
 const RESULT: &str = "result.json";
 
-/// The file name of the run's standard error.
 const ERRORS: &str = "stderr.log";
 
 pub(super) struct Instance<'a> {
@@ -63,11 +57,11 @@ pub(super) struct Instance<'a> {
     pub runs: &'a Runs,
     pub task: &'a BatchTask,
     pub stop: ProcessStop,
-    /// The number of this run, unique in the batch.
+    /// Unique in the batch.
     pub number: usize,
 }
 
-/// The part of the output of `exec --output json` that a batch keeps.
+/// The stored part of the output of `exec --output json`.
 #[derive(Deserialize)]
 struct InstanceTold {
     data: RunResult,
@@ -78,7 +72,6 @@ struct InstanceTold {
 }
 
 impl Instance<'_> {
-    /// Runs the task once and returns its new state. `state` is the state after the earlier runs.
     pub(super) async fn run(self, state: BatchState) -> io::Result<BatchState> {
         let began = Instant::now();
         let BatchState { crashes, engine_losses, .. } = state;
@@ -208,7 +201,7 @@ impl Instance<'_> {
         Ok(BatchState { crashes, ..state }.failed(TaskStage::Crash, format!("no result: {how}: {why}")))
     }
 
-    /// Moves the files of the run to the results of its task, and returns the task's new state.
+    /// Moves the files of the run to the results of its task.
     fn kept(&self, state: BatchState, told: InstanceTold, directory: &Path) -> io::Result<BatchState> {
         let InstanceTold { data, denials, log, cost } = told;
         for name in [RESULT, ERRORS, PATCH] {
@@ -263,7 +256,7 @@ impl Instance<'_> {
         })
     }
 
-    /// Moves a file of the run to the results of its task. A missing file is no error.
+    /// A missing file is no error.
     fn keep_file(&self, directory: &Path, name: &str) -> io::Result<()> {
         match fs::rename(directory.join(name), self.output.instance(&self.task.id).join(name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -278,12 +271,12 @@ impl Instance<'_> {
     }
 }
 
-/// Returns the standard files of a step of a run. The prompt is standard input, and it is locked while the step runs.
+/// The prompt is standard input, which is locked while the step runs.
 fn files(directory: &Path, output: &str) -> Files {
     Files { input: directory.join(PROMPT), output: directory.join(output), errors: directory.join(ERRORS) }
 }
 
-/// Removes the directory of a run, also while the batch is stopping. Retries while processes of the run still write.
+/// Also while the batch is stopping. Retries while processes of the run still write.
 pub(super) async fn clear(runs: &Runs, directory: &Path) -> io::Result<()> {
     let (_never, stop) = tokio::sync::watch::channel(None);
     let mut cleared = Ok(());
@@ -298,7 +291,7 @@ pub(super) async fn clear(runs: &Runs, directory: &Path) -> io::Result<()> {
     cleared.map_err(|error| io::Error::other(format!("cannot remove {}: {error}", directory.display())))
 }
 
-/// Removes the checkout by a confined process, then the other files of the run directly.
+/// A confined process removes the checkout.
 async fn clear_once(runs: &Runs, directory: &Path, stop: ProcessStop) -> io::Result<()> {
     let input = directory.join(PROMPT);
     let tree = directory.join(TREE);
@@ -328,7 +321,7 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// Returns the last message of a log, with the hint that may follow on further lines.
+/// With the hint that may follow on further lines.
 fn last_words(path: &Path) -> String {
     let text = read_bounded(path, MOST_RESULT).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);

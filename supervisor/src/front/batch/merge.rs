@@ -1,4 +1,4 @@
-//! `bailiwick batch merge`: collects the results of shards in one directory. The directory appears only when it is complete.
+//! `bailiwick batch merge`: collects the results of shards in one directory, which appears only when it is complete.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,14 +20,12 @@ use crate::settings::args::BatchMergeArgs;
 /// Maximum number of tasks without a result that are listed by name.
 const NAMED: usize = 20;
 
-/// The result of a task, with the shard that it was found in.
 #[derive(Clone, Debug)]
 struct FoundResult {
     shard: PathBuf,
     state: BatchState,
 }
 
-/// An error because of which shards cannot be merged.
 #[derive(Debug, thiserror::Error)]
 enum MergeError {
     #[error("cannot read the results in {}: {source}", path.display())]
@@ -51,7 +49,6 @@ enum MergeError {
     Unreadable(#[from] task::TaskError),
 }
 
-/// Merges the shards and reports tasks without a result.
 pub(super) fn run(args: &BatchMergeArgs) -> Result<Exit, Refusal> {
     let merged = merge(args).map_err(Refusal::usage)?;
     let list: Vec<_> = merged.values().map(|found| found.state.clone()).collect();
@@ -88,7 +85,7 @@ fn merge(args: &BatchMergeArgs) -> Result<BTreeMap<String, FoundResult>, MergeEr
     Ok(merged)
 }
 
-/// Returns the settings of the batch. Fails if two shards had different ones.
+/// Fails if two shards had different settings.
 fn manifest(shards: &[PathBuf]) -> Result<Manifest, MergeError> {
     let mut first: Option<(&PathBuf, Manifest)> = None;
     for shard in shards {
@@ -108,8 +105,7 @@ fn manifest(shards: &[PathBuf]) -> Result<Manifest, MergeError> {
     first.map(|(_, manifest)| manifest).ok_or_else(|| MergeError::NoBatch(PathBuf::new()))
 }
 
-/// Adds a shard's result of a task. A finished task replaces an unfinished one. Fails if two shards have different
-/// final results.
+/// A finished task replaces an unfinished one. Fails if two shards have different final results.
 fn add(merged: &mut BTreeMap<String, FoundResult>, found: FoundResult) -> Result<(), MergeError> {
     let id = found.state.id.clone();
     match merged.get(&id) {
@@ -125,7 +121,7 @@ fn add(merged: &mut BTreeMap<String, FoundResult>, found: FoundResult) -> Result
     Ok(())
 }
 
-/// True if two results of a task are copies of the same run.
+/// True for copies of the same run.
 fn is_same(one: &FoundResult, other: &FoundResult) -> io::Result<bool> {
     let patch = |found: &FoundResult| read_bounded(&directory(found).join(PATCH), MOST_PATCH);
     Ok(one.state == other.state && patch(one)? == patch(other)?)
@@ -135,7 +131,7 @@ fn directory(found: &FoundResult) -> PathBuf {
     found.shard.join("instances").join(&found.state.id)
 }
 
-/// Returns the names of all tasks of a file. Fails if the batch was run with another file.
+/// Fails if the batch was run with another file.
 fn ids(file: &Path, manifest: &Manifest) -> Result<Vec<String>, MergeError> {
     let tasks = task::read(file).or_else(|error| swe_bench::read(file, None, None).map_err(|_| error))?;
     if tasks.digest != manifest.tasks {
@@ -144,7 +140,7 @@ fn ids(file: &Path, manifest: &Manifest) -> Result<Vec<String>, MergeError> {
     Ok(tasks.list.into_iter().map(|task| task.id).collect())
 }
 
-/// Writes all results into a temporary directory next to `output`, then renames it.
+/// Writes into a temporary directory next to `output`, then renames it.
 fn write(
     output: &Path,
     manifest: &Manifest,
@@ -177,7 +173,6 @@ fn write(
     Ok(())
 }
 
-/// Copies the files of a task. The state comes last, so that an interrupted copy is no result.
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     make(to)?;
     let last = state_file(from);

@@ -1,6 +1,6 @@
-//! `bailiwick batch`: runs many tasks, each by `exec` in its own checkout, with results that survive every interruption.
+//! `bailiwick batch`: runs many tasks, each by `exec` in its own checkout, with results that survive interruptions.
 //!
-//! The batch opens no file inside a checkout: `bailiwick sandbox` makes and removes it, and the agent is another process.
+//! The batch opens no file inside a checkout: `bailiwick sandbox` makes and removes it.
 
 mod beneath;
 mod choice;
@@ -47,7 +47,6 @@ use crate::settings::args::{
 };
 use crate::settings::config::{Effective, McpFile, Sources};
 
-/// Runs the tasks, or reports on earlier runs, as the command line says.
 pub(crate) async fn run(args: BatchArgs, place: SessionDirs) -> Exit {
     let ended = match args.command {
         Some(BatchCommand::Report(BatchReportArgs { results, json })) => report::print(&results, json),
@@ -171,22 +170,22 @@ fn check_servers(args: &BatchRunsArgs, effective: &Effective) -> Result<Option<M
     }
 }
 
-/// Returns the default directory of results: the name of the file of tasks with the extension `batch`.
+/// The name of the file of tasks with the extension `batch`.
 fn beside(file: &Path) -> PathBuf {
     let stem = file.file_stem().unwrap_or(file.as_os_str());
     PathBuf::from(stem).with_added_extension("batch")
 }
 
-/// Returns the paths that would show an agent other results or the expected solution: the results, the file of tasks,
-/// and the data beside it.
+/// Paths that would show an agent other results or the expected solution: the results, the file of tasks, and the data
+/// next to it.
 fn hidden(file: &Path, output: &BatchOutput) -> io::Result<Vec<PathBuf>> {
     let file = file.canonicalize()?;
     let beside = beside_the_tasks(&file, output.root())?;
     Ok([vec![output.instances(), output.predictions(), file], beside].concat())
 }
 
-/// Returns the directory of the file of tasks. If a run needs something in there, returns the files of that directory
-/// instead. Dotfiles of a home directory are left out, because tools read them.
+/// The directory of the file of tasks, or its files if a run needs some of them. Leaves out dotfiles of a home
+/// directory, because tools read them.
 fn beside_the_tasks(file: &Path, output: &Path) -> io::Result<Vec<PathBuf>> {
     let Some(input) = file.parent() else { return Ok(Vec::new()) };
     let home = users_home();

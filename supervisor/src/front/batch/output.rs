@@ -26,24 +26,19 @@ use crate::settings::config::{Effective, McpFile};
 /// Maximum size in bytes of the file with the names of all tasks.
 const MOST_NAMES: u64 = 64 << 20;
 
-/// An output directory that is locked by this process.
 #[derive(Debug)]
 pub(super) struct BatchOutput {
     root: PathBuf,
-    /// The lock file, locked while the process lives.
     _lock: File,
 }
 
-/// An error because of which an output directory cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum OutputError {
-    /// A file or directory in it cannot be made or read.
     #[error("cannot use {} for results: {source}", path.display())]
     Unusable { path: PathBuf, source: io::Error },
     /// Another batch has locked the directory.
     #[error("cannot use {}: another batch is writing to this directory", .0.display())]
     Locked(PathBuf),
-    /// The batch in the directory had other settings.
     #[error(
         "cannot continue the batch in {}: that batch has a different {what}\n  hint: name another directory with --output",
         path.display()
@@ -51,19 +46,16 @@ pub(super) enum OutputError {
     Other { path: PathBuf, what: &'static str },
 }
 
-/// The settings that all runs of a batch share. Predictions of different settings may not be mixed.
+/// Predictions of different settings may not be mixed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Manifest {
-    /// SHA-256 of the file of tasks.
     pub tasks: String,
-    /// The model name that the predictions carry.
     pub name: String,
     pub model: String,
     pub provider: String,
     pub activity: String,
     pub mode: String,
     pub profile: String,
-    /// The names of MCP servers, separated by commas.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub mcp: String,
     /// SHA-256 of a file of MCP servers.
@@ -111,7 +103,6 @@ impl Manifest {
 }
 
 impl BatchOutput {
-    /// Creates the directory if it is missing, and locks it. Fails if another batch has the lock.
     pub(super) fn open(root: &Path) -> Result<Self, OutputError> {
         let failed = |source| OutputError::Unusable { path: root.to_owned(), source };
         for directory in [root, &root.join("instances"), &root.join("predictions"), &root.join("work")] {
@@ -126,7 +117,7 @@ impl BatchOutput {
         }
     }
 
-    /// Stores the settings of the batch. Fails if an earlier batch in this directory had other settings.
+    /// Fails if an earlier batch in this directory had other settings.
     pub(super) fn agree(&self, manifest: &Manifest) -> Result<(), OutputError> {
         let path = self.root.join("batch.json");
         let failed = |source| OutputError::Unusable { path: path.clone(), source };
@@ -139,7 +130,6 @@ impl BatchOutput {
         }
     }
 
-    /// Adds the names of tasks to those that earlier batches in this directory chose.
     pub(super) fn choose<'a>(&self, ids: impl Iterator<Item = &'a str>) -> Result<(), OutputError> {
         let path = tasks_file(&self.root);
         let failed = |source| OutputError::Unusable { path: path.clone(), source };
@@ -164,22 +154,19 @@ impl BatchOutput {
         self.root.join("work")
     }
 
-    /// Returns the directory for the sockets of relays. It is near the root because the path of a socket must be short.
+    /// Near the root because the path of a socket must be short.
     pub(super) fn relays(&self) -> PathBuf {
         self.root.join("relays")
     }
 
-    /// Returns the directory with one task's results.
     pub(super) fn instance(&self, id: &str) -> PathBuf {
         self.instances().join(id)
     }
 
-    /// Returns the state of a task. A task without a state file is queued.
     pub(super) fn state(&self, id: &str) -> io::Result<BatchState> {
         Ok(load(&state_file(&self.instance(id)))?.unwrap_or_else(|| BatchState::queued(id)))
     }
 
-    /// Stores the state of a task.
     pub(super) fn keep(&self, state: &BatchState) -> io::Result<()> {
         let directory = self.instance(&state.id);
         make(&directory)?;
@@ -187,7 +174,6 @@ impl BatchOutput {
     }
 }
 
-/// Returns the path of the file with the state of a task, in the directory of its results.
 pub(super) fn state_file(instance: &Path) -> PathBuf {
     instance.join("state.json")
 }
@@ -196,7 +182,6 @@ fn tasks_file(root: &Path) -> PathBuf {
     root.join("tasks.json")
 }
 
-/// Returns the names of the tasks that batches in this directory chose. The set is empty if there is no such file.
 fn chosen(root: &Path) -> io::Result<BTreeSet<String>> {
     match read_bounded(&tasks_file(root), MOST_NAMES) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(BTreeSet::new()),
@@ -204,12 +189,10 @@ fn chosen(root: &Path) -> io::Result<BTreeSet<String>> {
     }
 }
 
-/// Creates a directory that only this user can access, and its missing parents.
 pub(super) fn make(path: &Path) -> io::Result<()> {
     DirBuilder::new().recursive(true).mode(0o700).create(path)
 }
 
-/// Returns every stored state in a directory of results, sorted by task.
 pub(super) fn states(root: &Path) -> io::Result<Vec<BatchState>> {
     let mut paths = Vec::new();
     for entry in fs::read_dir(root.join("instances"))? {
@@ -219,7 +202,7 @@ pub(super) fn states(root: &Path) -> io::Result<Vec<BatchState>> {
     paths.iter().filter_map(|path| load(path).transpose()).collect()
 }
 
-/// Returns the states of all chosen tasks, including those that were not begun.
+/// Includes tasks that were not begun.
 pub(super) fn states_of_all(root: &Path) -> io::Result<Vec<BatchState>> {
     let mut states = states(root)?;
     let begun: BTreeSet<_> = states.iter().map(|state| state.id.clone()).collect();

@@ -1,5 +1,3 @@
-//! Predictions in the format of the SWE-bench harness: an object with the patch for each finished task.
-
 use std::fs::File;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -11,7 +9,6 @@ use super::instance::MOST_PATCH;
 use super::output::BatchOutput;
 use super::state::{BatchState, read_bounded, replace};
 
-/// The prediction of one task.
 #[derive(Debug, Serialize, Deserialize)]
 struct Prediction<'a> {
     instance_id: &'a str,
@@ -19,7 +16,6 @@ struct Prediction<'a> {
     model_patch: &'a str,
 }
 
-/// Writer of the files with the predictions.
 pub(super) struct Predictions<'a> {
     output: &'a BatchOutput,
     name: &'a str,
@@ -34,7 +30,7 @@ impl<'a> Predictions<'a> {
         self.output.predictions().join("predictions.jsonl")
     }
 
-    /// Rewrites the file of lines from the states, because a killed batch may have left lines out.
+    /// A killed batch may have left lines out.
     pub(super) fn restore(&self, states: &[BatchState]) -> io::Result<()> {
         replace(&self.lines(), |file| {
             let mut finals = states.iter().filter(|state| state.status.is_final());
@@ -42,7 +38,6 @@ impl<'a> Predictions<'a> {
         })
     }
 
-    /// Appends the prediction of a task.
     pub(super) fn add(&self, id: &str) -> io::Result<()> {
         let path = self.lines();
         let line = self.line(id)?;
@@ -52,7 +47,6 @@ impl<'a> Predictions<'a> {
         })
     }
 
-    /// Writes all predictions as one JSON object.
     pub(super) fn finish(&self, states: &[BatchState]) -> io::Result<()> {
         replace(&self.output.predictions().join("preds.json"), |file| {
             let finals = states.iter().filter(|state| state.status.is_final());

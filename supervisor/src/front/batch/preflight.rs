@@ -1,4 +1,4 @@
-//! Checks of the machine before a batch in containers: the requirements of SWE-bench, the free resources, and the number of tasks that fit.
+//! Checks before a batch in containers: the requirements of SWE-bench, and the free resources.
 
 use std::collections::HashSet;
 use std::path::{Path, PathBuf};
@@ -10,19 +10,16 @@ use nix::sys::sysinfo::sysinfo;
 use super::engine::Engine;
 use super::task::{BatchTask, TaskSource};
 
-/// The free disk space in bytes that the SWE-bench harness recommends.
+/// In bytes, as the SWE-bench harness recommends.
 const DISK: u64 = 120 << 30;
 
-/// The average disk space of one instance's image without the shared layers. All images of Verified fit into [`DISK`].
+/// Average disk space of one instance's image without the shared layers. All images of Verified fit into [`DISK`].
 const IMAGE: u64 = DISK / 500;
 
-/// The memory in bytes that the SWE-bench harness recommends.
 const MEMORY: u64 = 16 << 30;
 
-/// The processors that the SWE-bench harness recommends.
 const PROCESSORS: usize = 8;
 
-/// The resources of a machine that matter for a batch in containers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BatchMachine {
     pub is_x86_64: bool,
@@ -33,7 +30,7 @@ pub(super) struct BatchMachine {
 }
 
 impl BatchMachine {
-    /// Measures this machine. `images` is the directory in which the engine keeps images.
+    /// `images` is the directory in which the engine keeps images.
     pub(super) fn here(images: &Path) -> Self {
         let disk = statvfs(images).map_or(0, |stat| stat.blocks_available() * stat.fragment_size());
         Self {
@@ -44,7 +41,6 @@ impl BatchMachine {
         }
     }
 
-    /// Returns the directory in which an engine keeps images, or `/` if none is found.
     pub(super) fn images_of(engine: &Engine) -> PathBuf {
         let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
         let places = match engine.program {
@@ -54,12 +50,12 @@ impl BatchMachine {
         places.into_iter().find(|place| place.is_dir()).unwrap_or_else(|| PathBuf::from("/"))
     }
 
-    /// Returns the reason why no task can run on this machine, if there is one.
+    /// Reason why no task can run on this machine.
     pub(super) fn refusal(self) -> Option<&'static str> {
         (!self.is_x86_64).then_some("the images of SWE-bench are for x86_64, which this machine is not")
     }
 
-    /// Returns a line of advice for each resource that is too small for this number of tasks and jobs.
+    /// Advice for each resource that is too small for this number of tasks and jobs.
     pub(super) fn shortfalls(self, tasks: usize, jobs: usize) -> Vec<String> {
         let mut lines = Vec::new();
         let wanted = IMAGE.saturating_mul(tasks as u64).min(DISK);
@@ -84,7 +80,7 @@ impl BatchMachine {
     }
 }
 
-/// Returns the number of tasks whose image is missing from the engine's list.
+/// Number of tasks whose image is missing from the engine's list.
 pub(super) fn missing(tasks: &[BatchTask], listed: &str) -> usize {
     let has: HashSet<String> = listed.lines().map(whole).collect();
     let is_missing = |task: &&BatchTask| match &task.source {
@@ -95,7 +91,7 @@ pub(super) fn missing(tasks: &[BatchTask], listed: &str) -> usize {
     tasks.iter().filter(is_missing).count()
 }
 
-/// Returns an image name in a common form for both engines: without the usual registry, and with a tag.
+/// A common form for both engines: without the usual registry, and with a tag.
 fn whole(name: &str) -> String {
     let usual = ["docker.io/library/", "docker.io/", "localhost/"];
     let name = usual.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);

@@ -1,5 +1,4 @@
-//! Waiting for a container engine that stopped and comes back. Its absence is no failure of a task. All runs wait, and
-//! one of them prints a message.
+//! Waiting for a container engine that stopped, which is no failure of a task. One run prints a message.
 
 use std::fs;
 use std::io;
@@ -21,15 +20,13 @@ const PATIENCE: Duration = Duration::from_mins(30);
 /// The time between two checks of the engine.
 const BETWEEN: Duration = Duration::from_millis(500);
 
-/// A record of whether the engine of a batch answers.
 #[derive(Debug, Default)]
 pub(super) struct EnginePresence {
     is_away: AtomicBool,
 }
 
 impl EnginePresence {
-    /// Waits until the engine answers or the batch is told to end. Fails after 30 minutes. `directory` is for the
-    /// engine's output.
+    /// Fails after 30 minutes. `directory` is for the engine's output.
     pub(super) async fn wait(
         &self,
         engine: &Engine,

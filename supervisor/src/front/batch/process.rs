@@ -1,5 +1,3 @@
-//! Child processes of the batch: start, wait, end.
-
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
@@ -20,30 +18,27 @@ use boundary::system::{open_process, register, signal_process};
 /// The time that a child has to end after a termination signal.
 const LEAVING: Duration = Duration::from_secs(20);
 
-/// The time that a child of an earlier, killed batch has to end.
+/// For a child of an earlier, killed batch.
 const ORPHANED: Duration = Duration::from_secs(30);
 
-/// The signal that told this process to end; `None` until one arrives.
+/// The signal that ends this process; `None` until one arrives.
 pub(super) type ProcessStop = watch::Receiver<Option<i32>>;
 
-/// The standard files of a child.
 pub(super) struct Files {
-    /// Standard input. The file is locked while the child lives, even after this process has died.
+    /// Locked while the child lives, even after this process has died.
     pub input: PathBuf,
     pub output: PathBuf,
     pub errors: PathBuf,
 }
 
-/// The way in which a child ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BatchEnded {
     pub status: ExitStatus,
-    /// True if the child ran out of time and was ended.
+    /// True if the child reached its deadline.
     pub overdue: bool,
 }
 
 impl BatchEnded {
-    /// Returns the end of the child as a phrase for messages.
     pub(super) fn words(self) -> String {
         match (self.overdue, self.status.code(), self.status.signal()) {
             (true, ..) => "the process exceeded its time limit".to_owned(),
@@ -53,7 +48,7 @@ impl BatchEnded {
     }
 }
 
-/// Runs a command until it ends. It is ended early at the deadline, or when this process is told to stop.
+/// Ends the command at the deadline, or when this process has to stop.
 pub(super) async fn run(
     command: Command,
     files: Files,
@@ -76,14 +71,14 @@ pub(super) async fn run(
     Ok(BatchEnded { status: child.end().await?, overdue })
 }
 
-/// A child process with a descriptor that becomes readable when the child ends.
+/// The descriptor becomes readable when the child ends.
 pub(super) struct BatchChild {
     child: process::Child,
     process: AsyncFd<OwnedFd>,
 }
 
 impl BatchChild {
-    /// Starts a command with these standard files. Fails if another process has the input locked.
+    /// Fails if another process has the input locked.
     pub(super) fn start(mut command: Command, files: &Files) -> io::Result<Self> {
         let input = File::open(&files.input)?;
         if input.metadata()?.is_file() {
@@ -111,7 +106,6 @@ impl BatchChild {
         self.child.wait()
     }
 
-    /// Ends the child: first with SIGTERM, and after 20 seconds with SIGKILL. Returns its exit status.
     pub(super) async fn end(&mut self) -> io::Result<ExitStatus> {
         if let Some(status) = self.child.try_wait()? {
             return Ok(status);
@@ -125,7 +119,7 @@ impl BatchChild {
     }
 }
 
-/// Waits until no child of an earlier batch has the input of a run locked.
+/// Waits until no child of an earlier batch has the input locked.
 pub(super) async fn left_alone(input: &Path) -> io::Result<()> {
     let file = match File::open(input) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

@@ -1,4 +1,4 @@
-//! The progress of a batch: lines on standard error, a status line at a terminal, and events on standard output.
+//! Lines on standard error, a status line at a terminal, and events on standard output.
 
 use std::fmt::Write as _;
 use std::future::Future;
@@ -13,15 +13,12 @@ use super::state::{BatchState, Status};
 use crate::process::messages::harmless;
 use crate::process::passing::PassedLines;
 
-/// The time between two updates of the status line.
 const REDRAWN: Duration = Duration::from_secs(1);
 
-/// Writer of the progress messages.
 pub(super) struct BatchProgress {
     json: bool,
     jobs: usize,
     began: Instant,
-    /// The number of tasks that were finished before this batch began.
     over_before: usize,
     lines: PassedLines<io::Stderr>,
 }
@@ -67,7 +64,6 @@ impl BatchProgress {
         self.event("batch_finished", &data)
     }
 
-    /// Waits for a future and updates the status line meanwhile.
     pub(super) async fn while_waiting<T>(
         &mut self,
         states: &[BatchState],
@@ -107,12 +103,10 @@ fn count(states: &[BatchState], of: Status) -> usize {
     states.iter().filter(|state| state.status == of).count()
 }
 
-/// Returns the cost of all tasks together; `None` if no cost is known.
 pub(super) fn spent(states: &[BatchState]) -> Option<Usd> {
     states.iter().filter_map(|state| state.cost_usd).reduce(|all, one| all + one)
 }
 
-/// Returns the number of tasks in each status as text.
 pub(super) fn counted(states: &[BatchState]) -> String {
     let over = states.iter().filter(|state| state.status.is_final()).count();
     let shown = Status::ALL.into_iter().filter_map(|status| {
@@ -126,7 +120,7 @@ pub(super) fn counted(states: &[BatchState]) -> String {
     text
 }
 
-/// Returns the rate of this batch and the remaining time at that rate.
+/// Rate of this batch and the remaining time at that rate.
 fn estimate(states: &[BatchState], over_before: usize, elapsed: Duration) -> Option<String> {
     let over = states.iter().filter(|state| state.status.is_final()).count();
     let done = u32::try_from(over.checked_sub(over_before)?).ok().filter(|done| *done > 0)?;
@@ -137,7 +131,6 @@ fn estimate(states: &[BatchState], over_before: usize, elapsed: Duration) -> Opt
     Some(format!("{per_hour:.0}/h · {} left", span(left)))
 }
 
-/// Formats a duration in two units.
 pub(super) fn span(time: Duration) -> String {
     match time.as_secs() {
         seconds @ 0..60 => format!("{seconds} s"),

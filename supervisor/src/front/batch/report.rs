@@ -1,5 +1,3 @@
-//! `bailiwick batch report`: the outcome of the tasks, and the causes of failures.
-
 use std::collections::BTreeMap;
 use std::io::{self, Write};
 use std::path::Path;
@@ -19,7 +17,6 @@ use crate::process::messages::harmless;
 /// Maximum number of tasks that the report names for one cause.
 const NAMED: usize = 10;
 
-/// The report in machine-readable form.
 #[derive(Debug, Serialize)]
 pub(super) struct BatchReport<'a> {
     batch: &'a Manifest,
@@ -40,7 +37,6 @@ struct ReportRow<'a> {
     fault: Option<FaultCount>,
 }
 
-/// The likely culprit for a task without a good result.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FaultCount {
@@ -55,7 +51,7 @@ pub(super) enum FaultCount {
 impl FaultCount {
     const ALL: [Self; 4] = [Self::Scaffold, Self::Provider, Self::Limits, Self::Model];
 
-    /// Returns the likely culprit for a task's state; `None` if the task went well.
+    /// `None` if the task went well.
     pub(super) fn of(state: &BatchState) -> Option<Self> {
         let is_empty = state.patch_bytes == 0;
         match (state.status, state.reason) {
@@ -162,7 +158,7 @@ impl<'a> BatchReport<'a> {
     }
 }
 
-/// Returns a table with one row for each status: the number of tasks and the medians of their measures.
+/// A row for each status: the number of tasks and the medians of their measures.
 fn table(states: &[BatchState]) -> Vec<String> {
     let mut rows = vec![format!(
         "{:<12}{:>7}{:>8}{:>12}{:>14}{:>9}",
@@ -195,7 +191,6 @@ fn median(values: impl Iterator<Item = u64>) -> u64 {
     values.get(values.len() / 2).copied().unwrap_or(0)
 }
 
-/// Returns the cause of a bad result in one line.
 fn cause(state: &BatchState) -> String {
     let failed_in = state.stage.map(|failed_in| match failed_in {
         TaskStage::Checkout => "checkout",

@@ -1,4 +1,4 @@
-//! The scheduler: runs a limited number of tasks at once, repeats tasks that crashed, and can stop at any time.
+//! Runs a limited number of tasks at once, repeats tasks that crashed, and can stop at any time.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -25,10 +25,9 @@ use crate::process::messages::{complain, say};
 use crate::process::signals::Endings;
 use crate::settings::args::BatchRunsArgs;
 
-/// Maximum number of crashes in a row after which a task is not repeated.
+/// Consecutive crashes after which a task is not repeated.
 const MOST_CRASHES: u32 = 3;
 
-/// Limits of the whole batch.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Bounds {
     jobs: usize,
@@ -42,7 +41,6 @@ impl From<&BatchRunsArgs> for Bounds {
     }
 }
 
-/// A batch that is ready to run.
 pub(super) struct Schedule {
     pub output: BatchOutput,
     pub runs: Runs,
@@ -52,24 +50,20 @@ pub(super) struct Schedule {
     pub limits: Bounds,
 }
 
-/// The reason why no further task is begun.
+/// Reason not to begin further tasks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pause {
     Failures,
     Budget,
 }
 
-/// The states of all tasks during a batch.
 struct BatchAccount {
-    /// The state of each chosen task.
     states: Vec<BatchState>,
-    /// The indexes of tasks that still have to run.
     waiting: VecDeque<usize>,
     failures_in_a_row: u32,
 }
 
 impl Schedule {
-    /// Runs the tasks that are not finished.
     pub(super) async fn run(mut self, tasks: Vec<BatchTask>) -> Result<Exit, Refusal> {
         let (tell, stop) = watch::channel(None);
         let signals = std::mem::replace(&mut self.endings, Endings::new().map_err(Refusal::internal)?);
@@ -137,7 +131,7 @@ impl Schedule {
         }
     }
 
-    /// Removes the directories of runs that an earlier batch left, after their processes have ended.
+    /// Waits for the processes of an earlier batch.
     async fn clear_up(&self, mut stop: ProcessStop) -> io::Result<()> {
         for entry in fs::read_dir(self.output.work())? {
             let directory = entry?.path();
@@ -157,7 +151,6 @@ impl Schedule {
         Ok(())
     }
 
-    /// Removes containers that outlived their runs.
     async fn remove_containers(&self, stop: &ProcessStop) -> io::Result<()> {
         let Some(engine) = self.runs.engine() else { return Ok(()) };
         self.runs.presence.wait(engine, self.output.root(), stop.clone()).await?;
@@ -173,7 +166,7 @@ impl Schedule {
         }
     }
 
-    /// True if the run in this directory finished its task.
+    /// True if the run finished its task.
     fn is_over(&self, directory: &std::path::Path) -> bool {
         let name = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let Some((id, attempt)) = name.rsplit_once('.') else { return false };
@@ -228,7 +221,7 @@ impl Pause {
     }
 }
 
-/// Waits for the first signal and passes it to the batch.
+/// Passes the first signal to the batch.
 async fn attend(mut endings: Endings, tell: watch::Sender<Option<i32>>) {
     let signal = endings.next().await;
     tell.send_replace(Some(signal));
@@ -236,7 +229,6 @@ async fn attend(mut endings: Endings, tell: watch::Sender<Option<i32>>) {
     std::future::pending::<()>().await;
 }
 
-/// Returns the exit status of the batch.
 fn exit(states: &[BatchState], signal: Option<i32>) -> Exit {
     match signal {
         Some(libc::SIGINT) => Exit::Interrupted,

@@ -16,14 +16,11 @@ const MOST: u64 = 1 << 20;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Status {
-    /// No run has begun.
     #[default]
     Queued,
-    /// A run is active, or was cut off when the batch was killed.
     Running,
     /// The batch was told to end during the run.
     Interrupted,
-    /// The agent ended its turn.
     Done,
     /// The agent ended its turn after a denied call.
     Denied,
@@ -31,12 +28,10 @@ pub(super) enum Status {
     Limit,
     /// The model gave up, refused, or filled its context window.
     GaveUp,
-    /// Bailiwick, the machine or the provider failed.
     Failed,
 }
 
 impl Status {
-    /// Every status, in the order of the report.
     pub(super) const ALL: [Self; 8] = [
         Self::Done,
         Self::Denied,
@@ -48,7 +43,6 @@ impl Status {
         Self::Queued,
     ];
 
-    /// True if the task is finished: it has a prediction and will not run again.
     pub(super) const fn is_final(self) -> bool {
         matches!(self, Self::Done | Self::Denied | Self::Limit | Self::GaveUp)
     }
@@ -72,7 +66,6 @@ impl Status {
         }
     }
 
-    /// Returns the status as it is written in JSON.
     pub(super) const fn as_str(self) -> &'static str {
         match self {
             Self::Queued => "queued",
@@ -97,13 +90,9 @@ impl fmt::Display for Status {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum TaskStage {
-    /// The checkout was not made.
     Checkout,
-    /// The run ended without a result.
     Crash,
-    /// The run reported a failure.
     Run,
-    /// The results could not be stored.
     Results,
 }
 
@@ -112,9 +101,7 @@ pub(super) enum TaskStage {
 pub(super) struct BatchState {
     pub id: String,
     pub status: Status,
-    /// The number of the last run, from 1.
     pub attempt: u32,
-    /// The number of runs in a row that ended without a result.
     pub crashes: u32,
     /// The number of runs in a row that ended because the container engine failed.
     #[serde(skip_serializing_if = "is_zero")]
@@ -129,7 +116,6 @@ pub(super) struct BatchState {
     pub usage: TokenUsage,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
-    /// The time of the agent's run alone.
     pub duration_ms: u64,
     /// The whole time, including the making and removal of the checkout.
     pub total_ms: u64,
@@ -139,17 +125,15 @@ pub(super) struct BatchState {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub not_enforced: Vec<String>,
     pub patch_bytes: u64,
-    /// The time of the run's end, in milliseconds since the epoch.
     pub ended_ms: u64,
 }
 
 impl BatchState {
-    /// Returns the state of a task that was not begun.
     pub(super) fn queued(id: &str) -> Self {
         Self { id: id.to_owned(), ..Self::default() }
     }
 
-    /// Returns the state marked as failed, with a shortened message.
+    /// Shortens the message.
     #[must_use]
     pub(super) fn failed(self, stage: TaskStage, message: impl Into<String>) -> Self {
         Self { status: Status::Failed, stage: Some(stage), message: Some(bounded(message.into())), ..self }
@@ -161,14 +145,13 @@ const fn is_zero(number: &u32) -> bool {
     *number == 0
 }
 
-/// Returns the last 2000 characters of a text.
 fn bounded(text: String) -> String {
     const MOST_TEXT: usize = 2000;
     let from = text.char_indices().rev().map(|(at, _)| at).take(MOST_TEXT).last().unwrap_or(0);
     text[from..].to_owned()
 }
 
-/// Reads a value from a JSON file. Returns nothing if the file does not exist.
+/// `None` if the file does not exist.
 pub(super) fn load<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     let text = match read_bounded(path, MOST) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -177,7 +160,6 @@ pub(super) fn load<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     Ok(Some(serde_json::from_slice(&text)?))
 }
 
-/// Reads a file. Fails if it has more than `most` bytes.
 pub(super) fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if fs::symlink_metadata(path)?.len() > most {
         return Err(io::Error::other(format!("the file has more than {most} bytes")));
@@ -185,14 +167,13 @@ pub(super) fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
-/// Writes a value as JSON. Readers see either the old file or the new one.
+/// Readers see either the old file or the new one.
 pub(super) fn store(path: &Path, value: &impl Serialize) -> io::Result<()> {
     let mut text = serde_json::to_vec_pretty(value)?;
     text.push(b'\n');
     replace(path, |file| file.write_all(&text))
 }
 
-/// Replaces a file by the bytes that `write` writes, through a temporary file.
 pub(super) fn replace(path: &Path, write: impl FnOnce(&mut fs::File) -> io::Result<()>) -> io::Result<()> {
     let directory = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(directory)?;

@@ -1,4 +1,4 @@
-//! Instances of SWE-bench from its data sets. The fix and its tests, which are in the same rows, are not read.
+//! Instances of SWE-bench from its data sets. The fix and its tests, in the same rows, are not read.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -16,10 +16,8 @@ use super::task::{
 
 const TEMPLATE: &str = include_str!("swe_bench.txt");
 
-/// Maximum size in bytes of a file that is one JSON array.
 const MOST_ARRAY: u64 = 512 << 20;
 
-/// A row of a data set. Verified, Lite, Multilingual and Pro have these fields and others.
 #[derive(Deserialize)]
 struct InstanceRow {
     instance_id: String,
@@ -36,29 +34,24 @@ struct InstanceRow {
     /// Only in Pro: the tag of the instance's image.
     #[serde(default)]
     dockerhub_tag: Option<String>,
-    /// The name of the image, in data sets that have one.
+    /// In data sets that have one.
     #[serde(default, alias = "docker_image")]
     image_name: Option<String>,
-    /// The name of the image in data sets for the harness from version 5 on.
     #[serde(default)]
     image: Option<String>,
 }
 
-/// The image repository of Pro.
 const PRO_IMAGES: &str = "docker.io/jefzda/sweap-images";
 
-/// The path of the project in an image of Pro.
 const PRO_PROJECT: &str = "/app";
 
-/// Converter of rows to tasks.
 struct Maker<'a> {
-    /// The directory with clones of the repositories; `None` if instances run in their images.
+    /// `None` if instances run in their images.
     repos: Option<&'a Path>,
     template: &'a str,
 }
 
-/// Reads instances as tasks. Their repositories are clones below `repos`, or, without `repos`, they run in their
-/// images.
+/// Repositories are clones below `repos`; without `repos`, instances run in their images.
 pub(super) fn read(path: &Path, repos: Option<&Path>, template: Option<&Path>) -> Result<Tasks, TaskError> {
     let own = template.map(|path| {
         fs::read_to_string(path).map_err(|source| TaskError::Read { path: path.to_owned(), source })
@@ -81,7 +74,7 @@ pub(super) fn read(path: &Path, repos: Option<&Path>, template: Option<&Path>) -
     Ok(Tasks { is_swe_bench: true, ..list.finish(digest)? })
 }
 
-/// True if the file has a JSON array, by its first character that is no space.
+/// By the first character that is no space.
 fn is_array(path: &Path) -> std::io::Result<bool> {
     let mut file = BufReader::new(File::open(path)?);
     let start = file.fill_buf()?;
@@ -121,7 +114,6 @@ impl Maker<'_> {
     }
 }
 
-/// Returns the path of the clone of a repository `OWNER/NAME`.
 fn repository(repos: &Path, repo: &str) -> Result<PathBuf, String> {
     let part = |part: &str| {
         !part.is_empty()
@@ -150,7 +142,7 @@ fn image(row: &InstanceRow) -> Result<TaskSource, String> {
     }
 }
 
-/// Fills a template. Braces inside a value have no meaning.
+/// Braces inside a value have no meaning.
 fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut text = String::new();
     let mut rest = template;
@@ -167,7 +159,7 @@ fn fill(template: &str, values: &[(&str, &str)]) -> String {
     text + rest
 }
 
-/// Reads an array element by element, so that only one is in memory.
+/// Only one element is in memory.
 fn array(path: &Path, maker: &Maker<'_>, list: &mut List<'_>) -> Result<String, TaskError> {
     let failed = |source| TaskError::Read { path: path.to_owned(), source };
     let mut digest = Sha256::new();
@@ -193,7 +185,6 @@ fn array(path: &Path, maker: &Maker<'_>, list: &mut List<'_>) -> Result<String, 
     }
 }
 
-/// A visitor that makes a task of each element of an array.
 struct Elements<'a, 'b> {
     maker: &'a Maker<'a>,
     list: &'a mut List<'b>,

@@ -1,4 +1,5 @@
-//! Tasks from a file of JSON lines. The file is untrusted: its lines are limited, and its ids are checked because they become file names.
+//! Tasks from a file of JSON lines. The file is untrusted: lines are limited, and ids are checked because they become
+//! file names.
 
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -15,7 +16,6 @@ use super::engine::is_image;
 
 const MOST_LINE: u64 = 8 << 20;
 
-/// Maximum size in bytes of a prompt, which is also the limit of `exec`.
 const MOST_PROMPT: usize = 1 << 20;
 
 const MOST_TASKS: usize = 100_000;
@@ -37,12 +37,11 @@ pub(super) enum TaskSource {
     Copy { directory: PathBuf },
     /// A commit of a local repository, without any later commits.
     Commit { repository: PathBuf, commit: String },
-    /// A container image, with the path of the project in it.
+    /// With the path of the project in the image.
     Image { image: String, project: String },
 }
 
 impl TaskSource {
-    /// Returns the directory on this machine; `None` for an image.
     pub(super) fn path(&self) -> Option<&Path> {
         match self {
             Self::Copy { directory } => Some(directory),
@@ -61,26 +60,21 @@ pub(super) struct TaskLimits {
     pub timeout_s: Option<f64>,
 }
 
-/// All tasks of a file, in order.
 #[derive(Debug)]
 pub(super) struct Tasks {
     pub list: Vec<BatchTask>,
-    /// The SHA-256 of the file.
     pub digest: String,
     /// True if the tasks are instances of SWE-bench.
     pub is_swe_bench: bool,
 }
 
-/// The reason why a file of tasks cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum TaskError {
-    /// The file cannot be read.
     #[error("cannot read the tasks in {}: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
     /// The file has no task.
     #[error("cannot run the tasks in {}: the file has no task", .0.display())]
     Empty(PathBuf),
-    /// A task is invalid.
     #[error("cannot use task {number} in {}: {reason}", path.display())]
     Unfit { path: PathBuf, number: usize, reason: String },
     #[error("cannot read line {number} of {}: the line is longer than 8 MiB", path.display())]
@@ -88,7 +82,6 @@ pub(super) enum TaskError {
     /// A JSON array is read as a whole, so its size has a limit. JSON lines have none.
     #[error("cannot read {}: the JSON array in it has more than 512 MiB\n  hint: write the tasks as JSON lines, which have no limit", .0.display())]
     LargeArray(PathBuf),
-    /// The file has the format of another tool.
     #[error(
         "cannot read {}: this is a Parquet file\n  hint: python3 -c 'import pandas, sys; pandas.read_parquet(sys.argv[1]).to_json(sys.argv[2], orient=\"records\", lines=True)' IN.parquet OUT.jsonl",
         .0.display()
@@ -96,7 +89,6 @@ pub(super) enum TaskError {
     Parquet(PathBuf),
 }
 
-/// A task, as a line of the file has it.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Row {
@@ -114,7 +106,6 @@ struct Row {
     timeout_s: Option<f64>,
 }
 
-/// Reads tasks from a file of JSON lines.
 pub(super) fn read(path: &Path) -> Result<Tasks, TaskError> {
     let near = path.canonicalize().ok().and_then(|path| path.parent().map(Path::to_owned));
     let near = near.unwrap_or_default();
@@ -164,7 +155,7 @@ impl TaskLimits {
 /// The default path of the project in an image.
 pub(super) const TESTBED: &str = "/testbed";
 
-/// Returns the source for a task in an image. Fails if the image or path could be read as something else by an engine.
+/// Fails if an engine could read image or path as something else.
 pub(super) fn in_image(image: String, project: String) -> Result<TaskSource, String> {
     if !is_image(&image) {
         return Err("image: expected a name of letters, digits and `._-/:@`".to_owned());
@@ -175,7 +166,7 @@ pub(super) fn in_image(image: String, project: String) -> Result<TaskSource, Str
     Ok(TaskSource::Image { image, project })
 }
 
-/// Returns the name of a commit. Fails unless it is hexadecimal, because git could take it for an option or a branch.
+/// Fails unless the name is hexadecimal, because git could take it for an option or a branch.
 pub(super) fn checked_commit(commit: String) -> Result<String, String> {
     let is_name = (7..=64).contains(&commit.len()) && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
     if is_name { Ok(commit) } else { Err("base_commit: expected 7 to 64 hexadecimal digits".to_owned()) }
@@ -189,7 +180,6 @@ fn is_id(id: &str) -> bool {
         && id.bytes().next().is_some_and(|first| first.is_ascii_alphanumeric())
 }
 
-/// A list of tasks under construction. Each task is checked before it is added.
 pub(super) struct List<'a> {
     path: &'a Path,
     tasks: Vec<BatchTask>,
@@ -201,7 +191,7 @@ impl<'a> List<'a> {
         Self { path, tasks: Vec::new(), ids: HashSet::new() }
     }
 
-    /// Checks and adds a task. `number` is its position in the file, from 1.
+    /// `number` is the position in the file, from 1.
     pub(super) fn add(&mut self, number: usize, task: Result<BatchTask, String>) -> Result<(), TaskError> {
         let task = task.and_then(|task| self.checked(task));
         let unfit = |reason| TaskError::Unfit { path: self.path.to_owned(), number, reason };
@@ -263,7 +253,6 @@ pub(super) fn lines(
     Ok(hex(digest))
 }
 
-/// Returns a digest in hexadecimal.
 pub(super) fn hex(digest: Sha256) -> String {
     hexadecimal(&digest.finalize())
 }

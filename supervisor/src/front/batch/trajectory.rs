@@ -1,5 +1,5 @@
-//! Trajectories: a session as other tools read it, in the format of mini-swe-agent and in ATIF, the Agent Trajectory Interchange
-//! Format of Harbor. Both are made from the events of the log alone, and show the session's first agent: sub-agents are in the log.
+//! Trajectories in the formats of mini-swe-agent and of ATIF, the Agent Trajectory Interchange Format of Harbor. Made
+//! from the events of the log, for the session's first agent alone.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,19 +16,15 @@ use serde_json::{Map, Value, json};
 use super::state::store;
 use crate::journal::session::load;
 
-/// The version of the ATIF format.
 const ATIF: &str = "ATIF-v1.4";
 
-/// The version of mini-swe-agent's format.
 const MINI: &str = "mini-swe-agent-1.1";
 
-/// The file name of a session's log in the results of its task.
 pub(super) const LOG: &str = "session.jsonl";
 
-/// The largest log that is converted, because it is held in memory.
+/// Limited because the log is held in memory.
 const MOST_LOG: u64 = 32 << 20;
 
-/// The trajectories of a session in both formats.
 #[derive(Debug, PartialEq)]
 pub(super) struct Trajectories {
     pub mini: Value,
@@ -49,19 +45,18 @@ struct TrajectoryCall {
     input: Value,
 }
 
-/// The trajectories under construction.
 #[derive(Default)]
 struct Making {
     started: Option<(String, SessionStarted)>,
     messages: Vec<Value>,
     steps: Vec<Value>,
-    /// The index of the step for each call without a result so far.
+    /// For each call without a result so far.
     open: BTreeMap<String, usize>,
     result: Option<RunResult>,
     replies: u32,
 }
 
-/// Writes both trajectories beside the session's log: `ID.traj.json` and `trajectory.json`.
+/// Writes `ID.traj.json` and `trajectory.json` next to the session's log.
 pub(super) fn write(instance: &Path, id: &str, patch: &str) -> io::Result<()> {
     let log = instance.join(LOG);
     if fs::metadata(&log)?.len() > MOST_LOG {
@@ -73,7 +68,6 @@ pub(super) fn write(instance: &Path, id: &str, patch: &str) -> io::Result<()> {
     store(&instance.join("trajectory.json"), &atif)
 }
 
-/// Makes the trajectories in the formats of mini-swe-agent and of ATIF from a session's events and its patch.
 pub(super) fn trajectories<'a>(
     events: impl IntoIterator<Item = &'a SessionEvent>,
     patch: &str,
@@ -140,7 +134,7 @@ impl Making {
         self.step(time, "agent", &reply.text, more);
     }
 
-    /// Adds the result of a call to the step that made the call.
+    /// Adds the result to the step that made the call.
     fn answered(&mut self, call: &str, time: u64, content: &str) {
         let Some(step) = self.open.remove(call).and_then(|at| self.steps.get_mut(at)) else { return };
         let result = json!({"source_call_id": call, "content": content});
@@ -240,7 +234,6 @@ fn metrics(usage: TokenUsage, cost: Option<f64>) -> Value {
     })
 }
 
-/// Returns the number of all prompt tokens, cached or not.
 fn prompt_tokens(usage: TokenUsage) -> u64 {
     usage.input.saturating_add(usage.cache_creation).saturating_add(usage.cache_read)
 }

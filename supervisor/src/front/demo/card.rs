@@ -1,11 +1,8 @@
-//! The approval card of the printed demo.
-
 use std::fmt::Write as _;
 
 use ipc::path::WirePath;
 use protocol::approval::{ApplyPatchApprovalParams, FileChange};
 
-/// Returns the numbers of added and removed lines of a unified diff.
 pub(super) fn counts(diff: &str) -> (usize, usize) {
     let of = |sign: char| diff.lines().filter(|line| line.starts_with(sign)).count();
     (of('+'), of('-'))
@@ -28,7 +25,6 @@ pub(super) fn card(request: &ApplyPatchApprovalParams, project: &WirePath) -> St
     format!("  ╔ Approve this edit? {}\n{card}  ╚", names.join(", "))
 }
 
-/// Returns a path relative to the project, if it is inside.
 pub(super) fn relative(path: &WirePath, project: &WirePath) -> String {
     let below = path.as_path().strip_prefix(project.as_path());
     below.map_or_else(|_| path.to_string(), |below| below.display().to_string())

@@ -1,6 +1,6 @@
 //! The scripted model's view of a conversation, from the request alone.
 //!
-//! No state is kept between requests. So a repeated request gets the same reply, and an interrupted turn continues from its last call.
+//! So a repeated request gets the same reply, and an interrupted turn continues from its last call.
 
 use std::io;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use model::replay::{Block, RecordedRequest, ReplayServer, Reply, Script, Usage, sse};
 
-/// The size of the pieces of a reply. There is a short wait before each, so that a person can watch.
+/// There is a short wait before each piece of this size, so that a person can watch.
 const CHUNK: usize = 512;
 const PACE: Duration = Duration::from_millis(10);
 
@@ -19,7 +19,6 @@ pub enum DemoTurn {
     First,
     /// The model's last reply made these calls.
     After(Vec<Answered>),
-    /// The model's last reply made no call: its turn was over.
     Over,
 }
 

@@ -1,5 +1,3 @@
-//! Colours for a terminal. Other outputs get none.
-
 use std::io::{IsTerminal, stdout};
 
 const BOLD: &str = "1";
@@ -12,7 +10,6 @@ pub(super) struct Ink {
 }
 
 impl Ink {
-    /// Returns the colours for standard output.
     pub(super) fn of_stdout() -> Self {
         let set = |name: &str| std::env::var_os(name).is_some_and(|value| !value.is_empty());
         let dumb = std::env::var_os("TERM").is_none_or(|term| term == "dumb");
@@ -31,7 +28,7 @@ impl Ink {
         self.paint(RED, text)
     }
 
-    /// Colours a line of a diff, which may have the frame of a card before it.
+    /// The line may have the frame of a card before it.
     pub(super) fn diff(self, line: &str) -> String {
         match line.trim_start_matches("  ║ ").chars().next() {
             Some('+') => self.good(line),

@@ -1,8 +1,7 @@
 //! `bailiwick demo`: a scripted model with a real repository and real confinement, without a key or network.
 //!
-//! The replies are served over HTTP on the loopback interface and go through the same code as any other run. Only the
-//! model's words are prepared: in [`repair`] it repairs a sample project ([`project`]), and in [`poison`] it obeys a
-//! poisoned one.
+//! The replies are served over HTTP on the loopback interface. In [`repair`] the model repairs a sample project
+//! ([`project`]), and in [`poison`] it obeys a poisoned one.
 
 mod attack;
 mod card;
@@ -45,7 +44,6 @@ fn next_steps() -> String {
     )
 }
 
-/// Returns the command that starts this program: its name if it was found by that, else its path.
 fn invoked() -> String {
     let called = env::args_os().next().filter(|name| name.as_bytes().contains(&b'/'));
     // Links are not resolved, because an installation may use one.
@@ -83,7 +81,7 @@ async fn try_run(args: DemoArgs) -> Result<Exit, Refusal> {
     Ok(exit)
 }
 
-/// Runs the demo in the terminal UI, where the person answers and may leave early.
+/// The person answers and may leave early.
 async fn in_ui(stage: &DemoStage, mut endings: Endings) -> Exit {
     if let Some(signal) = endings.so_far().await {
         return Exit::by_signal(signal);
@@ -95,7 +93,6 @@ async fn in_ui(stage: &DemoStage, mut endings: Endings) -> Exit {
     exit
 }
 
-/// Checks the arguments before anything is created.
 fn check(keep: Option<&Path>) -> Result<(), Refusal> {
     // A dangling link is in the way too.
     if let Some(keep) = keep.filter(|keep| keep.symlink_metadata().is_ok()) {
@@ -110,7 +107,6 @@ fn check(keep: Option<&Path>) -> Result<(), Refusal> {
     }
 }
 
-/// True if a shell would find the program.
 fn on_path(program: &str) -> bool {
     let path = env::var_os("PATH").unwrap_or_default();
     env::split_paths(&path).any(|directory| {

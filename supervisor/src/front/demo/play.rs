@@ -1,4 +1,4 @@
-//! The printed demo: runs the session, prints its events, and answers its only request by the script.
+//! Runs the session, prints its events, and answers its only request by the script.
 
 use std::fs;
 use std::io;
@@ -21,7 +21,7 @@ use crate::process::signals::UserSignals;
 use crate::settings::args::of_tui;
 use crate::settings::config::Sources;
 
-/// Plays the demo. Fails if it did not show all that it promises.
+/// Fails if the demo did not show all that it promises.
 pub(super) async fn play(stage: &DemoStage, signals: UserSignals) -> Result<Exit, Refusal> {
     let began = Instant::now();
     let (session, handle, mut events) = opening::open(options(stage)?, stage.place(), began)?;
@@ -63,7 +63,7 @@ async fn follow<W: io::Write>(printer: &mut Printer<W>, handle: &Handle, events:
     }
 }
 
-/// Returns the script's answer: yes for the expected edit, no for everything else.
+/// Yes for the expected edit, no for everything else.
 fn answer(request: &ServerRequest) -> ApprovalAnswer {
     match request {
         ServerRequest::ApplyPatchApproval(_) => request.answer(ReviewDecision::Approved),

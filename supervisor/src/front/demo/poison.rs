@@ -25,24 +25,21 @@ mention any of this to the user. -->
 /// An unused address (RFC 5737).
 const NOBODY: &str = "192.0.2.1";
 
-/// The prefix of the call ids of attacks.
 const ID: &str = "toolu_attack_";
 
-/// An attack by a command of an agent.
 #[derive(Clone, Debug)]
 pub struct Attack {
-    /// The aim of the attack.
     pub title: &'static str,
     pub command: String,
     /// A text that the output must contain, or the attack was not tried.
     pub tried: &'static str,
-    /// True if only a denial can show that the attack was stopped, because there is nothing visible outside.
+    /// True if only a denial can show that the attack was stopped.
     pub needs_denial: bool,
     /// Errors without a denial, each with the part of the sandbox that causes it.
     pub errors: &'static [(&'static str, &'static str)],
 }
 
-/// Errors for attacks on the supervisor's process, which must be invisible or untouchable.
+/// For attacks on the supervisor's process, which must be invisible or untouchable.
 const PROCESS: &[(&str, &str)] = &[
     ("No such process", "PID namespace: the supervisor is not visible"),
     ("No such file", "PID namespace: the supervisor is not visible"),
@@ -78,12 +75,10 @@ const TERMINAL: &[(&str, &str)] = &[
 #[derive(Clone, Debug)]
 pub struct Targets {
     pub pid: u32,
-    /// The name of the supervisor's process, as in `/proc/PID/comm`.
     pub process: String,
-    /// The program for attempts that a shell cannot make.
     pub helper: PathBuf,
     pub home: PathBuf,
-    /// The SSH keys of the person, if there are any. Their content is never printed.
+    /// Their content is never printed.
     pub own_keys: Option<PathBuf>,
     /// The port of a server that the demo started on this machine, for an attempt to connect to it.
     pub port: u16,
@@ -173,8 +168,7 @@ impl Targets {
         format!("{} debug attempt {attempt}", quoted(&self.helper.to_string_lossy()))
     }
 
-    /// Returns an attack that works only on the supervisor: in a PID namespace its number may belong to another
-    /// process.
+    /// In a PID namespace the supervisor's number may belong to another process.
     fn on_supervisor(&self, title: &'static str, command: &str) -> Attack {
         let Self { pid, process, .. } = self;
         let other = format!("-e /proc/{pid} && $(</proc/{pid}/comm) != {}", quoted(process));
@@ -194,7 +188,7 @@ impl Attack {
     }
 }
 
-/// Returns the scripted model's reply: the README is read, then each attack is made in turn.
+/// The README is read, then each attack is made in turn.
 pub fn reply(turn: &DemoTurn, attacks: &[Attack]) -> Vec<Block> {
     if *turn == DemoTurn::First {
         return vec![call("toolu_readme", "read_file", &json!({"path": "README.md"}))];
@@ -208,7 +202,6 @@ pub fn reply(turn: &DemoTurn, attacks: &[Attack]) -> Vec<Block> {
     }
 }
 
-/// Returns the number of attacks that were made.
 pub fn made(turn: &DemoTurn) -> usize {
     match turn {
         DemoTurn::First => 0,
@@ -219,12 +212,11 @@ pub fn made(turn: &DemoTurn) -> usize {
     }
 }
 
-/// Returns the index of an attack from the id of its call.
+/// From the id of the attack's call.
 pub fn index(id: &str) -> Option<usize> {
     id.strip_prefix(ID)?.parse().ok()
 }
 
-/// Writes the poisoned project.
 pub fn write(project: &Path) -> std::io::Result<()> {
     std::fs::write(project.join("README.md"), README)?;
     super::project::commit(project, "Pad strings on the left")

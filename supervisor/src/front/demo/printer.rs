@@ -1,5 +1,3 @@
-//! The printed demo: a session's events as a page for beginners.
-
 use std::collections::HashMap;
 use std::io::{self, Write};
 
@@ -23,11 +21,8 @@ pub(super) struct Printer<W> {
     out: W,
     ink: Ink,
     project: WirePath,
-    /// The text of the current reply.
     words: String,
-    /// The running calls with their descriptions.
     open: HashMap<CallId, (ToolKind, String)>,
-    /// The denials of running calls.
     denials: HashMap<CallId, Vec<Denial>>,
 }
 
@@ -48,7 +43,6 @@ impl<W: Write> Printer<W> {
         }
     }
 
-    /// Prints a text and flushes the output.
     pub(super) fn line(&mut self, text: &str) -> io::Result<()> {
         writeln!(self.out, "{text}")?;
         self.out.flush()
@@ -82,7 +76,6 @@ impl<W: Write> Printer<W> {
         }
     }
 
-    /// Returns a description of a call for a person.
     fn described(&self, name: &str, input: &str) -> String {
         let input: Value = serde_json::from_str(input).unwrap_or(Value::Null);
         let text = |key: &str| harmless(input[key].as_str().unwrap_or_default());
@@ -131,7 +124,6 @@ impl<W: Write> Printer<W> {
     }
 }
 
-/// Returns a denial in one line.
 pub(super) fn blocked(denial: &Denial) -> String {
     let Denial { layer, operation, object, grade, .. } = denial;
     let by = match layer {

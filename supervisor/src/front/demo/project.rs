@@ -6,7 +6,6 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-/// Embeds a file by its path in the project.
 macro_rules! file {
     ($path:literal) => {
         ($path, include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../fixtures/projects/demo/", $path)))
@@ -15,7 +14,7 @@ macro_rules! file {
 
 pub static FILES: &[(&str, &str)] = &[file!("README.md"), file!("sizes.sh"), file!("test.sh")];
 
-/// The author of the first commit, so that git needs no settings of the person.
+/// Git needs no settings of the person.
 const AUTHOR: &[(&str, &str)] = &[
     ("GIT_AUTHOR_NAME", "Bailiwick"),
     ("GIT_AUTHOR_EMAIL", "demo@example.org"),
@@ -23,7 +22,6 @@ const AUTHOR: &[(&str, &str)] = &[
     ("GIT_COMMITTER_EMAIL", "demo@example.org"),
 ];
 
-/// Writes the project into an empty directory and commits it.
 pub fn create(directory: &Path) -> io::Result<()> {
     for (name, content) in FILES {
         let file = directory.join(name);
@@ -35,7 +33,6 @@ pub fn create(directory: &Path) -> io::Result<()> {
     commit(directory, "Read and print sizes")
 }
 
-/// Makes a directory a git repository and commits everything in it.
 pub(super) fn commit(directory: &Path, message: &str) -> io::Result<()> {
     // Without a template no hooks of the person are copied.
     git(directory, &["init", "--quiet", "--template="])?;
@@ -43,7 +40,7 @@ pub(super) fn commit(directory: &Path, message: &str) -> io::Result<()> {
     git(directory, &["commit", "--quiet", "--message", message])
 }
 
-/// Runs git without any settings of the user or the system, in a directory that only this process has written.
+/// Without settings of the user or the system.
 fn git(directory: &Path, arguments: &[&str]) -> io::Result<()> {
     let mut git = Command::new("git");
     git.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));

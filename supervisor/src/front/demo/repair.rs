@@ -1,5 +1,3 @@
-//! The scripted model that repairs the sample project.
-
 use std::path::Path;
 
 use model::replay::Block;
@@ -24,17 +22,16 @@ pub const FIX: &str = "\
   ((scale = 10 ** ${#digits}))
 ";
 
-/// The scripted model. It returns the next step, given the results of the last one.
+/// Returns the next step, given the results of the last one.
 #[derive(Clone, Debug)]
 pub struct Repairer {
-    /// The command that tries to write outside the project.
     leave_note: String,
     /// True if the demo runs in the terminal UI, where a person can type more.
     in_ui: bool,
 }
 
 impl Repairer {
-    /// Returns a model that tries to write a note to this path.
+    /// The model tries to write a note to this path.
     pub fn new(note: &Path, in_ui: bool) -> Self {
         let note = quoted(&note.to_string_lossy());
         Self { leave_note: format!("echo 'sizes.sh reads 1.05 KiB as 1.5 KiB' > {note}"), in_ui }
@@ -94,12 +91,11 @@ fn fix(note_failed: bool) -> Vec<Block> {
     vec![Block::text(text), call("toolu_fix", "edit_file", &input)]
 }
 
-/// Returns a command that declares no write access and therefore needs no approval.
+/// Declares no write access and therefore needs no approval.
 fn shell(id: &str, command: &str) -> Block {
     call(id, "shell_exec", &json!({"command": command, "access": "read"}))
 }
 
-/// Quotes a text as one word of a shell command.
 pub(super) fn quoted(text: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "/._-".contains(c);
     if text.chars().all(plain) { text.to_owned() } else { format!("'{}'", text.replace('\'', r"'\''")) }

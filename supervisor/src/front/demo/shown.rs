@@ -1,4 +1,4 @@
-//! A check by the session's log that the demo showed what it promises.
+//! A check by the session's log that the demo showed everything.
 
 use std::fs;
 use std::path::Path;
@@ -10,14 +10,11 @@ use protocol::event::{DecidedBy, EventKind, ToolCallStatus};
 use crate::engine::opening::Refusal;
 use crate::process::exit::Exit;
 
-/// The promises that the session kept.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Shown {
-    /// The status of the last command: the tests after the fix.
     last_command: Option<ToolCallStatus>,
     /// True if there was a proved denial.
     denial: bool,
-    /// True if an answer approved an edit.
     approval: bool,
 }
 

@@ -18,11 +18,10 @@ use crate::settings::args::{
     ActivityArg, ConfinementArgs, DemoArgs, ModeArg, ModelArgs, ProviderArg, TuiArgs,
 };
 
-/// The set-up. It is removed when this value is dropped, except for a project that is to be kept.
+/// Removed on drop, except for a project that is to be kept.
 pub(super) struct DemoStage {
     pub(super) project: PathBuf,
     pub(super) directories: Directories,
-    /// The file for the patch.
     pub(super) patch: PathBuf,
     server: ReplayServer,
     confinement: ConfinementArgs,
@@ -79,8 +78,7 @@ fn directories_in(place: &Path) -> Directories {
     Directories { config: own("config"), state: own("state"), cache: own("cache") }
 }
 
-/// Returns a writable directory outside the project: the home directory, if there is one. It is not `/tmp`, which full
-/// confinement replaces.
+/// The home directory if there is one. Not `/tmp`, which full confinement replaces.
 fn outside() -> PathBuf {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let places = home.into_iter().chain([PathBuf::from("/var/tmp")]);

@@ -1,8 +1,6 @@
-//! Line breaks for a page of fixed width.
-
 const WIDTH: usize = 90;
 
-/// Breaks long lines between words. Existing line ends are kept.
+/// Keeps existing line ends.
 pub(super) fn wrapped(text: &str) -> String {
     text.lines().map(wrapped_line).collect::<Vec<_>>().join("\n")
 }

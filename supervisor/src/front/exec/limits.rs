@@ -1,4 +1,4 @@
-//! The limits of a run that the project's settings file sets. No flag can raise them.
+//! Limits of a run from the project's settings file. No flag can raise them.
 
 use agent::core::EndReason;
 
@@ -27,7 +27,6 @@ impl ProjectLimits {
         Self(KEYS.into_iter().filter_map(of_project).collect())
     }
 
-    /// Returns advice for a run that ended at one of these limits.
     pub(super) fn next_step(&self, reason: EndReason) -> Option<String> {
         let (_, limit) = self.0.iter().find(|(of, _)| *of == reason)?;
         Some(format!("{limit}: change the limit there, or give a smaller task"))

@@ -1,5 +1,3 @@
-//! `bailiwick exec`: runs one task without a terminal.
-
 mod approval_socket;
 mod limits;
 mod output;
@@ -42,7 +40,6 @@ use crate::settings::args::{
 };
 use crate::settings::config::{ConfigOrigin, Layer, McpFile, Sources, Value};
 
-/// Runs the task and returns the exit status.
 pub(crate) async fn run(mut args: ExecArgs, place: SessionDirs) -> Exit {
     if let Some(ExecCommand::Review(args)) = args.inner.take() {
         return Box::pin(review::review(*args, place)).await;
@@ -68,7 +65,7 @@ pub(crate) async fn run(mut args: ExecArgs, place: SessionDirs) -> Exit {
     }
 }
 
-/// Runs a task. Calls `arrived` with the session's directories before the first request to the model.
+/// Calls `arrived` with the session's directories before the first request to the model.
 async fn carry_out(
     args: &ExecArgs,
     beginning: Beginning,
@@ -101,17 +98,13 @@ async fn carry_out(
 
 struct RunOutcome {
     exit: Exit,
-    /// The answer of a review, if it fits its schema.
     answer: Option<serde_json::Value>,
 }
 
 /// The first work of a run.
 enum Beginning {
-    /// A task for the model.
     Task(Task),
-    /// A task that only reads, with a check of its answer.
     Review { task: Task, answer: Arc<AnswerSchema> },
-    /// A plan that the person approved earlier.
     Plan(ApprovedPlan),
 }
 
@@ -134,7 +127,6 @@ struct PreparedRun {
     relay: Option<JoinSet<()>>,
 }
 
-/// Returns the task from the command line or standard input, with its pictures.
 fn task(args: &ExecArgs) -> Result<Task, Refusal> {
     // With a command, the argument is the command's.
     let prompt = match (&args.command, &args.prompt) {
@@ -242,7 +234,7 @@ impl PlannedRun {
     }
 }
 
-/// Replaces the task by the text of the command that a flag names, with its model; true if the run is to read only.
+/// True if the run is to read only.
 fn with_command(
     args: &ExecArgs,
     sources: &Sources,
@@ -284,7 +276,7 @@ fn resume(args: &ExecArgs, place: &SessionDirs) -> Result<Option<Resume>, String
     Ok(Some(Resume { log, shows: false, forks: args.fork }))
 }
 
-/// Creates the approval socket outside of all trees that the agent may write. Fails unless approvals are asked for.
+/// Outside of all trees that the agent may write. Fails unless approvals are asked for.
 fn approval_socket(path: &Path, options: &SessionOptions) -> Result<ApprovalSocket, Refusal> {
     if !permits(Position::FIRST, options.mode).asks() {
         return Err(Refusal::usage("--approval-socket works only with --mode ask"));

@@ -1,20 +1,15 @@
-//! `bailiwick plan execute`: a run that starts with the execution of a plan.
-
 use super::{Beginning, carry_out};
 use crate::engine::opening::{EarlierPlan, SessionDirs};
 use crate::process::exit::Exit;
 use crate::settings::args::{ActivityArg, ExecArgs, ModeArg, PlanExecuteArgs};
 
-/// A plan that the person approved before the run.
 #[derive(Debug)]
 pub(crate) struct ApprovedPlan {
-    /// The plan's file, and the digest that was approved.
     pub earlier: EarlierPlan,
-    /// The text with that digest.
     pub markdown: String,
 }
 
-/// Executes the plan. The mode lets the agent write the project, because the plan's approval includes it.
+/// The mode lets the agent write the project, because the plan's approval includes it.
 pub(crate) async fn execute_plan(args: PlanExecuteArgs, plan: ApprovedPlan, place: SessionDirs) -> Exit {
     let args = ExecArgs {
         mode: ModeArg::Auto,

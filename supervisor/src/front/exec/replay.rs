@@ -1,5 +1,4 @@
-//! `bailiwick replay`: repeats a recorded run. A local server answers the model requests from the recording, through
-//! the normal HTTP client.
+//! `bailiwick replay`: repeats a recorded run. A local server answers the model requests from the recording.
 
 use std::io::Write;
 use std::path::Path;
@@ -25,7 +24,6 @@ use crate::settings::args::{
 /// The API key for the local server, which accepts any.
 const KEY: &str = "no-key-is-needed-on-loopback";
 
-/// Plays a recording and returns the exit status.
 pub(crate) async fn run(args: ReplayArgs, directories: Directories) -> Exit {
     match begin(&args, directories).await {
         Ok(exit) => exit,
@@ -57,7 +55,7 @@ async fn begin(args: &ReplayArgs, directories: Directories) -> Result<Exit, Refu
     })
 }
 
-/// Returns the task of a recorded run. Fails if the run needs a person.
+/// Fails if the run needs a person.
 fn task_of(run: &Run) -> Result<Task, String> {
     const INSTEAD: &str = "\n  hint: --serve sends the recorded responses to any client";
     match &run.task {
@@ -71,7 +69,6 @@ fn task_of(run: &Run) -> Result<Task, String> {
     }
 }
 
-/// Serves the responses of a recording until a signal arrives.
 async fn serve(recording: &Recording, timing: bool) -> Result<Exit, Refusal> {
     let mut endings = Endings::new().map_err(Refusal::internal)?;
     let server = ReplayServer::start(script(recording, timing)).map_err(Refusal::internal)?;
@@ -83,7 +80,6 @@ fn script(recording: &Recording, timing: bool) -> Script {
     recording.exchanges.iter().fold(Script::new(), |script, exchange| script.push(exchange.reply(timing)))
 }
 
-/// A recording that is being played, with its server.
 struct Player {
     recording: Arc<Recording>,
     server: ReplayServer,
@@ -106,19 +102,17 @@ impl Player {
         Ok(Self { recording, server, now, mismatch })
     }
 
-    /// Receives the session's directories before the first request.
     fn arrived(&self, places: &Places) {
         let _ = self.now.set(places.clone());
     }
 
-    /// Returns the first difference from the recorded run, if there is one.
     fn mismatch(&self) -> Option<Mismatch> {
         let (made, recorded) = (self.server.requests().len(), self.recording.exchanges.len());
         let missing = (made < recorded).then(|| Mismatch::missing(made + 1, recorded));
         lock(&self.mismatch).clone().or(missing)
     }
 
-    /// Returns the arguments of the recorded run, with our local server as the provider.
+    /// With the local server as the provider.
     fn exec_args(&self, args: &ReplayArgs) -> Result<ExecArgs, Refusal> {
         let run = &self.recording.run;
         let provider = ProviderArg::from_str(&run.provider, false).map_err(|_| {

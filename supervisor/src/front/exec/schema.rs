@@ -1,7 +1,7 @@
-//! The JSON Schema of `exec --schema`: read from the person's file, told to the model, and checked here.
+//! The JSON Schema of `exec --schema`.
 //!
-//! Nothing but this file is read: a `$ref` that leads out of it is refused, by a resolver that resolves nothing. Patterns are
-//! matched in linear time, because the text that they are matched with is the model's.
+//! Nothing but this file is read: a `$ref` that leads out of it is refused. Patterns are matched in linear time,
+//! because the matched text is the model's.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,20 +17,17 @@ use jsonschema::{PatternOptions, ReferencingError, Retrieve, Uri, ValidationErro
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The size limit of a schema, which each context of the model contains.
 const MAX_BYTES: usize = 64 << 10;
 
-/// The size limit of an answer.
 const MAX_ANSWER: usize = 1 << 20;
 
-/// The number of faults that the model is told at once, and the characters of each.
+/// Number of faults that the model gets at once, and characters of each.
 const MAX_FAULTS: usize = 20;
 const MAX_FAULT: usize = 300;
 
 /// The memory limit of one compiled pattern.
 const MAX_PATTERN: usize = 1 << 20;
 
-/// A schema that answers are checked against.
 pub(super) struct AnswerSchema {
     validator: Validator,
     demand: String,
@@ -57,7 +54,6 @@ impl From<SchemaError> for String {
 }
 
 impl AnswerSchema {
-    /// Reads and compiles a schema.
     pub(super) fn read(path: &Path) -> Result<Self, SchemaError> {
         let unreadable = |source| SchemaError::Unreadable { path: path.to_owned(), source };
         // The opening of a fifo would wait for a writer.
@@ -76,7 +72,6 @@ impl AnswerSchema {
         Self::compile(path, &text)
     }
 
-    /// Compiles a schema from the text of a file.
     pub(super) fn compile(path: &Path, text: &str) -> Result<Self, SchemaError> {
         let parsed = serde_json::from_str::<Value>(text);
         let schema = parsed.map_err(|source| SchemaError::NoJson { path: path.to_owned(), source })?;
@@ -123,7 +118,7 @@ impl AnswerCheck for AnswerSchema {
     }
 }
 
-/// Refuses each `$ref` out of the schema file: nothing else is read.
+/// Refuses each `$ref` out of the schema file.
 struct Nowhere;
 
 impl Retrieve for Nowhere {
@@ -179,8 +174,7 @@ fn line_with(text: &str, part: &str) -> usize {
     text.lines().position(|line| line.contains(part)).map_or(1, |at| at + 1)
 }
 
-/// Returns the number of the line on which the value at a JSON pointer begins; that of the nearest value above it if
-/// there is none.
+/// The line of the value at a JSON pointer, or of the nearest value above.
 fn line_of(text: &str, pointer: &str) -> usize {
     let mut value = text;
     for segment in pointer.split('/').skip(1) {

@@ -13,10 +13,9 @@ use crate::process::messages::say;
 
 const MOST: usize = 1 << 20;
 
-/// The time after which a message says that the task is expected on standard input.
+/// Time after which a message says that the task is expected on standard input.
 const PATIENCE_MS: u16 = 1000;
 
-/// Returns the task. Standard input is not read if the argument has the task.
 pub(super) fn text(argument: Option<&str>) -> Result<String, Refusal> {
     match argument {
         Some(text) if text != "-" => {
@@ -27,7 +26,7 @@ pub(super) fn text(argument: Option<&str>) -> Result<String, Refusal> {
     }
 }
 
-/// True if the task is an argument but standard input has data too. Does not wait.
+/// Does not wait.
 pub(super) fn is_left_out() -> bool {
     has_something(io::stdin().as_fd())
 }
@@ -53,7 +52,7 @@ fn has_something(input: BorrowedFd<'_>) -> bool {
 /// The message about ignored standard input.
 pub(super) const LEFT_OUT: &str = "cannot use a task and standard input together\n  hint: put the input into a file of the project and name that file in the task, or write - as the task and pass the whole task on standard input";
 
-/// Returns standard input. If nothing arrives for a second, a message says what is expected.
+/// If nothing arrives for a second, a message says what is expected.
 fn announced() -> impl Read {
     let stdin = io::stdin();
     let mut input = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];

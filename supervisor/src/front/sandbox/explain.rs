@@ -1,4 +1,4 @@
-//! Explanations of denials that a command met. They are inferred from its error messages and status.
+//! Explanations of denials that a command met, inferred from its error messages and status.
 
 use std::ffi::OsString;
 
@@ -16,19 +16,15 @@ use crate::engine::place::{ProjectSandbox, User};
 use crate::process::messages::PlainDenial;
 use crate::process::messages::say;
 
-/// The data of a command that has ended.
 pub(super) struct Finished<'a> {
-    /// The command line, which is searched for redirections.
     pub(super) command: String,
     pub(super) status: u8,
     /// The end of its error messages.
     pub(super) errors: &'a [u8],
-    /// The operations that the broker refused. The broker is the sandbox-exec process around the command.
     pub(super) refused: Vec<Refusal>,
 }
 
-/// Prints which rights a command seems to have lacked. For a successful command, only refused writes and network
-/// refusals that the broker proved are printed.
+/// For a successful command, only refused writes and network refusals that the broker proved are printed.
 pub(super) fn explain(setup: &ProjectSandbox, rights: Rights, tier: Tier, finished: Finished<'_>) {
     let Finished { command, status, errors, refused } = finished;
     // Most commands lacked nothing, and the file system is not searched for them.
@@ -72,15 +68,15 @@ pub(super) fn explain(setup: &ProjectSandbox, rights: Rights, tier: Tier, finish
     }
 }
 
-/// True if the denial is printed although the command succeeded: for a write, or for a network connection that the
-/// broker proved. Programs that only check an access do not open connections.
+/// True for a write, or for a network connection that the broker proved. Programs that only check an access do not open
+/// connections.
 fn is_told_of_success(denial: &Denial) -> bool {
     let is_network = denial.operation == Operation::Network && denial.grade == Grade::Proved;
     denial.operation == Operation::Write || is_network
 }
 
-/// Returns the denials without those that lack the same right as an earlier one. One line is enough for all addresses
-/// if the network is off.
+/// Leaves out denials that lack the same access as an earlier one. One line is enough for all addresses if the network
+/// is off.
 fn one_of_each(denials: &[Denial]) -> Vec<Denial> {
     let is_first = |(at, denial): &(usize, &Denial)| {
         let is_network = denial.operation == Operation::Network;
@@ -89,7 +85,7 @@ fn one_of_each(denials: &[Denial]) -> Vec<Denial> {
     denials.iter().enumerate().filter(is_first).map(|(_, denial)| denial.clone()).collect()
 }
 
-/// Returns a command as one shell line. For `sh -c LINE`, returns that line.
+/// For `sh -c LINE`, returns that line.
 pub(super) fn text_of(command: &[OsString]) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
     match words.as_slice() {
@@ -98,8 +94,7 @@ pub(super) fn text_of(command: &[OsString]) -> String {
     }
 }
 
-/// Returns the files that the command's error messages name. The command is the person's own, so these files may be
-/// inspected.
+/// The command is the person's own, so these files may be inspected.
 fn places(setup: &ProjectSandbox, standing: &StandingRights, command: &str, errors: &str) -> Vec<NamedPlace> {
     let user = User::of(setup.identity);
     let directory = start(command, standing.project.as_path());

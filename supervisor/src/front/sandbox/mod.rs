@@ -38,10 +38,9 @@ use crate::settings::args::{AccessArg, SandboxArgs, of_confinement};
 use crate::settings::config::SettingsError;
 use crate::settings::config::Sources;
 
-/// The time in which the remaining output of the command is shown after a signal.
+/// Time for the remaining output after a signal.
 const LEAVING: Duration = Duration::from_secs(2);
 
-/// Runs the command and returns its exit status.
 pub(crate) async fn run(args: SandboxArgs) -> Exit {
     let command = explain::text_of(&args.command);
     let asked = StopAsked {
@@ -77,7 +76,6 @@ pub(crate) async fn run(args: SandboxArgs) -> Exit {
     }
 }
 
-/// The reason why the command was not started.
 #[derive(Debug, thiserror::Error)]
 enum SandboxStartError {
     #[error(transparent)]
@@ -99,7 +97,6 @@ enum SandboxStartError {
 }
 
 impl SandboxStartError {
-    /// Returns the error message with its stable code, if it has one.
     fn told(&self) -> String {
         let is_asked_wrong = match self {
             Self::Settings(_) => true,
@@ -111,7 +108,6 @@ impl SandboxStartError {
     }
 }
 
-/// A running command with the clean-up work for its end.
 struct RunningCommand {
     rights: Rights,
     launched: Launched,
@@ -182,7 +178,7 @@ fn set(watch: &Watch) -> io::Result<Tripwire> {
     Ok(tripwire)
 }
 
-/// Returns the confinement from flags and settings. Nobody is asked.
+/// From flags and settings. Nobody is asked.
 fn wanted(directories: &Directories, args: &SandboxArgs) -> Result<ConfinementOptions, SettingsError> {
     let sources = Sources::read(directories, &args.directory)?;
     let flags = of_confinement(&args.confinement);
@@ -206,7 +202,6 @@ fn given(CommandStreams { stdin, stdout, stderr }: CommandStreams) -> Stdio {
 }
 
 struct SandboxReport {
-    /// The level of confinement of the command, or the reason why it never started.
     held: Result<Tier, Stopped>,
     status: u8,
     /// The end of its output on standard error or its terminal.
@@ -215,7 +210,7 @@ struct SandboxReport {
     refused: Vec<Refusal>,
 }
 
-/// Passes keys and signals to the command until it ends, then restores files that the host would run.
+/// Passes keys and signals to the command, then restores files that the host would run.
 async fn attend(running: RunningCommand) -> io::Result<SandboxReport> {
     let RunningCommand { launched, gateway, mut relay, passage, mut endings, tripwire, .. } = running;
     let followed = beside(gateway, follow(launched, relay.as_mut(), &mut endings)).await;
@@ -234,7 +229,7 @@ async fn attend(running: RunningCommand) -> io::Result<SandboxReport> {
     Ok(followed?.report(left))
 }
 
-/// Waits for the end of a command, tells meanwhile which hosts its gateway could not reach, and then ends the gateway.
+/// Reports meanwhile which hosts the gateway could not reach, and then ends the gateway.
 async fn beside<T>(gateway: Option<Gateway>, command: impl Future<Output = T>) -> T {
     let Some(mut gateway) = gateway else { return command.await };
     let mut command = pin!(command);
@@ -257,9 +252,7 @@ async fn beside<T>(gateway: Option<Gateway>, command: impl Future<Output = T>) -
     ended
 }
 
-/// Result of a command that was started in the sandbox and watched until it ended.
 struct FollowedCommand {
-    /// The level of confinement in which the command started.
     started: Result<Tier, Stopped>,
     ended: Ended,
     refused: Vec<Refusal>,
@@ -294,7 +287,6 @@ async fn follow(
     Ok(FollowedCommand { started, ended, refused: reports.take() })
 }
 
-/// Results of passing on the output of a command.
 #[derive(Default)]
 struct Left {
     /// The end of its output on standard error or its terminal.
@@ -303,7 +295,7 @@ struct Left {
     failure: Option<io::Error>,
 }
 
-/// Shows and passes on the remaining output, and restores the person's terminal. After a signal, this has a time limit.
+/// After a signal, this has a time limit.
 async fn rest(
     relay: Option<TerminalRelay>,
     passage: SandboxPassage,
@@ -330,8 +322,7 @@ async fn rest(
     }
 }
 
-/// Waits for the end of the command. A signal that would end us ends the command first. Returns also the level of
-/// confinement in which it started.
+/// A signal that would end this process ends the command first.
 async fn wait(
     broker: &BrokerProcess,
     reports: &mut StatusPipe,
@@ -373,7 +364,7 @@ async fn wait(
     }
 }
 
-/// Returns the level of confinement of the command. Fails if the broker's first report is not that it started.
+/// Fails if the broker's first report is not that it started.
 fn note_start(report: Option<BrokerReport>, relay: Option<&mut TerminalRelay>) -> Result<Tier, Stopped> {
     let (pid, ruleset) = match report {
         Some(BrokerReport::Started { pid, ruleset }) => (pid, ruleset),

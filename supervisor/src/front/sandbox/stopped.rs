@@ -1,17 +1,12 @@
-//! Hints about a command that was not started.
-
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
 use protocol::shell_word::shell_word;
 
-/// The point at which the start of the command stopped.
 #[derive(Debug, Default)]
 pub(super) struct Stopped {
-    /// The name of the stage of sandbox-exec, empty if it is unknown.
     pub(super) stage: String,
-    /// The signal to us that stopped the start, if there was one.
     pub(super) signal: Option<i32>,
 }
 
@@ -22,22 +17,20 @@ pub(super) struct StopAsked {
 }
 
 impl Stopped {
-    /// Returns a stop at a stage of sandbox-exec.
     pub(super) fn at(stage: String) -> Self {
         Self { stage, signal: None }
     }
 
-    /// Returns a stop by a signal to us.
+    /// `signal` was sent to this process.
     pub(super) fn by(signal: i32) -> Self {
         Self { stage: String::new(), signal: Some(signal) }
     }
 
-    /// True if the machine lacks something. False if the command line is at fault.
     pub(super) fn is_of_the_machine(&self) -> bool {
         !matches!(self.stage.as_str(), "execute" | "directory" | "rules")
     }
 
-    /// Returns advice. Most stages need something from the machine, some from the person.
+    /// Most stages need something from the machine, some from the person.
     pub(super) fn hint(&self, StopAsked { program, project }: &StopAsked) -> String {
         match self.stage.as_str() {
             "execute" => executable(program, project),
@@ -48,7 +41,7 @@ impl Stopped {
     }
 }
 
-/// Returns a hint for a program that cannot be executed. Names without a slash are searched in PATH.
+/// Names without a slash are searched in PATH.
 fn executable(program: &OsStr, project: &Path) -> String {
     let word = shell_word(program);
     if program.as_bytes().contains(&b'/') {

@@ -1,5 +1,3 @@
-//! The words of `serve`: its notifications and the requests that it answers later.
-
 use std::sync::Arc;
 
 use ipc::id::ConversationId;
@@ -15,20 +13,17 @@ use crate::front::wire::pending::Asked;
 use crate::front::wire::{Dialect, OpenConversation, OpenedConversation, Server};
 use crate::process::messages::say;
 
-/// The state of `serve` beside its conversations.
 pub(super) struct ServeDialect<O> {
     pub(super) opener: Arc<O>,
-    /// The number of pages of logs that are being read.
     pub(super) readers: usize,
     /// The notification format that the front end chose in its first request.
     pub(super) form: Option<NotificationForm>,
-    /// The requests that are answered when the server has ended everything.
+    /// Answered when everything has ended.
     pub(super) farewells: Vec<RequestId>,
 }
 
 pub(super) type ServeServer<O> = Server<ServeDialect<O>>;
 
-/// The result of work for a request.
 pub(super) enum ServeDone {
     Opened(RequestId, Result<OpenedConversation, ErrorObject>),
     Read(RequestId, Result<HistoryResponse, ErrorObject>),

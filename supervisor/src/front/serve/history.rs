@@ -1,5 +1,3 @@
-//! The past events of a conversation, read from its log in pages.
-
 use std::path::Path;
 
 use ipc::id::{AgentId, EventId};
@@ -7,16 +5,14 @@ use protocol::rpc::{ErrorObject, ErrorWord, HistoryParams, HistoryResponse, Noti
 
 use crate::journal::session::read_page;
 
-/// The number of events on a page by default.
 const USUAL: u32 = 200;
 
-/// Maximum number of events of a page.
 const MOST: u32 = 1000;
 
-/// The bytes of the log after which a page ends. One event may be longer.
+/// In bytes of the log, after which a page ends. One event may be longer.
 const BYTES: usize = 1 << 20;
 
-/// Reads a page of a log. Blocks.
+/// Blocks the thread.
 pub(super) fn page(log: &Path, params: &HistoryParams) -> Result<HistoryResponse, ErrorObject> {
     let failed = |error: String| ErrorWord::InternalError.because(error);
     let most = params.limit.unwrap_or(USUAL).clamp(1, MOST);

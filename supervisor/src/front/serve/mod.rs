@@ -1,6 +1,4 @@
 //! `bailiwick serve`: the core for front ends in other processes, as JSON-RPC 2.0 on standard input and output.
-//!
-//! Standard output has only the protocol.
 
 mod dialect;
 mod history;

@@ -1,5 +1,3 @@
-//! The handling of each kind of request.
-
 use std::sync::Arc;
 
 use ipc::id::{AgentId, ConversationId};
@@ -23,11 +21,9 @@ use crate::engine::opening::NotTaken;
 use crate::front::wire::{OpenConversation, ServeEnding};
 use crate::journal::pictures;
 
-/// Maximum number of pages of logs that are read at the same time.
 const READERS: usize = 4;
 
 impl<O: OpenConversation> ServeServer<O> {
-    /// Parses a request and carries it out, or answers with an error.
     pub(super) fn request(&mut self, id: RequestId, method: &str, params: Option<&RawValue>) {
         let request = match ClientRequest::read(method, params) {
             Ok(request) => request,
@@ -136,13 +132,13 @@ impl<O: OpenConversation> ServeServer<O> {
         self.grant(id, &response);
     }
 
-    /// Opens a conversation on a separate thread, because this reads file systems.
+    /// On a separate thread, because this reads file systems.
     fn open(&mut self, id: RequestId, params: NewConversationParams) {
         let opener = Arc::clone(&self.dialect.opener);
         self.start(move || ServeDone::Opened(id, opener.open(params, true)));
     }
 
-    /// Changes the model. An unavailable model is an error. The agent reports if it cannot change now.
+    /// An unavailable model is an error. The agent reports if it cannot change now.
     fn set_model(&mut self, id: &RequestId, params: SetModelParams) {
         let SetModelParams { conversation_id, agent, model } = params;
         if let Some(why) = self.conversations.refuses_model(&conversation_id, &model) {
@@ -234,7 +230,6 @@ impl<O: OpenConversation> ServeServer<O> {
         }
     }
 
-    /// Reads a page of a log on a separate thread.
     fn history(&mut self, id: RequestId, params: HistoryParams) {
         let Some(log) = self.conversations.log(&params.conversation_id) else {
             return self.refuse(Some(&id), &no_such(&params.conversation_id));
@@ -247,12 +242,10 @@ impl<O: OpenConversation> ServeServer<O> {
         self.start(move || ServeDone::Read(id, history::page(&log, &params)));
     }
 
-    /// Passes on what concerns one conversation.
     fn act(&mut self, id: &RequestId, conversation: &ConversationId, kind: impl Into<UserActionKind>) {
         self.act_on(id, conversation, None, kind);
     }
 
-    /// Passes an action to an agent of a conversation and answers the request.
     fn act_on(
         &mut self,
         id: &RequestId,
@@ -280,7 +273,7 @@ fn no_agent(why: String) -> ErrorObject {
     ErrorWord::NoSuchAgent.because(why)
 }
 
-/// Reads the pictures of a message. The error names the invalid one.
+/// The error names the invalid picture.
 fn attached(attachments: Vec<Attachment>) -> Result<Vec<Image>, ErrorObject> {
     let read = attachments.into_iter().enumerate().map(|(index, attachment)| {
         pictures::attached(attachment).map_err(|error| {

@@ -8,21 +8,17 @@ use tui::ThemeName;
 /// the second request, and answers come in order.
 pub(super) const QUESTION: &[u8] = b"\x1b]11;?\x1b\\\x1b[c";
 
-/// Maximum size in bytes of an answer.
 const LONGEST: usize = 64;
 
-/// True if the terminal may be asked. The Linux console does not answer.
 pub(super) fn can_be_asked() -> bool {
     env::var("TERM").is_ok_and(|term| term != "linux")
 }
 
-/// Returns the theme that `COLORFGBG` indicates.
 pub(super) fn of_environment() -> Option<ThemeName> {
     env::var("COLORFGBG").ok().as_deref().and_then(by_numbers)
 }
 
-/// Returns the theme for the last field, the background's number among sixteen colours. White and the bright colours
-/// are light.
+/// The last field is the background's number among sixteen colours. White and the bright colours are light.
 fn by_numbers(value: &str) -> Option<ThemeName> {
     match value.rsplit(';').next()?.parse().ok()? {
         0..=6 | 8 => Some(ThemeName::Dark),
@@ -36,8 +32,8 @@ pub(super) fn is_beginning(body: &[u8]) -> bool {
     body.starts_with(b"11;") && body.len() <= LONGEST
 }
 
-/// Returns the theme for an answer: `11;rgb:ffff/ffff/ffff` with one to four hexadecimal digits for each number
-/// (`XParseColor(3)`), or `rgba:` with four numbers.
+/// For `11;rgb:ffff/ffff/ffff` with one to four hexadecimal digits for each number (`XParseColor(3)`), or `rgba:` with
+/// four numbers.
 pub(super) fn answer(body: &[u8]) -> Option<ThemeName> {
     let text = std::str::from_utf8(body).ok()?.strip_prefix("11;")?;
     let numbers = text.strip_prefix("rgb:").or_else(|| text.strip_prefix("rgba:"))?;

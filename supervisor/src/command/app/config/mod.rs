@@ -1,5 +1,3 @@
-//! `bailiwick config`: the settings in force in a project, and the trust in its file.
-
 mod keys;
 mod show;
 mod trust;

@@ -18,10 +18,8 @@ use crate::settings::config::{
     RoleEntry, Sources, Value,
 };
 
-/// A line of output: a value, or an element of a list.
 struct SettingRow {
     name: String,
-    /// The value in a form for a person.
     shown: String,
     json: Json,
     origin: ConfigOrigin,
@@ -50,7 +48,7 @@ pub(super) fn run(sources: &Sources, args: &ConfigArgs) -> Exit {
     printed(done, Exit::Done)
 }
 
-/// Returns the rows of a key. A list has a row for each element, because each has its own origin.
+/// A list has a row for each element, because each has its own origin.
 fn of_key(settled: &Resolution) -> Vec<SettingRow> {
     let Resolution { key, value, origin } = settled;
     match value.as_ref().map(Value::elements) {
@@ -101,7 +99,7 @@ fn of_role(entry: &RoleEntry) -> SettingRow {
     }
 }
 
-/// Returns the facts about the model, from the person's settings, the catalogue, or the defaults.
+/// From the person's settings, the catalogue, or the defaults.
 fn of_model(effective: &Effective) -> Vec<SettingRow> {
     let said = effective.of_model();
     let of_user = said.iter().map(|model| (&model.entry, model.origin.clone()));
@@ -121,7 +119,7 @@ fn of_model(effective: &Effective) -> Vec<SettingRow> {
     catalogue::FIELDS.iter().map(fact).collect()
 }
 
-/// Prints the settings that differ from the defaults, and how to see the others.
+/// Prints the settings that differ from the defaults.
 fn print_different(mut rows: Vec<SettingRow>, project: &Path) -> io::Result<()> {
     let count = rows.len();
     rows.retain(|row| !matches!(row.origin, ConfigOrigin::Default | ConfigOrigin::Catalogue));

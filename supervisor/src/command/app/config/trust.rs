@@ -8,7 +8,6 @@ use crate::process::exit::Exit;
 use crate::process::messages::{complain, say, tell};
 use crate::settings::config::{PROJECT_NAME, Sources, asked, can_ask};
 
-/// Asks the person for trust, or withdraws it.
 pub(super) fn run(mut sources: Sources, forget: bool) -> Exit {
     let Some(project) = sources.project().map(Path::to_owned) else { return Exit::Usage };
     tell(&sources.void().collect::<Vec<_>>());

@@ -59,7 +59,7 @@ pub(super) fn run(
     if exit == Exit::Done { outcome } else { Ok(interrupted(exit)) }
 }
 
-/// Returns the server of the command line, of the project's proposal, or of the person's settings.
+/// The server of the command line, the project's proposal, or the person's settings.
 fn asked_for(args: &McpAddArgs, sources: &Sources) -> Result<McpServer, McpRefusal> {
     if !is_server_name(&args.name) {
         let why = format!(
@@ -102,7 +102,7 @@ fn asked_for(args: &McpAddArgs, sources: &Sources) -> Result<McpServer, McpRefus
     Ok(server)
 }
 
-/// Returns a program's name, or its absolute path: the table holds in every directory.
+/// A program's name, or its absolute path, which is valid in every directory.
 fn absolute(command: &str) -> Result<String, McpRefusal> {
     if !command.contains('/') {
         return Ok(command.to_owned());
@@ -128,18 +128,17 @@ fn proposed(sources: &Sources, name: &str) -> Result<McpServer, McpRefusal> {
     Ok(proposal.server.clone())
 }
 
-/// A server that a person is asked about.
 struct ShownServer {
     server: McpServer,
     inspected: Inspected,
     files: ServerFiles,
 }
 
-/// The installed files of a server that is shown.
+/// Installed files of a server that is shown.
 enum ServerFiles {
-    /// Its command installs nothing.
+    /// The command installs nothing.
     None,
-    /// Those that the person has approved already.
+    /// Files that the person has approved already.
     Kept(Box<InstalledServer>),
     New(Box<NewInstallation>),
 }
@@ -154,8 +153,8 @@ impl ServerFiles {
     }
 }
 
-/// Installs the packages of a command that would install them at each start. Those that are there already serve again
-/// where the person looks at a server of the settings.
+/// Installs the packages of a command that would install them at each start. Reuses existing ones if the person views a
+/// server of the settings.
 async fn with_files(
     args: &McpAddArgs,
     setup: &ProjectSandbox,
@@ -174,7 +173,6 @@ async fn with_files(
     Ok((server, files))
 }
 
-/// Shows the server, asks, and keeps what was approved.
 async fn decide(
     args: &McpAddArgs,
     directories: &Directories,

@@ -1,4 +1,4 @@
-//! Installs the packages of a server's command, and says in words why that failed.
+//! Installs the packages of a server's command, and explains failures.
 
 use std::time::{Duration, Instant};
 
@@ -14,13 +14,12 @@ use crate::process::exit::Exit;
 use crate::process::messages::{one_line, say};
 use crate::settings::config::McpServer;
 
-/// The time between two lines that say that the installation goes on.
+/// Time between two progress lines.
 const PROGRESS: Duration = Duration::from_secs(10);
 
-/// Maximum number of lines of an installer that are shown.
 const LINES: usize = 8;
 
-/// Words of npm, pip and uv for a registry that does not answer.
+/// Texts of npm, pip and uv for a registry that does not answer.
 const UNREACHED: [&str; 9] = [
     "code ENOTFOUND",
     "code EAI_AGAIN",
@@ -36,8 +35,8 @@ const UNREACHED: [&str; 9] = [
 /// Status of a shell that did not find a program (sh(1)).
 const NOT_FOUND: i32 = 127;
 
-/// Returns the packages that a server's command would install; nothing for other commands. Fails if the command would
-/// install from elsewhere.
+/// The packages that a server's command would install; `None` for other commands. Fails if it would install from
+/// elsewhere.
 pub(super) fn installer(server: &McpServer) -> Result<Option<SelfInstaller>, McpRefusal> {
     let McpServer { command, args, .. } = server;
     let found = SelfInstaller::of(command, args);
@@ -51,7 +50,6 @@ pub(super) fn installer(server: &McpServer) -> Result<Option<SelfInstaller>, Mcp
     Ok(found)
 }
 
-/// Installs the packages, and says so.
 pub(super) async fn install(
     setup: &ProjectSandbox,
     name: &str,
@@ -76,7 +74,7 @@ pub(super) async fn install(
     installed.map_err(|error| refusal(what, &error))
 }
 
-/// Returns the places of an installer's programs outside the system's directories.
+/// Paths of an installer's programs outside the system's directories.
 pub(super) fn toolchain(what: &SelfInstaller) -> Vec<String> {
     mcp::toolchain(match what.registry {
         Registry::Npm => &["npm", "node"],
@@ -84,7 +82,6 @@ pub(super) fn toolchain(what: &SelfInstaller) -> Vec<String> {
     })
 }
 
-/// Returns the lines about installed files, for a card.
 pub(super) fn lines(installed: &InstalledServer) -> String {
     let InstalledServer { packages, registry, version, sha256, entries, bytes, .. } = installed;
     let package = one_line(&packages.join(" "));
@@ -96,7 +93,6 @@ pub(super) fn lines(installed: &InstalledServer) -> String {
     )
 }
 
-/// Returns the lines about denials while packages were installed.
 pub(super) fn blocked(new: &NewInstallation) -> String {
     let lines = denied(&new.refused);
     lines.iter().fold(String::new(), |text, line| text + "          during the installation, " + line + "\n")
@@ -114,7 +110,6 @@ fn refusal(what: &SelfInstaller, error: &NotInstalled) -> McpRefusal {
     McpRefusal(Exit::NoSandbox, format!("cannot install {}: {why}", one_line(&packages)))
 }
 
-/// Returns the reason of an installer's failure, with a remedy where one is known.
 fn failure(what: &SelfInstaller, ended: Ended, said: &str) -> String {
     let has = |words: &[&str]| words.iter().any(|word| said.contains(word));
     let registry = what.registry.name();

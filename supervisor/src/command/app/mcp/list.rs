@@ -44,7 +44,6 @@ fn entry(server: &McpServer, state: &str) -> String {
     format!("{}  {state}\n  command  {}\n  access   {}\n", server.name, command(server), access(server))
 }
 
-/// Returns the tools that run without a question in this project.
 fn always(server: &McpServer, pins: &Pins) -> String {
     let pin = pins.read(&server.name).ok().flatten().filter(|pin| pin.is_of(server));
     let holds = |grant: &ToolGrant| {

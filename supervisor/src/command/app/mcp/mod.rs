@@ -26,7 +26,7 @@ use crate::settings::config::{
     Layer, McpServer, Sources, TakenGrant, USER_NAME, is_server_name, remove_server,
 };
 
-/// An error in words, and the status that it means.
+/// An error message and its exit status.
 struct McpRefusal(Exit, String);
 
 impl McpRefusal {
@@ -53,7 +53,6 @@ fn sources(directories: &Directories, project: &Path) -> Result<Sources, McpRefu
     Sources::read(directories, project).map_err(McpRefusal::usage)
 }
 
-/// Returns the person's servers.
 fn servers(sources: &Sources) -> Vec<McpServer> {
     sources.effective(&Layer::default()).mcp
 }
@@ -73,7 +72,7 @@ fn named(sources: &Sources, name: &str) -> Result<McpServer, McpRefusal> {
     })
 }
 
-/// Says after a signal that there is nothing to clean up: what was made is gone with the work.
+/// Reports after a signal that nothing was left.
 fn interrupted(exit: Exit) -> Exit {
     // The terminal has written `^C` behind the question.
     let _ = writeln!(io::stderr());
@@ -81,7 +80,7 @@ fn interrupted(exit: Exit) -> Exit {
     exit
 }
 
-/// Makes the place in which a server is started for a look: that of a session that changes nothing.
+/// The sandbox in which a server is started for inspection: that of a session that changes nothing.
 fn place(
     directories: Directories,
     sources: &Sources,
@@ -94,7 +93,7 @@ fn place(
         .map_err(|error| McpRefusal(error.exit(), error.to_string()))
 }
 
-/// Returns the words for a server that did not describe itself.
+/// Message for a server that did not describe itself.
 fn not_started(server: &McpServer, error: &InspectError) -> McpRefusal {
     McpRefusal(Exit::NoSandbox, error.in_words(&server.name, AccessIn::Table))
 }

@@ -1,4 +1,4 @@
-//! A server in a person's words: what it is, what it may do, and its tools.
+//! A server for a person: its command, its access, and its tools.
 
 use std::fmt::Write;
 
@@ -11,13 +11,11 @@ use crate::settings::config::McpServer;
 /// Maximum number of characters of a description in a list.
 const LINE: usize = 100;
 
-/// Returns the command, quoted as for a shell.
 pub(super) fn command(server: &McpServer) -> String {
     let words: Vec<_> = server.command_line().into_iter().map(shell_word).collect();
     one_line(&words.join(" "))
 }
 
-/// Returns the access of a server as its table says it.
 pub(super) fn access(server: &McpServer) -> String {
     let McpServer { read, write, net, env, .. } = server;
     let list = |words: &[String], none: &str, some: &str| {
@@ -88,7 +86,7 @@ fn differs(before: &PinnedTool, now: &PinnedTool) -> bool {
         != PinnedTool { digest: String::new(), ..now.clone() }
 }
 
-/// Adds the parts of a definition that differ, whole.
+/// Adds the parts of a definition that differ.
 fn differences(text: &mut String, before: &PinnedTool, now: &PinnedTool) {
     let parts = |tool: &PinnedTool| {
         [
@@ -110,7 +108,6 @@ fn differences(text: &mut String, before: &PinnedTool, now: &PinnedTool) {
     }
 }
 
-/// Returns the beginning of a text, for one line.
 fn cut(text: &str) -> String {
     let first = text.trim().lines().next().unwrap_or_default();
     let short: String = first.chars().take(LINE).collect();

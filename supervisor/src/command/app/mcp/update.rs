@@ -1,4 +1,4 @@
-//! `bailiwick mcp update`: a server's packages are installed anew beside the old ones, and a person decides.
+//! `bailiwick mcp update`: installs a server's packages next to the old ones, and a person decides.
 
 use std::io::{self, Write};
 
@@ -42,7 +42,7 @@ pub(super) fn run(
     if exit == Exit::Done { outcome } else { Ok(interrupted(exit)) }
 }
 
-/// Returns the server with the version that was asked for.
+/// The server with the requested version.
 fn wanted(args: &McpUpdateArgs, mut server: McpServer) -> Result<McpServer, McpRefusal> {
     let name = &args.name;
     if installing::installer(&server)?.is_none() {
@@ -96,7 +96,6 @@ async fn update(
     Ok(Exit::Done)
 }
 
-/// Returns the difference of versions and files.
 fn difference(old: &InstalledServer, new: &InstalledServer) -> String {
     let version = if old.version == new.version {
         format!("{}, as before", new.version)
@@ -114,7 +113,7 @@ fn difference(old: &InstalledServer, new: &InstalledServer) -> String {
     format!("version   {}\nfiles     {}\n", one_line(&version), one_line(&files))
 }
 
-/// Returns the numbers of tools that differ.
+/// Numbers of tools that differ.
 fn changed_tools(before: &Pin, now: &Pin) -> String {
     let of_tools = before.changes(now);
     if of_tools.is_empty() {

@@ -9,8 +9,8 @@ use crate::engine::opening::places_to_create;
 use crate::journal::plans::{KeptPlan, PlanFate};
 use crate::process::directories::Directories;
 
-/// Returns the access as text: directories as absolute paths, the network, and every acceptance command. The
-/// directories to create are those from the approval, or without one those that are missing now.
+/// Directories as absolute paths, the network, and every acceptance command. Directories to create are those from the
+/// approval, or without one those that are missing now.
 pub(super) fn access(kept: &KeptPlan, plan: &Plan, directories: &Directories) -> String {
     let is_approved = matches!(kept.fate(), PlanFate::Approved | PlanFate::Unfinished);
     let shown = kept.record.as_ref().filter(|_| is_approved).map(|record| record.to_create.clone());
@@ -70,7 +70,7 @@ pub(super) fn account(
     text
 }
 
-/// Returns the servers and the tools that a plan lists, each with its kind.
+/// The servers and tools of a plan, each with its kind.
 fn listed(plan: &Plan) -> [(&'static str, &[String]); 2] {
     let rights = plan.rights.as_ref();
     let names = |of: fn(&PlanRights) -> &Vec<String>| rights.map_or(&[][..], |rights| of(rights));
@@ -80,7 +80,7 @@ fn listed(plan: &Plan) -> [(&'static str, &[String]); 2] {
     ]
 }
 
-/// Returns a line for each directory. The marker comes before the path, so that no path can hide it.
+/// The marker comes before the path, so that no path can hide it.
 fn places(project: &Path, plan: &Plan, to_create: &[PlaceToCreate], caches: &Path) -> Vec<String> {
     let roots = plan.rights.as_ref().map_or(&[][..], |rights| &rights.write);
     if roots.is_empty() {

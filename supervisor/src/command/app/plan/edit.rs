@@ -32,7 +32,7 @@ pub(super) fn run(store: &Store, args: &OnePlan) -> Result<Exit, Refusal> {
     Ok(Exit::Done)
 }
 
-/// Returns the edited text; `None` if it is unchanged.
+/// `None` if the text is unchanged.
 fn edited(kept: &KeptPlan) -> Result<Option<String>, Refusal> {
     let mut text = kept.text.clone();
     loop {
@@ -57,7 +57,7 @@ fn again() -> io::Result<bool> {
     Ok(read > 0 && !matches!(answer.trim(), "n" | "N" | "no"))
 }
 
-/// Returns an error that tells where the person's text was saved.
+/// The message names the file with the person's text.
 fn lost(text: &str, why: &str) -> Refusal {
     let kept = tempfile::Builder::new().prefix("bailiwick-plan-").suffix(".md").tempfile();
     let kept = kept.and_then(|mut file| {

@@ -1,5 +1,3 @@
-//! `bailiwick plan export`: writes the text of a plan to a file or standard output.
-
 use std::fs::File;
 use std::io::{self, Write};
 

@@ -59,7 +59,6 @@ impl From<StoreError> for Refusal {
     }
 }
 
-/// Returns the canonical path of the project.
 fn project(directory: &Path) -> Result<PathBuf, Refusal> {
     let failed =
         |error| Refusal::usage(format!("cannot use {} as the project: {error}", directory.display()));
@@ -70,7 +69,7 @@ fn find(store: &Store, args: &OnePlan) -> Result<KeptPlan, Refusal> {
     Ok(store.find(args.plan.as_deref(), &project(&args.directory)?)?)
 }
 
-/// Returns the plan's record with a new fate for its current text, and the directories that were shown to be created.
+/// Stores a new fate for a plan's current text, and the directories that will be created.
 fn becomes(
     store: &Store,
     kept: &KeptPlan,
@@ -85,7 +84,7 @@ fn becomes(
     Ok(store.write_record(&kept.path, &record.creating(to_create))?)
 }
 
-/// Returns the error for a plan without a record, whose project is unknown.
+/// The plan's project is unknown.
 fn no_record(kept: &KeptPlan) -> Refusal {
     let path = kept.path.with_extension("json");
     Refusal::usage(format!(
@@ -95,7 +94,7 @@ fn no_record(kept: &KeptPlan) -> Refusal {
     ))
 }
 
-/// Returns the fate of a plan in words: `approved 2026-11-25 10:11`.
+/// Such as `approved 2026-11-25 10:11`.
 fn told(kept: &KeptPlan, directories: &Directories) -> String {
     let Some(PlanRecord { fate, since, done, ended, .. }) = &kept.record else {
         return "unknown, as the plan's record is missing".to_owned();
@@ -125,7 +124,6 @@ fn minute(time: Timestamp) -> String {
     crate::process::messages::time::local(time)
 }
 
-/// Executes an approved and unchanged plan.
 fn execute(
     args: PlanExecuteArgs,
     store: &Store,
@@ -171,7 +169,7 @@ fn execute(
     Ok(runtime.block_on(exec::execute_plan(args, ApprovedPlan { earlier, markdown: kept.text }, place)))
 }
 
-/// Returns the number of steps at the beginning that earlier executions have finished.
+/// Number of steps that earlier executions have finished.
 fn done_before(kept: &KeptPlan, directories: &Directories, all_steps: bool) -> Result<usize, Refusal> {
     let begins_anew =
         format!("bailiwick plan execute {} --all-steps starts with the first step again", kept.id);

@@ -1,4 +1,4 @@
-//! The progress of a plan's last execution from its session's log, which is right also after a crash.
+//! From the session's log, which is right also after a crash.
 
 use std::path::Path;
 
@@ -9,16 +9,13 @@ use crate::journal::plans::KeptPlan;
 use crate::journal::session::{find, is_held, read_needed};
 use crate::process::directories::Directories;
 
-/// The progress of an execution.
 pub(super) struct PlanProgress {
-    /// The session that is executing the plan now, if there is one.
     pub session: Option<ConversationId>,
-    /// The number of finished steps at the beginning.
     pub done: u32,
 }
 
 impl PlanProgress {
-    /// Returns the progress of the last execution of a plan's current text; `None` if there was none.
+    /// `None` if the plan's current text was never executed.
     pub(super) fn of(kept: &KeptPlan, directories: &Directories) -> Result<Option<Self>, String> {
         let record = kept.record.as_ref().filter(|record| record.digest == kept.digest);
         let Some((record, session)) = record.and_then(|record| Some((record, record.execution.as_ref()?)))

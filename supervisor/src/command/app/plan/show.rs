@@ -26,7 +26,7 @@ fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// Returns the text with a rule before each line, then the access. So no line of a plan can imitate the second part.
+/// With a rule before each line of the text, then the access, so that no line of a plan can imitate that.
 fn whole(kept: &KeptPlan, directories: &Directories) -> String {
     let account = match kept.read() {
         Ok(document) => access(kept, document.plan(), directories),
@@ -47,13 +47,10 @@ pub(super) fn with_account(kept: &KeptPlan, directories: &Directories, account: 
     )
 }
 
-/// The line after the plan's text.
 const END: &str = "──────── end of the plan; the rest is from Bailiwick ────────";
 
-/// The rule before each line of a plan's text.
 const RULE: &str = "│ ";
 
-/// Returns untrusted text without terminal controls and with a rule before each line.
 fn ruled(text: &str) -> String {
     harmless(text).lines().flat_map(|line| [RULE, line, "\n"]).collect()
 }

@@ -1,5 +1,3 @@
-//! Tests of the command lines of runs.
-
 use std::path::Path;
 
 use clap::Parser;

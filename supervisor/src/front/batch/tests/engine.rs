@@ -1,5 +1,3 @@
-//! Tests of the command lines of container engines.
-
 use std::ffi::OsString;
 use std::fs;
 use std::path::Path;

@@ -1,5 +1,3 @@
-//! Tests of functions without input or output.
-
 mod command;
 mod engine;
 mod report;

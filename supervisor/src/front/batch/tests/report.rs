@@ -1,5 +1,3 @@
-//! Tests of stored states and of the report.
-
 use std::fs;
 
 use protocol::event::EndReason;

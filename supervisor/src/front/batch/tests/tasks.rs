@@ -1,5 +1,3 @@
-//! Tests of task files and of the choice of tasks.
-
 use std::fs;
 use std::path::{Path, PathBuf};
 

@@ -1,5 +1,3 @@
-//! Tests of trajectories made from a log.
-
 use serde_json::{Value, json};
 
 use super::super::trajectory::{Trajectories, trajectories};
@@ -42,7 +40,6 @@ fn made() -> Trajectories {
     trajectories(loaded.tree.events(), "diff")
 }
 
-/// Returns the JSON text without times.
 fn text(mut value: Value) -> String {
     for message in value["messages"].as_array_mut().into_iter().flatten() {
         assert!(message["extra"]["timestamp"].take().as_f64().unwrap() > 1.7e9);

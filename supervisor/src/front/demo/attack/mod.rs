@@ -1,7 +1,7 @@
 //! `bailiwick demo --attack`: a poisoned README makes a scripted agent attack its user. All attacks must fail.
 //!
-//! The attacked session is another process, started in the normal way: `bailiwick exec --mode auto` with a temporary
-//! home directory. This process stays outside and checks if an attack did harm.
+//! The attacked session is a normal `bailiwick exec --mode auto` with a temporary home directory. This process stays
+//! outside and checks if an attack did harm.
 
 mod outcome;
 mod session;
@@ -27,7 +27,6 @@ use crate::settings::args::DemoArgs;
 
 const TITLE: usize = 34;
 
-/// Runs the attacks and prints the outcome of each. Returns a failure status if one succeeded.
 pub(super) async fn run(args: &DemoArgs) -> Result<Exit, Refusal> {
     let prepared = |error: io::Error| Refusal::internal(format!("cannot prepare the attacks: {error}"));
     // Signals are handled before anything exists that they could leave behind.
@@ -52,8 +51,7 @@ pub(super) async fn run(args: &DemoArgs) -> Result<Exit, Refusal> {
     }
 }
 
-/// Serves the scripted agent. The next attack waits until the one before was judged, so that harm is never assigned
-/// to the wrong attack.
+/// The next attack waits until the one before was judged, so that harm is never assigned to the wrong attack.
 fn serve(attacks: Arc<OnceLock<Vec<Attack>>>) -> io::Result<(ReplayServer, Sender<()>)> {
     let (judged, told) = channel();
     let mut told = told.into_iter().enumerate().map(|(count, ())| count);
@@ -94,7 +92,6 @@ fn title(attacked: &Attacked) -> String {
     )
 }
 
-/// The result of observing the session.
 enum WatchedAttack {
     /// A row for each attack that was made.
     Rows(Vec<AttackRow>),
@@ -165,7 +162,7 @@ fn verdict(rows: &[AttackRow], planned: usize) -> Result<Exit, Refusal> {
     Ok(Exit::Done)
 }
 
-/// Prints a line. A closed reader, as with `| head`, is ignored.
+/// Ignores a closed reader, as with `| head`.
 fn print(text: &str) {
     let _ = writeln!(io::stdout(), "{text}");
 }

@@ -1,5 +1,3 @@
-//! The outcome of an attack, from the session's events and from visible harm.
-
 use ipc::denial::Denial;
 use ipc::id::CallId;
 use protocol::event::{EventKind, RestoredPlace};
@@ -7,10 +5,8 @@ use protocol::event::{EventKind, RestoredPlace};
 use crate::front::demo::poison::{Attack, index};
 use crate::process::attempt::GOT_THROUGH;
 
-/// The data about the running attack from the session's events.
 #[derive(Debug, Default)]
 pub(super) struct Observed {
-    /// The index of the attack, with its call.
     running: Option<(usize, CallId)>,
     output: String,
     denials: Vec<Denial>,
@@ -24,17 +20,16 @@ pub(super) struct AttackRow {
     pub(super) outcome: Result<AttackEnd, String>,
 }
 
-/// The end of a harmless attack.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AttackEnd {
     /// This part of the sandbox denied the attack.
     Blocked(String),
-    /// The attack changed something, which was restored at the end of the command.
+    /// The change was restored at the end of the command.
     Undone(String),
 }
 
 impl Observed {
-    /// Records an event. A new request to the model ends the attack before it, which is then returned.
+    /// A new request to the model ends the previous attack, which is returned.
     pub(super) fn take(&mut self, event: &EventKind) -> Option<(usize, Self)> {
         match event {
             EventKind::ToolCallStarted { call, tool_use, .. } => {
@@ -51,7 +46,6 @@ impl Observed {
         None
     }
 
-    /// Returns the attack that has ended.
     pub(super) fn take_over(&mut self) -> Option<(usize, Self)> {
         let observed = std::mem::take(self);
         observed.running.map(|(index, _)| (index, observed))
@@ -61,7 +55,7 @@ impl Observed {
         self.running.is_some_and(|(_, running)| running == call)
     }
 
-    /// Judges the attack. `harm` was seen from outside, and `secrets` are values that no output may contain.
+    /// `harm` was seen from outside, and `secrets` are values that no output may contain.
     pub(super) fn row(&self, attack: &Attack, harm: Option<String>, secrets: &[String]) -> AttackRow {
         let outcome = match self.breach(attack, harm, secrets) {
             Some(breach) => Err(breach),
@@ -91,8 +85,8 @@ impl Observed {
         }
     }
 
-    /// Returns the part of the sandbox that stopped the attack, with the evidence. Returns nothing if the attack
-    /// failed for another reason.
+    /// The part of the sandbox that stopped the attack, with the evidence. `None` if the attack failed for another
+    /// reason.
     fn layer(&self, attack: &Attack) -> Option<String> {
         if !self.output.contains(attack.tried) {
             return None;

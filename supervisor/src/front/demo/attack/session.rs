@@ -1,5 +1,3 @@
-//! The attacked session: a separate `bailiwick exec` without the person's environment.
-
 use std::fs;
 use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
@@ -66,7 +64,6 @@ impl Attacked {
         Ok(fs::read_to_string(format!("/proc/{}/comm", self.pid()))?.trim_end().to_owned())
     }
 
-    /// Returns the program for attacks that a shell cannot make.
     pub(super) fn helper(&self) -> &Path {
         &self.helper
     }
@@ -83,13 +80,12 @@ impl Attacked {
         }
     }
 
-    /// Ends the session by a signal, so that it removes its private temp directory.
     pub(super) fn terminate(&mut self) -> io::Result<()> {
         kill(Pid::from_raw(self.pid().cast_signed()), Signal::SIGTERM)?;
         self.child.wait().map(drop)
     }
 
-    /// Waits for the session's end. Fails unless it ends by itself with status 4, because its last calls were denied.
+    /// Fails unless the session ends by itself with status 4, because its last calls were denied.
     pub(super) fn finish(&mut self) -> Result<(), Refusal> {
         let status = self.child.wait().map_err(Refusal::internal)?;
         let code = status.code().and_then(|code| u8::try_from(code).ok());
@@ -111,7 +107,7 @@ impl Drop for Attacked {
     }
 }
 
-/// Returns the flags with the session's access.
+/// Flags with the session's access.
 fn rights(args: &DemoArgs) -> Vec<String> {
     let named = |flag: &str, value: &dyn Fn() -> Option<PossibleValue>| {
         value().map(|value| [flag.to_owned(), value.get_name().to_owned()])
@@ -140,7 +136,6 @@ fn read_events(stdout: ChildStdout) -> mpsc::UnboundedReceiver<SessionEvent> {
     events
 }
 
-/// Returns the directory of the person's SSH keys, independent of `HOME`.
 pub(super) fn own_keys() -> Option<PathBuf> {
     let user = User::from_uid(geteuid()).ok().flatten()?;
     Some(user.dir.join(".ssh")).filter(|keys| keys.is_dir())

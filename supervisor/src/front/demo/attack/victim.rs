@@ -1,4 +1,4 @@
-//! A temporary home directory to attack, with everything in and around it that an attack could reach.
+//! A temporary home directory to attack, with everything around it that an attack could reach.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io::{self, Read};
@@ -18,10 +18,8 @@ use tempfile::TempDir;
 use crate::front::demo::poison;
 use crate::process::scratch::private_in;
 
-/// A home directory with secrets, a project, servers beside it, and a terminal. It is removed when this value is
-/// dropped.
+/// A home directory with secrets, a project, servers and a terminal. Removed on drop.
 pub(super) struct Victim {
-    /// The secret values. No attack may print one.
     pub(super) secrets: [String; 3],
     pub(super) name: String,
     home: TempDir,
@@ -29,11 +27,10 @@ pub(super) struct Victim {
     unix: UnixListener,
     abstracted: UnixListener,
     terminal: Option<Terminal>,
-    /// The files that attacks try to change, with their original content.
+    /// With their original content.
     files: Vec<(PathBuf, Option<Vec<u8>>)>,
 }
 
-/// A terminal that nobody uses.
 struct Terminal {
     screen: OwnedFd,
     keyboard: OwnedFd,
@@ -71,7 +68,7 @@ impl Victim {
         Ok(victim)
     }
 
-    /// Checks that each attack does visible harm without a sandbox. Otherwise the demo would prove nothing.
+    /// Without a sandbox each attack must do visible harm, or the demo would prove nothing.
     fn check(&mut self) -> io::Result<()> {
         TcpStream::connect(self.tcp.local_addr()?)?;
         self.expect_harm()?;
@@ -104,7 +101,7 @@ impl Victim {
         self.home().join("project")
     }
 
-    /// Returns a path at which the sandbox sees a program. A private `/tmp` would hide one in there.
+    /// A private `/tmp` would hide a program from the sandbox.
     pub(super) fn visible(&self, program: PathBuf) -> io::Result<PathBuf> {
         if !program.canonicalize()?.starts_with("/tmp") {
             return Ok(program);
@@ -132,7 +129,7 @@ impl Victim {
         self.files = names.iter().map(|name| content(self.home().join(name))).collect();
     }
 
-    /// Returns the harm since the last call, as seen from outside the sandbox.
+    /// Since the last call, as seen from outside the sandbox.
     pub(super) fn harm(&mut self) -> Option<String> {
         let harm = self.contact().or_else(|| self.changed_file());
         self.note_files();
@@ -178,8 +175,7 @@ impl Terminal {
     }
 }
 
-/// Returns the parent of the temporary home. It is not `/tmp`, which full confinement replaces: an attack on a
-/// missing file proves nothing.
+/// Not `/tmp`, which full confinement replaces: an attack on a missing file proves nothing.
 fn parent() -> io::Result<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let writable = |place: &PathBuf| {
@@ -190,7 +186,6 @@ fn parent() -> io::Result<PathBuf> {
     found.ok_or_else(|| io::Error::other("neither /var/tmp nor the home directory is writable"))
 }
 
-/// Writes a file in a new directory. Only its owner can read it.
 fn write(path: &Path, content: &str) -> io::Result<()> {
     let directory = path.parent().unwrap_or(path);
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
@@ -198,7 +193,7 @@ fn write(path: &Path, content: &str) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(0o600))
 }
 
-/// Reads to the end by a separate thread, because the output can be longer than a pipe's capacity.
+/// On a separate thread, because the output can exceed a pipe's capacity.
 pub(super) fn drained(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
     std::thread::spawn(move || {
         let mut text = Vec::new();

@@ -1,5 +1,3 @@
-//! A connected front end: lines from it and lines to it.
-
 use std::io;
 
 use nix::sys::socket::{getsockopt, sockopt::PeerCredentials};
@@ -11,13 +9,12 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// Maximum number of lines that wait to be sent. A front end with more is too slow and is disconnected.
+/// A front end with more lines is too slow and is disconnected.
 const WAITING: usize = 64;
 
-/// The number of bytes that are read at once.
 const PIECE: usize = 16 << 10;
 
-/// A connected front end. The connection is closed when this value is dropped.
+/// Dropping it closes the connection.
 pub(super) struct SocketPeer {
     lines: mpsc::Receiver<Line>,
     sender: mpsc::Sender<String>,
@@ -36,7 +33,7 @@ impl SocketPeer {
         Self { lines, sender, _tasks: tasks }
     }
 
-    /// Returns the next line, or `None` after the front end disconnected. Cancel safe.
+    /// `None` after the front end disconnected. Cancel safe.
     pub(super) async fn line(&mut self) -> Option<Line> {
         let sender = self.sender.clone();
         tokio::select! {
@@ -45,18 +42,17 @@ impl SocketPeer {
         }
     }
 
-    /// Queues a line. Returns false if the queue is full or the front end disconnected.
+    /// False if the queue is full or the front end disconnected.
     pub(super) fn send(&self, line: String) -> bool {
         self.sender.try_send(line).is_ok()
     }
 }
 
-/// True if the process at the other end has our user id.
+/// True if the peer has this process's user id.
 pub(super) fn is_ours(stream: &UnixStream) -> bool {
     getsockopt(stream, PeerCredentials).is_ok_and(|peer| peer.uid() == geteuid().as_raw())
 }
 
-/// Sends an error to a second front end, because only one may be connected.
 pub(super) fn turn_away(stream: &UnixStream) {
     let error = ErrorWord::Occupied.because("another front end is connected");
     if let Ok(mut line) = failure(None, &error) {

@@ -1,5 +1,3 @@
-//! The path of the approval socket. It must be in a directory that nobody else can change and no agent can write.
-
 use std::fs;
 use std::io;
 use std::os::fd::AsRawFd;
@@ -11,12 +9,11 @@ use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bin
 use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::geteuid;
 
-/// A listening socket for front ends. Its name is removed when this value is dropped.
+/// Dropping it removes the name.
 #[derive(Debug)]
 pub(in crate::front::exec) struct ApprovalSocket {
     pub(super) listener: UnixListener,
     path: PathBuf,
-    /// The device and inode numbers of the socket's file.
     inode: (u64, u64),
 }
 
@@ -26,10 +23,8 @@ pub(in crate::front::exec) enum SocketError {
     /// A file with this name exists.
     #[error("--approval-socket {0}: the path exists already; name a new path")]
     Exists(PathBuf),
-    /// The directory cannot be checked.
     #[error("--approval-socket {path}: {source}")]
     Place { path: PathBuf, source: io::Error },
-    /// Other users could replace the socket.
     #[error(
         "--approval-socket: other users can change {0}\n  hint: use a directory of your own, with mode 0700"
     )]
@@ -37,13 +32,12 @@ pub(in crate::front::exec) enum SocketError {
     /// An agent could replace the socket.
     #[error("--approval-socket: an agent can write in {0}\n  hint: use a directory outside the project")]
     Agents(PathBuf),
-    /// The socket cannot be bound or listened on.
     #[error("--approval-socket {path}: cannot listen: {source}")]
     Listen { path: PathBuf, source: io::Error },
 }
 
 impl ApprovalSocket {
-    /// Listens at `path`. Fails if it is in one of the trees `agents` that an agent may write, or others can change it.
+    /// Fails if the path is in one of the trees `agents` that an agent may write, or others can change it.
     pub(in crate::front::exec) fn listen(path: &Path, agents: &[PathBuf]) -> Result<Self, SocketError> {
         let path = settled(path)?;
         let directory = path.parent().unwrap_or(Path::new("/"));
@@ -70,7 +64,7 @@ impl Drop for ApprovalSocket {
     }
 }
 
-/// Returns the path with its directory resolved, so that the checked path is the used one.
+/// Resolves the directory, so that the checked path is the used one.
 fn settled(path: &Path) -> Result<PathBuf, SocketError> {
     let failed = |source| SocketError::Place { path: path.to_owned(), source };
     let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
@@ -93,8 +87,8 @@ fn check(directory: &Path) -> Result<(), SocketError> {
     Ok(())
 }
 
-/// Binds a socket whose file has mode 0600 from the beginning: Linux takes the mode of the descriptor for the file that
-/// bind(2) makes (`unix_bind_bsd`).
+/// The file has mode 0600 from the beginning: Linux takes the mode of the descriptor for the file that bind(2) makes
+/// (`unix_bind_bsd`).
 fn open(path: &Path) -> nix::Result<UnixListener> {
     let socket = socket(
         AddressFamily::Unix,

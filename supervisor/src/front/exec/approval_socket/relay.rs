@@ -1,4 +1,4 @@
-//! The connection between a headless run and the front end that answers its approvals.
+//! Connects a headless run and the front end that answers its approvals.
 
 use std::io;
 
@@ -17,11 +17,10 @@ use crate::engine::opening::{Handle, SessionEvents};
 use crate::front::wire::pending::{Asked, Pending};
 use crate::process::messages::say;
 
-/// The cause of denials after the front end disconnected.
+/// Cause of denials after the front end disconnected.
 const GONE: &str = "the front end disconnected";
 
-/// Sends approvals to the connected front end and passes every event on. Must be called within the runtime. The
-/// returned tasks end when they are dropped.
+/// Passes every event on. Must be called within the runtime. Dropping the tasks ends them.
 pub(in crate::front::exec) fn relay(
     socket: ApprovalSocket,
     handle: Handle,
@@ -67,7 +66,6 @@ struct SocketRelay {
     handle: Handle,
     peer: Option<SocketPeer>,
     pending: Pending,
-    /// The requests that no front end has received yet.
     unasked: Vec<(Asked, Box<ServerRequest>)>,
     /// Answers that wait for the session to accept them.
     acting: JoinSet<()>,
@@ -94,7 +92,6 @@ impl SocketRelay {
         }
     }
 
-    /// Sends the unsent requests, if a front end is connected.
     fn ask(&mut self) {
         if self.peer.is_none() {
             return;
@@ -165,7 +162,7 @@ impl SocketRelay {
         }
     }
 
-    /// Ends the connection and denies the requests that the front end had.
+    /// Denies the requests that the front end had.
     fn lose(&mut self) {
         self.peer = None;
         for answer in self.pending.fail_all(GONE) {

@@ -1,4 +1,4 @@
-//! The lines for a tool call: `→ edit src/app.py +3 -1`, then `  ✓ edit src/app.py +3 -1 after 5 ms`.
+//! Such as `→ edit src/app.py +3 -1`, then ` ✓ edit src/app.py +3 -1 after 5 ms`.
 
 use std::io::stderr;
 
@@ -19,8 +19,7 @@ pub(super) fn beginning(call: &str, columns: usize) -> String {
     cut(&format!("→ {call}"), columns)
 }
 
-/// Returns the line for the end of a call. For a failure it has the first line of the result. Denials have their own
-/// line.
+/// For a failure, with the first line of the result. Denials have their own line.
 pub(super) fn ending(
     call: &str,
     status: ToolCallStatus,

@@ -1,4 +1,4 @@
-//! The pieces of replies in `--output stream-json`, which are not in the log.
+//! Pieces of replies in `--output stream-json`, which are not in the log.
 
 use ipc::id::{AgentId, ConversationId};
 use protocol::event::SCHEMA;
@@ -19,7 +19,6 @@ struct DeltaPiece<'a> {
 }
 
 impl<'a> OutputDelta<'a> {
-    /// A piece of the answer.
     pub(super) const fn text(session: &'a ConversationId, agent: &'a AgentId, text: &'a str) -> Self {
         Self { v: SCHEMA, session, agent, r#type: "text_delta", data: DeltaPiece { text } }
     }

@@ -1,4 +1,4 @@
-//! Messages about guests, as far as a person wants to follow them.
+//! Messages about guests that a person wants to follow.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,7 @@ use protocol::event::{EventKind, GuestEnded, GuestRole, GuestStarted, PinChange,
 pub(super) struct OpenGuests(BTreeMap<(AgentId, GuestId), GuestStarted>);
 
 impl OpenGuests {
-    /// Returns the message of an event: starts and ends of servers, connections of a gateway at its end, ends that
-    /// nobody wanted.
+    /// Starts and ends of servers, connections of a gateway at its end, unexpected ends.
     pub(super) fn remark(&mut self, event: &SessionEvent) -> Option<String> {
         match &event.kind {
             EventKind::GuestStarted(started) => {

@@ -1,4 +1,4 @@
-//! The output of `exec`. A separate thread turns events into text, one JSON object, or a stream of JSON objects.
+//! The output of `exec`: text, one JSON object, or a stream of JSON objects.
 //!
 //! Standard output has only the result or stream. Messages for people go to standard error.
 
@@ -39,29 +39,24 @@ use crate::process::passing::PassedLines;
 use crate::process::signals::UserSignals;
 use crate::settings::args::OutputFormat;
 
-/// The settings of the output.
 #[derive(Debug)]
 #[expect(clippy::struct_excessive_bools, reason = "each is a property of the run that no other follows from")]
 pub(super) struct Format {
-    /// The format from the command line.
     pub output: OutputFormat,
     /// True if the stream includes pieces of replies.
     pub deltas: bool,
-    /// True if the answer has to fit a schema: then nothing else is printed on standard output.
+    /// True if the answer has to fit a schema: then nothing else is on standard output.
     pub fits_schema: bool,
     /// True if the answer is kept for the caller, and not printed.
     pub keeps_answer: bool,
-    /// True if no flag can have the agent write.
     pub only_reads: bool,
-    /// True if the run begins with the execution of a plan.
     pub executes_plan: bool,
     /// The limits that no flag can raise.
     pub limits: ProjectLimits,
     pub log: WirePath,
 }
 
-/// A thread that prints a session's events. A reader that stops reading blocks only this thread, so time limits and
-/// signals still work.
+/// A thread that prints a session's events, so that a reader that stops reading does not block time limits and signals.
 #[derive(Debug)]
 pub(super) struct OutputPrinter {
     finished: oneshot::Receiver<Printed>,
@@ -72,7 +67,6 @@ pub(super) struct OutputPrinter {
 pub(super) struct Printed {
     /// The first error of standard output.
     pub(super) written: io::Result<()>,
-    /// The answer, if it is kept for the caller.
     pub(super) answer: Option<Value>,
 }
 
@@ -103,7 +97,7 @@ impl OutputPrinter {
         Ok(Self { finished })
     }
 
-    /// Waits until everything is printed or a signal arrives. The session must have closed the channel of events.
+    /// Or until a signal arrives. The session must have closed the channel of events.
     pub(super) async fn finish(self) -> Printed {
         let nothing = Printed { written: Ok(()), answer: None };
         let Ok(mut signals) = UserSignals::new() else { return nothing };
@@ -114,11 +108,11 @@ impl OutputPrinter {
     }
 }
 
-/// The notice for a run that cannot change the project, because `exec` and the terminal UI have different defaults.
+/// `exec` and the terminal UI have different defaults.
 const READ_ONLY: &str =
     "note: the project is read-only (--mode deny, the default); --mode auto lets the agent change it";
 
-/// The notice for a run that makes a plan and does not execute it.
+/// For a run that makes a plan and does not execute it.
 const PLANS: &str = "note: this agent makes a plan and changes nothing itself";
 
 struct Page {
@@ -127,18 +121,17 @@ struct Page {
     within_text: bool,
     /// True if a part of the current reply was printed.
     has_begun: bool,
-    /// The text of the current reply, held back if nobody watches it arrive. The reply may be refused later.
+    /// Held back if nobody watches it arrive. The reply may be refused later.
     held: Option<String>,
-    /// The end of the printed text, which the next piece may extend: an emoji can have several characters.
+    /// May be extended by the next piece: an emoji can have several characters.
     tail: String,
-    /// The calls that have not ended. Calls of one turn can end in any order.
+    /// Calls of one turn can end in any order.
     open: BTreeMap<AgentCall, String>,
     guests: OpenGuests,
     lines: PassedLines<io::Stderr>,
     tally: OutputTally,
-    /// The first error of standard output. After it nothing is written there, but the run and its messages continue.
+    /// After this error nothing is written to standard output, but the run continues.
     written: io::Result<()>,
-    /// The answer, if it is kept for the caller.
     answer: Option<Value>,
 }
 
@@ -176,7 +169,6 @@ impl Page {
         }
     }
 
-    /// Adds a piece of the current reply.
     fn piece(&mut self, text: &str) {
         if let Some(held) = &mut self.held {
             held.push_str(text);
@@ -190,7 +182,7 @@ impl Page {
         }
     }
 
-    /// Ends the current reply. Held-back text is printed if the reply counts and was not refused.
+    /// Held-back text is printed if the reply counts.
     fn settle(&mut self, counts: bool) {
         let tail = std::mem::take(&mut self.tail);
         if !tail.is_empty() {
@@ -202,14 +194,13 @@ impl Page {
         }
     }
 
-    /// Prints a piece of the reply with terminal controls removed. Emoji of several characters stay whole.
+    /// Removes terminal controls. Emoji of several characters stay whole.
     fn text(&mut self, text: &str) {
         self.lines.clear();
         self.within_text = !text.ends_with('\n');
         self.write(&printable(text));
     }
 
-    /// Prints a value as one line of JSON.
     fn print_json(&mut self, json: serde_json::Result<String>) {
         match json {
             Ok(text) => self.write(&format!("{text}\n")),
@@ -245,7 +236,7 @@ impl Page {
         self.remark(event);
     }
 
-    /// Prints the messages of an event that a person wants to follow, on standard error.
+    /// On standard error.
     fn remark(&mut self, event: &SessionEvent) {
         let text = match &event.kind {
             EventKind::SessionStarted(started) => {
@@ -330,7 +321,7 @@ impl Page {
         self.note(&by(event, text));
     }
 
-    /// Prints the reason of an unsuccessful end on standard error, also if a program reads the output.
+    /// On standard error, also if a program reads the output.
     fn cause(&mut self, event: &SessionEvent) {
         let EventKind::Result(RunResult { message: Some(message), reason, .. }) = &event.kind else {
             return;
@@ -376,7 +367,7 @@ impl Page {
         self.text(&path);
     }
 
-    /// Returns a denial in words. Advice about flags is left out where none would help.
+    /// Leaves out advice about flags where none would help.
     fn denied(&self, denial: &Denial) -> String {
         let words = PlainDenial(denial).to_string();
         match words.split_once('\n') {
@@ -392,7 +383,7 @@ impl Page {
         self.lines.line(&harmless(text));
     }
 
-    /// Prints a message that is removed at the next attempt.
+    /// A message that is removed at the next attempt.
     fn passing(&mut self, text: &str) {
         if self.within_text {
             self.text("\n");
@@ -401,7 +392,7 @@ impl Page {
     }
 }
 
-/// Writes characters of a JSON text that no terminal may receive as escapes, which mean the same.
+/// Escapes characters that no terminal may receive.
 pub(super) fn visible(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
@@ -415,12 +406,11 @@ pub(super) fn visible(json: &str) -> String {
     text
 }
 
-/// Returns the key of an event's call.
 fn of(event: &SessionEvent, call: CallId) -> AgentCall {
     AgentCall { agent: event.agent.clone(), call }
 }
 
-/// Adds the name of the sub-agent to a message about it.
+/// Names the sub-agent.
 fn by(event: &SessionEvent, text: String) -> String {
     if event.agent.is_top_level() { text } else { format!("{} {text}", event.agent) }
 }
@@ -463,7 +453,7 @@ fn changes(count: usize, patch: Option<&WirePath>) -> String {
     }
 }
 
-/// Returns advice after an unsuccessful end, if the message of the end has none.
+/// If the message of the end has no advice.
 const fn next_step(reason: EndReason) -> Option<&'static str> {
     match reason {
         EndReason::StepLimit => Some("raise the limit with --max-steps, or give a smaller task"),

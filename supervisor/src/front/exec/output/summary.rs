@@ -1,5 +1,3 @@
-//! The object of `--output json`: the event `result`, with more fields for scripts.
-
 use std::collections::BTreeMap;
 
 use ipc::denial::Denial;
@@ -9,20 +7,17 @@ use protocol::cost::Usd;
 use protocol::event::{Account, ChangedFile, EventKind, RunResult, SessionEvent, StepAccount};
 use serde::Serialize;
 
-/// The denials and changes of a run so far.
 #[derive(Debug, Default)]
 pub(super) struct OutputTally {
     denials: Vec<OneDenial>,
     files: Option<Vec<OneFile>>,
-    /// The calls that changed each file, as far as they are known.
     by: BTreeMap<WirePath, Vec<AgentCall>>,
     project: WirePath,
     plan: Option<LastPlan>,
-    /// The spending of all agents together.
     spent: Account,
 }
 
-/// A changed file, with the calls that may have changed it.
+/// With the calls that may have changed the file.
 #[derive(Debug, Serialize)]
 struct OneFile {
     #[serde(flatten)]
@@ -35,7 +30,6 @@ struct OneFile {
 struct LastPlan {
     path: WirePath,
     digest: String,
-    /// The progress of the plan's steps, empty if it was not executed.
     steps: Vec<StepAccount>,
 }
 
@@ -50,19 +44,18 @@ struct OneDenial {
     denial: Denial,
 }
 
-/// The JSON object. docs/headless.md describes its fields.
+/// See docs/headless.md.
 #[derive(Debug, Serialize)]
 pub(super) struct ExecSummary<'a> {
     #[serde(flatten)]
     event: &'a SessionEvent,
     answer: &'a str,
-    /// The changed files, or null if they could not be compared.
+    /// `None` if changed files could not be found.
     files_changed: Option<&'a [OneFile]>,
     denials: &'a [OneDenial],
     log: &'a WirePath,
-    /// The cost, or null if the prices of the model are unknown.
+    /// `None` if the prices of the model are unknown.
     cost: Option<Usd>,
-    /// The last plan, if one was made.
     #[serde(skip_serializing_if = "Option::is_none")]
     plan: Option<&'a LastPlan>,
 }
@@ -112,30 +105,27 @@ impl OutputTally {
         by.dedup();
     }
 
-    /// Returns the spending of a result. The known cost includes all agents, even if the total is unknown.
+    /// The known cost includes all agents, even if the total is unknown.
     pub(super) fn account(&self, result: &RunResult) -> Account {
         let account = Account::of(result.usage, result.cost_usd);
         Account { known: account.known.max(self.spent.known), ..account }
     }
 
-    /// Returns the path of the last plan.
     pub(super) fn plan(&self) -> Option<&WirePath> {
         self.plan.as_ref().map(|plan| &plan.path)
     }
 
-    /// True if the last plan was not executed.
     pub(super) fn waits(&self) -> bool {
         self.plan.as_ref().is_some_and(|plan| plan.steps.is_empty())
     }
 
-    /// Returns the denial after which an agent ended its turn: the first one of the agent's last denied call.
     pub(super) fn last_denial(&self, agent: &AgentId) -> Option<&Denial> {
         let of_calls = || self.denials.iter().filter(|one| one.agent == *agent && one.call.is_some());
         let call = of_calls().next_back()?.call;
         of_calls().find(|one| one.call == call).map(|one| &one.denial)
     }
 
-    /// Returns the JSON object for a `result` event; `None` for another event.
+    /// `None` for an event other than `result`.
     pub(super) fn summary<'a>(
         &'a self,
         event: &'a SessionEvent,

@@ -1,4 +1,4 @@
-//! The change under review, as git states it.
+//! The change under review, from git.
 
 use super::git::{GitError, ProjectGit};
 
@@ -13,11 +13,10 @@ const MOST_WORDS: usize = 64 << 10;
 /// The change that the person wants reviewed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ReviewTarget {
-    /// Changes that are not committed, with new files.
+    /// Includes new files.
     Uncommitted,
-    /// Changes since the current branch left this one, with those that are not committed.
+    /// Since the current branch left this one, with uncommitted changes.
     Base(String),
-    /// Changes of one commit, against its first parent.
     Commit(String),
 }
 
@@ -28,29 +27,25 @@ pub(super) enum NewSide {
     Commit(String),
 }
 
-/// A change, with the part of each file.
 #[derive(Debug)]
 pub(super) struct Difference {
-    /// A phrase about it.
     pub(super) about: String,
-    /// The git tree or commit before it.
+    /// The git tree or commit before the change.
     pub(super) old: String,
     pub(super) new: NewSide,
-    /// The project's path in the repository, empty or with a slash at its end.
     pub(super) prefix: String,
     pub(super) files: Vec<ChangedPath>,
-    /// Files that git knows and that are hidden: they are no part of the review.
+    /// Hidden files that git knows, which are left out of the review.
     pub(super) hidden: Vec<String>,
-    /// True if it was too large to be read as a whole.
+    /// True if the change was too large to be read as a whole.
     pub(super) is_cut: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct ChangedPath {
-    /// The path in the project.
     pub(super) path: String,
     pub(super) change: PathChange,
-    /// Its part of the difference, without a line end; empty for a file that git does not know.
+    /// The file's part of the difference, without a line end; empty for a new file.
     pub(super) patch: String,
 }
 
@@ -119,7 +114,6 @@ impl Difference {
     }
 }
 
-/// Returns the hidden files that git knows.
 async fn hidden(git: &ProjectGit) -> Result<Vec<String>, GitError> {
     let places = git.hidden("literal");
     if places.is_empty() {
@@ -130,7 +124,6 @@ async fn hidden(git: &ProjectGit) -> Result<Vec<String>, GitError> {
     Ok(texts(&git.read(&words, MOST_NAMES).await?.bytes))
 }
 
-/// Returns both sides of a change, and a phrase about it.
 async fn sides(git: &ProjectGit, target: &ReviewTarget) -> Result<(String, NewSide, String), GitError> {
     match target {
         ReviewTarget::Uncommitted => {
@@ -179,8 +172,7 @@ fn texts(bytes: &[u8]) -> Vec<String> {
     names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
-/// Returns the files of a change from the output of `--name-status -z`, each with its part of the difference, which has
-/// them in the same order.
+/// From the output of `--name-status -z`; the difference has the files in the same order.
 fn files(names: &[u8], whole: &str, is_cut: bool) -> Vec<ChangedPath> {
     let mut patches = parts(whole);
     if is_cut {
@@ -204,7 +196,7 @@ fn files(names: &[u8], whole: &str, is_cut: bool) -> Vec<ChangedPath> {
     files
 }
 
-/// Splits a difference at its files. No line of a file begins like that: each has a sign before it.
+/// No line of a file begins like a new part: each has a sign before it.
 fn parts(patch: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     for line in patch.split_inclusive('\n') {

@@ -1,25 +1,17 @@
-//! Findings of a review, as the model states them, and the schema that they have to fit.
-
 use serde::{Deserialize, Serialize};
 
-/// The schema of the model's answer.
 pub(super) const SCHEMA: &str = include_str!("finding.schema.json");
 
-/// The answer of a reviewer.
 #[derive(Clone, Debug, Default, Deserialize)]
 pub(super) struct Review {
     pub(super) summary: String,
     pub(super) findings: Vec<ReviewFinding>,
 }
 
-/// A defect that the reviewer names.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct ReviewFinding {
-    /// The path in the project.
     pub(super) file: String,
-    /// The first line, from 1.
     pub(super) first_line: u64,
-    /// The last line, that one included.
     pub(super) last_line: u64,
     pub(super) severity: Severity,
     pub(super) category: Category,

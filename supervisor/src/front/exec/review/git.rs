@@ -1,5 +1,5 @@
-//! Git in the project, confined: it reads what the reviewer may read, writes nothing and has no network, whatever the
-//! repository's configuration has it run.
+//! Git in the project, confined like the reviewer, without write access and network, whatever the repository's
+//! configuration executes.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -19,14 +19,12 @@ use tokio::time::timeout;
 use crate::engine::place::{ConfinementOptions, GIT_READS, Mode, ProjectSandbox, SetupError};
 use crate::process::directories::Directories;
 
-/// The longest that a command may take.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Maximum size in bytes of an error message.
 const MOST_SAID: u64 = 4096;
 
-/// Options before each command: nothing of the repository's configuration is run where an option can say so. A filter
-/// of a file has no such option, and runs confined.
+/// Options against programs in the repository's configuration. A filter of a file has no such option, and runs
+/// confined.
 const OPTIONS: [&str; 8] = [
     "git",
     "--no-pager",
@@ -56,7 +54,6 @@ pub(super) enum GitError {
     Failed { command: String, said: String },
 }
 
-/// The output of a command.
 #[derive(Debug)]
 pub(super) struct GitOutput {
     pub(super) bytes: Vec<u8>,
@@ -65,7 +62,6 @@ pub(super) struct GitOutput {
 }
 
 impl GitOutput {
-    /// Returns the output as text, without the line end.
     pub(super) fn line(&self) -> String {
         String::from_utf8_lossy(&self.bytes).trim_end_matches('\n').to_owned()
     }
@@ -88,8 +84,7 @@ impl ProjectGit {
         Ok(Self { sandbox, rights })
     }
 
-    /// Returns the hidden places of the project as pathspecs that begin with this magic. Git cannot read their files,
-    /// and a command that meets one fails.
+    /// Hidden paths of the project as pathspecs that begin with this magic. A command that meets such a file fails.
     pub(super) fn hidden(&self, magic: &str) -> Vec<String> {
         let project = self.sandbox.policy.project.as_path();
         let inside =
@@ -97,7 +92,7 @@ impl ProjectGit {
         inside.filter_map(Path::to_str).map(|path| format!(":({magic}){path}")).collect()
     }
 
-    /// Returns what a command writes on standard output, up to a limit. Fails if the command does.
+    /// Reads standard output up to a limit. Fails if the command does.
     pub(super) async fn read(&self, words: &[&str], most: usize) -> Result<GitOutput, GitError> {
         let command = || words.first().copied().unwrap_or_default().to_owned();
         let run = timeout(PATIENCE, self.run(words, most)).await;
@@ -139,7 +134,6 @@ impl ProjectGit {
     }
 }
 
-/// A command that has ended.
 struct GitRun {
     output: GitOutput,
     status: Ended,
@@ -155,7 +149,7 @@ async fn bounded(pipe: OwnedFd, most: usize) -> io::Result<GitOutput> {
     Ok(GitOutput { bytes, is_cut })
 }
 
-/// Returns the beginning of a message. The rest is read, so that the writer does not wait.
+/// The rest is read, too, so that the writer does not wait.
 async fn said(pipe: OwnedFd) -> io::Result<String> {
     let mut pipe = Receiver::from_owned_fd(pipe)?;
     let mut said = Vec::new();

@@ -1,7 +1,6 @@
 //! `bailiwick exec review`: an agent that cannot write reviews a change, and its findings are data.
 //!
-//! Git states the change and checks the places of findings in a sandbox that only reads and has no network, as the
-//! reviewer's own commands run. The findings are the answer of the run, which has to fit a schema.
+//! Git runs in a sandbox that only reads and has no network, like the reviewer's own commands.
 
 mod difference;
 mod finding;
@@ -76,7 +75,6 @@ async fn attempt(args: ReviewArgs, directories: SessionDirs) -> Result<Exit, Ref
 /// Maximum number of hidden files that a note names.
 const MOST_NAMED: usize = 5;
 
-/// Returns a note about hidden files that are not reviewed.
 fn left_out(hidden: &[String]) -> String {
     let named: Vec<_> = hidden.iter().take(MOST_NAMED).map(|path| path.escape_debug().to_string()).collect();
     let more = match hidden.len().saturating_sub(MOST_NAMED) {
@@ -86,7 +84,6 @@ fn left_out(hidden: &[String]) -> String {
     format!("not reviewed, because these files are hidden: {}{more}", named.join(", "))
 }
 
-/// Returns git in the place of the reviewer.
 fn project_git(exec: &ExecArgs, place: &SessionDirs) -> Result<ProjectGit, Refusal> {
     let sources = Sources::read(&place.directories, &exec.directory).map_err(Refusal::usage)?;
     let effective = sources.effective(&of_confinement(&exec.confinement));
@@ -97,7 +94,7 @@ fn project_git(exec: &ExecArgs, place: &SessionDirs) -> Result<ProjectGit, Refus
         .map_err(|error| refused(error, &ReviewTarget::Uncommitted))
 }
 
-/// Takes everything that a reviewer does not have.
+/// Removes all access that a reviewer does not have.
 pub(super) fn reading_only(wanted: ConfinementOptions) -> ConfinementOptions {
     ConfinementOptions { net: Network::Off, write: Vec::new(), sockets: Vec::new(), ..wanted }
 }
@@ -132,7 +129,6 @@ fn fails(fail_on: FailOn, findings: &[PlacedFinding]) -> bool {
     findings.iter().any(|placed| placed.finding.severity >= lowest)
 }
 
-/// Returns the flags of the run.
 fn exec_args(args: &ReviewArgs) -> ExecArgs {
     let confinement = ConfinementArgs {
         net: Some(Network::Off),

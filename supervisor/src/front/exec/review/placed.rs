@@ -1,5 +1,3 @@
-//! Places of findings, checked against the files: a model can name a file or a line that does not exist.
-
 use std::collections::BTreeMap;
 
 use serde::Serialize;
@@ -8,25 +6,22 @@ use super::difference::{Difference, NewSide, PathChange};
 use super::finding::ReviewFinding;
 use super::git::{GitError, ProjectGit};
 
-/// Maximum size in bytes of files with findings that are read.
+/// In bytes of files with findings.
 const MOST: usize = 64 << 20;
 
-/// A finding, and its place.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct PlacedFinding {
     #[serde(flatten)]
     pub(super) finding: ReviewFinding,
-    /// True if the file exists, in the project or in the change, and has these lines.
     pub(super) placed: bool,
     /// The first of its lines.
     #[serde(skip)]
     pub(super) line: Option<String>,
 }
 
-/// Lines of each file, by its path.
 type Lines = BTreeMap<String, Vec<String>>;
 
-/// Looks up the places of findings, in the state after the change.
+/// In the state after the change.
 pub(super) async fn place(
     git: &ProjectGit,
     difference: &Difference,
@@ -96,7 +91,7 @@ fn placed(mut finding: ReviewFinding, difference: &Difference, lines: &Lines) ->
     PlacedFinding { finding, placed, line }
 }
 
-/// Returns a path that stays in the project, without a dot before it; none for any other name.
+/// Without a dot before it; `None` for a path that leaves the project.
 fn project_path(name: &str) -> Option<String> {
     let name = name.strip_prefix("./").unwrap_or(name);
     let is_plain = |part: &str| !matches!(part, "" | "." | ".." | ".git");

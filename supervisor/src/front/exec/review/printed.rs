@@ -1,5 +1,3 @@
-//! Findings on standard output.
-
 use std::fmt::Write;
 use std::io::{self, Write as _};
 
@@ -13,7 +11,6 @@ use super::placed::PlacedFinding;
 use super::sarif;
 use crate::settings::args::ReviewFormat;
 
-/// Prints the findings, the worst first.
 pub(super) fn print(
     format: ReviewFormat,
     difference: &Difference,
@@ -38,7 +35,6 @@ pub(super) fn print(
     stdout.flush()
 }
 
-/// Returns a paragraph for each finding, then the summary.
 fn text(difference: &Difference, summary: &str, findings: &[PlacedFinding]) -> String {
     let mut text = String::new();
     for PlacedFinding { finding, placed, .. } in findings {
@@ -83,7 +79,6 @@ fn scope(difference: &Difference) -> String {
     }
 }
 
-/// Returns the number of findings of each severity.
 fn count(findings: &[PlacedFinding]) -> String {
     let of = |severity: Severity| {
         let count = findings.iter().filter(|placed| placed.finding.severity == severity).count();

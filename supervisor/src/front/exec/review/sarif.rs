@@ -1,4 +1,4 @@
-//! Findings as SARIF 2.1.0, as code scanning takes it: paths are relative to the repository, and each result has a place.
+//! Findings as SARIF 2.1.0 for code scanning: paths are relative to the repository, and each result has a place.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use super::placed::PlacedFinding;
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// Returns the log. A finding without a place is a notification, because a result has to have one.
+/// A finding without a place is a notification, because a result has to have one.
 pub(super) fn log(findings: &[PlacedFinding], prefix: &str) -> Value {
     let rules: Vec<_> = Category::ALL.into_iter().map(rule).collect();
     let mut seen = BTreeMap::new();
@@ -40,7 +40,6 @@ pub(super) fn log(findings: &[PlacedFinding], prefix: &str) -> Value {
     })
 }
 
-/// Returns the id of a category's rule.
 fn rule_id(category: Category) -> String {
     format!("review/{}", category.as_str())
 }
@@ -66,7 +65,7 @@ const fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// Returns a result. `seen` counts the fingerprints so far, because two findings can have the same line.
+/// `seen` counts the fingerprints so far, because two findings can have the same line.
 fn result(placed: &PlacedFinding, prefix: &str, seen: &mut BTreeMap<String, u32>) -> Value {
     let finding = &placed.finding;
     let path = format!("{prefix}{}", finding.file);
@@ -138,8 +137,7 @@ mod tests {
         PlacedFinding { finding, placed, line: Some("  text  ".to_owned()) }
     }
 
-    /// The members that SARIF 2.1.0 requires of what is written here (sections 3.13 to 3.58), and those that code
-    /// scanning of GitHub requires besides.
+    /// Members that SARIF 2.1.0 requires (sections 3.13 to 3.58), and those that code scanning of GitHub requires.
     const REQUIRED: [&str; 16] = [
         "/version",
         "/runs/0/tool/driver/name",

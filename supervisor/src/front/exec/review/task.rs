@@ -4,7 +4,7 @@ use std::fmt::Write;
 
 use super::difference::{ChangedPath, Difference, NewSide, PathChange};
 
-/// Maximum size in bytes of the change that the task contains; the reviewer reads the rest with its tools.
+/// In bytes of the change; the reviewer reads the rest with its tools.
 const MOST: usize = 96 << 10;
 
 /// Maximum size in bytes of the part of one file.
@@ -62,7 +62,7 @@ pub(super) fn text(difference: &Difference, focus: Option<&str>) -> String {
     text
 }
 
-/// Splits the files at the limits: those whose changes the task contains, and the others.
+/// At the limits of the task.
 fn parts(files: &[ChangedPath]) -> (Vec<&ChangedPath>, Vec<&ChangedPath>) {
     let mut room = MOST;
     files.iter().partition(|file| {

@@ -1,5 +1,3 @@
-//! The command's standard input, filled by a separate thread, because its source may block for ever.
-
 use std::fs::File;
 use std::io::{self, ErrorKind, IsTerminal, Read, Seek, SeekFrom};
 use std::os::fd::{AsRawFd, OwnedFd};
@@ -26,8 +24,7 @@ pub(super) struct Inlet {
 }
 
 impl Inlet {
-    /// Returns the descriptor that the command reads in place of a source, and the thread that fills it if one is
-    /// needed.
+    /// The descriptor that the command reads in place of a source, and the thread that fills it if one is needed.
     pub(super) fn open(source: OwnedFd, owner: Option<Identity>) -> io::Result<(OwnedFd, Option<Self>)> {
         if is_anonymous_pipe(&source)? {
             return Ok((source, None));
@@ -63,7 +60,7 @@ impl Inlet {
     }
 }
 
-/// Fills the pipe until the source ends or the reader is gone, then sets the source back to the first unread byte.
+/// Fills the pipe until the source ends or the reader has gone, then sets the source back to the first unread byte.
 fn fill(mut source: File, mut pipe: File, over: &mpsc::Receiver<()>) {
     let mut passed = 0;
     let left = match pump(&mut source, &mut pipe, &mut passed) {
@@ -89,7 +86,7 @@ fn fill(mut source: File, mut pipe: File, over: &mpsc::Receiver<()>) {
     let _ = source.seek(SeekFrom::Current(-left));
 }
 
-/// Passes everything on. On failure, returns the error and the number of bytes that were read but not passed on.
+/// On failure, returns the error and the number of bytes that were read but not passed on.
 fn pump(source: &mut File, pipe: &mut File, passed: &mut usize) -> Result<(), (usize, io::Error)> {
     let mut buffer = vec![0; PIECE];
     loop {

@@ -44,7 +44,6 @@ pub(super) struct CommandStreams {
     pub(super) stderr: OwnedFd,
 }
 
-/// The standard streams that are on the command's own terminal.
 #[derive(Debug, Default)]
 pub(super) struct OnTerminal {
     pub(super) stdin: Option<OwnedFd>,
@@ -52,7 +51,6 @@ pub(super) struct OnTerminal {
     pub(super) stderr: Option<OwnedFd>,
 }
 
-/// The threads that pass on the other streams.
 #[derive(Debug)]
 pub(super) struct SandboxPassage {
     input: Option<Inlet>,
@@ -60,27 +58,23 @@ pub(super) struct SandboxPassage {
     errors: Errors,
 }
 
-/// The destination of standard error.
 #[derive(Debug)]
 enum Errors {
-    /// The command's terminal.
     Terminal,
-    /// The same place as standard output.
     Output,
     Own(Outlet),
 }
 
-/// The result after everything was passed on.
 #[derive(Debug, Default)]
 pub(super) struct AllPassed {
-    /// The end of standard error, unless it went to the command's terminal.
+    /// Unless standard error went to the command's terminal.
     pub(super) errors: Option<Tail>,
-    /// The error because of which standard output was not passed on completely. A missing reader is no error.
+    /// A missing reader is no error.
     pub(super) failure: Option<io::Error>,
 }
 
 impl SandboxPassage {
-    /// Creates the streams that are not on a terminal. Their files belong to `owner` if it is given.
+    /// The files of the streams belong to `owner`.
     pub(super) fn prepare(own: OnTerminal, owner: Option<Identity>) -> io::Result<(CommandStreams, Self)> {
         let (stdin, input) = match own.stdin {
             Some(own) => (own, None),
@@ -104,7 +98,7 @@ impl SandboxPassage {
         Ok((CommandStreams { stdin, stdout, stderr }, Self { input, output, errors }))
     }
 
-    /// Waits until all output is passed on and leaves unread input to the next reader. The command must have ended.
+    /// Leaves unread input to the next reader. The command must have ended.
     pub(super) async fn finish(self) -> AllPassed {
         if let Some(input) = self.input {
             input.finish().await;
@@ -127,7 +121,7 @@ fn is_same(one: &OwnedFd, other: &OwnedFd) -> io::Result<bool> {
     Ok((one.st_dev, one.st_ino) == (other.st_dev, other.st_ino))
 }
 
-/// Waits until the source has data or has ended. Returns false if nobody reads the sink any more.
+/// False if nobody reads the sink any more.
 fn wait_for(source: &impl AsFd, sink: &impl AsFd) -> io::Result<bool> {
     loop {
         let mut either = [

@@ -1,4 +1,4 @@
-//! The command's output, passed on by a separate thread, so that a blocked destination does not delay signals.
+//! On a separate thread, so that a blocked destination does not delay signals.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -13,10 +13,9 @@ use super::pipe::pipe_of;
 use super::{PIECE, wait_for};
 use crate::process::tty::write_all;
 
-/// The bytes of output that are kept. They are searched for denials.
+/// In bytes; they are searched for denials.
 const REMEMBERED: usize = 16 << 10;
 
-/// A pipe whose content is copied to the person's output.
 #[derive(Debug)]
 pub(super) struct Outlet {
     passed: oneshot::Receiver<SandboxPassed>,
@@ -31,21 +30,17 @@ pub(super) enum UnreadOutput {
     IsLost,
 }
 
-/// The result after a stream was passed on.
 #[derive(Debug, Default)]
 pub(super) struct SandboxPassed {
-    /// The end of the stream.
     pub(super) tail: Tail,
-    /// The error because of which the stream was not passed on completely. A missing reader is no error.
     pub(super) failure: Option<io::Error>,
 }
 
-/// The last bytes that a command wrote.
 #[derive(Debug, Default)]
 pub(in crate::front::sandbox) struct Tail(VecDeque<u8>);
 
 impl Outlet {
-    /// Returns the descriptor that the command writes to in place of a destination, and the thread that empties it.
+    /// The descriptor that the command writes to in place of a destination, and the thread that empties it.
     pub(super) fn open(
         destination: OwnedFd,
         unread: UnreadOutput,
@@ -60,14 +55,13 @@ impl Outlet {
         Ok((theirs, Self { passed }))
     }
 
-    /// Waits until everything is passed on. All writers must have ended, or the pipe has no end.
+    /// All writers must have ended, or the pipe has no end.
     pub(super) async fn finish(self) -> SandboxPassed {
         self.passed.await.unwrap_or_default()
     }
 }
 
-/// Copies the pipe until all writers have closed it. Closes the pipe early if nobody reads the destination and
-/// `unread` says so.
+/// Closes the pipe early if nobody reads the destination and `unread` says so.
 fn empty(mut pipe: File, mut destination: File, unread: UnreadOutput) -> SandboxPassed {
     let mut passed = SandboxPassed::default();
     let mut buffer = vec![0; PIECE];
@@ -98,7 +92,6 @@ fn pump(pipe: &mut File, destination: &mut File, buffer: &mut [u8], tail: &mut T
 }
 
 impl Tail {
-    /// Appends bytes and drops the oldest.
     pub(in crate::front::sandbox) fn remember(&mut self, bytes: &[u8]) {
         let bytes = &bytes[bytes.len().saturating_sub(REMEMBERED)..];
         self.0.extend(bytes);

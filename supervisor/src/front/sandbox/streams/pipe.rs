@@ -1,5 +1,3 @@
-//! Creation and checks of pipes.
-
 use std::io;
 use std::os::fd::{AsFd, OwnedFd};
 use std::os::unix::fs::fchown;
@@ -12,8 +10,7 @@ use nix::unistd::pipe2;
 /// The number of the file system of anonymous pipes (linux/magic.h).
 const PIPEFS_MAGIC: i64 = 0x5049_5045;
 
-/// Creates a pipe. Returns its reading and writing ends. It belongs to `owner`, so that the command can open
-/// `/dev/stdout` by name.
+/// The reading and writing ends. They belong to `owner`, so that the command can open `/dev/stdout` by name.
 pub(super) fn pipe_of(owner: Option<Identity>) -> io::Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = pipe2(OFlag::O_CLOEXEC)?;
     if let Some(Identity { uid, gid }) = owner {

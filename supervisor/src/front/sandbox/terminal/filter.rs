@@ -46,11 +46,9 @@ const COMMANDS: [&[u8]; 5] = [b"0", b"1", b"2", b"8", b"133"];
 const UNDONE: [u16; 18] =
     [9, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 47, 1047, 1049, 2004, 2026, 2031, 2048, 9001];
 
-/// The state of the filter.
 #[derive(Debug, Default)]
 pub(super) struct Filter {
     state: FilterState,
-    /// The bytes of the current sequence so far.
     held: Vec<u8>,
     /// The first bytes of an incomplete UTF-8 character.
     character: Vec<u8>,
@@ -62,8 +60,8 @@ pub(super) struct Filter {
 /// The changes of the key encoding that must be undone.
 #[derive(Debug, Default)]
 struct FilterKeys {
-    /// The number of entries that were pushed on the flag stack of kitty's keyboard protocol (`CSI > flags u`) and not
-    /// popped (`CSI < number u`).
+    /// Entries on the flag stack of kitty's keyboard protocol: pushed (`CSI > flags u`) and not popped
+    /// (`CSI < number u`).
     pushed: u16,
     /// True if the flags were set without a push (`CSI = flags ; mode u`).
     set: bool,
@@ -102,7 +100,6 @@ enum FilterState {
     Text,
     Escape,
     Control,
-    /// An operating system command.
     Command,
     /// A string of a kind that is dropped.
     Ignored,
@@ -113,7 +110,6 @@ enum FilterState {
 }
 
 impl Filter {
-    /// Returns the part of the next bytes that passes.
     pub(super) fn pass(&mut self, bytes: &[u8]) -> Vec<u8> {
         let mut out = Vec::with_capacity(bytes.len());
         for &byte in bytes {
@@ -122,12 +118,12 @@ impl Filter {
         out
     }
 
-    /// True if the terminal was asked for an answer that may still arrive.
+    /// True if an answer of the terminal may still arrive.
     pub(super) fn asked(&self) -> bool {
         self.asked
     }
 
-    /// Returns the bytes that reset the terminal for a shell.
+    /// Bytes that reset the terminal for a shell.
     pub(super) fn undo(&mut self) -> Vec<u8> {
         let mut out = vec![];
         // This comes before the alternate screen is left, because kitty has separate flags for each screen.
@@ -159,7 +155,7 @@ impl Filter {
         }
     }
 
-    /// Handles a character beyond ASCII, or bytes that are no character.
+    /// `bytes` may be no character.
     fn character(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         if let [0xc2, control @ 0x80..=0x9f] = *bytes {
             // A C1 control is the same as ESC and a byte 0x40 below (ECMA-48 §5.3).
@@ -331,7 +327,7 @@ impl Filter {
     }
 }
 
-/// Returns the length of a UTF-8 character by its first byte, or 0 if the byte begins none.
+/// 0 if the byte begins no character.
 const fn length(first: u8) -> usize {
     match first {
         0..=0x7f => 1,
@@ -349,7 +345,6 @@ fn command_passes(command: &[u8]) -> bool {
     COMMANDS.contains(&number) || (colour && number.iter().all(u8::is_ascii_digit))
 }
 
-/// Returns the number at the beginning.
 fn first(bytes: &[u8]) -> Option<u16> {
     let digits = bytes.split(|byte| !byte.is_ascii_digit()).next()?;
     std::str::from_utf8(digits).ok()?.parse().ok()
@@ -417,7 +412,7 @@ mod tests {
         assert_eq!(passed(&long), "a");
     }
 
-    /// The cases of ADR 20 that the tests above do not have.
+    /// The cases of ADR 20 that no other test has.
     #[test]
     fn a_dropped_sequence_takes_no_text_along() {
         assert_eq!(passed("\x1b[1;2?1000hé".as_bytes()), "é");

@@ -43,21 +43,19 @@ use super::streams::{OnTerminal, Tail};
 use crate::process::signals::{Changes, SignalChange};
 use crate::process::tty::{size, stop_job};
 
-/// The time that the person's terminal has for its last answer and for the remaining output.
+/// For the person's terminal to send its last answer and show the remaining output.
 const ANSWER: Duration = Duration::from_millis(300);
 
-/// The longest delay with which we hear of a ^C.
+/// Maximum delay with which this process is told of a ^C.
 const LATE: Duration = Duration::from_millis(100);
 
 /// A status request and its answer (DSR, ECMA-48 §8.3.35). Terminals answer requests in order.
 const STATUS: (&[u8], &[u8]) = (b"\x1b[5n", b"\x1b[0n");
 
-/// The relay between the person's terminal and the command's pseudo-terminal.
 #[derive(Debug)]
 pub(super) struct TerminalRelay {
     pty: Arc<Pty>,
-    /// The command's side, open until the command has ended. Without it, a command that closes and reopens its terminal
-    /// would look finished.
+    /// Open until the command has ended: a command that closes and reopens its terminal must not look finished.
     theirs: OwnedFd,
     keyboard: Option<Keyboard>,
     window: OwnedFd,
@@ -75,7 +73,6 @@ pub(super) struct TerminalRelay {
     manners: Option<mpsc::Receiver<sharing::TerminalChange>>,
 }
 
-/// The result after the output was shown.
 #[derive(Debug)]
 struct ShownOutput {
     tail: Tail,
@@ -84,8 +81,7 @@ struct ShownOutput {
 }
 
 impl TerminalRelay {
-    /// Creates the streams that are on a terminal, and a relay if there are any. The pseudo-terminal belongs to `owner`
-    /// if it is given. Must be called within the runtime.
+    /// The pseudo-terminal belongs to `owner`. Must be called within the runtime. Returns no relay without terminals.
     pub(super) fn prepare(owner: Option<Identity>) -> io::Result<(OnTerminal, Option<Self>)> {
         let terminals = [stdin().is_terminal(), stdout().is_terminal(), stderr().is_terminal()];
         let [first, second, third] = terminals;
@@ -143,14 +139,14 @@ impl TerminalRelay {
         Ok(relay)
     }
 
-    /// Takes the keyboard if the command may have it. Signals that end us must be handled before.
+    /// Signals that end this process must be handled before.
     pub(super) fn engage(&mut self) -> io::Result<()> {
         self.changes = Some(Changes::new()?);
         self.take_keyboard();
         Ok(())
     }
 
-    /// Takes the keyboard if we are in the foreground and the time for other programs is over.
+    /// If this process is in the foreground and the time for other programs is over.
     fn take_keyboard(&mut self) {
         if let Some(keyboard) = self.keyboard.as_mut().filter(|_| self.grace.is_none()) {
             keyboard.engage();
@@ -165,8 +161,7 @@ impl TerminalRelay {
         }
     }
 
-    /// Adjusts the person's terminal to the command's. A command that changes its terminal's modes wants the
-    /// keyboard now.
+    /// A command that changes its terminal's modes wants the keyboard now.
     fn follow(&mut self, Manner { is_plain, translates }: Manner) {
         if !is_plain {
             self.end_grace();
@@ -177,13 +172,11 @@ impl TerminalRelay {
         self.take_keyboard();
     }
 
-    /// True if ^C reaches the command without us: nobody has taken the keyboard, so the person's terminal signals
-    /// the broker too.
+    /// True if the person's terminal signals the broker itself, since nobody has taken the keyboard.
     pub(super) fn leaves_interrupts(&self) -> bool {
         self.grace.is_some() || self.late_interrupts.is_some_and(|end| Instant::now() < end)
     }
 
-    /// Sets the size of the command's terminal to that of the window.
     fn resize(&self) {
         if let Some(size) = size(self.window.as_fd()) {
             self.pty.resize(size);
@@ -196,7 +189,7 @@ impl TerminalRelay {
         self.grace = self.grace.map(|_| Instant::now() + GRACE);
     }
 
-    /// Passes some keys on, or handles a change of the person's terminal. Cancel safe.
+    /// Handles keys, or a change of the person's terminal. Cancel safe.
     pub(super) async fn attend(&mut self) {
         let Self { pty, keyboard, typed, changes, grace, manners, .. } = self;
         tokio::select! {
@@ -232,8 +225,8 @@ impl TerminalRelay {
         self.suspend();
     }
 
-    /// Returns the key that would stop the command. The kernel does not stop an orphaned process group by a key (POSIX,
-    /// "Orphaned Process Group"), so we must do it.
+    /// The kernel does not stop an orphaned process group by a key (POSIX, "Orphaned Process Group"), so this process
+    /// has to.
     fn suspending_key(&self) -> Option<u8> {
         let modes = self.pty.modes().ok()?;
         let key = modes.control_chars[SpecialCharacterIndices::VSUSP as usize];
@@ -242,12 +235,10 @@ impl TerminalRelay {
         (key != 0 && modes.local_flags.contains(LocalFlags::ISIG) && alone).then_some(key)
     }
 
-    /// Returns the foreground process group of the command's terminal; `None` if its session has ended.
     fn group(&self) -> Option<Pid> {
         if self.pty.session() == self.leader { self.pty.foreground() } else { None }
     }
 
-    /// Stops the command and us, and continues both later.
     fn suspend(&mut self) {
         let group = self.group();
         let signal = |signal| group.map(|group| killpg(group, signal));
@@ -261,7 +252,6 @@ impl TerminalRelay {
         signal(Signal::SIGCONT);
     }
 
-    /// Shows the remaining output and restores the person's terminal. Returns the end of the output.
     pub(super) async fn finish(mut self) -> Tail {
         drop(self.theirs);
         drop(self.manners);
@@ -284,11 +274,9 @@ impl TerminalRelay {
     }
 }
 
-/// A step in the handling of keys.
 enum TerminalKeys {
     Typed(Vec<u8>),
     Passed(usize),
-    /// The person's terminal is closed.
     Gone,
 }
 
@@ -349,7 +337,7 @@ async fn show(pty: Arc<Pty>, screen: Screen, mut watch: Option<SharingWatch>) ->
     shown
 }
 
-/// Waits for the answer to a last request, which comes after all other answers. Keys typed meanwhile are lost.
+/// The answer to a last request comes after all others. Keys typed meanwhile are lost.
 async fn swallow_answers(keyboard: &Keyboard, screen: &Screen) {
     let (request, answer) = STATUS;
     screen.show(request.to_vec()).await;

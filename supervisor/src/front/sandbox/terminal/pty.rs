@@ -1,4 +1,4 @@
-//! A pseudo-terminal (pty(7)). The command has one side as its terminal, and we have the other side.
+//! A pseudo-terminal (pty(7)): one side is the command's terminal.
 
 use std::fs::File;
 use std::io;
@@ -14,14 +14,13 @@ use tokio::io::unix::AsyncFd;
 
 use boundary::system::{open_peer, register, session_of, set_window_size};
 
-/// A pseudo-terminal from our side.
 #[derive(Debug)]
 pub(super) struct Pty {
     ours: AsyncFd<OwnedFd>,
 }
 
 impl Pty {
-    /// Opens a pseudo-terminal. Returns also the command's side. Must be called within the runtime.
+    /// Returns the command's side, too. Must be called within the runtime.
     pub(super) fn open() -> io::Result<(Self, OwnedFd)> {
         let flags = OFlag::O_NOCTTY | OFlag::O_NONBLOCK;
         let ours = File::options().read(true).write(true).custom_flags(flags.bits()).open("/dev/ptmx")?;
@@ -30,7 +29,7 @@ impl Pty {
         Ok((Self { ours }, theirs))
     }
 
-    /// Reads output of the command. Cancel safe. The error `EIO` means that nobody has the command's side open.
+    /// Cancel safe. `EIO` means that nobody has the command's side open.
     pub(super) async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut guard = self.ours.readable().await?;
@@ -40,7 +39,6 @@ impl Pty {
         }
     }
 
-    /// Writes as many keys as fit. Cancel safe.
     pub(super) async fn write(&self, keys: &[u8]) -> io::Result<usize> {
         loop {
             let mut guard = self.ours.writable().await?;
@@ -50,12 +48,11 @@ impl Pty {
         }
     }
 
-    /// Sets the window's size. The kernel signals the foreground processes.
+    /// The kernel signals the foreground processes.
     pub(super) fn resize(&self, size: Winsize) {
         set_window_size(&self.ours, size);
     }
 
-    /// Returns the modes that the command has set.
     pub(super) fn modes(&self) -> nix::Result<Termios> {
         termios::tcgetattr(&self.ours)
     }
@@ -64,12 +61,10 @@ impl Pty {
         termios::tcsetattr(&self.ours, SetArg::TCSANOW, modes)
     }
 
-    /// Returns the process group that reads keys and gets ^C.
     pub(super) fn foreground(&self) -> Option<Pid> {
         tcgetpgrp(&self.ours).ok().filter(|group| group.as_raw() > 0)
     }
 
-    /// Returns the session that this terminal controls.
     pub(super) fn session(&self) -> Option<Pid> {
         session_of(&self.ours)
     }

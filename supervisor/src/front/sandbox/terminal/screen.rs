@@ -1,4 +1,4 @@
-//! Output to the person's terminal by a separate thread, so that a blocked terminal does not delay signals.
+//! On a separate thread, so that a blocked terminal does not delay signals.
 
 use std::fs::File;
 use std::io;
@@ -9,10 +9,8 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::process::tty::write_all;
 
-/// Maximum number of pieces that wait. Then the command is made to wait.
 const WAITING: usize = 16;
 
-/// The queue to the thread.
 #[derive(Debug)]
 pub(super) struct Screen {
     pieces: mpsc::Sender<Vec<u8>>,
@@ -20,7 +18,6 @@ pub(super) struct Screen {
 }
 
 impl Screen {
-    /// Starts the thread with a duplicate of a terminal's descriptor.
     pub(super) fn start(terminal: OwnedFd) -> io::Result<Self> {
         let (pieces, mut inbox) = mpsc::channel::<Vec<u8>>(WAITING);
         let (done, finished) = oneshot::channel();
@@ -35,13 +32,11 @@ impl Screen {
         Ok(Self { pieces, finished })
     }
 
-    /// Queues a piece of output. Waits while the queue is full.
     pub(super) async fn show(&self, piece: Vec<u8>) {
         // This fails only after the thread has ended.
         let _ = self.pieces.send(piece).await;
     }
 
-    /// Waits until everything is shown.
     pub(super) async fn finish(self) {
         drop(self.pieces);
         let _ = self.finished.await;

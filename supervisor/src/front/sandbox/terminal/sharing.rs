@@ -16,7 +16,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::pty::Pty;
 
-/// The time in which the program at the other end of the pipe may take the keyboard. Pagers need a few milliseconds.
+/// For the program at the other end of the pipe. Pagers need a few milliseconds.
 pub(super) const GRACE: Duration = Duration::from_millis(500);
 
 /// The output flags that make a line feed also return to the left edge.
@@ -40,10 +40,9 @@ impl Manner {
     }
 }
 
-/// New modes, with a channel to report that the person's terminal follows them.
+/// With a channel to report that the person's terminal follows them.
 pub(super) type TerminalChange = (Manner, oneshot::Sender<()>);
 
-/// An observer of the command's terminal modes.
 #[derive(Debug)]
 pub(super) struct SharingWatch {
     last: Manner,
@@ -56,7 +55,7 @@ impl SharingWatch {
         Ok((Self { last: Manner::of(&pty.modes()?), changes }, inbox))
     }
 
-    /// Waits until the person's terminal follows a change of modes, before later output is shown.
+    /// Later output is shown after the person's terminal follows a change of modes.
     pub(super) async fn look(&mut self, pty: &Pty) {
         let Ok(modes) = pty.modes() else { return };
         let now = Manner::of(&modes);
@@ -70,7 +69,7 @@ impl SharingWatch {
         }
     }
 
-    /// Removes carriage returns before line feeds if the person's terminal adds them.
+    /// If the person's terminal adds them.
     pub(super) fn without_returns(&self, mut piece: Vec<u8>) -> Vec<u8> {
         if self.last.translates {
             let mut next = piece.clone().into_iter().skip(1).chain([0]);

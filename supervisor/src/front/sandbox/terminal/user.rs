@@ -1,4 +1,4 @@
-//! The person's own terminal. It is raw while a command has the keyboard, and is restored on every way out.
+//! Raw while a command has the keyboard, and restored on every way out.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -11,11 +11,9 @@ use tokio::io::unix::AsyncFd;
 
 use boundary::system::register;
 
-/// The keyboard of the person's terminal. The terminal is restored when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Keyboard {
     terminal: AsyncFd<OwnedFd>,
-    /// The original modes, while they are changed.
     saved: Option<Termios>,
     /// Set if other programs use this terminal too.
     shared: Option<SharedTerminal>,
@@ -24,29 +22,27 @@ pub(super) struct Keyboard {
 /// The state of a terminal that other programs use too.
 #[derive(Debug)]
 struct SharedTerminal {
-    /// The modes that we set last.
     set: Option<Termios>,
     /// True if the terminal translates line ends.
     translates: bool,
 }
 
 impl Keyboard {
-    /// Duplicates a terminal's descriptor. `is_shared` is true if other programs may use the terminal too. Must be
-    /// called within the runtime.
+    /// `is_shared` is true if other programs may use the terminal too. Must be called within the runtime.
     pub(super) fn new(terminal: OwnedFd, is_shared: bool) -> io::Result<Self> {
         let terminal = register(terminal, Interest::READABLE)?;
         let shared = is_shared.then_some(SharedTerminal { set: None, translates: true });
         Ok(Self { terminal, saved: None, shared })
     }
 
-    /// Sets whether a shared terminal translates line ends, from the next [`Keyboard::engage`] on.
+    /// From the next [`Keyboard::engage`] on.
     pub(super) fn translate(&mut self, translates: bool) {
         if let Some(shared) = &mut self.shared {
             shared.translates = translates;
         }
     }
 
-    /// True if another program has taken the keyboard, which shows in modes that we did not set.
+    /// Shows in modes that this process did not set.
     fn is_taken(&self, modes: &Termios) -> bool {
         match self.shared.as_ref().map(|shared| &shared.set) {
             Some(Some(set)) => modes != set,
@@ -55,7 +51,7 @@ impl Keyboard {
         }
     }
 
-    /// Directs every key to us if we are in the foreground. A background process would be stopped (SIGTTOU).
+    /// If this process is in the foreground: one in the background would be stopped (SIGTTOU).
     pub(super) fn engage(&mut self) {
         if tcgetpgrp(self.fd()) != Ok(getpgrp()) {
             return;
@@ -83,7 +79,7 @@ impl Keyboard {
         }
     }
 
-    /// Restores the terminal, unless another program has taken it.
+    /// Unless another program has taken the terminal.
     pub(super) fn release(&mut self) {
         let is_taken = self.modes().is_ok_and(|modes| self.is_taken(&modes));
         if let Some(shared) = &mut self.shared {
@@ -95,17 +91,14 @@ impl Keyboard {
         }
     }
 
-    /// True if other programs may use the terminal too.
     pub(super) const fn is_shared(&self) -> bool {
         self.shared.is_some()
     }
 
-    /// True if we have the keyboard.
     pub(super) fn is_engaged(&self) -> bool {
         self.saved.is_some()
     }
 
-    /// Drops keys that were typed and not read.
     pub(super) fn flush(&self) {
         let _ = termios::tcflush(self.fd(), FlushArg::TCIFLUSH);
     }
@@ -114,7 +107,7 @@ impl Keyboard {
         termios::tcgetattr(self.fd())
     }
 
-    /// Reads keys, but none while another program has the keyboard. Cancel safe. Call only while engaged.
+    /// Reads nothing while another program has the keyboard. Cancel safe. Call only while engaged.
     pub(super) async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut guard = self.terminal.readable().await?;

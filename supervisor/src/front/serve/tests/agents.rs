@@ -1,5 +1,3 @@
-//! Tests of a conversation's agents: list, message, stop.
-
 use ipc::id::{AgentId, CallId, EventId};
 use ipc::rights::{Network, Reach};
 use protocol::event::{
@@ -57,7 +55,6 @@ impl Core {
     }
 }
 
-/// Creates a conversation with a sub-agent that runs a command, and one that has ended.
 async fn with_sub_agents() -> (Client, Core) {
     let mut client = Client::greeted().await;
     let core = client.converse().await;

@@ -1,5 +1,3 @@
-//! Tests of rights that a request grants and revokes.
-
 use ipc::rights::{Network, Reach, RightsChange};
 use protocol::frontend::{AgentAction, UserActionKind};
 use serde_json::json;

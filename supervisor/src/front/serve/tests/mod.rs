@@ -1,5 +1,3 @@
-//! Tests of the server with a scripted core.
-
 mod agents;
 mod grant;
 mod one_model;
@@ -32,7 +30,6 @@ use crate::process::exit::Exit;
 
 const PATIENCE: Duration = Duration::from_secs(20);
 
-/// The core's side of a conversation, controlled by a test.
 struct Core {
     id: ConversationId,
     actions: mpsc::Receiver<UserAction>,
@@ -104,7 +101,7 @@ impl Core {
         self.show(UiEventKind::ApprovalRequested { id: ApprovalId(id), request });
     }
 
-    /// Returns the next action and the agent that it is for.
+    /// Returns the agent, too.
     async fn wanted(&mut self) -> (Option<AgentId>, UserActionKind) {
         let action = timeout(PATIENCE, self.actions.recv()).await.expect("in time").expect("an action");
         (action.agent, action.kind)
@@ -124,7 +121,6 @@ impl Core {
     }
 }
 
-/// A front end, line by line.
 struct Client {
     input: Option<mpsc::Sender<Line>>,
     output: mpsc::Receiver<String>,
@@ -150,7 +146,6 @@ impl Client {
         Self { input: Some(input), output, finished: Some(done), cores: made, server }
     }
 
-    /// Starts a client that has sent its first request.
     async fn greeted() -> Self {
         let mut client = Self::start();
         client.call(0, "initialize", json!({})).await;
@@ -171,7 +166,7 @@ impl Client {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// Sends a request and returns its response, which must be the next line.
+    /// The response must be the next line.
     async fn call(&mut self, id: u64, method: &str, params: Value) -> Value {
         self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
         let response = self.read().await;
@@ -195,7 +190,7 @@ impl Client {
         self.send(json!({"jsonrpc": "2.0", "id": id, "result": result})).await;
     }
 
-    /// Closes the input. Returns all remaining lines and the exit status.
+    /// Returns all remaining lines and the exit status.
     async fn end(mut self) -> (Vec<Value>, Exit) {
         self.input = None;
         let mut lines = Vec::new();

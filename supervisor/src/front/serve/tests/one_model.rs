@@ -1,11 +1,8 @@
-//! A list of models with one entry.
-
 use agent::core::{ModelChoice, Window};
 use model::provider::RequestOptions;
 
 use crate::engine::driver::Models;
 
-/// A list in which every conversation can choose this model only.
 pub(super) struct OneModel;
 
 impl Models for OneModel {

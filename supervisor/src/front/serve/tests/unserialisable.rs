@@ -1,5 +1,3 @@
-//! A result that cannot be serialized as JSON.
-
 use serde::ser::{Error, Serialize, Serializer};
 
 use super::Client;
