@@ -98,7 +98,9 @@ mod tests {
             let error = named_in(Some(path.as_os_str()), None).expect_err(cause).to_string();
             assert!(error.contains(&format!("SSL_CERT_FILE={}: {cause}", path.display())), "{error}");
         }
-        for (path, cause) in [(missing, "the path does not exist"), (good, "a part of the path is not a directory")] {
+        for (path, cause) in
+            [(missing, "the path does not exist"), (good, "a part of the path is not a directory")]
+        {
             let error = named_in(None, Some(path.as_os_str())).expect_err(cause).to_string();
             assert!(error.contains("SSL_CERT_DIR=") && error.contains(cause), "{error}");
         }
