@@ -164,7 +164,7 @@ mod tests {
     fn typing_narrows_and_enter_picks() {
         let rows = vec![row("fix the parser", true), row("Fix the docs", true), row("elsewhere", false)];
         let mut picker = picker(rows);
-        insta::assert_snapshot!(screen(&picker), @r"
+        insta::assert_snapshot!(screen(&picker), @"
         continue a session of /p
         > type to filter · 2 of 2
 
@@ -174,7 +174,7 @@ mod tests {
             2026-11-25 · m
 
 
-        ↑ ↓ choose · Enter open · Tab every project
+        ↑ ↓ choose · Enter open · Tab every project…
         ");
         for c in "DOCS fix".chars() {
             assert_eq!(press(&mut picker, &[KeyCode::Char(c)]), None);
@@ -186,6 +186,15 @@ mod tests {
         assert!(screen(&picker).contains("> DOCS fix[2J"), "{}", screen(&picker));
         assert_eq!(press(&mut picker, &[KeyCode::Enter]), None, "there is nothing to pick");
         assert_eq!(press(&mut picker, &[KeyCode::Esc]), Some(Picked::Nothing));
+    }
+
+    #[test]
+    fn a_row_that_does_not_fit_says_so() {
+        let screen = screen(&picker(vec![row(&"word ".repeat(30), true)]));
+        assert!(
+            screen.lines().any(|line| line.starts_with("▸ word word") && line.ends_with('…')),
+            "{screen}"
+        );
     }
 
     #[test]

@@ -212,7 +212,7 @@ impl Choice {
     fn previews(&self, previews: Previews) -> Vec<String> {
         match self {
             Self::Prefix { words, count } => words.get(..*count).map(previews.prefix).into_iter().collect(),
-            Self::Parts(parts) => parts.iter().map(|words| (previews.prefix)(words)).collect(),
+            Self::Parts(parts) => of_prefixes(parts, previews),
             Self::Pattern(pattern) => vec![(previews.pattern)(pattern)],
             _ => Vec::new(),
         }
@@ -225,8 +225,8 @@ pub(crate) fn always_in_project(kept: &ProjectPrefixes, project: &WirePath, prev
     let mut parts = vec![Part::new(SafeText::line(heading), Look::Heading)];
     for words in &kept.prefixes {
         parts.push(Part::new(SafeText::exact(&shell_words(words)), Look::Command));
-        parts.push(fact("", &(previews.prefix)(words)));
     }
+    parts.extend(of_prefixes(&kept.prefixes, previews).iter().map(|text| fact("", text)));
     let table = format!("{}, table [project.\"{project}\"]", kept.file);
     parts.extend([
         fact("allows", "write in this project, once for each command; no network"),
@@ -238,8 +238,32 @@ pub(crate) fn always_in_project(kept: &ProjectPrefixes, project: &WirePath, prev
     Block::of(parts)
 }
 
+/// Returns the previews of prefixes; one for all, if they differ by the prefix alone.
+fn of_prefixes(prefixes: &[Vec<String>], previews: Previews) -> Vec<String> {
+    let each: Vec<_> = prefixes.iter().map(|words| (previews.prefix)(words)).collect();
+    let common: Vec<_> = each.iter().filter_map(|text| of_each(text)).collect();
+    match common.split_first() {
+        Some((first, others))
+            if !others.is_empty()
+                && common.len() == each.len()
+                && others.iter().all(|text| text == first) =>
+        {
+            vec![first.clone()]
+        }
+        _ => each,
+    }
+}
+
+/// Returns a preview such as "Matches `make …`, alone" without the prefix. Nothing of the prefix, which may contain the
+/// same signs, is left.
+fn of_each(preview: &str) -> Option<String> {
+    let (before, named) = preview.split_once('`')?;
+    let (_, after) = named.rsplit_once(" …`")?;
+    Some(format!("{before}each of these{after}"))
+}
+
 fn beginning(command: &[String]) -> SafeText {
-    const MOST: usize = 36;
+    const MOST: usize = 76;
     let text = bash(command).map_or_else(|| command.join(" "), str::to_owned);
     let cut = text.char_indices().nth(MOST).map(|(at, _)| at);
     SafeText::line(&cut.map_or_else(|| text.clone(), |at| format!("{}…", &text[..at])))
@@ -332,4 +356,27 @@ fn escaped(path: &str) -> Option<String> {
         c => Some(c.to_string()),
     };
     path.chars().map(one).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn prefix(words: &[String]) -> String {
+        format!("Matches `{} …`, alone.", words.join(" "))
+    }
+
+    const PREVIEWS: Previews = Previews { prefix, pattern: str::to_owned };
+
+    #[test]
+    fn previews_of_several_prefixes_are_one() {
+        let all = |texts: &[&str]| {
+            let words: Vec<_> = texts.iter().map(|text| vec![(*text).to_owned()]).collect();
+            of_prefixes(&words, PREVIEWS)
+        };
+        assert_eq!(all(&["make"]), ["Matches `make …`, alone."]);
+        assert_eq!(all(&["make", "cargo test"]), ["Matches each of these, alone."]);
+        // A prefix adds no words to the sentence.
+        assert_eq!(all(&["make", "x …`, anything `y"]), ["Matches each of these, alone."]);
+    }
 }

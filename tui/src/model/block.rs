@@ -1,5 +1,6 @@
 //! Block of the transcript: a sequence of parts.
 
+use super::look::Look;
 use super::part::{Part, Unfolded};
 use crate::text::Row;
 
@@ -33,6 +34,28 @@ impl Block {
     #[must_use]
     pub(crate) fn apart(self) -> Self {
         Self { gap: true, ..self }
+    }
+
+    /// True if the block shows more than its first part.
+    fn has_more(&self) -> bool {
+        self.parts.iter().skip(1).any(Part::is_told_here)
+    }
+
+    /// True for the block of a call, also if its row is a part of the one above.
+    pub(crate) fn is_call(&self) -> bool {
+        self.parts.first().is_some_and(|part| part.look() == Look::Tool)
+    }
+
+    /// True if a call below stands apart from this block: it would be hard to find below output.
+    pub(crate) fn parts_from_call(&self) -> bool {
+        let look = self.parts.first().map(Part::look);
+        matches!(look, Some(Look::Tool | Look::Denial)) && self.has_more()
+    }
+
+    /// True if the end of a turn below stands apart from this block.
+    pub(crate) fn parts_from_end(&self) -> bool {
+        let look = self.parts.first().map(Part::look);
+        self.parts_from_call() || matches!(look, Some(Look::Assistant | Look::Void | Look::Code))
     }
 
     /// Keeps the layout of unchanged parts.

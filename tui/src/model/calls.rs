@@ -2,6 +2,7 @@
 
 use ipc::path::WirePath;
 use protocol::event::{FileDiff, ToolCallStatus};
+use ratatui::style::Modifier;
 use serde_json::Value;
 
 use super::block::Block;
@@ -74,7 +75,7 @@ impl Call {
             left_denied: false,
             after_denial: false,
         };
-        let mut parts = vec![Part::new(call.head('→', ""), Look::Tool)];
+        let mut parts = vec![Part::styled(call.head(), Look::Tool)];
         parts.extend(detail(name, &input));
         // Output goes to the last part.
         parts.push(Part::output(Output::default()).folded(Fold::Tail(OUTPUT)));
@@ -102,7 +103,7 @@ impl Call {
     pub(crate) fn answered(&mut self, block: &mut Block, answer: &str) {
         self.answer = format!(" · {answer}");
         if let Some(head) = block.parts.first_mut().filter(|_| !self.is_agent) {
-            head.replace(self.head('→', ""), Look::Tool);
+            head.replace(self.head(), Look::Tool);
         }
     }
 
@@ -168,11 +169,8 @@ impl Call {
                 None => self.summary.head(),
             };
             // The command itself is no louder than one that succeeded.
-            let parts = [(mark, ink), (&format!(" {head_words}{}", self.answer), Ink::Plain), (&words, ink)];
-            let mut row = Styled::default();
-            for (text, ink) in parts {
-                row.append(SafeText::line(text).all(), Tone::of(ink));
-            }
+            let mut row = self.row((mark, ink), &head_words);
+            row.append(SafeText::line(&words).all(), Tone::of(ink));
             head.replace(row, Look::Tool);
         }
         // A change is shown as a diff. File content that the model read is not shown; errors and command output are.
@@ -211,8 +209,29 @@ impl Call {
         matches!(self.name.as_str(), "write_file" | "edit_file")
     }
 
-    fn head(&self, mark: char, ending: &str) -> SafeText {
-        SafeText::line(&format!("{mark} {}{}{ending}", self.summary.head(), self.answer))
+    /// Returns the row of a call that runs.
+    fn head(&self) -> Styled {
+        self.row(("→", Ink::Plain), &self.summary.head())
+    }
+
+    /// Returns a row with the answer of the person. The strong verb shows the beginning of each call to the eye.
+    fn row(&self, (mark, ink): (&str, Ink), words: &str) -> Styled {
+        let (verb, object) = words.split_at(if words.starts_with(self.summary.verb()) {
+            self.summary.verb().len()
+        } else {
+            0
+        });
+        let mut row = Styled::default();
+        for (text, tone) in [
+            (mark, Tone::of(ink)),
+            (" ", Tone::default()),
+            (verb, Tone::with(Modifier::BOLD)),
+            (object, Tone::default()),
+            (&self.answer, Tone::default()),
+        ] {
+            row.append(SafeText::line(text).all(), tone);
+        }
+        row
     }
 }
 

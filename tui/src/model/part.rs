@@ -299,6 +299,16 @@ impl Part {
         })
     }
 
+    /// True if the part has rows of its own while output is folded.
+    pub(crate) fn is_told_here(&self) -> bool {
+        let is_empty = match &self.body {
+            Body::Text(text) => text.text().is_empty(),
+            Body::Output(output) => output.styled().text().is_empty(),
+            Body::Code(_) | Body::Diff(_) | Body::Table(_) => false,
+        };
+        self.fold != Fold::Told && !is_empty
+    }
+
     pub(crate) fn showing(&self, width: u16, unfolded: Unfolded) -> Showing {
         let all = self.rows(width).len();
         let (keep, last) = match self.fold {

@@ -2,11 +2,13 @@
 
 use std::collections::BTreeMap;
 
+use ratatui::style::Modifier;
+
 use super::block::Block;
 use super::look::Look;
 use super::part::{Fold, Part};
 use super::transcript::Transcript;
-use crate::text::SafeText;
+use crate::text::{SafeText, Styled, Tone};
 
 /// Finished reads of a transcript by the indices of their blocks.
 #[derive(Debug, Default)]
@@ -30,6 +32,7 @@ impl Reads {
         for at in &run {
             let (Some(read), Some(block)) = (self.0.get(at), transcript.block_mut(*at)) else { return };
             let mut of_read = std::mem::take(&mut block.parts);
+            block.gap &= *at == first;
             // A read alone has a head and a result, and no row that tells it from others.
             if of_read.len() == 2 && run.len() > 1 {
                 let name = SafeText::line(&format!("{} {}", read.verb, read.object));
@@ -38,7 +41,7 @@ impl Reads {
             parts.extend(of_read.into_iter().skip(1));
         }
         let reads: Vec<_> = run.iter().filter_map(|at| self.0.get(at)).collect();
-        parts.insert(0, Part::new(SafeText::line(&head(&reads)), Look::Tool));
+        parts.insert(0, Part::styled(head(&reads), Look::Tool));
         if let Some(block) = transcript.block_mut(first) {
             *block = Block { parts, gap: block.gap, opened: block.opened };
         }
@@ -49,29 +52,25 @@ impl Reads {
     }
 }
 
-fn head(reads: &[&FinishedRead]) -> String {
-    let mut words = String::from("✓");
+fn head(reads: &[&FinishedRead]) -> Styled {
+    let mut row = Styled::from(SafeText::line("✓ "));
+    let mut add = |text: &str, tone| row.append(SafeText::line(text).all(), tone);
     let mut verb = None;
-    for read in reads {
-        let same = verb.replace(read.verb.as_str()) == Some(read.verb.as_str());
-        let between = if same {
-            ","
-        } else if words.len() > "✓".len() {
-            " ·"
-        } else {
-            ""
-        };
-        words.push_str(between);
-        if !same {
-            words.push(' ');
-            words.push_str(&read.verb);
+    for FinishedRead { verb: of_read, object, .. } in reads {
+        match verb.replace(of_read) {
+            Some(before) if before == of_read => add(", ", Tone::default()),
+            before => {
+                add(if before.is_some() { " · " } else { "" }, Tone::default());
+                add(of_read, Tone::with(Modifier::BOLD));
+                add(" ", Tone::default());
+            }
         }
-        words.push(' ');
-        words.push_str(&read.object);
+        add(object, Tone::default());
     }
     let lines: usize = reads.iter().map(|read| read.lines).sum();
     let unit = if lines == 1 { "line" } else { "lines" };
-    format!("{words} ({lines} {unit})")
+    add(&format!(" ({lines} {unit})"), Tone::default());
+    row
 }
 
 #[cfg(test)]

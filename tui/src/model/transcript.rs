@@ -53,6 +53,27 @@ impl Transcript {
         self.blocks.len() - 1
     }
 
+    /// Adds the block of a call, apart from the output of the one above.
+    pub(crate) fn push_call(&mut self, block: Block) -> usize {
+        let gap = self.blocks.last().is_some_and(Block::parts_from_call);
+        self.push(Block { gap, ..block })
+    }
+
+    /// Adds the row that ends a turn.
+    pub(crate) fn push_end(&mut self, block: Block) -> usize {
+        let gap = self.blocks.last().is_some_and(Block::parts_from_end);
+        self.push(Block { gap, ..block })
+    }
+
+    /// Sets the call below a block apart, if the block has output by now.
+    pub(crate) fn part_below(&mut self, at: usize) {
+        let is_tall = self.blocks.get(at).is_some_and(Block::parts_from_call);
+        let below = self.blocks.get_mut(at + 1).filter(|below| below.is_call());
+        if let Some(below) = below.filter(|_| is_tall) {
+            below.gap = true;
+        }
+    }
+
     /// Returns the removed blocks. Scrolls to the end.
     pub(crate) fn cut_from(&mut self, block: usize) -> Vec<Block> {
         (self.found, self.mark, self.position) = (None, None, Position::Following);

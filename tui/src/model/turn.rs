@@ -84,9 +84,18 @@ impl Turn {
 pub(crate) fn summary(turn: &TurnFinished, account: &Account) -> String {
     let mut line = match (turn.reason, &turn.message) {
         // The denial is shown by a block of its own.
-        (reason @ EndReason::DeniedAtEnd, _) | (reason, None) => reason.to_string(),
+        (EndReason::DeniedAtEnd, _) => "ended after a denial".to_owned(),
+        (reason, None) => reason.to_string(),
         _ if tells_apart(turn) => "ended by the error above".to_owned(),
-        (EndReason::Refusal, Some(message)) => message.clone(),
+        // The message has the reason.
+        (
+            EndReason::Refusal
+            | EndReason::StepLimit
+            | EndReason::TokenLimit
+            | EndReason::CostLimit
+            | EndReason::TimeLimit,
+            Some(message),
+        ) => message.clone(),
         (reason, Some(message)) => format!("{reason}: {message}"),
     };
     // A user's own command sends no request to a model. Writing to a string cannot fail.

@@ -9,7 +9,7 @@ pub(super) fn started(model: &mut Model, of: AgentCall, name: &str, input: &str)
     let view = model.agents.of(&of.agent);
     view.turn.doing = TurnActivity::Working;
     let (mut call, block) = Call::started(name, input);
-    call.block = view.transcript.push(block);
+    call.block = view.transcript.push_call(block);
     if matches!(name, "shell_exec" | "write_file" | "edit_file") {
         model.changes.begins(of.clone(), call.is_command(), &call.summary());
     }
@@ -50,6 +50,7 @@ pub(super) fn finished(model: &mut Model, event: SessionEvent) {
     if let Some(read) = call.as_read(&ending) {
         view.reads.finished(&mut view.transcript, call.block, read);
     }
+    view.transcript.part_below(call.block);
     let call = AgentCall { agent: event.agent, call: id };
     match status {
         ToolCallStatus::Completed if diffs_left_out => model.changes.left_out(call),

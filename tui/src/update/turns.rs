@@ -82,7 +82,8 @@ pub(super) fn finished(model: &mut Model, agent: &AgentId, turn: &TurnFinished, 
     if let Some(message) = turn.message.as_deref().filter(|_| tells_apart(turn)) {
         tell_failure(view, Look::Error, message);
     }
-    view.say(Look::Turn, &summary(turn, &account));
+    let end = Part::new(SafeText::prose(&summary(turn, &account)), Look::Turn);
+    view.transcript.push_end(Block::of(vec![end]));
     if std::mem::take(&mut view.turn.is_review) && turn.reason == EndReason::Done {
         findings::found(view);
     }

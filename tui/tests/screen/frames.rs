@@ -214,20 +214,20 @@ fn a_turn_of_work_at_110_by_40() {
       test parse ... ok
       test parse ... ok
       test parse ... ok
+
     ✗ run touch /etc/probe && echo done · denied
       touch: cannot touch '/etc/probe': Permission denied
      ✗ likely blocked
       tried     write /etc/probe, which is read-only for this session   (Landlock, EACCES)
       to allow  :allow write /etc/probe
+
     ✓ edit src/lib.rs +1 -1
     │  fn a() {
     │ -    1
     │ +    2
     │  }
+
     done · 10.5k in, 85% cached, 456 out, $0.032 · 3.4 s
-
-
-
 
 
 
@@ -242,26 +242,26 @@ fn a_turn_of_work_at_80_by_24() {
     let mut seat = Seat::new(80, 24);
     work(&mut seat);
     assert_snapshot!(seat.screen(), @"
-      … 4 more lines (Ctrl+O)
       test parse ... ok
       test parse ... ok
       test parse ... ok
       test parse ... ok
       test parse ... ok
       test parse ... ok
-      test parse ... ok
-      test parse ... ok
+
     ✗ run touch /etc/probe && echo done · denied
       touch: cannot touch '/etc/probe': Permission denied
      ✗ likely blocked
       tried     write /etc/probe, which is read-only for this session   (Landlock,
                 EACCES)
       to allow  :allow write /etc/probe
+
     ✓ edit src/lib.rs +1 -1
     │  fn a() {
     │ -    1
     │ +    2
     │  }
+
     done · 10.5k in, 85% cached, 456 out, $0.032 · 3.4 s
     ────────────────────────────────────────────────────────────────────────────────
     ›
@@ -274,11 +274,11 @@ fn a_turn_of_work_at_40_by_10() {
     let mut seat = Seat::new(40, 10);
     work(&mut seat);
     assert_snapshot!(seat.screen(), @"
-    ✓ edit src/lib.rs +1 -1
     │  fn a() {
     │ -    1
     │ +    2
     │  }
+
     done · 10.5k in, 85% cached, 456 out,
       $0.032 · 3.4 s
     ────────────────────────────────────────
@@ -402,6 +402,35 @@ fn a_remedy_is_no_louder_than_other_text() {
     };
     assert!(style(&seat, "401").1.contains(Modifier::BOLD));
     assert_eq!(style(&seat, "hint: check the key"), (ratatui::style::Color::Reset, Modifier::empty()));
+}
+
+/// The rows of two commands with these outputs that begin and end in this order: `b` begins and `e` ends one.
+fn two_commands(outputs: [&str; 2], order: &[(usize, char)]) -> Vec<String> {
+    let mut seat = Seat::new(60, 24);
+    seat.keys("hi\n");
+    for (at, does) in order {
+        let id = u64::try_from(*at).unwrap() + 1;
+        match does {
+            'b' => seat.call(id, "shell_exec", &json!({"command": format!("command {at}")})),
+            _ => seat.finish(id, ToolCallStatus::Completed, &format!("{}[exit code 0, 0.0 s]", outputs[*at])),
+        }
+    }
+    seat.end_turn(EndReason::Done);
+    let rows: Vec<_> = (0..24).map(|y| seat.row(y)).collect();
+    let first = rows.iter().position(|row| row.contains("command 0")).unwrap();
+    rows.into_iter().skip(first).take_while(|row| !row.starts_with("done")).collect()
+}
+
+#[test]
+fn a_call_below_output_stands_apart() {
+    let in_turn = [(0, 'b'), (0, 'e'), (1, 'b'), (1, 'e')];
+    let together = [(0, 'b'), (1, 'b'), (0, 'e'), (1, 'e')];
+    let crossed = [(0, 'b'), (1, 'b'), (1, 'e'), (0, 'e')];
+    for order in [in_turn, together, crossed] {
+        let with_output = ["✓ run command 0", "  a", "", "✓ run command 1", "  b", ""];
+        assert_eq!(two_commands(["a\n", "b\n"], &order), with_output, "{order:?}");
+        assert_eq!(two_commands(["", ""], &order), ["✓ run command 0", "✓ run command 1"], "{order:?}");
+    }
 }
 
 #[test]

@@ -10,6 +10,7 @@ use protocol::event::{
     SubAgentStatus, TokenUsage, ToolCallStatus, ToolKind, WriteTurnAwaited, WriteTurnTaken,
 };
 use protocol::frontend::{AgentAction, UiEvent, UiEventKind, UserActionKind};
+use ratatui::style::Modifier;
 use serde_json::value::RawValue;
 use tui::{Action, Msg};
 
@@ -352,6 +353,24 @@ fn a_key_stops_an_agent_once() {
     seat.keys("ggjj");
     seat.slowly("x");
     assert_eq!(told(&mut seat), [], "the second one is over");
+}
+
+#[test]
+fn the_row_of_a_sub_agent_that_failed_is_loud_in_its_mark_and_status_alone() {
+    let mut seat = busy(140, 30);
+    end(&mut seat, "1.1", SubAgentStatus::Denied);
+    let y =
+        (0..30).find(|y| seat.row(*y).starts_with("✗ 1.1")).unwrap_or_else(|| panic!("{}", seat.screen()));
+    let row = seat.row(y);
+    let cells = row.chars().zip(0..).map(|(_, x)| seat.buffer()[(x, u16::try_from(y).unwrap())].clone());
+    let loud: String = cells
+        .filter(|cell| cell.modifier.contains(Modifier::BOLD))
+        .map(|cell| cell.symbol().to_owned())
+        .collect();
+    assert!(
+        loud.starts_with('✗') && loud.contains("denied") && loud.chars().count() <= "✗denied".chars().count(),
+        "{loud}: {row}"
+    );
 }
 
 #[test]

@@ -89,6 +89,7 @@ fn a_walk_begins_where_the_reader_is_and_brings_the_message_to_the_top() {
     seat.press(KeyCode::PageUp);
     alt(&mut seat, KeyCode::Down);
     assert_snapshot!(seat.screen(), @"
+
     › second question
     ✓ run make
       … 22 more lines (Ctrl+O)
@@ -99,7 +100,7 @@ fn a_walk_begins_where_the_reader_is_and_brings_the_message_to_the_top() {
       line 27
       line 28
       line 29
-    ── message 3 of 4 · Alt+↑ Alt+↓ further · 19 lines below - End to follow ───────
+    ── message 3 of 4 · Alt+↑ Alt+↓ further · 21 lines below - End to follow ───────
     ›
      INSERT  EXECUTE · ask · net off · ↑10.5k ↓456/↑10.5k ↓456 · read-only
     ");
@@ -119,6 +120,7 @@ fn the_marked_output_alone_is_opened_and_folded_and_enter_shows_it_whole() {
     assert_snapshot!(seat.screen(), @"
       line 29
       line 30
+
     ✓ run make test
       … 22 more lines (Ctrl+O)
       line 23
@@ -127,8 +129,7 @@ fn the_marked_output_alone_is_opened_and_folded_and_enter_shows_it_whole() {
       line 26
       line 27
       line 28
-      line 29
-    ── output 2 of 2 · Alt+P Alt+N further · Enter opens · Ctrl+O folds · 9 lines b…
+    ── output 2 of 2 · Alt+P Alt+N further · Enter opens · Ctrl+O folds · 11 lines …
     ›
      INSERT  EXECUTE · ask · net off · ↑10.5k ↓456/↑10.5k ↓456 · read-only
     ");
