@@ -24,6 +24,10 @@ use crate::model::{
 use crate::moment::UiTime;
 use crate::text::SafeText;
 
+/// Maximum size of a text that is compared with the reasons of requests, which quote at most 600 characters.
+const LONGEST_REASON: usize = 4 << 10;
+
+/// True if anything visible changed.
 pub(super) fn core(model: &mut Model, event: UiEvent, actions: &mut Vec<Action>) -> bool {
     let UiEvent { agent, kind, .. } = event;
     let view = model.agents.of(&agent);
@@ -398,7 +402,8 @@ fn assistant_message(view: &mut AgentView, now: UiTime, message: AssistantMessag
     if texts.iter().any(|text| !text.trim().is_empty()) {
         view.answer = texts.join("\n\n");
     }
-    let last = texts.last().map(|text| text.trim().to_owned());
+    let last =
+        texts.last().map(|text| text.trim()).filter(|text| text.len() <= LONGEST_REASON).map(str::to_owned);
     if !reply.streamed {
         for text in texts {
             reply::push(view, now, &text);
