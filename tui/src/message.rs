@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use crossterm::event::KeyEvent;
 use ipc::id::{AgentId, ApprovalId};
 use ipc::image::Image;
+use ipc::path::WirePath;
 use protocol::frontend::{UiEvent, UserActionKind};
 
 use crate::highlight::{CodeRead, CodeToRead};
@@ -45,6 +46,15 @@ pub enum Msg {
         /// Agent that requests the approval.
         agent: AgentId,
         id: ApprovalId,
+        /// The new text; `None` if it is unchanged; or an error.
+        edited: Result<Option<String>, String>,
+    },
+    /// Result of [`Action::EditText`].
+    TextEdited {
+        /// Agent that requests the approval.
+        agent: AgentId,
+        id: ApprovalId,
+        path: WirePath,
         /// The new text; `None` if it is unchanged; or an error.
         edited: Result<Option<String>, String>,
     },
@@ -122,6 +132,14 @@ pub enum Action {
         agent: AgentId,
         id: ApprovalId,
         markdown: String,
+    },
+    /// Open the new text of a file in an editor. After [`Msg::Resumed`], [`Msg::TextEdited`] returns the text.
+    EditText {
+        /// Agent that requests the approval.
+        agent: AgentId,
+        id: ApprovalId,
+        path: WirePath,
+        text: String,
     },
     /// Open the unsent message in an editor. After [`Msg::Resumed`], [`Msg::PromptEdited`] returns the text.
     EditPrompt(String),

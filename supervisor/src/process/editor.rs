@@ -3,8 +3,8 @@
 //!
 //! Vim obeys modelines in the first and last five lines. Emacs obeys a `-*-` line in the first two lines, and a `Local
 //! Variables:` list after the last form feed or in the last 3000 characters. A model wrote the plan, so its copy begins
-//! and ends with a longer comment of ours, and the second comment begins with a form feed. A message is the person's
-//! own but may contain pasted text. Its copy has the comments only if it contains a word that editors obey.
+//! and ends with a longer comment of ours, and the second comment begins with a form feed. The new text of a file, and a
+//! message with pasted text, have the comments only if they contain a word that editors obey.
 
 use std::fmt;
 use std::fs;
@@ -29,6 +29,8 @@ const USUAL: &str = "vi";
 pub(crate) enum Edits {
     /// A plan that waits for approval.
     Plan,
+    /// The new text of a file that waits for approval.
+    Change,
     /// The message at the prompt.
     Message,
 }
@@ -37,12 +39,19 @@ impl fmt::Display for Edits {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Plan => "plan",
+            Self::Change => "text",
             Self::Message => "message",
         })
     }
 }
 
 impl Edits {
+    /// Returns the name of the copy; a text of a file is no Markdown.
+    fn copy(self) -> String {
+        let ending = if self == Self::Change { "txt" } else { "md" };
+        format!("{self}.{ending}")
+    }
+
     fn guards(self, text: &str) -> bool {
         let text = text.to_lowercase();
         self == Self::Plan || OBEYED.iter().any(|word| text.contains(word))
@@ -64,7 +73,7 @@ fn run(editor: &str, edits: Edits, before: &str) -> Result<Option<String>, Strin
     private.permissions(fs::Permissions::from_mode(0o700));
     let place = private.prefix(&format!("bailiwick-{edits}-")).tempdir();
     let place = place.map_err(|error| failed("cannot make a private directory", error))?;
-    let copy = place.path().join(format!("{edits}.md"));
+    let copy = place.path().join(edits.copy());
     let guards = edits.guards(before);
     let written = if guards { guarded(before) } else { before.to_owned() };
     fs::write(&copy, written).map_err(|error| failed("cannot write a copy", error))?;
@@ -78,7 +87,7 @@ fn run(editor: &str, edits: Edits, before: &str) -> Result<Option<String>, Strin
     let text = fs::read_to_string(&copy).map_err(|error| failed("cannot read the edited copy", error))?;
     let Some(text) = (if guards { unguarded(&text) } else { Some(&*text) }) else {
         // The person's work is kept.
-        let kept = place.keep().join(format!("{edits}.md"));
+        let kept = place.keep().join(edits.copy());
         return Err(format!(
             "the comments at the start and end of the copy were changed: the {edits} is unchanged, and your text is in {}",
             kept.display()

@@ -221,7 +221,7 @@ pub(crate) fn in_project<'a>(path: &'a WirePath, project: &WirePath) -> &'a [u8]
     inside.filter(|rest| !rest.is_empty()).unwrap_or(path)
 }
 
-fn allows(grant: &Grant, project: &WirePath) -> Vec<Part> {
+pub(super) fn allows(grant: &Grant, project: &WirePath) -> Vec<Part> {
     let write = grant.write.iter().map(|path| {
         if path == project {
             return b"write in this project".to_vec();

@@ -1,5 +1,6 @@
 use protocol::approval::{DeniedCommandApprovalParams, ServerRequest};
 
+use super::part::Chosen;
 use super::{Card, Menu, Stage, denied};
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Keymap;
@@ -42,6 +43,7 @@ pub(crate) fn hints(card: &Card, keymap: &Keymap, below: usize, width: u16) -> V
         Stage::Steps if card.editor().is_some() => keys.writing_field(card),
         Stage::Steps => keys.editing(card),
         Stage::Form => keys.filling(card),
+        Stage::Part => keys.of_part(card, below),
         Stage::Versions(_) => keys.comparing(below),
         Stage::Rule(_) => keys.of_rule(card, below),
         Stage::Turn(_) => keys.of_page("yes, to everything in this turn", below, card.sheet().is_read()),
@@ -68,6 +70,7 @@ pub(crate) fn rows(card: &Card, keymap: &Keymap, (width, height): (u16, u16)) ->
         Stage::Steps if card.editor().is_some() => return in_rows(keys.writing_field(card)),
         Stage::Steps => return in_rows(keys.editing(card)),
         Stage::Form => return in_rows(keys.filling(card)),
+        Stage::Part => return in_rows(keys.of_part(card, text)).max(in_rows(keys.of_part(card, 0))),
         _ => return 1,
     });
     if text.saturating_add(usize::from(whole + card.editor_rows((width, height)) + 1)) <= usize::from(height)
@@ -241,6 +244,7 @@ impl Keys<'_> {
         let mut hints = vec![
             Some(end).filter(|_| card.unsaved() == 0),
             self.key(card.key_mode(), Command::Deny, no(card)),
+            self.in_part(card),
             self.together(card),
         ];
         hints.extend(self.others(card));
@@ -264,6 +268,7 @@ impl Keys<'_> {
             key(Command::ApproveProject, "always in this project…")
                 .filter(|_| card.request.in_project().is_some()),
             self.whole_turn(card),
+            self.in_part(card),
             self.together(card),
             key(Command::Deny, "no"),
         ];
@@ -305,6 +310,38 @@ impl Keys<'_> {
     fn together(&self, card: &Card) -> Option<Hint> {
         let words = format!("all {} changes", card.others() + 1);
         self.key(KeyMode::Approval, Command::Together, &words).filter(|_| card.others() > 0)
+    }
+
+    fn in_part(&self, card: &Card) -> Option<Hint> {
+        self.key(KeyMode::Approval, Command::ApprovePart, "in part…")
+            .filter(|_| card.request.in_part().is_some())
+    }
+
+    /// Returns the hints of the page on which a part is chosen. The end of the page has to be seen, as on each page.
+    fn of_part(&self, card: &Card, below: usize) -> Vec<Option<Hint>> {
+        let key = |command, word: &str| self.key(KeyMode::Part, command, word);
+        let Some(part) = &card.part else { return Vec::new() };
+        let Chosen { count, of, is_edited, any_edited } = part.chosen();
+        let yes = match count {
+            _ if any_edited => "yes, as shown".to_owned(),
+            _ if count == of => "yes, to all of it".to_owned(),
+            _ => format!("yes, to {count} of {of} hunks"),
+        };
+        vec![
+            if count == 0 {
+                Some(Hint::sentence("Nothing is chosen.".to_owned()))
+            } else if below > 0 && !part.sheet.is_read() {
+                Some(self.to_end(KeyMode::Part, Command::Bottom, Command::Confirm, below))
+            } else {
+                key(Command::Confirm, &yes)
+            },
+            key(Command::Toggle, "take or leave"),
+            self.pair_in(KeyMode::Part, Command::LineDown, Command::LineUp, "choose"),
+            key(Command::EditText, "edit text"),
+            key(Command::Undo, "undo the edit").filter(|_| is_edited),
+            key(Command::Back, "back"),
+            (below > 0 && part.sheet.is_read()).then(|| Hint::remark(lines(below))),
+        ]
     }
 
     fn whole_turn(&self, card: &Card) -> Option<Hint> {

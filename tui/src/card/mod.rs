@@ -4,6 +4,7 @@ mod denied;
 mod form;
 mod guard;
 pub(crate) mod hints;
+mod part;
 pub mod plan;
 mod rule;
 mod scope;
@@ -23,6 +24,7 @@ pub(crate) use denied::{because, for_session};
 
 pub(crate) use form::FormDraft;
 use guard::{Guard, QUIET};
+pub(crate) use part::PartPage;
 pub(crate) use rule::{InForce, explain};
 pub(crate) use scope::{Menu, always_in_project};
 pub(crate) use sheet::CardPage;
@@ -57,6 +59,8 @@ pub(crate) struct Card {
     /// Steps of the plan with the person's edits; kept when the person leaves the step editor.
     pub steps: Option<Steps>,
     pub form: Option<FormDraft>,
+    /// Chosen part of a change; kept when the person leaves its page.
+    pub part: Option<PartPage>,
     pub versions: usize,
     /// Text of the plan as the person edited it, until a request for the edited plan replaces this one.
     pub edited: Option<String>,
@@ -88,6 +92,8 @@ pub(crate) enum Stage {
     Comments,
     Steps,
     Form,
+    /// Selection of hunks, or of an edited text.
+    Part,
     Versions(Compared),
     Rule(CardPage),
     /// The access that a yes to everything in the turn gives.
@@ -132,6 +138,7 @@ impl Card {
             comments: Comments::of(&request),
             steps: Steps::of(&request),
             form: FormDraft::of(&request),
+            part: None,
             versions: 0,
             for_session: match &*request {
                 ServerRequest::DeniedCommandApproval(params) => denied::words_for_session(params, project),
@@ -230,9 +237,12 @@ impl Card {
             Stage::Comments => self.comments.as_ref()?.editor(),
             Stage::Steps => self.steps.as_ref()?.editor(),
             Stage::Form => self.form.as_ref()?.editor(),
-            Stage::Deciding | Stage::Versions(_) | Stage::Rule(_) | Stage::Turn(_) | Stage::Project(_) => {
-                None
-            }
+            Stage::Deciding
+            | Stage::Part
+            | Stage::Versions(_)
+            | Stage::Rule(_)
+            | Stage::Turn(_)
+            | Stage::Project(_) => None,
         }
     }
 
@@ -243,9 +253,12 @@ impl Card {
             Stage::Comments => self.comments.as_mut()?.editor_mut(),
             Stage::Steps => self.steps.as_mut()?.editor_mut(),
             Stage::Form => self.form.as_mut()?.editor_mut(),
-            Stage::Deciding | Stage::Versions(_) | Stage::Rule(_) | Stage::Turn(_) | Stage::Project(_) => {
-                None
-            }
+            Stage::Deciding
+            | Stage::Part
+            | Stage::Versions(_)
+            | Stage::Rule(_)
+            | Stage::Turn(_)
+            | Stage::Project(_) => None,
         }
     }
 
@@ -259,6 +272,7 @@ impl Card {
             Stage::Rule(sheet) | Stage::Turn(sheet) | Stage::Project(sheet) => sheet,
             Stage::Comments => self.comments.as_ref().map_or(&self.body, |comments| &comments.sheet),
             Stage::Steps => self.steps.as_ref().map_or(&self.body, |steps| &steps.sheet),
+            Stage::Part => self.part.as_ref().map_or(&self.body, |part| &part.sheet),
             Stage::Versions(compared) => &compared.sheet,
             Stage::Deciding | Stage::Word(_) | Stage::Form => &self.body,
         }
@@ -270,6 +284,7 @@ impl Card {
             Stage::Rule(sheet) | Stage::Turn(sheet) | Stage::Project(sheet) => sheet,
             Stage::Comments => self.comments.as_mut().map_or(&mut self.body, |comments| &mut comments.sheet),
             Stage::Steps => self.steps.as_mut().map_or(&mut self.body, |steps| &mut steps.sheet),
+            Stage::Part => self.part.as_mut().map_or(&mut self.body, |part| &mut part.sheet),
             Stage::Versions(compared) => &mut compared.sheet,
             Stage::Deciding | Stage::Word(_) | Stage::Form => &mut self.body,
         }
@@ -358,6 +373,8 @@ impl Card {
         self.in_sight = false;
     }
 
+    /// Checks whether an approval counts. The page of a part shows the whole change again, so that the request itself need
+    /// not be read to its end.
     pub(crate) fn approvable(&self, now: UiTime) -> Result<(), NotYet> {
         if self.remaining(now).is_zero() {
             Err(NotYet::Late)
@@ -368,7 +385,7 @@ impl Card {
             || matches!(self.stage, Stage::Rule(_) | Stage::Steps | Stage::Form | Stage::Versions(_))
         {
             Err(NotYet::Unseen)
-        } else if !self.body.is_read() || !self.sheet().is_read() {
+        } else if !self.sheet().is_read() || !(self.body.is_read() || matches!(self.stage, Stage::Part)) {
             Err(NotYet::Unread)
         } else {
             Ok(())

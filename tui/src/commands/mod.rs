@@ -20,6 +20,8 @@ pub enum KeyMode {
     Comments,
     /// Editing the steps of a plan.
     Steps,
+    /// Choosing a part of a change.
+    Part,
     /// Filling in the form of an MCP server.
     Form,
     Versions,
@@ -33,7 +35,7 @@ pub enum KeyMode {
 }
 
 impl KeyMode {
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Normal,
         Self::Insert,
         Self::Command,
@@ -43,6 +45,7 @@ impl KeyMode {
         Self::Agents,
         Self::Comments,
         Self::Steps,
+        Self::Part,
         Self::Form,
         Self::Versions,
         Self::Plan,
@@ -64,6 +67,7 @@ impl KeyMode {
             Self::Agents => "agents",
             Self::Comments => "comments",
             Self::Steps => "steps",
+            Self::Part => "part",
             Self::Form => "form",
             Self::Versions => "versions",
             Self::Plan => "plan",
@@ -80,9 +84,9 @@ impl KeyMode {
         matches!(self, Self::Insert | Self::Command | Self::Form)
     }
 
-    /// True if keys of this mode answer a request; Enter and Space are not allowed then.
+    /// True if keys of this mode answer a request; Enter and Space are not allowed then, except to choose.
     pub const fn decides(self) -> bool {
-        matches!(self, Self::Approval | Self::Denied | Self::Scope)
+        matches!(self, Self::Approval | Self::Denied | Self::Scope | Self::Part)
     }
 }
 
@@ -170,6 +174,9 @@ pub enum Command {
     ApproveOnce,
     ApproveSession,
     ApproveProject,
+    ApprovePart,
+    Toggle,
+    EditText,
     ApproveTurn,
     Deny,
     DenyWithWord,

@@ -111,7 +111,7 @@ impl Keymap {
     fn check(&self) -> Result<(), KeymapError> {
         for (mode, bindings) in &self.bindings {
             for (at, (key, command)) in bindings.iter().enumerate() {
-                check_key(*mode, *key)?;
+                check_key(*mode, *key, *command)?;
                 let Some((_, second)) = bindings.iter().skip(at + 1).find(|(other, _)| other == key) else {
                     continue;
                 };
@@ -134,8 +134,8 @@ impl Keymap {
     }
 }
 
-fn check_key(mode: KeyMode, key: Key) -> Result<(), KeymapError> {
-    if mode.decides() && key.is_enter_or_space() {
+fn check_key(mode: KeyMode, key: Key, command: Command) -> Result<(), KeymapError> {
+    if mode.decides() && key.is_enter_or_space() && command != Command::Toggle {
         return Err(KeymapError::Careless { key: key.to_string() });
     }
     if mode.is_for_text() && key.is_text() {

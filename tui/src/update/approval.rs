@@ -2,7 +2,7 @@ use protocol::approval::{ProjectPrefixes, ReviewDecision, ServerRequest, Session
 use protocol::frontend::{AgentAction, UserActionKind};
 use ratatui::layout::Rect;
 
-use super::{comments, editing, form, plan, steps};
+use super::{comments, editing, form, part, plan, steps};
 use crate::card::{
     Asked, Card, CardPage, DroppedKey, InForce, Menu, Stage, always_in_project, explain, whole_turn,
 };
@@ -27,6 +27,7 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Act
     match card.stage {
         Stage::Comments => return comments::key(model, key, actions),
         Stage::Steps => return steps::key(model, key, actions),
+        Stage::Part => return part::key(model, at, key, actions),
         Stage::Versions(_) => return steps::compare_key(model, key),
         Stage::Deciding
         | Stage::Scope(_)
@@ -57,6 +58,7 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Act
         Command::ApproveSession => for_session(model, at, actions),
         Command::ApproveTurn => show_turn(model, at),
         Command::ApproveProject => show_project(model, at),
+        Command::ApprovePart => part::begin(model, at),
         Command::Rule => show_rule(model),
         Command::Together => show_together(model, actions),
         Command::Back => set_stage(model, Stage::Deciding),
@@ -148,6 +150,8 @@ pub(super) fn decides(model: &Model, key: Key) -> bool {
                 | Command::ApproveSession
                 | Command::ApproveTurn
                 | Command::ApproveProject
+                | Command::ApprovePart
+                | Command::EditText
                 | Command::Comment
                 | Command::SendComments
                 | Command::EditPlan
@@ -163,6 +167,7 @@ const fn mode_of(card: &Card) -> KeyMode {
         Stage::Scope(_) | Stage::Turn(_) | Stage::Project(_) => KeyMode::Scope,
         Stage::Comments => KeyMode::Comments,
         Stage::Steps => KeyMode::Steps,
+        Stage::Part => KeyMode::Part,
         Stage::Form => KeyMode::Form,
         Stage::Versions(_) => KeyMode::Versions,
         Stage::Deciding | Stage::Word(_) | Stage::Rule(_) => card.key_mode(),
@@ -195,6 +200,7 @@ fn beyond_once(card: &Card) -> Option<ReviewDecision> {
         | Stage::Comments
         | Stage::Steps
         | Stage::Form
+        | Stage::Part
         | Stage::Versions(_)
         | Stage::Rule(_) => None,
     }
@@ -357,6 +363,7 @@ fn finish(model: &mut Model, actions: &mut Vec<Action>) {
         Stage::Steps => steps::end_writing(model, true),
         Stage::Deciding
         | Stage::Form
+        | Stage::Part
         | Stage::Versions(_)
         | Stage::Rule(_)
         | Stage::Turn(_)
@@ -373,6 +380,7 @@ fn give_up(model: &mut Model) {
         Stage::Word(_)
         | Stage::Deciding
         | Stage::Form
+        | Stage::Part
         | Stage::Versions(_)
         | Stage::Rule(_)
         | Stage::Turn(_)

@@ -21,6 +21,7 @@ mod keys;
 mod log;
 mod own;
 mod page;
+mod part;
 mod pause;
 mod picture;
 mod plan;
@@ -94,6 +95,9 @@ pub fn update(model: &mut Model, at: UiTime, message: Msg) -> Vec<Action> {
         Msg::CodeRead(read) => code::read(model, &read),
         Msg::PlanEdited { agent, id, edited } => {
             plan::edited(model, Asked { agent, id }, edited, &mut actions)
+        }
+        Msg::TextEdited { agent, id, path, edited } => {
+            part::edited(model, &Asked { agent, id }, &path, edited)
         }
         Msg::PromptEdited(edited) => keys::edited(model, edited),
         Msg::Resumed => return resumed(model),

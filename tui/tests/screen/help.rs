@@ -8,7 +8,7 @@ use crate::seat::Seat;
 #[test]
 #[allow(clippy::too_many_lines, reason = "the table is what is looked at")]
 fn help_is_made_from_the_table() {
-    let mut seat = Seat::new(100, 334);
+    let mut seat = Seat::new(100, 347);
     seat.keys(":help\n");
     assert_snapshot!(seat.screen(), @"
     commands
@@ -154,6 +154,7 @@ fn help_is_made_from_the_table() {
       y                             yes, once
       s                             yes, for this session: choose the scope
       p                             yes, always in this project: show the commands
+      h                             yes in part: choose hunks, or edit the new text
       t                             yes to everything in this turn: show the access
       n                             no
       e                             no, with a reason for the model
@@ -235,6 +236,18 @@ fn help_is_made_from_the_table() {
       d delete                      delete the chosen step or field
       u                             undo the last change
       s                             save as a new version, and ask again
+    keys in PART
+      k up                          up
+      j down                        down
+      pageup ctrl-u                 a page up
+      pagedown ctrl-f               a page down
+      g home                        to the beginning
+      G end                         to the end, and follow new output
+      y                             yes, as chosen
+      space x                       take this hunk, or leave it out
+      e                             edit the new text of the file in your editor
+      esc q ctrl-c                  back
+      u                             undo the last change
     keys in FORM
       esc ctrl-c                    back
       tab enter down                the next field

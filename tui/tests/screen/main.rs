@@ -24,6 +24,7 @@ mod hosts;
 mod in_project;
 mod log;
 mod own_commands;
+mod parts;
 mod pause;
 mod pictures;
 mod plan_answers;

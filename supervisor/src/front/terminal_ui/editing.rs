@@ -3,6 +3,7 @@
 use std::io;
 
 use ipc::id::{AgentId, ApprovalId};
+use ipc::path::WirePath;
 use protocol::frontend::{AgentAction, UserActionKind};
 use tokio::task::spawn_blocking;
 use tui::Msg;
@@ -25,6 +26,18 @@ impl Ui {
     ) -> io::Result<()> {
         let edited = self.hand_over(Edits::Plan, markdown).await?;
         self.tell(Msg::PlanEdited { agent, id, edited }).await
+    }
+
+    /// Opens the new text of a file that waits for approval in the editor.
+    pub(super) async fn edit_text(
+        &mut self,
+        agent: AgentId,
+        id: ApprovalId,
+        path: WirePath,
+        text: String,
+    ) -> io::Result<()> {
+        let edited = self.hand_over(Edits::Change, text).await?;
+        self.tell(Msg::TextEdited { agent, id, path, edited }).await
     }
 
     /// Opens the unsent message in the editor.

@@ -363,6 +363,9 @@ impl Ui {
                 Action::EditPlan { agent, id, markdown } => {
                     Box::pin(self.edit_plan(agent, id, markdown)).await?;
                 }
+                Action::EditText { agent, id, path, text } => {
+                    Box::pin(self.edit_text(agent, id, path, text)).await?;
+                }
                 Action::EditPrompt(text) => Box::pin(self.edit_prompt(text)).await?,
                 Action::Copy { what, text } => self.copy(what, &text),
                 Action::Remember(text) => self.remember(&text),

@@ -121,9 +121,10 @@ impl PlainForm {
                 self.at = 0;
                 Ok(None)
             }
-            (TypedAnswer::Unclear | TypedAnswer::YesToTurn | TypedAnswer::YesAlways, _) => {
-                Err("this is not a valid answer".to_owned())
-            }
+            (
+                TypedAnswer::Unclear | TypedAnswer::Part(_) | TypedAnswer::YesToTurn | TypedAnswer::YesAlways,
+                _,
+            ) => Err("this is not a valid answer".to_owned()),
         }
     }
 

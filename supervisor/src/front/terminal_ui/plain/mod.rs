@@ -3,18 +3,22 @@
 //! Printed text never changes. Questions are answered by a whole word that is typed after the question. Empty lines and
 //! earlier input do not answer.
 
-use std::collections::{BTreeSet, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{self, Write, stdin, stdout};
 use std::os::fd::AsFd;
 use std::thread;
 use std::time::Instant;
 
 use ipc::id::{AgentId, ApprovalId};
+use ipc::path::WirePath;
 use ipc::rights::RightsSummary;
 use nix::errno::Errno;
 use nix::sys::termios::{FlushArg, tcflush};
 use nix::unistd::read;
-use protocol::approval::{ApprovalMode, ProjectPrefixes, ReviewDecision, ServerRequest, TurnAccess};
+use protocol::approval::{
+    ApplyPatchApprovalParams, ApprovalMode, ChangePart, FilePart, ProjectPrefixes, ReviewDecision,
+    ServerRequest, TurnAccess,
+};
 use protocol::event::EventKind;
 use protocol::frontend::{AgentAction, UiEvent, UiEventKind, UserAction, UserActionKind};
 use tokio::sync::mpsc;
@@ -44,12 +48,57 @@ const ANSWERS: &str = "Type yes to allow this once, no to deny it, no and a reas
 fn answers(request: &ServerRequest) -> String {
     let mut text = ANSWERS.to_owned();
     for more in
-        [request.in_project().map(always_answer), request.turn().map(turn_answer)].into_iter().flatten()
+        [part_answer(request), request.in_project().map(always_answer), request.turn().map(turn_answer)]
+            .into_iter()
+            .flatten()
     {
         text.push(' ');
         text.push_str(&more);
     }
     text
+}
+
+/// Returns the answer that allows some hunks; `None` where the change has one hunk, or no part.
+fn part_answer(request: &ServerRequest) -> Option<String> {
+    let params = request.in_part()?;
+    let hunks: Vec<_> = hunks(params).collect();
+    if hunks.len() < 2 {
+        return None;
+    }
+    let named = |(number, (path, _, hunk)): (usize, &(&WirePath, usize, &str))| {
+        let line = hunk.strip_prefix("@@ -").and_then(|rest| rest.split([',', ' ']).next());
+        let place = line.map_or_else(String::new, |line| format!(" at line {line}"));
+        format!("{number} is {path}{place}")
+    };
+    let all: Vec<_> = (1..).zip(&hunks).map(named).collect();
+    Some(format!("Or type part and numbers of hunks to allow only these, as in part 1: {}.", all.join(", ")))
+}
+
+/// Returns the hunks of all files in the order in which they are shown, each with its file and its number there.
+fn hunks(params: &ApplyPatchApprovalParams) -> impl Iterator<Item = (&WirePath, usize, &str)> {
+    params
+        .file_changes
+        .0
+        .iter()
+        .flat_map(|(path, change)| (1..).zip(change.hunks()).map(move |(number, hunk)| (path, number, hunk)))
+}
+
+/// Returns the approval of the hunks with these numbers; `None` for a number that no hunk has.
+fn in_part(numbers: &[usize], request: &ServerRequest) -> Option<ReviewDecision> {
+    let params = request.in_part()?;
+    let all: Vec<_> = hunks(params).collect();
+    if numbers.len() == all.len() && numbers.last() == Some(&all.len()) {
+        return Some(ReviewDecision::Approved);
+    }
+    let mut files: BTreeMap<&WirePath, Vec<usize>> = BTreeMap::new();
+    for number in numbers {
+        let (path, hunk, _) = all.get(number.checked_sub(1)?)?;
+        files.entry(path).or_default().push(*hunk);
+    }
+    let part = |(path, hunks): (&WirePath, Vec<usize>)| FilePart::Hunks { path: path.clone(), hunks };
+    let files = files.into_iter().map(part).collect();
+    let part = ChangePart::of(&params.digest, &params.file_changes, files)?;
+    Some(ReviewDecision::ApprovedInPart { part })
 }
 
 fn turn_answer(turn: &TurnAccess) -> String {
@@ -74,6 +123,7 @@ fn always_answer(kept: &ProjectPrefixes) -> String {
 fn decision(text: &str, request: &ServerRequest) -> Option<ReviewDecision> {
     match TypedAnswer::of(text) {
         TypedAnswer::Yes => Some(ReviewDecision::Approved),
+        TypedAnswer::Part(numbers) => in_part(&numbers, request),
         TypedAnswer::YesToTurn => request.turn().map(|_| ReviewDecision::ApprovedForTurn),
         TypedAnswer::YesAlways => request.in_project().map(ProjectPrefixes::all),
         TypedAnswer::No(message) => Some(ReviewDecision::Denied { message }),

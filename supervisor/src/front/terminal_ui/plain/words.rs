@@ -18,6 +18,8 @@ pub(super) enum TypedAnswer {
     YesToTurn,
     /// Allow this now, and commands of the same beginning in every session in the project.
     YesAlways,
+    /// Allow only the hunks with these numbers, counted through all files.
+    Part(Vec<usize>),
     /// Deny this, with an optional reason for the model.
     No(Option<String>),
     /// Deny this and end the turn.
@@ -36,12 +38,22 @@ impl TypedAnswer {
             ("yes", "") => Self::Yes,
             ("turn", "") => Self::YesToTurn,
             ("always", "") => Self::YesAlways,
+            ("part", numbers) => numbers_of(numbers).map_or(Self::Unclear, Self::Part),
             ("no", "") => Self::No(None),
             ("no", reason) => Self::No(Some(reason.to_owned())),
             ("stop", "") => Self::Stop,
             _ => Self::Unclear,
         }
     }
+}
+
+/// Parses numbers between spaces or commas, each at most once, and returns them in ascending order.
+fn numbers_of(text: &str) -> Option<Vec<usize>> {
+    let words = text.split([' ', ',']).filter(|word| !word.is_empty());
+    let mut numbers = words.map(|word| word.parse().ok()).collect::<Option<Vec<usize>>>()?;
+    numbers.sort_unstable();
+    let is_set = numbers.is_sorted_by(|one, next| one < next);
+    (is_set && !numbers.is_empty()).then_some(numbers)
 }
 
 /// A line that is no answer.
@@ -186,6 +198,10 @@ mod tests {
         assert_eq!(TypedAnswer::of("Always"), TypedAnswer::YesAlways);
         assert_eq!(TypedAnswer::of("always ask"), TypedAnswer::Unclear);
         assert_eq!(TypedAnswer::of("turn it off"), TypedAnswer::Unclear);
+        assert_eq!(TypedAnswer::of("part 3, 1"), TypedAnswer::Part(vec![1, 3]));
+        for text in ["part", "part 1 1", "part -1", "part one", "part 1 of it", "partly"] {
+            assert_eq!(TypedAnswer::of(text), TypedAnswer::Unclear, "{text:?}");
+        }
     }
 
     #[test]

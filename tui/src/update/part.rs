@@ -1,0 +1,137 @@
+//! Keys for choosing a part of a change.
+
+use ipc::path::WirePath;
+
+use super::approval::{answer, set_stage, text_rows};
+use super::scrolled;
+use crate::card::{Asked, PartPage, Stage};
+use crate::commands::{Command, KeyMode};
+use crate::keymap::Key;
+use crate::message::Action;
+use crate::model::{Areas, Look, Model};
+use crate::moment::UiTime;
+
+/// Opens the page; an earlier choice is kept.
+pub(super) fn begin(model: &mut Model, at: UiTime) {
+    let Some(card) = model.cards.front_mut() else { return };
+    let Some(params) = card.request.in_part() else { return };
+    if card.part.is_none() {
+        card.part = PartPage::of(params);
+    }
+    if card.part.is_some() {
+        card.open_page(at, Stage::Part);
+        lay(model);
+    }
+}
+
+pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Action>) -> bool {
+    let command = model.start.keymap.command(KeyMode::Part, key);
+    let Some(card) = model.cards.front_mut() else { return false };
+    // The letters "hey" may begin a message.
+    let is_text = card.has_just_opened(at) && command != Some(Command::Back);
+    if is_text || command.is_none() && key.is_letter() {
+        card.open_page(at, Stage::Part);
+        return card.drops(key);
+    }
+    let Some(part) = &mut card.part else { return false };
+    match command {
+        Some(Command::Confirm) => {
+            approve(model, at, actions);
+            return true;
+        }
+        Some(Command::Back) => {
+            set_stage(model, Stage::Deciding);
+            return true;
+        }
+        Some(Command::EditText) => {
+            edit(model, actions);
+            return true;
+        }
+        Some(Command::LineUp) => part.choose(-1),
+        Some(Command::LineDown) => part.choose(1),
+        Some(Command::Top) => part.choose(isize::MIN),
+        Some(Command::Bottom) => {
+            part.choose(isize::MAX);
+            lay(model);
+            // The lines about the access stand below the last hunk.
+            let size = size(model);
+            let part = model.cards.front_mut().and_then(|card| card.part.as_mut());
+            part.into_iter().for_each(|part| part.sheet.scroll(isize::MAX, size));
+            return true;
+        }
+        Some(Command::Toggle) => part.toggle(),
+        Some(Command::Undo) => part.undo(),
+        Some(command) => {
+            let size = size(model);
+            let rows = scrolled(command, size.1);
+            let part = model.cards.front_mut().and_then(|card| card.part.as_mut());
+            let (Some(rows), Some(part)) = (rows, part) else { return false };
+            part.sheet.scroll(rows, size);
+            return true;
+        }
+        None => return false,
+    }
+    lay(model);
+    true
+}
+
+/// Approves what is chosen. An approval that does not count yet changes nothing.
+fn approve(model: &mut Model, at: UiTime, actions: &mut Vec<Action>) {
+    let Some(card) = model.cards.front() else { return };
+    let chosen = card.part.as_ref().zip(card.request.in_part());
+    let decision = chosen.and_then(|(part, params)| part.decision(params));
+    if let (Ok(()), Some(decision)) = (card.approvable(at), decision) {
+        answer(model, decision, actions);
+    }
+}
+
+/// Opens the text of the selected file in an external editor.
+fn edit(model: &mut Model, actions: &mut Vec<Action>) {
+    let Some(card) = model.cards.front() else { return };
+    match card.part.as_ref().and_then(PartPage::text) {
+        Some((path, text)) => {
+            let Asked { agent, id } = card.asked.clone();
+            actions.push(Action::EditText { agent, id, path, text });
+        }
+        None => model.answer(Look::Notice, "the change removes this file: there is no text to edit"),
+    }
+}
+
+/// Takes the text of a file from the external editor.
+pub(super) fn edited(
+    model: &mut Model,
+    asked: &Asked,
+    path: &WirePath,
+    edited: Result<Option<String>, String>,
+) -> bool {
+    let part = model.cards.iter_mut().find(|card| card.asked == *asked).and_then(|card| card.part.as_mut());
+    match (edited, part) {
+        (Err(why), _) => model.answer(Look::Error, &why),
+        (Ok(None), _) => model.answer(Look::Notice, "the text is unchanged"),
+        (Ok(Some(_)), None) => {
+            model.answer(Look::Error, "the edit was discarded: the change no longer waits for your approval");
+        }
+        (Ok(Some(text)), Some(part)) => {
+            part.edit(path, text);
+            lay(model);
+        }
+    }
+    true
+}
+
+/// Lays out the page again.
+fn lay(model: &mut Model) {
+    let revision = model.next_revision();
+    let size = size(model);
+    let project = &model.start.project;
+    let Some(card) = model.cards.front_mut() else { return };
+    if let (Some(part), Some(params)) = (&mut card.part, card.request.in_part()) {
+        part.lay(params, project, revision, size);
+    }
+}
+
+fn size(model: &Model) -> (u16, u16) {
+    let area = Areas::now(model).card.unwrap_or_default();
+    let card = model.cards.front();
+    (area.width, card.map_or(0, |card| text_rows(card, &model.start.keymap, area)))
+}
