@@ -269,3 +269,50 @@ fn whoever_looks_elsewhere_is_called_in_our_own_words() {
     ui.signal(Signal::SIGTERM);
     ui.end();
 }
+
+const LINES: &str = "one\n2\n3\n4\n5\n6\n7\n8\nnine\n";
+
+/// A session in which the model wants to change the first and the last line of `lines.txt`.
+fn changes_two_lines(world: &World, server: &ReplayServer, editor: &str) -> Ui {
+    world.file("lines.txt", LINES);
+    let mut command = world.ui(server, &[]);
+    command.env_remove("VISUAL").env("EDITOR", editor);
+    let mut ui = Ui::start(&command, SIZE);
+    ui.types("go\r");
+    ui.until_shown("Edit lines.txt?");
+    // Keys do not count at once.
+    ui.press_until("h", "hunk 2 of 2");
+    ui
+}
+
+fn two_changes() -> ReplayServer {
+    let content = LINES.replace("one", "ONE").replace("nine", "NINE");
+    model_of([calls(&[("write_file", json!({"path": "lines.txt", "content": content}))]), done()])
+}
+
+#[test]
+fn one_hunk_of_a_change_is_approved_and_the_other_left_out() {
+    let (world, server) = (World::new(User::Myself), two_changes());
+    let mut ui = changes_two_lines(&world, &server, "false");
+    ui.press_until(" ", "hunk 1 of 2 · left out");
+    ui.press_until("y", "in part: 1 of 2 hunks");
+    ui.until_shown("Done.");
+    assert_eq!(world.read("lines.txt"), LINES.replace("nine", "NINE"));
+    let told = String::from_utf8(server.requests().last().unwrap().body.to_vec()).unwrap();
+    assert!(told.contains("The user approved 1 of 2 hunks"), "{told}");
+    ui.types("\x15:q\r");
+    assert_eq!(ui.end().code, 0);
+}
+
+#[test]
+fn the_new_text_of_a_change_is_edited_before_it_is_approved() {
+    let (world, server) = (World::new(User::Myself), two_changes());
+    let mut ui = changes_two_lines(&world, &server, "sed -i s/NINE/mine/");
+    ui.press_until("e", "the text as you edited it");
+    ui.until_shown("+mine");
+    ui.press_until("y", "in part: the text was edited");
+    ui.until_shown("Done.");
+    assert_eq!(world.read("lines.txt"), LINES.replace("one", "ONE").replace("nine", "mine"));
+    ui.types("\x15:q\r");
+    assert_eq!(ui.end().code, 0);
+}

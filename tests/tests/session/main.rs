@@ -10,6 +10,7 @@ mod broken_off;
 mod changes;
 mod compaction;
 mod front_end;
+mod in_part;
 mod in_project;
 mod kills;
 mod logs;

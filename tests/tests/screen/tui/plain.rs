@@ -136,3 +136,28 @@ fn signals_end_it_as_they_end_everything() {
         assert_eq!(marked(world.mark().as_bytes()), Vec::<u32>::new());
     }
 }
+
+#[test]
+fn a_part_of_a_change_is_approved_by_the_numbers_of_its_hunks() {
+    let old = "one\n2\n3\n4\n5\n6\n7\n8\nnine\n";
+    let (world, server) = (
+        world(),
+        model_of([write(&old.replace("one", "ONE").replace("nine", "NINE")), says("Written.", "end_turn")]),
+    );
+    std::fs::write(world.project().join("a.txt"), old).unwrap();
+    let mut command = world.ui(&server, &["--plain"]);
+    command.env("TERM", "dumb");
+    let mut ui = Ui::start(&command, (100, 60));
+    ui.until("the prompt", |screen| screen.trim_end().ends_with('>'));
+    ui.types("write it\r");
+    ui.until_shown("Approval 1 waits for you.");
+    ui.press_until_so("part 3\r", "a refusal", |screen| screen.contains("That is not an answer."));
+    let screen = ui.screen().replace('\n', " ");
+    assert!(screen.contains("Or type part and numbers of hunks"), "{screen}");
+    ui.types("part 2\r");
+    ui.until_shown("Written.");
+    assert_eq!(world.read("a.txt"), old.replace("nine", "NINE"));
+    assert!(sent(&server, 1).contains("The user approved 1 of 2 hunks"));
+    ui.types("\x04");
+    assert_eq!(ui.end().code, 0);
+}
