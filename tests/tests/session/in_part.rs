@@ -118,9 +118,8 @@ fn the_chosen_hunk_alone_is_written_told_kept_and_undone() {
     asked.served.until("event/rewound");
     assert_eq!(asked.world.read("kept.txt"), OLD);
     asked.served.end().1.expect(0);
-    let run = |command: &str| {
-        Finished::of(&mut asked.world.bailiwick(["sessions", command, id.as_str()])).expect(0).stdout
-    };
+    let run =
+        |command: &str| Finished::of(&mut asked.world.bailiwick([command, id.as_str()])).expect(0).stdout;
     let shown = run("show");
     assert!(shown.contains("approved in part by the user: 1 of 2 hunks"), "{shown}");
     let audit = run("audit");
