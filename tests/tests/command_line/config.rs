@@ -61,7 +61,7 @@ fn the_keys_are_listed_while_a_file_is_wrong() {
     assert!(all.contains("\nrights.net\n") && all.contains("\nagents.depth\n"), "{all}");
     insta::assert_snapshot!(keys(&["rights.net"]).expect(0).stdout, @r#"
     rights.net
-      `off`, or list of hosts; default: `off`; a project's file: can only restrict it
+      `off`, or list of hosts; default: `off`; a project's file: can only restrict the value
       The network of commands: `off`, or the hosts that commands can reach by name, such as `["docs.example", "*.docs.example:8443", "@npm"]` (port 443 unless another is named). No file turns all of it on: `--net on` and `:net on` do. A project's `off` or list also restricts `--net`: at the start, only hosts that both name can be reached.
 
     Further tables: [keys.MODE] sets keys of the terminal UI, [models."NAME"] describes a model, [agents.NAME] defines a role of sub-agents.

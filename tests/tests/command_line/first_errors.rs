@@ -278,7 +278,10 @@ fn a_word_that_is_no_command_is_refused_with_the_way_to_send_it() {
     let said: Vec<_> = run.stderr.lines().take(2).collect();
     assert_eq!(
         said,
-        ["error: no command \"exce\"", "  hint: bailiwick exec; to send it as a task: bailiwick -- exce"]
+        [
+            "error: no command \"exce\"",
+            "  hint: bailiwick exec; to send this word as a task: bailiwick -- exce"
+        ]
     );
 }
 

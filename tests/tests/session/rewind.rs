@@ -221,7 +221,7 @@ fn one_file_is_taken_back_alone() {
     assert_eq!(shown.stdout, "delete    c\n", "{}", shown.stderr);
     let mut command = world.bailiwick(["rewind", "--to", "1", "--file", "../c", "-C"]);
     let refused = Finished::of(command.arg(world.project())).expect(2);
-    assert!(refused.stderr.contains("../c is not a file of"), "{}", refused.stderr);
+    assert!(refused.stderr.contains("../c is not a file in"), "{}", refused.stderr);
 }
 
 #[test]

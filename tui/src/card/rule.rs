@@ -71,7 +71,7 @@ pub(crate) fn explain(request: &ServerRequest, rules: InForce<'_>) -> Block {
         }
     };
     let is_denial = matches!(request, ServerRequest::DeniedCommandApproval(_));
-    let heading = if is_denial { "why it was blocked:" } else { "why this is asked:" };
+    let heading = if is_denial { "why this was blocked:" } else { "why this is asked:" };
     let mut parts = vec![
         Part::new(SafeText::line(heading), Look::Heading),
         fact("rule", &rule),

@@ -201,7 +201,7 @@ impl Choice {
                 "matching commands run without asking; nothing else is allowed"
             }
             Self::Page => "this page is fetched without asking; nothing else is allowed",
-            Self::Host(_) => "pages of this host are fetched without asking; commands do not reach it",
+            Self::Host(_) => "pages of this host are fetched without asking; commands cannot reach this host",
             Self::Pattern(_) => "matching files change without asking; nothing else is allowed",
             Self::Project | Self::GrantRoot(_) | Self::Network => {
                 "everything that the agent does from now on, without asking"

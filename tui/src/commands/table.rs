@@ -45,7 +45,7 @@ pub const TABLE: &[CommandRow] = &[
         name: "agents",
         typed: Some("agents"),
         keys: &[(Normal, &["A"]), (Insert, &["alt-a"])],
-        about: "list the agents: open, message or stop one",
+        about: "list the agents: open, message or stop an agent",
     },
     CommandRow {
         command: Command::Copy,
@@ -69,7 +69,7 @@ pub const TABLE: &[CommandRow] = &[
         name: "copy_code",
         typed: Some("copy-code"),
         keys: &[(Normal, &["Y"])],
-        about: "copy the last code of the last answer",
+        about: "copy the last code block of the last answer",
     },
     typed(Command::Revert, "revert", "revert PATH", "restore one file to the start of the session"),
     typed(Command::Agent, "agent", "agent ID", "show an agent; your messages then go there"),
@@ -507,7 +507,7 @@ pub const TABLE: &[CommandRow] = &[
         &[(Normal, &["R"]), (Insert, &["alt-r"])],
         "ask again (the request timed out)",
     ),
-    keyed(Command::Together, "together", &[(Approval, &["a"])], "show all changes of the reply as one"),
+    keyed(Command::Together, "together", &[(Approval, &["a"])], "show all changes of the reply on one card"),
     keyed(
         Command::Rule,
         "rule",

@@ -191,9 +191,9 @@ mod tests {
             ]
             .join("\n"),
             @r#"
-        enter cannot answer approvals: it is pressed by accident
-        space cannot answer approvals: it is pressed by accident
-        ctrl-m cannot answer approvals: it is pressed by accident
+        enter cannot answer approvals: this key is easily pressed by accident
+        space cannot answer approvals: this key is easily pressed by accident
+        ctrl-m cannot answer approvals: this key is easily pressed by accident
         in the mode approval the key n would do both deny and approve_once
         in the mode insert the key x writes text
         the mode normal has no command approve_once

@@ -57,7 +57,7 @@ impl Model {
         let mut rows: Vec<_> = near.iter().filter_map(|near| models.named(near)).map(ModelRow::of).collect();
         let (window, price) = ("?".to_owned(), "as typed; window and price unknown".to_owned());
         rows.push(ModelRow { name: name.to_owned(), window, price });
-        let heading = format!("unknown model {name}; choose one");
+        let heading = format!("unknown model {name}; choose a model");
         self.open_list(ModelList { heading, rows, chosen: 0 });
     }
 

@@ -47,8 +47,8 @@ fn facts(session: &Session) -> Vec<(&'static str, String)> {
     };
     let hidden = match rights.hidden {
         0 => "nothing".to_owned(),
-        1 => "1 place with secrets: nothing in it can be read".to_owned(),
-        places => format!("{places} places with secrets: nothing in them can be read"),
+        1 => "1 path with secrets: agents cannot read its content".to_owned(),
+        places => format!("{places} paths with secrets: agents cannot read their content"),
     };
     vec![
         ("access", access::plain(rights)),

@@ -25,7 +25,7 @@ pub(super) fn show(model: &mut Model) {
         ("by kind", by(context, |piece| Some(piece.kind.as_str().to_owned()))),
         ("by file", by(context, |piece| piece.file.clone())),
         ("by tool", by(context, |piece| piece.tool.clone())),
-        ("by message, with the work that followed it", by(context, |piece| of_message(context, piece))),
+        ("by message, with the work that followed", by(context, |piece| of_message(context, piece))),
         ("the largest pieces", largest(context)),
     ];
     // One scale for all lists: a small part of the window has a short bar in each.

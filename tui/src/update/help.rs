@@ -33,7 +33,7 @@ fn sections(keymap: &Keymap, is_plain: bool) -> Vec<(String, Vec<String>)> {
 fn at_the_prompt() -> Vec<String> {
     let lines = [
         ("/NAME", "the same as :NAME; Tab completes, Enter runs"),
-        ("/etc/hosts says ...", "text: a path has another / in it"),
+        ("/etc/hosts says ...", "text: a path has a second /"),
         ("@NAME", "a file of the project; Tab or Enter completes"),
         ("!COMMAND", "run a command of your own in the sandbox"),
         ("?", "at an empty prompt: the keys that are used most"),

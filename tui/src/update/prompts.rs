@@ -52,7 +52,7 @@ pub(super) fn expanded(model: &mut Model, expanded: ExpandedPrompt) {
             model.palette.close();
             model.answer(
                 Look::Notice,
-                &format!("the text of {of} is where you type: read or change the text, Enter sends it"),
+                &format!("the text of {of} is at your prompt: read or change the text, Enter sends it"),
             );
         }
         Err(error) => model.answer(Look::Error, &format!("cannot use the prompt {of}: {error}")),

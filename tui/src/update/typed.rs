@@ -53,7 +53,7 @@ fn wrong_argument(row: &CommandRow, argument: Option<&str>) -> String {
             format!("no {} {argument:?}; choose {} or {last}", row.name, first.join(", "))
         }
         (Some(argument), Some(_)) => format!("cannot use {argument:?}: the command is :{usage}"),
-        (Some(argument), None) => format!("cannot use {argument:?}: :{usage} takes nothing after it"),
+        (Some(argument), None) => format!("cannot use {argument:?}: :{usage} takes no argument"),
         (None, _) => format!("the command is :{usage}"),
     }
 }

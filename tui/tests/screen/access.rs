@@ -30,7 +30,7 @@ fn what_was_allowed_is_listed_with_the_command_that_takes_it_back() {
     access of the agent
       access    writes in the project, "/srv/a b", "/x\u{1b}\n\xFF" · network on ·
                 secrets hidden
-      hidden    9 places with secrets: nothing in them can be read
+      hidden    9 paths with secrets: agents cannot read their content
       mode      ask: changes and other access wait for your answer
       sandbox   full tier
       exactly   writes in $TMPDIR, the project, "/srv/a b", "/x\u{1b}\n\xFF" ·

@@ -49,7 +49,7 @@ fn the_context_is_told_by_kind_file_tool_and_message_largest_first() {
     by tool
        606  49%  ████████████████████  read_file
        303  24%  ██████████            shell_exec
-    by message, with the work that followed it
+    by message, with the work that followed
        614  49%  ████████████████████  1  mend the lexer
        312  25%  ██████████            2  test\u{1b}[2J it
     the largest pieces

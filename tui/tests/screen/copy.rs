@@ -151,7 +151,7 @@ fn a_model_that_nothing_knows_is_refused_unless_it_is_forced() {
     assert_eq!(seat.told(), []);
     let page = |seat: &Seat| seat.screen().lines().take(4).collect::<Vec<_>>().join("\n");
     assert_snapshot!(page(&seat), @"
-    unknown model claude-opos-4-5; choose one
+    unknown model claude-opos-4-5; choose a model
     ▸ claude-opus-4-5    200k  $5 in, $25 out · now
       claude-haiku-5-5     1M  $1 in, $5 out
       claude-opos-4-5       ?  as typed; window and price unknown

@@ -243,13 +243,13 @@ fn the_rule_and_where_it_comes_from() {
         seat.keys("?");
         assert!(seat.screen().contains(expected), "{}", seat.screen());
         seat.keys("?");
-        assert!(!seat.screen().contains("why it was blocked"), "{}", seat.screen());
+        assert!(!seat.screen().contains("why this was blocked"), "{}", seat.screen());
     }
     let mut seat = asked((80, 24), network());
     seat.keys("?");
     assert_snapshot!(card(&seat), @r"
      Blocked by the sandbox  proved ────────────────────────────────────────────────
-    why it was blocked:
+    why this was blocked:
       rule      the network is off
       from      --net
       change    :net on|off|HOSTS, --net, or rights.net in the settings

@@ -39,7 +39,7 @@ fn a_slash_opens_the_list_of_commands() {
       /compact                  replace the conversation by a summary
       /clear                    start an empty conversation in this session
       /tasks                    show the agent's list of tasks
-      /agents                   list the agents: open, message or stop one
+      /agents                   list the agents: open, message or stop an agent
       /copy                     copy the last answer (or the found line)
       /select                   select lines of the transcript to copy
       /allow ACCESS             allow write PATH, socket PATH or net
@@ -65,7 +65,7 @@ fn a_slash_opens_the_list_of_commands() {
 
 
     ▸ /access                   show the agent's access, and how to change it
-      /agents                   list the agents: open, message or stop one
+      /agents                   list the agents: open, message or stop an agent
       /allow ACCESS             allow write PATH, socket PATH or net
       /agent ID                 show an agent; your messages then go there
       /plan TEXT                make a plan; without TEXT: show the plan
@@ -104,7 +104,7 @@ fn a_slash_opens_the_list_of_commands() {
 
 
 
-    ▸ /agents                   list the agents: open, message or stop one
+    ▸ /agents                   list the agents: open, message or stop an agent
     ──────────────────────────────────────────────────────────────────────────────────────────
     ");
     assert_eq!(seat.told(), []);

@@ -174,7 +174,7 @@ fn a_sandbox_without_namespaces_is_a_partial_one() {
     assert_snapshot!(seat.screen().lines().take(6).collect::<Vec<_>>().join("\n"), @"
     access of the agent
       access    read-only · network off · secrets hidden
-      hidden    9 places with secrets: nothing in them can be read
+      hidden    9 paths with secrets: agents cannot read their content
       mode      ask: changes and other access wait for your answer
       sandbox   partly sandboxed (floor tier)
       exactly   writes in $TMPDIR, caches · network off · secrets hidden

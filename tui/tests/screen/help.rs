@@ -28,13 +28,13 @@ fn help_is_made_from_the_table() {
       :compact                      replace the conversation by a summary
       :clear                        start an empty conversation in this session
       :tasks                        show the agent's list of tasks
-      :agents                       list the agents: open, message or stop one
+      :agents                       list the agents: open, message or stop an agent
       :copy                         copy the last answer (or the found line)
       :select                       select lines of the transcript to copy
       :allow ACCESS                 allow write PATH, socket PATH or net
       :disallow ACCESS              withdraw what was allowed
       :image PATH                   attach a picture; without PATH: detach it
-      :copy-code                    copy the last code of the last answer
+      :copy-code                    copy the last code block of the last answer
       :revert PATH                  restore one file to the start of the session
       :agent ID                     show an agent; your messages then go there
       :edit-plan                    edit the plan waiting for approval, in $EDITOR
@@ -43,17 +43,17 @@ fn help_is_made_from_the_table() {
       :q                            quit (by key: at an empty prompt)
     at the prompt
       /NAME                         the same as :NAME; Tab completes, Enter runs
-      /etc/hosts says ...           text: a path has another / in it
+      /etc/hosts says ...           text: a path has a second /
       @NAME                         a file of the project; Tab or Enter completes
       !COMMAND                      run a command of your own in the sandbox
       ?                             at an empty prompt: the keys that are used most
       a space first, or two lines   send the line as text
     keys in NORMAL
       ? f1                          show all commands and keys
-      A                             list the agents: open, message or stop one
+      A                             list the agents: open, message or stop an agent
       y                             copy the last answer (or the found line)
       V                             select lines of the transcript to copy
-      Y                             copy the last code of the last answer
+      Y                             copy the last code block of the last answer
       ctrl-d                        quit (by key: at an empty prompt)
       v                             select from a character to another
       ctrl-v                        select the same columns of each row
@@ -86,7 +86,7 @@ fn help_is_made_from_the_table() {
       R                             ask again (the request timed out)
     keys in INSERT
       f1                            show all commands and keys
-      alt-a                         list the agents: open, message or stop one
+      alt-a                         list the agents: open, message or stop an agent
       alt-v                         select lines of the transcript to copy
       ctrl-d                        quit (by key: at an empty prompt)
       alt-up                        to the message above, yours or the agent's
@@ -159,7 +159,7 @@ fn help_is_made_from_the_table() {
       n                             no
       e                             no, with a reason for the model
       d                             full screen, and back
-      a                             show all changes of the reply as one
+      a                             show all changes of the reply on one card
       ?                             why this is asked, and where the rule comes from
       esc ctrl-c                    no, and stop the turn
       c                             comment on the steps of a plan

@@ -213,9 +213,9 @@ fn wrong_commands_say_what_is_right() {
     for (typed, line) in [
         ("net maybe", "! \"maybe\" is neither off nor on, and a host without a dot needs a port"),
         ("fly", "! no command :fly (see :help)"),
-        ("q now", "! cannot use \"now\": :q takes nothing after it"),
+        ("q now", "! cannot use \"now\": :q takes no argument"),
         ("revoke x", "! cannot use \"x\": the command is :revoke N"),
-        ("compact all", "! cannot use \"all\": :compact takes nothing after it"),
+        ("compact all", "! cannot use \"all\": :compact takes no argument"),
     ] {
         seat.keys(&format!(":{typed}\n"));
         assert!(seat.row(20).starts_with(line), "{line}\n{}", seat.screen());

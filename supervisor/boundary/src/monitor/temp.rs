@@ -35,7 +35,7 @@ impl TempError {
         let elsewhere = format!("set {} to a directory that you can write", self.variable);
         match self.source.kind() {
             io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
-                format!("free some space there, or {elsewhere}")
+                format!("free some space on that file system, or {elsewhere}")
             }
             io::ErrorKind::ReadOnlyFilesystem => {
                 format!(
@@ -244,7 +244,7 @@ mod tests {
         assert_eq!(told("TMPDIR", libc::EACCES), "set TMPDIR to a directory that you can write");
         assert_eq!(
             told("BAILIWICK_HOME", libc::ENOSPC),
-            "free some space there, or set BAILIWICK_HOME to a directory that you can write"
+            "free some space on that file system, or set BAILIWICK_HOME to a directory that you can write"
         );
         assert!(
             told("TMPDIR", libc::EROFS).ends_with("needs such a directory: docker run --tmpfs /tmp:exec")

@@ -27,7 +27,7 @@ pub fn configured_socket(project: &Path, path: &Path) -> Result<WirePath, String
 
 fn resolved(path: &Path) -> Result<PathBuf, String> {
     let found = fs::canonicalize(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => "does not exist: start its server first".to_owned(),
+        io::ErrorKind::NotFound => "does not exist: start the server of this socket first".to_owned(),
         _ => error.to_string(),
     })?;
     let is_socket = fs::symlink_metadata(&found).is_ok_and(|meta| meta.file_type().is_socket());

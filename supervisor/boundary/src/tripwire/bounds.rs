@@ -66,7 +66,7 @@ impl fmt::Display for Bound {
             Self::Entries(most) => write!(f, "this path has more than {most} files"),
             Self::Bytes(most) => write!(f, "this path has more than {} MiB", most >> 20),
             Self::Depth(most) => write!(f, "the directories below this path are more than {most} deep"),
-            Self::References(most) => write!(f, "this path leads to more than {most} others"),
+            Self::References(most) => write!(f, "this path leads to more than {most} other paths"),
             Self::Chain => {
                 write!(
                     f,

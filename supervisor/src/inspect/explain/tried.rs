@@ -107,7 +107,7 @@ fn closed(path: &WirePath, operation: Operation) -> &'static str {
             "the kernel blocks this write: the path is below a writable directory, but not one of the directory's own files"
         }
         _ => {
-            "the kernel blocks this: the path is next to something hidden, and was created after the sandbox, or is another name of a hidden file"
+            "the kernel blocks this: the path is next to a hidden path, and was created after the sandbox, or is another name of a hidden file"
         }
     }
 }

@@ -145,10 +145,11 @@ Exit status: 0 all was shown, and with --attack every attack was blocked; 1 othe
 
 const EXPLAIN_STATUS: &str = "Exit status: 0, whatever the answer is; 2 usage; 5 no sandbox here.";
 
-const SHOW_STATUS: &str = "Exit status: 0 the log is intact; 1 it was changed, and is shown anyway; 2 usage.";
+const SHOW_STATUS: &str =
+    "Exit status: 0 the log is intact; 1 the log was changed, and is shown anyway; 2 usage.";
 
 const AUDIT_STATUS: &str = "\
-Exit status: 0 the log is intact and its events are consistent, or all is as declared; 1 it is not; 2 usage; 5 no sandbox here;
+Exit status: 0 the log is intact and its events are consistent, or all access is as declared; 1 otherwise; 2 usage; 5 no sandbox here;
 7 the log is intact, but its events are inconsistent.";
 
 /// Arguments of `serve`.

@@ -116,7 +116,7 @@ fn no_command(command: &Command, tui: &TuiArgs, line: &[OsString]) -> Option<Str
         return None;
     }
     let meant = meant(command, word);
-    Some(format!("no command {word:?}\n  hint: {meant}to send it as a task: bailiwick -- {word}"))
+    Some(format!("no command {word:?}\n  hint: {meant}to send this word as a task: bailiwick -- {word}"))
 }
 
 /// Returns the error for words that start with an unknown command: a mistyped command, or a task without quotes.
@@ -127,7 +127,7 @@ fn unquoted(command: &Command, error: &Error, line: &[OsString]) -> Option<Strin
     let meant = meant(command, word);
     matches!(error.kind(), ErrorKind::UnknownArgument | ErrorKind::InvalidSubcommand).then(|| {
         let task = shell_word(words.join(" "));
-        format!("no command {word:?}\n  hint: {meant}to send a task, quote it: bailiwick {task}")
+        format!("no command {word:?}\n  hint: {meant}to send a task, quote the task: bailiwick {task}")
     })
 }
 
@@ -257,19 +257,19 @@ mod tests {
     fn a_word_that_is_no_command_is_sent_only_after_two_dashes() {
         assert_eq!(
             fault("bailiwick exce"),
-            "no command \"exce\"\n  hint: bailiwick exec; to send it as a task: bailiwick -- exce"
+            "no command \"exce\"\n  hint: bailiwick exec; to send this word as a task: bailiwick -- exce"
         );
         assert_eq!(
             fault("bailiwick -C /x greetings"),
-            "no command \"greetings\"\n  hint: to send it as a task: bailiwick -- greetings"
+            "no command \"greetings\"\n  hint: to send this word as a task: bailiwick -- greetings"
         );
         assert_eq!(
             fault("bailiwick exce the tests"),
-            "no command \"exce\"\n  hint: bailiwick exec; to send a task, quote it: bailiwick 'exce the tests'"
+            "no command \"exce\"\n  hint: bailiwick exec; to send a task, quote the task: bailiwick 'exce the tests'"
         );
         assert_eq!(
             fault("bailiwick mend the tests"),
-            "no command \"mend\"\n  hint: to send a task, quote it: bailiwick 'mend the tests'"
+            "no command \"mend\"\n  hint: to send a task, quote the task: bailiwick 'mend the tests'"
         );
         assert!(fault("bailiwick exec a b").starts_with("unexpected argument 'b'"));
         assert_eq!(read("bailiwick -- exce").unwrap().tui.prompt.as_deref(), Some("exce"));

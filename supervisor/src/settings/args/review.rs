@@ -10,7 +10,7 @@ use super::values::{amount, seconds};
 use super::{ModelArgs, TierArg};
 
 pub(crate) const REVIEW_STATUS: &str = "\
-Exit status: 0 no finding of the severity of --fail-on or above; 8 there is one; 3 the model gave no usable review, or a
+Exit status: 0 no finding of the severity of --fail-on or above; 8 there is such a finding; 3 the model gave no usable review, or a
 budget is spent; 1, 2, 5, 6, 129, 130 and 143 as for `exec`.";
 
 #[derive(Debug, Subcommand)]

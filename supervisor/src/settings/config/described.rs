@@ -41,10 +41,10 @@ impl Key {
         match self.project {
             ProjectMay::Narrow => "can add to the list",
             ProjectMay::Lower if matches!(self.kind, Kind::Choice([_]) | Kind::Network) => {
-                "can only restrict it"
+                "can only restrict the value"
             }
-            ProjectMay::Lower => "can restrict it; can extend it if trusted",
-            ProjectMay::IfTrusted => "can set it if trusted",
+            ProjectMay::Lower => "can restrict the value; can extend it if trusted",
+            ProjectMay::IfTrusted => "can set the value if trusted",
             ProjectMay::Never => "never",
         }
     }

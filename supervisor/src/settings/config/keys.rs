@@ -187,7 +187,7 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Count { least: 1, most: 1000 },
         project: ProjectMay::Never,
         preset: Preset::Number(8),
-        about: "The most attempts at one request: when the provider is overloaded or fails, and when its reply is cut.",
+        about: "The most attempts at one request: when the provider is overloaded or fails, and when the reply is cut off.",
     },
     Key {
         name: "retries.longest_wait_s",
@@ -278,7 +278,7 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Count { least: Window::LEAST, most: MOST },
         project: ProjectMay::Lower,
         preset: Preset::Unset("the model's"),
-        about: "The most tokens of a prompt and its reply together. A conversation that comes near is summarised, and continues with the summary.",
+        about: "The most tokens of a prompt and its reply together. A conversation that comes near this size is summarised, and continues with the summary.",
     },
     Key {
         name: "limits.timeout_s",
@@ -313,7 +313,7 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Count { least: 64 << 20, most: 1 << 50 },
         project: ProjectMay::Lower,
         preset: Preset::Unset("three quarters of the machine's"),
-        about: "The most memory of one worker and its commands, in bytes, swap apart. Enforced where a control group is delegated; `bailiwick doctor` says whether one is.",
+        about: "The most memory of one worker and its commands, in bytes, without swap. Enforced where a control group is delegated; `bailiwick doctor` shows whether a control group is delegated.",
     },
     Key {
         name: "agents.depth",
@@ -354,7 +354,7 @@ pub const KEYS: &[Key] = &[
         name: "plan.max_usd",
         kind: Kind::Amount,
         project: ProjectMay::Lower,
-        preset: Preset::Unset("no limit of its own"),
+        preset: Preset::Unset("no separate limit"),
         about: "The most that a planner in addition to the main agent may cost, in US dollars.",
     },
     Key {
@@ -389,7 +389,7 @@ pub const KEYS: &[Key] = &[
         name: "execute.max_usd",
         kind: Kind::Amount,
         project: ProjectMay::Lower,
-        preset: Preset::Unset("no limit of its own"),
+        preset: Preset::Unset("no separate limit"),
         about: "The most that the execution of a plan may cost, in US dollars.",
     },
     Key {
@@ -425,7 +425,7 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Count { least: 1, most: 36_500 },
         project: ProjectMay::Never,
         preset: Preset::Unset("for ever"),
-        about: "The days for which the log of a session is kept after its last change. Older ones, of every project, are deleted when a session starts.",
+        about: "The days for which the log of a session is saved after its last change. Older logs, of every project, are deleted when a session starts.",
     },
     Key {
         name: "sessions.keep_mib",

@@ -21,7 +21,7 @@ const CROWDS: &[Crowd] = &[
     Crowd {
         name: "links",
         fill: "os.mkdir('.agents'); [os.symlink(f'../kept/{n}', f'.agents/{n}') for n in range(2100)]",
-        refused: Some((".agents", "this path leads to more than 2000 others")),
+        refused: Some((".agents", "this path leads to more than 2000 other paths")),
     },
     Crowd {
         name: "entries",
@@ -53,7 +53,7 @@ const CROWDS: &[Crowd] = &[
         name: "includes",
         fill: "os.makedirs('bare/objects'); os.mkdir('bare/refs'); fill('bare/HEAD'); \
             open('bare/config', 'w').write(''.join(f'[include]path=../x{n}\\n' for n in range(2100)))",
-        refused: Some(("bare/config", "this path leads to more than 2000 others")),
+        refused: Some(("bare/config", "this path leads to more than 2000 other paths")),
     },
     Crowd {
         name: "walk",

@@ -23,7 +23,7 @@ impl PlanProgress {
             return Ok(None);
         };
         let log = find(&directories.sessions(), Some(&session.0), Path::new(""))
-            .map_err(|_| format!("the log of its last session, {session}, is missing"))?;
+            .map_err(|_| format!("the log of the plan's last session, {session}, is missing"))?;
         let is_at_it = is_held(&log)
             .map_err(|error| format!("cannot tell whether a process uses {}: {error}", log.display()))?;
         let events = read_needed(&log, None, &mut |_, _| ()).map_err(|error| error.to_string())?.events;

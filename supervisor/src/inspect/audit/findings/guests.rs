@@ -25,12 +25,12 @@ pub(super) fn findings(tree: &Tree) -> Vec<Finding> {
             }
             EventKind::SubAgentResult(result) => {
                 for (agent, guest) in open.extract_if(.., |(agent, _)| **agent == result.agent) {
-                    find(agent, guest, "has no end before that of its agent");
+                    find(agent, guest, "has not ended before its agent");
                 }
             }
             EventKind::Result(_) => {
                 for (agent, guest) in std::mem::take(&mut open) {
-                    find(agent, guest, "has no end before that of the session");
+                    find(agent, guest, "has not ended before the session");
                 }
             }
             _ => {}

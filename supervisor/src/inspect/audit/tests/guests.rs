@@ -108,12 +108,12 @@ fn a_guest_has_one_end_before_that_of_its_agent() {
     assert_eq!(found(log()), [""; 0]);
     assert_eq!(found(Log::new().guest("1", 1, json!({}))), [""; 0], "the log ends before");
     let open = Log::new().guest("1", 1, json!({}));
-    assert_eq!(found(open.end()), ["guest 1 of agent 1 has no end before that of the session"]);
+    assert_eq!(found(open.end()), ["guest 1 of agent 1 has not ended before the session"]);
     let twice = Log::new().guest("1", 1, json!({})).guest("1", 1, json!({}));
     assert_eq!(found(twice), ["guest 1 of agent 1 started twice without an end"]);
     let unheard = Log::new().guest_end("1", 1, "finished", json!({}));
     assert_eq!(found(unheard), ["guest 1 of agent 1 has an end without a start"]);
     let child = Log::new().spawned("1.1", json!({})).guest("1.1", 1, json!({})).worker("1.1", 1, "d1");
     let late = child.result("1.1", "x");
-    assert_eq!(found(late), ["guest 1 of agent 1.1 has no end before that of its agent"]);
+    assert_eq!(found(late), ["guest 1 of agent 1.1 has not ended before its agent"]);
 }

@@ -75,9 +75,10 @@ impl PromiseGround {
                 "a daemon can survive then, because no control group is delegated",
                 DELEGATE,
             ),
-            Holder::Processes if self.bounds.processes.is_some() => {
-                PromiseVerdict::held(HeldBy::Kernel, "the setting limits.processes bounds their number")
-            }
+            Holder::Processes if self.bounds.processes.is_some() => PromiseVerdict::held(
+                HeldBy::Kernel,
+                "the setting limits.processes bounds the number of processes",
+            ),
             Holder::Processes => PromiseVerdict::open(
                 "the kernel limits processes only in a delegated control group, or in the full tier for a user who is not root (Linux 5.14)",
                 DELEGATE,

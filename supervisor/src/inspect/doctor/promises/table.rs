@@ -47,14 +47,16 @@ pub(super) const PROMISES: &[Promise] = &[
         name: "set-id bits, device nodes",
         says: "no set-id program or device is created, and only harmless devices are opened",
         holders: [
-            kernel("seccomp and nosuid, nodev mounts block them; the sandbox has its own /dev"),
-            kernel("seccomp and Landlock block them"),
+            kernel(
+                "seccomp and nosuid, nodev mounts block set-id programs and devices; the sandbox has its own /dev",
+            ),
+            kernel("seccomp and Landlock block set-id programs and devices"),
         ],
         acts: &["set a set-id bit", "open the kernel's log"],
     },
     Promise {
         name: "signals",
-        says: "no process outside gets a signal, and no worker gets one from its command",
+        says: "no process outside gets a signal, and no command sends a signal to its worker",
         holders: [
             kernel(
                 "a pid namespace hides processes outside; Landlock's scopes, or the broker below ABI 6, protect the worker",
@@ -113,7 +115,7 @@ pub(super) const PROMISES: &[Promise] = &[
         holders: [
             Scopes {
                 kernel: "a network namespace blocks such connections; with the network on, Landlock's scopes block them",
-                broker: "a network namespace blocks them; with the network on, the broker asks the kernel who owns the name, before and after each connection: a name that changes its owner in between is reached",
+                broker: "a network namespace blocks such connections; with the network on, the broker asks the kernel who owns the name, before and after each connection: a name that changes its owner in between is reached",
             },
             Scopes {
                 kernel: "Landlock's scopes restrict the program, and the broker that connects for the program",
@@ -172,7 +174,7 @@ pub(super) const PROMISES: &[Promise] = &[
     Promise {
         name: "kernel and host",
         says: "no process in the sandbox uses a mount, namespace, module, io_uring, BPF program or system call that is newer than our review",
-        holders: both(kernel("seccomp blocks them, and processes have no capabilities")),
+        holders: both(kernel("seccomp blocks such calls, and processes have no capabilities")),
         acts: &["make a user namespace", "use io_uring", "change the mounts"],
     },
     Promise {
@@ -188,7 +190,7 @@ pub(super) const PROMISES: &[Promise] = &[
         name: "information",
         says: "no process in the sandbox sees names and sizes of hidden files, or other processes",
         holders: [
-            kernel("masks and a pid namespace hide them"),
+            kernel("masks hide files, and a pid namespace hides other processes"),
             Nobody("/proc shows every process of the machine, and Landlock denies neither stat nor inotify"),
         ],
         acts: &[],
@@ -218,7 +220,7 @@ pub(super) const PROMISES: &[Promise] = &[
         holders: [
             kernel("masks and Landlock block access to other temp directories"),
             kernel(
-                "Landlock blocks access to their files; a worker that knows a directory's random name can list it",
+                "Landlock blocks access to files of other workers; a worker that knows the random name of a temp directory can list the names there",
             ),
         ],
         acts: &[],
@@ -245,7 +247,7 @@ pub(super) const PROMISES: &[Promise] = &[
     },
     Promise {
         name: "caches, build directories, search paths and homes that the environment names",
-        says: "nothing written with less access is executed with more access from there",
+        says: "files written there with less access are not executed with more access",
         holders: [
             Supervisor(
                 "each level of access has its own directories; copies are made only from more access to less",
