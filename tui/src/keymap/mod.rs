@@ -28,7 +28,7 @@ pub enum KeymapError {
     NoKey(#[from] NoKey),
     #[error("in the mode {mode} the key {key} would do both {first} and {second}")]
     Conflict { mode: &'static str, key: String, first: &'static str, second: &'static str },
-    #[error("{key} cannot answer approvals: it is pressed by accident")]
+    #[error("{key} cannot answer approvals: this key is easily pressed by accident")]
     Careless { key: String },
     #[error("in the mode {mode} the key {key} writes text")]
     WritesText { mode: &'static str, key: String },
