@@ -115,7 +115,7 @@ impl BaselineJournal {
 pub(super) fn refuse(differences: &[CutOffChange]) -> io::Result<Vec<BaselineChoice>> {
     let places: Vec<_> = differences.iter().map(|difference| difference.path.display().to_string()).collect();
     Err(io::Error::other(format!(
-        "a session here was killed during a command, and these files differ from before the command: {}\n  hint: start bailiwick here at a terminal, and answer whose changes they are",
+        "a session here was killed during a command, and these files differ from before the command: {}\n  hint: start Bailiwick here at a terminal, and answer whose changes they are",
         places.join(", ")
     )))
 }

@@ -174,7 +174,7 @@ fn what_is_wrong_with_a_model_is_told_with_its_place() {
     config.toml:2:1: `models.m.window`: unknown; a model has api, api_version, context, max_output, prices, thinking, effort, images
     config.toml:3:1: `models.m.context`: expected a number of tokens
     config.toml:4:1: `models.m.prices`: expected { input = …, output = … } in US dollars for a million tokens, with cache_read, cache_write_5m, cache_write_1h where they differ from input, long_prompt = { above = TOKENS, input = …, … } where long prompts cost more, and nothing else
-    config.toml:5:1: `models.m.effort`: expected a list of any of "low", "medium", "high", "xhigh", "max"
+    config.toml:5:1: `models.m.effort`: expected a list out of "low", "medium", "high", "xhigh", "max"
     config.toml:7:1: `models.n` is a table: expected [models.n]
     "#);
 }
