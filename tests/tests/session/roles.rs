@@ -186,7 +186,7 @@ fn a_role_that_makes_no_sense_is_said_with_its_place() {
     bailiwick: [world]/own/config/config.toml:1:9: the role a has no description
     bailiwick: [world]/own/config/config.toml:4:1: `agents.a.colour`: not a field of a role: expected one of description, prompt, access, model, tools, max_steps, max_usd
     bailiwick: [world]/own/config/config.toml:4:1: `agents.a.access`: expected "read" or "write"
-    bailiwick: [world]/own/config/config.toml:1:9: `agents.a.tools`: no tool is called "bash": expected some of read_file, list_directory, search_files, write_file, edit_file, shell_exec, fetch_url, spawn_agent
+    bailiwick: [world]/own/config/config.toml:1:9: `agents.a.tools`: no tool is called "bash": expected names from this list: read_file, list_directory, search_files, write_file, edit_file, shell_exec, fetch_url, spawn_agent
     bailiwick: [world]/own/config/config.toml:1:9: "a b" cannot be the name of a role: expected at most 40 letters, digits, `_` and `-`
     bailiwick: [world]/own/config/config.toml:2:1: unknown key `agents.reviewer`; `bailiwick config keys` lists them
     "#);

@@ -22,7 +22,7 @@ pub(crate) struct Editor {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("that is too long: a message has at most {} MiB", MOST >> 20)]
+#[error("the text is too long: a message has at most {} MiB", MOST >> 20)]
 pub(crate) struct TooLong;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

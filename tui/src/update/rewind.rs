@@ -304,7 +304,10 @@ fn consequences(preview: &RewindPreview, said: Option<&str>) -> Block {
     if target.scope.has_conversation() && target.to.is_some() {
         let words = if *messages == 1 { "your last message, and" } else { "your messages, and" };
         let count = if *messages == 1 { String::new() } else { format!("the last {messages} of ") };
-        parts.push(part(&format!("conversation: {count}{words} all that followed"), Look::Assistant));
+        parts.push(part(
+            &format!("remove from the conversation: {count}{words} all that followed"),
+            Look::Assistant,
+        ));
     }
     if target.scope.has_files() {
         parts.extend(files.iter().map(|file| {

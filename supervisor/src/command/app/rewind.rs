@@ -218,8 +218,10 @@ fn print(preview: &RewindPreview) -> io::Result<()> {
     let mut line = |text: String| writeln!(out, "{}", harmless(&text));
     if target.to.is_some() && target.scope.has_conversation() {
         line(match messages {
-            1 => "conversation: your last message, and all that followed".to_owned(),
-            more => format!("conversation: the last {more} of your messages, and all that followed"),
+            1 => "remove from the conversation: your last message, and all that followed".to_owned(),
+            more => format!(
+                "remove from the conversation: the last {more} of your messages, and all that followed"
+            ),
         })?;
     }
     for file in files {

@@ -74,7 +74,7 @@ pub(super) fn unknown_tool(role: &Role) -> Option<String> {
     );
     let name = all.lacks(role.tools.as_deref()?)?;
     let known: Vec<_> = all.definitions().iter().map(|tool| tool.name.to_string()).collect();
-    Some(format!("no tool is called {name:?}: expected some of {}", known.join(", ")))
+    Some(format!("no tool is called {name:?}: expected names from this list: {}", known.join(", ")))
 }
 
 #[cfg(test)]

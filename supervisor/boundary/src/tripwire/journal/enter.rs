@@ -119,7 +119,7 @@ fn door(place: &Path) -> io::Result<File> {
             }
         } else if begun.elapsed() > PATIENCE {
             return Err(io::Error::other(
-                "another session is starting here, and waits for your answer\n  hint: answer that session, or end it",
+                "another session is starting here, and waits for your answer\n  hint: answer the question of that session, or end the session",
             ));
         } else {
             std::thread::sleep(POLL);

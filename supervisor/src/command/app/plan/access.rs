@@ -53,9 +53,9 @@ pub(super) fn account(
     let _ = writeln!(text, "  failure  {}", failure(plan.on_failure));
     text.push_str("  lasts    until the plan ends; no further questions\n");
     text.push_str(if plan.commands().next().is_some() {
-        "will run without asking:\n"
+        "commands that will run without asking:\n"
     } else {
-        "will run without asking: no acceptance command\n"
+        "commands that will run without asking: none\n"
     });
     let mut last = 0;
     for (step, command) in plan.commands() {

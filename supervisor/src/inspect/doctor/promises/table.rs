@@ -181,7 +181,7 @@ pub(super) const PROMISES: &[Promise] = &[
         name: "secrets",
         says: "no hidden file is read under any of its names",
         holders: [
-            kernel("masks and Landlock block reads of hidden files"),
+            kernel("mounts over hidden files, and Landlock, block reads of hidden files"),
             kernel("Landlock blocks reads of hidden files"),
         ],
         acts: &["read a hidden file"],
@@ -190,7 +190,7 @@ pub(super) const PROMISES: &[Promise] = &[
         name: "information",
         says: "no process in the sandbox sees names and sizes of hidden files, or other processes",
         holders: [
-            kernel("masks hide files, and a pid namespace hides other processes"),
+            kernel("mounts cover hidden files, and a pid namespace hides other processes"),
             Nobody("/proc shows every process of the machine, and Landlock denies neither stat nor inotify"),
         ],
         acts: &[],
@@ -198,7 +198,7 @@ pub(super) const PROMISES: &[Promise] = &[
     Promise {
         name: "the API key",
         says: "no process in the sandbox sees the key in its environment, memory, files or messages",
-        holders: both(Supervisor("the key never leaves the supervisor, which no process may trace or dump")),
+        holders: both(Supervisor("the key never leaves the supervisor, which no process can trace or dump")),
         acts: &[],
     },
     Promise {
@@ -218,7 +218,7 @@ pub(super) const PROMISES: &[Promise] = &[
         name: "private temps",
         says: "no worker reaches the temp directory of another worker",
         holders: [
-            kernel("masks and Landlock block access to other temp directories"),
+            kernel("mounts over other temp directories, and Landlock, block access"),
             kernel(
                 "Landlock blocks access to files of other workers; a worker that knows the random name of a temp directory can list the names there",
             ),
