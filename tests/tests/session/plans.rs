@@ -412,7 +412,7 @@ fn an_execution_gets_the_directories_that_its_approval_showed_and_no_others() {
     with_model(&world, &server, &["plan", "execute"]).expect(3);
     let listed = plan(&world, &["list"]).expect(0).stdout;
     assert!(
-        listed.contains("1 step done; the last execution ended as gave up: step 2 of the plan is failed"),
+        listed.contains("1 step done; end of the last execution: gave up: step 2 of the plan is failed"),
         "{listed}"
     );
     // The whole project was never shown.

@@ -92,7 +92,8 @@ fn a_message_is_chosen_its_consequences_shown_and_confirmed() {
     assert!(seat.told().is_empty());
     seat.core(UiEventKind::RewindPreview(Box::new(preview(to(3)))));
     insta::assert_snapshot!(seat.screen(), @r"
-    restore to before: first things  remove from the conversation: your last message, and all that followed
+    restore to before: first things
+      remove from the conversation: your last message, and all that followed
       restore a\u{1b}[2Jb
       delete  new
       restore src/main.rs

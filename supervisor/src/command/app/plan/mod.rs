@@ -113,7 +113,7 @@ fn told(kept: &KeptPlan, directories: &Directories) -> String {
         (Ok(None), Some(done)) => format!("{fate} {since}, {}", steps(*done)),
         (Ok(None), None) => format!("{fate} {since}"),
     };
-    ended.iter().fold(came, |came, ended| format!("{came}; the last execution ended as {ended}"))
+    ended.iter().fold(came, |came, ended| format!("{came}; end of the last execution: {ended}"))
 }
 
 fn counted(count: u32, one: &str, more: &str) -> String {
