@@ -443,7 +443,7 @@ fn a_plan_whose_executor_could_not_start_is_told_so_and_may_be_followed_by_anoth
     assert!(listed.contains("Again (2 steps)"), "{listed}");
     assert!(
         listed.contains("unfinished 2")
-            && listed.contains("the last execution ended as crashed: 1 sub-agents"),
+            && listed.contains("end of the last execution: crashed: 1 sub-agents"),
         "{listed}"
     );
 }
