@@ -2,7 +2,7 @@ use std::ops::Range;
 
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
-use ratatui::style::{Modifier, Style};
+use ratatui::style::{Color, Modifier, Style};
 use unicode_width::UnicodeWidthStr;
 
 use crate::text::{Clusters, SafeStr};
@@ -98,11 +98,17 @@ impl<'a> Pane<'a> {
         }
     }
 
+    /// Reverses columns of a row, as a selection: without their colours, which would make patches of it. Escapes, which are
+    /// reversed themselves, are underlined.
     pub(super) fn reverse(&mut self, columns: Range<u16>, y: u16) {
         for x in columns.start..columns.end.min(self.area.width) {
             let at = (self.area.x + x, self.area.y + y);
             if let Some(cell) = self.buffer.cell_mut(at).filter(|_| y < self.area.height) {
-                cell.set_style(Style::new().add_modifier(Modifier::REVERSED));
+                let is_escape = cell.modifier.contains(Modifier::REVERSED);
+                (cell.fg, cell.bg) = (Color::Reset, Color::Reset);
+                cell.modifier -= Modifier::DIM;
+                cell.modifier |= Modifier::REVERSED;
+                cell.modifier.set(Modifier::UNDERLINED, is_escape);
             }
         }
     }

@@ -3,6 +3,8 @@
 use crossterm::event::KeyCode;
 use insta::assert_snapshot;
 use protocol::event::{EndReason, EventKind, ToolCallStatus};
+use ratatui::buffer::Cell;
+use ratatui::style::{Color, Modifier};
 use serde_json::json;
 use tui::{Action, Copied, Start};
 
@@ -63,6 +65,18 @@ fn lines_are_selected_and_seen_and_copied_without_their_margins() {
     let done = "done · 10.5k in, 85% cached, 456 out, $0.032 · 3.4 s";
     assert_eq!(copied(&mut seat), format!("make\n\nThe end.\n\n{done}"));
     assert!(seat.screen().contains(" NORMAL ") && !seat.screen().contains("lines below"));
+}
+
+#[test]
+fn a_selection_is_one_area_in_which_escapes_show() {
+    let mut seat = replied((60, 20), "Before.\n\n```rust\nlet a = \"b\u{1b}c\"; // d\n```\n");
+    seat.slowly("Vkkkk");
+    let y = seat_row(&seat, "let a");
+    let cells: Vec<_> = (0..60).map(|x| seat.buffer()[(x, y)].clone()).collect();
+    let is_plain = |cell: &Cell| (cell.fg, cell.bg) == (Color::Reset, Color::Reset);
+    assert!(cells.iter().all(is_plain) && !seat.reversed(y).is_empty(), "{}", seat.screen());
+    let escapes = cells.iter().filter(|cell| cell.modifier.contains(Modifier::UNDERLINED));
+    assert_eq!(escapes.map(Cell::symbol).collect::<String>(), "\\u{1b}");
 }
 
 #[test]

@@ -176,8 +176,11 @@ fn scopes(request: &ServerRequest) -> Vec<Named> {
             scopes.chain(always).chain(root).collect()
         }
         ServerRequest::NetworkApproval(params) => {
-            let network =
-                ("allow_always_network", "Allow the network for every command".to_owned(), SessionScope::Network);
+            let network = (
+                "allow_always_network",
+                "Allow the network for every command".to_owned(),
+                SessionScope::Network,
+            );
             commands(params.prefix.as_deref(), &params.parts).into_iter().chain([network]).collect()
         }
         ServerRequest::DeniedCommandApproval(params) => denied(params).into_iter().collect(),
