@@ -1,8 +1,8 @@
 //! The supervisor: the only unconfined process.
 //!
-//! Seven wings, each of which uses those before it: `process`, `journal`, `settings`, `engine`, `front`, `inspect`,
-//! `command`. What may be done is decided below, in the crates `gate` and `agent`, which are pure; `boundary` alone
-//! spawns, reads and verifies confined processes; `model` alone speaks to a model.
+//! Seven modules, each of which uses those before it: `process`, `journal`, `settings`, `engine`, `front`, `inspect`,
+//! `command`. Policy is decided in the crates `gate` and `agent`, which do no input or output. Only `boundary` spawns
+//! confined processes and reads their output; only `model` speaks to a model.
 
 #![forbid(unsafe_code)]
 

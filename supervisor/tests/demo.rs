@@ -1,4 +1,4 @@
-//! The demo's project and its scripted model hold what they promise: one failing test, and an edit that repairs it.
+//! Tests of the demo's project and its scripted model: one failing test, and an edit that repairs it.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use supervisor::front::demo::conversation::{Answered, DemoTurn};
 use supervisor::front::demo::project::{self, FILES};
 use supervisor::front::demo::repair::{BUG, END, FIX, Repairer};
 
-/// The end of the tests: their status and the last line.
+/// Returns the status of the tests and their last line.
 fn test(project: &Path) -> (Option<i32>, String) {
     let output = Command::new("bash").arg("test.sh").current_dir(project).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();

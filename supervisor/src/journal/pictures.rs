@@ -1,5 +1,5 @@
-//! Pictures from the person. They are named on the command line or in the terminal UI and read with the person's own
-//! rights, or attached by a front end.
+//! Pictures from the person: named on the command line or in the terminal UI and read with the person's own access, or
+//! attached by a front end.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -45,7 +45,6 @@ pub(crate) fn read(path: &Path) -> Result<Image, PictureError> {
     picture::read(bytes).map_err(no_picture)
 }
 
-/// Reads the picture in the clipboard. The error names the way that needs no clipboard.
 pub(crate) fn in_clipboard(project: &Path) -> Result<Image, String> {
     let hint = "; :image PATH attaches a file";
     let bytes = clipboard::picture(project, MAX_IMAGE_BYTES).map_err(|error| format!("{error}{hint}"))?;

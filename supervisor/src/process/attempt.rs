@@ -20,17 +20,22 @@ pub const GOT_THROUGH: &str = "GOT THROUGH";
 #[derive(Debug, Subcommand)]
 pub enum Attempt {
     /// Attaches to a process with ptrace(2)
-    Trace { pid: i32 },
+    Trace {
+        pid: i32,
+    },
     /// Connects to an abstract Unix socket
-    Abstract { name: String },
+    Abstract {
+        name: String,
+    },
     /// Connects to a Unix socket
-    Unix { path: String },
+    Unix {
+        path: String,
+    },
     /// Types a key into a terminal (`TIOCSTI`)
     Type {
         /// The path of the terminal.
         path: String,
     },
-    /// Mounts a file system on a directory that does not exist
     Mount,
     /// Loads a kernel module of no bytes
     Module,
@@ -45,7 +50,6 @@ impl Attempt {
         }
     }
 
-    /// Returns the name of the system call with its manual section.
     const fn call(&self) -> &'static str {
         match self {
             Self::Trace { .. } => "ptrace(2)",

@@ -18,22 +18,21 @@ use nix::unistd::{AccessFlags, access};
 /// The longest time that all programs together may take.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The time between two looks at a program that has closed its output.
+/// The time between two checks of a program that has closed its output.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The formats that are asked for, in order. Desktops offer a picture as PNG, whatever it was.
+/// The requested formats, in order. Desktops offer a picture as PNG, whatever it was.
 const FORMATS: [&str; 2] = ["image/png", "image/jpeg"];
 
-/// The variables that a program gets.
+/// The variables that a program receives.
 const VARIABLES: [&str; 7] =
     ["WAYLAND_DISPLAY", "XDG_RUNTIME_DIR", "DISPLAY", "XAUTHORITY", "HOME", "PATH", "LC_ALL"];
 
-/// A program that prints the clipboard.
 struct ClipboardProgram {
     name: &'static str,
     /// The variable that its desktop sets.
     desktop: &'static str,
-    /// The arguments before the format, and behind it.
+    /// The arguments before the format, and after it.
     arguments: (&'static [&'static str], &'static [&'static str]),
 }
 
@@ -114,8 +113,7 @@ fn find(name: &str, path: &OsString, project: &Path) -> Option<PathBuf> {
     files.find(|file| !file.starts_with(project) && file.is_file() && access(file, AccessFlags::X_OK).is_ok())
 }
 
-/// Returns the output of a program: none if it fails, and nothing at all if it is late. Reads at most one byte more
-/// than `most`.
+/// Returns the output of a program: empty if it fails, `None` if it is late. Reads at most one byte more than `most`.
 fn output(child: &mut Child, deadline: Instant, most: usize) -> io::Result<Option<Vec<u8>>> {
     let Some(mut stdout) = child.stdout.take() else { return Ok(None) };
     let (mut bytes, mut chunk) = (Vec::new(), vec![0; 64 << 10]);

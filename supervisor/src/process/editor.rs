@@ -27,7 +27,6 @@ const USUAL: &str = "vi";
 /// The kind of the edited text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Edits {
-    /// A plan that waits for approval.
     Plan,
     /// The new text of a file that waits for approval.
     Change,

@@ -10,7 +10,6 @@ use crate::process::messages::complain;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     Done,
-    /// An unexpected failure.
     Internal,
     /// The command line, the project or the key file is not usable.
     Usage,

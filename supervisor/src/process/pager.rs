@@ -11,8 +11,8 @@ const LESS: &str = "FRX";
 /// The exit status of a shell that did not find the program (`sh(1p)`).
 const NOT_FOUND: i32 = 127;
 
-/// Shows a text, which must be free of terminal controls, in the person's pager. If the pager is `cat` or cannot be
-/// started, the text goes to standard output. Terminal signals go to the pager too, and the caller handles its own.
+/// Shows a text without terminal controls in the person's pager. If the pager is `cat` or cannot be started, the text
+/// goes to standard output.
 pub(crate) fn show(text: &str) -> io::Result<()> {
     let named = std::env::var("PAGER").ok();
     let pager = named.as_deref().map_or(USUAL, str::trim);

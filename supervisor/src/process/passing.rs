@@ -47,7 +47,6 @@ impl<W: Write> PassedLines<W> {
         self.is_passing = true;
     }
 
-    /// Erases the status line.
     pub(crate) fn clear(&mut self) {
         if std::mem::take(&mut self.is_passing) {
             let _ = write!(self.out, "{ERASE}");

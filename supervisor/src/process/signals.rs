@@ -27,7 +27,7 @@ pub(crate) fn end_with(parent: i32) -> io::Result<()> {
 }
 
 /// The signals that end a process by default and are sent from outside (signal(7)): those with the action *Term*, and
-/// those with *Core* that a person or a limit causes. Faults of the process itself and SIGKILL are not included.
+/// those with *Core* that a person or a limit causes.
 const ENDING: &[i32] = &[
     libc::SIGTERM,
     libc::SIGQUIT,
@@ -93,7 +93,6 @@ pub(crate) struct UserSignals {
 }
 
 impl UserSignals {
-    /// Starts to handle the signals. Must be called within the runtime.
     pub(crate) fn new() -> io::Result<Self> {
         let interrupt = signal(SignalKind::interrupt())?;
         Ok(Self { interrupt, hangup: AnyOf::new(hangup())?, ending: AnyOf::new(ending())? })
@@ -114,7 +113,6 @@ impl UserSignals {
 pub(crate) struct Endings(AnyOf);
 
 impl Endings {
-    /// Starts to handle the signals. Must be called within the runtime.
     pub(crate) fn new() -> io::Result<Self> {
         AnyOf::new(hangup().chain([libc::SIGINT]).chain(ending())).map(Self)
     }
@@ -159,7 +157,6 @@ pub(crate) enum SignalChange {
 }
 
 impl Changes {
-    /// Starts to handle the signals. Must be called within the runtime.
     pub(crate) fn new() -> io::Result<Self> {
         Ok(Self {
             size: signal(SignalKind::window_change())?,

@@ -1,4 +1,4 @@
-//! Which paths are fetched, and what is a change.
+//! Tests of the fetched paths and of the detected changes.
 
 use ipc::message::{Chunk, SnapshotEntry, SnapshotKind, Stamp};
 use protocol::event::ChangeKind;

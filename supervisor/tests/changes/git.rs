@@ -1,4 +1,4 @@
-//! The real git, on its own: no user's configuration, no repository above.
+//! The real git without a person's configuration and without a repository above.
 
 use std::io::Write;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::tree::Tree;
 
 static GIT: LazyLock<bool> = LazyLock::new(|| Command::new("git").arg("--version").output().is_ok());
 
-/// Whether there is a git; says so aloud where there is none.
+/// True if there is no git. This is reported.
 pub(crate) fn is_missing() -> bool {
     if !*GIT {
         eprintln!("skipped: no git on this machine");
@@ -19,7 +19,7 @@ pub(crate) fn is_missing() -> bool {
     !*GIT
 }
 
-/// A repository with this tree in it, not committed.
+/// Creates a repository with this tree, not committed.
 pub(crate) fn repository(tree: &Tree) -> TempDir {
     let directory = TempDir::new().unwrap();
     run(directory.path(), &["init", "-q"], b"").unwrap();

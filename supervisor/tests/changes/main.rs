@@ -1,4 +1,4 @@
-//! The change set against the real git: what git applies must be the very tree that the session left.
+//! Tests of the change set against the real git: git must produce exactly the tree that the session left.
 
 #![expect(
     clippy::unwrap_used,

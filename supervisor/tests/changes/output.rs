@@ -1,4 +1,4 @@
-//! The file that `--patch` names, and what an agent can do to it meanwhile.
+//! Tests of the file for `--patch` with an agent that interferes.
 
 use std::fs;
 use std::io::Read;
@@ -157,7 +157,7 @@ fn the_null_device_takes_a_patch() {
     PatchFile::open(Path::new("/dev/null")).unwrap().write(&change()).unwrap();
 }
 
-/// Runs the test of that name in a process of its own, with its output in `stdout`.
+/// Runs the test of that name in a separate process, with its output in `stdout`.
 fn run_child(stdout: fs::File) -> bool {
     let exe = std::env::current_exe().unwrap();
     let mut child = Command::new(exe);

@@ -1,4 +1,4 @@
-//! base + patch, applied by git, is the new tree; and back.
+//! Tests that the base with the patch applied by git is the new tree, and the reverse.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use supervisor::journal::changes::patch;
 use crate::git;
 use crate::tree::{Node, Tree, change_set, file, program};
 
-/// Checks both directions; gives the patch.
+/// Checks both directions. Returns the patch.
 fn round_trip(old: &Tree, new: &Tree) -> Result<String, String> {
     let mut text = Vec::new();
     patch::write(&change_set(old, new, &[]), b"", &mut text).unwrap();
@@ -33,7 +33,8 @@ fn round_trip(old: &Tree, new: &Tree) -> Result<String, String> {
     Ok(shown)
 }
 
-/// Git 2.47 does not give a mode back that it deleted, in `apply -R` of its own patches neither: 100644 it is.
+/// Returns the tree without modes. Git 2.47 does not restore the mode of a deleted file in `apply -R`, even of its own
+/// patches.
 fn without_modes(tree: &Tree) -> Tree {
     let mut tree = tree.clone();
     for node in tree.0.values_mut() {
@@ -44,8 +45,8 @@ fn without_modes(tree: &Tree) -> Tree {
     tree
 }
 
-/// Whether a path is a directory in one tree and something else in the other. Git applies that, but does not always
-/// find its way back, with its own patches neither.
+/// True if a path is a directory in one tree and something else in the other. Git applies that, but cannot always
+/// reverse it.
 fn some_directory_came_or_went(old: &Tree, new: &Tree) -> bool {
     let is_directory =
         |tree: &Tree, path: &[u8]| tree.0.keys().any(|inner| inner.starts_with(&[path, b"/"].concat()));
@@ -177,7 +178,7 @@ fn any_node() -> impl Strategy<Value = Node> {
     ]
 }
 
-/// One step from a tree to the next; the indices choose among the paths that there are.
+/// An edit of a tree. The indices choose among the existing paths.
 #[derive(Clone, Debug)]
 enum Edit {
     Put(Vec<u8>, Node),

@@ -1,4 +1,4 @@
-//! Trees of files: on disk, and as the chunks that a worker would send of them.
+//! Trees of files: on disk, and as the chunks that a worker would send.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -18,17 +18,17 @@ pub(crate) enum Node {
     Link(Vec<u8>),
 }
 
-/// A file that is no program.
+/// A file that is not executable.
 pub(crate) fn file(bytes: impl AsRef<[u8]>) -> Node {
     Node::File { bytes: bytes.as_ref().to_vec(), executable: false }
 }
 
-/// A file that is one.
+/// An executable file.
 pub(crate) fn program(bytes: impl AsRef<[u8]>) -> Node {
     Node::File { bytes: bytes.as_ref().to_vec(), executable: true }
 }
 
-/// Paths and what is there.
+/// The nodes of a tree by their paths.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Tree(pub(crate) BTreeMap<Vec<u8>, Node>);
 
@@ -39,7 +39,7 @@ impl<P: AsRef<[u8]>, const N: usize> From<[(P, Node); N]> for Tree {
 }
 
 impl Tree {
-    /// Puts a node at a path; what stands in its way, above or below, goes.
+    /// Puts a node at a path. Nodes in its way, above or below, are removed.
     pub(crate) fn put(&mut self, path: &[u8], node: Node) {
         let within = |inner: &[u8], outer: &[u8]| inner.starts_with(&[outer, b"/"].concat());
         self.0.retain(|other, _| !within(other, path) && !within(path, other));
@@ -90,7 +90,7 @@ impl Tree {
         }
     }
 
-    /// What a worker sends of these paths; contents in pieces, if at all.
+    /// Returns the chunks that a worker sends for these paths, with contents in pieces if requested.
     pub(crate) fn chunks(&self, contents: bool, stamp: Stamp) -> Vec<Chunk> {
         let mut chunks = Vec::new();
         for (path, node) in &self.0 {
@@ -112,7 +112,7 @@ impl Tree {
     }
 }
 
-/// A stamp of that many seconds after the snapshot of the base was asked for.
+/// Returns a stamp of so many seconds after the snapshot of the base was requested.
 pub(crate) fn stamp(inode: u64, seconds: i64) -> Stamp {
     let changed_ns = (ASKED_S + seconds) * 1_000_000_000;
     Stamp { inode, modified_ns: changed_ns, changed_ns }
@@ -141,7 +141,7 @@ pub(crate) fn project_path(path: &str) -> ProjectPath {
     WirePath::from(path).try_into().unwrap()
 }
 
-/// The change from one tree to the other, everything being fetched.
+/// Returns the change from one tree to the other, with everything fetched.
 pub(crate) fn change_set(old: &Tree, new: &Tree, excluded: &[ProjectPath]) -> ChangeSet {
     let base = Base::new(with_contents(old.chunks(true, stamp(1, 0))), asked());
     let comparison = base.compare(manifest(new.chunks(false, stamp(1, 0))), excluded);

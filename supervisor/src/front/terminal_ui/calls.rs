@@ -2,10 +2,9 @@
 
 use tui::Reason;
 
-/// Restores the original title, which stays on the terminal's stack for the end of the UI (XTWINOPS 23, then 22).
+/// Restores the original title, which stays on the terminal's stack for the end of the UI (XTWINOPS 23, 22).
 pub(super) const END_CALL: &[u8] = b"\x1b[23;0t\x1b[22;0t";
 
-/// Returns the bytes that alert the person.
 pub(super) fn call(reason: Reason) -> Vec<u8> {
     let words = reason.as_str();
     format!("\x07\x1b]9;{words}\x1b\\\x1b]2;{words}\x1b\\").into_bytes()

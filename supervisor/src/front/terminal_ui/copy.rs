@@ -15,7 +15,6 @@ pub(super) fn file(state: &Path) -> PathBuf {
     state.join("copied.txt")
 }
 
-/// Returns the bytes for the terminal; `None` if the text is too long.
 pub(super) fn to_clipboard(text: &str) -> Option<Vec<u8>> {
     (text.len() <= MOST).then(|| format!("\x1b]52;c;{}\x1b\\", BASE64_STANDARD.encode(text)).into_bytes())
 }

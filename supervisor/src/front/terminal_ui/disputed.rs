@@ -1,8 +1,6 @@
-//! Rows with characters that terminals draw in different widths: emoji of several characters, flags, spacing marks.
-//!
-//! If a terminal draws such a character wider or narrower than expected, remains of other characters stay visible. A
-//! comparison of cells does not find them. So a row that has or had such a character is erased and written completely
-//! when it changes.
+//! Rows with characters that terminals draw in different widths: emoji of several characters, flags, spacing marks. A
+//! row that has or had one is erased and written completely when it changes, because a comparison of cells does not
+//! find the remains.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -10,7 +8,6 @@ use std::fmt::Write;
 use ratatui::buffer::{Buffer, Cell, CellDiffOption, CellWidth};
 use tui::text::is_disputed;
 
-/// The rows of the last frame that have such characters.
 #[derive(Default)]
 pub(super) struct Disputed {
     rows: BTreeMap<usize, Vec<Cell>>,

@@ -13,7 +13,6 @@ use crate::process::editor::{Edits, edit};
 use crate::process::signals::SignalChange;
 use crate::process::tty::stop_job;
 
-/// The result of an editor: the new text, nothing if it is unchanged, or an error message.
 type Edited = Result<Option<String>, String>;
 
 impl Ui {

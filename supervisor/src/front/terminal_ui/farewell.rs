@@ -1,4 +1,4 @@
-//! Lines on the terminal after the UI: the last answer, a summary of the session, and the command that continues it.
+//! The lines on the terminal after the UI: the last answer, a summary, and the command that continues the session.
 
 use std::io::{Write, stderr, stdout};
 
@@ -27,7 +27,6 @@ impl Farewell {
         }
     }
 
-    /// Prints the lines. `resume` is the command that continues the session.
     pub(super) fn print(&self, resume: &str) {
         self.print_answer();
         let summary = Some(self.summary.clone()).filter(|summary| !summary.is_empty());
@@ -38,7 +37,6 @@ impl Farewell {
         }
     }
 
-    /// Prints the last answer, because the UI's screen disappears.
     fn print_answer(&self) {
         let answer = self.answer.trim();
         let cut: String = answer.chars().take(LONGEST_ANSWER).collect();
@@ -52,7 +50,7 @@ impl Farewell {
     }
 }
 
-/// Returns the command that continues the session: the last one of the project that one is in, or one by its name.
+/// Returns the command that continues the session.
 pub(super) fn resume_command(name: &str, is_named: bool, is_plain: bool) -> String {
     match (is_named, is_plain) {
         (true, _) => format!("bailiwick resume {name}"),

@@ -18,7 +18,6 @@ use super::tty::Tty;
 /// The shortest time between two frames, for 60 frames a second.
 const PACE: Duration = Duration::from_micros(16_667);
 
-/// The state of drawing and output.
 pub(super) struct Frames {
     painter: Painter,
     to_write: mpsc::UnboundedSender<Vec<u8>>,
@@ -30,7 +29,6 @@ pub(super) struct Frames {
 }
 
 impl Frames {
-    /// Starts the thread for a terminal that the UI controls.
     pub(super) fn new(tty: Arc<Tty>) -> io::Result<Self> {
         let painter = Painter::new(tty.size())?;
         let (to_write, frames) = mpsc::unbounded_channel();
@@ -50,7 +48,6 @@ impl Frames {
         self.before.extend_from_slice(bytes);
     }
 
-    /// Draws a frame and passes it to the thread.
     pub(super) fn draw(&mut self, view: impl FnOnce(&mut Frame<'_>)) -> io::Result<()> {
         let mut frame = std::mem::take(&mut self.before);
         frame.extend(self.painter.draw(view)?);
@@ -76,7 +73,6 @@ impl Frames {
     }
 }
 
-/// Writes frames until the sender is dropped.
 fn write(
     tty: &Tty,
     mut frames: mpsc::UnboundedReceiver<Vec<u8>>,

@@ -31,13 +31,11 @@ const ANSWER: Duration = Duration::from_millis(500);
 /// The longest wait for an answer at the end of the UI. Later the shell would read it as typed text.
 const LAST_ANSWER: Duration = Duration::from_millis(50);
 
-/// The reader of keys.
 #[derive(Debug)]
 pub(super) struct TerminalInput {
     terminal: AsyncFd<OwnedFd>,
     keys: Keys,
     typed: VecDeque<TypedKey>,
-    /// True if the last read returned more than one key.
     burst: bool,
     /// The longest time that an escape byte waits for the next byte.
     escape: Duration,

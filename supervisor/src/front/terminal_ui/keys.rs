@@ -1,7 +1,8 @@
-//! A parser from the bytes of a terminal's keyboard to keys and pastes, in the encoding of xterm (ctlseqs, "PC-Style Function Keys").
+//! A parser from the bytes of a terminal's keyboard to keys and pastes, in the encoding of xterm (ctlseqs, "PC-Style
+//! Function Keys").
 //!
-//! The parser does no input or output and cannot fail. The one of crossterm reads the terminal itself in blocking mode,
-//! so half a paste would delay the session. It also loops for ever on a closed terminal.
+//! The parser of crossterm is not used: it reads the terminal in blocking mode, and loops for ever on a closed
+//! terminal.
 
 use crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use tui::ThemeName;
@@ -24,7 +25,6 @@ const ESC: u8 = 0x1b;
 const PASTE_BEGINS: &[u8] = b"\x1b[200~";
 const PASTE_ENDS: &[u8] = b"\x1b[201~";
 
-/// The parsed input.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TypedKey {
     Key(KeyEvent),
@@ -39,7 +39,6 @@ pub(super) enum TypedKey {
     Attributes,
 }
 
-/// The bytes of an incomplete key or paste.
 #[derive(Debug, Default)]
 pub(super) struct Keys {
     pending: Vec<u8>,
@@ -56,7 +55,6 @@ pub(super) enum KeyRest {
     OfSequence,
 }
 
-/// The result for the beginning of the input.
 enum Parsed {
     /// A complete element of this many bytes, which may have no meaning.
     Whole(usize, Option<TypedKey>),
@@ -65,7 +63,6 @@ enum Parsed {
 }
 
 impl Keys {
-    /// Adds bytes and returns the complete keys.
     pub(super) fn take(&mut self, bytes: &[u8]) -> Vec<TypedKey> {
         self.pending.extend_from_slice(bytes);
         self.parse(false)
@@ -156,7 +153,6 @@ fn key(bytes: &[u8], nothing_follows: bool) -> Parsed {
     }
 }
 
-/// Parses ESC before a key, which means the key with Alt.
 fn with_alt(bytes: &[u8], nothing_follows: bool) -> Parsed {
     match character(bytes, nothing_follows) {
         Parsed::Whole(length, Some(TypedKey::Key(key))) => {
@@ -262,7 +258,7 @@ fn function_key(parameters: &str, end: u8) -> Option<TypedKey> {
     }
 }
 
-/// Parses a mouse report (SGR, 1006). Only the wheel has a meaning.
+/// Parses a mouse report (SGR, 1006), in which only the wheel has a meaning.
 fn wheel(report: &str) -> Option<TypedKey> {
     match report.split(';').next()?.parse() {
         Ok(64u8) => Some(TypedKey::Wheel(-1)),

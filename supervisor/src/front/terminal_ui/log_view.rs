@@ -32,7 +32,6 @@ struct LogLine<'a> {
     data: &'a RawValue,
 }
 
-/// Reads the events and returns a row for each.
 pub(super) fn rows(log: &Path) -> Result<LogRows, String> {
     read(log).map_err(|error| cannot(log, &error))
 }
@@ -75,7 +74,6 @@ fn row(line: &[u8], at: u64, began: &mut Option<u64>) -> LogRow {
     }
 }
 
-/// Returns the event at an offset of the log as indented JSON.
 pub(super) fn event(log: &Path, at: u64) -> Result<String, String> {
     let read = || {
         let mut file = BufReader::new(File::open(log)?);

@@ -17,7 +17,6 @@ const BEGIN: &[u8] = b"\x1b[?2026h";
 /// The bytes after a frame, which end the synchronized output.
 pub const END: &[u8] = b"\x1b[?2026l";
 
-/// A drawing in memory. It sends no questions to the terminal.
 pub struct Painter {
     terminal: Terminal<CrosstermBackend<PaintedPage>>,
     page: PaintedPage,
@@ -25,7 +24,6 @@ pub struct Painter {
 }
 
 impl Painter {
-    /// Creates a painter for an empty window of this size.
     pub fn new(size: Size) -> io::Result<Self> {
         let page = PaintedPage::default();
         let options = TerminalOptions { viewport: Viewport::Fixed(whole(size)) };
@@ -36,7 +34,6 @@ impl Painter {
         })
     }
 
-    /// Draws a frame and returns the bytes that change the last frame into it.
     pub fn draw(&mut self, view: impl FnOnce(&mut Frame<'_>)) -> io::Result<Vec<u8>> {
         self.page.write_all(BEGIN)?;
         let Self { terminal, page, disputed } = self;

@@ -18,10 +18,8 @@ use super::tty::{Engaged, Tty};
 use crate::journal::sessions::{Index, ListedSession};
 use crate::process::messages::time;
 
-/// The choice of the person.
 pub(super) enum UiChoice {
     Log(PathBuf),
-    /// The person cancelled.
     Nothing,
     /// There is no session to choose from.
     NoSession,

@@ -18,7 +18,6 @@ const LONGEST: usize = 16 << 10;
 /// Maximum number of messages of a project that are returned.
 const MOST_MESSAGES: usize = 500;
 
-/// The file of the history.
 #[derive(Debug)]
 pub(super) struct UiMemory {
     file: PathBuf,
@@ -33,7 +32,6 @@ struct Sent {
 }
 
 impl UiMemory {
-    /// Creates the history for a project in an existing state directory.
     pub(super) fn new(state: &Path, project: &Path) -> Self {
         Self { file: state.join("history.jsonl"), project: project.to_string_lossy().into_owned() }
     }
@@ -83,7 +81,6 @@ impl UiMemory {
     }
 }
 
-/// Returns the options for a file of mode 0600 that is no symbolic link.
 fn options() -> fs::OpenOptions {
     let mut options = File::options();
     options.mode(0o600).custom_flags(libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_CLOEXEC);

@@ -79,7 +79,6 @@ pub(super) fn known_models(effective: &Effective) -> KnownModels {
     KnownModels { set: set.iter().map(|name| known(name)).collect(), catalogue: others.map(known).collect() }
 }
 
-/// Returns the price of a million tokens in words.
 fn price(prices: Prices) -> String {
     let Rates { input, output, .. } = prices.rates;
     let long = match prices.long {
@@ -94,7 +93,6 @@ pub(super) fn asks_for_background(effective: &Effective) -> bool {
     effective.theme().is_none() && colour() != Colour::None && background::can_be_asked()
 }
 
-/// Returns the colours of the terminal.
 pub(super) fn colour() -> Colour {
     let is_off = std::env::var_os("NO_COLOR").is_some_and(|value| !value.is_empty());
     let [colours, term] = ["COLORTERM", "TERM"].map(|name| std::env::var(name).unwrap_or_default());

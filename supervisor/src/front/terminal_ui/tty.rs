@@ -32,11 +32,9 @@ const PATIENCE: Duration = Duration::from_millis(300);
 /// The assumed size of a terminal that does not report it.
 const USUAL: Size = Size::new(80, 24);
 
-/// The user's terminal.
 #[derive(Debug)]
 pub(super) struct Tty {
     terminal: OwnedFd,
-    /// True if the UI uses the mouse.
     mouse: bool,
     /// The output, locked during each write so that none is interrupted.
     out: Mutex<File>,
@@ -86,17 +84,14 @@ impl Tty {
         Ok(termios::tcgetattr(&self.terminal)?)
     }
 
-    /// Sets modes that were in force before, if possible.
     pub(super) fn set_modes(&self, modes: &Termios) {
         let _ = termios::tcsetattr(&self.terminal, SetArg::TCSANOW, modes);
     }
 
-    /// Returns the terminal's descriptor.
     pub(super) fn descriptor(&self) -> BorrowedFd<'_> {
         self.terminal.as_fd()
     }
 
-    /// True if the UI controls the terminal.
     pub(super) fn is_engaged(&self) -> bool {
         unpoisoned(self.saved.lock()).is_some()
     }
@@ -110,7 +105,6 @@ impl Tty {
         write_all(&mut *out, frame).map_err(|(_, error)| error)
     }
 
-    /// Returns the size of the terminal's window.
     pub(super) fn size(&self) -> Size {
         match size(self.terminal.as_fd()) {
             Some(size) if size.ws_col > 0 && size.ws_row > 0 => Size::new(size.ws_col, size.ws_row),

@@ -44,7 +44,6 @@ pub(super) type UiEnded = Result<Result<RunEnd, SessionError>, JoinError>;
 
 /// The paths for commands of the person.
 pub(super) struct UiPlaces {
-    /// The project, from which relative paths start.
     pub(super) project: PathBuf,
     /// The file with the last copied text.
     pub(super) copied: PathBuf,
@@ -58,7 +57,6 @@ pub(super) struct ControllingTerminal {
     pub(super) changes: Changes,
 }
 
-/// The UI on a terminal that it controls.
 pub(super) struct Ui {
     pub(super) tty: Arc<Tty>,
     input: TerminalInput,
@@ -72,13 +70,10 @@ pub(super) struct Ui {
     /// The history of the prompt; `None` after it could not be written.
     remembered: Option<UiMemory>,
     clock: Instant,
-    /// True if the screen is out of date.
     stale: bool,
     /// The content of the frame that is being written.
     shown: Option<Shown>,
-    /// True if the first frame was shown.
     has_shown: bool,
-    /// True if a turn ended since the last frame.
     turn_ended: bool,
     /// The source code that is being read.
     reading: Option<oneshot::Receiver<CodeRead>>,
@@ -86,7 +81,6 @@ pub(super) struct Ui {
     reading_log: Option<oneshot::Receiver<Msg>>,
     /// The picture in the clipboard that is being read.
     reading_picture: Option<oneshot::Receiver<Msg>>,
-    /// The session to open next, if there is one.
     then: AfterUi,
 }
 
@@ -95,7 +89,6 @@ pub(super) struct Ui {
 pub(super) enum AfterUi {
     #[default]
     Nothing,
-    /// Open another session: the one with this name, or one that the person chooses.
     Session(Option<String>),
 }
 
@@ -376,7 +369,6 @@ impl Ui {
         Ok(())
     }
 
-    /// Adds a message to the history. An error is reported once.
     fn remember(&mut self, text: &str) {
         if let Some(Err(error)) = self.remembered.as_ref().map(|remembered| remembered.add(text)) {
             self.remembered = None;
@@ -453,7 +445,6 @@ impl Ui {
     }
 }
 
-/// True if a turn of the session's first agent ended. Sub-agents end turns while it works.
 fn ends_a_turn(event: &UiEvent) -> bool {
     event.agent == AgentId::root()
         && matches!(&event.kind, UiEventKind::Logged(event) if matches!(event.kind, EventKind::TurnFinished(_)))

@@ -19,7 +19,6 @@ pub(in crate::front) struct Agents {
     known: BTreeMap<AgentId, KnownAgent>,
 }
 
-/// The state of one agent.
 #[derive(Debug, Default)]
 struct KnownAgent {
     parent: Option<AgentId>,

@@ -43,7 +43,6 @@ pub(in crate::front) struct OpenedConversation {
     pub(in crate::front) prompts: Vec<ServerPrompt>,
     /// The commands of the person and of the trusted project.
     pub(in crate::front) commands: Vec<OwnCommand>,
-    /// The future that carries out the conversation. Its error is the reason of an end without a result.
     pub(in crate::front) run: Pin<Box<dyn Future<Output = Result<(), String>> + Send>>,
 }
 
@@ -80,7 +79,6 @@ struct Conversation {
     commands: Vec<OwnCommand>,
 }
 
-/// All open conversations.
 #[derive(Default)]
 pub(in crate::front) struct Conversations {
     open: BTreeMap<ConversationId, Conversation>,
@@ -104,7 +102,6 @@ impl Conversations {
         conversation
     }
 
-    /// True if there is no conversation.
     pub(in crate::front) fn is_empty(&self) -> bool {
         self.open.is_empty()
     }

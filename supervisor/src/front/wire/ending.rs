@@ -9,9 +9,7 @@ use crate::process::exit::Exit;
 pub(in crate::front) enum ServeEnding {
     /// A request asked for the end.
     Shutdown,
-    /// The input has ended.
     InputOver,
-    /// The output is closed.
     OutputGone,
     Interrupted,
     /// SIGTERM or SIGQUIT.
@@ -38,7 +36,6 @@ impl ServeEnding {
         }
     }
 
-    /// Returns the last action for every conversation.
     pub(super) const fn last_action(self) -> UserActionKind {
         match self {
             Self::Shutdown => UserActionKind::Agent(AgentAction::Quit),

@@ -15,11 +15,9 @@ const PIECES: usize = 1 << 20;
 /// Maximum number of waiting bytes. The last added line may exceed this limit.
 const MOST: usize = 64 << 20;
 
-/// The error that the front end has left too much unread.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Overflow;
 
-/// The lines that wait to be written.
 #[derive(Debug, Default)]
 pub(super) struct Outbox {
     queue: VecDeque<OutboxItem>,
@@ -44,7 +42,6 @@ impl OutboxItem {
 }
 
 impl Outbox {
-    /// True if no line waits.
     pub(super) fn is_empty(&self) -> bool {
         self.queue.is_empty()
     }
@@ -112,7 +109,6 @@ fn text(piece: &Passing) -> &str {
     }
 }
 
-/// Returns the notification that a piece of text was dropped.
 fn skipped(piece: Passing) -> Passing {
     let bytes = u64::try_from(text(&piece).len()).unwrap_or(u64::MAX);
     match piece {

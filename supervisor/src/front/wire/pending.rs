@@ -7,7 +7,6 @@ use protocol::approval::{ApprovalAnswer, ServerRequest};
 use protocol::frontend::{UserAction, UserActionKind};
 use protocol::rpc::{self, RequestId, ResponseOutcome};
 
-/// The requests that wait for a response.
 #[derive(Debug, Default)]
 pub(crate) struct Pending(BTreeMap<RequestId, Waiting>);
 
@@ -44,7 +43,6 @@ impl Asked {
 }
 
 impl Pending {
-    /// Records the request and returns its line. If no line can be made, returns the action that denies the approval.
     pub(crate) fn ask(
         &mut self,
         asked: Asked,
@@ -86,7 +84,6 @@ impl Pending {
         self.0.remove(&asked.request_id()).is_some()
     }
 
-    /// Removes all requests of a conversation.
     pub(crate) fn forget(&mut self, conversation: &ConversationId) {
         self.0.retain(|_, waiting| waiting.asked.conversation != *conversation);
     }

@@ -1,5 +1,3 @@
-//! The main task of a server, which handles input lines, output lines and events.
-
 use std::time::Duration;
 
 use ipc::id::ConversationId;
@@ -54,12 +52,12 @@ pub(in crate::front) trait Dialect: Sized + 'static {
         outcome: &ResponseOutcome,
     );
 
-    /// Takes the response to a question of the dialect's own; false if it has none of this id.
+    /// Takes the response to a question of the dialect's own. False if it has none of this id.
     fn answered(_server: &mut Server<Self>, _id: &RequestId, _outcome: &ResponseOutcome) -> bool {
         false
     }
 
-    /// Says that a question is over that nobody answered.
+    /// Reports the end of a question that nobody answered.
     fn withdrawn(_server: &mut Server<Self>, _asked: &Asked) {}
 
     /// Handles the end of a conversation, whose last events were sent.
@@ -193,7 +191,6 @@ impl<D: Dialect> Server<D> {
         }
     }
 
-    /// Takes a response, once. Nothing is waited for under other ids.
     fn response(&mut self, id: &RequestId, outcome: &ResponseOutcome) {
         match self.pending.take(id) {
             Some((asked, request)) => D::respond(self, asked, request, outcome),
@@ -222,7 +219,6 @@ impl<D: Dialect> Server<D> {
         Err(ErrorWord::ShuttingDown.because("the server is shutting down"))
     }
 
-    /// Sends an event or a question to the front end.
     fn tell(&mut self, event: UiEvent) {
         let UiEvent { conversation_id, agent, kind } = event;
         match kind {
@@ -266,14 +262,12 @@ impl<D: Dialect> Server<D> {
         D::over(self, conversation, error);
     }
 
-    /// Begins the end of all conversations.
     pub(in crate::front) fn end(&mut self, ending: ServeEnding) {
         self.ending = self.ending.max(Some(ending));
         self.deny_all(ending.cause());
         self.conversations.act_in_all(&ending.last_action());
     }
 
-    /// Handles the loss of the reader.
     fn lose(&mut self) {
         self.output_gone = true;
         self.outbox = Outbox::default();
@@ -293,7 +287,6 @@ impl<D: Dialect> Server<D> {
         }
     }
 
-    /// Answers a request with a result.
     pub(in crate::front) fn grant<T: Serialize>(&mut self, id: &RequestId, result: &T) {
         match rpc::success(id, result) {
             Ok(line) => self.send(line),
@@ -309,7 +302,6 @@ impl<D: Dialect> Server<D> {
         }
     }
 
-    /// Adds a line to the queue.
     pub(in crate::front) fn send(&mut self, line: String) {
         if !self.output_gone && self.outbox.push(line) == Err(Overflow) {
             say(ServeEnding::OutputGone.cause());

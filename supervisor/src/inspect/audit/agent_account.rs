@@ -1,4 +1,4 @@
-//! The summary of one agent: its rights, workers, calls, approvals, denials, cost and end.
+//! The summary of one agent: its access, workers, calls, approvals, denials, cost and end.
 
 use std::collections::BTreeMap;
 
@@ -28,17 +28,16 @@ pub(super) struct AgentAccount {
     /// The task, in the words of the parent agent or the person's first message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// The start of a sub-agent, with its rights.
+    /// The start of a sub-agent, with its access.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spawned: Option<SubAgentSpawned>,
     pub workers: Vec<WorkerAccount>,
-    /// Confined processes with rights of their own: gateways, fetches, servers of MCP.
+    /// Confined processes with their own access: gateways, fetches, MCP servers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub guests: Vec<GuestAccount>,
-    /// The tools of servers that the agent went by, and those that a server described otherwise.
+    /// The tools of servers that the agent relied on, and those that a server described differently.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pinned: Vec<ToolPinned>,
-    /// The number of calls for each tool and status.
     pub calls: BTreeMap<String, BTreeMap<String, usize>>,
     pub approvals: Vec<Approval>,
     /// The agent's denials. Equal ones are counted together.
@@ -69,21 +68,21 @@ pub(super) struct Spend {
     pub known: Usd,
 }
 
-/// The summary of a worker: its rights, its sandbox as measured at its start, and its end.
+/// The summary of a worker: its access, its sandbox as measured at its start, and its end.
 #[derive(Debug, Serialize)]
 pub(super) struct WorkerAccount {
     pub generation: Generation,
     pub tier: Tier,
     pub rights: Recorded<RightsSummary>,
-    /// The SHA-256 of the worker's rights.
+    /// The SHA-256 of the worker's access.
     pub rights_digest: String,
-    /// The SHA-256 of the rights and the kernel's rules.
+    /// The SHA-256 of the access and the kernel's rules.
     pub ruleset_digest: String,
     pub landlock_abi: u32,
     pub rules: u32,
     /// Security guarantees that were not enforced at the worker's start.
     pub not_enforced: Vec<String>,
-    /// The worker's additional approved rights, if it was started for a single action.
+    /// The worker's additional approved access, if it was started for a single action.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grant: Option<Recorded<Grant>>,
     /// The call or rewind for which such a worker was started.
@@ -97,7 +96,6 @@ pub(super) struct WorkerAccount {
     pub ended: Option<String>,
 }
 
-/// A request for an approval, and its decision.
 #[derive(Debug, Serialize)]
 pub(super) struct Approval {
     #[serde(skip)]
@@ -229,7 +227,7 @@ impl AgentAccount {
         }
     }
 
-    /// Takes the counts of a worker's hosts, which include those of its earlier events.
+    /// Records the counts of a worker's hosts, which include those of its earlier events.
     fn take_uses(&mut self, generation: Generation, uses: &[HostUse]) {
         let Some(worker) = self.worker(generation) else { return };
         for host in uses {
@@ -238,7 +236,6 @@ impl AgentAccount {
         }
     }
 
-    /// Returns the hosts of all workers, each with the sum of its counts.
     pub(super) fn hosts(&self) -> Vec<HostUse> {
         let mut sums = BTreeMap::<_, HostUse>::new();
         for host in self.workers.iter().flat_map(|worker| &worker.hosts) {
@@ -298,7 +295,7 @@ impl From<Spend> for Account {
     }
 }
 
-/// Returns the values that tell one use from another.
+/// Returns the values that distinguish two uses.
 fn use_of(host: &HostUse) -> [String; 3] {
     [host.host.clone(), host.port.to_string(), host.program.clone()]
 }
@@ -343,7 +340,6 @@ impl Approval {
     }
 }
 
-/// Returns the milliseconds from an agent's first event to its last.
 fn duration_ms(agent: &AgentId, events: &EventsByAgent<'_>) -> u64 {
     let mut times = events.own(agent).map(|event| event.time_ms);
     let first = times.next().unwrap_or_default();

@@ -7,7 +7,6 @@ use protocol::event::{Account, EventKind, SessionEvent};
 
 use crate::journal::session::Tree;
 
-/// The events of each agent, with their totals.
 #[derive(Debug)]
 pub(super) struct EventsByAgent<'a> {
     began_ms: u64,
@@ -47,7 +46,6 @@ impl<'a> EventsByAgent<'a> {
         }
     }
 
-    /// Returns every agent in the log. An agent that could not be started has only a result.
     pub(super) fn agents(&self) -> Vec<AgentId> {
         let mut agents: Vec<_> = self.about.keys().copied().cloned().collect();
         agents.sort_by(|one, other| one.in_tree().cmp(&other.in_tree()));
@@ -83,7 +81,6 @@ impl<'a> EventsByAgent<'a> {
     }
 }
 
-/// Returns the sub-agent that an event starts or ends.
 fn named(event: &SessionEvent) -> Option<&AgentId> {
     match &event.kind {
         EventKind::SubAgentSpawned(spawned) => Some(&spawned.agent),

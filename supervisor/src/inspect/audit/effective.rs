@@ -1,4 +1,4 @@
-//! The actual access of an agent, measured by attempts and compared with its declared rights.
+//! The actual access of an agent, measured by attempts and compared with its declared access.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::Path;
@@ -27,7 +27,7 @@ pub(super) struct EffectiveAccess {
     pub no_full_tier: Option<String>,
     /// Security guarantees that this machine does not enforce.
     pub not_enforced: Vec<String>,
-    /// The differences from the declared rights, a sentence for each.
+    /// The differences from the declared access, a sentence for each.
     pub differences: Vec<String>,
     /// The results for each path.
     pub paths: Vec<PathTried>,
@@ -48,13 +48,12 @@ pub(super) struct PathTried {
 }
 
 impl EffectiveAccess {
-    /// Makes all attempts in the confinement of a session's worker. Fails if the confinement cannot be set up.
     pub(super) async fn probe(place: &ExplainedPlace) -> Result<Self, ExplainError> {
         let confinement = place.setup.confinement(place.setup.policy.standing());
         Self::tried(place, confinement, |tier| place.standing(tier)).await
     }
 
-    /// Makes all attempts in this confinement and compares the results with the declared rights.
+    /// Makes all attempts in this confinement and compares the results with the declared access.
     pub(super) async fn tried(
         place: &ExplainedPlace,
         confinement: Confinement,
@@ -110,7 +109,6 @@ impl PathTried {
 }
 
 impl EffectiveAccess {
-    /// Writes the verdict, which comes before the many rows.
     fn verdict(&self, f: &mut Formatter<'_>) -> fmt::Result {
         if self.is_as_declared() {
             let (paths, acts) = (self.paths.len(), self.acts.len());

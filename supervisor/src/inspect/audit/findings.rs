@@ -1,7 +1,7 @@
-//! Findings: contradictions between the events of a log about the rights of its agents.
+//! Findings: contradictions between the events of a log about the access of its agents.
 //!
-//! An intact log can still show a supervisor that broke its rules. So each rule is checked from the events alone. Logs
-//! of older versions have only the digests of a worker's rights, so workers are compared by digests too.
+//! An intact log can still show a supervisor that broke its rules. Logs of older versions have only the digests of a
+//! worker's access, so workers are compared by digests too.
 
 mod guests;
 mod rights;
@@ -26,13 +26,13 @@ pub(super) struct Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Rule {
-    /// A sub-agent's first worker has the rights that the sub-agent was started with.
+    /// A sub-agent's first worker has the access that the sub-agent was started with.
     DeclaredRights,
-    /// A later worker has the same rights, unless a change of rights is logged.
+    /// A later worker has the same access, unless a change is logged.
     LoggedChange,
-    /// A later worker of a sub-agent has no more rights than the one before.
+    /// A later worker of a sub-agent has no more access than the one before.
     OnlyNarrower,
-    /// A sub-agent's rights are within its parent's and its grant.
+    /// A sub-agent's access is within its parent's and its grant.
     WithinParent,
     ApprovedGrant,
     /// Each sub-agent with events was started by its parent.
@@ -45,7 +45,6 @@ pub(super) enum Rule {
     GuestEnds,
 }
 
-/// Returns the findings of a log, ordered by rule.
 pub(super) fn findings(tree: &Tree, events: &EventsByAgent<'_>) -> Vec<Finding> {
     let mut found = rights::findings(tree, events);
     for more in workers::findings(tree) {

@@ -1,10 +1,9 @@
-//! The summary of one guest: its rights, its acts and its end.
+//! The summary of one guest: its access, its acts and its end.
 
 use ipc::id::GuestId;
 use protocol::event::{GuestEnd, GuestEnded, GuestRole, GuestStarted, GuestTotals, HostUse};
 use serde::Serialize;
 
-/// A guest of an agent, from the events of its start and its end.
 #[derive(Debug, Serialize)]
 pub(super) struct GuestAccount {
     #[serde(flatten)]

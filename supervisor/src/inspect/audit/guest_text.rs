@@ -7,7 +7,6 @@ use super::text::{digest, line, took};
 
 /// Guests of one kind, name and access that ended in the same way.
 struct GuestGroup {
-    /// Their kind, and their access.
     access: String,
     end: String,
     count: usize,
@@ -15,7 +14,7 @@ struct GuestGroup {
     hosts: Vec<HostUse>,
 }
 
-/// Returns the rows of an agent's guests in short: equal ones have one row, with the sums of their counts.
+/// Returns the rows of an agent's guests in short: equal ones share a row with the sums of their counts.
 pub(super) fn guest_summary(guests: &[GuestAccount]) -> Vec<String> {
     let mut groups: Vec<GuestGroup> = Vec::new();
     for (at, guest) in guests.iter().enumerate() {
@@ -43,7 +42,7 @@ pub(super) fn guest_summary(guests: &[GuestAccount]) -> Vec<String> {
     groups.into_iter().flat_map(rows).collect()
 }
 
-/// Returns the row of a guest with everything that the log has of it, and those of the hosts that only it used.
+/// Returns the row of a guest with all its logged facts, and those of the hosts that only it used.
 pub(super) fn guest_rows(guest: &GuestAccount) -> Vec<String> {
     let GuestStarted { guest: number, tier, ruleset_digest, landlock_abi, rules, not_enforced, .. } =
         &guest.started;

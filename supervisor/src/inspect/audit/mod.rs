@@ -98,7 +98,6 @@ pub(crate) async fn run(args: AuditArgs) -> Exit {
     }
 }
 
-/// The measured access of a hypothetical agent and of the running ones.
 #[derive(Debug, Serialize)]
 struct Probed {
     #[serde(flatten)]

@@ -71,7 +71,6 @@ fn inside(place: &Path) -> impl Iterator<Item = PathBuf> {
     entries(place).into_iter().take(NEIGHBOURS)
 }
 
-/// Returns the entries sorted by name, so that two audits try the same paths.
 fn entries(directory: &Path) -> Vec<PathBuf> {
     let entries = fs::read_dir(directory).into_iter().flatten().flatten();
     let mut paths: Vec<_> = entries.map(|entry| entry.path()).collect();

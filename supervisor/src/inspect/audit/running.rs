@@ -18,7 +18,6 @@ use crate::journal::session;
 use crate::process::directories::Directories;
 use crate::settings::args::AgentArgs;
 
-/// A running agent, or a session that gave no answer.
 #[derive(Debug, Serialize)]
 pub(super) struct RunningAgent {
     session: String,
@@ -34,7 +33,7 @@ enum FoundAgent {
         /// The agent, if its session answered.
         #[serde(skip_serializing_if = "Option::is_none")]
         agent: Option<AgentId>,
-        /// Reason that the session gave no answer.
+        /// The reason why the session gave no answer.
         unasked: String,
     },
 }

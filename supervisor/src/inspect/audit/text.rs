@@ -38,7 +38,6 @@ impl Display for AuditAccount {
     }
 }
 
-/// A writer that indents lines by their agent's depth in the tree.
 struct Indented<'a, 'f>(&'a mut Formatter<'f>, usize);
 
 impl Indented<'_, '_> {
@@ -112,7 +111,6 @@ fn rows(agent: &AgentAccount) -> Vec<String> {
     rows
 }
 
-/// Returns the status, the duration and the reason for the status.
 pub(super) fn end(agent: &AgentAccount) -> String {
     let status = agent.status.as_deref().unwrap_or("no end in the log");
     let message = agent.result.as_ref().and_then(|result| result.message.as_deref());
@@ -124,7 +122,7 @@ pub(super) fn took(ms: u64) -> String {
     format!("{:.1} s", Duration::from_millis(ms).as_secs_f64())
 }
 
-/// Returns the rights with which a sub-agent was started.
+/// Returns the access with which a sub-agent was started.
 pub(super) fn access(spawned: &SubAgentSpawned) -> String {
     let SubAgentSpawned { write, net, reach, sockets, rights_digest, grant, .. } = spawned;
     let write = Grant { write: write.clone(), ..Grant::default() };
@@ -189,7 +187,6 @@ pub(super) fn spent(agent: &AgentAccount) -> String {
     if own == all { own } else { format!("{own} (with its sub-agents: {all})") }
 }
 
-/// Returns the first line of a task, shortened.
 pub(super) fn title(task: &str) -> String {
     let first = task.lines().find(|line| !line.trim().is_empty()).unwrap_or_default();
     let mut chars = first.trim().chars();

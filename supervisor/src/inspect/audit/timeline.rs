@@ -25,7 +25,7 @@ pub(super) enum MomentKind {
 }
 
 impl Moment {
-    /// Returns the row for an event; `None` if it is not about the agent's actions or rights.
+    /// Returns the row for an event; `None` if it is not about the agent's actions or access.
     pub(super) fn of(event: &SessionEvent, began_ms: u64) -> Option<Self> {
         let (kind, text) = told(&event.kind)?;
         Some(Self { kind, at_ms: event.time_ms.saturating_sub(began_ms), text })

@@ -25,7 +25,6 @@ enum FoundCgroups {
     Own { path: PathBuf, delegated: bool, controllers: String },
 }
 
-/// Checks the control groups. Nothing else depends on the result.
 pub(super) fn check() -> DoctorCheck {
     DoctorCheck::new("cgroups", CheckState::Ok, look().to_string())
 }

@@ -22,7 +22,6 @@ pub(super) fn shell() -> DoctorCheck {
     }
 }
 
-/// Checks git by running it in a confinement. It is never run outside of one.
 pub(super) async fn git(setup: &ProjectSandbox) -> DoctorCheck {
     let Some(path) = on_path("git") else {
         return DoctorCheck::new(
@@ -89,7 +88,6 @@ pub(super) fn base_url(setup: &ProjectSandbox) -> String {
     effective.as_ref().and_then(Effective::base_url).unwrap_or(kind.base_url()).to_owned()
 }
 
-/// Checks that the provider's key is set.
 pub(super) fn key(setup: &ProjectSandbox, keys: &TakenKeys) -> DoctorCheck {
     // Another check reports unreadable settings.
     let sources = Sources::read(&setup.directories, Path::new(".")).ok();
@@ -121,7 +119,6 @@ pub(super) fn key(setup: &ProjectSandbox, keys: &TakenKeys) -> DoctorCheck {
     }
 }
 
-/// Checks the person's settings, and those of the project in the working directory.
 pub(super) fn settings(setup: &ProjectSandbox) -> DoctorCheck {
     match Sources::read(&setup.directories, Path::new(".")) {
         Ok(sources) => match sources.question() {

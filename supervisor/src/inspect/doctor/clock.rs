@@ -12,7 +12,7 @@ const SKEW: Duration = Duration::from_mins(5);
 /// The tolerated distance of file dates in the future, because archives have local times.
 const A_DAY: Duration = Duration::from_hours(24);
 
-/// The age of these programs up to which the clock is probably right.
+/// The maximum age of these programs at which the clock is probably right.
 const A_LIFE: Duration = Duration::from_hours(20 * 365 * 24);
 
 const REMEDY: &str = "set the clock, as with timedatectl set-ntp true: TLS refuses certificates that are not yet valid, or have expired";

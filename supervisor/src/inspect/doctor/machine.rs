@@ -88,7 +88,6 @@ impl Switch {
     }
 }
 
-/// Returns the content of a small kernel file without its line end.
 fn read(path: &str) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim_end().to_owned())
 }

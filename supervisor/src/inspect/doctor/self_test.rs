@@ -162,7 +162,7 @@ fn self_test(attempts: &[Attempt]) -> DoctorCheck {
         .remedy("do not run agents here; report this with the kernel's version")
 }
 
-/// Runs the self-test with the rights of an agent's worker.
+/// Runs the self-test with the access of an agent's worker.
 pub(super) async fn attack(setup: &ProjectSandbox, tier: TierChoice) -> Result<Outcome, InsideError> {
     // The own log directory is a hidden path that exists on every machine.
     let secret = tempfile::NamedTempFile::new_in(&setup.directories.state)?;

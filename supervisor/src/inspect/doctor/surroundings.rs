@@ -21,7 +21,6 @@ struct DoctorSurroundings {
     shared_memory: Option<u64>,
 }
 
-/// Checks the limits of this process for obstacles.
 pub(super) fn check() -> DoctorCheck {
     look().check()
 }

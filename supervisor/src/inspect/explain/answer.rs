@@ -10,7 +10,6 @@ pub(crate) enum ExplainVerdict {
     /// Allowed after an approval.
     Asked,
     Denied,
-    /// The answer depends on the run.
     Depends,
 }
 
@@ -38,7 +37,7 @@ pub(crate) struct ExplainAnswer {
     pub grant: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tried: Option<TriedAct>,
-    /// True if the kernel denies an action that the rights allow.
+    /// True if the kernel denies an action that the policy allows.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub narrower: bool,
 }
@@ -49,17 +48,14 @@ pub(crate) enum TriedAct {
     Done,
     /// The sandbox denied the action.
     Refused {
-        /// The name of the error.
         error: String,
     },
     /// Normal file permissions deny the action.
     NotPermitted {
-        /// The name of the error.
         error: String,
     },
     /// The target is missing, or the action failed for another reason.
     Failed {
-        /// The name of the error.
         error: String,
     },
     /// The action was not tried.
@@ -69,12 +65,10 @@ pub(crate) enum TriedAct {
 }
 
 impl ExplainAnswer {
-    /// Returns the answer for a permitted action.
     pub(super) fn allowed(because: impl Into<String>, origin: Option<String>) -> Self {
         Self { origin, ..Self::new(ExplainVerdict::Allowed, because) }
     }
 
-    /// Returns the answer for an action that is denied or needs an approval.
     pub(super) fn new(verdict: ExplainVerdict, because: impl Into<String>) -> Self {
         Self {
             verdict,

@@ -33,7 +33,6 @@ pub(super) struct CommandExplained {
     pub calls: Vec<ExplainedCall>,
 }
 
-/// A word of the command that names a program.
 #[derive(Debug, Serialize)]
 pub(super) struct ExplainProgram {
     pub name: String,

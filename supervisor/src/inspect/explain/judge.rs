@@ -28,7 +28,6 @@ pub(super) struct Judge<'a> {
 }
 
 impl Judge<'_> {
-    /// Returns the answer for an action on the path.
     pub(super) fn answer(&self, operation: Operation) -> ExplainAnswer {
         if let Some(answer) = self.device(operation) {
             return answer;
@@ -154,7 +153,6 @@ impl Judge<'_> {
         ExplainAnswer::denied(denial, because, origin)
     }
 
-    /// Returns the answer for a connection, if the path is a socket.
     pub(super) fn connectable(&self) -> Option<ExplainAnswer> {
         let is_socket = fs::metadata(&self.real).is_ok_and(|meta| meta.file_type().is_socket());
         if !is_socket {

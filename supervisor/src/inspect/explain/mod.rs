@@ -43,7 +43,7 @@ use crate::settings::config::SettingsError;
 struct Explanation {
     /// The level of confinement in which a session would start.
     tier: Tier,
-    /// The handling of calls that need more than the agent's rights.
+    /// The handling of calls that need more than the agent's access.
     mode: ApprovalMode,
     rights: RightsSummary,
     /// The rows of the table of modes for this mode.
@@ -60,7 +60,6 @@ enum ExplainedRights {
     Command(CommandExplained),
 }
 
-/// Error of an explanation.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExplainError {
     /// The subject is unknown.
@@ -77,7 +76,6 @@ pub(crate) enum ExplainError {
 }
 
 impl ExplainError {
-    /// Returns the exit code.
     pub(crate) const fn exit(&self) -> Exit {
         match self {
             Self::Subject(_) | Self::Settings(_) => Exit::Usage,

@@ -1,4 +1,4 @@
-//! The basis of all explanations: the rights and settings of a session in this project.
+//! The basis of all explanations: the access and settings of a session in this project.
 
 use gate::approval::ApprovalSettings;
 use gate::{ApprovalMode, StandingRights};
@@ -13,7 +13,6 @@ use crate::settings::args::{AgentArgs, of_confinement};
 use crate::settings::config::Sources;
 use crate::settings::config::{ConfigOrigin, Effective, Layer, Value};
 
-/// The rights and settings of a session, with the origins of its rules.
 pub(crate) struct ExplainedPlace {
     pub setup: ProjectSandbox,
     wanted: ConfinementOptions,
@@ -44,8 +43,8 @@ impl ExplainedPlace {
         Ok(Self { setup, wanted, approvals: effective.approvals(true), effective })
     }
 
-    /// Returns the rights without an approval for a worker at this level of confinement, with the caches of that
-    /// level only.
+    /// Returns the access without an approval for a worker at this level of confinement, with the caches of that level
+    /// only.
     pub(crate) fn standing(&self, tier: Tier) -> StandingRights {
         let standing = self.setup.standing();
         let Confinement { rights, environment, .. } = self.setup.confinement(standing.rights.clone());

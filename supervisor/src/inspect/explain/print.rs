@@ -1,5 +1,3 @@
-//! The text form of explanations.
-
 use std::fmt::{self, Display, Formatter};
 
 use gate::modes::PermitRow;

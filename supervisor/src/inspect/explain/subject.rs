@@ -24,7 +24,6 @@ pub(super) enum NamedSubject {
     Name(String, u16),
 }
 
-/// Error of parsing a subject.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum SubjectError {
     #[error("nothing to explain\n  hint: name a path, HOST:PORT, or a command in quotes")]
@@ -105,7 +104,6 @@ fn named(host: &str, port: u16) -> Option<NamedSubject> {
     (!host.is_empty() && host.chars().all(is_part)).then(|| NamedSubject::Name(host.to_owned(), port))
 }
 
-/// Returns a path without `.` components.
 pub(super) fn tidy(path: &Path) -> PathBuf {
     path.components().collect()
 }

@@ -95,7 +95,7 @@ impl Judge<'_> {
     }
 }
 
-/// Returns the reason why the kernel denies an action that the rights allow.
+/// Returns the reason why the kernel denies an action that the policy allows.
 fn closed(path: &WirePath, operation: Operation) -> &'static str {
     let within = |tree: &str| path.is_within(&WirePath::from(tree));
     match operation {

@@ -11,7 +11,6 @@ use sha1::{Digest, Sha1};
 /// The number of bytes per read when contents are compared or hashed.
 const PIECE: usize = 64 << 10;
 
-/// The content of one file, stored as a span of a temporary file that no other process can open.
 #[derive(Clone, Debug)]
 pub struct Blob {
     file: Arc<File>,

@@ -20,7 +20,6 @@ const CLOCK_MARGIN_NS: i64 = 2_000_000_000;
 /// Maximum size in bytes of paths in one `Fetch` call, well below the size limit of a frame.
 const FETCH_BYTES: usize = 1 << 20;
 
-/// The project's files at the start of the session.
 #[derive(Debug)]
 pub struct Base {
     snapshot: Snapshot,

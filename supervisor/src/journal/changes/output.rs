@@ -1,8 +1,8 @@
 //! The output file of `--patch`.
 //!
-//! The file is opened before the first worker starts and written after the last one has ended. So no agent can make the
-//! patch go elsewhere. An agent with write access to the project can still move or remove the file. The patch then goes
-//! to a new file with the same name in the directory that was opened, never through a symbolic link.
+//! The file is opened before the first worker starts, so no agent can make the patch go elsewhere. An agent that may
+//! write in the project can still move or remove the file. The patch then goes to a new file with the same name in the
+//! directory that was opened.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -68,9 +68,8 @@ pub enum PatchFileError {
 impl PatchFile {
     /// Opens the file and creates it if it is missing. Its content stays until the patch is written.
     ///
-    /// The last component of the path may not be a symbolic link, except for the names of this process's own
-    /// descriptors (`/dev/stdout`, `/dev/fd/N` …), which the person's shell has set up. Directories on the way may be
-    /// links.
+    /// The last component of the path may not be a symbolic link, except for names of this process's own descriptors
+    /// (`/dev/stdout`, `/dev/fd/N` …).
     pub fn open(path: &Path) -> Result<Self, PatchFileError> {
         if path == Path::new("-") {
             return Err(PatchFileError::StandardOutput);
@@ -93,7 +92,6 @@ impl PatchFile {
         Self { base: place_in_repository(project), ..self }
     }
 
-    /// Returns the path as the person gave it.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -222,7 +220,6 @@ fn accepted(stat: &FileStat) -> Result<(), OutputRefusal> {
     }
 }
 
-/// Returns the descriptor number if the path names a descriptor of this process.
 fn own_descriptor(path: &Path) -> Option<u32> {
     match path.to_str()? {
         "/dev/stdout" => Some(1),

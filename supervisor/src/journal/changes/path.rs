@@ -13,7 +13,6 @@ const PATH_MAX: usize = 4096;
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct ProjectPath(Box<[u8]>);
 
-/// The reason why a path cannot belong to the project.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PathError {
     /// The path is empty, or longer than the kernel allows.
@@ -38,7 +37,6 @@ impl ProjectPath {
         &self.0
     }
 
-    /// Returns the path in the form that messages carry.
     pub fn to_wire(&self) -> WirePath {
         WirePath::from(self.0.to_vec())
     }
@@ -55,8 +53,8 @@ impl ProjectPath {
 
     /// True if git would reject the path, and with it any patch that names it.
     ///
-    /// Git rejects `.git` in any case, names that become `.git` on NTFS (`is_ntfs_dotgit` of git's path.c;
-    /// `core.protectNTFS` is on everywhere since git 2.24), and `.gitmodules` as a symbolic link.
+    /// Git rejects `.git` in any case, names that become `.git` on NTFS (`is_ntfs_dotgit` of git's path.c), and
+    /// `.gitmodules` as a symbolic link.
     pub fn is_refused_by_git(&self, symlink: bool) -> bool {
         self.0.split(|byte| *byte == b'/').any(is_dotgit_alias)
             || (symlink && self.file_name().eq_ignore_ascii_case(b".gitmodules"))
@@ -101,7 +99,7 @@ impl fmt::Debug for ProjectPath {
     }
 }
 
-/// Writes the path for people: control characters are escaped, and bytes that are not UTF-8 are replaced.
+/// Control characters are escaped, and bytes that are not UTF-8 are replaced.
 impl fmt::Display for ProjectPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for char in String::from_utf8_lossy(&self.0).chars() {

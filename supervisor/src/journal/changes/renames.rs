@@ -9,9 +9,8 @@ use super::set::{Content, Delta, FileDifference, State};
 
 /// Replaces each pair of a deletion and an addition of the same content by a rename.
 ///
-/// Empty files are not paired. Neither are links that move to a path below their own, because `git apply` fails on them
-/// (2.47: "beyond a symbolic link"). Among several candidates the first with the same file name is taken, else the
-/// first.
+/// Empty files are not paired, nor links that move below their own path, because `git apply` fails on them (2.47:
+/// "beyond a symbolic link"). Candidates with the same file name are preferred.
 pub(super) fn detect(changes: Vec<FileDifference>) -> io::Result<Vec<FileDifference>> {
     let sizes = |wanted: fn(&Delta) -> Option<&State>| -> BTreeSet<u64> {
         changes.iter().filter_map(|change| size(wanted(&change.delta)?)).collect()
@@ -62,7 +61,6 @@ const fn blob(state: &State) -> Option<&Blob> {
     }
 }
 
-/// Returns the content's git id. Contents with different ids are different.
 fn id(state: &State) -> io::Result<BlobId> {
     blob(state).map_or(Ok(BlobId::NONE), Blob::id)
 }

@@ -13,7 +13,6 @@ use super::snapshot::SnapshotFile;
 /// Maximum number of notes. A last one reports the number of those that were left out.
 const MAX_NOTES: usize = 20;
 
-/// The difference between two states of the project, in the order of paths.
 #[derive(Clone, Debug, Default)]
 pub struct ChangeSet {
     changes: Vec<FileDifference>,
@@ -32,7 +31,6 @@ pub struct FileDifference {
 pub enum Delta {
     Added(State),
     Deleted(State),
-    /// Another content, mode or kind at the same path.
     Modified {
         old: State,
         new: State,
@@ -45,7 +43,6 @@ pub enum Delta {
     },
 }
 
-/// The state of a file, of a kind that git can store.
 #[derive(Clone, Debug)]
 pub enum State {
     File {
@@ -77,7 +74,6 @@ impl ChangeSet {
         Self { changes, notes }
     }
 
-    /// Returns the changes in the order of their paths.
     pub fn changes(&self) -> &[FileDifference] {
         &self.changes
     }
@@ -91,7 +87,6 @@ impl ChangeSet {
         &self.notes
     }
 
-    /// Returns the changed files in the form that events carry.
     pub fn files(&self) -> Vec<ChangedFile> {
         self.changes.iter().map(FileDifference::to_file).collect()
     }

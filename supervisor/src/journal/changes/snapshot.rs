@@ -14,7 +14,6 @@ use ipc::path::WirePath;
 use super::blob::Blob;
 use super::path::{PathError, ProjectPath};
 
-/// Limits of an [`Intake`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotLimits {
     /// Maximum number of files and links.
@@ -32,7 +31,6 @@ impl Default for SnapshotLimits {
     }
 }
 
-/// Error of an invalid snapshot.
 #[derive(Debug, thiserror::Error)]
 pub enum IntakeError {
     /// A path cannot belong to the project.
@@ -43,11 +41,7 @@ pub enum IntakeError {
     Duplicate(ProjectPath),
     /// An entry is below another entry that is a file or a link.
     #[error("{inner} cannot be inside {outer}, which is not a directory")]
-    Within {
-        /// The path of the lower entry.
-        inner: ProjectPath,
-        outer: ProjectPath,
-    },
+    Within { inner: ProjectPath, outer: ProjectPath },
     /// A path arrived that was not requested.
     #[error("the path {0} was not requested")]
     Unasked(ProjectPath),
@@ -65,11 +59,7 @@ pub enum IntakeError {
     Foreign,
     /// The entries, names or contents exceed a limit.
     #[error("the snapshot exceeds its limit of {limit} {of}")]
-    TooLarge {
-        limit: u64,
-        /// The name of the limited quantity.
-        of: &'static str,
-    },
+    TooLarge { limit: u64, of: &'static str },
     /// The contents could not be stored.
     #[error("contents of the snapshot could not be saved: {0}")]
     Store(#[source] io::Error),
@@ -95,7 +85,6 @@ impl Snapshot {
         self.entries.iter().map(|(path, entry)| (path, &entry.kind, entry.stamp))
     }
 
-    /// True if the snapshot has a file or link at this path.
     pub fn has(&self, path: &ProjectPath) -> bool {
         self.entries.contains_key(path)
     }
@@ -152,7 +141,6 @@ pub(super) struct SnapshotFile {
     pub(super) blob: Option<Blob>,
 }
 
-/// Receiver that builds a snapshot from untrusted chunks.
 #[derive(Debug)]
 pub struct Intake {
     limits: SnapshotLimits,
@@ -164,7 +152,6 @@ pub struct Intake {
     named: usize,
 }
 
-/// The file whose content is arriving.
 #[derive(Debug)]
 struct OpenEntry {
     path: ProjectPath,
@@ -198,7 +185,6 @@ impl Intake {
         Self { only: Some(only), ..Self::of_contents(store, limits) }
     }
 
-    /// Adds the next chunk. After an error the snapshot is unusable.
     pub fn accept(&mut self, chunk: Chunk) -> Result<(), IntakeError> {
         match chunk {
             Chunk::Entries(entries) => entries.into_iter().try_for_each(|entry| self.entry(entry)),

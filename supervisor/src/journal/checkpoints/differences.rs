@@ -25,7 +25,6 @@ const MOST_READ: u64 = 64 << 20;
 /// end count as changed.
 const MOST_PAIRS: usize = 1 << 20;
 
-/// A file that changed since the checkpoint before.
 #[derive(Debug)]
 pub struct LookDifference {
     path: ProjectPath,
@@ -41,10 +40,8 @@ pub type StampedChange = (SeenChange, Option<i64>);
 /// The changes that a checkpoint found, for a front end.
 #[derive(Debug, Default)]
 pub struct LookChanges {
-    /// The time at which the checkpoint was requested, by the clock that stamps files.
     pub asked_ns: i64,
     pub changes: Vec<StampedChange>,
-    /// The number of changes that were left out because there are too many.
     pub more: u64,
     /// True if the checkpoint before belongs to a turn that was cut off.
     pub after_cut: bool,
@@ -170,7 +167,6 @@ impl Checkpoints {
     }
 }
 
-/// The bytes that may still be reported and read.
 struct ToldBudget {
     text: usize,
     read: u64,

@@ -35,7 +35,6 @@ pub enum Kept {
     Link(WirePath),
 }
 
-/// A reference to a content in the file of all contents.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub struct KeptContent {
     /// SHA-256 of the content, in hexadecimal.
@@ -44,7 +43,6 @@ pub struct KeptContent {
     pub(super) at: u64,
 }
 
-/// The state of a file, with the file system's data that can prove it unchanged later.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct SeenFile {
     pub(super) kept: Kept,
@@ -57,11 +55,9 @@ pub(super) struct SeenFile {
     pub(super) born_ns: Option<i64>,
 }
 
-/// A checkpoint, stored as the difference from the one before.
 #[derive(Clone, Debug)]
 pub struct Look {
     pub(super) at: At,
-    /// The time at which the checkpoint was requested, by the clock that stamps files.
     pub(super) asked_ns: i64,
     pub(super) changed: Vec<(ProjectPath, Option<SeenFile>)>,
 }

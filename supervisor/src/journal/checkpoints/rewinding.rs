@@ -36,7 +36,6 @@ impl Rewinding {
     }
 }
 
-/// A file to restore.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restore {
     pub path: ProjectPath,
@@ -92,8 +91,8 @@ impl Checkpoints {
         self.now.get(path).map(|seen| &seen.kept)
     }
 
-    /// Plans the restoration of a checkpoint's files from the state of the last one. `is_protected` is called with a
-    /// path and a flag that is true if the rewind would write there. It returns true if the host acts on that path.
+    /// Plans the restoration of a checkpoint's files. `is_protected` returns true if the host acts on a path; its flag
+    /// is true if the rewind would write there.
     pub fn rewinding(&self, target: usize, is_protected: impl Fn(&ProjectPath, bool) -> bool) -> Rewinding {
         let then = self.states_at(target);
         let asked_ns = self.looks.get(target).map_or(i64::MAX, |look| look.asked_ns);

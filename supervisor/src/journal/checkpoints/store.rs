@@ -20,17 +20,13 @@ use crate::journal::changes::{Blob, Intake, ProjectPath, Snapshot, SnapshotLimit
 /// The tolerance for inexact clocks of file systems: FAT counts in steps of two seconds.
 const CLOCK_MARGIN_NS: i64 = 2_000_000_000;
 
-/// The states of the project's files and links by their paths.
 pub(super) type States = BTreeMap<ProjectPath, SeenFile>;
 
-/// The checkpoints of one session.
 #[derive(Debug)]
 pub struct Checkpoints {
     lines: File,
     contents: File,
-    /// The number of bytes in `contents`.
     pub(super) end: u64,
-    /// The number of bytes in `lines`.
     pub(super) written: u64,
     by_digest: HashMap<String, u64>,
     pub(super) looks: Vec<Look>,
@@ -38,7 +34,6 @@ pub struct Checkpoints {
     pub(super) now: States,
 }
 
-/// The contents that must be fetched for a checkpoint.
 #[derive(Debug)]
 pub struct Wanted {
     paths: Arc<BTreeSet<ProjectPath>>,
@@ -150,8 +145,8 @@ impl Checkpoints {
         self.looks.last().is_some_and(Look::is_within_turn)
     }
 
-    /// Stores a checkpoint that was requested at `asked`, with the contents `fetched` for it. Returns the differences
-    /// from the checkpoint before, none for the first one. Fails if the files cannot be written.
+    /// Stores a checkpoint that was requested at `asked`. Returns the differences from the checkpoint before, none for
+    /// the first one. Fails if the files cannot be written.
     pub fn take(
         &mut self,
         at: At,
@@ -267,7 +262,7 @@ impl Checkpoints {
     }
 }
 
-/// Returns the directory with the checkpoints of all sessions.
+/// Returns the directory of all checkpoints.
 fn directory(state: &Path) -> PathBuf {
     state.join("checkpoints")
 }
@@ -286,7 +281,7 @@ fn of_session(state: &Path, session: &str) -> io::Result<PathBuf> {
 }
 
 /// Removes the checkpoints of sessions without a log, then the oldest until at most `most` bytes are left. Those of
-/// `keep` and of sessions that are open in another process stay.
+/// `keep` and of open sessions stay.
 pub fn remove_old(state: &Path, keep: &ConversationId, most: u64) -> io::Result<()> {
     let entries = match fs::read_dir(directory(state)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -318,8 +313,7 @@ pub fn remove_old(state: &Path, keep: &ConversationId, most: u64) -> io::Result<
     Ok(())
 }
 
-/// True if no process has the log open. The lock is released explicitly, because a forked child that has not executed
-/// yet has the file open too.
+/// True if no process has the log open. The lock is released explicitly, because a forked child has the file open too.
 fn is_free(log: &File) -> bool {
     log.try_lock().and_then(|()| log.unlock().map_err(TryLockError::Error)).is_ok()
 }

@@ -1,5 +1,3 @@
-//! Tests of stored checkpoints.
-
 use std::fs;
 use std::path::Path;
 use std::time::SystemTime;
@@ -12,7 +10,6 @@ use ipc::path::WirePath;
 use super::*;
 use crate::journal::changes::{Intake, ProjectPath, Snapshot, SnapshotLimits};
 
-/// A file or link of an imaginary project.
 #[derive(Clone)]
 enum Node<'a> {
     File(&'a [u8], u32),

@@ -13,7 +13,6 @@ use super::store::Store;
 /// state the size.
 const LONGEST_TEXT: u64 = 16 << 20;
 
-/// Maximum size of a record in bytes.
 const LONGEST_RECORD: u64 = 64 << 10;
 
 #[derive(Debug)]
@@ -28,7 +27,6 @@ pub(crate) struct KeptPlan {
     pub record: Option<PlanRecord>,
 }
 
-/// The reason why no plan was found.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum FindError {
     #[error(
@@ -58,7 +56,6 @@ impl KeptPlan {
         self.record.as_ref().is_some_and(|record| record.digest != self.digest)
     }
 
-    /// Returns the project for which the plan was made; `None` if its record is missing or unreadable.
     pub(crate) fn project(&self) -> Option<&Path> {
         self.record.as_ref().map(|record| record.project.as_path())
     }
@@ -69,7 +66,6 @@ impl KeptPlan {
 }
 
 impl Store {
-    /// Returns every plan, the newest first.
     pub(crate) fn all(&self) -> Result<Vec<KeptPlan>, FindError> {
         let mut ids = self.ids()?;
         ids.reverse();
@@ -123,7 +119,6 @@ impl Store {
     }
 }
 
-/// Returns the record of a plan's file; `None` if it cannot be read.
 pub(crate) fn record_of(path: &Path) -> Option<PlanRecord> {
     let bytes = read(&path.with_extension("json"), LONGEST_RECORD).ok()?;
     serde_json::from_slice(&bytes).ok()

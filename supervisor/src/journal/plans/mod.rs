@@ -1,8 +1,7 @@
-//! Stored plans, in a private directory that is hidden from every agent. Each plan has a file, and a record with its
-//! project and its state.
+//! Stored plans, in a private directory that is hidden from every agent.
 //!
-//! The plan's file is Markdown that people may edit. The record has the digest of the text and is valid only while
-//! the digest matches.
+//! A plan is a Markdown file that people may edit. Its record has the digest of the text and is valid only while the
+//! digest matches.
 
 mod find;
 mod record;

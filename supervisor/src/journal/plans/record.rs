@@ -71,13 +71,11 @@ impl PlanRecord {
         Self { project, session, digest, fate, since, done, execution, ended, to_create }
     }
 
-    /// Sets the directories that the plan is to create.
     #[must_use]
     pub(crate) fn creating(self, to_create: Vec<PlaceToCreate>) -> Self {
         Self { to_create, ..self }
     }
 
-    /// Sets the fate from now on.
     #[must_use]
     pub(crate) fn now(self, fate: PlanFate, digest: String) -> Self {
         Self { digest, fate, since: Timestamp::now(), done: None, execution: None, ended: None, ..self }
@@ -108,7 +106,6 @@ impl PlanRecord {
         Self { fate: PlanFate::Unfinished, since: Timestamp::now(), ended: Some(cause), ..self }
     }
 
-    /// Sets the progress of the execution.
     #[must_use]
     pub(crate) fn came(self, fate: PlanFate, done: u32) -> Self {
         Self { fate, since: Timestamp::now(), done: Some(done), ..self }

@@ -10,7 +10,6 @@ use jiff::Timestamp;
 use super::record::PlanRecord;
 use crate::process::directories::Directories;
 
-/// The directory of all plans.
 #[derive(Clone, Debug)]
 pub(crate) struct Store {
     place: PathBuf,
@@ -59,7 +58,6 @@ impl Store {
         self.put(path, text.as_bytes())
     }
 
-    /// Writes the record of the plan in this file.
     pub(crate) fn write_record(&self, path: &Path, record: &PlanRecord) -> Result<(), StoreError> {
         let path = path.with_extension("json");
         let text = serde_json::to_vec(record);

@@ -1,7 +1,7 @@
 //! The digest chain of a log: each line has the SHA-256 of the line before it, and a part of its own.
 //!
-//! A changed line is detected by the line after it, and also by its own digest, which protects the last line. Logs of
-//! earlier versions have no own digests. If one line has it, every later line has it.
+//! The line's own digest protects the last line too. Logs of earlier versions have none; if one line has it, every
+//! later line has it.
 
 use sha2::{Digest, Sha256};
 
@@ -24,7 +24,6 @@ impl Link {
         Self(line.finalize().into())
     }
 
-    /// Returns the digest as 64 lower-case hexadecimal digits.
     pub(super) fn hex(self) -> [u8; 64] {
         const DIGITS: &[u8; 16] = b"0123456789abcdef";
         let mut hex = [0; 64];
@@ -56,8 +55,7 @@ pub(super) fn close(line: &mut Vec<u8>, prev: Link) -> Link {
     Link(hash.finalize().into())
 }
 
-/// Returns a line with its digests recomputed for a new predecessor, and its new digest. Returns nothing if the line
-/// has no digest.
+/// Returns a line with its digests recomputed for a new predecessor, and its new digest; `None` if it has no digest.
 pub(super) fn rechained(line: &[u8], prev: Link) -> Option<(Vec<u8>, Link)> {
     let has_own = carried(line)?.own.is_some();
     let digests = PREV.len() + 64 + END.len() + if has_own { SUM.len() + OWN } else { 0 };
@@ -73,7 +71,7 @@ pub(super) fn rechained(line: &[u8], prev: Link) -> Option<(Vec<u8>, Link)> {
     Some((copy, own))
 }
 
-/// The digests in a line, found by their position at its end. No text in the line can imitate them.
+/// The digests in a line, found by their position at its end, so that no text can imitate them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Carried<'a> {
     /// The digest of the line before.
@@ -86,7 +84,6 @@ pub(super) fn carried(line: &[u8]) -> Option<Carried<'_>> {
     digests(line).0
 }
 
-/// Returns the digests in a line, and the digest of the line itself.
 pub(super) fn digests(line: &[u8]) -> (Option<Carried<'_>>, Link) {
     let signed = line.strip_suffix(END).and_then(|rest| digits(rest, OWN));
     if let Some((rest, own)) = signed

@@ -66,8 +66,8 @@ pub(crate) fn each_event(path: &Path, each: &mut dyn FnMut(&SessionEvent)) -> Re
 }
 
 impl SessionLog {
-    /// Creates a log with every event of another log, which a process may have open. Returns the new log and the id of
-    /// the copied session. Leaves nothing behind on failure.
+    /// Creates a log with every event of another log, which may be open. Returns the new log and the id of the copied
+    /// session. Leaves nothing behind on failure.
     pub(crate) fn copy_of(
         path: &Path,
         state: &Path,

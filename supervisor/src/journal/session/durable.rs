@@ -1,7 +1,7 @@
 //! The part of a log that is safely on the disk.
 //!
-//! An error of `fdatasync(2)` is reported once: the kernel may drop the unwritten pages, and the next call succeeds
-//! without them. So after an error, all lines since the last success count as lost until they are written again.
+//! An error of `fdatasync(2)` is reported once, because the kernel may drop the unwritten pages. So after an error, all
+//! lines since the last success count as lost until they are written again.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +17,6 @@ pub(super) struct Durable {
     failed: AtomicBool,
     /// Held during a sync, so that an error reaches one caller.
     syncing: Mutex<()>,
-    /// The number of simulated failures that remain.
     #[cfg(test)]
     pretended: AtomicU64,
 }
@@ -67,7 +66,6 @@ impl Durable {
         file.sync_data()
     }
 
-    /// Simulates a full disk for so many calls.
     #[cfg(test)]
     pub(super) fn pretend(&self, calls: u64) {
         self.pretended.store(calls, Ordering::Release);

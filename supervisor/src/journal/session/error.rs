@@ -1,5 +1,3 @@
-//! The errors of session logs.
-
 use std::io;
 use std::path::PathBuf;
 
@@ -8,7 +6,6 @@ use protocol::error_code::ErrorCode;
 
 use super::parts::LONGEST_LINE;
 
-/// The reason why a log could not be created, written or read.
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
     /// The session's id is not a valid file name.
@@ -19,12 +16,7 @@ pub enum LogError {
     Directory { path: PathBuf, source: io::Error },
     /// The directory of the logs belongs to another user.
     #[error("the session directory {path} belongs to user {owner}, not to user {user}")]
-    Owner {
-        path: PathBuf,
-        owner: u32,
-        /// The user id of this process.
-        user: u32,
-    },
+    Owner { path: PathBuf, owner: u32, user: u32 },
     #[error("cannot make the session log {path}: {source}")]
     Create { path: PathBuf, source: io::Error },
     /// Another process has the session open.
@@ -83,7 +75,6 @@ impl LogError {
     }
 }
 
-/// Returns advice for the person, if there is any.
 fn remedy(source: &io::Error) -> &'static str {
     match source.kind() {
         io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded => {
@@ -93,7 +84,6 @@ fn remedy(source: &io::Error) -> &'static str {
     }
 }
 
-/// A fault in a log. The rest of the log is usable.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
     /// The last line is incomplete because its writer was stopped.
@@ -103,11 +93,7 @@ pub enum Fault {
         line: usize,
     },
     #[error("line {line} is not an event: {reason}")]
-    Unreadable {
-        /// The number of the line, from 1.
-        line: usize,
-        reason: String,
-    },
+    Unreadable { line: usize, reason: String },
     /// A line has an event of a later version.
     #[error(
         "line {line} is an event of the type `{type}`, which this version does not know; the line is left out"
@@ -126,10 +112,7 @@ pub enum Fault {
     },
     /// There are more faults than are listed.
     #[error("{count} more lines have faults")]
-    More {
-        /// The number of unlisted faults.
-        count: usize,
-    },
+    More { count: usize },
     /// A line does not have the digest of the line before it. Something was changed, removed, added or moved.
     #[error("line {line} does not continue the chain: an earlier line was changed, removed or moved")]
     Chain {

@@ -30,7 +30,6 @@ pub(super) fn open_directory(path: &Path) -> Result<File, LogError> {
     Ok(directory)
 }
 
-/// A file to which whole lines are appended.
 #[derive(Debug)]
 pub(super) struct LineFile {
     file: File,
@@ -86,7 +85,6 @@ impl LineFile {
         Ok(Self { file, path, whole: 0, torn: false, durable: Arc::default() })
     }
 
-    /// Returns the file, positioned at its beginning.
     pub(super) const fn file(&self) -> &File {
         &self.file
     }
@@ -107,7 +105,6 @@ impl LineFile {
         self.whole
     }
 
-    /// Returns the record of the bytes that are on the disk.
     pub(super) const fn durable(&self) -> &Arc<Durable> {
         &self.durable
     }
@@ -141,7 +138,6 @@ impl LineFile {
         Ok(())
     }
 
-    /// Returns another handle of the same file.
     pub(super) fn handle(&self) -> io::Result<File> {
         self.file.try_clone()
     }
@@ -152,21 +148,18 @@ impl LineFile {
         Some(stat.blocks_available().saturating_mul(stat.fragment_size()))
     }
 
-    /// Waits until everything is on the disk.
     pub(super) fn sync(&self) -> io::Result<()> {
         self.durable.sync(&self.file)
     }
 }
 
 impl Drop for LineFile {
-    /// Releases the lock explicitly. A forked child that has not executed its program yet has the file open and
-    /// would keep the lock.
+    /// Releases the lock explicitly, because a forked child that has not executed its program yet would keep it.
     fn drop(&mut self) {
         let _ = self.file.unlock();
     }
 }
 
-/// True if a process has the log open for writing.
 pub(crate) fn is_held(log: &Path) -> io::Result<bool> {
     match File::open(log)?.try_lock_shared() {
         Ok(()) => Ok(false),
@@ -179,7 +172,7 @@ pub(crate) fn is_held(log: &Path) -> io::Result<bool> {
 const LOOKS: usize = 64;
 
 /// Returns the process that has a lock on the file with this inode number. The list is read repeatedly, because the
-/// kernel returns it in pages and can skip a lock if others are removed meanwhile (fs/locks.c, `locks_start`).
+/// kernel can skip a lock if others are removed meanwhile (fs/locks.c, `locks_start`).
 fn holder(inode: u64) -> Option<u32> {
     (0..LOOKS).find_map(|_| listed_holder(inode))
 }

@@ -15,9 +15,8 @@ pub type Flushed = oneshot::Receiver<Result<(), LogError>>;
 
 type Wish = oneshot::Sender<Result<(), LogError>>;
 
-/// A handle for syncing a log to the disk (`fdatasync(2)`) in parallel to its writer.
-///
-/// The thread starts with the first request, because most sessions have none. One sync serves all requests that arrived before it.
+/// A handle for syncing a log to the disk (`fdatasync(2)`) in parallel to its writer. One sync serves all requests that
+/// arrived before it.
 #[derive(Debug)]
 pub struct Flusher {
     file: Result<File, io::ErrorKind>,
@@ -31,7 +30,6 @@ impl Flusher {
         Self { file: file.map_err(|error| error.kind()), path, durable, wishes: None }
     }
 
-    /// Requests a sync of everything that was appended so far.
     pub fn flush(&mut self) -> Flushed {
         let (waiting, flushed) = oneshot::channel();
         match self.wishes() {

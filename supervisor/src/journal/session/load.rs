@@ -1,5 +1,3 @@
-//! Reading of whole logs.
-
 use std::fs::File;
 use std::io::{self, Read};
 use std::path::Path;
@@ -17,8 +15,8 @@ pub struct Loaded {
 }
 
 impl Loaded {
-    /// True if the digest chain fits and every line is there. A torn last line is accepted, because a killed writer
-    /// leaves it. Lines of a later version are accepted too.
+    /// True if the digest chain fits and every line is there. A torn last line and lines of a later version are
+    /// accepted.
     pub fn is_intact(&self) -> bool {
         self.faults.iter().all(|fault| matches!(fault, Fault::Torn { .. } | Fault::UnknownType { .. }))
     }

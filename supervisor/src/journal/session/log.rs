@@ -1,5 +1,3 @@
-//! The writer of a session log.
-
 use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::path::Path;
@@ -21,11 +19,9 @@ use super::{Fault, LogError};
 /// Maximum size in bytes of lines that are kept in memory until they are on the disk.
 const MOST_UNSYNCED: u64 = 16 << 20;
 
-/// Size of the buffer for lines between two events. A long line has a buffer of its own, which is freed once it is
-/// written.
+/// Size of the buffer for lines between two events.
 const SPARE: usize = 64 << 10;
 
-/// The log of one session, open for appending.
 #[derive(Debug)]
 pub struct SessionLog {
     file: LineFile,
@@ -39,7 +35,6 @@ pub struct SessionLog {
     held: HeldLock,
 }
 
-/// The log of a session that continues.
 #[derive(Debug)]
 pub struct Reopened {
     pub log: SessionLog,
@@ -145,7 +140,6 @@ impl SessionLog {
         Self { redactor: Redactor::new(secret), ..self }
     }
 
-    /// Returns the masking of secrets for text outside of the log.
     pub(crate) fn redactor(&self) -> Redactor {
         self.redactor.clone()
     }
@@ -154,8 +148,7 @@ impl SessionLog {
         self.file.path()
     }
 
-    /// Appends an event and returns it as logged. The kernel has the bytes afterwards, so the end of this process
-    /// does not lose them.
+    /// Appends an event and returns it as logged. The end of this process does not lose it.
     pub fn append(
         &mut self,
         agent: &AgentId,
@@ -166,7 +159,6 @@ impl SessionLog {
         self.write(event)
     }
 
-    /// Writes an event after the last one.
     pub(super) fn write(&mut self, event: SessionEvent) -> Result<SessionEvent, LogError> {
         let id = event.id;
         let (event, link) = self.encode(event).map_err(|source| LogError::Encode { id, source })?;
@@ -286,7 +278,6 @@ impl SessionLog {
         Flusher::new(self.file.handle(), self.file.path().to_owned(), Arc::clone(self.file.durable()))
     }
 
-    /// Waits until everything that was appended is on the disk.
     pub fn sync(&self) -> Result<(), LogError> {
         self.file.sync().map_err(|source| LogError::Sync { path: self.file.path().to_owned(), source })
     }
@@ -307,8 +298,7 @@ impl SessionLog {
         }
     }
 
-    /// Encodes an event as a line: its JSON object with the digest of the line before and its own. Returns the event
-    /// and the line's digest.
+    /// Encodes an event as a line. Returns the event and the line's digest.
     fn encode(&mut self, mut event: SessionEvent) -> Result<(SessionEvent, Link), serde_json::Error> {
         self.line.clear();
         serde_json::to_writer(&mut self.line, &event)?;
@@ -322,7 +312,6 @@ impl SessionLog {
     }
 }
 
-/// True if the error is a lack of disk space.
 pub(super) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }

@@ -1,5 +1,3 @@
-//! Test logs that are built event by event.
-
 use ipc::id::AgentId;
 use protocol::event::{EventKind, ObservedBy};
 use serde_json::{Value, json};
@@ -7,7 +5,6 @@ use tempfile::TempDir;
 
 use super::{Loaded, SessionLog, load};
 
-/// A log under construction in its own temporary directory.
 pub(crate) struct Log {
     _state: TempDir,
     pub(crate) log: SessionLog,
@@ -20,7 +17,6 @@ impl Log {
         Self { _state: state, log }
     }
 
-    /// Appends an event of an agent.
     pub(crate) fn with(mut self, agent: &str, kind: &str, data: Value) -> Self {
         let kind: EventKind = serde_json::from_value(json!({"type": kind, "data": data})).unwrap();
         self.log.append(&AgentId::from(agent), ObservedBy::Supervisor, kind).unwrap();
@@ -31,7 +27,6 @@ impl Log {
         self.with(agent, "user_message", json!({"text": text}))
     }
 
-    /// Reads the log back.
     pub(crate) fn loaded(&self) -> Loaded {
         load(self.log.path()).unwrap()
     }

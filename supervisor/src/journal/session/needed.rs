@@ -21,7 +21,6 @@ use super::scan::{LinePlace, Scan, Scanned, scan};
 use super::sieve::{Sieve, thin};
 use super::{Fault, LogError, Tree};
 
-/// The sizes from which a log counts as large.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
     /// The bytes up to which a log is kept as a whole.
@@ -36,12 +35,9 @@ impl Default for Sizes {
     }
 }
 
-/// The events of a log that a session needs to continue.
 #[derive(Debug, Default)]
 pub struct Needed {
-    /// The events in the order of their ids.
     pub events: Vec<SessionEvent>,
-    /// Every agent of the log.
     pub agents: BTreeSet<AgentId>,
     /// The events of the first agent that are kept unchanged; `None` if all are.
     pub whole: Option<BTreeSet<EventId>>,
@@ -67,7 +63,6 @@ impl Needed {
     }
 }
 
-/// The result of reading a log to its end.
 #[derive(Debug)]
 pub(super) struct Read {
     pub needed: Needed,
@@ -266,7 +261,7 @@ struct NeededLines {
     ends: HashMap<Begun, usize>,
 }
 
-/// A call, sub-agent or worker, which has a beginning and an end in the log.
+/// A call, sub-agent or worker.
 #[derive(PartialEq, Eq, Hash)]
 enum Begun {
     Call(CallId),
@@ -276,7 +271,6 @@ enum Begun {
 }
 
 impl Begun {
-    /// Returns what begins with this event, if there is one.
     fn by(event: &SessionEvent) -> Option<Self> {
         match &event.kind {
             _ if event.agent != AgentId::root() => None,
@@ -288,7 +282,6 @@ impl Begun {
         }
     }
 
-    /// Returns what ends with this event, if there is one.
     fn ended_by(event: &SessionEvent) -> Option<Self> {
         match &event.kind {
             _ if event.agent != AgentId::root() => None,
@@ -331,7 +324,6 @@ impl NeededLines {
         Ok(())
     }
 
-    /// Returns the end of what began with this event.
     fn end(&self, event: &SessionEvent) -> Option<&NeededLine> {
         let end = self.list.get(*self.ends.get(&Begun::by(event)?)?)?;
         // Numbers of workers start anew with each process.
@@ -360,7 +352,7 @@ impl NeededLines {
     }
 }
 
-/// The messages of the person that count: without those that a rewind took back.
+/// Returns the messages of the person that count: without those that a rewind took back.
 pub(crate) fn messages(events: &[SessionEvent]) -> Vec<&SessionEvent> {
     let is_message = |event: &&SessionEvent| {
         event.agent == AgentId::root() && matches!(event.kind, EventKind::UserMessage { .. })

@@ -85,7 +85,7 @@ pub(crate) fn closing(
 }
 
 /// Returns the files that unfinished writes may have left: by calls that were cut off, and by one-shot workers without
-/// a recorded end. Returns nothing if there are none.
+/// a recorded end.
 pub(crate) fn leftovers(events: &[SessionEvent]) -> Option<Leftovers> {
     let mut calls: BTreeMap<(&AgentId, CallId), &[Location]> = BTreeMap::new();
     let mut one_shots: BTreeMap<(&AgentId, Generation), &[WirePath]> = BTreeMap::new();

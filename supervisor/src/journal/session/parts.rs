@@ -64,7 +64,6 @@ impl<R: Read> Parts<R> {
         Ok(self.from.by_ref().take(PART as u64).read_to_end(&mut self.held)? > 0)
     }
 
-    /// Skips a line that is too long.
     fn long(&mut self) -> io::Result<LogPart<'_>> {
         let (mut hash, mut bytes) = (Sha256::new(), 0);
         loop {

@@ -12,10 +12,8 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 use super::LogError;
 use super::file::open_directory;
 
-/// The outcome of a log's deletion.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Removal {
-    /// The log is deleted, or could be in a dry run.
     Removed,
     Held,
 }

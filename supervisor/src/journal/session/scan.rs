@@ -20,7 +20,6 @@ const MOST_THREADS: usize = 8;
 /// Maximum number of recorded faults. A file that is not a log has one for each line.
 const MOST_FAULTS: usize = 10_000;
 
-/// The position of a line in its file.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct LinePlace {
     pub offset: u64,
@@ -128,7 +127,6 @@ impl Scan {
     }
 }
 
-/// The result for one line, without regard to the lines before it.
 struct ScannedLine<'a> {
     carried: Option<Carried<'a>>,
     link: Link,
@@ -138,7 +136,6 @@ struct ScannedLine<'a> {
 
 /// The reason why a line gives no event.
 enum Unread {
-    /// The event's type is of a later version.
     Unknown(UnknownEvent),
     Broken(String),
 }

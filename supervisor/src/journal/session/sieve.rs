@@ -21,12 +21,11 @@ pub(super) struct Sieve {
     one_shots: BTreeMap<(AgentId, Generation), EventId>,
     /// Guests without an end so far.
     guests: BTreeMap<(AgentId, GuestId), EventId>,
-    /// The latest tools of each server that the session went by.
+    /// The latest tools of each server that the session relied on.
     pins: BTreeMap<String, EventId>,
     /// Sub-agents without an end so far.
     agents: BTreeMap<AgentId, OpenSubAgent>,
     executors: BTreeSet<AgentId>,
-    /// The first agent's events with the highest numbers.
     highest: BTreeMap<&'static str, (u64, SessionEvent)>,
     /// True if there was no call since the last message or rewind.
     waits_for_call: bool,
@@ -36,7 +35,6 @@ pub(super) struct Sieve {
 
 struct OpenSubAgent {
     spawned: EventId,
-    /// The sub-agent's events from which its usage totals are computed.
     own: Vec<EventId>,
     /// The sub-agent's last event, unless it was kept anyway.
     last: Option<SessionEvent>,

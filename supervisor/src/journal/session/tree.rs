@@ -81,7 +81,6 @@ impl Tree {
         self.events.iter()
     }
 
-    /// Returns all events in the order of their ids.
     pub(super) fn into_events(self) -> Vec<SessionEvent> {
         self.events
     }

@@ -1,8 +1,7 @@
 //! An archive: an exported session in one file, with a head line and the lines of the session's log.
 //!
-//! Secrets are removed by [`redaction`](model::redaction), which would break the digest chain of the changed lines. So
-//! an archive has a new chain. Its head has the number of lines and the last digest. The chain shows accidental damage,
-//! but does not prove where the session came from, because anybody can make a new one.
+//! Redaction would break the digest chain of the changed lines, so an archive has a new chain, with its last digest in
+//! the head. The chain shows accidental damage, but anybody can make a new one.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -34,7 +33,6 @@ const LONGEST_AGENT: usize = 100;
 #[serde(deny_unknown_fields)]
 pub(crate) struct Head {
     bailiwick_export: u32,
-    /// The version of Bailiwick that wrote the archive.
     version: String,
     /// The session's name at the export.
     pub session: String,
@@ -44,7 +42,6 @@ pub(crate) struct Head {
     pub redacted: Option<Redacted>,
     /// The number of lines after the head.
     pub events: usize,
-    /// The digest of the last line.
     last: String,
 }
 
@@ -57,7 +54,6 @@ pub(crate) struct Redacted {
     pub rechained: bool,
 }
 
-/// The reason why an archive could not be written or imported.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ArchiveError {
     #[error(
@@ -87,8 +83,7 @@ pub(crate) enum ArchiveError {
     Io(#[from] io::Error),
 }
 
-/// Writes the archive of a log and returns its head. The log is read three times instead of being held in memory: to
-/// verify it, to count its secrets, and to write the archive.
+/// Writes the archive of a log and returns its head. The log is read three times instead of being held in memory.
 pub(crate) fn export<R: Read + Seek>(
     log: &mut R,
     redacts: bool,
@@ -132,7 +127,6 @@ fn verified(log: &mut (impl Read + Seek)) -> Result<(String, u64), ArchiveError>
 struct Rechained {
     redaction: Option<Redaction>,
     events: usize,
-    /// The digest of the last line.
     last: String,
 }
 
@@ -276,7 +270,6 @@ impl<R: Read + Seek> Archived<R> {
         Ok(log.sync()?)
     }
 
-    /// Returns the notice that marks a session as imported.
     fn notice(&self) -> EventKind {
         let Head { version, session, redacted, .. } = &self.head;
         let redacted = match redacted {

@@ -1,5 +1,3 @@
-//! A reader for the lines of a log that limits the length of each line.
-
 use std::fs::File;
 use std::io::{self, BufRead, BufReader};
 use std::os::unix::fs::OpenOptionsExt;
@@ -12,7 +10,6 @@ use crate::journal::session::LONGEST_LINE;
 /// The text before an event's type. It comes before the content, and no quote can be in the fields before it.
 const TYPE: &[u8] = b"\"type\":\"";
 
-/// The complete lines of a log.
 pub(super) struct BoundedLines {
     log: BufReader<File>,
     line: Vec<u8>,

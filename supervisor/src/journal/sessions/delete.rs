@@ -1,5 +1,3 @@
-//! The deletion of a session with everything that belongs to it.
-
 use std::fs;
 use std::io;
 use std::path::Path;
@@ -7,7 +5,6 @@ use std::path::Path;
 use crate::journal::checkpoints;
 use crate::journal::session::{LogError, Removal, remove};
 
-/// The outcome of a deletion.
 #[derive(Debug)]
 pub(crate) enum Deletion {
     Done(Deleted),

@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 
 use super::summary::Summary;
 
-/// The file name of the index in the state directory.
 const NAME: &str = "sessions-index.jsonl";
 
 /// The first line of the index. It differs in other versions.
@@ -168,7 +167,6 @@ mod tests {
     use super::*;
     use crate::journal::session::SessionLog;
 
-    /// Creates a state directory with one session.
     fn state() -> (TempDir, SessionLog) {
         let state = TempDir::new().unwrap();
         let mut log = SessionLog::create(state.path(), &"s-1".into()).unwrap();

@@ -22,7 +22,6 @@ pub(crate) struct Keep {
 /// The sessions that were deleted, or would be in a dry run.
 #[derive(Debug, Default)]
 pub(crate) struct Pruned {
-    /// The deleted logs, the oldest first.
     pub deleted: Vec<Gone>,
     pub held: Vec<PathBuf>,
     pub failed: Vec<LogError>,
@@ -55,8 +54,8 @@ impl Pruned {
     }
 }
 
-/// Deletes the sessions that `Keep` does not keep, the oldest first, only those of one project if its canonical path is
-/// given. Sessions that a process has open stay. A dry run deletes nothing.
+/// Deletes the sessions that `Keep` does not keep, the oldest first, and only those of `project` if it is given.
+/// Sessions that a process has open stay. A dry run deletes nothing.
 pub(crate) fn prune(
     sessions: &Path,
     project: Option<&Path>,
@@ -122,8 +121,7 @@ mod tests {
     use super::*;
     use crate::journal::session::SessionLog;
 
-    /// Creates a directory with logs of these sizes in MiB. Each is a day older than the next, and the last was
-    /// written now.
+    /// Creates a directory with logs of these sizes in MiB, each a day older than the next.
     fn sessions(sizes: &[u64], now: SystemTime) -> (TempDir, PathBuf) {
         let state = TempDir::new().unwrap();
         let sessions = state.path().join("sessions");

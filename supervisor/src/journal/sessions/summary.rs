@@ -1,5 +1,3 @@
-//! The summary of a log for listings.
-
 use std::collections::BTreeSet;
 use std::io;
 use std::path::Path;
@@ -93,7 +91,6 @@ pub(crate) struct Summary {
 }
 
 impl Summary {
-    /// Reads a log; returns `None` if it is not a session's log.
     pub(super) fn of(log: &Path) -> io::Result<Option<Self>> {
         let mut lines = BoundedLines::open(log)?;
         let (mut summary, mut files) = (None, FilesSoFar::default());

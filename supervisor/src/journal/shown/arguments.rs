@@ -3,8 +3,7 @@
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// Returns the arguments of a call; `None` if the title already has them all. A text of several lines goes below its
-/// name.
+/// Returns the arguments of a call; `None` if the title already has them all.
 pub(super) fn arguments(title: &str, input: &RawValue) -> String {
     let Ok(arguments) = serde_json::from_str::<Map<String, Value>>(input.get()) else {
         return input.get().to_owned();

@@ -9,8 +9,7 @@ use tui::text::SafeText;
 
 use super::entry::ShownPart;
 
-/// Returns the parts of a request: the action, the access beyond the rights that need no approval, and the agent's
-/// reason.
+/// Returns the parts of a request: the action, the access that needs approval, and the agent's reason.
 pub(super) fn asked(request: &ServerRequest, project: Option<&WirePath>, full: bool) -> Vec<ShownPart> {
     let mut parts = subject(request, project, full);
     if let Some(grant) = request.grant().filter(|grant| !grant.is_empty()) {
@@ -109,7 +108,7 @@ fn changes(changes: &FileChanges, full: bool) -> Vec<ShownPart> {
     changes.0.iter().map(part).collect()
 }
 
-/// Returns all rights in words, without the private temp directory.
+/// Returns all access in words, without the private temp directory.
 fn all(rights: &Rights) -> String {
     let Rights { write, net, reach, sockets, .. } = rights.clone();
     let all = Grant { write, net, reach, sockets };

@@ -25,7 +25,6 @@ pub(crate) struct ShownText {
     pub(super) totals: Vec<String>,
 }
 
-/// One event of the log. Its texts come from models, files and commands, so each output form must escape them.
 #[derive(Debug)]
 pub(super) struct ShownEntry {
     /// The depth of the agent in the tree of agents, which sets the indentation.
@@ -110,7 +109,6 @@ impl ShownEntry {
         Self { level: level.min(DEEPEST), kind, time_ms, title, parts: Vec::new() }
     }
 
-    /// Adds a text, unless it is empty.
     pub(super) fn with(mut self, part: ShownPart) -> Self {
         self.add(part);
         self
@@ -128,12 +126,10 @@ impl ShownEntry {
 }
 
 impl ShownPart {
-    /// Returns a text that is never cut or folded.
     pub(super) fn whole(text: impl Into<String>) -> Self {
         Self { text: text.into(), label: None, folded: false, left_out: None }
     }
 
-    /// Returns a text that is shortened unless `full` is true.
     pub(super) fn cut(text: &str, full: bool) -> Self {
         let whole = text.trim_end();
         if full {
@@ -146,7 +142,6 @@ impl ShownPart {
         Self { left_out: left_out(rest), ..Self::whole(kept) }
     }
 
-    /// Sets the name of a text.
     pub(super) fn named(self, label: impl Into<String>) -> Self {
         Self { label: Some(label.into()), ..self }
     }

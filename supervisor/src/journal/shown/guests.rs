@@ -1,4 +1,4 @@
-//! Guests in a shown session: gateways, fetches and servers of MCP.
+//! Guests in a shown session: gateways, fetches and MCP servers.
 
 use std::collections::BTreeMap;
 
@@ -16,8 +16,8 @@ struct ShownGuest {
 }
 
 impl ShownGuests {
-    /// Returns the title for the start or the end of a guest. One that is part of a call that is shown itself has a
-    /// title with `full`, and for an end that nobody wanted.
+    /// Returns the title for the start or the end of a guest. A guest that is part of a shown call has one with `full`,
+    /// and for an end that nobody wanted.
     pub(super) fn title(&mut self, event: &SessionEvent, full: bool) -> Option<String> {
         match &event.kind {
             EventKind::GuestStarted(started) => {

@@ -13,7 +13,6 @@ const MOST_ROWS: usize = 200;
 pub(crate) struct Html(String);
 
 impl Html {
-    /// Adds constant markup.
     pub(crate) fn raw(&mut self, markup: &'static str) -> &mut Self {
         self.0.push_str(markup);
         self
@@ -46,7 +45,6 @@ impl Html {
         self.raw("<").raw(name).raw(">").text(untrusted).raw("</").raw(name).raw(">")
     }
 
-    /// Adds a list of texts, unless it is empty.
     pub(crate) fn list(&mut self, class: &'static str, rows: impl IntoIterator<Item = String>) -> &mut Self {
         let mut rows = rows.into_iter().peekable();
         if rows.peek().is_none() {

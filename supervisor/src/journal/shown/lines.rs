@@ -3,7 +3,6 @@
 use ipc::id::AgentId;
 use serde::Deserialize;
 
-/// The part of an event that decides if it is chosen.
 #[derive(Deserialize)]
 struct Of {
     agent: AgentId,

@@ -1,7 +1,6 @@
 //! The Markdown form of a session: a heading for each entry, and its texts in fenced blocks.
 //!
-//! A reply is Markdown itself, but is put in a fenced block too. Otherwise its headings would look like ours, and a
-//! viewer would fetch its pictures.
+//! Replies are fenced too. Otherwise their headings would look like ours, and a viewer would fetch their pictures.
 
 use std::fmt::Write;
 

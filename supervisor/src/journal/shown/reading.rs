@@ -27,13 +27,11 @@ const FORM: &str = "%Y-%m-%d %H:%M:%S UTC";
 /// Maximum number of faults of a log that are listed.
 const MOST_FAULTS: usize = 20;
 
-/// A reader that converts the events of a log, all or those of one agent.
 #[derive(Debug, Default)]
 pub(crate) struct Reading<'a> {
     pub agent: Option<&'a AgentId>,
     /// True if nothing is shortened or folded.
     pub full: bool,
-    /// The project of the session, known after its first event.
     project: Option<WirePath>,
     /// The depth of the chosen agent in the tree of agents.
     base: usize,

@@ -11,7 +11,7 @@ const RULE: &str = "│ ";
 const NARROWEST: usize = 20;
 
 /// Returns a session as text. Invisible characters and terminal controls are escaped. With `columns`, lines are broken
-/// at that width, so that each part has its rule.
+/// at that width.
 pub(crate) fn text(shown: &ShownText, columns: Option<usize>) -> String {
     let mut sheet = Sheet { text: String::new(), columns, is_live: false };
     sheet.line("", &format!("session {}", line(&shown.session)));
@@ -46,7 +46,6 @@ pub(crate) fn broken(text: &str, columns: Option<usize>) -> String {
     sheet.text
 }
 
-/// A text under construction.
 struct Sheet {
     text: String,
     columns: Option<usize>,
@@ -114,7 +113,6 @@ impl Sheet {
     }
 }
 
-/// Returns untrusted text in one line.
 fn line(untrusted: &str) -> String {
     SafeText::line(untrusted).as_str().to_owned()
 }

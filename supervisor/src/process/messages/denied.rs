@@ -6,7 +6,6 @@ use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::missing_right::MissingRight;
 use protocol::known_sockets::gives;
 
-/// The port of DNS, which people know by its name.
 const DNS: &str = ":53";
 
 /// A denial as two lines: the blocked operation, and a hint.
@@ -86,7 +85,6 @@ fn seen(program: Option<&str>, act: &str, path: impl Display, state: &str) -> St
     }
 }
 
-/// Returns the address of a network denial, or an empty text if it is unknown.
 fn named(address: &str) -> String {
     match address {
         "the network" => String::new(),
@@ -95,7 +93,7 @@ fn named(address: &str) -> String {
     }
 }
 
-/// Returns the missing right, unless the description of the attempt already says it.
+/// Returns the missing access, unless the description of the attempt already says it.
 fn detail(Denial { operation, object, missing_right, .. }: &Denial) -> String {
     match missing_right.value().filter(|right| right.is_said_by(*operation, object)) {
         Some(right) => right.reason().map(|reason| format!(", {reason}")).unwrap_or_default(),

@@ -15,7 +15,6 @@ pub(crate) use ipc::text::{harmless, one_line};
 pub(crate) use self::denied::PlainDenial;
 pub(crate) use self::progress::ReadingProgress;
 
-/// Writes a message to standard error. It may contain untrusted names.
 pub(crate) fn say(text: &str) {
     let text = harmless(text);
     if notes::hold(&text) {
@@ -25,12 +24,10 @@ pub(crate) fn say(text: &str) {
     let _ = writeln!(std::io::stderr(), "bailiwick: {text}");
 }
 
-/// Reports an error with its causes.
 pub(crate) fn complain(error: &impl Display) {
     say(&error.to_string());
 }
 
-/// Prints the notices for a person before a session starts.
 pub(crate) fn tell(notices: &[String]) {
     for notice in notices {
         say(&format!("note: {notice}"));

@@ -5,12 +5,10 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 /// The held messages; `None` while messages are printed at once.
 static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
-/// Starts to hold messages back.
 pub(crate) fn begin_to_hold() {
     held().get_or_insert_default();
 }
 
-/// Holds a message back. Returns false if messages are not being held.
 pub(crate) fn hold(note: &str) -> bool {
     held().as_mut().map(|notes| notes.push(note.to_owned())).is_some()
 }
@@ -20,7 +18,6 @@ pub(crate) fn take() -> Vec<String> {
     held().as_mut().map(std::mem::take).unwrap_or_default()
 }
 
-/// Stops holding messages back. Returns the remaining ones.
 pub(crate) fn end_to_hold() -> Vec<String> {
     held().take().unwrap_or_default()
 }

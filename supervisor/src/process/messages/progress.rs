@@ -6,7 +6,6 @@ use std::time::{Duration, Instant};
 /// The time before the progress line appears.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// The progress of reading a file. The line is erased when this value is dropped.
 #[derive(Debug)]
 pub(crate) struct ReadingProgress {
     began: Instant,
@@ -15,7 +14,6 @@ pub(crate) struct ReadingProgress {
 }
 
 impl ReadingProgress {
-    /// Starts the progress of a file.
     pub(crate) fn begin() -> Self {
         Self { began: Instant::now(), is_seen: io::stderr().is_terminal(), percent: None }
     }

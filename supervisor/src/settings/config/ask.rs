@@ -8,7 +8,7 @@ use tokio::sync::oneshot;
 
 use super::{PROJECT_NAME, Sources, TrustError, TrustQuestion};
 
-/// Asks the person before the session starts if the project's file would enable something. A no is not stored. A notice
+/// Asks the person before the session starts if the project's file would enable something. A no is not stored: a notice
 /// then names the ignored settings, and the next session asks again.
 pub(crate) fn ask_for_trust(sources: &mut Sources) -> Result<(), TrustError> {
     let Some(question) = sources.question() else { return Ok(()) };
@@ -43,8 +43,8 @@ pub(crate) fn yes(question: &str) -> io::Result<bool> {
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// Asks a question beside other work, so that a signal can end the wait. A thread without a join reads the answer,
-/// since nothing can call a read from a terminal off.
+/// Asks a question while other work continues, so that a signal can end the wait. A separate thread reads the answer,
+/// because a read from a terminal cannot be cancelled.
 pub(crate) async fn says_yes(question: String) -> io::Result<bool> {
     let (send, answer) = oneshot::channel();
     let ask = move || drop(send.send(yes(&question)));

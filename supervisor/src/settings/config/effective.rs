@@ -29,7 +29,7 @@ use super::value::{Element, Value};
 pub struct Effective {
     /// The result for each key, in the order of the table.
     pub settled: Vec<Resolution>,
-    /// The project's settings that would add rights and are ignored.
+    /// The project's settings that would add access and are ignored.
     pub ignored: Vec<Ignored>,
     /// The changed keys of the terminal UI.
     pub bindings: Vec<Binding>,
@@ -38,14 +38,14 @@ pub struct Effective {
     pub roles: Vec<RoleEntry>,
     /// The person's commands, and the trusted ones of the project.
     pub commands: Vec<OwnCommand>,
-    /// The person's servers of MCP.
+    /// The person's MCP servers.
     pub mcp: Vec<McpServer>,
     /// The person's own instructions for every project.
     pub instructions: Option<String>,
 }
 
 impl Effective {
-    /// Returns the approval mode: the handling of calls that need more rights, at the start of a terminal UI.
+    /// Returns the approval mode at the start.
     pub fn mode(&self) -> ApprovalMode {
         // An unknown word becomes the strictest mode.
         self.text("mode").and_then(ApprovalMode::named).unwrap_or(ApprovalMode::Deny)
@@ -65,7 +65,6 @@ impl Effective {
         self.text("provider").and_then(ProviderKind::named).unwrap_or_else(of_model)
     }
 
-    /// Returns the reason for the provider if it was not set.
     pub fn reason_of_provider(&self) -> Option<String> {
         let kind = self.provider().as_str();
         match (self.text("provider"), self.facts() == Facts::default()) {
@@ -99,7 +98,6 @@ impl Effective {
         }
     }
 
-    /// Returns the additional directories for writes, as they were written.
     pub fn write(&self) -> &[Element] {
         self.elements("rights.write")
     }
@@ -119,12 +117,10 @@ impl Effective {
         self.elements("rights.protect")
     }
 
-    /// Returns the environment variables as `NAME` or `NAME=VALUE`.
     pub fn env(&self) -> &[Element] {
         self.elements("rights.env")
     }
 
-    /// Returns the limits of one turn.
     pub fn run_limits(&self) -> RunLimits {
         let steps = self.number("limits.max_steps").map(|steps| u32::try_from(steps).unwrap_or(u32::MAX));
         let max_usd = self.amount("limits.max_usd");
@@ -142,7 +138,7 @@ impl Effective {
         }
     }
 
-    /// Returns what happens to the rest of a plan after a failed step, if the plan does not say it.
+    /// Returns the default handling of the rest of a plan after a failed step.
     pub fn on_failure(&self) -> OnFailure {
         match self.text("plan.on_failure") {
             Some("retry") => OnFailure::Retry,
@@ -151,12 +147,11 @@ impl Effective {
         }
     }
 
-    /// Returns how often a failed step of a plan is repeated.
+    /// Returns the number of repetitions of a failed step of a plan.
     pub fn plan_retries(&self) -> u32 {
         self.number("plan.retries").map_or(0, |number| u32::try_from(number).unwrap_or(u32::MAX))
     }
 
-    /// Returns the time limit of an acceptance command of a plan.
     pub fn acceptance_timeout(&self) -> Duration {
         Duration::from_secs(self.number("plan.acceptance_timeout_s").unwrap_or(600))
     }
@@ -170,7 +165,6 @@ impl Effective {
         self.roles.iter().map(|entry| entry.role.clone()).collect()
     }
 
-    /// True if the settings name this model.
     pub fn names_model(&self, name: &str) -> bool {
         let of_keys = ["plan.model", "execute.model"].iter().filter_map(|key| self.model_of(key));
         let of_tables = self.models.iter().map(|entry| entry.pattern.as_str().to_owned());
@@ -184,7 +178,7 @@ impl Effective {
         listed.map(|element| element.first().to_string_lossy().into_owned()).collect()
     }
 
-    /// Returns the theme of the terminal UI; `None` if the terminal's background decides.
+    /// Returns the theme of the terminal UI; `None` if it depends on the terminal's background.
     pub fn theme(&self) -> Option<ThemeName> {
         match self.text("theme") {
             Some("dark") => Some(ThemeName::Dark),
@@ -194,7 +188,6 @@ impl Effective {
         }
     }
 
-    /// True if the terminal UI has no modes such as NORMAL.
     pub fn has_plain_keys(&self) -> bool {
         self.text("key_modes") == Some("plain")
     }
@@ -203,7 +196,6 @@ impl Effective {
         if self.text("status") == Some("short") { StatusWords::Short } else { StatusWords::Full }
     }
 
-    /// True if the mouse wheel scrolls the terminal UI.
     pub fn has_wheel(&self) -> bool {
         self.text("mouse") != Some("off")
     }
@@ -213,7 +205,6 @@ impl Effective {
         self.number("limits.context_tokens").map_or_else(Window::default, Window::new)
     }
 
-    /// Returns the time limit of a run.
     pub fn timeout(&self) -> Option<Duration> {
         match self.value("limits.timeout_s") {
             Some(Value::Time(time)) => Some(*time),
@@ -284,7 +275,6 @@ impl Effective {
         catalogue::matching(&said, model).into_iter().copied().collect()
     }
 
-    /// Returns the facts about the model, from the person's settings, the catalogue and the defaults.
     pub fn facts(&self) -> Facts {
         self.facts_of(self.model())
     }
@@ -295,19 +285,18 @@ impl Effective {
         Facts::of(&[entries, catalogue::built_in(model)].concat())
     }
 
-    /// Returns the effort of replies, if it is set.
     pub fn effort(&self) -> Option<Effort> {
         let word = self.text("effort")?;
         Effort::ALL.into_iter().find(|effort| effort.as_str() == word)
     }
 
-    /// Returns whether the model is to think before it answers; `None` if no setting says it.
+    /// Returns true if the model should think before it answers; `None` if no setting says it.
     pub fn thinking(&self) -> Option<bool> {
         Some(self.text("thinking")? == "on")
     }
 
-    /// Returns how long the provider caches the beginning of prompts. It is longer if a person `watches`, because
-    /// they may answer late.
+    /// Returns the provider's cache time for the beginning of prompts. It is longer if a person `watches`, because they
+    /// may answer late.
     pub fn cache(&self, watches: bool) -> CacheLifetime {
         match self.text("cache_ttl") {
             Some("1h") => CacheLifetime::OneHour,
@@ -317,7 +306,6 @@ impl Effective {
         }
     }
 
-    /// Returns the time limits of the provider.
     pub fn timeouts(&self) -> Timeouts {
         let preset = Timeouts::default();
         let seconds = |name, preset| self.number(name).map_or(preset, Duration::from_secs);
@@ -350,7 +338,6 @@ impl Effective {
         self.get(name)?.value.as_ref()
     }
 
-    /// Returns the amount under a key, if one is set.
     pub fn amount(&self, name: &str) -> Option<Usd> {
         match self.value(name)? {
             Value::Amount(amount) => Some(*amount),
@@ -365,7 +352,6 @@ impl Effective {
         }
     }
 
-    /// Returns a number, if it is set.
     pub(crate) fn number(&self, name: &str) -> Option<u64> {
         match self.value(name)? {
             Value::Number(number) => Some(*number),
@@ -373,7 +359,6 @@ impl Effective {
         }
     }
 
-    /// Returns the elements of a list.
     pub(crate) fn elements(&self, name: &str) -> &[Element] {
         self.value(name).map(Value::elements).unwrap_or_default()
     }

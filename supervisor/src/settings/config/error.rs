@@ -8,7 +8,6 @@ use protocol::shell_word::shell_word;
 
 use super::origin::{SettingPlace, printable};
 
-/// A problem in a settings file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Problem {
     pub place: SettingPlace,
@@ -38,7 +37,7 @@ pub enum SettingsError {
     },
     #[error("{} has more than {most} bytes\n  hint: settings are short; check the content of this file", printable(.file))]
     TooLarge { file: PathBuf, most: usize },
-    /// Other users could change the file, and so the rights of agents.
+    /// Other users could change the file, and so the access of agents.
     #[error(
         "{} has mode {mode:03o}: other users can change this file, and with it the access of agents\n  hint: chmod go-w {}",
         printable(.path), shell_word(.path)

@@ -2,10 +2,8 @@
 
 use agent::core::Window;
 
-/// A key of `config.toml` and `.bailiwick.toml`.
 #[derive(Debug)]
 pub struct Key {
-    /// The name of the key, including its tables.
     pub name: &'static str,
     pub kind: Kind,
     /// The power of a project's file over the key.
@@ -16,7 +14,6 @@ pub struct Key {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// A word or a sentence.
     Text,
     /// The base URL of a server.
     Address,
@@ -50,7 +47,6 @@ pub enum ProjectMay {
     Narrow,
     /// The file may set a stricter value. A less strict one needs trust.
     Lower,
-    /// The file may set the key or add to its list after the person has trusted it.
     IfTrusted,
     /// The file has no power over the key.
     Never,

@@ -1,5 +1,3 @@
-//! A layer: the settings from one source, such as a file, the flags or the environment.
-
 use std::collections::BTreeMap;
 use std::ffi::OsString;
 
@@ -27,16 +25,15 @@ pub struct Layer {
     pub models: Vec<ModelEntry>,
     /// The described roles of sub-agents.
     pub roles: Vec<RoleEntry>,
-    /// The servers of MCP; in a project's file they are proposals.
+    /// The MCP servers; in a project's file they are proposals.
     pub mcp: Vec<McpServer>,
-    /// The ignored lines of a project's file, which could only add rights.
+    /// The ignored lines of a project's file, which could only add access.
     pub void: Vec<Void>,
 }
 
 /// A line of a project's file that is ignored, trusted or not.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Void {
-    /// The file and line that changed the key, for messages.
     pub origin: ConfigOrigin,
     pub why: String,
 }
@@ -47,12 +44,10 @@ impl std::fmt::Display for Void {
     }
 }
 
-/// A changed key of the terminal UI.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Binding {
     pub rebinding: Rebinding,
     pub(super) at: usize,
-    /// The file and line that changed the key, for messages.
     pub origin: ConfigOrigin,
 }
 
@@ -119,7 +114,6 @@ impl Layer {
         self
     }
 
-    /// Returns the layer without one key.
     #[must_use]
     pub fn without(&self, name: &str) -> Self {
         let mut layer = self.clone();

@@ -1,4 +1,4 @@
-//! Tables `[mcp.NAME]`: servers of MCP. Those of the person may be started; those of a project are proposals.
+//! Tables `[mcp.NAME]`: MCP servers. Those of the person may be started; those of a project are proposals.
 
 use std::path::Path;
 
@@ -10,7 +10,6 @@ use toml_edit::Item;
 
 use super::origin::{ConfigOrigin, SettingPlace};
 
-/// Maximum number of servers of one file.
 pub(super) const MOST_SERVERS: usize = 64;
 
 /// Maximum size in bytes of a server's name.
@@ -20,20 +19,18 @@ const LONGEST_NAME: usize = 32;
 const MOST: usize = 200;
 const LONGEST: usize = 4096;
 
-/// A server of MCP and its rights, as a table states them.
+/// An MCP server and its access, as a table states them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpServer {
     pub name: String,
     /// The program: a path, or a name that is looked up in `PATH`.
     pub command: String,
     pub args: Vec<String>,
-    /// Names of the variables that it is given.
+    /// The names of the variables that it receives.
     pub env: Vec<String>,
     /// Paths that the server may read in addition to the system's, as written.
     pub read: Vec<String>,
-    /// Paths that the server may write in addition to its own directory, as written.
     pub write: Vec<String>,
-    /// The hosts that it may reach.
     pub net: Network,
     /// The tools that agents are offered; all if absent.
     pub offer: Option<Vec<String>>,
@@ -51,7 +48,7 @@ pub fn is_server_name(name: &str) -> bool {
 }
 
 impl McpServer {
-    /// Returns a server with the rights of every server: no project, no network, no variable.
+    /// Returns a server with the access of every server: no project, no network, no variable.
     pub fn new(name: &str, origin: ConfigOrigin) -> Self {
         Self {
             name: name.to_owned(),
@@ -68,7 +65,6 @@ impl McpServer {
         }
     }
 
-    /// Sets a field of the table. The error says what was expected.
     pub(super) fn set(&mut self, field: &str, item: &Item) -> Result<(), String> {
         match field {
             "command" => {
@@ -138,7 +134,7 @@ impl McpServer {
         self.always.iter().any(|grant| grant.tool == tool && grant.definition == definition)
     }
 
-    /// Returns the command in words, to be shown.
+    /// Returns the command in words, for display.
     pub fn command_line(&self) -> Vec<&str> {
         std::iter::once(&self.command).chain(&self.args).map(String::as_str).collect()
     }
@@ -158,7 +154,7 @@ impl ToolGrant {
         Self { server: server.to_owned(), tool: tool.to_owned(), definition: definition.to_owned() }
     }
 
-    /// Reads `SERVER/TOOL@DIGEST`. A tool's name may have these signs, too.
+    /// Parses `SERVER/TOOL@DIGEST`. The tool's name may contain these separators too.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (server, rest) = text.split_once('/')?;
         let (tool, definition) = rest.rsplit_once('@')?;
@@ -212,7 +208,7 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.len() <= LONGEST && !text.contains('\0')
 }
 
-/// True for the name of a variable.
+/// True if the text is the name of a variable.
 pub fn is_variable(name: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     name.chars().all(is_part) && name.chars().next().is_some_and(|first| !first.is_ascii_digit())
@@ -222,10 +218,10 @@ fn is_path(path: &str) -> bool {
     !path.is_empty()
 }
 
-/// Name of the file of a project in which other programs keep their servers.
+/// The file of a project in which other programs keep their servers.
 pub(super) const FOREIGN_SERVERS: &str = ".mcp.json";
 
-/// A server that a project proposes. Nothing of it is started before a person has accepted it.
+/// A server that a project proposes. It is not started before a person has accepted it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpProposal {
     pub server: McpServer,

@@ -1,5 +1,5 @@
 //! The combination of all layers. Precedence: flags, environment, the person's file, a trusted project's file. A
-//! stricter value of the project wins over all.
+//! project's stricter value always wins.
 
 use super::effective::Effective;
 use super::keys::{KEYS, Key, ProjectMay};

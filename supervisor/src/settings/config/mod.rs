@@ -1,7 +1,8 @@
-//! Settings: the person's `config.toml`, a project's `.bailiwick.toml`, and their combination with flags and environment.
+//! Settings: the person's `config.toml`, a project's `.bailiwick.toml`, and their combination with flags and
+//! environment.
 //!
-//! Only [`UserFile`], [`ProjectFile`] and [`Trust`] touch files. A project's file is untrusted. It may restrict agents,
-//! and adds rights only after the person has trusted exactly this file.
+//! A project's file is untrusted. It may restrict agents, and adds access only after the person has trusted exactly
+//! this file.
 
 mod ask;
 mod described;

@@ -38,7 +38,6 @@ pub(super) fn printable(path: &Path) -> String {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConfigOrigin {
     Default,
-    /// The built-in catalogue of models.
     Catalogue,
     User(SettingPlace),
     Project(SettingPlace),
@@ -47,7 +46,6 @@ pub enum ConfigOrigin {
 }
 
 impl ConfigOrigin {
-    /// Returns the word for the kind of origin.
     pub const fn as_str(&self) -> &'static str {
         match self {
             Self::Default => "default",
@@ -59,7 +57,6 @@ impl ConfigOrigin {
         }
     }
 
-    /// Returns the position in a file; `None` for other origins.
     pub const fn place(&self) -> Option<&SettingPlace> {
         match self {
             Self::User(place) | Self::Project(place) => Some(place),

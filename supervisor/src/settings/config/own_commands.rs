@@ -1,5 +1,5 @@
-//! The user's own commands, in `commands/NAME.md` next to the settings, and those of a project in
-//! `.bailiwick/commands`. A project's commands are untrusted: each is ignored until the user has trusted exactly this
+//! The person's own commands, in `commands/NAME.md` next to the settings, and those of a project in
+//! `.bailiwick/commands`. A project's commands are untrusted: each is ignored until the person has trusted exactly this
 //! file.
 
 use std::ffi::{OsStr, OsString};
@@ -43,7 +43,6 @@ pub(super) struct CommandFile {
     pub(super) command: Result<(OwnCommand, FileDigest), String>,
 }
 
-/// The files of a directory.
 #[derive(Debug, Default)]
 pub(super) struct CommandFiles {
     pub(super) files: Vec<CommandFile>,
@@ -51,13 +50,12 @@ pub(super) struct CommandFiles {
     pub(super) ignored: Option<String>,
 }
 
-/// Returns the path of the commands' directory in a project.
 pub(super) fn place() -> PathBuf {
     DIRECTORIES.iter().collect()
 }
 
 /// Reads the commands of a project, which is named by its canonical path. No link is followed. Unreadable files are
-/// reported and ignored, because a command can only add something.
+/// reported and ignored.
 pub(super) fn of_project(project: &Path) -> CommandFiles {
     let Ok(mut directory) = beneath::open_root(project) else { return CommandFiles::default() };
     for name in DIRECTORIES {
@@ -118,7 +116,6 @@ fn command(name: &OsStr, bytes: &[u8]) -> Result<OwnCommand, String> {
     parse(stem, text)
 }
 
-/// Parses a command of this name: fields between two lines `---`, if there are any, then the text.
 fn parse(name: &str, text: &str) -> Result<OwnCommand, String> {
     check_name(name)?;
     let text = text.replace("\r\n", "\n");
@@ -161,7 +158,6 @@ fn parse(name: &str, text: &str) -> Result<OwnCommand, String> {
     Ok(command)
 }
 
-/// Sets a field. No field can give more access than the session has.
 fn set(command: &mut OwnCommand, line: &str) -> Result<(), String> {
     let (field, value) = line.split_once(':').ok_or_else(|| "expected `field: value`".to_owned())?;
     let value = value.trim().trim_matches(['"', '\'']);

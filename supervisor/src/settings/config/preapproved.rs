@@ -1,4 +1,4 @@
-//! Adds beginnings of commands to those that a project's table in the person's file preapproves. The rest stays byte for byte.
+//! Additions to the preapproved prefixes in a project's table of the person's file. The rest stays byte for byte.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -13,7 +13,7 @@ use super::value::Value;
 
 const PREAPPROVED: &str = "approvals.preapproved";
 
-/// Adds these beginnings of commands to the table of a project. Those that it has already stay as they are.
+/// Adds these prefixes to the table of a project, except those that it already has.
 pub fn allow_prefixes(file: &Path, project: &Path, prefixes: &[Vec<String>]) -> Result<(), TableError> {
     let failed = || TableError::Project(project.display().to_string(), file.display().to_string());
     let text = read(file)?;
@@ -44,7 +44,7 @@ pub fn allow_prefixes(file: &Path, project: &Path, prefixes: &[Vec<String>]) -> 
     replace(file, &whole)
 }
 
-/// Returns the beginnings that the table of a project has. `None` if the text cannot be read.
+/// Returns the prefixes in the table of a project; `None` if the text cannot be read.
 fn preapproved(text: &str, file: &Path, project: &Path) -> Option<Vec<Vec<String>>> {
     let (_, projects) = parse_users(text, file).ok()?;
     let of_it = projects.iter().filter(|one| is_of(one.project.as_os_str().to_str(), project));
@@ -58,7 +58,7 @@ fn is_of(name: Option<&str>, project: &Path) -> bool {
     name.is_some_and(|name| at_home(name.as_ref(), users_home().as_deref()) == project)
 }
 
-/// Returns the text with the elements at the end of the list that the project has.
+/// Returns the text with the elements added to the project's existing list.
 fn in_its_list(text: &str, project: &Path, list: &str) -> Option<String> {
     let document = Document::parse(text).ok()?;
     let projects = document.get("project")?.as_table_like()?;
@@ -73,7 +73,7 @@ fn in_its_list(text: &str, project: &Path, list: &str) -> Option<String> {
     Some(format!("{before}{added}{after}"))
 }
 
-/// Returns the text with the setting below the head of the project's table, or of the table of its approvals.
+/// Returns the text with the setting added below the head of the project's table, or of the table of its approvals.
 fn in_its_table(text: &str, project: &Path, list: &str) -> Option<String> {
     let of_approvals = |line: &str| {
         let name = head(line).strip_suffix(".approvals]");
@@ -95,7 +95,7 @@ fn in_its_table(text: &str, project: &Path, list: &str) -> Option<String> {
     is_written.then_some(whole)
 }
 
-/// Returns the head of a table without the comment behind it.
+/// Returns the head of a table without a comment after it.
 fn head(line: &str) -> &str {
     let end = line.find("] #").map_or(line.len(), |at| at + 1);
     line.get(..end).unwrap_or(line).trim()
@@ -109,7 +109,6 @@ fn in_new_table(text: &str, project: &Path, list: &str) -> Option<String> {
     Some(format!("{before}{apart}[project.{name}]\n{PREAPPROVED} = [{list}]\n"))
 }
 
-/// Returns a beginning as an element of the list.
 fn element(words: &[String]) -> String {
     let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
     format!("[{}]", words.join(", "))
@@ -130,7 +129,6 @@ mod tests {
         text.split(' ').map(str::to_owned).collect()
     }
 
-    /// Returns the text of the file after these beginnings were added to it, one after the other.
     fn after(text: &str, prefixes: &[&str]) -> Result<String, TableError> {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join("config.toml");
@@ -213,7 +211,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever the project and the words are called: they are read back as they are, and nothing else is.
+        /// With any names of project and words: they are read back unchanged, and nothing else is.
         #[test]
         fn no_name_and_no_word_adds_anything_else(
             name in r#"[a-z"'\\\]\[#=.~ \n\r\t\u{7f}é]{1,12}"#,

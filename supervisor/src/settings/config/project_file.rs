@@ -24,7 +24,6 @@ pub const FOREIGN_NAME: &str = ".agent.toml";
 
 const MOST: usize = 64 << 10;
 
-/// A project's settings file, which may be missing.
 #[derive(Clone, Debug)]
 pub struct ProjectFile {
     pub project: PathBuf,
@@ -33,7 +32,7 @@ pub struct ProjectFile {
     pub digest: Option<FileDigest>,
     /// True if the directory also has a settings file of another agent.
     pub has_foreign: bool,
-    /// The servers of MCP that the project proposes, or the reason why a list of them cannot be read.
+    /// The MCP servers that the project proposes, or the reason why a list of them cannot be read.
     pub servers: Vec<Result<McpProposal, String>>,
 }
 
@@ -59,8 +58,7 @@ impl ProjectFile {
     }
 }
 
-/// Returns the servers that the project's file and other programs' files propose. A mistake in another program's file
-/// is only reported.
+/// Returns the servers that the project's file and other programs' files propose.
 fn proposals(
     layer: &Layer,
     foreign: Result<Option<Vec<u8>>, SettingsError>,

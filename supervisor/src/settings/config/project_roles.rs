@@ -1,5 +1,5 @@
 //! The roles in a project's `.bailiwick/agents/*.md`: untrusted files, opened below the project without following
-//! links. Each is used only after the person has trusted exactly this file.
+//! links. Each is ignored until the person has trusted exactly this file.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -28,13 +28,11 @@ pub(super) struct RoleFile {
     pub(super) role: Result<(Role, FileDigest), String>,
 }
 
-/// Returns the path of the roles' directory in the project.
 pub(super) fn place() -> PathBuf {
     DIRECTORIES.iter().collect()
 }
 
-/// Reads the roles of a project, which is named by its canonical path. Unreadable files are reported and ignored,
-/// because a role can only add something.
+/// Reads the roles of a project, which is named by its canonical path. Unreadable files are reported and ignored.
 pub(super) fn read(project: &Path) -> Vec<RoleFile> {
     let Ok(mut directory) = beneath::open_root(project) else { return Vec::new() };
     for name in DIRECTORIES {

@@ -13,7 +13,7 @@ pub struct Resolution {
     pub origin: ConfigOrigin,
 }
 
-/// A setting of an untrusted project's file that would add rights and is ignored.
+/// A setting of an untrusted project's file that would add access and is ignored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ignored {
     pub key: &'static Key,

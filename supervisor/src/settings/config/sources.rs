@@ -21,7 +21,6 @@ use crate::process::directories::Directories;
 /// Maximum number of settings of a project's file that one notice names.
 const NAMED: usize = 5;
 
-/// All settings outside of the command line.
 #[derive(Debug)]
 pub(crate) struct Sources {
     user: UserFile,
@@ -35,7 +34,6 @@ pub(crate) struct Sources {
     commands: Commands,
 }
 
-/// The files of commands.
 #[derive(Debug, Default)]
 struct Commands {
     own: CommandFiles,
@@ -68,7 +66,7 @@ impl Sources {
         Ok(sources)
     }
 
-    /// Determines which roles and commands of the project are trusted.
+    /// Determines the roles and commands of the project that are trusted.
     fn judge_files(&mut self) {
         let Some(project) = self.project().map(Path::to_owned) else { return };
         for (file, trusted) in &mut self.roles {
@@ -82,8 +80,8 @@ impl Sources {
         self.commands.trusted = self.commands.of_project.files.iter().map(is_given).collect();
     }
 
-    /// Returns the settings in force with these flags. The base URL in the person's file belongs to the provider in
-    /// that file. If a flag chooses another provider, that URL is not used and never gets the other provider's key.
+    /// Returns the settings in force with these flags. A base URL in the person's file is for the provider in that
+    /// file, and is not used with another one.
     pub(crate) fn effective(&self, flags: &Layer) -> Effective {
         let none = Layer::default();
         let of_file = self.merged(&none, &none, &self.user.layer).provider();
@@ -117,7 +115,6 @@ impl Sources {
         effective
     }
 
-    /// Adds the person's commands and the trusted ones of the project.
     fn add_commands(&self, effective: &mut Effective) {
         for (file, trusted) in self.command_files() {
             if let Ok((command, _)) = &file.command
@@ -137,7 +134,6 @@ impl Sources {
         own.chain(of_project.files.iter().zip(trusted.iter().copied().map(Some)))
     }
 
-    /// Returns a line with the existing files.
     pub(crate) fn summary(&self) -> String {
         let user = self.user.path.display().to_string();
         let user = user.escape_debug();
@@ -150,7 +146,7 @@ impl Sources {
         }
     }
 
-    /// Returns the question about trust; `None` if the project's file is trusted or would add no rights.
+    /// Returns the question about trust; `None` if the project's file is trusted or would add no access.
     pub(crate) fn question(&self) -> Option<TrustQuestion> {
         let file = self.project.as_ref()?;
         let settings = Some(file).filter(|_| !self.trusted).and_then(TrustQuestion::about);
@@ -186,7 +182,6 @@ impl Sources {
         self.project.as_ref().map(|file| file.project.as_path())
     }
 
-    /// True if the current file of the project is trusted.
     pub(crate) fn is_trusted(&self) -> bool {
         self.trusted
             || self.roles.iter().any(|(_, trusted)| *trusted)
@@ -249,8 +244,7 @@ impl Sources {
         self.roles.iter().filter_map(told).collect()
     }
 
-    /// Returns one line about the commands that are not used, with the first reasons, and one about those that are
-    /// not trusted.
+    /// Returns a line about unusable commands, and one about those that are not trusted.
     fn of_commands(&self, effective: &Effective) -> Vec<String> {
         let place = own_commands::place().display().to_string();
         let Commands { own, of_project, .. } = &self.commands;
@@ -291,7 +285,7 @@ impl Sources {
         notices
     }
 
-    /// Returns the servers of MCP that the project proposes and the person has not accepted.
+    /// Returns the MCP servers that the project proposes and the person has not accepted.
     pub(crate) fn proposals(&self) -> impl Iterator<Item = &Result<McpProposal, String>> {
         let has_it = |name: &str| self.user.layer.mcp.iter().any(|server| server.name == name);
         let is_new = move |proposal: &&Result<McpProposal, String>| {
@@ -333,8 +327,8 @@ impl Sources {
     }
 }
 
-/// Returns the reason why a trusted role cannot be used, if there is one. A project's role may not choose a model that
-/// the person did not list, or replace a role of the person.
+/// Returns the reason why a trusted role cannot be used, if there is one. A project's role may not choose an unlisted
+/// model or replace a role of the person.
 fn unfit(role: &Role, effective: &Effective) -> Option<String> {
     let Role { name, model, .. } = role;
     let is_the_users =
@@ -348,8 +342,8 @@ fn unfit(role: &Role, effective: &Effective) -> Option<String> {
     Some(format!("`agents.models` does not list the role's model {model:?}"))
 }
 
-/// Returns the reason why a command cannot be used, if any: the settings do not name its model, or the user has a
-/// command of this name.
+/// Returns the reason why a command cannot be used, if there is one: its model is unlisted, or the person has a command
+/// of this name.
 fn unfit_command(command: &OwnCommand, effective: &Effective) -> Option<String> {
     let OwnCommand { name, model, .. } = command;
     if effective.commands.iter().any(|other| other.name == *name) {

@@ -1,4 +1,4 @@
-//! Takes the tools of a removed server out of those that run without a question. The rest of the text stays as it is.
+//! Removal of a deleted server's tools from those that run without a question. The rest of the text stays unchanged.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -14,11 +14,10 @@ use super::value::Value;
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TakenGrant {
     pub tool: String,
-    /// The project as the settings name it.
     pub project: PathBuf,
 }
 
-/// Returns the text without the grants of a server, and those that it had. `None` if more than that would go.
+/// Returns the text without the grants of a server, and the removed grants; `None` if more would be removed.
 pub(super) fn without_grants(
     text: &str,
     file: &Path,
@@ -49,7 +48,6 @@ pub(super) fn without_grants(
     (grants(&kept, file)? == expected).then_some((kept, taken))
 }
 
-/// Returns all grants with their projects.
 fn grants(text: &str, file: &Path) -> Option<Vec<(PathBuf, ToolGrant)>> {
     let (_, projects) = parse_users(text, file).ok()?;
     let of_project = |one: &ForProject| {

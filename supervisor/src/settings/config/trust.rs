@@ -1,5 +1,5 @@
-//! Trust in a project's file. It is given by an answer to a question that lists the enabled settings, and applies to
-//! this project path and these bytes only.
+//! Trust in a project's file. The person gives it by an answer to a question that lists the enabled settings. It
+//! applies to this project path and these bytes only.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File};
@@ -37,7 +37,7 @@ impl fmt::Display for FileDigest {
     }
 }
 
-/// The question to a person before a project's file may add rights.
+/// The question to a person before a project's file may add access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustQuestion {
     pub project: PathBuf,
@@ -53,14 +53,13 @@ impl TrustQuestion {
         self.files.iter().any(|(place, _)| *place == self.project)
     }
 
-    /// Returns an empty question.
     pub(super) fn nothing(project: &Path) -> Self {
         Self { project: project.to_owned(), lines: Vec::new(), files: Vec::new() }
     }
 
-    /// Returns the question about a file; `None` if it would add no rights.
+    /// Returns the question about a file; `None` if it would add no access.
     ///
-    /// The question includes settings that the person's own override now, because the trust remains if those change.
+    /// Settings that the person's own now override are included, because the trust remains if those change.
     pub fn about(file: &ProjectFile) -> Option<Self> {
         let nothing = Layer::default();
         let alone = Layers {
@@ -99,7 +98,6 @@ struct TrustRecord {
 }
 
 impl Trust {
-    /// Opens the store in the state directory.
     pub fn new(directories: &Directories) -> Self {
         Self { place: directories.state.join("trust") }
     }

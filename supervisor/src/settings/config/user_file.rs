@@ -23,7 +23,6 @@ const MOST_INSTRUCTIONS: usize = 64 << 10;
 
 #[derive(Debug)]
 pub struct UserFile {
-    /// The path of the settings file, which may be missing.
     pub path: PathBuf,
     /// Settings, including those only for this project.
     pub layer: Layer,

@@ -1,4 +1,4 @@
-//! Adds and removes tables of servers in the user's file. The rest of the file is preserved byte for byte.
+//! Changes to the tables of servers in the person's file. The rest of the file is preserved byte for byte.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -16,7 +16,6 @@ use super::parse::parse_users;
 use super::taken_grants::{TakenGrant, without_grants};
 use super::value::Value;
 
-/// The reason why the person's file was not changed.
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
     #[error("cannot write {file}: {source}")]
@@ -31,7 +30,7 @@ pub enum TableError {
     Project(String, String),
 }
 
-/// Writes a server's table in place of the one that it has.
+/// Writes a server's table and replaces an existing one.
 pub fn write_server(file: &Path, server: &McpServer) -> Result<(), TableError> {
     let text = read(file)?;
     let mut text = without(&text, file, &server.name)?;
@@ -42,7 +41,7 @@ pub fn write_server(file: &Path, server: &McpServer) -> Result<(), TableError> {
     replace(file, &text)
 }
 
-/// Removes a server's table and the grants of its tools, in one step. Returns these grants.
+/// Removes a server's table and the grants of its tools together. Returns these grants.
 pub fn remove_server(file: &Path, name: &str) -> Result<BTreeSet<TakenGrant>, TableError> {
     let text = read(file)?;
     let failed = || TableError::Form(name.to_owned(), file.display().to_string());
@@ -53,10 +52,10 @@ pub fn remove_server(file: &Path, name: &str) -> Result<BTreeSet<TakenGrant>, Ta
     Ok(taken)
 }
 
-/// Key of the tools that run without a question.
+/// The key of the tools that run without a question.
 const TOOLS: &str = "approvals.tools";
 
-/// Adds a tool to those that run without a question in a project, in place of its earlier definition.
+/// Adds a tool to those that run without a question in a project. Its earlier definition is replaced.
 pub fn allow_tool(file: &Path, project: &Path, grant: &ToolGrant) -> Result<(), TableError> {
     let failed = || TableError::Project(project.display().to_string(), file.display().to_string());
     let name = project.to_str().ok_or_else(failed)?;
@@ -102,7 +101,7 @@ pub(super) fn is_head(line: &str, project: &Path) -> bool {
     name.is_some_and(|name| at_home(name.as_ref(), users_home().as_deref()) == project)
 }
 
-/// Returns the tools that the table of a project has. `None` if the text cannot be read.
+/// Returns the tools in the table of a project; `None` if the text cannot be read.
 fn allowed_tools(text: &str, file: &Path, project: &Path) -> Option<Vec<String>> {
     let (_, projects) = parse_users(text, file).ok()?;
     let home = users_home();
@@ -119,7 +118,7 @@ pub(super) fn read(file: &Path) -> Result<String, TableError> {
     }
 }
 
-/// Replaces the file, or the one that it is a link to, as a whole.
+/// Replaces the file as a whole, or the file that it links to.
 pub(super) fn replace(file: &Path, text: &str) -> Result<(), TableError> {
     let failed = |source| TableError::Write { file: file.display().to_string(), source };
     let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());
@@ -137,7 +136,7 @@ pub(super) fn replace(file: &Path, text: &str) -> Result<(), TableError> {
     write().map_err(failed)
 }
 
-/// Returns the text without the table of a server. Fails if more than that would go.
+/// Returns the text without the table of a server. Fails if more would be removed.
 fn without(text: &str, file: &Path, name: &str) -> Result<String, TableError> {
     let servers = |text: &str| parse_users(text, file).map(|(layer, _)| layer.mcp).unwrap_or_default();
     let plain = |server: &McpServer| table(server);
@@ -166,7 +165,6 @@ fn without(text: &str, file: &Path, name: &str) -> Result<String, TableError> {
     }
 }
 
-/// Returns a server as a table.
 fn table(server: &McpServer) -> String {
     let McpServer { name, command, args, env, read, write, net, offer, enabled, always: _, origin: _ } =
         server;
@@ -193,7 +191,6 @@ fn table(server: &McpServer) -> String {
     text
 }
 
-/// Returns a basic string of TOML.
 pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {

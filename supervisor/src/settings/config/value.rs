@@ -13,7 +13,6 @@ use super::origin::ConfigOrigin;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
-    /// A word or a sentence.
     Text(String),
     Number(u64),
     Amount(Usd),

@@ -31,7 +31,7 @@ impl PlainForm {
         Self { server: params.server.clone(), fields, values, at: 0 }
     }
 
-    /// Returns the first words about a form, and its first question.
+    /// Returns the introduction of a form with its first question.
     pub(super) fn begin(&self, params: &ServerFormParams) -> String {
         let access = params.access.as_ref().map(ToString::to_string);
         let access = access.map(|access| format!(", which {access},")).unwrap_or_default();
@@ -40,7 +40,7 @@ impl PlainForm {
         format!("{}: {}\n{WAYS_OUT}\n{}", one_line(&asked), one_line(&params.message), self.question())
     }
 
-    /// Returns the question of the field that comes now, or the one whether to send the values.
+    /// Returns the current question: about a field, or about sending the values.
     pub(super) fn question(&self) -> String {
         let (Some(field), Some(value)) = (self.fields.get(self.at), self.values.get(self.at)) else {
             return self.last_question();
@@ -101,7 +101,7 @@ impl PlainForm {
         }
     }
 
-    /// Takes a line; returns the decision with the last one. The error says how to answer.
+    /// Handles a line. Returns the decision with the last one; the error says how to answer.
     pub(super) fn line(&mut self, text: &str) -> Result<Option<ReviewDecision>, String> {
         let (Some(field), Some(value)) = (self.fields.get(self.at), self.values.get_mut(self.at)) else {
             return self.last(text);
@@ -134,7 +134,7 @@ impl PlainForm {
     }
 }
 
-/// Returns the value of a field after a line. `before` is its value until now, which an empty line keeps.
+/// Returns the value of a field after a line. An empty line keeps the value `before`.
 fn taken(field: &FormField, before: Option<FormValue>, text: &str) -> Result<Option<FormValue>, String> {
     let is_none = text.trim() == "-" && !field.required;
     let value = match &field.kind {

@@ -44,7 +44,7 @@ const WELCOME: &str =
 /// The words that answer a question.
 const ANSWERS: &str = "Type yes to allow this once, no to deny it, no and a reason to tell the agent why, or stop to end the turn.";
 
-/// Returns the answers to a request. One that gives more than this once is told with what it gives.
+/// Returns the possible answers to a request, and the effect of one that allows more than this once.
 fn answers(request: &ServerRequest) -> String {
     let mut text = ANSWERS.to_owned();
     for more in
@@ -132,7 +132,6 @@ fn decision(text: &str, request: &ServerRequest) -> Option<ReviewDecision> {
     }
 }
 
-/// A question that waits for an answer.
 struct OpenQuestion {
     agent: AgentId,
     id: ApprovalId,
@@ -142,7 +141,6 @@ struct OpenQuestion {
 }
 
 struct TypedLine {
-    /// The time at which it was read.
     at: Instant,
     text: String,
 }
@@ -209,17 +207,13 @@ struct PlainUi {
     live: ShownLive,
     /// The open questions. The first one was printed.
     asked: VecDeque<OpenQuestion>,
-    /// The time at which the first question was printed.
     since: Option<Instant>,
-    /// The agents with a running turn.
     at_work: BTreeSet<AgentId>,
-    /// The current rights and mode, once the session has started.
+    /// The current access and mode, once the session has started.
     allowed: Option<(RightsSummary, ApprovalMode)>,
-    /// The models that the person can choose.
     models: KnownModels,
     /// True while the log cannot be written.
     is_paused: bool,
-    /// True once the session ends.
     is_over: bool,
     /// True if the prompt mark is at the beginning of the current line.
     is_open: bool,
@@ -464,7 +458,6 @@ impl PlainUi {
     }
 }
 
-/// Prints text at once. If nobody reads it, the session continues until the input ends.
 fn print(text: &str) {
     let mut out = stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -484,7 +477,6 @@ async fn next(lines: &mut Option<mpsc::Receiver<TypedLine>>) -> Option<TypedLine
 /// The longest line in bytes. The rest of a longer one becomes another line.
 const LONGEST: usize = 1 << 20;
 
-/// Reads lines by a separate thread. Nothing is read ahead, so the time of a line is when it was read.
 fn lines_of_stdin() -> io::Result<mpsc::Receiver<TypedLine>> {
     let (sender, lines) = mpsc::channel(1);
     thread::Builder::new().name("lines".to_owned()).spawn(move || {

@@ -9,10 +9,8 @@ use protocol::network_words;
 use gate::modes::ApprovalMode;
 use tui::review_task;
 
-/// The answer to a question.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum TypedAnswer {
-    /// Allow this once.
     Yes,
     /// Allow this and everything else in the turn.
     YesToTurn,
@@ -61,9 +59,8 @@ fn numbers_of(text: &str) -> Option<Vec<usize>> {
 pub(super) enum PlainCommand {
     /// An empty line.
     Nothing,
-    /// A request for the list of commands.
     Help,
-    /// A request for the list of the session's rights.
+    /// A request for the list of the session's access.
     Allowed,
     /// An action for the session.
     Act(UserActionKind),
@@ -89,7 +86,6 @@ const COMMANDS: &[(&str, &str)] = &[
     ("!COMMAND", "run a command of your own in the sandbox"),
 ];
 
-/// Returns the list of commands.
 pub(super) fn help() -> String {
     COMMANDS.iter().fold(String::new(), |mut text, (command, about)| {
         // A String takes every write.

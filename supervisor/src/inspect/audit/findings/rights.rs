@@ -1,4 +1,4 @@
-//! Findings about rights: a sub-agent must have its declared rights, and they must be within its parent's.
+//! Findings about access: a sub-agent must have its declared access, and it must be within its parent's.
 
 use std::collections::BTreeMap;
 
@@ -31,13 +31,12 @@ pub(super) fn findings(tree: &Tree, events: &EventsByAgent<'_>) -> Vec<Finding> 
     found
 }
 
-/// The facts about each agent with which later events must agree.
 #[derive(Default)]
 struct KnownRights<'a> {
     spawned: BTreeMap<&'a AgentId, &'a SubAgentSpawned>,
     /// The digest of the rights of each agent's last long-lived worker.
     digest: BTreeMap<&'a AgentId, &'a str>,
-    /// Workers with unexpected rights for which no change is logged yet.
+    /// Workers with unexpected access for which no change is logged yet.
     unlogged: BTreeMap<&'a AgentId, OtherRights<'a>>,
     asked: BTreeMap<(&'a AgentId, ApprovalId), &'a ServerRequest>,
     approved: BTreeMap<(&'a AgentId, CallId), &'a ServerRequest>,
@@ -45,7 +44,6 @@ struct KnownRights<'a> {
     by_flags: BTreeMap<(&'a AgentId, CallId), Grant>,
 }
 
-/// A worker with unexpected rights.
 struct OtherRights<'a> {
     event: EventId,
     generation: Generation,
@@ -149,7 +147,7 @@ impl<'a> KnownRights<'a> {
     }
 }
 
-/// Returns a finding if a sub-agent has rights beyond its parent's and its own grant.
+/// Returns a finding if a sub-agent has access beyond its parent's and its own grant.
 fn beyond(parent: &SubAgentSpawned, child: &SubAgentSpawned) -> Option<Finding> {
     let allowed = rights_of(parent).with_grant(&child.grant.clone().unwrap_or_default());
     let rights = rights_of(child);

@@ -1,4 +1,4 @@
-//! Findings about the logged rights of workers: those of a sub-agent may only become fewer.
+//! Findings about the logged access of workers: that of a sub-agent may only shrink.
 
 use std::collections::BTreeMap;
 
@@ -19,8 +19,7 @@ pub(super) fn findings(tree: &Tree) -> Vec<Finding> {
 struct KnownWorker<'a> {
     project: Option<&'a WirePath>,
     now: BTreeMap<&'a AgentId, Rights>,
-    /// The maximum rights of each sub-agent: at first its parent's rights with its grant, later those of its first
-    /// worker.
+    /// The maximum access of each sub-agent: at first its parent's with its grant, later that of its first worker.
     most: BTreeMap<&'a AgentId, (Rule, Rights)>,
 }
 
@@ -63,8 +62,8 @@ impl<'a> KnownWorker<'a> {
     }
 }
 
-/// Returns the rights that an agent can pass on. The private temp directory and private caches are left out, because
-/// each agent has its own.
+/// Returns the access that an agent can pass on. Private temp directories and caches are left out, because each agent
+/// has its own.
 fn as_rights(summary: &RightsSummary, project: &WirePath) -> Rights {
     let write = summary.write.iter().filter_map(|root| match root {
         NamedRoot::Temp | NamedRoot::Caches | NamedRoot::System => None,

@@ -1,7 +1,5 @@
-//! An audit as one page of HTML without scripts or external resources.
-//!
-//! The page is built with [`Html`], whose markup is constant and whose texts are escaped. Texts and rows are limited,
-//! so that the size of a page is bounded.
+//! An audit as one page of HTML without scripts or external resources. Its markup is constant, its texts are escaped,
+//! and its size is bounded.
 
 mod file;
 mod section;
@@ -61,7 +59,6 @@ fn verdict(html: &mut Html, account: &AuditAccount) {
     html.raw("</header>\n");
 }
 
-/// Adds the tree of agents with a link and a box for each.
 fn outline(html: &mut Html, account: &AuditAccount) {
     html.raw("<nav><h2>Agents</h2>\n<p>A ticked agent is shown below. Tick two to compare them side by side.</p>\n<ul>\n");
     for (index, agent) in account.agents.iter().take(MOST_AGENTS).enumerate() {

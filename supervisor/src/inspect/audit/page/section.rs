@@ -1,5 +1,3 @@
-//! The section of one agent.
-
 use crate::inspect::audit::agent_account::AgentAccount;
 use crate::inspect::audit::guest_text::guest_rows;
 use crate::inspect::audit::text::{access, approval, denial, end, spent, took, worker};
@@ -7,7 +5,6 @@ use crate::inspect::audit::timeline::{Moment, MomentKind};
 use crate::journal::shown::Html;
 
 pub(super) struct AgentSection<'a> {
-    /// The agent's index in the page.
     pub(super) index: usize,
     pub(super) agent: &'a AgentAccount,
     pub(super) moments: &'a [Moment],

@@ -25,7 +25,6 @@ fn denied(call: Value) -> Value {
     })
 }
 
-/// Returns a log of three agents, one of which was never started.
 fn log() -> Log {
     let log = Log::new().worker("1", 1, "top").said("1", "repair the parser\nand nothing else");
     let log = reply(log, "1", "0.5").spawned("1.1", json!({"task": "find the bug", "write": ["/p/a b"]}));
@@ -44,7 +43,6 @@ fn log() -> Log {
     log.with("1", "sub_agent_result", refused).end()
 }
 
-/// Returns the summary without the duration of the top-level agent.
 fn account() -> AuditAccount {
     let mut account = log().account();
     account.agents[0].duration_ms = 4000;

@@ -138,7 +138,6 @@ fn a_sub_agent_was_started_before_it_did_anything() {
     insta::assert_snapshot!(findings(&log().spawned("1.1", json!({}))), @"Started: agent 1.1 has events before its start");
 }
 
-/// Adds a worker with its rights as a value.
 fn worker(log: Log, agent: &str, generation: u32, write: &Value) -> Log {
     let digest = format!("d{generation}");
     let data = json!({

@@ -12,7 +12,6 @@ use super::by_agent::EventsByAgent;
 use crate::journal::session::made::Log;
 
 impl Log {
-    /// Adds the start of a sub-agent by its parent's first call.
     fn spawned(self, agent: &str, changes: Value) -> Self {
         let parent = agent.rsplit_once('.').unwrap().0;
         let mut data = json!({

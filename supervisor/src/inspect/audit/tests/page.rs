@@ -73,7 +73,6 @@ fn assert_well_formed(page: &str) {
     assert!(!rest.contains('>'));
 }
 
-/// Texts that try to be interpreted as markup or commands.
 const HOSTILE: &[&str] = &[
     "<script>alert(1)</script>",
     "</style><style>*{display:none}</style>",

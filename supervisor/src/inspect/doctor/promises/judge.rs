@@ -10,7 +10,6 @@ const SCOPES: u32 = 6;
 const DELEGATE: &str =
     "use a delegated control group: systemd-run --user -p Delegate=yes -p DelegateSubgroup=main";
 
-/// The facts on which a judgement is based.
 #[derive(Clone, Debug)]
 pub(super) struct PromiseGround {
     pub tier: Tier,

@@ -1,7 +1,5 @@
-//! `bailiwick doctor --promises`: which promises of SECURITY.md hold on this machine, what enforces them, and how to get the others.
-//!
-//! A promise holds as its row of the [`table`] says for the tested level of confinement, unless an attempt against it
-//! succeeded in the self-test.
+//! `bailiwick doctor --promises`: the promises of SECURITY.md that hold on this machine, the parts that enforce them,
+//! and remedies for the others.
 
 mod judge;
 mod table;
@@ -27,7 +25,6 @@ struct Promise {
     acts: &'static [&'static str],
 }
 
-/// The part that enforces a promise.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Holder {
     /// The kernel, by this mechanism.
@@ -58,7 +55,6 @@ pub(crate) struct PromisesPage {
     landlock_abi: u32,
     /// The result for each promise of SECURITY.md.
     promises: Vec<PromiseHere>,
-    /// True if agents can be confined on this machine and no attempt of the self-test succeeded.
     #[serde(skip)]
     usable: bool,
 }
@@ -67,7 +63,6 @@ pub(crate) struct PromisesPage {
 struct PromiseHere {
     name: &'static str,
     says: &'static str,
-    /// The part that enforces the promise.
     held_by: HeldBy,
     /// The mechanism, or the reason why the promise does not hold.
     why: String,
@@ -77,7 +72,6 @@ struct PromiseHere {
     denied: Vec<String>,
 }
 
-/// The part that enforces a promise on this machine.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 enum HeldBy {
@@ -113,7 +107,6 @@ impl PromisesPage {
         }
     }
 
-    /// Returns the page for a set-up that was refused.
     pub(crate) fn of_refusal(why: &str) -> Self {
         let (found, next) = parted(why);
         Self::of_nothing(found, Some(next.to_owned()))

@@ -13,7 +13,6 @@ const DIGITS: &[u8; 85] =
 /// Maximum number of bytes in a line. The first letter of the line, `A` to `z`, is their number from 1 to 52.
 const LINE: usize = 52;
 
-/// Writes the new content, then the old one, so that the patch can be reversed.
 pub(super) fn write(old: Option<&Blob>, new: Option<&Blob>, out: &mut dyn Write) -> io::Result<()> {
     out.write_all(b"GIT binary patch\n")?;
     literal(new, out)?;

@@ -1,7 +1,7 @@
-//! The change set as a patch for `git apply`.
+//! The change set as a patch for `git apply`, in git's format (git-diff(1), "Generating patch text with -p").
 //!
-//! The format is git's (git-diff(1), "Generating patch text with -p"), with full blob ids and binary literals. So the
-//! patch needs only the files that it changes. A path whose kind changed is deleted and created again, as in git.
+//! With full blob ids and binary literals, the patch needs only the files that it changes. A path whose kind changed is
+//! deleted and created again, as in git.
 
 mod binary;
 mod quote;
@@ -15,8 +15,7 @@ use super::set::{ChangeSet, Content, Delta, FileDifference, State};
 use gate::hunks::write_hunks;
 use quote::QuotedName;
 
-/// The largest file that is compared by lines: 64 MiB. Larger ones are replaced as a whole. Git's own limit
-/// (`core.bigFileThreshold`) is 512 MiB.
+/// The largest file that is compared by lines: 64 MiB. Git's limit (`core.bigFileThreshold`) is 512 MiB.
 const MAX_TEXT: u64 = 64 << 20;
 
 /// The time limit for all comparisons by lines together. After it, all lines between the equal beginning and end of a
@@ -165,9 +164,7 @@ impl<'a> Side<'a> {
         self.state.git_mode()
     }
 
-    /// Returns the content if it is text. The content of a side that does not exist is empty.
-    ///
-    /// Any NUL byte makes a content binary. Git looks for one in the first 8,000 bytes only.
+    /// Returns the content if it is text, without any NUL byte. The content of a side that does not exist is empty.
     fn lines<'b>(side: Option<&'b Side<'a>>) -> Option<&'b [u8]> {
         let Some(side) = side else { return Some(b"") };
         side.bytes.as_deref().filter(|bytes| !bytes.contains(&0))

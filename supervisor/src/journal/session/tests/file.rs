@@ -1,5 +1,3 @@
-//! Tests of the log file: private, new, never through a link, never with half a line.
-
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use ipc::id::{AgentId, CallId, ConversationId, EventId};

@@ -1,5 +1,3 @@
-//! Tests with logs of other versions: older schemas, later versions, unknown agents.
-
 use ipc::id::{AgentId, EventId};
 use protocol::event::{EventKind, PlaceChange, Recorded};
 

@@ -1,5 +1,3 @@
-//! The events of guests, one of each important variant.
-
 use ipc::confinement::Tier;
 use ipc::id::{CallId, Generation, GuestId};
 use ipc::rights::{Hosts, NamedRoot, RightsSummary};

@@ -1,5 +1,3 @@
-//! Tests that every kind of event can be written and read back.
-
 use ipc::confinement::Tier;
 use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::id::{AgentCall, AgentId, ApprovalId, CallId, EventId, Generation, GrantId};

@@ -78,7 +78,6 @@ fn a_file_that_is_no_log_has_a_bounded_number_of_faults() {
     assert_eq!(loaded.faults.last(), Some(&Fault::More { count: 30_000 }));
 }
 
-/// Returns the error of a synchronization on a full disk.
 fn unsynced(log: &SessionLog) -> LogError {
     let error = log.sync().unwrap_err();
     assert!(matches!(&error, LogError::Sync { source, .. } if source.kind() == io::ErrorKind::StorageFull));

@@ -1,5 +1,3 @@
-//! Tests of the log on a real file system, and of the tree of its events.
-
 mod chain;
 mod copy;
 mod file;
@@ -16,7 +14,6 @@ use tempfile::TempDir;
 
 use super::SessionLog;
 
-/// A log in its own temporary directory.
 struct Scratch {
     state: TempDir,
     log: SessionLog,

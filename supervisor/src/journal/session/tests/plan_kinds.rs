@@ -1,5 +1,3 @@
-//! Sample events of plans, with all optional fields.
-
 use ipc::id::CallId;
 use ipc::rights::{Network, Reach};
 use protocol::event::{

@@ -1,5 +1,3 @@
-//! Tests of the tree of events.
-
 use ipc::id::{AgentId, EventId};
 use protocol::event::{Account, AssistantMessage, EventKind, ObservedBy, SessionEvent, TokenUsage};
 

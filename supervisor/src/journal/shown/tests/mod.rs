@@ -75,7 +75,6 @@ impl Log {
     }
 }
 
-/// Returns a request to execute a plan with these steps, which may write in one directory.
 fn plan_request(place: &str, text: &str, steps: Value) -> Value {
     let rights = Rights { write: vec![place.into()], ..Rights::default() };
     json!({"id": 3, "request": {"method": "planApproval", "params": {

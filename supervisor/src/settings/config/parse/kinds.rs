@@ -18,7 +18,6 @@ const LONGEST: usize = 4096;
 
 const MOST: usize = 500;
 
-/// A value of another kind than expected.
 #[derive(Debug)]
 pub(super) struct BadValue {
     pub(super) at: usize,
@@ -127,7 +126,6 @@ fn seconds(item: &Item) -> Option<f64> {
     item.as_float().or_else(|| item.as_integer().map(|number| number as f64))
 }
 
-/// True if the text is one line that is neither empty nor too long.
 fn is_line(text: &str) -> bool {
     !text.is_empty() && text.len() <= LONGEST && !text.contains(char::is_control)
 }

@@ -10,7 +10,6 @@ use crate::settings::config::mcp::{MOST_SERVERS, McpServer, is_server_name};
 pub(super) const NAME: &str = "mcp";
 
 impl SettingsReader<'_> {
-    /// Reads the tables `[mcp.NAME]`.
     pub(super) fn servers(&mut self, at: Option<usize>, item: &Item) {
         if self.whose == FileOwner::Projects && !item.is_table_like() {
             return self.void(at, "`mcp` is a table: expected [mcp.NAME]".to_owned());

@@ -19,7 +19,6 @@ use suggest::nearest;
 /// Maximum number of reported problems of one file.
 const MOST_PROBLEMS: usize = 20;
 
-/// The table of the person's settings for single projects.
 const PROJECT: &str = "project";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -72,7 +71,6 @@ struct SettingsReader<'a> {
     problems: Vec<Problem>,
 }
 
-/// The person's settings for one project.
 #[derive(Debug)]
 pub(super) struct ForProject {
     /// The project's path as written: absolute or below `~`.
@@ -169,7 +167,7 @@ impl SettingsReader<'_> {
         }
     }
 
-    /// Ignores a line that could only add rights. A faulty line of an untrusted file may not prevent a session.
+    /// Ignores a line that could only add access. A faulty line of an untrusted file may not prevent a session.
     fn void(&mut self, at: Option<usize>, why: String) {
         if self.layer.void.len() < MOST_PROBLEMS {
             let origin = self.origin(at.unwrap_or_default());

@@ -9,8 +9,8 @@ const LIKE: f64 = 0.8;
 /// The longest name that is compared. All keys are shorter.
 const LONGEST: usize = 40;
 
-/// Returns the key or table probably meant by `name` in the table whose keys begin with `prefix`: the same
-/// name in another table, or a similar one in this table; at the top also in any table.
+/// Returns the key or table probably meant by `name` in the table `prefix`: the same name in another table, or a
+/// similar one in this table.
 pub(super) fn nearest(prefix: &str, name: &str) -> Option<&'static str> {
     if name.len() > LONGEST {
         return None;
@@ -28,7 +28,6 @@ pub(super) fn nearest(prefix: &str, name: &str) -> Option<&'static str> {
     here.filter(|known| likeness(known) >= LIKE).max_by(order)
 }
 
-/// Returns the name of a key without its table.
 fn last(name: &str) -> &str {
     name.rsplit('.').next().unwrap_or_default()
 }

@@ -13,7 +13,6 @@ use crate::settings::config::project_roles::unknown_tool;
 pub(super) const NAMES: [&str; 2] = ["keys", "models"];
 
 impl SettingsReader<'_> {
-    /// Reads one of these tables.
     pub(super) fn own_table(&mut self, name: &str, at: Option<usize>, item: &Item) {
         if self.whose == FileOwner::Projects {
             return self.void(at, only_the_users(name));
@@ -119,7 +118,6 @@ impl SettingsReader<'_> {
         }
     }
 
-    /// Checks all key bindings together, because a key may move from one command to another.
     fn check_keys(&mut self) {
         let all: Vec<_> = self.layer.bindings.iter().map(|binding| binding.rebinding.clone()).collect();
         if let Err(error) = Keymap::new(&all) {

@@ -49,7 +49,7 @@ fn file(whose: FileOwner) -> BoxedStrategy<String> {
     lines.collect::<Vec<_>>().prop_map(|lines| lines.into_iter().flatten().collect()).boxed()
 }
 
-/// Returns the rights from the settings, with paths as written.
+/// Returns the access from the settings, with paths as written.
 fn rights(effective: &Effective) -> Rights {
     let paths = |elements: &[crate::settings::config::Element]| {
         elements.iter().map(|element| Path::new("/p").join(element.first()).into()).collect()

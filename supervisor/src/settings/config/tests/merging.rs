@@ -7,7 +7,6 @@ use crate::settings::config::{ConfigOrigin, Value};
 const STEPS: &str = "limits.max_steps";
 const SECONDS: &str = "limits.command_timeout_s";
 
-/// Returns a value with its origin, as `bailiwick config` prints it.
 fn shown(effective: &Effective, name: &str) -> String {
     let settled = effective.get(name).unwrap();
     let value = settled.value.as_ref().map_or_else(|| "none".to_owned(), ToString::to_string);

@@ -1,5 +1,3 @@
-//! Tests of settings files and their combination.
-
 mod arbitrary;
 mod merging;
 mod parsing;
