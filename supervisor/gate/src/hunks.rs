@@ -61,8 +61,7 @@ fn lines(text: &[u8]) -> Vec<TextLine<'_>> {
 /// Corrects the positions of steps, so that each begins at the end of the one before. Returns nothing if the steps do
 /// not lead from one text to the other.
 ///
-/// `similar` 2.7 may keep the old position of a deletion or insertion after it merged neighbouring steps: the steps are
-/// correct then, but not their positions.
+/// `similar` 2.7 may keep old positions after it merged neighbouring steps.
 fn in_sequence(ops: &[DiffOp], old: &[TextLine<'_>], new: &[TextLine<'_>]) -> Option<Vec<DiffOp>> {
     let (mut old_index, mut new_index) = (0, 0);
     let mut placed = Vec::with_capacity(ops.len());
@@ -138,8 +137,7 @@ fn extent(ops: &[DiffOp], of: fn(&DiffOp) -> Range<usize>) -> Option<Extent> {
 /// Range of lines, counted from 0, without the last.
 struct Extent(usize, usize);
 
-/// Writes a range as in the header of a hunk: first line from 1, and the count unless it is 1. An empty range names
-/// the line before.
+/// The first line from 1, and the count unless it is 1. An empty range names the line before.
 impl std::fmt::Display for Extent {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self.1 - self.0 {

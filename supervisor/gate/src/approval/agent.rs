@@ -1,4 +1,4 @@
-//! Start of a sub-agent that needs an approval, because it gets rights that its parent does not have.
+//! The start of a sub-agent that needs an approval, because it gets access that its parent does not have.
 
 use ipc::codec::{self, CodecError};
 use ipc::rights::Rights;
@@ -8,12 +8,11 @@ use sha2::{Digest, Sha256};
 use crate::judgement::ChildRights;
 use crate::tools::SpawnAgent;
 
-/// Call that starts a sub-agent, with the exact rights that the sub-agent gets.
 #[derive(Clone, Debug)]
 pub struct AgentSpawn {
     pub spawn: SpawnAgent,
     pub child: ChildRights,
-    /// SHA-256 of the task, the role, the servers and all rights, in hexadecimal. An approval repeats it.
+    /// SHA-256 of the task, the role, the servers and all access, in hexadecimal. An approval repeats it.
     pub digest: String,
 }
 
@@ -25,8 +24,7 @@ impl AgentSpawn {
     }
 }
 
-/// Returns the digest of a task, its servers and its rights. The encoding contains the length of each text, so that
-/// different tasks have different bytes.
+/// The encoding contains the length of each text, so that different tasks have different bytes.
 fn digest(spawn: &SpawnAgent, rights: &Rights) -> Result<String, CodecError> {
     let SpawnAgent { task, role, servers, .. } = spawn;
     Ok(hexadecimal(&Sha256::digest(codec::encode(&((task, role, servers), rights))?)))

@@ -9,7 +9,8 @@ use protocol::approval::{FileChange, FileChanges, HunkRange};
 use crate::hunks::hunks;
 use crate::part::PatchHunks;
 
-/// Time limit for comparing lines. After it, everything between the equal beginning and end is shown as replaced.
+/// The time limit for the comparison of lines. After it, everything between the equal beginning and end counts as
+/// replaced.
 const TIME: Duration = Duration::from_secs(2);
 
 /// Returns the change of each file for display, and its hunks if a part of the change can be approved.

@@ -1,4 +1,4 @@
-//! Exact action that a tool call would have, prepared for an approval: checked against the call, hashed, and converted for
+//! The exact action of a tool call, prepared for an approval: checked against the call, hashed, and converted for
 //! display.
 
 use std::sync::Arc;
@@ -25,16 +25,14 @@ pub struct Proposal {
     pub digest: String,
     /// Change of each file for display; empty for a command.
     pub changes: FileChanges,
-    /// Paths that must be writable for the action.
+    /// The paths that must be writable for the action.
     pub places: Vec<Place>,
     /// Hunks of the change, if a part of it can be approved.
     pub(super) hunks: Option<PatchHunks>,
 }
 
-/// Reason that an action cannot be shown for approval.
 #[derive(Debug, thiserror::Error)]
 pub enum ProposalError {
-    /// The action is too large or cannot be encoded.
     #[error("the prepared change cannot be shown: {0}")]
     Effect(#[from] EffectError),
     /// The action differs from the tool call. The worker that prepared it is faulty or compromised.
@@ -47,10 +45,9 @@ pub enum ProposalError {
 }
 
 impl Proposal {
-    /// Returns the proposal of a change of files that a worker prepared. `place` returns the path that must be writable
-    /// for a file. Fails if the change differs from the call.
+    /// Returns the proposal of a change of files that a worker prepared. Fails if the change differs from the call.
     ///
-    /// Compares the files' lines, which takes up to two seconds per file.
+    /// `place` returns the path that must be writable for a file. The comparison takes up to two seconds per file.
     pub fn of_patch(
         call: &ToolCall,
         effect: Effect,
@@ -85,8 +82,7 @@ impl Proposal {
     }
 }
 
-/// Fails if a prepared change differs from its call. A compromised worker could show another change than the call
-/// asks for.
+/// Fails if a prepared change differs from its call, as a compromised worker could make it.
 fn check(call: &ToolCall, patch: &Patch) -> Result<(), ProposalError> {
     let misfit = |why| Err(ProposalError::Misfit(why));
     let [FileEffect { path, old, new: Some(new), .. }] = patch.files.as_slice() else {

@@ -10,14 +10,12 @@ use sha2::{Digest, Sha256};
 
 use super::{JudgedAnswer, Question};
 
-/// A form that a server asks for while it carries out a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormSubject {
     pub server: String,
     pub tool: String,
-    /// Rights of the server; absent where nothing confines it.
+    /// The access of the server; `None` if it is not confined.
     pub access: Option<ServerAccess>,
-    /// Text from the server.
     pub message: String,
     pub fields: Vec<FormField>,
     /// Number of the question, never used again in this session.
@@ -29,9 +27,9 @@ pub struct FormSubject {
 pub enum FormRuling {
     /// The values go to the server, as a JSON object.
     Sent(String),
-    /// The user declined, and the server learns so. The message is for the model.
+    /// The person declined, and the server is informed. The message is for the model.
     Declined(Option<String>),
-    /// Nobody answered, and the server learns so.
+    /// Nobody answered, and the server is informed.
     Cancelled,
     /// The same, and the turn ends.
     Aborted,
@@ -75,8 +73,8 @@ impl Question<'_> {
 }
 
 impl JudgedAnswer {
-    /// Checks the answer against the form with this digest. An error contains the reason that the answer is invalid;
-    /// nothing is sent then.
+    /// Checks the answer against the form with this digest. The error has the reason why the answer is invalid; nothing
+    /// is sent then.
     pub fn judge_form(self, digest: &str, fields: &[FormField]) -> Result<FormRuling, String> {
         if self.kind != AskKind::Form {
             return Err("the answer belongs to another kind of request".to_owned());

@@ -1,4 +1,4 @@
-//! Question about a host beyond the list that a running command connects to, and the check of its answer.
+//! The question about a host that is not on the list, and the check of its answer.
 
 use ipc::id::{AgentId, ConversationId, Generation};
 use ipc::rights::{Grant, HostRule};
@@ -11,15 +11,15 @@ use super::{JudgedAnswer, Question};
 /// Maximum number of characters of a program's name.
 const LONGEST: usize = 64;
 
-/// A host that somebody is asked about while connections to it wait.
+/// A host about which the person is asked while connections to it wait.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostSubject {
     pub host: HostRule,
-    /// Name that the connecting process gives itself.
+    /// The name that the connecting process claims.
     pub program: String,
     /// The command, as the agent wrote it.
     pub command: String,
-    /// The worker whose gateway asks, and its number of the question.
+    /// The worker whose gateway asks, with the question's number.
     pub generation: Generation,
     pub question: u64,
 }
@@ -31,7 +31,6 @@ pub enum HostRuling {
     Once,
     /// The same, and the host joins the list of the session.
     Session,
-    /// The connections end; the message is for the model.
     Denied(Option<String>),
     /// The connections end, and so does the turn.
     Aborted,
@@ -72,8 +71,8 @@ impl Question<'_> {
 }
 
 impl JudgedAnswer {
-    /// Checks the answer against the question with this digest. An error contains the reason that the answer is
-    /// invalid; it counts as a no then.
+    /// Checks the answer against the question with this digest. The error has the reason why the answer is invalid; it
+    /// counts as a no then.
     pub fn judge_host(self, digest: &str) -> Result<HostRuling, String> {
         if self.kind != AskKind::Host {
             return Err("the answer belongs to another kind of request".to_owned());

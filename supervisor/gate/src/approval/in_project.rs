@@ -1,6 +1,7 @@
-//! A yes that lasts in a project: the beginnings of commands that the person's settings preapprove from then on.
+//! Approvals that last in a project: the prefixes of commands that the person's settings preapprove from then on.
 //!
-//! It is offered only where the setting would have answered the request. Its beginnings are those of the approval for the session.
+//! They are offered only if the setting would have answered the request. The prefixes are those of the approval for the
+//! session.
 
 use ipc::effect::Exec;
 use protocol::approval::AskKind;
@@ -10,7 +11,7 @@ use super::session::is_run_as_configured;
 use crate::judgement::command_line::{offered_parts, offered_prefix};
 use crate::judgement::{Ask, StandingRights};
 
-/// Returns the beginnings that the settings could keep; none where they would not cover this command as it is run.
+/// Returns the prefixes that the settings could keep; none if they would not cover this command.
 pub(super) fn offered_in_project(exec: &Exec, ask: &Ask, standing: &StandingRights) -> Vec<Vec<String>> {
     let text =
         script(exec).filter(|_| ask.kind == AskKind::Exec && is_run_as_configured(exec, ask, standing));
@@ -18,7 +19,7 @@ pub(super) fn offered_in_project(exec: &Exec, ask: &Ask, standing: &StandingRigh
     offered_prefix(text).map_or_else(|| offered_parts(text), |prefix| vec![prefix])
 }
 
-/// Returns the scope of an answer that names these beginnings. An error contains the reason that they do not fit the request.
+/// Returns the scope of an answer with these prefixes. The error has the reason why they do not fit the request.
 pub(super) fn in_project(
     list: Vec<Vec<String>>,
     exec: &Exec,

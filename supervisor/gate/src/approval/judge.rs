@@ -5,7 +5,6 @@ use protocol::approval::{AskKind, ReviewDecision, TurnAccess};
 use super::{Scope, Subject, SubjectPart};
 use crate::judgement::{Ask, StandingRights};
 
-/// Answer to an approval request, as a front end sent it.
 #[derive(Clone, Debug)]
 pub struct JudgedAnswer {
     /// Kind of request that the answer is for.
@@ -18,7 +17,6 @@ pub struct JudgedAnswer {
 /// Outcome of a valid answer.
 #[derive(Clone, Debug)]
 pub enum Ruling {
-    /// Carry out the action; the scope covers later actions in the session.
     Approved(Option<Scope>),
     /// Carry out the action with this access, which lasts for the rest of the turn.
     ForTurn(TurnAccess),
@@ -26,13 +24,12 @@ pub enum Ruling {
     InPart(Box<SubjectPart>),
     /// Do not carry out the action; the message is for the model.
     Denied(Option<String>),
-    /// Do not carry out the action, and end the turn.
     Aborted,
 }
 
 impl JudgedAnswer {
-    /// Checks the answer against the request; `turn` is the access that a yes to everything in the turn gives, if the
-    /// request offers it. An error contains the reason that the answer is invalid; the call is then denied.
+    /// Checks the answer against the request. `turn` is the access for a yes to the whole turn, if it is offered. The
+    /// error has the reason why the answer is invalid; the call is denied then.
     pub fn judge(
         self,
         ask: &Ask,

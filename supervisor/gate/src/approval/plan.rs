@@ -1,4 +1,4 @@
-//! Plan that needs an approval: the text of its file, and the exact rights of its execution.
+//! A plan that needs an approval: the text of its file, and the exact access of its execution.
 
 use ipc::codec::{self, CodecError};
 use ipc::path::WirePath;
@@ -9,7 +9,7 @@ use sha2::{Digest, Sha256};
 use crate::judgement::ChildRights;
 use crate::tools::PlannedServer;
 
-/// Plan from a file, and the exact rights that its execution would have.
+/// A plan from a file, and the exact access that its execution would have.
 #[derive(Clone, Debug)]
 pub struct PlanProposal {
     pub path: WirePath,
@@ -18,9 +18,9 @@ pub struct PlanProposal {
     /// SHA-256 of the file's bytes, in hexadecimal.
     pub plan_digest: String,
     pub child: ChildRights,
-    /// Servers that it lists: the execution may call their tools, whatever its rights.
+    /// The listed servers: the execution may call their tools, independent of its access.
     pub servers: Vec<PlannedServer>,
-    /// Writable directory among the rights that holds the project's caches.
+    /// The writable directory for the project's caches.
     pub caches: Option<WirePath>,
     /// Missing paths that the plan needs and that will be created.
     pub to_create: Vec<PlaceToCreate>,
@@ -30,12 +30,12 @@ pub struct PlanProposal {
     pub network_refused: bool,
     /// True if each acceptance command needs a further approval.
     pub confirms_commands: bool,
-    /// SHA-256 of the file's bytes, all rights and the tools of the servers, in hexadecimal. An approval repeats it.
+    /// SHA-256 of the file's bytes, all access and the tools of the servers, in hexadecimal. An approval repeats it.
     pub digest: String,
 }
 
 impl PlanProposal {
-    /// Combines a plan with its rights. Fails if the rights cannot be encoded for the digest.
+    /// Combines a plan with its access. Fails if the access cannot be encoded for the digest.
     pub fn new(
         path: WirePath,
         markdown: String,

@@ -29,15 +29,14 @@ pub struct Question<'a> {
     pub timeout: Duration,
     /// Text of the model before the call.
     pub reason: Option<String>,
-    /// Number of other changes in the same reply that could be shown together with this one.
+    /// The number of other changes in the same reply that could be shown together with this one.
     pub more: usize,
-    /// Access of a yes to everything in the turn, where that is an answer.
+    /// The access of a yes to the whole turn, if it is offered.
     pub turn: Option<TurnAccess>,
-    /// The person's settings file, where it can keep an approval for the project.
+    /// The person's settings file, if it can keep an approval for the project.
     pub kept_in: Option<&'a WirePath>,
 }
 
-/// Reason that no approval request can be made.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CannotAsk {
     /// A word of the command is not UTF-8; it would be shown differently from what runs.
@@ -133,7 +132,7 @@ impl Question<'_> {
         }
     }
 
-    /// Returns the fields of a request about a command that are the same for each kind of request.
+    /// Returns the fields that all requests about commands have.
     fn command(self, ask: &Ask, proposal: &Proposal, exec: &Exec) -> Result<AskedCommand, CannotAsk> {
         Ok(AskedCommand {
             conversation_id: self.conversation.clone(),
@@ -151,7 +150,7 @@ impl Question<'_> {
         })
     }
 
-    /// Returns the beginnings that the settings of the person could keep, with their file.
+    /// Returns the prefixes that the person's settings could keep, with their file.
     fn in_project(&self, ask: &Ask, exec: &Exec) -> Option<ProjectPrefixes> {
         let file = self.kept_in?.clone();
         let prefixes = offered_in_project(exec, ask, self.standing);

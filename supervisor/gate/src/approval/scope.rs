@@ -25,47 +25,50 @@ const PLAN: &str = "a plan is approved once, never for the session";
 /// Scope of an approval that lasts for the session.
 #[derive(Clone, Debug)]
 pub enum Scope {
-    /// Covered actions run without a request, each in a worker of its own.
+    /// Covered actions run without a request, each in a one-shot worker.
     Remembered(Vec<Covered>),
-    /// The same in later sessions of the project, too.
-    Kept { setting: KeptSetting, covered: Vec<Covered> },
-    /// The worker's permanent rights change after the call.
+    /// The same, also in later sessions of the project.
+    Kept {
+        setting: KeptSetting,
+        covered: Vec<Covered>,
+    },
     Standing(RightsChange),
 }
 
 /// Approval that the person's settings keep for a project.
 #[derive(Clone, Debug)]
 pub enum KeptSetting {
-    /// Calls of this tool of a confined server.
     Tool(Box<ExternalCall>),
-    /// Commands of these beginnings.
+    /// Commands with these prefixes.
     Prefixes(Vec<Vec<String>>),
 }
 
 /// Kind of actions that an approval covers.
 #[derive(Clone, Debug)]
 pub enum Covered {
-    /// Exactly this command.
     Command(Box<Exec>),
     /// Changes of exactly these files.
     Files(BTreeSet<WirePath>),
     /// Commands all of whose parts begin with `words`, run in the same directory and way as `like`.
-    Prefix { words: Vec<String>, like: Box<Exec> },
+    Prefix {
+        words: Vec<String>,
+        like: Box<Exec>,
+    },
     /// Changes of files whose paths match the pattern.
-    Pattern { text: String, pattern: PathPattern, project: WirePath },
-    /// Exactly this call of an external tool.
+    Pattern {
+        text: String,
+        pattern: PathPattern,
+        project: WirePath,
+    },
     External(ExternalCall),
     /// Calls of this tool of a confined server, with any arguments.
     Tool(ExternalCall),
-    /// Exactly this page.
     Page(FetchCall),
-    /// Pages of this host.
     Host(Hosts),
 }
 
 impl Scope {
-    /// Returns the scope that a person chose for a request. An error contains the reason that the scope does not fit
-    /// the request.
+    /// Returns the scope that a person chose for a request. The error has the reason why it does not fit.
     pub fn of(
         scope: SessionScope,
         ask: &Ask,
@@ -128,7 +131,7 @@ impl Scope {
     }
 }
 
-/// Returns the permanent right that would have prevented a denial: exactly the one that the request shows.
+/// Returns the permanent access that would have prevented a denial: exactly the one in the request.
 fn after_denial(scope: &SessionScope, grant: &Grant) -> Option<RightsChange> {
     match scope {
         SessionScope::GrantRoot => root_after_denial(grant).map(|path| RightsChange::AddWrite { path }),
@@ -142,7 +145,7 @@ fn after_denial(scope: &SessionScope, grant: &Grant) -> Option<RightsChange> {
     }
 }
 
-/// Returns the permanent right to the network of a grant.
+/// Returns the permanent network access of a grant.
 fn standing_network(grant: &Grant) -> RightsChange {
     match &grant.net {
         Network::Hosts(hosts) => RightsChange::AddHosts { hosts: hosts.clone(), reach: None },
@@ -175,8 +178,7 @@ fn prefix(words: Vec<String>, exec: &Exec) -> Result<Covered, String> {
     Ok(Covered::Prefix { words, like: Box::new(exec.clone()) })
 }
 
-/// Returns one prefix for each listed part of a command. Together they need not cover the command, which is approved
-/// itself.
+/// Returns a prefix for each listed part of a command. They need not cover the command, which is approved itself.
 fn parts(list: Vec<Vec<String>>, exec: &Exec) -> Result<Vec<Covered>, String> {
     let text = script(exec).ok_or("no command prefix can be approved for this command")?;
     if list.is_empty() {
@@ -260,7 +262,7 @@ impl Covered {
         }
     }
 
-    /// True if only paths decide which rights a covered action gets.
+    /// True if only paths decide which access a covered action gets.
     pub const fn is_of_files(&self) -> bool {
         matches!(self, Self::Pattern { .. })
     }

@@ -1,6 +1,6 @@
-//! Forms that seem to ask for a secret, which no server gets by a form.
+//! Detection of forms that seem to ask for a secret, which no server may do.
 //!
-//! A heuristic: the words of a form are compared with a list. A server that names its field otherwise is not found out.
+//! This is a heuristic with a list of words. A server can evade it by other names.
 
 use ipc::form::FormField;
 
@@ -89,7 +89,7 @@ fn has_sentence(text: &str) -> bool {
         .any(|words| padded.contains(&format!(" {words} ")) || padded.contains(&format!(" {words}s ")))
 }
 
-/// Returns the words of a text in lower case: `apiKey_2` has `api`, `key` and `2`, and their join `apikey2` as well.
+/// Returns the words of a text in lower case: for `apiKey_2` these are `api`, `key`, `2` and their join `apikey2`.
 fn words(text: &str) -> Vec<String> {
     let mut words = Vec::new();
     for run in text.split(|c: char| !is_of_word(c)).filter(|run| !run.is_empty()) {
@@ -107,13 +107,13 @@ fn words(text: &str) -> Vec<String> {
     words
 }
 
-/// True for letters and digits, and for characters that nobody sees and that would part a word.
+/// True for letters, digits, and invisible characters that would split a word.
 fn is_of_word(c: char) -> bool {
     c.is_alphanumeric()
         || matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}')
 }
 
-/// Returns the Latin letter that a letter of another script looks like.
+/// Returns the Latin letter that looks like a letter of another script.
 const fn plain(c: char) -> char {
     match c {
         'а' | 'α' => 'a',

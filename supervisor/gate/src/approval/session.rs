@@ -11,14 +11,13 @@ use super::scope::{Covered, is_within, script};
 use crate::judgement::command_line::covers;
 use crate::judgement::{Ask, StandingRights};
 
-/// Approvals of one session.
 #[derive(Debug, Default)]
 pub struct SessionGrants {
     remembered: Vec<Remembered>,
     last: GrantId,
 }
 
-/// Covered actions of an approval, and the rights that such an action gets.
+/// The covered actions of an approval, and the access of such an action.
 #[derive(Clone, Debug)]
 pub struct SessionApprovals {
     pub covered: Covered,
@@ -41,19 +40,18 @@ impl SessionGrants {
         listed
     }
 
-    /// Returns an empty list whose ids continue after `last`: approvals of an earlier run do not count any more.
+    /// Returns an empty list whose ids continue after `last`, because approvals of an earlier run are no longer valid.
     pub fn after(last: GrantId) -> Self {
         Self { remembered: Vec::new(), last }
     }
 
-    /// Removes an approval; returns true if it existed.
     pub fn revoke(&mut self, id: GrantId) -> bool {
         let before = self.remembered.len();
         self.remembered.retain(|remembered| remembered.id != id);
         self.remembered.len() < before
     }
 
-    /// Removes every approval that gives more network access than `bound`, itself or by a server; returns their ids.
+    /// Removes every approval that gives more network access than `bound`, also through a server. Returns their ids.
     pub fn revoke_network(&mut self, bound: &Network) -> Vec<GrantId> {
         let gives = |remembered: &Remembered| {
             let SessionApprovals { covered, grant } = &remembered.approved;
@@ -65,8 +63,8 @@ impl SessionGrants {
             .collect()
     }
 
-    /// Returns the source of an approval that covers the action and all rights it lacks: one approval of the session,
-    /// several for the parts of a command, or the user's configuration. `None` if there is none.
+    /// Returns the approval that covers the action and all its missing access: one of the session, several for the
+    /// parts of a command, or the person's configuration.
     pub fn approve(
         &self,
         subject: &Subject,
@@ -100,8 +98,8 @@ impl SessionGrants {
 }
 
 /// True if a command runs as configured prefixes assume: in the project, with the standard environment and without
-/// network. If the agent may write in the directory without asking, the prefix does not count: `make` would run a file
-/// that the agent wrote.
+/// network. If the agent may write there without asking, prefixes do not count, because `make` would run a file of the
+/// agent.
 pub(super) fn is_run_as_configured(exec: &Exec, ask: &Ask, standing: &StandingRights) -> bool {
     let offline = ask.grant.net.is_off() && !exec.network.as_ref().is_some_and(Network::reaches_out);
     // Without additional rights it does not matter who wrote the files that the command runs.

@@ -1,5 +1,3 @@
-//! Settings of approval requests.
-
 use std::time::Duration;
 
 use ipc::path::WirePath;
@@ -13,7 +11,7 @@ pub struct ApprovalSettings {
     pub confirm_shell: bool,
     /// Command prefixes that the user's configuration approves.
     pub preapproved: Vec<Vec<String>>,
-    /// The person's settings file, which keeps an approval for later sessions of the project; `None` if none can be kept.
+    /// The person's settings file for approvals in later sessions of the project; `None` if none can be kept.
     pub kept_in: Option<WirePath>,
     /// True if the person is asked to run a command again after the sandbox denied it something.
     pub offers: bool,

@@ -1,4 +1,4 @@
-//! Action that an approval request is about.
+//! The action that an approval request is about.
 
 use std::borrow::Cow;
 
@@ -13,10 +13,9 @@ use sha2::{Digest, Sha256};
 use super::{AgentSpawn, PlanProposal, Proposal};
 use crate::tools::{ExternalCall, FetchCall};
 
-/// Action that is carried out if it is approved.
+/// An action that is carried out if it is approved.
 #[derive(Clone, Debug)]
 pub enum Subject {
-    /// Change of files or command, in a worker of its own.
     Effect {
         tool: ToolCall,
         proposal: Proposal,
@@ -25,12 +24,9 @@ pub enum Subject {
     },
     /// Changes of files by several calls, applied in order.
     Changes(Vec<(CallId, SubjectChange)>),
-    /// Call of an external tool.
     External(ExternalCall),
     Fetch(FetchCall),
-    /// Start of a sub-agent.
     Agent(Box<AgentSpawn>),
-    /// Execution of a plan.
     Plan(Box<PlanProposal>),
 }
 
@@ -39,12 +35,11 @@ pub enum Subject {
 pub struct SubjectChange {
     pub tool: ToolCall,
     pub proposal: Proposal,
-    /// Rights that the change needs beyond those the worker has without approval.
+    /// The access that the change needs beyond the permanent one.
     pub grant: Grant,
 }
 
 impl Subject {
-    /// Returns the change of files or command; `None` for other actions.
     pub fn effect(&self) -> Option<&Effect> {
         match self {
             Self::Effect { proposal, .. } => Some(&proposal.effect),
@@ -52,7 +47,6 @@ impl Subject {
         }
     }
 
-    /// Returns the denial that the approval would lift.
     pub fn denied(&self) -> Option<&Denial> {
         match self {
             Self::Effect { denied, .. } => denied.as_deref(),
@@ -82,7 +76,7 @@ fn digest_of_changes(all: &[(CallId, SubjectChange)]) -> String {
     hexadecimal(&all.iter().fold(Sha256::new(), hash).finalize())
 }
 
-/// Returns the SHA-256 of a call in hexadecimal. The length of each part precedes it, so that different calls have
+/// Returns the SHA-256 of a call in hexadecimal. Each part is preceded by its length, so that different calls have
 /// different bytes.
 fn digest_of_call(call: &ExternalCall) -> String {
     let ExternalCall { server, tool, json, guest } = call;

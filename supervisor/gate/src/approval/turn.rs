@@ -1,7 +1,7 @@
-//! A yes to everything in a turn: the requests that it answers.
+//! The requests that a yes to the whole turn answers.
 //!
-//! The mode stays as it is. Only the writable directories become those of the mode that asks for nothing, and the network is off:
-//! whatever that mode would deny is still asked about.
+//! The mode stays. Only the writable directories become those of mode `auto`, without network. Actions that mode `auto`
+//! would deny are still asked about.
 
 use ipc::path::WirePath;
 use ipc::rights::Grant;
@@ -13,8 +13,7 @@ use crate::modes::Position;
 use crate::tools::Invocation;
 
 impl StandingRights {
-    /// Returns the access that a yes to everything in the turn gives, for the request; `turn` has the rights of the
-    /// turn.
+    /// Returns the access for a yes to the whole turn; `turn` has that of the turn.
     pub fn turn_access(&self, turn: &Self) -> TurnAccess {
         let is_new = |root: &&WirePath| !self.allows_write(root);
         TurnAccess {
@@ -25,8 +24,8 @@ impl StandingRights {
         }
     }
 
-    /// True if an action that somebody is asked about runs without a request under these rights, which are those of the
-    /// turn as its worker sees them. `host` has the same rights with host paths.
+    /// True if the action runs without a request under this access, which is that of the turn in the worker's view.
+    /// `host` is the same access with host paths.
     pub fn allows_in_turn(&self, host: &Self, ask: &Ask, subject: &Subject) -> bool {
         self.includes(&ask.grant)
             && match subject {

@@ -1,14 +1,15 @@
-//! The end of a sub-agent, as the model of its parent reads it.
+//! The end of a sub-agent in the words for its parent's model.
 
 use std::fmt::{Display, Write};
 
 use ipc::denial::Denial;
 use protocol::event::{Account, SubAgentResult};
 
-/// The most files that a parent's model reads of; the log has them all.
+/// Maximum number of changed files in the words for the parent's model. The log has all.
 const LISTED_FILES: usize = 100;
 
-/// The end of a sub-agent as the parent's model reads it: the supervisor's account, then what the sub-agent says.
+/// Returns the end of a sub-agent in the words for the parent's model: the supervisor's facts, then the sub-agent's own
+/// report.
 pub fn account_of(report: &SubAgentResult) -> String {
     let SubAgentResult {
         agent,
@@ -66,7 +67,6 @@ pub fn account_of(report: &SubAgentResult) -> String {
     told
 }
 
-/// Names and words of others in one line: none of them begins a line of the account.
 fn line(text: impl Display) -> String {
     let ends = |character: char| character.is_control() || matches!(character, '\u{2028}' | '\u{2029}');
     let mut line = String::new();

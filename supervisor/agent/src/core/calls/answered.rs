@@ -1,13 +1,11 @@
-//! Answers to questions that belong to a call under way: about a host, or a form of its server.
+//! Answers to questions that belong to an open call: about a host, or a form of a server.
 
 use ipc::id::CallId;
 
 /// The step after such an answer.
 pub(super) enum Answered {
-    /// Nothing follows.
     Settled,
-    /// The result of the call ends with these words.
+    /// The result of the call ends with this sentence.
     Remark(CallId, String),
-    /// The turn ends.
     Aborted,
 }

@@ -1,8 +1,8 @@
-//! Calls that somebody has to approve: the question, the answer, and what is carried out for it.
+//! Calls that need an approval: the request, the answer, and the approved action.
 //!
-//! Whatever is no explicit approval of exactly what was asked is a denial; each request is decided once, by one event
-//! that says by whom and why. Changes of files of one reply may be asked about as one: each is prepared, all are shown,
-//! and one answer decides on all. Exactly the bytes that were shown are carried out, call by call.
+//! Everything except an explicit approval of exactly the shown action is a denial. Each request is decided once, by one
+//! event with the decider and the cause. Changes of files of one reply can share a request: all are prepared and shown,
+//! and one answer decides. Exactly the shown bytes are written, call by call.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -34,30 +34,30 @@ use crate::core::outbox::Outbox;
 use crate::core::rights::RightsState;
 use crate::core::{Effect, FormAsked, HostAsked};
 
-/// The longest wait for an answer about a host. Most clients give up between 10 and 30 seconds.
+/// The longest wait for an answer about a host. Most clients give up after 10 to 30 seconds.
 const LONGEST_FOR_HOST: Duration = Duration::from_secs(20);
 
-/// The most characters of a server's words in a notice.
+/// Maximum number of characters of a server's words in a notice.
 const MOST_WORDS: usize = 200;
 
-/// Told to the model after a no.
+/// The result for the model after a no.
 const USER_DENIED: &str = "The user denied this call.";
 
-/// Told to the model and the user where nobody can be asked.
+/// The text for model and person if nobody can be asked.
 const NOBODY: &str = "nobody can be asked in this run";
 
-/// A call that has to be approved, and what it would do.
+/// A call that needs an approval, with its action.
 pub(in crate::core) struct Case {
     pub(in crate::core) call: CallId,
     pub(in crate::core) ask: Ask,
     pub(in crate::core) subject: Subject,
 }
 
-/// The most changes that are asked about together.
+/// Maximum number of changes in one request.
 const MOST: usize = 64;
 
 impl Calls {
-    /// A command needs no preparation: what the model wrote is what is executed.
+    /// Asks about a command. It needs no preparation, because the model's words are executed.
     pub(super) fn ask_for_command(
         &mut self,
         call: CallId,
@@ -133,7 +133,7 @@ impl Calls {
         After::GoOn
     }
 
-    /// Carries out what was approved before, and asks for the rest.
+    /// Carries out an action that an earlier approval covers, and asks about any other.
     pub(super) fn ask(&mut self, case: Case, bounds: Bounds<'_>, out: &mut Outbox) {
         let Case { call, ask, subject } = &case;
         let call = *call;
@@ -220,7 +220,7 @@ impl Calls {
         self.slots.open_as(call, Open::Committing(Box::new(committing)));
     }
 
-    /// Takes in an answer of the user. What is not waited for counts for nothing.
+    /// Handles an answer of the person. An answer to no open request has no effect.
     pub(in crate::core) fn on_answer(
         &mut self,
         id: ApprovalId,
@@ -379,7 +379,7 @@ impl Calls {
         After::GoOn
     }
 
-    /// Takes back every request that is waited for, since the turn ends or the rights change.
+    /// Withdraws all open requests, because the turn ends or the access changes.
     pub(super) fn withdraw(&mut self, cause: &str, text: &str, bounds: Bounds<'_>, out: &mut Outbox) {
         let text = format!("{text}; the call had not been approved, and no part of it was carried out");
         self.close_asking(DecidedBy::Interrupted, cause, &text, bounds, out);
@@ -400,7 +400,7 @@ impl Calls {
         self.leave_held(bounds, out);
     }
 
-    /// Denies a call that nobody decided on.
+    /// Denies a call on which nobody decided.
     pub(super) fn deny(
         &mut self,
         call: CallId,
@@ -417,13 +417,13 @@ impl Calls {
         self.close_undecided(call, result, bounds, out);
     }
 
-    /// Takes back every request, since nobody is there any more to answer.
+    /// Withdraws all requests, because nobody can answer any more.
     pub(in crate::core) fn on_front_end_gone(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
         let cause = "the front end has disconnected";
         self.close_asking(DecidedBy::NoFrontEnd, cause, "denied: nobody can answer any more", bounds, out);
     }
 
-    /// Takes in that a command connects to a host beyond the list: somebody is asked, or the answer is no.
+    /// Handles a command's connection to a host that is not on the list. Asks the person, or denies it.
     pub(super) fn on_host_asked(&mut self, asked: HostAsked, bounds: Bounds<'_>, out: &mut Outbox) {
         let HostAsked { id, call, process, host, program } = asked;
         let running = call.or_else(|| self.slots.running_command());
@@ -448,14 +448,14 @@ impl Calls {
         out.push(Effect::RequestApproval { id, request: Box::new(request) });
     }
 
-    /// True if somebody is asked about hosts beyond the list.
+    /// True if the person is asked about hosts that are not on the list.
     pub(in crate::core) fn asks_hosts(&self, rights: &RightsState) -> bool {
         let approvals = &self.charter.approvals;
         let is_root = rights.is_top_level() && rights.activity() == Activity::Execute;
         is_root && rights.asks() && approvals.answerer && approvals.offers
     }
 
-    /// Takes in that a server asks a person something, while it carries out a call.
+    /// Handles a server's question to a person during a call.
     pub(super) fn on_form_asked(&mut self, asked: FormAsked, bounds: Bounds<'_>, out: &mut Outbox) {
         let FormAsked { id: question, call, message, form } = asked;
         let Some(Open::Served(ServedCall::External(external))) = self.slots.open(call) else {
@@ -484,7 +484,6 @@ impl Calls {
         out.push(Effect::RequestApproval { id, request: Box::new(request) });
     }
 
-    /// A question about a call, by these rights.
     fn question<'a>(&'a self, call: CallId, rights: &'a RightsState) -> Question<'a> {
         Question {
             conversation: &self.charter.conversation,
@@ -499,7 +498,7 @@ impl Calls {
         }
     }
 
-    /// Continues a denied call after the search for the place that would have to be granted; there may be none.
+    /// Continues a denied call after the search for the path to grant. There may be none.
     pub(super) fn on_located(
         &mut self,
         call: CallId,
@@ -516,7 +515,7 @@ impl Calls {
         After::GoOn
     }
 
-    /// Asks about the first call that waits for it, if no other call is under way.
+    /// Asks about the first call that waits for it, if no other call is open.
     pub(super) fn ask_again(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
         while !self.slots.any_begun()
             && let Some((call, offer)) = self.slots.next_held()
@@ -538,7 +537,7 @@ impl Calls {
         }
     }
 
-    /// The calls after one that change other files, and would be asked about next.
+    /// Returns the later calls that change other files and would be asked about next.
     fn changes_after(&self, call: CallId, bounds: Bounds<'_>) -> Vec<(CallId, ToolCall)> {
         let mut names: Vec<_> =
             self.change(call, bounds).and_then(|tool| named(&tool, bounds.rights)).into_iter().collect();
@@ -558,7 +557,7 @@ impl Calls {
         after
     }
 
-    /// The call as a change of files that has to be prepared.
+    /// Returns the call if it is a change of files that must be prepared.
     fn change(&self, call: CallId, bounds: Bounds<'_>) -> Option<ToolCall> {
         let invocation = self.slots.tool_use(call)?.read(&self.charter.tools).ok()?;
         let is_prepared =
@@ -569,7 +568,7 @@ impl Calls {
         }
     }
 
-    /// The user wants to see all changes of the reply before deciding on the first.
+    /// Handles the person's wish to see all changes of the reply before the decision on the first.
     pub(in crate::core) fn on_ask_together(
         &mut self,
         id: ApprovalId,
@@ -604,7 +603,7 @@ impl Calls {
         After::Rest
     }
 
-    /// Asks about all of them when the last one is prepared.
+    /// Asks about all these changes when the last one is prepared.
     pub(super) fn ask_gathered(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
         if !self.slots.is_gathering() || self.slots.is_preparing() {
             return;
@@ -636,7 +635,7 @@ impl Calls {
         );
     }
 
-    /// All of them are approved: the first is given back, and the others wait for their turn.
+    /// Approves all these changes. Returns the first; the others wait for their turn.
     fn approve_together(
         &mut self,
         call: CallId,
@@ -655,7 +654,7 @@ impl Calls {
         first
     }
 
-    /// Carries out the next change that was approved together with others, if nothing else is under way.
+    /// Carries out the next change of a shared approval, if no other call is open.
     pub(super) fn carry_out_next(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
         if self.slots.any_begun() {
             return;
@@ -673,7 +672,7 @@ impl Calls {
         }
     }
 
-    /// Closes the changes that a question was about besides its own call.
+    /// Closes the other changes of a shared request.
     pub(super) fn close_together(
         &mut self,
         by: DecidedBy,
@@ -689,7 +688,7 @@ impl Calls {
         }
     }
 
-    /// Closes every change that is to be asked about together with others, or waits for its turn.
+    /// Closes every change that will share a request or waits for its turn.
     fn close_all_together(&mut self, result: &CallResult, bounds: Bounds<'_>, out: &mut Outbox) {
         for (call, _) in self.slots.changes(Stage::Approved) {
             let text = "interrupted: the call was approved together with other changes, and no part of it was carried out";

@@ -1,6 +1,6 @@
-//! What the broker refused beside the calls: to a process that outlived its call, or that was cut short with it.
+//! Denials outside of calls, of processes that outlived their call or were ended with it.
 //!
-//! It is an event of the agent itself. The model is told of it with the next result, which it is no part of.
+//! They are events of the agent. The model reads them after the next result.
 
 use gate::{StandingRights, is_same};
 use ipc::denial::Denial;
@@ -10,30 +10,29 @@ use protocol::event::{EventKind, NoticeCode, ObservedBy};
 use crate::core::call::CallResult;
 use crate::core::outbox::Outbox;
 
-/// The most denials that are told of the processes of one worker.
+/// Maximum number of reported denials of one worker's processes.
 const MOST: usize = 32;
-/// The most sentences that go with one result.
+/// Maximum number of sentences after one result.
 const MOST_SENTENCES: usize = 3;
 
-/// Denials that were told, and those that the model is to be told.
+/// The reported denials, and those that the model has not read yet.
 #[derive(Debug, Default)]
 pub(super) struct OrphanDenials {
     told: Vec<Denial>,
-    /// True once it was said that there were more.
+    /// True once the existence of more denials was reported.
     overflowed: bool,
     waiting: Vec<String>,
-    /// Number of denials that wait besides.
+    /// The number of further denials that wait.
     more: usize,
 }
 
 impl OrphanDenials {
-    /// Begins anew: what comes now comes from the processes of another worker.
     pub(super) fn begin(&mut self) {
         self.told.clear();
         self.overflowed = false;
     }
 
-    /// True if a denial is news; beyond a number none is.
+    /// True if a denial is new and the limit is not reached.
     fn is_news(&mut self, denial: &Denial) -> bool {
         let is_news = self.told.len() < MOST && !self.told.iter().any(|known| is_same(known, denial));
         if is_news {
@@ -47,13 +46,13 @@ impl OrphanDenials {
         is_news
     }
 
-    /// True if this is the first of those that are not told any more.
+    /// True if this is the first denial beyond the limit.
     fn overflows(&mut self, denial: &Denial) -> bool {
         let is_unknown = !self.told.iter().any(|known| is_same(known, denial));
         is_unknown && !std::mem::replace(&mut self.overflowed, true)
     }
 
-    /// Takes the end of the next result, if there is one.
+    /// Removes and returns the text for the end of the next result, if there is one.
     fn take_sentence(&mut self) -> Option<String> {
         if self.waiting.is_empty() {
             return None;
@@ -66,7 +65,7 @@ impl OrphanDenials {
         ))
     }
 
-    /// Takes in what the broker refused beside the calls.
+    /// Handles the broker's denials outside of calls.
     pub(super) fn on_refused(&mut self, refused: &[Refusal], seen: &StandingRights, out: &mut Outbox) {
         for refusal in refused {
             let Some(denial) = seen.refused_by_rules(refusal) else { continue };
@@ -84,7 +83,7 @@ impl OrphanDenials {
         }
     }
 
-    /// Returns a result with the denials beside the calls since the last one.
+    /// Adds the denials since the last result to this one.
     pub(super) fn joined(&mut self, mut result: CallResult) -> CallResult {
         if let Some(sentence) = self.take_sentence() {
             result.content.push('\n');

@@ -1,21 +1,19 @@
-//! Denials that the user has left as they are.
+//! Denials that the person did not lift.
 //!
-//! A command that carries on without what it was denied may try it in each of its runs: a tool that reports to its
-//! makers, a cache in the home. Nobody is asked about that twice in a session. A command that fails is asked about each
-//! time.
+//! A command that succeeds without the denied access may try it again in each run, such as telemetry or a cache in the
+//! home directory. The person is asked about it once in a session. A command that fails is asked about each time.
 
 use ipc::denial::{Denial, Object, Operation};
 use ipc::path::WirePath;
 use ipc::rights::Grant;
 
-/// The denials that were left.
 #[derive(Debug, Default)]
 pub(super) struct Declined {
     places: Vec<WirePath>,
     others: Vec<DeclinedAttempt>,
 }
 
-/// A program, and an object that it was denied: the same address may stand for another purpose of another program.
+/// A program and the object that it was denied. The same address may have another purpose for another program.
 #[derive(Debug, PartialEq, Eq)]
 struct DeclinedAttempt {
     operation: Operation,
@@ -24,7 +22,7 @@ struct DeclinedAttempt {
 }
 
 impl Declined {
-    /// Remembers a denial that was left: for a write the place that would have been granted, as a whole.
+    /// Records a denial that was not lifted. For a write this is the whole path that would have been granted.
     pub(super) fn add(&mut self, denial: &Denial, grant: &Grant) {
         if self.covers(denial) {
             return;
@@ -38,7 +36,7 @@ impl Declined {
         }
     }
 
-    /// True if the same was left before.
+    /// True if the same denial was recorded before.
     pub(super) fn covers(&self, denial: &Denial) -> bool {
         match &denial.object {
             Object::Path(path) if denial.operation == Operation::Write => {

@@ -1,8 +1,7 @@
-//! Results of calls: each is closed once, and all of them make one message.
+//! Results of calls: each call is closed once, and all results make one message.
 //!
-//! A command that was denied something may have no result yet: somebody is asked whether to run it again with what it
-//! lacked. If it is left, the model has the result of the run that there was, and if it is allowed, that of the other
-//! run alone.
+//! A command with denials may be held without a result while the person is asked about another run with more access.
+//! After a no, the model gets the result of the first run, and after a yes only that of the second.
 
 use gate::StandingRights;
 use gate::approval::Subject;
@@ -31,10 +30,10 @@ use crate::core::outbox::Outbox;
 use crate::core::rights::Withdrawal;
 use crate::core::{Effect, EndReason, ServedOutcome};
 
-/// Tokens around a result, and where it was cut.
+/// The tokens around a result and at its cut.
 const AROUND: u64 = 50;
 
-/// The way to the rest of a result that names none itself.
+/// The advice for the rest of a shortened result that has no other.
 const ELSE: &str = "ask for less at once";
 
 /// The model is told this where the user has left a denial.
@@ -43,21 +42,20 @@ const LEFT: &str = "(The user was asked whether to allow this, and did not allow
 /// The model is told this of an answer without a word.
 const EMPTY: &str = "(the answer of the tool is empty)";
 
-/// The end of a call, as whoever had it tells it.
+/// The end of a call, by the component that had it.
 #[derive(Debug)]
 pub(in crate::core) enum CallEnd {
-    /// The standing worker.
+    /// By the permanent worker.
     OfWorker(CallOutcome),
-    /// A worker of its own; an error if there is no telling.
+    /// By a one-shot worker; an error if the outcome is unknown.
     OfOneShot(Result<CallOutcome, String>),
     OfServer(ServedOutcome),
     OfAgent(Box<SubAgentResult>),
-    /// Nobody tells it: its worker is gone, for this reason.
+    /// A lost worker, with the reason.
     Lost(String),
 }
 
 impl CallEnd {
-    /// The pictures that came with it.
     fn pictures(&self) -> Vec<Image> {
         match self {
             Self::OfWorker(CallOutcome::Done(ToolOutput::Image(image)))
@@ -70,14 +68,14 @@ impl CallEnd {
     }
 }
 
-/// Pictures of a result: those that the conversation has room for, and the reason for each other one.
+/// The pictures of a result: those that fit into the conversation, and the reason for each other one.
 #[derive(Debug, Default)]
 pub(in crate::core) struct Pictures {
     pub(in crate::core) shown: Vec<Image>,
     pub(in crate::core) left_out: Vec<String>,
 }
 
-/// A call that a worker carried out, with the rights that it had.
+/// A call that a worker carried out, with its access.
 struct Ran<'a> {
     tool: &'a ToolCall,
     standing: &'a StandingRights,
@@ -85,13 +83,13 @@ struct Ran<'a> {
 }
 
 impl Calls {
-    /// Returns the pictures of a call that has ended, if it is open so.
+    /// Returns the pictures of an ended call, if the call is open in a matching way.
     pub(in crate::core) fn pictures(&self, call: CallId, end: &CallEnd) -> Vec<Image> {
         let is_ours = matches!(self.slots.open(call), Some(Open::WritingPlan(_) | Open::Looking(_)));
         if is_ours || !self.expects(call, end) { Vec::new() } else { end.pictures() }
     }
 
-    /// True if a call is open in a way that can end so.
+    /// True if a call is open in a way that can have this end.
     fn expects(&self, call: CallId, end: &CallEnd) -> bool {
         match (self.slots.open(call), end) {
             (Some(Open::Serving(_) | Open::Preparing(_)), CallEnd::OfWorker(_))
@@ -103,7 +101,7 @@ impl Calls {
         }
     }
 
-    /// Takes in the end of a call that is open so, with its pictures as far as the conversation has room for them.
+    /// Handles the end of a call. `pictures` has those that fit into the conversation.
     pub(in crate::core) fn on_end(
         &mut self,
         call: CallId,
@@ -171,7 +169,7 @@ impl Calls {
         }
     }
 
-    /// Ends a call whose worker has told its outcome, or holds it until somebody was asked whether it runs again.
+    /// Ends a call with its worker's outcome, or holds it until the person has decided on another run.
     fn end_worked(
         &mut self,
         call: CallId,
@@ -229,8 +227,7 @@ impl Calls {
         after.map_or(After::GoOn, After::Change)
     }
 
-    /// A result without the output of its command, and that output as far as it came: its end is nobody's to tell. A
-    /// result that is whole has all of it, whatever was told of it on the way.
+    /// Returns the result with the partial output of its command. A complete result already has all of it.
     fn with_partial_output(&mut self, call: CallId, mut result: CallResult, is_whole: bool) -> CallResult {
         let prints = self.slots.open(call).is_some_and(Open::prints);
         let progress = self.slots.take_progress(call).filter(|it| !is_whole && !it.output.is_empty());
@@ -252,7 +249,7 @@ impl Calls {
         self.close_as(call, result, observed, bounds, out);
     }
 
-    /// Gives a call its result without the word of whoever serves it.
+    /// Closes a call with a result that the supervisor made.
     pub(super) fn close_at_once(
         &mut self,
         call: CallId,
@@ -263,7 +260,7 @@ impl Calls {
         self.close_after(call, result, 0, bounds, out);
     }
 
-    /// The same of a call that was served for so many milliseconds.
+    /// Closes a call in the same way after so many milliseconds.
     fn close_after(
         &mut self,
         call: CallId,
@@ -296,7 +293,7 @@ impl Calls {
         self.forms.end_call(call, out);
     }
 
-    /// Notes the files that a file tool changed, for the step of the plan that goes on.
+    /// Records the files that a file tool changed, for the current step of the plan.
     fn note_changes(&mut self, tool_use: &ToolUse, result: &CallResult, bounds: Bounds<'_>) {
         let Some(execution) = &mut self.execution else { return };
         if result.status == ToolCallStatus::Completed
@@ -335,7 +332,7 @@ impl Calls {
         out.log_seen_by(observed.by, kind);
     }
 
-    /// The changes that a completed call made: by the bytes that were approved, or else as its worker tells them.
+    /// Returns the changes of a completed call: from the approved bytes, else from its worker.
     fn diffs(&self, call: CallId, result: &CallResult) -> Result<Vec<FileDiff>, LeftOut> {
         if let Some(Open::Committing(committing)) = self.slots.open(call)
             && let Approved::Patch(patch) = &*committing.effect
@@ -345,18 +342,16 @@ impl Calls {
         result.diffs.clone()
     }
 
-    /// Takes the results of the calls that are closed, in the order of the calls, each with the model's id of the call
-    /// that it answers. A call that goes on stays.
+    /// Removes and returns the results of closed calls in order, each with the model's id of its call. Open calls stay.
     pub(in crate::core) fn take_results(&mut self) -> Vec<(Option<ToolUseId>, CallResult)> {
         self.slots.take_results()
     }
 
-    /// The first result that there is.
     pub(in crate::core) fn first_result(&self) -> Option<&CallResult> {
         self.slots.results().next()
     }
 
-    /// A result that leaves room for those that are still to come, and for a summary after all of them.
+    /// Returns a result that leaves space for those that follow, and for a summary.
     fn fitted(&self, mut result: CallResult, bounds: Bounds<'_>) -> CallResult {
         let taken = self.slots.results().map(|result| tokens(&result.content)).sum();
         let most = Budget::share(bounds.room.saturating_sub(taken), self.slots.count_unclosed()) - AROUND;
@@ -369,7 +364,7 @@ impl Calls {
         result
     }
 
-    /// Returns the access that a call had beyond the standing rights, if somebody may be asked whether to run it again.
+    /// Returns the access of a call beyond the permanent access, if the person can be asked about another run.
     fn offers(&self, call: CallId, bounds: Bounds<'_>) -> Option<Grant> {
         let approvals = &self.charter.approvals;
         let may_ask = approvals.answerer && approvals.offers && !self.slots.is_part(call);
@@ -384,7 +379,7 @@ impl Calls {
         }
     }
 
-    /// Closes a call with the result of its run, unless that can be offered again.
+    /// Closes a call with the result of its run, or holds it if another run can be offered.
     fn close_or_hold(
         &mut self,
         call: CallId,
@@ -403,7 +398,7 @@ impl Calls {
         self.hosts.end_call(call, self.slots.running_command().is_none(), out);
     }
 
-    /// Closes a call that the user did not approve: with the result of the run that there was, or else with this one.
+    /// Closes a call that the person denied, with the result of its first run if there is one, else with this one.
     pub(super) fn close_denied(
         &mut self,
         call: CallId,
@@ -419,14 +414,14 @@ impl Calls {
         self.leave(call, Some(&words), bounds, out);
     }
 
-    /// Remembers a denial that was asked about, and left.
+    /// Records a denial that the person did not lift.
     pub(super) fn decline(&mut self, subject: &Subject, grant: &Grant) {
         if let Some(denial) = subject.denied() {
             self.declined.add(denial, grant);
         }
     }
 
-    /// Closes a call that nobody decided about.
+    /// Closes a call on which nobody decided.
     pub(super) fn close_undecided(
         &mut self,
         call: CallId,
@@ -441,7 +436,7 @@ impl Calls {
         }
     }
 
-    /// Closes a call whose other run was allowed, and did not come to be.
+    /// Closes a call whose second run was allowed but did not happen.
     fn leave_not_run_again(
         &mut self,
         call: CallId,
@@ -459,7 +454,7 @@ impl Calls {
         self.leave(call, Some(&words), bounds, out);
     }
 
-    /// Closes every call that waits for its question with the result of the run that there was.
+    /// Closes every held call with the result of its first run.
     pub(super) fn leave_held(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
         let held: Vec<_> = self.slots.all_held().map(|(call, _)| call).collect();
         for call in held {
@@ -467,7 +462,7 @@ impl Calls {
         }
     }
 
-    /// Closes a call with the result of the run that there was, and these words before the explanation of its denials.
+    /// Closes a call with the result of its first run. `words` come before the explanation of its denials.
     pub(super) fn leave(&mut self, call: CallId, words: Option<&str>, bounds: Bounds<'_>, out: &mut Outbox) {
         let Some(FirstRun { mut result, observed }) = self.slots.take_first_run(call) else { return };
         if let Some(words) = words {
@@ -481,7 +476,7 @@ impl Calls {
         self.finish_call(call, result, observed, bounds, out);
     }
 
-    /// Ends every call with the turn, so that each has its result before anything else is sent (WIRE R4).
+    /// Ends every call with the turn, so that each has its result before the next request (WIRE R4).
     pub(in crate::core) fn interrupt(&mut self, reason: EndReason, bounds: Bounds<'_>, out: &mut Outbox) {
         let why = Interruption::of(reason);
         self.withdraw("the turn was ended", &why.sentence(None), bounds, out);
@@ -489,21 +484,19 @@ impl Calls {
         self.close_waiting(&why.sentence(None), bounds, out);
     }
 
-    /// Ends what ran and what was asked about when the rights changed: the rights that the request showed are no longer
-    /// true.
+    /// Ends open calls and requests after a change of access, because the shown access is no longer correct.
     pub(in crate::core) fn interrupt_for_rights(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
         self.withdraw("the access was changed", &POLICY_CHANGED.sentence(None), bounds, out);
         // A sub-agent has a worker of its own, and loses of its rights what its parent loses: it goes on.
         self.end_open(POLICY_CHANGED, |open| !matches!(open, Open::Delegated), bounds, out);
     }
 
-    /// Takes back what somebody is asked about, since the mode is another.
+    /// Withdraws requests after a change of the mode.
     pub(in crate::core) fn interrupt_for_mode(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
         self.withdraw("the approval mode was changed", MODE_CHANGED, bounds, out);
     }
 
-    /// Ends what an approval gave beyond the standing rights, where the user takes that back: a worker of one effect is
-    /// replaced by no other. True if there was anything.
+    /// Ends open calls with approved access that the person withdraws. Returns true if there were any.
     pub(in crate::core) fn withdraw_approved(
         &mut self,
         taken: &Withdrawal,
@@ -534,7 +527,7 @@ impl Calls {
         self.end_open(why, is_taken, bounds, out)
     }
 
-    /// Ends the calls that workers and servers have and that are to end, with this for a result; whether there was one.
+    /// Ends the matching open calls with this result. Returns true if there were any.
     pub(super) fn end_open(
         &mut self,
         why: Interruption,
@@ -562,7 +555,7 @@ impl Calls {
         !ended.is_empty()
     }
 
-    /// Every call has its start and its end in the log, as the model has its result.
+    /// Closes calls that have not begun. Each gets its start and end in the log.
     fn close_waiting(&mut self, text: &str, bounds: Bounds<'_>, out: &mut Outbox) {
         for call in self.slots.all_waiting() {
             if let Some(tool_use) = self.slots.tool_use(call).cloned() {
@@ -573,7 +566,7 @@ impl Calls {
     }
 }
 
-/// Returns the result of a call that no worker had, and the one who saw its end.
+/// Returns the result of a call without a worker, and the observer of its end.
 fn served_result(
     served: &ServedCall,
     outcome: ServedOutcome,

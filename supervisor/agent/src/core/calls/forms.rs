@@ -1,6 +1,6 @@
-//! Questions of MCP servers to a person: each is a form, which belongs to the call that the server carries out.
+//! Questions of MCP servers to a person. Each is a form of an open call.
 //!
-//! An answer gives the server nothing but the values that the person sees before sending them. It widens no right.
+//! The server gets only the values that the person sees before they are sent. An answer gives no access.
 
 use std::collections::BTreeMap;
 
@@ -17,7 +17,6 @@ use crate::core::Effect;
 use crate::core::outbox::Outbox;
 use crate::core::rights::RightsState;
 
-/// The forms that somebody is asked to fill in.
 #[derive(Debug, Default)]
 pub(super) struct HeldForms {
     open: BTreeMap<ApprovalId, HeldForm>,
@@ -33,12 +32,11 @@ pub(super) struct HeldForm {
 }
 
 impl HeldForms {
-    /// Keeps a form that somebody is asked to fill in.
     pub(super) fn hold(&mut self, id: ApprovalId, held: HeldForm) {
         self.open.insert(id, held);
     }
 
-    /// Takes in an answer to a form. Nothing if the request is about something else.
+    /// Handles an answer to a form. Returns `None` if the request is about something else.
     pub(super) fn on_answer(
         &mut self,
         id: ApprovalId,
@@ -59,19 +57,19 @@ impl HeldForms {
         })
     }
 
-    /// Takes in that a form is over without an answer that counts. False if the request is about something else.
+    /// Handles the end of a form without a valid answer. Returns false if the request is about something else.
     pub(super) fn on_lapsed(&mut self, id: ApprovalId, by: DecidedBy, cause: &str, out: &mut Outbox) -> bool {
         let Some(held) = self.open.remove(&id) else { return false };
         leave(id, &held, by, cause.to_owned(), out);
         true
     }
 
-    /// Takes every form back.
+    /// Withdraws all forms.
     pub(super) fn withdraw(&mut self, by: DecidedBy, cause: &str, out: &mut Outbox) {
         self.end(by, cause, |_| true, out);
     }
 
-    /// Takes the forms of a call back that has ended.
+    /// Withdraws the forms of a call that has ended.
     pub(super) fn end_call(&mut self, call: CallId, out: &mut Outbox) {
         self.end(DecidedBy::Interrupted, "the call has ended", |held| held.call == call, out);
     }

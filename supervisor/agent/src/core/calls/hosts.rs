@@ -1,8 +1,7 @@
-//! Hosts beyond the list that a running command connects to, and that somebody is asked about while the connections
-//! wait.
+//! Questions about hosts that are not on the list, while the connections of a running command wait.
 //!
-//! This is the one question that comes from a confined process. It widens nothing by itself: a yes holds for one name
-//! and port, for the worker that asked, until the command has ended.
+//! No other question comes from a confined process. A yes is valid for one name and port, and for one worker until the
+//! command has ended.
 
 use std::collections::BTreeMap;
 
@@ -18,41 +17,39 @@ use crate::core::outbox::Outbox;
 use crate::core::rights::RightsState;
 use crate::core::{Effect, HostQuestionId};
 
-/// The end of a request whose command has ended.
+/// The cause of a request's end after its command has ended.
 const ENDED: &str = "the command has ended";
 
-/// Hosts that somebody is asked about, and those that join the list later.
 #[derive(Debug, Default)]
 pub(super) struct HeldHosts {
     open: BTreeMap<ApprovalId, HeldHost>,
-    /// Hosts that were allowed for the session. They join the list when no command runs: a change of rights ends what
-    /// runs.
+    /// Hosts that were allowed for the session. They join the list when no command runs, because a change of access
+    /// ends open calls.
     allowed: Vec<HostRule>,
 }
 
 #[derive(Debug)]
 pub(super) struct HeldHost {
     pub(super) id: HostQuestionId,
-    /// The call that the request names.
+    /// The call in the request.
     pub(super) call: CallId,
-    /// The process below which the connections are made, where the worker serves other calls as well.
+    /// The process below which the connections are made, if the worker also serves other calls.
     pub(super) process: Option<u32>,
     pub(super) host: HostRule,
     pub(super) digest: String,
 }
 
 impl HeldHosts {
-    /// True of a host that joins the list soon: another command of the turn may connect to it.
+    /// True if the host joins the list soon, so another command of the turn may connect to it.
     pub(super) fn allows(&self, host: &HostRule) -> bool {
         self.allowed.contains(host)
     }
 
-    /// Keeps a host that somebody is asked about.
     pub(super) fn hold(&mut self, id: ApprovalId, held: HeldHost) {
         self.open.insert(id, held);
     }
 
-    /// Takes in an answer about a host. Nothing if the request is about something else.
+    /// Handles an answer about a host. Returns `None` if the request is about something else.
     pub(super) fn on_answer(
         &mut self,
         id: ApprovalId,
@@ -91,24 +88,24 @@ impl HeldHosts {
         }
     }
 
-    /// Takes in that a request is over without an answer that counts. False if it is about something else.
+    /// Handles the end of a request without a valid answer. Returns false if it is about something else.
     pub(super) fn on_lapsed(&mut self, id: ApprovalId, by: DecidedBy, cause: &str, out: &mut Outbox) -> bool {
         let Some(held) = self.open.remove(&id) else { return false };
         refuse(id, &held, by, cause.to_owned(), out);
         true
     }
 
-    /// Takes every request back.
+    /// Withdraws all requests.
     pub(super) fn withdraw(&mut self, by: DecidedBy, cause: &str, out: &mut Outbox) {
         self.end(by, cause, |_| true, out);
     }
 
-    /// Takes the requests back that a command made which has ended, by its process.
+    /// Withdraws the requests of a command that has ended, by its process.
     pub(super) fn end_process(&mut self, process: u32, out: &mut Outbox) {
         self.end(DecidedBy::Interrupted, ENDED, |held| held.process == Some(process), out);
     }
 
-    /// Takes the requests of a call back that has ended, and all of them if no command runs any more.
+    /// Withdraws the requests of a call that has ended, and all of them if no command runs any more.
     pub(super) fn end_call(&mut self, call: CallId, none_runs: bool, out: &mut Outbox) {
         let is_over = |held: &HeldHost| none_runs || held.process.is_none() && held.call == call;
         self.end(DecidedBy::Interrupted, ENDED, is_over, out);
@@ -121,12 +118,12 @@ impl HeldHosts {
         }
     }
 
-    /// Forgets the hosts that were allowed for the session, since the user narrows the network.
+    /// Forgets the hosts that were allowed for the session, because the person restricts the network.
     pub(super) fn forget_allowed(&mut self) {
         self.allowed.clear();
     }
 
-    /// Takes the hosts that were allowed for the session.
+    /// Removes and returns the hosts that were allowed for the session.
     pub(super) fn take_allowed(&mut self) -> Option<Hosts> {
         Hosts::new(std::mem::take(&mut self.allowed))
     }

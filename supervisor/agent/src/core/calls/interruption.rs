@@ -1,23 +1,20 @@
-//! The words on calls that are ended before they are done: by the user, by the end of the run, or by a change of
-//! rights.
+//! The texts about calls that ended early: by the person, by the end of the run, or by a change of access.
 
 use gate::tools::{ServedCall, seconds};
 
 use super::slots::Open;
 use crate::core::{CallProgress, EndReason};
 
-/// Said of an approved call that was ended.
+/// The text about an approved call that was ended.
 pub(super) const IN_PART: &str =
     "it was approved, and may have been carried out in part: look before you repeat it";
 
-/// Said of a call that the supervisor served itself, and that was ended.
+/// The text about a call of the supervisor itself that was ended.
 pub(super) const SERVED_IN_PART: &str = "it may have been carried out in part: look before you repeat it";
 
-/// The reason for the end of a call before it is done, in the parts of a sentence that names the time it took in their
-/// middle.
+/// The reason for the early end of a call, as the parts of a sentence around the elapsed time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interruption {
-    /// The words " by the user", or empty.
     pub(super) by: &'static str,
     /// The end of the sentence.
     pub(super) then: &'static str,
@@ -41,19 +38,19 @@ impl Interruption {
         Self { by: "", then }
     }
 
-    /// The sentence about a call that had begun, or about one that had not.
+    /// Returns the sentence about a call that had begun, or about one that had not.
     pub(super) fn sentence(self, progress: Option<&CallProgress>) -> String {
         let Self { by, then } = self;
         format!("interrupted{by}{}{then}", after(progress))
     }
 }
 
-/// The time that a call took until it was ended, if that is known.
+/// Returns the time that a call took until its end, if it is known.
 pub(super) fn after(progress: Option<&CallProgress>) -> String {
     progress.map_or_else(String::new, |it| format!(" after {}", seconds(it.duration_ms)))
 }
 
-/// A text, and below it the output of the command until it was ended.
+/// Returns the text with the output of the command until its end.
 pub(super) fn with_output(text: String, progress: Option<&CallProgress>, prints: bool) -> String {
     match progress {
         Some(progress) if prints && progress.output.is_empty() => format!("{text}\n(no output until then)"),
@@ -66,7 +63,7 @@ pub(super) fn with_output(text: String, progress: Option<&CallProgress>, prints:
 const SUBTREE_ENDED: &str =
     "the sub-agent was ended with its own sub-agents; changes that were already made stay";
 
-/// The result of a call that is ended: nobody waits for those who have it.
+/// Returns the result of a call that was ended early.
 pub(super) fn cut_short(
     open: &Open,
     of_user: bool,
@@ -90,22 +87,22 @@ pub(super) fn cut_short(
     with_output(text, progress, open.prints())
 }
 
-/// Told to a call that ran when the rights changed.
+/// The reason after a change of access.
 pub(super) const POLICY_CHANGED: Interruption =
     Interruption::because(": the access changed; the call was ended with everything that it had started");
 
-/// Told to a call that somebody was asked about when the mode changed.
+/// The text after a change of the mode during a request.
 pub(super) const MODE_CHANGED: &str = "interrupted: the approval mode changed";
 
-/// Told to a call that was approved, and ran when nothing was to be approved any more.
+/// The reason after a change to the mode without approvals.
 pub(super) const NOTHING_APPROVED: Interruption =
     Interruption::because(": the approval mode is deny now; the call was ended");
 
-/// Told to a call that was approved with the network, when the user turned that off.
+/// The reason for a call with the network after the person turned it off.
 pub(super) const NETWORK_OFF: Interruption =
     Interruption::because(": the user turned the network off; the call was ended");
 
-/// Told to a call that was approved with more of the network than the user permits now.
+/// The reason for a call with more of the network than the person allows now.
 pub(super) const NETWORK_NARROWED: Interruption =
     Interruption::because(": the user restricted the network; the call was ended");
 

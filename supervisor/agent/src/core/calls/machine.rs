@@ -1,4 +1,4 @@
-//! From a tool use to a call that begins: what it means, what the gate says of it, and who gets it.
+//! The beginning of calls: their meaning, the gate's verdict, and the component that serves them.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -32,25 +32,21 @@ use crate::core::plan::{Execution, Planning};
 use crate::core::rights::RightsState;
 use crate::core::{Effect, Input, NewAgent, Purpose};
 
-/// The calls of one agent.
 pub(in crate::core) struct Calls {
     pub(super) charter: Charter,
     pub(super) slots: Slots,
     pub(super) hosts: HeldHosts,
     pub(super) forms: HeldForms,
-    /// Denials that the user has left.
     pub(super) declined: Declined,
-    /// Denials beside the calls.
     pub(super) beside: OrphanDenials,
-    /// The planning that the agent does, if it does any.
+    /// The state of the agent's planning, if it plans.
     pub(super) planner: Option<Planner>,
-    /// The plan that it executes, if it does.
+    /// The plan that the agent executes, if there is one.
     pub(super) execution: Option<Execution>,
     last_call: CallId,
     last_approval: ApprovalId,
 }
 
-/// Facts that hold for all calls of the agent.
 pub(in crate::core) struct Charter {
     pub(in crate::core) conversation: ConversationId,
     pub(in crate::core) agent: AgentId,
@@ -58,59 +54,56 @@ pub(in crate::core) struct Charter {
     pub(in crate::core) approvals: ApprovalSettings,
 }
 
-/// Bounds of a decision about calls: the rights that they are judged by, and about how many tokens there are for
-/// results.
+/// The basis of a decision about calls: the access, and the approximate number of tokens for results.
 #[derive(Clone, Copy)]
 pub(in crate::core) struct Bounds<'a> {
     pub(in crate::core) rights: &'a RightsState,
     pub(in crate::core) room: u64,
 }
 
-/// The step of the agent after its calls have taken something in.
+/// The next step of the agent after an input to its calls.
 #[must_use]
 pub(in crate::core) enum After {
-    /// Nothing was waited for, or nothing can begin.
     Rest,
-    /// Calls that wait may begin, and results may be whole.
+    /// Waiting calls may begin, and results may be complete.
     GoOn,
-    /// The user ended the turn with an answer.
+    /// The person ended the turn with an answer.
     Abort,
-    /// The user approved a call, and perhaps more.
+    /// The person approved a call, and perhaps later ones.
     Approved(Box<Case>, Option<Scope>),
-    /// The user said yes to everything in the turn with an answer about this call: the turn has this access.
+    /// The person approved everything in the turn with an answer about this call. The turn has this access.
     AllowTurn(CallId, TurnAccess),
-    /// The rights change, and calls go on.
+    /// The access changes, and calls continue.
     Change(RightsChange),
-    /// The execution of a plan is over: the reason why it was not executed to its end, if it was not.
+    /// The execution of a plan is over, with the reason if it is incomplete.
     Executed(Option<String>),
 }
 
 /// The reason why no further call begins.
 pub(in crate::core) enum Begun {
-    /// All that may begin have begun.
+    /// All possible calls have begun.
     All,
-    /// This one keeps the list of tasks, which is no business of the calls.
+    /// This call sets the list of tasks, which the agent keeps.
     Listed(CallId, Vec<ListedTask>),
 }
 
-/// A call before any worker hears of it.
+/// A call before it reaches a worker.
 enum Begin {
-    /// It makes no sense.
+    /// An invalid call, with its result.
     Answered(CallResult),
-    /// It does.
+    /// A valid call, with the gate's verdict.
     Judged(Invocation, Verdict),
-    /// It is for a sub-agent, which may start.
     Delegated(SpawnAgent, ChildRights),
-    /// It is for a sub-agent, whose rights somebody has to approve.
+    /// A sub-agent whose access needs an approval.
     Asked(SpawnAgent, ChildRights, Ask),
-    /// It is about a plan.
+    /// A call about a plan.
     Planned(PlanCall),
-    /// It is about the list of tasks.
+    /// A call about the list of tasks.
     Listed(TaskList),
 }
 
 impl Begin {
-    /// True if it has to be the only call that has begun and is not closed.
+    /// True if no other call may be open at the same time.
     const fn is_alone(&self) -> bool {
         matches!(
             self,
@@ -120,7 +113,6 @@ impl Begin {
 }
 
 impl Calls {
-    /// The calls of an agent that has made none.
     pub(in crate::core) fn new(
         charter: Charter,
         planning: Option<Planning>,
@@ -140,29 +132,27 @@ impl Calls {
         }
     }
 
-    /// Goes on after these ids.
+    /// Continues the numbering after these ids.
     pub(in crate::core) const fn restore(&mut self, call: CallId, approval: ApprovalId) {
         (self.last_call, self.last_approval) = (call, approval);
     }
 
-    /// The ids that were given last.
+    /// Returns the last ids.
     pub(in crate::core) const fn last_ids(&self) -> (CallId, ApprovalId) {
         (self.last_call, self.last_approval)
     }
 
-    /// Takes an id for a call.
     pub(in crate::core) const fn next_call(&mut self) -> CallId {
         self.last_call = self.last_call.next();
         self.last_call
     }
 
-    /// Takes an id for a request.
     pub(super) const fn next_approval(&mut self) -> ApprovalId {
         self.last_approval = self.last_approval.next();
         self.last_approval
     }
 
-    /// Adds the calls of a complete reply, in their order.
+    /// Adds the calls of a complete reply in order.
     pub(in crate::core) fn add(&mut self, tool_uses: Vec<ToolUse>) {
         for tool_use in tool_uses {
             let call = self.next_call();
@@ -170,8 +160,8 @@ impl Calls {
         }
     }
 
-    /// Adds the execution of a plan of before the session, as if it had just been written. False if there cannot be a
-    /// call of it.
+    /// Adds the execution of an earlier plan, as if it had just been written. Returns false if there cannot be a call
+    /// for it.
     pub(in crate::core) fn add_plan(&mut self, markdown: &str) -> bool {
         let input = json!({ "markdown": markdown }).to_string();
         let Some(tool_use) = ToolUse::ours(EARLIER_PLAN.to_owned(), WRITE_PLAN, input) else { return false };
@@ -180,7 +170,7 @@ impl Calls {
         true
     }
 
-    /// Begins a command of the user's own.
+    /// Begins a command of the person.
     pub(in crate::core) fn begin_own(
         &mut self,
         command: String,
@@ -211,7 +201,7 @@ impl Calls {
         }
     }
 
-    /// Takes in an input about calls. Others are none of theirs.
+    /// Handles an input about calls. Other inputs are ignored.
     pub(in crate::core) fn on(&mut self, input: Input, bounds: Bounds<'_>, out: &mut Outbox) -> After {
         match input {
             Input::Progress { call, progress } => self.slots.note_progress(call, progress),
@@ -229,15 +219,14 @@ impl Calls {
         After::Rest
     }
 
-    /// Asks what waits to be asked, and carries out what was approved together, where nothing else is under way.
+    /// Asks the next request, and carries out changes of a shared approval, if no other call is open.
     pub(in crate::core) fn ask_next(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
         self.ask_gathered(bounds, out);
         self.carry_out_next(bounds, out);
         self.ask_again(bounds, out);
     }
 
-    /// Returns the hosts that were allowed for the session, as a change of the rights, if no call is under way that it
-    /// would end.
+    /// Returns the hosts that were allowed for the session as a change of access, if the change would end no call.
     pub(in crate::core) fn take_allowed_hosts(&mut self) -> Option<Change> {
         if self.slots.any_begun() || self.slots.next_held().is_some() {
             return None;
@@ -246,7 +235,6 @@ impl Calls {
         Some(Change::Rights(RightsChange::AddHosts { hosts, reach: None }))
     }
 
-    /// Begins the calls that may begin now.
     pub(in crate::core) fn begin(&mut self, bounds: Bounds<'_>, out: &mut Outbox) -> Begun {
         while let Some((call, tool_use)) = self.slots.next() {
             let begin = self.judge(call, &tool_use, bounds);
@@ -262,7 +250,7 @@ impl Calls {
         Begun::All
     }
 
-    /// Closes a call that keeps the list of tasks.
+    /// Closes a call about the list of tasks.
     pub(in crate::core) fn close_listed(
         &mut self,
         call: CallId,
@@ -275,7 +263,7 @@ impl Calls {
         self.close_at_once(call, CallResult::answered(told), bounds, out);
     }
 
-    /// The log comes first: what is not written down does not run.
+    /// Logs the start of a call before the call runs.
     pub(super) fn log_started(
         &mut self,
         call: CallId,
@@ -385,7 +373,7 @@ impl Calls {
         self.slots.open_as(call, Open::Delegated);
     }
 
-    /// Asks for the access of a sub-agent that its parent does not have.
+    /// Asks for access of a sub-agent that its parent does not have.
     fn ask_to_delegate(
         &mut self,
         call: CallId,
@@ -405,7 +393,7 @@ impl Calls {
         }
     }
 
-    /// Returns the remedy for a denied call of a server, where nobody is asked.
+    /// Returns the remedy for a denied call of a server, if nobody can be asked.
     fn remedy_for(&self, invocation: &Invocation, bounds: Bounds<'_>) -> Option<String> {
         let Invocation::External(external) = invocation else { return None };
         let part = match (&self.planner, &self.execution) {
@@ -448,17 +436,14 @@ impl Calls {
         self.execution.as_ref().is_some_and(|execution| execution.lists(external))
     }
 
-    /// True if all calls have their result.
     pub(in crate::core) fn are_closed(&self) -> bool {
         self.slots.are_closed()
     }
 
-    /// True if there are calls, and all of them are the user's.
     pub(in crate::core) fn are_of_user(&self) -> bool {
         self.slots.are_of_user()
     }
 
-    /// Takes in that another worker is ready.
     pub(in crate::core) fn on_worker_ready(&mut self) {
         self.beside.begin();
     }

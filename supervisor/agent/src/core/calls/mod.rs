@@ -1,7 +1,7 @@
 //! The calls of an agent: each begins, is asked about or carried out, and gets exactly one result.
 //!
-//! [`Calls`] decides which call begins, who has it, and when somebody is asked. It judges by the rights that it is
-//! given as [`Bounds`], and changes none: an approval that widens them comes back as a value.
+//! [`Calls`] judges by the access in [`Bounds`] and does not change it. An approval that gives more access is returned
+//! as a value.
 
 mod account;
 mod answered;

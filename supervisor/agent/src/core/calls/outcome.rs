@@ -1,4 +1,4 @@
-//! Outcomes of calls in the words that the model reads; what was refused is explained by the rights that the call had.
+//! The outcomes of calls in words for the model. Denials are explained by the access that the call had.
 
 use gate::tools::{Rendered, diffs_told, how_to_get_less, render, whole_output};
 use gate::{Offer, StandingRights, declared_too_little};
@@ -24,25 +24,25 @@ const READ_HINT: &str = "\n(This command ran with access \"read\": it can write 
 /// The same, where it may ask for more.
 const READ_HINT_TO_ASK: &str = "\n(This command ran with access \"read\": it can write only $TMPDIR, and has no network. If it has to change files, call it again with access \"write\": the user is asked.)";
 
-/// Tells a command how to ask for a write that it was refused.
+/// The hint to ask for a denied write.
 const WRITE_HINT: &str =
     "\n(If it has to change files of the project, call it again with access \"write\": the user is asked.)";
 
-/// Tells a command how to ask for the network.
+/// The hint to ask for the network.
 const NETWORK_HINT: &str = "\n(If it needs the network, call it again with network true: the user is asked.)";
 
-/// The reading of an outcome: by the rights that the call had, and those that the agent has.
+/// The basis for the words: the access that the call had, and that of the agent.
 pub(super) struct Reading<'a> {
     pub(super) bounds: Bounds<'a>,
-    /// The rights that the call had.
+    /// The permanent access of the call.
     pub(super) standing: &'a StandingRights,
     pub(super) declined: &'a Declined,
-    /// The access of the call beyond the standing rights, if somebody may be asked whether to run it again.
+    /// The access of the call beyond the permanent one, if the person can be asked about another run.
     pub(super) given: Option<Grant>,
 }
 
 impl Reading<'_> {
-    /// Returns the result of an outcome: the words for the model, in which a refusal is explained.
+    /// Returns the result of an outcome, with denials explained.
     pub(super) fn result(&self, tool: &ToolCall, outcome: CallOutcome, pictures: Pictures) -> CallResult {
         match outcome {
             CallOutcome::Done(output) => {
@@ -126,8 +126,8 @@ impl Reading<'_> {
         CallResult { status, is_error, explanation, exit, denied, offer, ..CallResult::answered(content) }
     }
 
-    /// Returns the offer for a command that has just run into these denials, if somebody may be asked about it. One
-    /// that succeeded all the same is asked about what is proved alone, and not again about what was left before.
+    /// Returns the offer for a command that was just denied something, if the person can be asked. After a success only
+    /// proved denials count, except those that were not lifted before.
     fn offer(&self, command: &ShellExec, exit: CommandExit, denials: &[Denial]) -> Option<Box<Offer>> {
         // A command that was killed, or ran out of time, may have failed for that alone.
         let given = self.given.as_ref().filter(|_| matches!(exit, CommandExit::Code(_)))?;
@@ -138,8 +138,8 @@ impl Reading<'_> {
         self.bounds.rights.seen().offer(command, denials, given).map(Box::new)
     }
 
-    /// Tells a command that exited with 0 of the writes that it was refused, since it looks as if they were done, and
-    /// of the denial that somebody is asked about. It could do without everything else, which the log has.
+    /// Returns text about denied writes of a command that exited with 0, which seem to be done, and about the denial
+    /// that the person is asked about.
     fn despite_success(&self, command: &ShellExec, denials: &[Denial], offer: Option<&Offer>) -> String {
         let standing = self.standing;
         let is_told = |denial: &&Denial| {
@@ -153,7 +153,7 @@ impl Reading<'_> {
         format!("{hint}\nDespite exit code 0: {sentences}. Your rights: {rights}")
     }
 
-    /// Returns the way in which a command that was refused something could ask for it.
+    /// Returns the hint with which a denied command could ask for access.
     fn asking_hint(&self, command: &ShellExec, denial: &Denial) -> &'static str {
         let in_project = matches!(&denial.object, Object::Path(path) if path.is_within(&self.bounds.rights.seen().project));
         let lacks_network = denial.missing_right.value() == Some(&MissingRight::Network);
@@ -180,7 +180,7 @@ impl Reading<'_> {
     }
 }
 
-/// Returns the result of a read picture: a failure if the conversation has no room for the picture.
+/// Returns the result of a read picture: a failure if the picture does not fit into the conversation.
 fn result_of_picture(image: &Image, pictures: Pictures) -> CallResult {
     match pictures.left_out.first() {
         Some(cause) => CallResult::not_done(ToolCallStatus::Failed, cause),
@@ -205,8 +205,7 @@ fn result_of_error(error: &ToolError, standing: &StandingRights) -> CallResult {
     CallResult::not_done(status, rendered.content)
 }
 
-/// Returns the result of a denied call: the tool's own text, a sentence for each denial, and the agent's rights.
-/// [`log_denials`] logs them.
+/// Returns the result of a denied call: the tool's own text, a sentence for each denial, and the agent's access.
 pub(super) fn explained(
     denials: Vec<Denial>,
     said: Rendered,
@@ -233,7 +232,7 @@ pub(super) fn log_denials(call: CallId, result: &mut CallResult, out: &mut Outbo
     }
 }
 
-/// Returns the way to what is left out of the result of a call.
+/// Returns advice about the rest of a shortened result.
 fn rest(tool: &ToolCall, output: &ToolOutput) -> Option<String> {
     match output {
         ToolOutput::Command(result) => result.saved.as_ref().map(whole_output),

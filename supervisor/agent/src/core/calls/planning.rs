@@ -1,4 +1,4 @@
-//! The planner's side of a plan: what it may ask for, what of it is finished, and how its execution ended.
+//! The planner's side of a plan: its possible access, its finished steps, and the end of its execution.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use protocol::plan::{OnFailure, PlaceToCreate, Plan, PlanStep, StepStatus};
 use crate::core::change::ends_approvals;
 use crate::core::plan::{Approver, Planning};
 
-/// A plan on its way to its file.
+/// A plan that is being written to its file.
 #[derive(Clone, Debug)]
 pub(super) struct Draft {
     pub(super) author: PlanAuthor,
@@ -21,21 +21,19 @@ pub(super) struct Draft {
     pub(super) plan: Plan,
 }
 
-/// A plan that goes to no file.
 pub(super) enum DraftFault {
-    /// It cannot be read, or is not what was asked for.
+    /// It cannot be parsed, or is not the requested kind of plan.
     Unreadable(String),
-    /// It asks for access that no approval gives in this session.
+    /// It asks for access that no approval can give in this session.
     Beyond(String),
 }
 
-/// The planning of an agent: the session's bounds, and the plans that are executed.
 #[derive(Debug)]
 pub(in crate::core) struct Planner {
     planning: Planning,
-    /// The steps of the plans that are executed, and the fate of the rest after a failed one.
+    /// The steps of the plans that are executed, and the handling of the rest after a failure.
     executed: BTreeMap<CallId, (Vec<PlanStep>, OnFailure)>,
-    /// True if the next plan of the run revises the last one, whose finished steps it keeps.
+    /// True if the next plan of the run revises the last one and must keep its finished steps.
     must_keep: bool,
 }
 
@@ -53,12 +51,12 @@ impl Planner {
         self.must_keep
     }
 
-    /// Forgets, with the run, that a plan was to be revised.
+    /// Ends the run, after which no plan is revised.
     pub(super) const fn end_run(&mut self) {
         self.must_keep = false;
     }
 
-    /// Reads a plan of this author. The agent has these rights.
+    /// Parses a plan of this author. `rights` is the access of the agent.
     pub(super) fn draft(
         &self,
         markdown: String,
@@ -76,8 +74,7 @@ impl Planner {
         Ok(Draft { author, markdown, plan })
     }
 
-    /// Returns the rights of a plan's execution as things stand, and whether a network that it asks for is not among
-    /// them.
+    /// Returns the current access for a plan's execution. The flag is true if a requested network is missing from it.
     pub(super) fn rights_of(
         &self,
         plan: &Plan,
@@ -88,24 +85,24 @@ impl Planner {
         child.map_err(|PlanRefusal(why)| format!("Rights: {why}"))
     }
 
-    /// Returns the servers that a plan lists, with their rights as they are in this session.
+    /// Returns the servers that a plan lists, with their current access.
     pub(super) fn servers_of(&self, plan: &Plan) -> Result<Vec<PlannedServer>, String> {
         let servers = PlannedServer::of(plan.rights.as_ref(), &self.planning.servers);
         servers.map_err(|why| format!("Rights: {why}"))
     }
 
-    /// Returns the number of a plan's first steps that are finished: those that are what they were.
+    /// Returns the number of a plan's first steps that are finished and unchanged.
     pub(super) fn finished_of(&self, plan: &Plan) -> usize {
         let finished = self.planning.finished.iter();
         finished.zip(&plan.steps).take_while(|(finished, step)| finished == step).count()
     }
 
-    /// Notes that the flags of this run approved a plan: they approve so many more.
+    /// Records an approval of a plan by the flags of this run. `rest` more are possible.
     pub(super) const fn count_round(&mut self, rest: u32) {
         self.planning.approver = Approver::Flags { rounds: rest };
     }
 
-    /// Notes that a call executes a plan. Returns the planning as its execution has to know it.
+    /// Records that a call executes a plan. Returns the planning data for the executor.
     pub(super) fn execute(&mut self, call: CallId, plan: &Plan) -> Planning {
         let mut planning = self.planning.clone();
         planning.finished.truncate(self.finished_of(plan));
@@ -114,8 +111,8 @@ impl Planner {
         planning
     }
 
-    /// Takes in the account of an execution. Of a plan, returns the end of the planner's result, which says whether to
-    /// go on planning, and the reason why the plan was not executed to its end, if it was not.
+    /// Handles the result of an execution. For a plan, returns the end of the planner's result, and the reason if the
+    /// plan is incomplete.
     pub(super) fn after_execution(
         &mut self,
         call: CallId,
@@ -172,8 +169,8 @@ impl Planner {
         Some((told, unexecuted))
     }
 
-    /// Takes rights back that the user takes back from the session, or from every approval: no plan gives them any
-    /// more. True if there were any that a plan could give.
+    /// Removes access that the person withdraws from the session or from every approval. Returns true if a plan could
+    /// have given it.
     pub(super) fn take_back(&mut self, change: &Change) -> bool {
         let ceiling = &mut self.planning.ceiling;
         match change {
@@ -191,14 +188,13 @@ impl Planner {
         true
     }
 
-    /// Judges whether rights of a plan's execution are still within what the session may do; the reason if they are
-    /// not.
+    /// Checks that the access of a plan's execution is still within that of the session. The error has the reason.
     pub(super) fn still_allows(&self, rights: &Rights) -> Result<(), String> {
         self.planning.ceiling.still_allows_plan(rights)
     }
 }
 
-/// Finished steps stay as they were.
+/// Checks that finished steps are unchanged.
 fn kept(finished: &[PlanStep], plan: &Plan) -> Result<(), String> {
     let changed = finished.iter().enumerate().find(|(at, step)| plan.steps.get(*at) != Some(step));
     changed.map_or(Ok(()), |(at, step)| {

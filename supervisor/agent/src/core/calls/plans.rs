@@ -1,8 +1,7 @@
-//! Calls about plans: a planner's plan is written to its file, somebody decides on it, and another agent executes it;
-//! the executor reports its steps, whose acceptance commands are calls of their own.
+//! Calls about plans: a planner's plan is written to its file, somebody decides on it, and another agent executes it.
+//! The executor reports its steps, whose acceptance commands are separate calls.
 //!
-//! The plan's bytes are all that passes from planning to execution, and their approval is all that gives execution its
-//! rights.
+//! Only the plan's bytes go from the planner to the executor, and only their approval gives the executor its access.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -34,40 +33,37 @@ use crate::core::plan::{
 use crate::core::{Effect, NewAgent, Purpose, ServedOutcome};
 use crate::prompt::task_of_plan;
 
-/// The result of a plan on which nobody decides.
+/// The result for a plan on which nobody decides.
 const UNDECIDED: &str = "The plan is written to its file. Nobody can approve it in this run; the user executes it later. End \
     your turn with a short summary of the plan.";
 
-/// The longest that the writing of a plan may take.
+/// The time limit for writing a plan.
 const WRITING: Duration = Duration::from_secs(30);
 
-/// The longest that a look at the project may take.
+/// The time limit for a look at the project.
 const LOOKING: Duration = Duration::from_secs(30);
 
 impl Calls {
-    /// The planning that the agent does, if it does any.
     pub(in crate::core) fn planning(&self) -> Option<&Planning> {
         self.planner.as_ref().map(Planner::planning)
     }
 
-    /// The plan that the agent executes, if it does.
     pub(in crate::core) const fn execution(&self) -> Option<&Execution> {
         self.execution.as_ref()
     }
 
-    /// True if the next plan of the run revises the last one.
     pub(in crate::core) fn must_keep_steps(&self) -> bool {
         self.planner.as_ref().is_some_and(Planner::must_keep)
     }
 
-    /// Ends the run: another one revises no plan of this one.
+    /// Ends the run, after which no plan is revised.
     pub(in crate::core) fn end_run(&mut self) {
         if let Some(planner) = &mut self.planner {
             planner.end_run();
         }
     }
 
-    /// Writes a plan of the planner's: what cannot be read, or cannot be given, goes back at once.
+    /// Writes a plan of the planner. An invalid one is rejected at once.
     pub(super) fn write_plan(
         &mut self,
         call: CallId,
@@ -97,7 +93,7 @@ impl Calls {
         planner.draft(markdown, author, &bounds.rights.standing().rights)
     }
 
-    /// Takes in other bytes of a person in the place of a plan that waits: the question about the old ones is over.
+    /// Handles a person's new text for a waiting plan. The request about the old text ends.
     pub(in crate::core) fn on_edit_plan(
         &mut self,
         id: ApprovalId,
@@ -109,7 +105,7 @@ impl Calls {
         After::Rest
     }
 
-    /// Takes in the same by fields: the printer writes those that differ, and all other bytes stay.
+    /// Handles changed fields of a waiting plan. All bytes outside of the changed fields stay.
     pub(in crate::core) fn on_revise_plan(
         &mut self,
         id: ApprovalId,
@@ -163,7 +159,7 @@ impl Calls {
         self.slots.open_as(call, Open::WritingPlan(Box::new(draft)));
     }
 
-    /// Takes in that a plan is in its file, or not: whoever decides is asked.
+    /// Handles the outcome of writing a plan, and asks for its approval.
     pub(super) fn on_plan_in_file(
         &mut self,
         call: CallId,
@@ -182,7 +178,7 @@ impl Calls {
         After::GoOn
     }
 
-    /// Returns the proposal of a plan that is in its file. The error says why there is none.
+    /// Returns the proposal of a written plan. The error has the reason if there is none.
     fn proposal(
         &mut self,
         call: CallId,
@@ -249,7 +245,7 @@ impl Calls {
         }
     }
 
-    /// Without a person only what the flags of this run allow is approved, and only so many times.
+    /// Decides on a plan without a person: only access within this run's flags is approved, a limited number of times.
     fn decide_by_flags(
         &mut self,
         call: CallId,
@@ -270,7 +266,7 @@ impl Calls {
         }
     }
 
-    /// Executes a plan if it needs no more than the flags of this run allow. True if it does not.
+    /// Executes a plan within this run's flags, and denies any other. Returns true if it is executed.
     fn execute_within_flags(
         &mut self,
         call: CallId,
@@ -290,7 +286,7 @@ impl Calls {
         true
     }
 
-    /// An approved plan: another agent executes it, with the rights that were shown and no others.
+    /// Starts another agent for an approved plan, with exactly the shown access.
     pub(super) fn execute_plan(
         &mut self,
         call: CallId,
@@ -331,8 +327,8 @@ impl Calls {
         self.slots.open_as(call, Open::Delegated);
     }
 
-    /// Takes in that the user took rights back, of whatever agent: no plan gives them any more, and a question that
-    /// shows them is over.
+    /// Handles a withdrawal of access from any agent. No plan gives that access any more, and a request that shows it
+    /// ends.
     pub(in crate::core) fn on_taken_back(
         &mut self,
         change: &Change,
@@ -357,7 +353,7 @@ impl Calls {
         After::GoOn
     }
 
-    /// Ends calls of servers that a plan's approval allowed and that may do what the user takes back.
+    /// Ends calls of servers that a plan's approval allowed, if they may use the withdrawn access.
     pub(in crate::core) fn take_back_servers(
         &mut self,
         change: &Change,
@@ -381,7 +377,7 @@ impl Calls {
         if ended { After::GoOn } else { After::Rest }
     }
 
-    /// Takes in a claim of the executor about a step.
+    /// Handles the executor's claim about a step.
     pub(super) fn update_step(
         &mut self,
         call: CallId,
@@ -405,7 +401,7 @@ impl Calls {
         }
     }
 
-    /// Has the project looked at, so that what changed goes to the step that the claim is about.
+    /// Requests a look at the project, so that the changes belong to the step in the claim.
     fn look(&mut self, claim: MadeUp, out: &mut Outbox) {
         let when = if claim.update.status == StepStatus::InProgress { STEP_BEGINS } else { STEP_ENDS };
         let served = SupervisorCall { tool: STEP_CHANGES.into(), json: when.to_owned() };
@@ -414,7 +410,7 @@ impl Calls {
         self.slots.open_as(call, Open::Looking(Box::new(claim)));
     }
 
-    /// Takes in that the project was looked at, or could not be: the claim is judged now.
+    /// Handles the result of a look, and judges the claim.
     pub(super) fn on_looked(
         &mut self,
         claim: MadeUp,
@@ -437,8 +433,8 @@ impl Calls {
         After::GoOn
     }
 
-    /// Judges a claim about a step: one that is said to be done by its acceptance commands. Returns the event of the
-    /// step as well.
+    /// Judges a claim about a step. A step counts as done if its acceptance commands succeed. Also returns the event of
+    /// the step.
     fn judged(&mut self, claim: MadeUp, seen: Option<BTreeSet<WirePath>>) -> (CallResult, Option<EventKind>) {
         let MadeUp { update, results, .. } = claim;
         let failed = |text: String| CallResult::not_done(ToolCallStatus::Failed, text);
@@ -480,7 +476,7 @@ impl Calls {
         (failed(text), event)
     }
 
-    /// Runs the acceptance commands of a step that is said to be done, one after the other, each as a call of its own.
+    /// Runs the acceptance commands of a step one after another, each as a separate call.
     fn accept(&mut self, call: CallId, update: StepUpdate, bounds: Bounds<'_>, out: &mut Outbox) {
         let claim = self.slots.tool_use(call).map(|tool_use| &tool_use.id);
         let calls = claim
@@ -498,7 +494,7 @@ impl Calls {
         }
     }
 
-    /// Has the project looked at when all acceptance commands of a step have a result.
+    /// Requests a look at the project when all acceptance commands of a step have a result.
     pub(in crate::core) fn conclude_step(&mut self, out: &mut Outbox) {
         if let Some(claim) = self.slots.made_up() {
             self.look(claim, out);
@@ -506,7 +502,7 @@ impl Calls {
     }
 }
 
-/// Returns the difference between the rights of a plan and those that the flags of this run allow, if there is one.
+/// Returns the access of a plan beyond that of this run's flags, if there is any.
 fn beyond_flags(planning: &Planning, proposal: &PlanProposal) -> Option<String> {
     let ceiling = &planning.ceiling;
     let network = proposal.network_refused.then(|| "the network (--net on allows it)".to_owned());
@@ -514,7 +510,7 @@ fn beyond_flags(planning: &Planning, proposal: &PlanProposal) -> Option<String> 
     rights.or_else(|| ceiling.server_beyond_flags(&proposal.servers))
 }
 
-/// The words of a result on places that are to be created, if there are any.
+/// Returns the text about paths that will be created, if there are any.
 fn remark_on(to_create: &[PlaceToCreate]) -> Option<String> {
     let instead = |PlaceToCreate { path, directory }: &PlaceToCreate| {
         format!("{path} does not exist yet: to create it, execution can write the directory {directory}")

@@ -1,7 +1,7 @@
-//! The tool calls of one turn: each gets exactly one result, and all go back in the order of the calls.
+//! The tool calls of one turn. Each gets exactly one result, and all results go back in the order of the calls.
 //!
-//! Calls begin in order. One that somebody has to approve begins when all before it are closed, and those after it wait
-//! until it is closed: what a person decides on is what will be there then.
+//! Calls begin in order. A call that needs an approval is open alone, so that a person decides on the state that will
+//! exist then.
 
 mod changes;
 
@@ -21,7 +21,6 @@ use super::planning::Draft;
 use crate::core::CallProgress;
 use crate::core::call::{CallResult, ToolUse};
 
-/// The tool calls of one turn.
 #[derive(Debug, Default)]
 pub(super) struct Slots {
     slots: Vec<Slot>,
@@ -32,46 +31,44 @@ struct Slot {
     call: CallId,
     tool_use: ToolUse,
     state: CallState,
-    /// Its progress, if that was told.
+    /// The last reported progress, if there is any.
     progress: Option<CallProgress>,
-    /// The end of its result.
+    /// The text for the end of the result.
     remark: Option<String>,
-    /// The call that it is made for, where the model did not make it.
+    /// The call that this one is a part of, if the model did not make it.
     within: Option<CallId>,
-    /// True if the user made it, so that its result answers no call of the model's.
+    /// True if the person made the call, so that its result answers no call of the model.
     of_user: bool,
-    /// The time that it took until it was closed, in milliseconds.
+    /// The duration until the end, in milliseconds.
     duration_ms: u64,
-    /// The run that there was, if somebody is to be asked for another one.
+    /// The first run, if the person is asked about another one.
     first_run: Option<Box<FirstRun>>,
-    /// True if the log has its beginning.
+    /// True if the log has the start of the call.
     logged: bool,
 }
 
 #[derive(Debug)]
 enum CallState {
-    /// It has not begun.
     Waiting,
-    /// A worker has it, or whoever else serves it.
+    /// Served by a worker or another component.
     Open(Open),
-    /// It changes files, and is asked about together with others.
+    /// A change of files that shares a request with others.
     Together(Box<SubjectChange>, Stage),
-    /// Its command was denied something, and waits for the question whether to run it again.
+    /// The command was denied something and waits for the question about another run.
     Held(Box<Offer>),
-    /// Somebody is asked.
+    /// An approval is requested.
     Asking(Box<Asking>),
-    /// It has its result.
     Closed(Box<CallResult>),
 }
 
-/// The run that there was of a call that is asked about.
+/// The first run of a call that is asked about.
 #[derive(Clone, Debug)]
 pub(super) struct FirstRun {
     pub(super) result: CallResult,
     pub(super) observed: Observation,
 }
 
-/// Duration of a call, and the process that observed its end.
+/// The duration of a call, and the observer of its end.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Observation {
     pub(super) duration_ms: u64,
@@ -88,28 +85,27 @@ impl Observation {
     }
 }
 
-/// The one who has a call that has begun.
+/// The component that has an open call.
 #[derive(Clone, Debug)]
 pub(super) enum Open {
-    /// A worker serves it.
     Serving(ToolCall),
-    /// A worker works out the effect.
+    /// A worker prepares the change.
     Preparing(ToolCall),
-    /// A worker of its own carries the effect out.
+    /// A one-shot worker carries out the change.
     Committing(Box<Committing>),
-    /// A server does that is no worker, after an approval if that was needed.
+    /// Another component serves the call, after an approval if one was needed.
     Served(ServedCall),
-    /// A sub-agent does.
+    /// A sub-agent works for the call.
     Delegated,
-    /// A plan is written to its file.
+    /// A plan is being written to its file.
     WritingPlan(Box<Draft>),
-    /// The acceptance commands of a step are run, each as a call of its own.
+    /// The acceptance commands of a step run, each as a separate call.
     Accepting(StepUpdate),
-    /// The changes of a step are looked at, before it has its status.
+    /// The project is looked at before the step gets its status.
     Looking(Box<MadeUp>),
 }
 
-/// A claim about a step, all of whose acceptance commands have a result.
+/// A claim about a step whose acceptance commands all have a result.
 #[derive(Clone, Debug)]
 pub(super) struct MadeUp {
     pub(super) call: CallId,
@@ -117,7 +113,6 @@ pub(super) struct MadeUp {
     pub(super) results: Vec<(CallId, CallResult)>,
 }
 
-/// A call that somebody is asked about.
 #[derive(Clone, Debug)]
 pub(super) struct Asking {
     pub(super) approval: ApprovalId,
@@ -125,19 +120,19 @@ pub(super) struct Asking {
     pub(super) subject: Subject,
 }
 
-/// A call that was approved.
+/// An approved call.
 #[derive(Clone, Debug)]
 pub(super) struct Committing {
     pub(super) tool: ToolCall,
     pub(super) effect: Arc<Effect>,
-    /// Its access beyond the standing rights.
+    /// The access beyond the permanent one.
     pub(super) grant: Grant,
-    /// The change of the standing rights that follows it.
+    /// The change of the permanent access after the call.
     pub(super) after: Option<RightsChange>,
 }
 
 impl Open {
-    /// True if it runs a command, whose output comes in pieces.
+    /// True if the call is a command, whose output arrives in pieces.
     pub(super) fn prints(&self) -> bool {
         match self {
             Self::Serving(tool) => matches!(tool, ToolCall::ShellExec(_)),
@@ -151,7 +146,7 @@ impl Open {
         }
     }
 
-    /// True if it was approved, or is about to be: no other call begins beside it.
+    /// True if the call was or may soon be approved, so that no other call begins.
     const fn is_alone(&self) -> bool {
         matches!(
             self,
@@ -168,18 +163,15 @@ impl Open {
 }
 
 impl Slots {
-    /// Adds a call that has not begun.
     pub(super) fn push(&mut self, call: CallId, tool_use: ToolUse) {
         self.add(call, tool_use, None);
     }
 
-    /// Adds a call that an open one is made of: it has a result of its own, which the model sees as a part of the open
-    /// one's.
+    /// Adds a call that is a part of an open one. The model sees its result as a part of the open call's.
     pub(super) fn push_within(&mut self, whole: CallId, call: CallId, tool_use: ToolUse) {
         self.add(call, tool_use, Some(whole));
     }
 
-    /// Adds a call of the user's.
     pub(super) fn push_of_user(&mut self, call: CallId, tool_use: ToolUse) {
         self.add(call, tool_use, None);
         if let Some(slot) = self.slots.last_mut() {
@@ -203,7 +195,7 @@ impl Slots {
         });
     }
 
-    /// The open call that is made of others, if they are all closed.
+    /// Returns the open call that has parts, if all parts are closed.
     pub(super) fn made_up(&self) -> Option<MadeUp> {
         let made = |slot: &Slot| match &slot.state {
             CallState::Open(Open::Accepting(update)) => Some((slot.call, update.clone())),
@@ -218,7 +210,7 @@ impl Slots {
         Some(MadeUp { call: whole, update, results: results.collect::<Option<_>>()? })
     }
 
-    /// The call that begins next. None begins while one is with a person, or is carried out as approved.
+    /// Returns the next call to begin. None begins during a request or an approved action.
     pub(super) fn next(&self) -> Option<(CallId, ToolUse)> {
         let holds = |slot: &Slot| match &slot.state {
             CallState::Together(..) | CallState::Held(_) | CallState::Asking(_) => true,
@@ -233,7 +225,7 @@ impl Slots {
         next.filter(|_| other.is_none()).map(|slot| (slot.call, slot.tool_use.clone()))
     }
 
-    /// True if a call that has begun is not closed, apart from one that is made of others.
+    /// True if any begun call is open, except one that has parts.
     pub(super) fn any_begun(&self) -> bool {
         self.slots.iter().any(|slot| match &slot.state {
             CallState::Open(Open::Accepting(_))
@@ -245,37 +237,33 @@ impl Slots {
         })
     }
 
-    /// True of a call that the model made, which is no part of another.
+    /// True if the model made the call.
     pub(super) fn is_whole(&self, call: CallId) -> bool {
         !self.is_of_user(call) && !self.is_part(call)
     }
 
-    /// True of a call that the user made.
     pub(super) fn is_of_user(&self, call: CallId) -> bool {
         self.slots.iter().any(|slot| slot.call == call && slot.of_user)
     }
 
-    /// True if there are calls, and all of them are the user's.
     pub(super) fn are_of_user(&self) -> bool {
         !self.slots.is_empty() && self.slots.iter().all(|slot| slot.of_user)
     }
 
-    /// True if every call has its result.
     pub(super) fn are_closed(&self) -> bool {
         self.slots.iter().all(|slot| matches!(slot.state, CallState::Closed(_)))
     }
 
-    /// Notes that a call has begun, and with whom.
+    /// Marks a call as open with this component.
     pub(super) fn open_as(&mut self, call: CallId, open: Open) {
         self.set(call, CallState::Open(open));
     }
 
-    /// Notes that somebody is asked about a call.
     pub(super) fn ask(&mut self, call: CallId, asking: Asking) {
         self.set(call, CallState::Asking(Box::new(asking)));
     }
 
-    /// Notes that a call waits for the question whether to run its command again.
+    /// Marks a call as waiting for the question about another run.
     pub(super) fn hold(&mut self, call: CallId, offer: Box<Offer>, first: FirstRun) {
         if let Some(slot) = self.slots.iter_mut().find(|slot| slot.call == call) {
             slot.first_run = Some(Box::new(first));
@@ -283,17 +271,17 @@ impl Slots {
         self.set(call, CallState::Held(offer));
     }
 
-    /// Puts another offer into the place of one that waits for its question.
+    /// Replaces the offer of a call that waits for its question.
     pub(super) fn set_offer(&mut self, call: CallId, offer: Offer) {
         self.set(call, CallState::Held(Box::new(offer)));
     }
 
-    /// The offer of a call that waits for its question.
+    /// Returns the offer of a call that waits for its question.
     pub(super) fn held(&self, call: CallId) -> Option<&Offer> {
         self.all_held().find(|(held, _)| *held == call).map(|(_, offer)| offer)
     }
 
-    /// The calls that wait for their question, with their offers.
+    /// Returns the calls that wait for their question, with their offers.
     pub(super) fn all_held(&self) -> impl Iterator<Item = (CallId, &Offer)> {
         self.slots.iter().filter_map(|slot| match &slot.state {
             CallState::Held(offer) => Some((slot.call, &**offer)),
@@ -301,17 +289,17 @@ impl Slots {
         })
     }
 
-    /// The first call that waits for its question.
+    /// Returns the first call that waits for its question.
     pub(super) fn next_held(&self) -> Option<(CallId, Offer)> {
         self.all_held().next().map(|(call, offer)| (call, offer.clone()))
     }
 
-    /// True if somebody is to be asked for another run of a call, or was.
+    /// True if the person is or was asked about another run of the call.
     pub(super) fn had_run(&self, call: CallId) -> bool {
         self.slots.iter().any(|slot| slot.call == call && slot.first_run.is_some())
     }
 
-    /// The run that there was of a call that is not run again.
+    /// Removes and returns the first run of a call that is not run again.
     pub(super) fn take_first_run(&mut self, call: CallId) -> Option<FirstRun> {
         let slot = self.slots.iter_mut().find(|slot| slot.call == call)?;
         slot.first_run.take().map(|first| *first)
@@ -324,26 +312,26 @@ impl Slots {
         }
     }
 
-    /// Keeps how far an open call has come.
+    /// Records the progress of an open call.
     pub(super) fn note_progress(&mut self, call: CallId, progress: CallProgress) {
         if let Some(slot) = self.slots.iter_mut().find(|slot| slot.call == call) {
             slot.progress = Some(progress);
         }
     }
 
-    /// Takes the progress of a call as it was told last.
+    /// Removes and returns the last progress of a call.
     pub(super) fn take_progress(&mut self, call: CallId) -> Option<CallProgress> {
         self.slots.iter_mut().find(|slot| slot.call == call)?.progress.take()
     }
 
-    /// Keeps what the result of an open call has to end with.
+    /// Records a text for the end of an open call's result.
     pub(super) fn remark(&mut self, call: CallId, text: String) {
         if let Some(slot) = self.slots.iter_mut().find(|slot| slot.call == call) {
             slot.remark = Some(text);
         }
     }
 
-    /// A result, with what it has to end with.
+    /// Returns the result with the recorded text at its end.
     pub(super) fn remarked(&mut self, call: CallId, mut result: CallResult) -> CallResult {
         let slot = self.slots.iter_mut().find(|slot| slot.call == call);
         if let Some(text) = slot.and_then(|slot| slot.remark.take()) {
@@ -353,7 +341,7 @@ impl Slots {
         result
     }
 
-    /// Returns the one who has a call that has begun and is not closed.
+    /// Returns the component that has an open call.
     pub(super) fn open(&self, call: CallId) -> Option<&Open> {
         self.slots.iter().find_map(|slot| match &slot.state {
             CallState::Open(open) if slot.call == call => Some(open),
@@ -361,7 +349,7 @@ impl Slots {
         })
     }
 
-    /// The call that this request is about.
+    /// Returns the call of this request.
     pub(super) fn asking(&self, approval: ApprovalId) -> Option<(CallId, &Asking)> {
         self.slots.iter().find_map(|slot| match &slot.state {
             CallState::Asking(asking) if asking.approval == approval => Some((slot.call, &**asking)),
@@ -369,23 +357,21 @@ impl Slots {
         })
     }
 
-    /// Returns a call as the model wrote it.
     pub(super) fn tool_use(&self, call: CallId) -> Option<&ToolUse> {
         self.slots.iter().find(|slot| slot.call == call).map(|slot| &slot.tool_use)
     }
 
-    /// The model's id of a call that is not closed.
+    /// Returns the tool use of a call that is not closed.
     pub(super) fn unclosed(&self, call: CallId) -> Option<&ToolUse> {
         let unclosed = |slot: &&Slot| slot.call == call && !matches!(slot.state, CallState::Closed(_));
         self.slots.iter().find(unclosed).map(|slot| &slot.tool_use)
     }
 
-    /// Returns the number of calls that are not closed.
     pub(super) fn count_unclosed(&self) -> u64 {
         self.slots.iter().filter(|slot| !matches!(slot.state, CallState::Closed(_))).count() as u64
     }
 
-    /// The results that there are.
+    /// Returns the results of closed calls.
     pub(super) fn results(&self) -> impl Iterator<Item = &CallResult> {
         self.slots.iter().filter_map(|slot| match &slot.state {
             CallState::Closed(result) => Some(result.as_ref()),
@@ -397,17 +383,16 @@ impl Slots {
         })
     }
 
-    /// The calls that workers and servers have.
+    /// Returns the calls that workers and servers have.
     pub(super) fn all_open(&self) -> Vec<CallId> {
         self.ids(|state| matches!(state, CallState::Open(_)))
     }
 
-    /// The calls that have not begun.
     pub(super) fn all_waiting(&self) -> Vec<CallId> {
         self.ids(|state| matches!(state, CallState::Waiting))
     }
 
-    /// The requests that are waited for.
+    /// Returns the open requests.
     pub(super) fn all_asking(&self) -> Vec<ApprovalId> {
         let asking = self.slots.iter().filter_map(|slot| match &slot.state {
             CallState::Asking(asking) => Some(asking.approval),
@@ -420,17 +405,17 @@ impl Slots {
         self.slots.iter().filter(|slot| is(&slot.state)).map(|slot| slot.call).collect()
     }
 
-    /// The time that a closed call took, in milliseconds.
+    /// Returns the duration of a closed call in milliseconds.
     pub(super) fn duration(&self, call: CallId) -> u64 {
         self.slots.iter().find(|slot| slot.call == call).map_or(0, |slot| slot.duration_ms)
     }
 
-    /// True of a call that the model did not make.
+    /// True if the call is a part of another one.
     pub(super) fn is_part(&self, call: CallId) -> bool {
         self.slots.iter().any(|slot| slot.call == call && slot.within.is_some())
     }
 
-    /// Gives a call its result. A call that is closed stays as it is.
+    /// Gives a call its result, unless the call is closed.
     pub(super) fn close(&mut self, call: CallId, result: CallResult, duration_ms: u64) {
         let unclosed = |slot: &&mut Slot| slot.call == call && !matches!(slot.state, CallState::Closed(_));
         if let Some(slot) = self.slots.iter_mut().find(unclosed) {
@@ -441,8 +426,8 @@ impl Slots {
         self.set(call, CallState::Closed(Box::new(result)));
     }
 
-    /// Takes the results of closed calls in the order of the calls, each with the model's id of the call that it
-    /// answers; the user's calls have none. A call that is not closed stays.
+    /// Removes and returns the results of closed calls in order, each with the model's id of its call. Calls of the
+    /// person have none. Open calls stay.
     pub(super) fn take_results(&mut self) -> Vec<(Option<ToolUseId>, CallResult)> {
         let is_closed = |slot: &mut Slot| matches!(slot.state, CallState::Closed(_));
         let closed: Vec<_> = self.slots.extract_if(.., is_closed).collect();
@@ -458,13 +443,13 @@ impl Slots {
         results.collect()
     }
 
-    /// The first command that a worker runs.
+    /// Returns the first command that a worker runs.
     pub(super) fn running_command(&self) -> Option<CallId> {
         let runs = |call: &CallId| self.open(*call).is_some_and(Open::prints);
         self.all_open().into_iter().find(runs)
     }
 
-    /// The text of a command that a worker runs.
+    /// Returns the text of a command that a worker runs.
     pub(super) fn command(&self, call: CallId) -> Option<String> {
         let tool = match self.open(call)? {
             Open::Serving(tool) => tool,

@@ -1,4 +1,4 @@
-//! The calls alone: what the model wrote in, workers' tasks and results out.
+//! Tests of calls without an agent: the model's calls as input, workers' tasks and results as output.
 
 use std::sync::Arc;
 

@@ -1,28 +1,28 @@
-//! Changes of files that are asked about together: prepared, asked about, or approved and waiting for their turn.
+//! Changes of files that share a request: prepared, asked about, or approved and waiting for their turn.
 
 use gate::approval::SubjectChange;
 use ipc::id::CallId;
 
 use super::{CallState, Open, Slots};
 
-/// The progress of a change that is asked about together with others.
+/// The progress of a change that shares a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core::calls) enum Stage {
-    /// It is prepared; others are not yet.
+    /// Prepared, while others are not yet.
     Gathered,
-    /// Another call of the reply asks for it.
+    /// Asked about by another call of the reply.
     Asked,
-    /// It is approved, and carried out when the changes before it are.
+    /// Approved, and waiting for the changes before it.
     Approved,
 }
 
 impl Slots {
-    /// Puts a call among those that are asked about together.
+    /// Adds a call to those that share a request.
     pub(in crate::core::calls) fn put(&mut self, call: CallId, change: SubjectChange, stage: Stage) {
         self.set(call, CallState::Together(Box::new(change), stage));
     }
 
-    /// The changes that have come so far, in the order of the calls.
+    /// Returns the changes at this stage, in the order of the calls.
     pub(in crate::core::calls) fn changes(&self, wanted: Stage) -> Vec<(CallId, SubjectChange)> {
         let changes = self.slots.iter().filter_map(|slot| match &slot.state {
             CallState::Together(change, stage) if *stage == wanted => Some((slot.call, (**change).clone())),
@@ -31,12 +31,12 @@ impl Slots {
         changes.collect()
     }
 
-    /// All changes that are asked about together, and their calls.
+    /// Returns the calls of all changes that share a request.
     pub(in crate::core::calls) fn all_together(&self) -> Vec<CallId> {
         self.ids(|state| matches!(state, CallState::Together(..)))
     }
 
-    /// True while changes are prepared that are to be asked about together.
+    /// True while changes for a shared request are prepared.
     pub(in crate::core::calls) fn is_gathering(&self) -> bool {
         self.slots.iter().any(|slot| matches!(slot.state, CallState::Together(_, Stage::Gathered)))
     }
@@ -46,18 +46,18 @@ impl Slots {
         self.slots.iter().any(|slot| matches!(slot.state, CallState::Open(Open::Preparing(_))))
     }
 
-    /// Has a call begin again when it is its turn.
+    /// Resets a call so that it begins again in its turn.
     pub(in crate::core::calls) fn put_back(&mut self, call: CallId) {
         self.set(call, CallState::Waiting);
     }
 
-    /// Notes that the log has the beginning of a call; true if it had it already.
+    /// Records that the log has the start of a call. Returns true if it was recorded before.
     pub(in crate::core::calls) fn note_logged(&mut self, call: CallId) -> bool {
         let slot = self.slots.iter_mut().find(|slot| slot.call == call);
         slot.is_some_and(|slot| std::mem::replace(&mut slot.logged, true))
     }
 
-    /// The calls that follow one, as long as they have not begun.
+    /// Returns the calls after this one that have not begun.
     pub(in crate::core::calls) fn waiting_after(&self, call: CallId) -> impl Iterator<Item = CallId> {
         let after = self.slots.iter().skip_while(move |slot| slot.call != call).skip(1);
         after.take_while(|slot| matches!(slot.state, CallState::Waiting)).map(|slot| slot.call)
