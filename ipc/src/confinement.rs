@@ -12,9 +12,9 @@ use crate::rights::{NamedPlaces, Rights, RightsSummary};
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state among others")]
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Confinement {
-    /// The rights, with canonical paths.
+    /// The access, with canonical paths.
     pub rights: Rights,
-    /// The project's root: the working directory of the program, and `.` in printed rights.
+    /// The project's root: the working directory of the program, and `.` in printed access.
     pub project: WirePath,
     /// Existing private temp directory, which becomes `TMPDIR`: the only writable directory that may be in a hidden
     /// one.
@@ -123,7 +123,7 @@ impl Confinement {
         has_private_tmp(&self.rights, &self.project, self.temp.as_ref(), tier)
     }
 
-    /// Returns a summary of the rights.
+    /// Returns a summary of the access.
     pub fn summary(&self) -> RightsSummary {
         let Self { rights, project, temp, environment, .. } = self;
         rights.summary(NamedPlaces { project, temp: temp.as_ref(), caches: environment.caches.as_ref() })
@@ -252,7 +252,7 @@ pub struct RulesetReport {
     pub bounds: Bounds,
     /// Reason that the best tier is not `full`. Absent if it is, or if another tier was requested.
     pub no_full_tier: Option<NoFullTier>,
-    /// Parts of the rights that this kernel does not enforce, one sentence each.
+    /// Parts of the access that this kernel does not enforce, one sentence each.
     pub missing: Vec<String>,
     /// Forbidden actions that were tried inside the confinement, before the program was executed.
     pub attempts: Vec<Attempt>,

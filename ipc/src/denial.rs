@@ -8,7 +8,7 @@ use crate::missing_right::MissingRight;
 use crate::path::WirePath;
 use crate::recorded::Recorded;
 
-/// An action that the rights do not allow, with the reason, and the way to allow exactly this action.
+/// An action that the access does not allow, with the reason, and the way to allow exactly this action.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Denial {
@@ -21,7 +21,7 @@ pub struct Denial {
     /// The program that attempted the operation, by the name that it has set for itself. Absent if unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub program: Option<String>,
-    /// The missing right. As text it is a phrase: `write /etc/probe`.
+    /// The missing access. As text it is a phrase: `write /etc/probe`.
     pub missing_right: Recorded<MissingRight>,
     /// The option that grants exactly this right: `--write /etc/probe`. Absent if there is none.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! Messages between Bailiwick's processes: wire types, identifiers, rights, framing and the codec.
+//! Messages between Bailiwick's processes: wire types, identifiers, access, framing and the codec.
 //!
 //! This crate links no network, terminal or Landlock code, so that all processes can share its types and nothing else.
 //!

@@ -50,7 +50,7 @@ pub struct Hello {
     /// Access of the worker, enforced by the kernel. The worker uses it for error messages and for the domains of its
     /// commands.
     pub rights: Rights,
-    /// The sandbox tier that enforces the rights.
+    /// The sandbox tier that enforces the access.
     pub tier: Tier,
     /// A line that the shell executes before each command.
     pub shell_init: Option<String>,

@@ -9,7 +9,7 @@ use crate::path::WirePath;
 use crate::place::Place;
 use crate::rights::HostRule;
 
-/// The missing right. As text it is a phrase in the terms of the rights: `write /etc/probe`.
+/// The missing access. As text it is a phrase about the access: `write /etc/probe`.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -154,7 +154,7 @@ impl MissingRight {
         }
     }
 
-    /// Returns the reason why the rights do not include it, as the rest of a sentence.
+    /// Returns the reason why the access does not include it, as the rest of a sentence.
     pub const fn reason(&self) -> Option<&'static str> {
         match self {
             Self::Write { closed_by: Some(rule), .. } => rule.reason(),

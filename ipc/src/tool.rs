@@ -121,13 +121,13 @@ pub struct Edit {
 pub struct ShellExec {
     /// The text for `bash -c`.
     pub command: String,
-    /// The rights that the command declares to need.
+    /// The access that the command declares to need.
     pub access: Access,
-    /// The network that the command requests; if absent, that of the standing rights.
+    /// The network that the command requests; if absent, that of the permanent access.
     pub network: Option<Network>,
     /// The working directory; the project if absent.
     pub cwd: Option<WirePath>,
-    /// Time limit in milliseconds, at most that of the rights.
+    /// Time limit in milliseconds, at most that of the access.
     pub timeout_ms: Option<u64>,
 }
 
@@ -136,12 +136,12 @@ pub struct ShellExec {
 #[serde(rename_all = "snake_case")]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub enum Access {
-    /// That of the standing rights.
+    /// That of the permanent access.
     #[default]
     Standing,
     /// Reading only: no write access except to a temp directory of its own, and no network.
     Read,
-    /// Writing. An approval is requested if the standing rights do not include it.
+    /// Writing. An approval is requested if the permanent access does not include it.
     Write,
 }
 

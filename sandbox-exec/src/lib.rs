@@ -4,7 +4,7 @@
 //! each command further with [`command`].
 //!
 //! * [`launch`]: a start, up to exec and the program's end.
-//! * [`compile`]: rights → rules as plain data. [`platform`]: features of this kernel, and gaps.
+//! * [`compile`]: access → rules as plain data. [`platform`]: features of this kernel, and gaps.
 //! * [`mediate`]: calls that only a process outside can judge.
 //! * [`memory`]: releases an idle process's memory.
 //! * [`modes`]: checks plain file permissions. [`probe`]: acts that are tried inside a confinement.

@@ -76,7 +76,7 @@ pub(crate) struct Private {
 }
 
 impl Private {
-    /// Leaves out directories that the rights already grant or hide.
+    /// Leaves out directories that the access already grants or hides.
     pub(crate) fn find(confinement: &Confinement) -> Self {
         let mut found = Self::default();
         let first = if is_machines_own() { Err(MACHINES_OWN) } else { first_process() };

@@ -23,7 +23,7 @@ use agent_client_protocol::{
 
 type Said = Result<String, Box<dyn Error>>;
 
-/// What the client has been sent so far.
+/// The messages to the client so far.
 #[derive(Clone, Default)]
 struct Seen {
     updates: Arc<Mutex<Vec<SessionUpdate>>>,

@@ -1,4 +1,4 @@
-//! Guests around MCP servers, confined as a table of the settings would have it; the guests of a log.
+//! Guests for MCP servers, confined as by a table of the settings, and the guests of a log.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ const SYSTEM: [&str; 11] =
 /// Directories of a server's own home.
 const HOME: [&str; 4] = ["home/.cache", "home/.config", "home/.local/share", "tmp"];
 
-/// The rights of a server beside those of every server.
+/// The access of a server beyond that of every server.
 #[derive(Clone, Debug, Default)]
 pub struct ServerRights {
     pub read: Vec<PathBuf>,
@@ -75,7 +75,7 @@ pub fn confinement(
 #[derive(Debug)]
 pub struct DescribedServer {
     pub process: McpServerProcess,
-    /// Its end would end the process.
+    /// The spawner, because its end would end the process.
     _spawner: Spawner,
     pub tools: Vec<McpTool>,
     pub description: McpDescription,

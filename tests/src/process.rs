@@ -9,17 +9,14 @@ use memchr::memmem;
 /// The longest wait in a test before it fails.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// A program that has ended.
 #[derive(Clone, Debug)]
 pub struct Finished {
-    /// The exit code, or 128 plus the number of the signal that ended the program.
     pub code: i32,
     pub stdout: String,
     pub stderr: String,
 }
 
 impl Finished {
-    /// Runs a command until it ends, with an empty standard input.
     pub fn of(command: &mut Command) -> Self {
         let output = command.stdin(Stdio::null()).output();
         output.unwrap_or_else(|error| panic!("{command:?}: {error}")).into()

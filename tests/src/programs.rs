@@ -19,7 +19,6 @@ pub(crate) const NAMES: [&str; 6] =
 /// The user that runs a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
-    /// The user that runs the tests.
     Myself,
     /// The plain user [`PLAIN_USER`]. Only root can become this user, if it still has its capabilities.
     Plain,
@@ -31,7 +30,6 @@ impl User {
         if may_become_another() { vec![Self::Myself, Self::Plain] } else { vec![Self::Myself] }
     }
 
-    /// Returns the user id.
     pub fn uid(self) -> u32 {
         match self {
             Self::Myself => geteuid().as_raw(),
@@ -53,8 +51,8 @@ impl User {
     }
 }
 
-/// Whether this process is root and may give files away and change its ids (`capabilities(7)`): in a container that dropped
-/// them it is root by its number alone.
+/// True if this process is root and may give files away and change its ids (`capabilities(7)`). In a container without
+/// these capabilities it is not.
 fn may_become_another() -> bool {
     const NEEDED: u64 = 1 << 0 | 1 << 6 | 1 << 7;
     geteuid().is_root() && capabilities() & NEEDED == NEEDED
@@ -141,22 +139,22 @@ fn stamp(program: &Path) -> String {
     format!("{:x}{:x}{:x}", meta.len(), meta.mtime(), meta.mtime_nsec())
 }
 
-/// Copies a program by another process: one that is forked here by another thread while the copy is open for writing
-/// would inherit it, and the copy could not be executed (ETXTBSY).
+/// Copies a program by another process. Otherwise a parallel fork could inherit the open copy, which then could not be
+/// executed (ETXTBSY).
 ///
 /// # Panics
 ///
-/// Where it cannot be copied.
+/// If it cannot be copied.
 pub fn copy_program(from: &Path, to: &Path) {
     let done = Command::new("cp").arg(from).arg(to).status().expect("cp can be executed");
     assert!(done.success(), "cp {} {}", from.display(), to.display());
 }
 
-/// Writes a script that can be executed at once, by another process for the same reason.
+/// Writes an executable script by another process for the same reason.
 ///
 /// # Panics
 ///
-/// Where it cannot be written.
+/// If it cannot be written.
 pub fn write_script(path: &Path, text: &str) {
     let write = r#"printf %s "$1" > "$2" && chmod 755 "$2""#;
     let done =
@@ -164,11 +162,11 @@ pub fn write_script(path: &Path, text: &str) {
     assert!(done.success(), "{}", path.display());
 }
 
-/// `bailiwick` beside the other programs, with the fake worker in the worker's place, in a new directory below this one.
+/// Creates a new directory below this one with `bailiwick`, the other programs, and the fake worker.
 ///
 /// # Panics
 ///
-/// Where they cannot be copied.
+/// If the programs cannot be copied.
 pub fn taken_over(directory: &Path) -> PathBuf {
     let place = directory.join("programs");
     fs::create_dir(&place).expect("our own directory");
@@ -184,11 +182,11 @@ pub fn taken_over(directory: &Path) -> PathBuf {
     place.join("bailiwick")
 }
 
-/// `bailiwick` beside the other programs, with a script in the place of `sandbox-exec`, in a new directory below this one.
+/// Creates a new directory below this one with `bailiwick`, the other programs, and a script instead of `sandbox-exec`.
 ///
 /// # Panics
 ///
-/// Where they cannot be copied.
+/// If the programs cannot be copied.
 pub fn with_sandbox_exec(directory: &Path, script: &str) -> PathBuf {
     let place = directory.join("programs");
     fs::create_dir(&place).expect("our own directory");
@@ -199,8 +197,7 @@ pub fn with_sandbox_exec(directory: &Path, script: &str) -> PathBuf {
     place.join("bailiwick")
 }
 
-/// The worker in a directory, which first leaves a process behind that runs this command of bash: confined as the worker is, and of no
-/// call.
+/// Creates a worker that first starts a process with this bash command: confined like the worker, and of no call.
 pub fn worker_with_process(directory: &Path, command: &str) -> PathBuf {
     let (ours, script) = (directory.join("worker"), directory.join("bailiwick-worker"));
     copy_program(&Programs::get().path("bailiwick-worker"), &ours);

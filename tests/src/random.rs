@@ -1,16 +1,12 @@
-//! Repeatable random numbers from a seed.
-
 /// A generator of random numbers (splitmix64).
 #[derive(Debug)]
 pub struct Random(u64);
 
 impl Random {
-    /// Returns the generator for a seed.
     pub const fn new(seed: u64) -> Self {
         Self(seed)
     }
 
-    /// Returns the next number.
     #[expect(clippy::should_implement_trait, reason = "it never ends")]
     pub fn next(&mut self) -> u64 {
         self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
@@ -19,7 +15,6 @@ impl Random {
         mixed ^ (mixed >> 31)
     }
 
-    /// Returns the next number below a limit.
     pub fn below(&mut self, limit: u64) -> u64 {
         self.next() % limit
     }

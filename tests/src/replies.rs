@@ -21,7 +21,6 @@ fn call((index, (name, input)): (usize, &(&str, Value))) -> sse::Block {
     sse::Block::tool_use(format!("toolu_{index}"), *name, input.to_string())
 }
 
-/// Returns a reply that runs one command.
 pub fn shell(command: &str) -> String {
     calls(&[("shell_exec", json!({"command": command}))])
 }
@@ -42,7 +41,6 @@ pub fn model(calls: &[(&str, Value)]) -> ReplayServer {
     model_of(calls.iter().enumerate().map(reply).chain([done()]))
 }
 
-/// Starts a model with these replies.
 pub fn model_of(replies: impl IntoIterator<Item = String>) -> ReplayServer {
     serve(replies.into_iter().map(Reply::sse))
 }
@@ -82,7 +80,7 @@ pub fn serve(replies: impl IntoIterator<Item = Reply>) -> ReplayServer {
     serve_checked(script, Box::new(|_, _| None))
 }
 
-/// A model that looks at each request that holds to the vendor's rules, and otherwise follows the script.
+/// Starts a model that checks each valid request, and otherwise follows the script.
 pub fn serve_checked(script: Script, mut check: Check) -> ReplayServer {
     let strict: Check = Box::new(move |number, request| refusal(request).or_else(|| check(number, request)));
     ReplayServer::start_checked(script, strict).expect("loopback")
@@ -107,7 +105,7 @@ pub fn gzip(body: impl AsRef<[u8]>) -> Vec<u8> {
     encoder.finish().expect("a vector takes everything")
 }
 
-/// A model that writes the name of the task, `task NAME` in the prompt, into `answer`, and is done; it takes its time.
+/// Starts a model that slowly writes the name of the task, `task NAME` in the prompt, into `answer`.
 ///
 /// # Panics
 ///

@@ -19,8 +19,7 @@ impl World {
         command
     }
 
-    /// Makes a directory outside the project, with the file `there.txt` in it: plain permissions let the world's user
-    /// write both.
+    /// Makes a directory outside the project with the file `there.txt`, both writable for the world's user.
     pub fn outside(&self) -> PathBuf {
         let place = self.root().join("outside");
         fs::create_dir(&place).expect("our own directory");

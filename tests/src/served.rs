@@ -9,9 +9,7 @@ use serde_json::{Value, json};
 use crate::process::Finished;
 use crate::world::{KEY, World};
 
-/// A server with a front end that a test controls.
 pub struct Served {
-    /// The process of the server.
     pub process: Child,
     /// The server's standard input, until it is closed.
     pub input: Option<ChildStdin>,
@@ -43,13 +41,11 @@ impl Served {
         served
     }
 
-    /// Sends bytes.
     pub fn raw(&mut self, bytes: &[u8]) {
         let input = self.input.as_mut().expect("it serves");
         input.write_all(bytes).and_then(|()| input.flush()).expect("it serves");
     }
 
-    /// Sends a line.
     pub fn line(&mut self, text: &str) {
         self.raw(text.as_bytes());
         self.raw(b"\n");
@@ -84,11 +80,11 @@ impl Served {
         }
     }
 
-    /// Returns the parameters of the next notification with each of these methods, which may come in any order.
+    /// Returns the parameters of the next notification with each of these methods, in any order.
     ///
     /// # Panics
     ///
-    /// Where the server ends before.
+    /// If the server ends before.
     pub fn until_all<const N: usize>(&mut self, methods: [&str; N]) -> [Value; N] {
         let mut found = [const { None }; N];
         while let Some(first) = found.iter().position(Option::is_none) {

@@ -56,9 +56,7 @@ pub struct FrontEnd {
 
 /// An agent of a session.
 pub struct OpenAgent {
-    /// The name of the agent.
     pub id: AgentId,
-    /// The model of the agent.
     pub provider: Arc<ReplayProvider>,
     /// The private temp directory of the agent.
     pub temp: PrivateTemp,
@@ -201,7 +199,6 @@ fn agent(
     })
 }
 
-/// The settings with which an agent starts.
 struct Part {
     id: AgentId,
     replies: Vec<String>,
@@ -335,7 +332,6 @@ impl FrontEnd {
         self.act(UserActionKind::Agent(AgentAction::Prompt { text: text.to_owned(), images: vec![] })).await;
     }
 
-    /// Receives events until one of them contains the text.
     pub async fn until(&mut self, wanted: &str) {
         while let Some(event) = tokio::time::timeout(PATIENCE, self.events.recv()).await.expect(wanted) {
             assert_eq!(event.conversation_id, self.id);
@@ -373,7 +369,6 @@ impl FrontEnd {
         &self.seen
     }
 
-    /// Closes the channel of events, as a front end that has gone.
     pub fn close_eyes(&mut self) {
         self.events.close();
     }

@@ -13,7 +13,6 @@ pub struct SilentPort {
 }
 
 impl SilentPort {
-    /// Reserves a port of 127.0.0.1.
     pub fn take() -> Self {
         let bound =
             socket(AddressFamily::Inet, SockType::Stream, SockFlag::SOCK_CLOEXEC, None).expect("a socket");
@@ -22,12 +21,10 @@ impl SilentPort {
         Self { _bound: bound, port }
     }
 
-    /// Returns the number of the port.
     pub const fn number(&self) -> u16 {
         self.port
     }
 
-    /// Returns the address of the port.
     pub const fn address(&self) -> SocketAddr {
         SocketAddr::new(std::net::IpAddr::V4(Ipv4Addr::LOCALHOST), self.port)
     }

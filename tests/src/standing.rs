@@ -1,4 +1,4 @@
-//! The rights of a session at its start without any flags.
+//! The access of a session at its start without any flags.
 
 use std::path::Path;
 

@@ -7,7 +7,6 @@ use std::collections::BTreeSet;
 
 use serde_json::Value;
 
-/// A request as a vendor receives it.
 pub struct Sent<'a> {
     pub method: &'a str,
     pub path: &'a str,

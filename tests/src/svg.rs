@@ -19,7 +19,6 @@ const PALETTE: [&str; 16] = [
     "#ff7a85", "#b5e890", "#ffd58a", "#82c4ff", "#e29bf0", "#7fdbe6", "#ffffff",
 ];
 
-/// Neighbouring cells of a row with the same style.
 struct Run {
     column: u16,
     columns: u16,
@@ -35,7 +34,6 @@ struct Look {
     manner: Vec<&'static str>,
 }
 
-/// Returns the picture of a screen.
 pub fn svg(screen: &Screen) -> String {
     let (rows, columns) = screen.size();
     let (rows, columns) = (rows.get(), columns.get());

@@ -43,14 +43,10 @@ const LOOKED_AT: Duration = Duration::from_millis(400);
 /// The modes that are on while the UI controls the terminal.
 pub const TAKEN: &[&str] = &["alternate screen", "bracketed paste", "mouse"];
 
-/// The result after a program has ended.
 #[derive(Debug)]
 pub struct Left {
-    /// The exit code.
     pub code: u32,
-    /// The whole output to the terminal.
     pub bytes: Vec<u8>,
-    /// The text on the screen.
     pub screen: String,
     /// The modes that are still on. There should be none.
     pub modes: Modes,
@@ -95,7 +91,6 @@ impl Ui {
         Self { master: pair.master, keyboard, child, slave: Some(pair.slave), modes_before, seen, reader }
     }
 
-    /// Returns the process id.
     pub fn pid(&self) -> u32 {
         self.child.process_id().expect("it runs")
     }
@@ -105,12 +100,11 @@ impl Ui {
         self.seen.lock().expect("no panic").parser.screen().contents()
     }
 
-    /// Returns the screen as a picture.
     pub fn picture(&self) -> String {
         svg(self.seen.lock().expect("no panic").parser.screen())
     }
 
-    /// The same without the question for the terminal's background, which is asked once.
+    /// Returns the text on the screen without the question for the terminal's background.
     pub fn text(&self) -> String {
         without_question(self.bytes())
     }
@@ -120,7 +114,6 @@ impl Ui {
         self.seen.lock().expect("no panic").bytes.clone()
     }
 
-    /// Returns the modes of the terminal.
     pub fn modes(&self) -> Modes {
         modes(self.seen.lock().expect("no panic").parser.screen())
     }
@@ -150,7 +143,7 @@ impl Ui {
         self.sends(keys.as_bytes());
     }
 
-    /// Sends bytes, which need be no whole key.
+    /// Sends bytes, which may be a part of a key.
     pub fn sends(&mut self, bytes: &[u8]) {
         self.keyboard.write_all(bytes).expect("a terminal takes keys");
         self.keyboard.flush().expect("a terminal takes keys");
@@ -179,7 +172,6 @@ impl Ui {
         self.master.resize(PtySize { rows, cols: columns, ..PtySize::default() }).expect("a terminal");
     }
 
-    /// Sends a signal to the program.
     pub fn signal(&self, signal: Signal) {
         kill(Pid::from_raw(self.pid().cast_signed()), signal).expect("it runs");
     }
@@ -237,7 +229,7 @@ fn modes(screen: &vt100::Screen) -> Modes {
     all.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name).collect()
 }
 
-/// The text that was written to a terminal, without the question for its background (OSC 11, DA1), which is asked once.
+/// Returns the output without the question for the terminal's background (OSC 11, DA1), which is asked once.
 pub fn without_question(bytes: Vec<u8>) -> String {
     let text = String::from_utf8(bytes).expect("the UI writes text");
     text.replacen("\x1b]11;?\x1b\\\x1b[c", "", 1)

@@ -23,7 +23,6 @@ pub const KEY: &str = "sk-ant-canary-0123456789abcdef";
 /// The parent of all worlds. It is not `/tmp`, which full confinement replaces: an attack on a missing file proves nothing.
 pub const PLACE: &str = "/var/tmp";
 
-/// The new directories of a test, and the user that programs run as.
 #[derive(Debug)]
 pub struct World {
     user: User,
@@ -32,7 +31,6 @@ pub struct World {
 }
 
 impl World {
-    /// Creates an empty world.
     pub fn new(user: User) -> Self {
         Self::below(user, Path::new(PLACE))
     }
@@ -67,12 +65,10 @@ impl World {
         self.place.path()
     }
 
-    /// Returns the home directory.
     pub fn home(&self) -> PathBuf {
         self.root().join("home")
     }
 
-    /// Returns the project's directory.
     pub fn project(&self) -> PathBuf {
         self.root().join("project")
     }
@@ -82,7 +78,6 @@ impl World {
         self.root().join("own")
     }
 
-    /// Returns the user that programs run as.
     pub fn user(&self) -> User {
         self.user
     }
@@ -242,7 +237,7 @@ impl World {
 }
 
 impl Drop for World {
-    /// Nobody lists the directory of private temps, and who removes it has to.
+    /// Makes the directory of private temps listable, so that it can be removed.
     fn drop(&mut self) {
         let temps = self.own().join("cache/temps");
         let _ = fs::set_permissions(temps, fs::Permissions::from_mode(0o700));

@@ -20,7 +20,7 @@ pub struct Assignment {
     pub temp: Option<PathBuf>,
     /// Enforced by the kernel; this copy is for error messages.
     pub rights: Rights,
-    /// Kind of sandbox that enforces the rights on this kernel.
+    /// Kind of sandbox that enforces the access on this kernel.
     pub tier: Tier,
     pub shell_init: Option<String>,
     pub new_file_mode: u32,

@@ -30,7 +30,7 @@
 //!
 //! SECURITY
 //!     Its first instruction makes it non-dumpable, so that nothing of the same user reads its memory or takes its pipe;
-//!     execve(2) had reset that. It holds no secret. What it says is a claim; the kernel holds it to its rights.
+//!     execve(2) had reset that. It holds no secret. Its messages are claims; the kernel holds it to its access.
 //!     A gateway and a fetch become dumpable again, so that the broker can judge the addresses that they connect to; other sandboxes are
 //!     kept from their memory by a Landlock domain. The names of hosts are held by this program alone.
 

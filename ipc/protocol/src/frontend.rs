@@ -247,7 +247,7 @@ pub enum AgentAction {
         /// The id from `approval_requested`.
         id: ApprovalId,
     },
-    /// Changes the approval mode, and with it the standing rights.
+    /// Changes the approval mode, and with it the permanent access.
     SetMode {
         /// The new approval mode.
         mode: ApprovalMode,

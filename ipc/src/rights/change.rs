@@ -5,7 +5,7 @@ use super::lattice::Rights;
 use super::network::{Network, Reach};
 use crate::path::WirePath;
 
-/// A change of the rights of a running agent. The agent's worker is replaced by one with the new rights.
+/// A change of the access of a running agent. The agent's worker is replaced by one with the new access.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "right", rename_all = "snake_case")]
 pub enum RightsChange {
@@ -64,7 +64,7 @@ impl RightsChange {
 }
 
 impl Rights {
-    /// Returns these rights with the change.
+    /// Returns this access with the change.
     #[must_use]
     pub fn with_change(&self, change: &RightsChange) -> Self {
         let mut changed = self.clone();

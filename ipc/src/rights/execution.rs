@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 pub enum Execution {
     /// The worker executes no program.
     Denied,
-    /// `shell_exec` runs commands under these rights.
+    /// `shell_exec` runs commands under this access.
     #[default]
     Allowed,
 }

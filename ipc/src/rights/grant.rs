@@ -1,4 +1,4 @@
-//! Rights of one effect in addition to the standing rights.
+//! Access for one effect in addition to the permanent one.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use super::sockets::{all_sockets, common_sockets};
 use super::word::Word;
 use crate::path::WirePath;
 
-/// Rights in addition to the standing ones, for exactly one effect.
+/// Access in addition to the permanent one, for exactly one effect.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Grant {
@@ -27,7 +27,7 @@ pub struct Grant {
 }
 
 impl Grant {
-    /// Returns the rights that both grants have, since an answer must not grant more than was requested.
+    /// Returns the access that both grants have, since an answer must not grant more than was requested.
     #[must_use]
     pub fn meet(&self, asked: &Self) -> Self {
         Self {
@@ -38,7 +38,7 @@ impl Grant {
         }
     }
 
-    /// Returns the rights that either grant has.
+    /// Returns the access that either grant has.
     #[must_use]
     pub fn join(&self, other: &Self) -> Self {
         let mut write = [self.write.as_slice(), &other.write].concat();
@@ -82,7 +82,7 @@ impl fmt::Display for Grant {
 }
 
 impl Rights {
-    /// Returns these rights with the grant. Hidden and protected paths stay so.
+    /// Returns this access with the grant. Hidden and protected paths stay so.
     #[must_use]
     pub fn with_grant(&self, grant: &Grant) -> Self {
         let mut granted = self.clone();

@@ -1,4 +1,4 @@
-//! Rights of an agent and their order.
+//! The access of an agent, and the order of accesses.
 
 use serde::{Deserialize, Serialize};
 
@@ -49,7 +49,7 @@ impl Rights {
         }
     }
 
-    /// Returns the greatest rights that both cover.
+    /// Returns the greatest access that both cover.
     #[must_use]
     pub fn meet(&self, other: &Self) -> Self {
         Self {
@@ -65,7 +65,7 @@ impl Rights {
         }
     }
 
-    /// True if these rights permit everything that `other` permits.
+    /// True if this access permits everything that `other` permits.
     pub fn covers(&self, other: &Self) -> bool {
         within(&other.read, &self.read)
             && within(&self.hidden, &other.hidden)

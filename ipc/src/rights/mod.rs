@@ -1,4 +1,4 @@
-//! Rights of an agent: a lattice of plain data.
+//! Access of an agent: a lattice of plain data.
 //!
 //! [`Rights::meet`] attenuates, [`Rights::covers`] compares: `a.covers(&b)` holds exactly if `a.meet(&b)` is `b`. Paths are
 //! absolute and canonical; callers resolve them first. This module does not access a file system.

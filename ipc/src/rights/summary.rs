@@ -1,4 +1,4 @@
-//! Rights without their long lists: for events and front ends, and as one line for people.
+//! Access without its long lists: for events and front ends, and as one line for people.
 
 use std::fmt;
 use std::path::Path;
@@ -14,7 +14,7 @@ use crate::path::WirePath;
 /// Separator of items; no quoted path contains it.
 pub(super) const SEPARATOR: char = '·';
 
-/// A summary of an agent's rights. Hidden and protected paths are counted, since there are hundreds of them.
+/// A summary of an agent's access. Hidden and protected paths are counted, since there are hundreds of them.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct RightsSummary {
@@ -52,7 +52,7 @@ pub enum NamedRoot {
     Project,
     /// The private temp directory.
     Temp,
-    /// The private caches of the level of rights.
+    /// The private caches of the level of access.
     Caches,
     /// The system's programs, libraries and settings, or some of them: guests read them to run.
     System,

@@ -72,7 +72,7 @@ pub struct CommandSpec {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DomainAccess {
     Standing,
-    /// All rights but the network: the command declared that it needs none.
+    /// All access except the network: the command declared that it needs none.
     Offline,
     /// For a command that declared that it only reads. It can write only its temp directory and the null device, and
     /// has no network but one granted by name.
@@ -124,7 +124,7 @@ impl CommandDomain {
         })
     }
 
-    /// Starts a command, which ends with the calling *thread*. Fails if the rights deny commands, the command is
+    /// Starts a command, which ends with the calling *thread*. Fails if the access denies commands, the command is
     /// malformed, or no process can be started.
     pub fn spawn(&self, command: &CommandSpec) -> Result<Running, CommandError> {
         if !self.may_execute {

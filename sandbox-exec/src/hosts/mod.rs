@@ -8,7 +8,7 @@
 //!                               └─ Arrival and the connection ──► gateway: connects to the real host
 //! ```
 //!
-//! Where somebody may be asked, connections to hosts beyond the list are accepted and passed on as well, at the
+//! If a person may be asked, connections to hosts that are not on the list are accepted and passed on too, at the
 //! ports of the list and at [`ASKED`], and each is reported like a denied one.
 //!
 //! Nothing that is asked here leaves this process: no name is looked up anywhere, and no connection is made.
@@ -40,7 +40,7 @@ pub(crate) const OF_HOSTS: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 0);
 
 pub(crate) const OF_PROXY: Ipv4Addr = Ipv4Addr::new(198, 19, 255, 254);
 
-/// Ports at which somebody may be asked about other hosts: web, ssh, git, common databases and test servers. Their
+/// Ports at which a person may be asked about other hosts: web, ssh, git, common databases and test servers. Their
 /// other ports are denied at once.
 const ASKED: [u16; 12] = [22, 80, 443, 3000, 3306, 5000, 5432, 6379, 8000, 8080, 8443, 9418];
 

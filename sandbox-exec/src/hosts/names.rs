@@ -11,14 +11,14 @@ use super::{OF_HOSTS, OF_PROXY, OWN, RESOLVER, ports};
 /// Maximum number of names that have an address at a time.
 const MOST: usize = 4096;
 
-/// Maximum number of names beyond the list that somebody is asked about.
+/// Maximum number of other names that a person is asked about.
 const MOST_ASKED: usize = 256;
 
 /// Hosts that a program may reach, and their placeholder addresses.
 #[derive(Debug)]
 pub struct NamedHosts {
     hosts: Hosts,
-    /// Ports at which somebody is asked about hosts beyond the list.
+    /// Ports at which a person is asked about other hosts.
     asked: BTreeSet<u16>,
     /// Name of this machine, which resolves to its own loopback.
     own: Option<HostName>,
@@ -39,7 +39,7 @@ pub(super) enum Resolved {
 pub(crate) enum Permission {
     Inside,
     Allowed,
-    /// Host beyond the list, whose connection waits while somebody is asked.
+    /// Host that is not on the list, whose connection waits while a person is asked.
     Asked(HostName),
     /// Placeholder address that may not be reached, with its host.
     Denied(Option<HostName>),
@@ -138,7 +138,7 @@ impl NamedHosts {
         Permission::Asked(name)
     }
 
-    /// Returns the host at this address, if it may be reached at the port or somebody is asked about it.
+    /// Returns the host at this address, if it may be reached at the port or a person is asked about it.
     pub(crate) fn arrival(&self, at: SocketAddr) -> Option<Arrival> {
         let (IpAddr::V4(ip), port) = (at.ip(), at.port()) else { return None };
         let mut given = self.given();

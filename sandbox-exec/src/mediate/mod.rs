@@ -57,7 +57,7 @@
 //! on, the mediator does not see UDP that strangers send to a port from inside, and a port that the kernel
 //! chooses for `listen` or `IP_BIND_ADDRESS_NO_PORT`: no call from inside leads there.
 //!
-//! Where sockets are made here ([`Sockets::Made`]), also: pairs of datagram sockets are denied; a datagram,
+//! If sockets are made here ([`Sockets::Made`]), also: pairs of datagram sockets are denied; a datagram,
 //! and a message with an address, passes along no descriptors but sockets that are not connected; `sendmsg`
 //! on a connection fails with `EPERM`, after a second, if its process has several threads and any process
 //! inside has a datagram socket; `connect` on a connection that was started without waiting returns `EISCONN`
@@ -199,7 +199,7 @@ struct Shared {
 }
 
 impl Mediator {
-    /// Mediates on threads of its own, which take no signals. Raises the limit of open descriptors, and blocks the last
+    /// Mediates on separate threads, which take no signals. Raises the limit of open descriptors, and blocks the last
     /// real-time signal in the calling thread.
     ///
     /// Must run in the mount, pid and network namespaces of the mediated programs, as their user, outside their

@@ -45,7 +45,7 @@ pub(crate) fn pass(command: &mut Command, descriptor: impl AsFd, number: i32) {
     }
 }
 
-/// Runs a program with the rights and the reports each on a descriptor.
+/// Runs a program with the access and the reports each on a descriptor.
 pub(crate) fn ordered(place: &Place, rights: &[u8], program: &[&str]) -> (Output, Vec<BrokerReport>) {
     ordered_in(place, rights, program, |_| {})
 }

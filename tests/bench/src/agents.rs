@@ -1,4 +1,4 @@
-//! Sub-agents of the whole program: how many finish, how they slow each other down, and what each keeps in memory.
+//! Benchmarks of sub-agents with the whole program: the number that finish, their mutual delay, and their memory.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -13,18 +13,18 @@ use super::stats::{BenchReport, Measurement};
 use super::transcript::{BYTES_SAID, BenchProcess, print};
 use super::{BenchError, BenchSetup, memory, requests};
 
-/// Sub-agents of one turn.
+/// The number of sub-agents of one turn.
 const MANY: usize = 200;
 
-/// Sub-agents that are at work together while their steps are timed, and the steps of each.
+/// The number of sub-agents that work together while their steps are timed, and the steps of each.
 const TOGETHER: usize = 8;
 const STEPS: usize = 50;
 
-/// Sub-agents with a context of 50,000 tokens, and the turns in which it comes.
+/// The number of sub-agents with a context of 50,000 tokens, and the turns in which it grows.
 const REMEMBERING: usize = 16;
 const TURNS: usize = 25;
 
-/// As for idle workers.
+/// The time until a process is at rest, as for idle workers.
 const REST: Duration = Duration::from_millis(600);
 
 /// The beginning of a sub-agent's task, before its number.
@@ -78,7 +78,7 @@ fn gaps(setup: &BenchSetup, agents: usize) -> Result<Vec<Duration>, BenchError> 
     Ok(pairs.map(|pair| pair[1].duration_since(pair[0])).collect())
 }
 
-/// The memory that a sub-agent with 50,000 tokens of context takes in the supervisor, in its worker and in the brokers of that.
+/// The memory of a sub-agent with 50,000 tokens of context: in the supervisor, its worker and their brokers.
 pub(super) fn remembering(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let (one, _) = settled(setup, 1)?;
     let (all, families) = settled(setup, REMEMBERING)?;
@@ -94,7 +94,6 @@ pub(super) fn remembering(setup: &BenchSetup) -> Result<BenchReport, BenchError>
     Ok(report)
 }
 
-/// The supervisor's resident MiB while so many sub-agents wait for their next replies, and the PSS of their workers in KiB.
 fn settled(setup: &BenchSetup, agents: usize) -> Result<(f64, Vec<f64>), BenchError> {
     let words = "say ".repeat(BYTES_SAID / 4);
     let step = move |step| print(step, BYTES_SAID, Some(&words));
@@ -128,7 +127,7 @@ fn workers_below(supervisor: u32) -> Result<Vec<u32>, BenchError> {
     Ok(all.filter(|pid| is_worker(*pid) && is_below(*pid)).collect())
 }
 
-/// A model whose first agent starts so many others at once; each of those makes some steps.
+/// A model whose first agent starts this number of others at once. Each of those makes some steps.
 fn model(
     agents: usize,
     steps: usize,
@@ -148,7 +147,7 @@ fn model(
     ReplayServer::start_checked(Script::new(), Box::new(answer))
 }
 
-/// The number of the sub-agent that asks; none for the first agent, which alone has the tool that starts others.
+/// Returns the number of the sub-agent that asks; `None` for the first agent, which alone can start others.
 fn number(request: &str) -> Option<usize> {
     if request.contains("\"spawn_agent\"") {
         return None;

@@ -1,4 +1,4 @@
-//! An approved command: from the answer until its shell runs.
+//! Benchmark of an approved command: from the answer until its shell runs.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -23,11 +23,11 @@ use super::{BenchError, BenchSetup};
 
 const ROUNDS: usize = 100;
 
-/// The command says when it began, in microseconds since the epoch: its output comes later, in pieces.
+/// A command that prints its start in microseconds since the epoch, because its output arrives later in pieces.
 const CLOCK: &str = "echo $EPOCHREALTIME";
 
-/// From an answer until the command's shell runs, in both tiers: a worker is born for it, verified and logged, and the log is
-/// on the disk before the effect is sent.
+/// The time from an answer until the command's shell runs, in both tiers. A worker is started and verified, and the log
+/// is synced before the effect is sent.
 pub(super) fn approved_command(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let state = tempfile::tempdir()?;
@@ -97,7 +97,6 @@ fn approved(
     Ok(started.saturating_sub(began))
 }
 
-/// Logs as a session does.
 struct Notes<'a> {
     log: &'a mut SessionLog,
     printed: Vec<u8>,

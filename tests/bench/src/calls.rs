@@ -1,4 +1,4 @@
-//! Calls to a warm worker, beside the pipes and processes that they cannot do without.
+//! Benchmarks of calls to a warm worker, next to the pipes and processes that they need.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -87,9 +87,9 @@ fn bare() -> std::io::Result<()> {
     if status.success() { Ok(()) } else { Err(std::io::Error::other("bash failed")) }
 }
 
-/// A confined worker that is ready, and the runtime that speaks to it.
+/// A confined worker that is ready, with a runtime.
 pub(super) struct Warm<'a> {
-    /// Its broker ends with it.
+    /// The site, because the broker ends with it.
     _site: Site<'a>,
     runtime: Runtime,
     worker: Worker,
@@ -105,7 +105,7 @@ impl<'a> Warm<'a> {
         Ok(Self { _site: site, runtime, worker, events, last: CallId::default() })
     }
 
-    /// From sending a call to its outcome.
+    /// Returns the time from sending a call to its outcome.
     pub(super) fn call(&mut self, call: &ToolCall) -> Result<Duration, BenchError> {
         self.last = self.last.next();
         let work = Work::Run(call.clone());

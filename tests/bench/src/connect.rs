@@ -1,4 +1,4 @@
-//! Cost of the mediation of sockets: connections to a server inside, beside the same ones unconfined.
+//! Benchmark of the mediation of sockets: connections to a server inside, next to unconfined ones.
 //!
 //! This program measures itself in both places: `bailiwick-bench connect --inside` prints its samples.
 
@@ -46,11 +46,11 @@ const MEASURED: [[&str; 3]; 6] = [
     ],
 ];
 
-/// Places in which a process measures itself: unconfined first.
+/// The places in which a process measures itself, unconfined first.
 const PLACES: [&str; 3] = ["unconfined", "full", "floor"];
 
-/// Most that each takes: beyond unconfined, in microseconds, or as a factor of it. Two threads pass a stream on as fast as the cores
-/// on which they happen to run allow, so that the best of one place say nothing about the other.
+/// The targets: microseconds beyond unconfined, or a factor. Streams depend on the cores of their two threads, so the
+/// best values of one place say nothing about another.
 const TARGETS: [Target; 6] = [
     Target::Beyond(40.0),
     Target::None,
@@ -143,8 +143,8 @@ pub(crate) fn inside() -> Result<(), BenchError> {
     Ok(serde_json::to_writer(std::io::stdout(), &samples)?)
 }
 
-/// Times `connect` alone and `accept` alone; each connection is shown to carry a byte. It is closed when the next one was begun: what
-/// that costs belongs to neither, and a broker that has a duplicate still would pay for it, and have the next one wait.
+/// Times `connect` and `accept` separately. Each connection must carry a byte, and is closed after the start of the
+/// next one, so that no measurement includes its end.
 fn times<C: Write, S: Read>(
     connect: impl Fn() -> std::io::Result<C>,
     accept: impl Fn() -> std::io::Result<S>,
@@ -170,7 +170,7 @@ fn timed_with<T>(act: impl FnOnce() -> std::io::Result<T>) -> Result<(T, Duratio
     Ok((given, began.elapsed()))
 }
 
-/// Times what one connection carries: how long it took, and for how long processors were busy with it.
+/// Times a stream over one connection: its duration, and the processor time.
 fn stream(mut client: TcpStream, mut server: TcpStream) -> Result<(Duration, Duration), BenchError> {
     let before = cpu_time(UsageWho::RUSAGE_SELF)?;
     let sender = std::thread::spawn(move || -> std::io::Result<()> {

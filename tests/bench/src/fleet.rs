@@ -1,4 +1,4 @@
-//! Many workers at once.
+//! Benchmark of many workers at once.
 
 use std::time::{Duration, Instant};
 
@@ -11,10 +11,10 @@ use super::{BenchError, BenchSetup, memory};
 
 const FLEET: usize = 200;
 
-/// An idle worker gives pages back when it has had nothing to do for a tenth of a second.
+/// The time until a worker is idle: it frees pages after a tenth of a second without work.
 const REST: Duration = Duration::from_millis(600);
 
-/// 200 confined workers of the best tier: how long until all are ready, and what all their processes take.
+/// The time until 200 confined workers of the best tier are ready, and the memory of all their processes.
 pub(super) fn fleet(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let site = Site::new(setup, TierChoice::Best)?;

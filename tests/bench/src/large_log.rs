@@ -1,4 +1,4 @@
-//! A log of months that goes on: the memory and the time that its reading takes.
+//! Benchmark of a continued log of months: the memory and the time of its reading.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,20 +12,20 @@ use supervisor::journal::session::SessionLog;
 use super::stats::{BenchReport, Measurement, timed};
 use super::{BenchError, BenchSetup};
 
-/// The size of the log in MiB: large enough that it is kept in part.
+/// The size of the log in MiB, large enough that only a part of it is kept.
 const MIB: u64 = 64;
 
-/// Another size in MiB, for those who have the time.
+/// The variable for another size in MiB.
 const SIZE: &str = "BAILIWICK_BENCH_LOG_MIB";
 
 /// The bytes of a conversation after which it is summarised.
 const CONTEXT: u64 = 800_000;
 
-/// The steps of a turn, and the bytes of the result of a call.
+/// The steps of a turn, and the bytes of a call's result.
 const STEPS: u64 = 8;
 const RESULT: usize = 6000;
 
-/// Opens a large log to go on.
+/// Opens a large log for a continued session.
 pub(super) fn resume(_: &BenchSetup) -> Result<BenchReport, BenchError> {
     let mib = std::env::var(SIZE).ok().and_then(|mib| mib.parse().ok()).unwrap_or(MIB);
     let state = tempfile::tempdir()?;
@@ -59,7 +59,7 @@ fn peak() -> Result<f64, BenchError> {
     Ok(value.ok_or("no VmHWM in status")?.parse::<f64>()? / 1024.0)
 }
 
-/// The log of a session that goes on and on, with this size at least.
+/// Writes the log of a long session with at least this size.
 fn written(state: &Path, size: u64) -> Result<PathBuf, BenchError> {
     let mut writer =
         LogWriter { log: SessionLog::create(state, &ConversationId::from("bench"))?, call: 0, written: 0 };
@@ -108,7 +108,7 @@ fn usage() -> Value {
     json!({"input": 9, "cache_creation": 0, "cache_read": 0, "output": 9})
 }
 
-/// A log in the making.
+/// A log under construction.
 struct LogWriter {
     log: SessionLog,
     call: u64,

@@ -81,7 +81,6 @@ struct Cli {
     to: Option<String>,
 }
 
-/// The measurements, by name.
 const ALL: &[(&str, Measure)] = &[
     ("sandbox-exec", processes::sandbox_exec),
     ("sandbox-command", processes::sandbox_command),

@@ -9,7 +9,7 @@ use super::processes::Site;
 use super::stats::{BenchReport, Measurement};
 use super::{BenchError, BenchSetup};
 
-/// An idle worker gives pages back when it has had nothing to do for a tenth of a second.
+/// The time until a worker is idle: it frees pages after a tenth of a second without work.
 const REST: Duration = Duration::from_millis(400);
 
 /// Proportional set size of a confined worker that has answered `Ready` and waits, and of its broker.

@@ -18,8 +18,8 @@ use super::{BenchError, BenchSetup, linking};
 
 const ROUNDS: usize = 200;
 
-/// As after a step of a session: the worker before is gone, and the next sandbox-exec waits. The kernel takes network namespaces
-/// down long after the last process that had them, bubblewrap's and our own.
+/// The rest as after a step of a session: the earlier worker is gone, and the next sandbox-exec waits. The kernel
+/// removes network namespaces long after their last process.
 pub(super) const REST: Duration = Duration::from_millis(20);
 
 /// `sandbox-exec -- true` in both tiers, beside a bare `true` and `bwrap --unshare-all true`.
@@ -47,8 +47,8 @@ pub(super) fn sandbox_exec(setup: &BenchSetup) -> Result<BenchReport, BenchError
     Ok(report)
 }
 
-/// `bailiwick sandbox -- true` in both tiers, with all that a person gets by it, beside `bwrap --unshare-all true`: in an
-/// empty project, since what it looks at grows with the project's directories.
+/// Measures `bailiwick sandbox -- true` in both tiers next to `bwrap --unshare-all true`. The project is empty, because
+/// the start reads the project's directories.
 pub(super) fn sandbox_command(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let ours = setup.program().as_os_str();
     let bwrap = bubblewrap();
@@ -76,8 +76,8 @@ pub(super) fn sandbox_command(setup: &BenchSetup) -> Result<BenchReport, BenchEr
     Ok(report)
 }
 
-/// Spawn → `Ready` of a worker: unconfined, confined by us as the first of a session and as a later one, for which a sandbox-exec
-/// waits, and in bubblewrap.
+/// The time from spawn to `Ready` of a worker: unconfined, confined as the first of a session and as a later one, and
+/// in bubblewrap.
 pub(super) fn worker_ready(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let program = setup.sandbox().programs.worker.as_os_str();
@@ -139,7 +139,7 @@ fn missing_bubblewrap(found: Option<&str>) -> Option<String> {
         .then(|| "bubblewrap is not installed or cannot run here: nothing to compare with".to_owned())
 }
 
-/// A session of its own, in which workers of one tier start.
+/// A separate session in which workers of one tier start.
 pub(super) struct Site<'a> {
     sandbox: &'a ProjectSandbox,
     pub(super) spawner: Spawner,
@@ -147,7 +147,6 @@ pub(super) struct Site<'a> {
 }
 
 impl<'a> Site<'a> {
-    /// One in which nothing has been started yet.
     pub(super) fn new(setup: &'a BenchSetup, tier: TierChoice) -> Result<Self, BenchError> {
         let sandbox = setup.sandbox();
         let followed = HiddenInodes::of(&sandbox.policy.standing(), Some(&sandbox.policy.temp))?;
@@ -179,7 +178,7 @@ impl<'a> Site<'a> {
         Ok(startup)
     }
 
-    /// Every row of ours shows in the same run that it really confines.
+    /// Checks in the same run that our rows are really confined.
     fn enforced(&self, runtime: &tokio::runtime::Runtime) -> Result<String, BenchError> {
         runtime.block_on(async {
             let (worker, _events) = self.start().await?;
@@ -197,7 +196,7 @@ impl<'a> Site<'a> {
     }
 }
 
-/// A worker without our sandbox, spoken to by blocking pipes.
+/// A worker without a sandbox, with blocking pipes.
 pub(super) struct Bare {
     child: Child,
     startup: Duration,

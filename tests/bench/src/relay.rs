@@ -1,4 +1,4 @@
-//! The relay beside a direct connection: the first byte of a reply, and CPU time for each token that passes.
+//! Benchmark of the relay next to a direct connection: the first byte of a reply, and CPU time per token.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -27,7 +27,7 @@ const RUNS: usize = 200;
 const TOKENS: usize = 20_000;
 const STREAMS: usize = 10;
 
-/// A relay on a thread of its own, of which nothing else takes CPU time.
+/// A relay on a thread that does nothing else.
 struct ServedRelay {
     socket: PathBuf,
     stop: Option<oneshot::Sender<()>>,
@@ -73,7 +73,7 @@ impl ServedRelay {
         Ok(Self { socket, stop: Some(stop), thread: Some(thread), _directory: directory })
     }
 
-    /// Ends it; the CPU time that it took.
+    /// Ends the relay. Returns its CPU time.
     fn end(mut self) -> Result<Duration, BenchError> {
         self.stop.take();
         let thread = self.thread.take().ok_or("ended already")?;

@@ -1,4 +1,5 @@
-//! The whole program against a scripted model on loopback: how soon it asks, and what a token costs.
+//! Benchmarks of the whole program with a scripted model on loopback: the time of its first request, and the cost of a
+//! token.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -97,7 +98,8 @@ pub(super) fn step_gap(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     Ok(report)
 }
 
-/// CPU time of the whole process tree per streamed token, with the log: a run of many tokens less one of none.
+/// CPU time of the whole process tree per streamed token, with the log: the difference between a run of many tokens and
+/// one of none.
 pub(super) fn streamed_token(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let reply = words(TOKENS as usize);
     let mut samples = Vec::new();
@@ -115,7 +117,7 @@ pub(super) fn streamed_token(setup: &BenchSetup) -> Result<BenchReport, BenchErr
     Ok(report)
 }
 
-/// A reply of 10,000 tokens that comes as fast as it is taken, whole: from the start of the process to its end.
+/// A reply of 10,000 tokens at full speed, from the start of the process to its end.
 pub(super) fn fast_stream(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let reply = words(FAST_TOKENS);
     let once = |reply: &str| {
@@ -151,7 +153,7 @@ pub(super) fn last_words() -> String {
     sse::message(&[sse::Block::text("Done.")], "end_turn", sse::Usage::default())
 }
 
-/// A call of `true`, another one for each step: an agent that repeats a call gives up.
+/// A call of `true` with a different text for each step, because an agent that repeats a call gives up.
 pub(super) fn command(step: usize) -> String {
     let input = format!(r#"{{"command":"true {step}"}}"#);
     let call = sse::Block::tool_use(format!("toolu_{step}"), "shell_exec", input);

@@ -1,4 +1,4 @@
-//! A change of rights: the old generation is killed to its last descendant, and the next one is ready.
+//! Benchmark of a change of access: the old generation is killed with its descendants, and the next one is ready.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use super::{BenchError, BenchSetup};
 
 const ROUNDS: usize = 200;
 
-/// From the order to end a worker until its successor has answered `Ready`, in both tiers.
+/// The time from the order to end a worker until its successor has answered `Ready`, in both tiers.
 pub(super) fn respawn(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut floor = BenchAgent::start(setup, &runtime, TierChoice::Floor)?;

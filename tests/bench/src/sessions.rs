@@ -1,4 +1,4 @@
-//! Sessions that last: one that goes on, many that are listed, and the look at a large project between two turns.
+//! Benchmarks of long sessions: a continued one, a list of many, and the snapshot of a large project between two turns.
 
 use std::fs;
 use std::path::Path;
@@ -23,10 +23,10 @@ use super::{BenchError, BenchSetup};
 const MESSAGE: usize = 5000;
 const TURNS: usize = 1000;
 
-/// The sessions of a person who has many.
+/// The number of sessions in a long list.
 const SESSIONS: usize = 10_000;
 
-/// The files of a large project, and how many of them lie in one directory.
+/// The number of files of a large project, and of one directory.
 const FILES: usize = 20_000;
 const PER_DIRECTORY: usize = 200;
 

@@ -6,7 +6,6 @@ use supervisor::engine::place::{PrivateProject, ProjectSandbox};
 
 use super::BenchError;
 
-/// The product's program.
 const PROGRAM: &str = "bailiwick";
 
 pub(crate) struct BenchSetup {

@@ -1,4 +1,4 @@
-//! Samples and what is said of them.
+//! Samples and their statistics.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -9,7 +9,6 @@ use serde::Serialize;
 
 use super::BenchError;
 
-/// One measurement with its floors.
 #[derive(Debug, Default, Serialize)]
 pub(crate) struct BenchReport {
     pub rows: Vec<Measurement>,
@@ -18,15 +17,12 @@ pub(crate) struct BenchReport {
     pub notes: Vec<String>,
 }
 
-/// The samples of one subject.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Measurement {
     pub subject: &'static str,
-    /// Of how many samples.
     pub samples: usize,
     /// The tenth percentile.
     pub p10: f64,
-    /// The median.
     pub median: f64,
     /// The unit of both.
     pub unit: &'static str,
@@ -36,9 +32,8 @@ pub(crate) struct Measurement {
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Ratio {
     pub what: String,
-    /// The figure.
     pub value: f64,
-    /// The most that it should be.
+    /// The maximum by the target.
     pub target: f64,
 }
 
@@ -83,10 +78,10 @@ impl BenchReport {
     }
 }
 
-/// A subject: something that can be done once, and is timed from outside or by itself.
+/// A subject of a measurement, timed from outside or by itself.
 pub(super) type BenchSubject<'a> = (&'static str, Box<dyn FnMut() -> Result<Duration, BenchError> + 'a>);
 
-/// Runs all subjects in turn, `rounds` times, after one round that is discarded: what disturbs one disturbs all.
+/// Runs all subjects in turn, `rounds` times, after a discarded round, so that disturbances affect all of them.
 pub(super) fn interleaved(
     rounds: usize,
     subjects: &mut [BenchSubject<'_>],
@@ -94,7 +89,7 @@ pub(super) fn interleaved(
     rested(rounds, Duration::ZERO, subjects)
 }
 
-/// Runs them with a rest before each, in which the remains of the subject before come to their end.
+/// Runs them with a rest before each, in which the remains of the earlier subject end.
 pub(super) fn rested(
     rounds: usize,
     rest: Duration,
@@ -117,7 +112,6 @@ pub(super) fn rested(
         .collect())
 }
 
-/// Times one act.
 pub(super) fn timed(act: impl FnOnce() -> Result<(), BenchError>) -> Result<Duration, BenchError> {
     let began = Instant::now();
     act()?;

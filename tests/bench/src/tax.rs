@@ -1,4 +1,4 @@
-//! Cost of confinement for a command while it runs: a build and a walk, beside the same ones unconfined.
+//! Benchmark of confinement for a running command: a build and a walk, next to unconfined ones.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,7 +14,7 @@ use super::{BenchError, BenchSetup};
 const BUILDS: usize = 20;
 const WALKS: usize = 40;
 
-/// Files of the tree that git looks at, and how many lie in one directory.
+/// The number of files that git looks at, and of one directory.
 const FILES: usize = 20_000;
 const IN_ONE: usize = 50;
 

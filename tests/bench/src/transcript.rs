@@ -1,4 +1,4 @@
-//! The whole program late in a session: what a long transcript costs in time and in memory.
+//! Benchmarks of the whole program late in a session: the time and memory for a long transcript.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -13,7 +13,7 @@ use super::{BenchError, BenchSetup, requests};
 /// The turns of a long history, and of a short one.
 const LONG: usize = 200;
 const SHORT: usize = 20;
-/// Steps that are looked at in either place.
+/// The number of measured steps.
 const WINDOW: usize = 20;
 
 /// The turns of a transcript of 200,000 tokens of four bytes: half of them said by the model, half by a tool.

@@ -1,4 +1,4 @@
-//! The terminal UI without a terminal: what a frame costs while a reply streams into a long transcript.
+//! Benchmark of the terminal UI without a terminal: the cost of a frame while a reply streams into a long transcript.
 
 use std::fs;
 
@@ -23,13 +23,13 @@ pub(super) const LINES: usize = 100_000;
 /// A usual line of a reply.
 pub(super) const LINE: &str = "a line of the transcript, as long as lines of prose usually are (1234567890)";
 
-/// CPU time is counted in ticks by some kernels: many frames make one sample.
+/// The number of samples. Each has many frames, because some kernels count CPU time in ticks.
 const BATCHES: u32 = 20;
 const FRAMES: u32 = 50;
 const SIZE: Size = Size::new(200, 50);
 
-/// CPU time of a frame at 200x50 while a reply streams, with 100,000 lines: the model's part, drawing, and the bytes for the
-/// terminal. Deltas come as several models send them: some before each frame.
+/// CPU time of a frame at 200x50 while a reply streams, with 100,000 lines: the model's part, drawing, and the bytes
+/// for the terminal. Some deltas arrive before each frame.
 pub(super) fn streaming_frame(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let (mut model, mut painter) = (model(setup)?, Painter::new(SIZE)?);
     let memory = resident()?;

@@ -1,4 +1,4 @@
-//! The terminal UI as a process on a terminal: how soon it is there, and what it does when nothing happens.
+//! Benchmarks of the terminal UI on a terminal: its start, and its activity at rest.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -18,7 +18,7 @@ use super::{BenchError, BenchSetup, memory};
 const RUNS: usize = 20;
 const SIZE: Winsize = Winsize { ws_row: 50, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
 
-/// Time in which nothing happens, after the same time in which everything that has begun can end.
+/// The time of rest, after an equal time in which everything can end.
 const REST: Duration = Duration::from_secs(3);
 
 /// Process start → the first frame is on the terminal, whole.
@@ -72,7 +72,7 @@ struct BenchUi {
     keyboard: File,
     screen: File,
     seen: Vec<u8>,
-    /// A terminal that nobody has open forgets what is on it.
+    /// The slave, because a terminal that nobody has open forgets its state.
     slave: OwnedFd,
 }
 

@@ -1,4 +1,4 @@
-//! Starts one MCP server in a sandbox of its own, and says what it is and does.
+//! Starts one MCP server in a separate sandbox, and prints its description and results.
 //!
 //! `drive-mcp STORE full|floor|both [--read PATH] [--write PATH] [--net HOSTS] [--call TOOL ARGUMENTS] [--install] -- COMMAND …`
 
@@ -22,7 +22,7 @@ use tokio::time::timeout;
 
 type Said<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// The longest time of a server, its installation apart.
+/// The time limit of a server without its installation.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 #[derive(Debug, Default)]

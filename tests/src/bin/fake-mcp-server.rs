@@ -1,4 +1,4 @@
-//! An MCP server on standard streams that behaves as its first argument says, well or badly.
+//! An MCP server on standard streams that behaves well or badly, as its first argument says.
 
 #![expect(
     clippy::large_stack_arrays,
@@ -39,7 +39,7 @@ struct Server {
     replies: Vec<Value>,
     /// Number of the last own request.
     last: u64,
-    /// Requests that the client has taken back.
+    /// The number of requests that the client withdrew.
     cancelled: u32,
 }
 
@@ -306,13 +306,13 @@ impl Server {
         }
     }
 
-    /// The question of the file beside it, or the usual one.
+    /// Returns the question in the file next to this program, or the usual one.
     fn question() -> Value {
         let file = std::fs::read_to_string("question.json").ok();
         file.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_else(question)
     }
 
-    /// Asks in one go, and never reads.
+    /// Sends many requests and never reads.
     fn storm(&mut self, id: &Value) -> Said {
         for number in 0..1000 {
             let id = format!("storm-{number}");
@@ -323,7 +323,7 @@ impl Server {
         self.reply(id, &text("stormed"))
     }
 
-    /// Ends a call with questions until they are answered, as 2026-07-28 has it.
+    /// Ends a call with questions until they are answered, as in 2026-07-28.
     fn require_input(&self, id: &Value, params: &Value) -> Said {
         if self.arguments.first().is_none_or(|often| often != "always")
             && let answer @ Value::Object(_) = &params["inputResponses"]
@@ -378,8 +378,8 @@ impl Server {
     }
 }
 
-/// Acts on files and the network, and says what became of it.
-/// Returns the names in `/proc` of a process that can be opened: its memory, environment and descriptors.
+/// Acts on files and the network. Returns the names in `/proc` of a process that can be opened: its memory, environment
+/// and descriptors.
 fn opened(process: &str) -> String {
     let descriptors = (0..16).map(|number| format!("fd/{number}"));
     let names = ["mem", "environ"].into_iter().map(str::to_owned).chain(descriptors);

@@ -1,5 +1,5 @@
-//! A compromised worker in the place of `bailiwick-worker`. It is confined in the same way and misbehaves as the
-//! variable `FAKE` says: at its start, after the model's first call (`call-`), or after an approved change (`commit-`).
+//! A compromised worker instead of `bailiwick-worker`, confined in the same way. The variable `FAKE` chooses its
+//! misbehaviour: at its start, after the model's first call (`call-`), or after an approved change (`commit-`).
 
 use std::io::{self, Write};
 use std::process::ExitCode;

@@ -130,7 +130,6 @@ fn give(segment: c_int, owner: uid_t) -> io::Result<()> {
     }
 }
 
-/// Objects in the host's IPC namespace that every user may access.
 #[derive(Debug)]
 pub struct Objects {
     /// A shared memory segment with the secret.

@@ -88,7 +88,6 @@ fn carry_out(act: &[OsString]) -> io::Result<Vec<u8>> {
     act(&Arguments(arguments))
 }
 
-/// The arguments of an action.
 struct Arguments<'a>(&'a [OsString]);
 
 impl Arguments<'_> {

@@ -119,7 +119,6 @@ pub(super) const ACTS: &[(&str, Act)] = &[
     }),
 ];
 
-/// An address in the kernel's form.
 pub(super) struct Address {
     pub(super) bytes: Vec<u8>,
 }

@@ -81,7 +81,7 @@ fn int80(number: i64, [one, two, three]: [i64; 3]) -> i64 {
     i32::from_le_bytes([a, b, c, d]).into()
 }
 
-/// What `io_uring_setup` fills in, as 32-bit words; `struct io_uring_params`.
+/// The output of `io_uring_setup` as 32-bit words; `struct io_uring_params`.
 type Parameters = [u32; 30];
 const SUBMISSION_TAIL: usize = 11;
 const SUBMISSION_MASK: usize = 12;

@@ -59,7 +59,7 @@ pub fn facts(pid: u32) -> String {
 ///
 /// # Errors
 ///
-/// What the kernel says.
+/// If the kernel denies it.
 pub fn keep_attribute(path: &std::ffi::CStr) -> std::io::Result<()> {
     let value = SECRET.as_ptr().cast();
     // SAFETY: C strings, and a value that is that long.

@@ -1,5 +1,5 @@
-//! Machines as containers are, made of namespaces and mounts: what an engine masks, leaves out, or bounds. `tests/containers/` has
-//! real ones.
+//! Machines like containers, made of namespaces and mounts, with the masks and limits of an engine. `tests/containers/`
+//! has real ones.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,20 +14,20 @@ use tests::replies::{calls, done, model_of, shell};
 use tests::world::{KEY, tool_results};
 use tests::{Finished, Programs, User, World, skip};
 
-/// A machine: the namespaces it is made of, and what is done in them before anything runs.
+/// A machine: its namespaces, and the preparation in them.
 struct Machine {
     namespaces: &'static [&'static str],
     prepare: String,
 }
 
-/// Processes of its own, as every container has.
+/// The namespaces of every container.
 const CONTAINER: &[&str] = &["-Urmpf", "--mount-proc"];
 
-/// The file systems that every container has of its own.
+/// The file systems of every container.
 const OWN: &str =
     "mount -t tmpfs -o size=64m shm /dev/shm && mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts";
 
-/// As runc masks it: files, directories, and what can be read but not written.
+/// The masks of runc: files, directories, and read-only paths.
 const MASKED: &str = "for name in kcore keys timer_list; do \
         [ ! -e /proc/$name ] || mount --bind /dev/null /proc/$name || exit 9; done && \
     for name in bus fs irq sys; do \
@@ -38,14 +38,13 @@ impl Machine {
         Self { namespaces, prepare: prepare.into() }
     }
 
-    /// With a root that is read-only, but for the project and our own files; and with something else done to it.
+    /// Returns a machine with a read-only root except for the project and our files, changed by `then`.
     fn read_only(world: &World, then: &str) -> Self {
         let kept = [world.project(), world.own()].map(|place| place.display().to_string());
         let kept = kept.map(|place| format!("mount --bind {place} {place}")).join(" && ");
         Self::new(&["-Urm"], format!("{kept} && mount -o remount,bind,ro / && {then}"))
     }
 
-    /// Runs one of our programs on it, to the end.
     fn run(&self, world: &World, program: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Finished {
         let prepared = format!("{} && exec \"$@\"", self.prepare);
         let mut unshare = world.command("unshare");
@@ -55,7 +54,6 @@ impl Machine {
         Finished::of(&mut unshare)
     }
 
-    /// A task of a scripted model.
     fn exec(&self, world: &World, server: &ReplayServer, variables: &[(&str, &str)]) -> Finished {
         let (project, url) = (world.project().display().to_string(), server.base_url());
         let arguments = ["exec", "--mode", "auto", "-C", &project, "--base-url", &url, "do it"];
@@ -90,7 +88,7 @@ fn named<'a>(diagnosis: &'a Value, name: &str) -> &'a Value {
     checks.iter().find(|check| check["name"] == name).unwrap_or(&Value::Null)
 }
 
-/// A model that has a bug repaired and runs the test again.
+/// Returns a model that repairs a bug and runs the test again.
 fn repair() -> ReplayServer {
     let mend = ("edit_file", json!({"path": "sum.sh", "old_string": "$1 - $2", "new_string": "$1 + $2"}));
     model_of([shell("sh sum.sh 1 2"), calls(&[mend]), shell("sh sum.sh 1 2"), done()])
@@ -102,7 +100,7 @@ fn with_a_bug(user: User) -> World {
     world
 }
 
-/// It is repaired, by commands that ran.
+/// Checks that the bug is repaired by commands that ran.
 fn check_repaired(world: &World, server: &ReplayServer, run: &Finished) {
     assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
     let told = |request| tool_results(server, request)[0]["content"].to_string();
@@ -110,7 +108,8 @@ fn check_repaired(world: &World, server: &ReplayServer, run: &Finished) {
     assert!(world.read("sum.sh").contains("$1 + $2"));
 }
 
-/// Whoever may not see all of `/proc` may mount no other (`mount_too_revealing` of the kernel): there is no full tier.
+/// A process that cannot see all of `/proc` cannot mount another one (`mount_too_revealing` of the kernel), so there is
+/// no full tier.
 #[test]
 fn a_masked_proc_leaves_the_floor_which_says_why_and_works() {
     needs_namespaces!();
@@ -161,7 +160,7 @@ fn without_certificate_authorities_those_that_we_bring_are_used() {
     assert_eq!(first.join().unwrap(), 22, "a TLS record of the handshake");
 }
 
-/// As `docker run --user 4242` has it, in an image that knows no such user.
+/// As with `docker run --user 4242` in an image without this user.
 #[test]
 fn whom_no_file_of_users_names_and_who_has_no_home_works() {
     needs_namespaces!();
@@ -275,7 +274,7 @@ fn who_fills_a_small_shared_memory_gets_an_error_and_goes_on() {
     }
 }
 
-/// By its number alone, as `docker run --cap-drop ALL --security-opt no-new-privileges` has it.
+/// As with `docker run --cap-drop ALL --security-opt no-new-privileges`.
 #[test]
 fn a_root_without_capabilities_works() {
     let bare = ["--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", "env"];
@@ -291,7 +290,7 @@ fn a_root_without_capabilities_works() {
     check_repaired(&world, &server, &run);
 }
 
-/// A machine on which a session has begun that puts something into shared memory once it is asked, and says what became of it.
+/// Returns a machine on which a session puts something into shared memory on request, and reports the result.
 fn with_a_session(world: &World, tier: &str) -> Machine {
     let bailiwick = Programs::get().path("bailiwick").display().to_string();
     let project = world.project().display().to_string();
@@ -304,7 +303,7 @@ fn with_a_session(world: &World, tier: &str) -> Machine {
     Machine::new(CONTAINER, format!("{OWN} && {begin}"))
 }
 
-/// Runs a command beside that session, in this tier, once there is something in shared memory.
+/// Runs a command next to that session in this tier, once shared memory has something.
 fn beside_a_session(world: &World, tier: &str, command: &str) -> Finished {
     let project = world.project().display().to_string();
     let command = format!("echo > go; read < made; {command}; echo > end; read < over");

@@ -1,5 +1,5 @@
-//! The supervisor as its own commands attack it, in both tiers: its memory, its descriptors, its crashes; and what descriptors
-//! everything below it holds.
+//! The supervisor attacked by its own commands, in both tiers: its memory, its descriptors, its crashes; and the
+//! descriptors of everything below it.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -24,10 +24,10 @@ use tests::replies::model;
 use tests::world::KEY;
 use tests::{Finished, Programs, User, World, alive, marked, skip, tier, wait_until};
 
-/// A descriptor that is open on the key file in whoever is attacked, as an editor or a shell may leave one.
+/// A descriptor with the key file in the attacked process, as an editor or a shell may leave one.
 const HELD: &str = "9";
 
-/// What is tried; `$P` is a pid, `$A` an address at which the key lies.
+/// The attacks; `$P` is a pid, `$A` an address of the key.
 const ACTS: &[&str] = &[
     "vm-read $P $A",
     "proc-mem $P $A",
@@ -42,10 +42,10 @@ const ACTS: &[&str] = &[
     "vm-write $P $A",
 ];
 
-/// Of these, what reads the key where it is read.
+/// The number of these that read the key.
 const READS: usize = 5;
 
-/// As much of the key as an act reads.
+/// The part of the key that an act reads.
 const READ: &str = KEY.split_at(20).0;
 
 fn everywhere() -> Vec<(Tier, User)> {
@@ -71,14 +71,14 @@ fn holding(world: &World, file: &Path, command: &Command) -> Command {
     bash
 }
 
-/// Whether a process that this user may look at has a file open.
+/// True if a process that this user may inspect has a file open.
 fn is_open(file: &Path) -> bool {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let descriptors = processes.filter_map(|process| fs::read_dir(process.path().join("fd")).ok()).flatten();
     descriptors.flatten().any(|descriptor| fs::read_link(descriptor.path()).is_ok_and(|link| link == file))
 }
 
-/// Where these bytes lie in a process's memory.
+/// Returns the address of these bytes in a process's memory.
 fn address(pid: u32, sought: &[u8]) -> Option<u64> {
     let memory = fs::File::open(format!("/proc/{pid}/mem")).unwrap();
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
@@ -118,7 +118,7 @@ impl Run {
     }
 }
 
-/// What a probe said of each act: the error number, and what it read.
+/// Returns the probe's report of each act: the error number, and the data.
 fn tried(lines: &str) -> Vec<(i32, String)> {
     let one = |line: &str| {
         let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
@@ -169,7 +169,7 @@ fn a_command_reads_neither_memory_nor_descriptors_of_the_supervisor() {
     }
 }
 
-/// The twin: each of these acts works against a process that does nothing for its own protection.
+/// The control: each of these acts works against an unprotected process.
 #[test]
 fn the_same_acts_read_an_ordinary_process() {
     for user in User::all() {
@@ -204,13 +204,13 @@ fn descriptors(pid: u32) -> Descriptors {
     open.filter_map(link).collect()
 }
 
-/// Descriptors that a process may hold: the rows of the descriptor table in docs/design/processes.md.
+/// Descriptors that a process may have: the rows of the descriptor table in docs/design/processes.md.
 struct Row {
     process: &'static str,
     kinds: &'static [&'static str],
-    /// Whether it holds the trees in which it acts for others, and the list of its own descriptors.
+    /// True if it has the trees in which it acts for others, and the list of its own descriptors.
     trees: bool,
-    /// How many of its pipes lead to the supervisor, which reads the status of stub and broker.
+    /// The number of its pipes to the supervisor, which reads the status of stub and broker.
     to_the_supervisor: usize,
 }
 
@@ -289,8 +289,7 @@ fn is_spare(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).is_ok_and(|children| children.is_empty())
 }
 
-/// Whether a mediator has this open: a write root, under the name that its own tree gives it, its own `/proc/PID/fd`, or the
-/// control group that it made.
+/// True if a mediator may have this open: a write root, its own `/proc/PID/fd`, or its control group.
 fn is_tree(world: &World, path: &Path) -> bool {
     let own = |root: &str| path == Path::new(root);
     let named = |start: &str| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(start));
@@ -344,7 +343,7 @@ fn a_command_of_the_sandbox_is_given_three_descriptors() {
     }
 }
 
-/// Sends a stopped thread to address 0, where nothing is: it faults by itself as soon as it runs.
+/// Sends a stopped thread to address 0, so that it faults when it runs.
 #[cfg(target_arch = "x86_64")]
 fn make_fault(pid: u32) {
     let (pid, nothing) = (pid.cast_signed(), std::ptr::null_mut::<libc::c_void>());
@@ -366,7 +365,7 @@ fn make_fault(pid: u32) {
     }
 }
 
-/// Whether a file below a directory holds the key.
+/// True if a file below a directory has the key.
 fn holds_key(root: &Path) -> bool {
     let mut grep = Command::new("grep");
     let found = grep.args(["-raq", "--devices=skip", KEY]).arg(root).status().unwrap().code();
@@ -374,8 +373,8 @@ fn holds_key(root: &Path) -> bool {
     found == Some(0)
 }
 
-/// A fault of its own, which the runtime's handler sees first and gives back (std's handler looks for stack overflows), and a
-/// signal from outside, the first of which that handler swallows.
+/// A fault of the process itself, which the runtime's handler sees first (std's handler looks for stack overflows), and
+/// a signal from outside, the first of which that handler ignores.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_fault_in_the_supervisor_leaves_neither_core_nor_key() {

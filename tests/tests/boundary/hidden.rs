@@ -1,5 +1,5 @@
-//! What is hidden inside the project stays so, whatever an agent makes of its name: for the same worker, the next one, and
-//! the one that takes the change set.
+//! Hidden files inside the project stay hidden under any name that an agent creates: for the same worker, the next one,
+//! and the one that takes the change set.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,24 +14,24 @@ use tests::replies::model;
 use tests::world::tool_results;
 use tests::{User, World, tier, wait_until};
 
-/// What is secret, and what is not and lies beside it.
+/// A secret, and a harmless text next to it.
 const SECRET: &str = "CANARY";
 const OPEN: &str = "PLAIN";
 
-/// Every file of the project that can be read, whatever it is called.
+/// Reads every readable file of the project.
 const READ_ALL: &str = "find . -type f -exec cat {} +; true";
 
 /// A command that waits to be killed with its worker.
 const WAIT: &str = "echo > waiting; while :; do sleep 9; done";
 
-/// What is hidden, how an agent tries to get at it, and the name that it has if that succeeds. Nothing but the host can undo
-/// a link that was there before: it has its second name from the start.
+/// A hidden file, the agent's attempt to reach it, and its new name after a success. Only the host can undo an earlier
+/// link, so such a file has its second name from the start.
 struct Trick {
     hidden: &'static str,
     file: &'static str,
     command: &'static str,
     becomes: &'static str,
-    /// Whether the full tier lets the name come to be.
+    /// True if the full tier permits the new name.
     in_full: bool,
 }
 
@@ -64,7 +64,7 @@ fn project(user: User, trick: &Trick) -> World {
     world
 }
 
-/// Runs a trick, and what would see through it: the same worker, the next one, and the one for the change set.
+/// Runs a trick and every reader: the same worker, the next one, and the one for the change set.
 fn play(trick: &Trick, tier: Tier, user: User) {
     let world = project(user, trick);
     let server = model(&[

@@ -1,5 +1,3 @@
-//! Every line of the list of hidden places: a file planted there is read by nobody inside, in both tiers and as both users.
-
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::fs;
@@ -18,7 +16,7 @@ const FORMS: [&str; 2] = ["", "/deep/x"];
 /// Prints each file that can be read.
 const READ: &str = r#"for f; do [ "$(cat "$f" 2>&1)" != SECRET ] || echo "$f"; done"#;
 
-/// Places of a section; a pattern stands for a name that it matches.
+/// Returns the places of a section. A pattern stands for a name that it matches.
 fn places(section: &str) -> Vec<String> {
     let mut current = "";
     let mut found = Vec::new();
@@ -79,8 +77,8 @@ fn no_place_in_a_home_or_a_runtime_directory_is_read() {
     }
 }
 
-/// Makes a machine of its own, as far as files go, plants the files, and executes `$RUN` there as user `$ID`. Places where file
-/// systems are mounted are as closed as the real ones.
+/// Makes a machine with separate files, plants the files, and executes `$RUN` there as user `$ID`. Mount points are as
+/// closed as the real ones.
 const MACHINE: &str = r#"
 set -e
 mount -t tmpfs none /mnt
@@ -104,7 +102,7 @@ cd "$PROJECT"
 exec setpriv --reuid "$ID" --regid "$ID" --clear-groups $RUN sh -c "$READ" sh "$@"
 "#;
 
-/// Files that are read on such a machine by `sh`, which a program executes.
+/// Returns the files that `sh` can read on such a machine.
 fn read_on_machine(world: &World, program: &[&str], mounted: &[String], files: &[String]) -> Vec<String> {
     let mut unshare = world.command("unshare");
     unshare.uid(0).gid(0).args(["--mount", "--propagation", "private", "--", "sh", "-c", MACHINE, "sh"]);

@@ -1,4 +1,4 @@
-//! A project that was made to hold, mislead or break whoever looks at it.
+//! Projects that try to delay, mislead or break their readers.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -37,7 +37,7 @@ fn large(world: &World, name: &str) {
     file.set_len(3 << 30).unwrap();
 }
 
-/// Each is laid out in a repository with one committed file.
+/// Traps, each in a repository with one committed file.
 const TRAPS: &[(&str, Trap)] = &[
     ("the instructions are a fifo", |world| fifo(world, "AGENTS.md")),
     ("the instructions are endless", |world| link(world, "AGENTS.md", "/dev/zero")),
@@ -84,7 +84,8 @@ const TRAPS: &[(&str, Trap)] = &[
     }),
 ];
 
-/// What is ignored cannot be known, so that there would be no honest patch: the run says so before any model call ends.
+/// Traps that hide the ignored paths, so that no honest patch is possible. The run reports them before any model call
+/// ends.
 const REFUSED: &[(&str, Trap)] = &[
     ("the ignore file is a fifo", |world| fifo(world, ".gitignore")),
     ("the ignore file is endless", |world| link(world, ".gitignore", "/dev/zero")),
@@ -165,7 +166,7 @@ fn no_trap_in_a_project_holds_or_breaks_a_run() {
     }
 }
 
-/// The start tries to read what is hidden, to see that it cannot: it must not wait for a fifo's other end.
+/// The start tries to read hidden files to verify that it cannot. It must not wait for a fifo's other end.
 #[test]
 fn a_fifo_where_a_secret_was_holds_no_start() {
     for (user, tier) in everywhere() {

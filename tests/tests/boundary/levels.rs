@@ -1,4 +1,5 @@
-//! Levels of rights: what one command left in a cache, a command with more rights does not find, and one with fewer does.
+//! Levels of access: files that a command leaves in a cache are invisible to a command with more access, and visible to
+//! one with less.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,13 +12,13 @@ use tests::served::Served;
 use tests::world::tool_results;
 use tests::{Finished, User, World, tier};
 
-/// The variables that lead to what is executed again: caches, a search path, a build directory, a home.
+/// The variables for directories whose content is executed later: caches, a search path, a build directory, a home.
 const LED: [&str; 5] = ["PIP_CACHE_DIR", "GOMODCACHE", "PNPM_HOME", "npm_config_cache", "CARGO_TARGET_DIR"];
 
-/// Executes what lies in one of those places.
+/// Executes the content of these places.
 const EXECUTE: &str = "for d in $LED; do [ ! -e $d/tool ] || sh $d/tool; done; true";
 
-/// Leaves a program there that says who wrote it.
+/// Leaves a program there that prints its author.
 fn plant(who: &str) -> String {
     format!("for d in $LED; do mkdir -p $d && echo 'echo by {who}; echo {who} >> by' > $d/tool; done")
 }
@@ -39,7 +40,7 @@ fn online(command: &str) -> (&'static str, Value) {
     ("shell_exec", json!({"command": line(command), "access": "write", "network": true}))
 }
 
-/// Plays calls in mode `ask`, in which a person approves all that is asked; their results.
+/// Plays calls in mode `ask`, with every request approved. Returns their results.
 fn play(world: &World, project: &Path, tier: &str, calls: &[(&str, Value)]) -> Vec<String> {
     play_with(world, project, tier, calls, &[])
 }
@@ -85,7 +86,7 @@ fn word(tier: ipc::confinement::Tier) -> &'static str {
     if tier == ipc::confinement::Tier::Full { "full" } else { "floor" }
 }
 
-/// The places that there are.
+/// Returns the existing places.
 fn places(world: &World, of: &str) -> Vec<PathBuf> {
     let list = |directory: &Path| {
         fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
@@ -183,7 +184,8 @@ fn an_unasked_command_finds_what_an_approved_one_brought() {
     }
 }
 
-/// A search path of the host's own that leads into `/tmp`, and the home of a tool there: in the full tier that is the private temp.
+/// A search path of the host that leads into `/tmp`, with the home of a tool there. In the full tier that is the
+/// private temp.
 #[test]
 fn no_search_path_leads_to_what_an_unasked_command_made() {
     for (user, tier) in tier::everywhere() {
@@ -234,7 +236,7 @@ fn what_is_left_without_the_network_is_not_executed_with_it_nor_in_the_next_chec
     }
 }
 
-/// Workers are another user's there, who does not get into our cache directory.
+/// Workers belong to another user there, who has no access to our cache directory.
 #[test]
 fn levels_are_kept_apart_where_root_works_as_another_user() {
     if !nix::unistd::geteuid().is_root() {
@@ -260,7 +262,8 @@ fn levels_are_kept_apart_where_root_works_as_another_user() {
     }
 }
 
-/// By a command that asks for it, by a file tool, and by a flag: what is left there would be executed with the place's rights.
+/// By a command that asks for it, by a file tool, and by a flag: files that are left there would be executed with the
+/// place's access.
 #[test]
 fn no_approval_and_no_flag_opens_the_place_of_another_level() {
     for (user, tier) in tier::everywhere() {

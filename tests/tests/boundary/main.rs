@@ -1,5 +1,5 @@
-//! Confinement against hostile commands, workers, projects and agents beside: each attack is tried, and judged by what became
-//! of its victim.
+//! Confinement against hostile commands, workers, projects and neighbouring agents. Each attack is tried, and judged by
+//! the state of its victim.
 
 mod between_agents;
 mod builds;

@@ -16,7 +16,7 @@ use tests::{Finished, PLAIN_USER, User, World, skip};
 
 const TIERS: [&str; 2] = ["full", "floor"];
 
-/// A world of root's, with a project of somebody else's.
+/// Creates a world of root with another user's project.
 fn world() -> World {
     let world = World::new(User::Myself);
     fs::write(world.project().join("kept.txt"), "kept\n").unwrap();
@@ -39,7 +39,7 @@ fn owner(path: &Path) -> (u32, u32) {
 
 const OWNER: (u32, u32) = (PLAIN_USER, PLAIN_USER);
 
-/// Git as the owner, with nobody's configuration.
+/// Commits as the owner, with nobody's configuration.
 const COMMIT: &str = "git init -q . && git add -A && git -c user.name=t -c user.email=t@example.org commit -qm one \
     && git log --format=%s";
 

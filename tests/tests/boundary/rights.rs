@@ -1,6 +1,3 @@
-//! The rights of a live agent, changed through its session's channel, in both tiers, as root and as a plain user: a change
-//! is a new worker, and when it is told the old one is dead to its last descendant.
-
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::BTreeSet;
@@ -30,7 +27,7 @@ fn remove(path: &Path) -> UserActionKind {
     UserActionKind::Agent(AgentAction::SetRights { change: RightsChange::RemoveWrite { path: path.into() } })
 }
 
-/// What the log says of each worker: generation, pid, tier, and the digest of its ruleset.
+/// Returns the log's data about each worker: generation, pid, tier, and the digest of its ruleset.
 fn workers(front: &FrontEnd) -> Vec<(u64, u32, String, String)> {
     let started = front.world.log().into_iter().filter(|event| event["type"] == "worker_started");
     let worker = |event: serde_json::Value| {
@@ -92,7 +89,7 @@ async fn rights_change_by_a_new_worker_and_the_answer_comes_when_the_old_one_is_
     }
 }
 
-/// Where a stubborn command sends to, outside of the sandbox.
+/// The destinations of a stubborn command outside of the sandbox.
 struct Sinks {
     tcp: TcpListener,
     udp: UdpSocket,
@@ -109,7 +106,7 @@ impl Sinks {
         Self { tcp, udp, unix }
     }
 
-    /// A command that does not want to end, with a daemon and open connections: it sends as fast as it can.
+    /// A command that resists its end, with a daemon and open connections that send as fast as possible.
     fn besieged(&self) -> String {
         let connect = self.unix.as_ref().map(|(_, path)| {
             format!(
@@ -152,7 +149,7 @@ impl Sinks {
         }
     }
 
-    /// That nothing came since.
+    /// Checks that nothing more arrived.
     fn are_silent(&self) {
         let mut late = vec![self.udp.recv(&mut [0; 2]).map(drop)];
         late.extend(self.unix.iter().map(|(unix, _)| unix.accept().map(drop)));
@@ -226,7 +223,7 @@ async fn every_change_gives_a_new_pid_and_a_new_digest_in_the_log() {
     }
 }
 
-/// A session whose rights were changed while its worker's program was away; the second path is where that is.
+/// Returns a session whose access was changed while its worker's program was missing, with the path of that program.
 async fn without_worker(tier: Tier, replies: [String; 2]) -> (FrontEnd, PathBuf, PathBuf) {
     let beginning = Beginning { tier: tier::choice(tier), worker: Some("worker"), ..Beginning::default() };
     let mut front = FrontEnd::open_with(beginning, replies);

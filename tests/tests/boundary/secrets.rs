@@ -66,7 +66,7 @@ fn holds_key(bytes: &[u8]) -> bool {
     memmem::find(bytes, KEY.as_bytes()).is_some()
 }
 
-/// Whether the key stands anywhere in a process's memory.
+/// True if a process's memory has the key.
 fn memory_holds_key(pid: u32) -> io::Result<bool> {
     let memory = fs::File::open(format!("/proc/{pid}/mem"))?;
     let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
@@ -226,7 +226,7 @@ fn a_server_that_says_the_key_back_is_not_quoted() {
     assert!(!long(&done.stderr), "more than four characters: {}", done.stderr);
 }
 
-/// The key file and the session log, read by a command in every simple way; unconfined, each way works.
+/// Every simple way of a command to read the key file and the session log. Unconfined, each way works.
 #[test]
 fn a_command_reads_neither_the_key_file_nor_the_log() {
     for user in User::all() {

@@ -22,7 +22,6 @@ use tests::standing::policy;
 use tests::{User, World, alive, wait_until};
 use tokio::sync::mpsc::Receiver;
 
-/// A place where workers start.
 struct Site {
     world: World,
     temp: PrivateTemp,
@@ -65,12 +64,12 @@ impl Site {
         Worker::start(&self.spawner, self.spec(generation)).await.unwrap()
     }
 
-    /// Has a sandbox-exec wait for what will be started.
+    /// Makes a sandbox-exec wait for the next start.
     fn announce(&self, WorkerSpec { program, .. }: WorkerSpec) {
         self.spawner.prepare(vec![program.into()]);
     }
 
-    /// Starts this in the one that waits, which ends before it has read its order.
+    /// Starts this in the waiting one, which ends before it has read its order.
     async fn start_in_what_ends(&self, spec: WorkerSpec, waiting: u32) -> Result<Started, StartError> {
         let waiting = Pid::from_raw(waiting.cast_signed());
         kill(waiting, Signal::SIGSTOP).unwrap();
@@ -86,7 +85,7 @@ impl Site {
     }
 }
 
-/// How many pipes this process can write to.
+/// Returns the number of pipes that this process can write to.
 fn writing_ends() -> usize {
     let descriptors = fs::read_dir("/proc/self/fd").unwrap().map(|entry| entry.unwrap().path());
     let is_pipe = |path: &PathBuf| {
@@ -121,7 +120,7 @@ async fn end((worker, mut events): (Worker, Receiver<WorkerEvent>)) {
     while events.recv().await.is_some() {}
 }
 
-/// The one that waits: a child of ours that is no worker's broker.
+/// Returns the waiting one: a child of this process that is no worker's broker.
 fn spare(brokers: &[u32]) -> u32 {
     let patience = Instant::now() + Duration::from_mins(1);
     loop {
@@ -134,7 +133,7 @@ fn spare(brokers: &[u32]) -> u32 {
     }
 }
 
-/// One test, since it looks at all children of its process.
+/// A single test, because it inspects all children of its process.
 #[tokio::test]
 async fn the_next_worker_begins_in_what_waits_and_nothing_is_left_of_it() {
     let site = Site::new();

@@ -1,4 +1,5 @@
-//! What waits for the next start, as a command of the session attacks it: a process of the same user, outside every domain.
+//! The sandbox-exec for the next start, attacked by a command of the session. It is a process of the same user outside
+//! every domain.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -12,7 +13,7 @@ use serde_json::{Value, json};
 use tests::replies::model;
 use tests::{Finished, Programs, User, World, alive, marked, tier, wait_until};
 
-/// What is tried; `$S` is its pid. Its orders come on descriptor 3.
+/// The attacks; `$S` is its pid. Its orders arrive on descriptor 3.
 const ACTS: &[&str] = &[
     "kill $S 9",
     "tgkill $S 9",
@@ -31,7 +32,8 @@ const ACTS: &[&str] = &[
     "prlimit $S",
 ];
 
-/// The same without consequences, and for whom each works without a sandbox: of what is not dumpable the files are root's.
+/// Harmless variants, with the users for whom each works without a sandbox. The files of an undumpable process belong
+/// to root.
 const CONTROLS: &[(&str, &[User])] = &[
     ("kill $S 0", &[User::Myself, User::Plain]),
     ("pidfd-signal $S 0", &[User::Myself, User::Plain]),
@@ -40,7 +42,6 @@ const CONTROLS: &[(&str, &[User])] = &[
     ("proc $S environ", &[User::Myself]),
 ];
 
-/// A run whose command waits for a line, and then attacks who it names.
 struct Run {
     world: World,
     child: Child,
@@ -59,7 +60,7 @@ impl Run {
         Self { world, child, _server: server }
     }
 
-    /// The sandbox-exec that waits: every other one has a child.
+    /// Returns the waiting sandbox-exec, which has no child.
     fn waiting(&self) -> Vec<u32> {
         let waits = |pid: &u32| {
             let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}"));
@@ -73,7 +74,7 @@ impl Run {
         fs::write(self.world.project().join("gate"), format!("{line}\n")).unwrap();
     }
 
-    /// What came of it.
+    /// Attacks these processes. Returns the results.
     fn attack(&self, whom: &[u32]) -> Vec<i32> {
         self.tell(&whom.iter().map(u32::to_string).collect::<Vec<_>>().join(" "));
         let tried = self.world.project().join("tried");

@@ -26,23 +26,22 @@ use tests::random::Random;
 use tests::replies::model;
 use tests::{Finished, User, World, marked, tier};
 
-/// The number of rounds, over all users: ten times as many in a soak (`just soak`).
+/// The number of rounds for all users. A soak has ten times as many (`just soak`).
 fn rounds(tier: Tier) -> u64 {
     let rounds = if tier == Tier::Full { 200 } else { 60 };
     if std::env::var_os("BAILIWICK_SOAK_S").is_some() { rounds * 10 } else { rounds }
 }
 
-/// The latest moment, in milliseconds, where a start took so many: on a busy machine a run begins later. In the floor, which
-/// spares some, it comes when there are more.
+/// The latest moment in milliseconds, from the duration of a start. On a busy machine a run begins later.
 fn moments(tier: Tier, start: u64) -> u64 {
     let (least, starts) = if tier == Tier::Full { (400, 5) } else { (1200, 15) };
     least.max(starts * start)
 }
 
-/// The longest that anything may live on, where others need the processors: less than what is left runs by itself.
+/// The longest time in which a process may survive on a busy machine.
 const AFTERLIFE: Duration = Duration::from_secs(30);
 
-/// How many rounds at once: more than there are processors, since a round mostly waits.
+/// The number of parallel rounds, more than processors, because a round mostly waits.
 const AT_ONCE: usize = 4;
 
 /// A run that writes, forks, and leaves daemons in the temp directory that their parents have forgotten.
@@ -53,12 +52,12 @@ fn begin(world: &World, tier: Tier, server: &model::replay::ReplayServer) -> Chi
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Everybody of a run: supervisor, stub, init, worker, reaper, command, daemons.
+/// Returns all processes of a run: supervisor, stub, init, worker, reaper, command, daemons.
 fn processes(world: &World) -> Vec<u32> {
     marked(world.mark().as_bytes())
 }
 
-/// Whether the storm hits it.
+/// True if the storm may kill it.
 fn is_fair_game(tier: Tier, pid: u32) -> bool {
     let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
     tier == Tier::Full || !program.ends_with("sandbox-exec")
@@ -76,14 +75,15 @@ fn status(world: &World) -> String {
     done.stdout
 }
 
-/// The private temps that there are, whether or not a lock names them.
+/// Returns the existing private temps, with or without a lock.
 fn temps(world: &World) -> Vec<OsString> {
     let place = world.own().join("cache/temps");
     fs::set_permissions(&place, fs::Permissions::from_mode(0o700)).unwrap();
     fs::read_dir(place).unwrap().map(|entry| entry.unwrap().file_name()).collect()
 }
 
-/// One round: a run, a moment, and a subset of those that live then. `start` is how many milliseconds the latest start took.
+/// Plays one round: a run, a moment, and a random subset of the living processes. `start` has the longest duration of a
+/// start.
 fn storm(tier: Tier, user: User, random: &mut Random, start: &AtomicU64) -> Result<usize, String> {
     let world = World::new(user);
     world.file("kept.txt", "kept\n");
@@ -137,7 +137,7 @@ fn names_of(pids: &[u32]) -> HashMap<u32, String> {
     pids.iter().map(name).collect()
 }
 
-/// The seed is printed: `STORM_SEED` repeats a storm, as far as the scheduler does.
+/// The seed is printed. `STORM_SEED` repeats a storm, as far as the scheduler permits.
 fn nothing_survives_in(tier: Tier) {
     let now = || u64::from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos());
     let seed = std::env::var("STORM_SEED").ok().map_or_else(now, |seed| seed.parse().unwrap());

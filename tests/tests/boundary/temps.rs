@@ -15,7 +15,7 @@ use tests::replies::model;
 use tests::world::tool_results;
 use tests::{Finished, User, World, tier};
 
-/// A program with something to keep in its `$TMPDIR`; it says whether anybody called until somebody asks.
+/// A program with a secret in its `$TMPDIR`, which reports connections until it is asked to end.
 const VICTIM: &str = "import os, socket\n\
     place = os.environ['TMPDIR']; os.chdir(place)\n\
     open('secret', 'w').write('the other worker has this'); os.mkdir('d')\n\
@@ -107,7 +107,6 @@ impl Victim {
         Self { child, lines, temp: temps.remove(0) }
     }
 
-    /// Its outcome.
     fn end(mut self) -> String {
         self.child.stdin.take().unwrap().write_all(b"\n").unwrap();
         let mut said = String::new();
@@ -119,10 +118,10 @@ impl Victim {
 
 const UNHARMED: &str = "False False the other worker has this d datagrams secret socket\n";
 
-/// Rules keep contents, not names: who knows the random name of a directory lists it, where nothing covers it.
+/// The allowed result in the floor: rules protect contents and not names, so a random name that is known can be listed.
 const NAMES: &[&str] = &["names"];
 
-/// The output of the acts: each was refused, and nothing was read.
+/// Checks that each act was refused, and nothing was read.
 fn check_refused(said: &str, place: &str, open: &[&str]) {
     assert!(!said.contains("the other worker"), "{place}: {said}");
     let done: Vec<_> = said.lines().map(|line| line.split_once(' ').unwrap()).collect();
@@ -279,7 +278,8 @@ fn nor_do_workers_that_run_as_the_projects_owner() {
     }
 }
 
-/// Whatever a write root gives around it, a private temp works: beneath a home, and in the system's directory where a home is long.
+/// A private temp works with any write root around it: below a home, and in the system's directory if the home's path
+/// is long.
 #[test]
 fn a_private_temp_beneath_a_write_root_works_at_any_length_of_home() {
     const USES: &str = "f=$(mktemp) && echo kept > \"$f\" && mkdir $TMPDIR/d && cat \"$f\"";

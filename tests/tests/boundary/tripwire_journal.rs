@@ -25,7 +25,7 @@ use tests::{Finished, User, World, marked, tier, wait_until};
 const PLANT: &str = "cp evil.sh .git/hooks/pre-commit 2>/dev/null; cp evil.sh .envrc; git init -q sub; \
     git -C sub config core.fsmonitor \"$PWD/evil.sh\"; ";
 
-/// What a person does in a project, later.
+/// The later commands of a person in a project.
 const PERSON: &str =
     "git status; git commit -q --allow-empty -m later; [ ! -d sub ] || git -C sub status; true";
 

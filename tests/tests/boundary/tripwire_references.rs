@@ -1,5 +1,5 @@
-//! What the host runs later and does not lie where a fixed list looks: reached by reference, written unseen, or hidden in
-//! a crowd. Each attack is made by a command in both tiers, and judged from the side of a person who works there later.
+//! Files that the host executes later outside of fixed lists: reached by reference, written unseen, or hidden in a
+//! crowd. A command makes each attack in both tiers, and a person's later work judges it.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -18,7 +18,7 @@ const MAPPED: &str = "import mmap, os, sys\n\
     assert new != read and len(new) == len(read)\n\
     pages[:] = new\n";
 
-/// What a file system's clock surely passes.
+/// A time that is longer than a file system's clock tick.
 const TICK: Duration = Duration::from_millis(60);
 
 /// A repository with what writes through a mapping.
@@ -97,7 +97,7 @@ const OK: &str = "printf '#!/bin/sh\\nexit 0\\n'";
 
 const COMMIT: &str = "git commit -q --allow-empty -m later";
 
-/// What the person had, with a way to write a hook.
+/// Returns the person's own files, with a way to write a hook.
 fn there(there: &str) -> &'static str {
     format!("hook() {{ {OK} > $1; chmod +x $1; }}; {there}").leak()
 }

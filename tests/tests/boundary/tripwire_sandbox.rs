@@ -1,4 +1,5 @@
-//! What the host runs later, attacked by commands of `bailiwick sandbox` in both tiers: on every way out it is what it was.
+//! Files that the host executes later, attacked by commands of `bailiwick sandbox` in both tiers: at every kind of end
+//! they are unchanged.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +11,7 @@ use nix::unistd::Pid;
 use tests::repository::{is_marked, repository, shell};
 use tests::{Finished, User, World, marked, wait_until};
 
-/// What a person does in a project, later.
+/// The later commands of a person in a project.
 const PERSON: &str = "git status; git add -A; git commit -qm later; git diff HEAD~1; \
     [ ! -d sub ] || (cd sub && git status; git commit -q --allow-empty -m x); true";
 
@@ -20,7 +21,7 @@ fn sandbox(world: &World, arguments: &[&str], command: &str) -> Command {
     sandbox
 }
 
-/// What it says was put back, without the places that it was moved to.
+/// Returns the restored files in the message, without the places that they were moved to.
 fn told(stderr: &str) -> Vec<String> {
     let lines = stderr.lines().filter_map(|line| line.strip_prefix("bailiwick: changed and restored: "));
     let without = |line: &str| match line.split_once("; moved to ") {

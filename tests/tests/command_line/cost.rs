@@ -1,4 +1,4 @@
-//! What runs cost: told with every reply and run, and a bound that holds.
+//! The cost of runs: reported with every reply and run, and limited by an effective bound.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::float_cmp, reason = "both sides are the nearest numbers to the same decimals")]

@@ -1,4 +1,4 @@
-//! What surrounds the confinement, as `bailiwick doctor` tells it: without secrets, and without asking anybody unless told to.
+//! The surroundings of the confinement in `bailiwick doctor`: without secrets, and without network requests by default.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

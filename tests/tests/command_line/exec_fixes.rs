@@ -64,7 +64,7 @@ fn git_apply(world: &World, place: &Path, patch: &Path) {
     }
 }
 
-/// What a tree holds, but for git's own: names, modes, contents and the targets of links.
+/// Returns the content of a tree except git's own files: names, modes, contents and the targets of links.
 fn tree(root: &Path) -> Vec<(OsString, u32, Vec<u8>)> {
     let mut found = Vec::new();
     let mut open = vec![root.to_owned()];

@@ -59,7 +59,7 @@ fn world(user: User, tier: Tier) -> World {
     world
 }
 
-/// What of the world is asked about.
+/// Returns the world's paths that are asked about.
 fn own_paths(world: &World) -> Vec<PathBuf> {
     let inside = [
         "",
@@ -99,7 +99,7 @@ fn own_paths(world: &World) -> Vec<PathBuf> {
     inside.chain(around.iter().map(|name| world.root().join(name))).collect()
 }
 
-/// What of the machine is asked about; whoever may read and write it without us.
+/// Returns the machine's paths that are asked about, which some user may access without us.
 fn machine_paths() -> Vec<PathBuf> {
     [
         "/",
@@ -131,7 +131,7 @@ fn explain(world: &World, tier: Tier, arguments: &[&str], what: &Path) -> Value 
     serde_json::from_str(&run.stdout).unwrap()
 }
 
-/// Whether this is the account of something that can be done.
+/// Returns `can` if the answer is about a possible action.
 fn can(answer: &Value) -> &'static str {
     let stopped = ["not_permitted", "failed"].map(|why| answer["tried"]["outcome"] == why).contains(&true);
     // In the floor the names of a hidden directory can be listed, and nothing in it be read.
@@ -263,7 +263,7 @@ fn places(world: &World) -> Vec<PathBuf> {
     projects.into_iter().flat_map(list).filter(|place| place.is_dir()).collect()
 }
 
-/// What a person reads, in a tier.
+/// Returns the text for a person, in a tier.
 fn text(world: &World, tier: Tier, arguments: &[&str]) -> String {
     let mut command = world.bailiwick(["explain", "-C"]);
     command.arg(world.project()).args(tier::flags(tier)).args(arguments);

@@ -1,5 +1,5 @@
-//! What goes wrong first for whoever is new here: the cause, the next step, and the code. The commoner half is in
-//! `exit_codes.rs` and `config.rs`; here is what takes a machine that is odd in some way.
+//! Common mistakes of new users: the cause, the next step, and the code. More are in `exit_codes.rs` and `config.rs`;
+//! these need an unusual machine.
 
 #![expect(clippy::print_stderr, reason = "what is skipped is said aloud")]
 

@@ -31,7 +31,7 @@ struct Site {
     temp: PrivateTemp,
     programs: Programs,
     spawner: Spawner,
-    /// Whom workers run as, if that is not us.
+    /// The owner that workers run as, if it is another user.
     owner: Option<Identity>,
 }
 

@@ -1,4 +1,4 @@
-//! What `exec` prints, where, and for whom.
+//! The output of `exec`, for people and programs.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

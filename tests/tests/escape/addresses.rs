@@ -18,7 +18,7 @@ const ADDRESSES: [(&str, &[&str]); 4] = [
     ("169.254.169.254", &["host", "link-local", "metadata"]),
 ];
 
-/// Whether a confined probe came through to a listener.
+/// True if a confined probe reached a listener.
 fn comes_through(world: &World, tier: Tier, listener: &TcpListener, reach: &[&str]) -> bool {
     let flags: Vec<_> =
         ["--net", "on"].into_iter().chain(reach.iter().flat_map(|to| ["--reach", to])).collect();

@@ -21,7 +21,7 @@ pub(crate) enum Group {
     Information,
 }
 
-/// What an act does unconfined: the proof that the denial is ours.
+/// The result of an act unconfined, which proves that the denial is ours.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unconfined {
     /// It harms the victim.
@@ -32,7 +32,7 @@ pub(crate) enum Unconfined {
     Reaches,
 }
 
-/// What becomes of an act in a tier. The victim is unharmed in any case but the last.
+/// The result of an act in a tier. The victim is unharmed except in the last case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
     /// It fails with one of these errors; -1 is a program that failed, or was ended by the kernel.
@@ -43,7 +43,7 @@ pub(crate) enum Held {
     Open(&'static str),
 }
 
-/// Who can do an act unconfined.
+/// The users who can do an act unconfined.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
     Anybody,
@@ -78,7 +78,7 @@ impl Attack {
         }
     }
 
-    /// Whether it says something when this user tries it.
+    /// True if the act is meaningful for this user.
     pub(crate) fn concerns(&self, user: User) -> bool {
         match self.who {
             Who::Anybody | Who::Root => true,
@@ -89,13 +89,13 @@ impl Attack {
         }
     }
 
-    /// Whether this user can do it unconfined.
+    /// True if this user can do it unconfined.
     pub(crate) fn is_possible(&self, user: User) -> bool {
         self.concerns(user) && (self.who != Who::Root || user.uid() == 0)
     }
 }
 
-/// What stands before an act, and says who can do it.
+/// Prefixes of an act that name its possible users.
 const BY: [(&str, Who); 5] = [
     ("root: ", Who::Root),
     ("root alone: ", Who::RootAlone),
@@ -120,7 +120,7 @@ pub(crate) fn rows(
     acts.iter().map(row).collect()
 }
 
-/// What a probe printed of an act.
+/// The output of a probe about an act.
 #[derive(Clone, Debug)]
 pub(crate) struct Tried {
     pub(crate) errno: i64,
@@ -143,7 +143,7 @@ impl Tried {
     }
 }
 
-/// Where a run of attacks takes place.
+/// The place of a run of attacks.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) world: &'a World,

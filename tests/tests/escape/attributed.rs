@@ -30,10 +30,10 @@ const ABSENT: &[i32] = &[ENOENT, ESRCH, ECONNREFUSED, EINVAL, ENODATA, EOPNOTSUP
 /// Answers of a kernel that has no such sockets.
 const UNKNOWN: &[i32] = &[EAFNOSUPPORT, EPROTONOSUPPORT, ESOCKTNOSUPPORT];
 
-/// What seccomp answers. Where an engine filters calls itself, none is claimed (docs/denials.md).
+/// The errors of seccomp. If an engine filters calls itself, no error is expected (docs/denials.md).
 const CALLS: [i32; 2] = [EPERM, ENOSYS];
 
-/// What was told of a row.
+/// The report about a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Told {
     Proved,
@@ -50,7 +50,7 @@ struct Row {
 }
 
 impl Row {
-    /// What was told of it; where that is not so, what it was.
+    /// Returns the report about the row. The error has an unexpected one.
     fn told(&self, tier: Tier) -> Result<Told, String> {
         let Some(denial) = self.denials.first() else { return Ok(Told::Nothing) };
         let layer = denial["layer"].as_str().unwrap_or_default();
@@ -60,7 +60,7 @@ impl Row {
         Ok(if denial["grade"] == "proved" { Told::Proved } else { Told::Likely })
     }
 
-    /// Whether the object is what the act was about.
+    /// True if the object is that of the act.
     fn is_of(&self, object: &Value) -> bool {
         let first = self.act.get(1).map(String::as_str);
         let call = call_of(&self.act[0], first);
@@ -85,7 +85,7 @@ impl Row {
     }
 }
 
-/// Where a word leads, whether its last name is followed or not.
+/// Returns the targets of a word, with its last name followed and not followed.
 fn places(word: &str) -> Vec<PathBuf> {
     let word = word.strip_prefix("/proc/self/root").unwrap_or(word);
     let path = Path::new(word);
@@ -96,7 +96,7 @@ fn places(word: &str) -> Vec<PathBuf> {
     followed.into_iter().chain(named).chain(plain).collect()
 }
 
-/// Who can have refused a row.
+/// Returns the layers that can have refused a row.
 fn layers(row: &Row, tier: Tier) -> &'static [&'static str] {
     let full = tier == Tier::Full;
     let named = call_of(&row.act[0], row.act.get(1).map(String::as_str)).is_some();
@@ -169,12 +169,12 @@ fn report(counted: &BTreeMap<(Group, Told), usize>, rows: usize) -> String {
     text
 }
 
-/// How many of a hundred rows have to be told of.
+/// The required percentage of reported rows.
 const TOLD: usize = 80;
-/// How many of them have to be proved.
+/// The required percentage of proved rows.
 const PROVED: usize = 60;
 
-/// What a place comes to: the share that was told of and proved, and what went wrong.
+/// Checks a place: the share of reported and proved rows. Returns the failures.
 fn check(place: &Place, listed: &str) -> Vec<String> {
     let rows = refused(place);
     let mut all = rows.len();

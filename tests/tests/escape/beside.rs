@@ -145,7 +145,7 @@ fn visit(command: &mut Command) -> Vec<String> {
     seen
 }
 
-/// What listens inside is not reached from the host: it is somewhere else, or the broker turns strangers away.
+/// A listener inside cannot be reached from the host: it is in another namespace, or the broker rejects strangers.
 #[test]
 fn what_listens_inside_is_not_reached_from_outside() {
     for user in User::all() {

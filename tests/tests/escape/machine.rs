@@ -1,7 +1,7 @@
-//! What the machine denies before we can: in a container its engine's own filter, and what it masked or left out.
+//! The machine's own denials: in a container the engine's filter, and masked or missing files.
 //!
-//! A row that is denied unconfined too shows nothing of us. It is said aloud, and there may be such rows only where this process is
-//! filtered already, or its set-id bits mean nothing.
+//! A row that is also denied unconfined proves nothing about us. Such rows are reported, and permitted only if this
+//! process is filtered already or its set-id bits have no effect.
 
 use nix::errno::Errno;
 use nix::libc::{self, EACCES, ENOENT, ENOSYS, EPERM, EROFS};
@@ -14,23 +14,23 @@ use crate::attack::{Attack, Place, Tried};
 use crate::run::unconfined;
 use crate::victim::Victim;
 
-/// How an engine denies: by its filter, by a device that is not there, by a read-only mount.
+/// Errors of an engine's denials: by its filter, a missing device, or a read-only mount.
 const DENIALS: &[i32] = &[EACCES, ENOENT, ENOSYS, EPERM, EROFS];
 
-/// Whether somebody filters the calls of this process: `Seccomp:` in `proc_pid_status(5)`.
+/// True if a filter applies to this process: `Seccomp:` in `proc_pid_status(5)`.
 pub(crate) fn is_filtered() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     status.lines().any(|line| line.split_whitespace().eq(["Seccomp:", "2"]))
 }
 
-/// Whether set-id bits mean nothing here: under `no_new_privs`, or on a file system that ignores them.
+/// True if set-id bits have no effect here: under `no_new_privs`, or on a file system that ignores them.
 fn ignores_set_ids() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let is_bound = status.lines().any(|line| line.split_whitespace().eq(["NoNewPrivs:", "1"]));
     is_bound || statvfs(PLACE).is_ok_and(|stat| stat.flags().contains(FsFlags::ST_NOSUID))
 }
 
-/// Whether the broker may duplicate a descriptor of a process below it: with arguments that are invalid, so that nothing is done.
+/// True if the broker may duplicate a descriptor of a process below it, tried with invalid arguments.
 pub(crate) fn lets_duplicate() -> bool {
     // SAFETY: no pointer is passed.
     let answer = unsafe { libc::syscall(libc::SYS_pidfd_getfd, -1, 0, 0) };
@@ -44,7 +44,7 @@ fn is_unknown(attack: &Attack, tried: &Tried) -> bool {
         && release().is_some_and(|release| release < (6, 6))
 }
 
-/// Whether what was tried unconfined was denied by the machine.
+/// True if the machine denied the unconfined attempt.
 pub(crate) fn denies(attack: &Attack, tried: &Tried) -> bool {
     if is_unknown(attack, tried) {
         return true;
@@ -57,7 +57,7 @@ pub(crate) fn denies(attack: &Attack, tried: &Tried) -> bool {
     denied
 }
 
-/// Whether what was tried confined is denied in just this way unconfined.
+/// True if the unconfined attempt was denied in exactly the same way.
 pub(crate) fn denies_alike(attack: &Attack, place: &Place, tried: &Tried) -> bool {
     let unconfined = |world: &World| unconfined(world, &Victim::new(world).aim(&attack.act, world));
     is_unknown(attack, tried)

@@ -1,7 +1,7 @@
-//! The confinement as an adversary meets it: each act succeeds unconfined, and fails when it is confined, in each tier, by
-//! `bailiwick sandbox`, by `shell_exec` and by a worker born for one approved command alike; and what a developer does goes on.
+//! The confinement from an adversary's view: each act succeeds unconfined and fails confined, in each tier, by
+//! `bailiwick sandbox`, by `shell_exec` and by a one-shot worker. A developer's normal acts succeed.
 //!
-//! What is tried stands in `table`; the victim judges.
+//! The acts are in `table`, and the victim judges.
 
 #![expect(
     clippy::unwrap_used,

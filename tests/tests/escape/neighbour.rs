@@ -200,7 +200,7 @@ fn no_neighbour_hears_of_a_group_that_is_joined_inside() {
     });
 }
 
-/// Whether a confined probe came through to a listener.
+/// True if a confined probe reached a listener.
 fn comes_through(world: &World, tier: Tier, listener: &TcpListener, reach: &[&str]) -> bool {
     let flags = [&["--net", "on"], reach].concat();
     let mut sandbox = world.sandbox(tier, &flags, Programs::get().path("probe"));
@@ -251,7 +251,7 @@ const LISTENER: &str = "import socket\n\
     for s in all: s.listen(); print(s.getsockname()[1], flush=True)\n\
     input()\n";
 
-/// Which of the ports of a listener the neighbour connects to.
+/// Returns a flag for each port of a listener that is true if the neighbour connects to it.
 fn reached(neighbour: &Neighbour, command: &mut Command) -> Vec<bool> {
     let mut child =
         command.args(["-c", LISTENER]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

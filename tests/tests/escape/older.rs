@@ -10,8 +10,8 @@ use crate::run::{Acts, Way, line};
 use crate::victim::Victim;
 use crate::{check_denials, fail_with, held};
 
-/// What an older Landlock lacks: moving between directories (below 2), truncation (3), ports (4), ioctl on devices (5), scopes for
-/// signals and abstract sockets (6).
+/// The features that an older Landlock lacks: moving between directories (below 2), truncation (3), ports (4), ioctl on
+/// devices (5), scopes for signals and abstract sockets (6).
 const GROUPS: &[Group] = &[
     Group::WriteOutside,
     Group::Processes,

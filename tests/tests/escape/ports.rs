@@ -14,7 +14,7 @@ use tests::{User, World};
 
 use crate::everywhere;
 
-/// How often a service is asked.
+/// The number of questions to a service.
 const ASKED: usize = 20;
 
 /// Takes the port of a service by an option, and keeps what comes; of connections, by a program that steers all to it (BPF: the first
@@ -64,7 +64,7 @@ impl Service {
         Self { socket, kind, port }
     }
 
-    /// How many of its clients it hears.
+    /// Returns the number of clients that it hears.
     fn hears(&self) -> usize {
         if self.kind == SockType::Stream { self.hears_connections() } else { self.hears_datagrams() }
     }

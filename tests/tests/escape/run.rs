@@ -44,7 +44,7 @@ pub(crate) fn command_of_the_model(place: &Place, acts: Acts) -> Vec<Tried> {
     Tried::all(&place.world.read("tried"))
 }
 
-/// What a shell has to be told to try them.
+/// Returns the shell command for these attempts.
 pub(crate) fn probe_command(acts: Acts) -> String {
     let probe = Programs::get().path("probe").display().to_string();
     let words: Vec<_> = [probe].into_iter().chain(line(acts)).map(|word| quoted(&word)).collect();

@@ -17,7 +17,7 @@ struct Row {
     ours: &'static [&'static str],
     /// Packages that it depends on directly, and uses.
     packages: &'static [&'static str],
-    /// What must not be in its tree, by prefix of a package's name.
+    /// Forbidden packages in its tree, by prefix.
     never: &'static [&'static str],
 }
 

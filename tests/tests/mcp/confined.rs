@@ -50,7 +50,7 @@ async fn started(
     DescribedServer::start(&programs, confined, fake(words)).await.unwrap()
 }
 
-/// What becomes of one act of a server: the text of its result.
+/// Returns the result text of one act of a server.
 fn act(user: User, tier: Tier, world: &World, rights: &ServerRights, words: &[&str]) -> String {
     on_a_runtime(async {
         let words = [&["does"], words].concat();

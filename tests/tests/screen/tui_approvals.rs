@@ -45,7 +45,7 @@ impl Asked {
         self.ui.press_until(key, text);
     }
 
-    /// What the model was told last.
+    /// Returns the model's last result.
     fn told(&self) -> String {
         String::from_utf8(self.server.requests().last().unwrap().body.to_vec()).unwrap()
     }

@@ -235,7 +235,7 @@ fn looks(command: &str) -> String {
     calls(&[("shell_exec", serde_json::json!({ "command": command, "access": "read" }))])
 }
 
-/// What the models of three agents say: the second is interrupted in its first call, the worker of the third is killed.
+/// The replies for three agents: the second is interrupted in its first call, the worker of the third is killed.
 fn script(agent: &str) -> Vec<String> {
     let wait = "echo here; until [ -e go ]; do sleep 0.01; done";
     match agent {

@@ -88,7 +88,7 @@ impl FrontEnd {
         self.send(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result}));
     }
 
-    /// Whether the other end closed the connection.
+    /// True if the other end closed the connection.
     fn is_closed(&mut self) -> bool {
         let mut rest = Vec::new();
         self.0.read_to_end(&mut rest).is_ok() && rest.is_empty()

@@ -214,7 +214,7 @@ fn an_execution_that_was_killed_goes_on_at_its_step_however_often() {
     Finished::of(&mut planned.command(&executor(None), &["plan", "execute", "--all-steps"])).expect(0);
 }
 
-/// Whoever makes the replies, the run has no more of them.
+/// The limit counts replies of all agents together.
 #[test]
 fn a_limit_of_steps_is_one_of_the_whole_run() {
     let planned = PlannedWorld::new();

@@ -1,5 +1,5 @@
-//! What becomes of a request that fails: tried again from the same transcript, shown as what it is, and never twice in its
-//! effects. The names of the tests begin with the rule of the wire that they show.
+//! Requests that fail: tried again from the same transcript, shown as what it is, and never twice in its effects. The
+//! names of the tests begin with the rule of the wire that they show.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -20,7 +20,7 @@ fn world() -> World {
     world
 }
 
-/// What the run says in its last event.
+/// Returns the message in the last event of the run.
 fn message(run: &Finished) -> String {
     run.result()["message"].as_str().unwrap_or_default().to_owned()
 }

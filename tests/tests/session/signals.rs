@@ -38,7 +38,7 @@ const MOMENTS: u64 = 200_000;
 /// The longest that anything may live on after what it served.
 const AFTERLIFE: Duration = Duration::from_secs(30);
 
-/// How many runs at once: more than there are processors, since a run mostly waits.
+/// The number of parallel runs, more than processors, because a run mostly waits.
 const AT_ONCE: u64 = 4;
 
 /// The signals that end a program.
@@ -130,7 +130,7 @@ fn nothing_is_left(world: &World, groups: &[PathBuf], shot: &str) {
     }
 }
 
-/// Whether there is a log; its last event is a result with this code.
+/// True if there is a log whose last event is a result with this code.
 fn result_is_logged(world: &World, code: i32, shot: &str) -> bool {
     let log = world.log();
     let Some(last) = log.last() else { return false };

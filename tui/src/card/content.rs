@@ -132,7 +132,7 @@ fn until_the_end(params: &HostApprovalParams) -> Vec<Part> {
     ]
 }
 
-/// Access of the called server: it has that whatever the agent may do.
+/// Access of the called server, independent of the agent's access.
 fn server(params: &ExternalToolApprovalParams) -> Vec<Part> {
     let mut parts = server_access(params.access.as_ref());
     let allows = match &params.access {

@@ -6,7 +6,7 @@ use crate::text::{Clusters, Columns, Ink, Row, Styled, Tone, Wrap, wrap};
 
 const BETWEEN: &str = " │ ";
 
-/// Minimum width of a wrapped cell. With less, each cell gets a line of its own.
+/// Minimum width of a wrapped cell. With less, each cell gets a separate line.
 const LEAST: usize = 6;
 
 const RULE: Tone = Tone::of(Ink::Mark);
@@ -107,7 +107,7 @@ impl Table {
         }
     }
 
-    /// Lays out each cell on a line of its own, after the name of its column.
+    /// Lays out each cell on a separate line, after the name of its column.
     fn one_by_one(&self, width: usize, lines: &mut Lines) {
         for (n, cells) in self.rows.iter().enumerate() {
             if n > 0 {

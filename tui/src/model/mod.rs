@@ -156,7 +156,7 @@ pub struct Model {
     pub(crate) lapsed: Option<String>,
     pub(crate) attention: Attention,
     pub(crate) answered: usize,
-    /// Counter that gives each laid-out page a number of its own.
+    /// Counter that gives each laid-out page a separate number.
     pub(crate) revision: u64,
 }
 

@@ -27,7 +27,7 @@ pub(crate) struct Session {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Pending {
     Net(Network),
-    /// Change of the approval mode and the rights that depend on it.
+    /// Change of the approval mode and the access that depends on it.
     Mode(ApprovalMode),
 }
 

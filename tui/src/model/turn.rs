@@ -106,7 +106,7 @@ pub(crate) fn summary(turn: &TurnFinished, account: &Account) -> String {
     line
 }
 
-/// True if the final error message needs a block of its own: it may be long and contains a hint.
+/// True if the final error message needs a separate block: it may be long and contains a hint.
 pub(crate) fn tells_apart(turn: &TurnFinished) -> bool {
     matches!(turn.reason, EndReason::Provider | EndReason::ContextFull) && turn.message.is_some()
 }

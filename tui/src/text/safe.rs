@@ -22,7 +22,7 @@ const LONGEST_TAIL: usize = 64;
 /// Text from any source, safe to draw: only visible characters and line ends.
 ///
 /// Invisible characters, and those that terminals draw differently, become escapes such as `\u{1b}`, `\u{202e}` or
-/// `\xff`, in a style of their own, so that text cannot imitate one.
+/// `\xff`, in a separate style, so that text cannot imitate one.
 ///
 /// [`prose`](Self::prose) is for messages. [`exact`](Self::exact) is for commands and file content: it also escapes
 /// unusual spaces, joiners in emoji, and presentation selectors. [`line`](Self::line) escapes line ends, too, so that

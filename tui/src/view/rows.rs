@@ -12,7 +12,7 @@ use crate::text::{Clusters, Row, SafeText, Styled};
 /// Column after the background of code, which ends where prose does, after a gutter of two columns.
 const CODE: u16 = 2 + MEASURE;
 
-/// Draws one row of a block, with its marks in a style of their own.
+/// Draws one row of a block, with its marks in a separate style.
 pub(super) fn draw(
     pane: &mut Pane<'_>,
     y: u16,

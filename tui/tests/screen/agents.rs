@@ -1,4 +1,4 @@
-//! Several agents in one session: each has a view of its own, and an answer goes to the agent that asked.
+//! Several agents in one session: each has a separate view, and an answer goes to the agent that asked.
 
 use ipc::id::{AgentId, ApprovalId};
 use protocol::approval::ServerRequest;

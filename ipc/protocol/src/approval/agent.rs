@@ -50,7 +50,7 @@ pub struct AgentRightsApprovalParams {
     /// MCP servers that the parent passes on. Calls are limited to the sub-agent's own access.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<NamedServer>,
-    /// SHA-256 of the task, the role, the servers and the rights, in hexadecimal.
+    /// SHA-256 of the task, the role, the servers and the access, in hexadecimal.
     pub digest: String,
     /// Time for an answer, in milliseconds from the request on.
     pub timeout_ms: u64,

@@ -35,12 +35,12 @@ macro_rules! command_params {
             pub cwd: WirePath,
             /// Variables that are set beyond those that every command has.
             pub environment: Vec<(String, WirePath)>,
-            /// The rights that the command declares to need.
+            /// The access that the command declares to need.
             pub access: Access,
             $($(#[$network_meta])* pub $network: $network_type,)*
             /// SHA-256 of the effect, in hexadecimal.
             pub digest: String,
-            /// The rights of the command beyond the standing ones.
+            /// The access of the command beyond the permanent one.
             pub grant: Grant,
             /// The access that the agent has without this approval.
             pub rights: Recorded<RightsSummary>,
@@ -81,11 +81,11 @@ pub struct AskedCommand {
     pub cwd: WirePath,
     /// Variables that are set beyond those that every command has.
     pub environment: Vec<(String, WirePath)>,
-    /// The rights that the command declares to need.
+    /// The access that the command declares to need.
     pub access: Access,
     /// SHA-256 of the effect, in hexadecimal.
     pub digest: String,
-    /// The rights of the command beyond the standing ones.
+    /// The access of the command beyond the permanent one.
     pub grant: Grant,
     /// The access that the agent has without this approval.
     pub rights: Recorded<RightsSummary>,

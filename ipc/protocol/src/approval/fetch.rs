@@ -23,7 +23,7 @@ pub struct FetchApprovalParams {
     pub host: String,
     /// SHA-256 of the URL, in hexadecimal.
     pub digest: String,
-    /// The rights of the call beyond the standing ones.
+    /// The access of the call beyond the permanent one.
     pub grant: Grant,
     /// Time for an answer, in milliseconds from the request on.
     pub timeout_ms: u64,

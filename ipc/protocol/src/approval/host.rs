@@ -29,7 +29,7 @@ pub struct HostApprovalParams {
     pub host: HostRule,
     /// Hexadecimal SHA-256 of session, agent, worker's generation, number of the question, host and port.
     pub digest: String,
-    /// The rights beyond the standing ones: this host.
+    /// The access to this host, beyond the permanent one.
     pub grant: Grant,
     /// The access that the agent has without this approval.
     pub rights: Recorded<RightsSummary>,

@@ -7,7 +7,7 @@ use super::{ReviewDecision, SessionScope};
 use crate::shell_word::shell_word;
 
 /// Command prefixes that the scope `command_prefixes_in_project` keeps: such commands run without a request in every
-/// session in the project, without the network, each in a worker of its own.
+/// session in the project, without the network, each in a separate worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]

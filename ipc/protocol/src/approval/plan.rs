@@ -50,7 +50,7 @@ pub struct PlanApprovalParams {
     /// True if each acceptance command needs a further approval.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub confirms_commands: bool,
-    /// SHA-256 of the bytes of the plan, of the rights and of the servers' tools, in hexadecimal.
+    /// SHA-256 of the bytes of the plan, of the access and of the servers' tools, in hexadecimal.
     pub digest: String,
     /// Time for an answer, in milliseconds from the request on.
     pub timeout_ms: u64,

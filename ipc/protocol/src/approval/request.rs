@@ -41,7 +41,7 @@ pub struct ApplyPatchApprovalParams {
     pub file_changes: FileChanges,
     /// Hexadecimal SHA-256 of the effect with all its bytes: what is approved is what is written.
     pub digest: String,
-    /// The rights of the call beyond the standing ones.
+    /// The access of the call beyond the permanent one.
     pub grant: Grant,
     /// The access that the agent has without this approval.
     pub rights: Recorded<RightsSummary>,
@@ -99,7 +99,7 @@ pub struct ExternalToolApprovalParams {
     /// SHA-256 of the tool's definition as a person approved it, in hexadecimal; absent where nobody has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
-    /// SHA-256 of server, tool, arguments, definition and rights, in hexadecimal.
+    /// SHA-256 of server, tool, arguments, definition and access, in hexadecimal.
     pub digest: String,
     /// Time for an answer, in milliseconds from the request on.
     pub timeout_ms: u64,

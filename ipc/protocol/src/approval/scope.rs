@@ -48,13 +48,13 @@ impl fmt::Display for ApprovalMode {
 
 /// Scope of an approval for the session.
 ///
-/// A matching call for [`Exact`](Self::Exact), a prefix or a pattern runs without a request in a worker of its own. The
+/// A matching call for [`Exact`](Self::Exact), a prefix or a pattern runs without a request in a separate worker. The
 /// other scopes change the agent's access, in a new generation of its worker.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(tag = "type", content = "value", rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum SessionScope {
-    /// This exact command with the same rights, or any change of exactly these files.
+    /// This exact command with the same access, or any change of exactly these files.
     #[default]
     Exact,
     /// Commands that begin with these words: every part of a compound command has to be covered.
@@ -87,13 +87,13 @@ pub struct SessionGrant {
     pub id: GrantId,
     /// The covered calls, in words: `commands that begin with: cargo test`.
     pub covers: String,
-    /// The rights of each match beyond the standing ones; absent where each may write exactly its own files.
+    /// The access of each match beyond the permanent one; absent where each may write exactly its own files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Recorded<Grant>>,
 }
 
 impl SessionGrant {
-    /// The rights of each match beyond the standing ones, in one line.
+    /// The access of each match beyond the permanent one, in one line.
     pub fn given(&self) -> String {
         self.grant.as_ref().map_or_else(|| "write the files that match".to_owned(), ToString::to_string)
     }

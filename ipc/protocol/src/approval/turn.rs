@@ -13,7 +13,7 @@ use crate::event::Recorded;
 pub struct TurnAccess {
     /// Directories that become writable.
     pub write: Vec<WirePath>,
-    /// All rights of the turn's worker.
+    /// All access of the turn's worker.
     pub rights: Recorded<RightsSummary>,
     /// Network after the turn; `off` if it is off already.
     pub network_after: Network,

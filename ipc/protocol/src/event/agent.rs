@@ -51,9 +51,9 @@ pub struct SubAgentSpawned {
     /// MCP servers that its parent passed on, or whose tools its plan lists.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<String>,
-    /// SHA-256 of its rights, in hexadecimal, as its worker's start repeats it.
+    /// SHA-256 of its access, in hexadecimal, as its worker's start repeats it.
     pub rights_digest: String,
-    /// The part of its rights that its parent does not have, and that a person approved.
+    /// The part of its access that its parent does not have, and that a person approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Grant>,
     /// The most replies of its model.
@@ -88,7 +88,7 @@ pub struct SubAgentResult {
     pub denied: Vec<Denial>,
     /// Number of answered requests.
     pub steps: u32,
-    /// Tokens of the agent, without those of its own sub-agents.
+    /// Tokens of the agent, without those of sub-agents.
     pub usage: TokenUsage,
     /// The price of them, where the model's prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]

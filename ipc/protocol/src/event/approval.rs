@@ -133,7 +133,7 @@ pub enum DecidedBy {
     NoFrontEnd,
     /// Nobody: the answer was invalid.
     BadAnswer,
-    /// Nobody: the turn ended, or the rights changed.
+    /// Nobody: the turn ended, or the access changed.
     Interrupted,
     /// Nobody: a person edited the plan, and another request follows.
     Edited,

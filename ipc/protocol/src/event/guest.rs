@@ -11,7 +11,7 @@ use super::word::words;
 use super::{HostUse, WorkerEnd};
 
 words! {
-    /// The task of a guest, a helper process in a sandbox of its own.
+    /// The task of a guest, a helper process in a separate sandbox.
     pub enum GuestRole {
         /// It connects to hosts by name, for a worker or another guest.
         Gateway = "gateway",
@@ -57,9 +57,9 @@ pub struct GuestStarted {
     /// Names of the variables that it gets in addition to those of every program.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub variables: Vec<String>,
-    /// SHA-256 of the rights, in hexadecimal.
+    /// SHA-256 of the access, in hexadecimal.
     pub rights_digest: String,
-    /// Hexadecimal SHA-256 of the rights and of the kernel rules that enforce them.
+    /// Hexadecimal SHA-256 of the access and of the kernel rules that enforce it.
     pub ruleset_digest: String,
     /// Promises of the sandbox that this kernel does not enforce.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -133,7 +133,7 @@ impl GuestTotals {
     }
 }
 
-/// The end of a guest: a helper process in a sandbox of its own, as for a page or an MCP server.
+/// The end of a guest: a helper process in a separate sandbox, as for a page or an MCP server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
@@ -142,7 +142,7 @@ pub enum GuestEnd {
     Finished,
     /// Its worker, the guest that it connects for, or its agent has ended.
     OwnerEnded,
-    /// The rights of its agent changed, so that its worker was replaced.
+    /// The access of its agent changed, so that its worker was replaced.
     RightsChanged,
     /// Nobody needed it any more: its call or its start was ended.
     Closed,
@@ -223,7 +223,7 @@ impl fmt::Display for GuestStarted {
 }
 
 impl GuestStarted {
-    /// The access in one line: rights, hosts that its program keeps to, and variables.
+    /// The access in one line: paths and network, hosts that its program keeps to, and variables.
     pub fn access(&self) -> String {
         let hosts = self.hosts.as_ref().map(|hosts| format!(" · the program connects only to {hosts}"));
         let variables =

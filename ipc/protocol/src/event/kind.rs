@@ -100,7 +100,7 @@ pub enum EventKind {
         status: ToolCallStatus,
         /// The result as the model receives it.
         content: String,
-        /// Number of bytes at the end of `content` that repeat this call's `denied` events and the rights.
+        /// Number of bytes at the end of `content` that repeat this call's `denied` events and the access.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         explanation_bytes: Option<u64>,
         /// Duration in milliseconds.
@@ -123,7 +123,7 @@ pub enum EventKind {
         /// The denied act, the reason, and how to allow it.
         #[serde(flatten)]
         denial: Denial,
-        /// The agent's rights.
+        /// The agent's access.
         rights: Recorded<RightsSummary>,
     },
     /// Somebody is asked if a call may exceed the agent's access.
@@ -144,12 +144,12 @@ pub enum EventKind {
     },
     /// The user said yes to everything in the turn of a call.
     TurnAllowed(TurnAllowed),
-    /// The access that the user gave to a whole turn is over; the rights of before follow.
+    /// The access that the user gave to a whole turn is over; the earlier access follows.
     TurnAllowanceEnded {
         /// The reason for it.
         cause: TurnAllowanceEnd,
     },
-    /// The approval mode changed: the handling of calls beyond the standing rights.
+    /// The approval mode changed: the handling of calls that need more than the permanent access.
     ModeChanged {
         /// The new mode.
         mode: ApprovalMode,
@@ -158,7 +158,7 @@ pub enum EventKind {
     ModelChanged(ModelChanged),
     /// A worker is ready, and verified from outside.
     WorkerStarted(WorkerStarted),
-    /// The rights changed: the worker before is gone to its last descendant, and this one serves.
+    /// The access changed: the earlier worker has ended with all descendants, and this one serves.
     RightsChanged(RightsChanged),
     /// A worker is gone.
     WorkerEnded {
@@ -259,7 +259,7 @@ pub enum ToolCallStatus {
     Completed,
     /// The call failed.
     Failed,
-    /// The call was beyond the rights.
+    /// The call needed more than the access.
     Denied,
     /// The call was interrupted: by the user, a time-out, or the end of its worker.
     Interrupted,

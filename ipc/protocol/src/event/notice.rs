@@ -49,7 +49,7 @@ words! {
         NoInstructions = "no_instructions",
         /// No approval has this number.
         NoSuchGrant = "no_such_grant",
-        /// A plan is unreadable, or asks for rights that cannot be given.
+        /// A plan is unreadable, or asks for access that cannot be given.
         PlanNotRead = "plan_not_read",
         /// A rewind is impossible, or not in this form.
         RewindRefused = "rewind_refused",
@@ -67,9 +67,9 @@ words! {
         NotAdded = "not_added",
         /// The conversation is empty, or its summary would be longer.
         NothingToCompact = "nothing_to_compact",
-        /// The rights may not be changed so.
+        /// The access may not be changed in this way.
         RightsRefused = "rights_refused",
-        /// The rights, or the mode, are so already.
+        /// The access or the mode is already the requested one.
         RightsUnchanged = "rights_unchanged",
         /// Old sessions were deleted, as the settings say.
         SessionsDeleted = "sessions_deleted",
@@ -81,7 +81,7 @@ words! {
 }
 
 impl NoticeCode {
-    /// True if a change of rights or mode that was asked for will not happen.
+    /// True if a change of access or mode that was asked for will not happen.
     pub const fn ends_change(&self) -> bool {
         matches!(self, Self::RightsRefused | Self::RightsUnchanged | Self::NoWorker)
     }

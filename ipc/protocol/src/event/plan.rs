@@ -42,7 +42,7 @@ pub enum PlanAuthor {
     Earlier,
 }
 
-/// A plan may be executed: its execution begins with exactly these bytes and rights.
+/// A plan may be executed: its execution begins with exactly these bytes and this access.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlanApproved {
     /// The call that wrote it; absent where it was approved before the session began.
@@ -58,7 +58,7 @@ pub struct PlanApproved {
     pub net: Network,
     /// The neighbourhood that it leads to, where it is on.
     pub reach: Reach,
-    /// The MCP servers that it lists, with the rights that the approval showed.
+    /// The MCP servers that it lists, with the access that the approval showed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<NamedServer>,
     /// Author of the decision.

@@ -22,11 +22,11 @@ pub struct WorkerStarted {
     pub landlock_abi: u32,
     /// Number of Landlock rules.
     pub rules: u32,
-    /// The rights that the worker is confined to.
+    /// The access that the worker is confined to.
     pub rights: Recorded<RightsSummary>,
-    /// SHA-256 of the rights, in hexadecimal.
+    /// SHA-256 of the access, in hexadecimal.
     pub rights_digest: String,
-    /// SHA-256 of the rights and of the kernel rules that enforce them, in hexadecimal.
+    /// SHA-256 of the access and of the kernel rules that enforce it, in hexadecimal.
     pub ruleset_digest: String,
     /// Purpose of a one-shot worker: one effect, after which it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -47,7 +47,7 @@ pub struct OneShot {
     /// The call that it belongs to; absent where it wrote files of a rewind, whose `rewound` event follows.
     #[serde(default, deserialize_with = "some_call", skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
-    /// Rights beyond the standing ones.
+    /// Access beyond the permanent access.
     pub grant: Recorded<Grant>,
     /// SHA-256 of the effect, in hexadecimal.
     pub effect_digest: String,
@@ -111,17 +111,17 @@ impl fmt::Display for HostUse {
     }
 }
 
-/// A change of the rights of an agent, and the worker that serves with the new ones.
+/// A change of the access of an agent, and the worker that has the new one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RightsChanged {
-    /// The first incarnation under the new rights.
+    /// The first incarnation under the new access.
     pub generation: Generation,
     /// Process id of the worker.
     pub pid: u32,
-    /// The new rights.
+    /// The new access.
     pub rights: Recorded<RightsSummary>,
-    /// SHA-256 of the rights, in hexadecimal.
+    /// SHA-256 of the access, in hexadecimal.
     pub rights_digest: String,
-    /// SHA-256 of the rights and of the kernel rules that enforce them, in hexadecimal.
+    /// SHA-256 of the access and of the kernel rules that enforce it, in hexadecimal.
     pub ruleset_digest: String,
 }

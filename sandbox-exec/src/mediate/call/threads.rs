@@ -10,7 +10,7 @@ use std::thread;
 use crate::mediate::Shared;
 use crate::privilege::clear_capabilities;
 
-/// When all threads wait, further calls wait for the first free one.
+/// Further calls wait for the first free thread.
 const MOST: usize = 512;
 const SPARE: usize = 2;
 /// In bytes: no function of these threads recurses.

@@ -6,7 +6,7 @@
 //! [`crate::mediate::filter`]). Before a socket inside sends or is connected to it, the sender's port is added, and
 //! reserved at all addresses for as long ([`super::reservations`]).
 //!
-//! When another socket inside is bound or connected to such a port, strangers could share it for a moment. The port is
+//! Another socket inside that is bound or connected to such a port could be shared by strangers for a moment. The port is
 //! not accepted during that moment, nor afterwards if a stranger has it.
 //!
 //! Duplicates of receivers would keep their ports taken. So a receiver is looked up each time.

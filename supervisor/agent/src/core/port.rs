@@ -44,7 +44,7 @@ pub struct ReadyWorker {
     pub pid: u32,
     /// Determines the paths that tool calls see.
     pub tier: Tier,
-    /// SHA-256 of the worker's rights.
+    /// SHA-256 of the worker's access.
     pub rights_digest: String,
     /// SHA-256 of the worker's access and the rules by which the kernel enforces it.
     pub ruleset_digest: String,

@@ -1,4 +1,4 @@
-//! The gateway: a guest that connects to allowed hosts for a confined program without a network of its own.
+//! The gateway: a guest that connects to allowed hosts for a confined program without network access.
 
 use std::fs::{self, OpenOptions};
 use std::io;

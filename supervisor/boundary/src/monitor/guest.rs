@@ -1,4 +1,4 @@
-//! Guests: confined processes that have access of their own and execute no tool calls. A guest and the supervisor
+//! Guests: confined processes with separate access that execute no tool calls. A guest and the supervisor
 //! exchange typed frames on one socket, the guest's standard output. The supervisor trusts nothing that a guest sends.
 
 use std::fmt::Debug;

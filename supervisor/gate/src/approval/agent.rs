@@ -17,7 +17,7 @@ pub struct AgentSpawn {
 }
 
 impl AgentSpawn {
-    /// Combines a call with its rights. Fails if the rights cannot be encoded for the digest.
+    /// Combines a call with its access. Fails if the access cannot be encoded for the digest.
     pub fn new(spawn: SpawnAgent, child: ChildRights) -> Result<Self, CodecError> {
         let digest = digest(&spawn, &child.rights)?;
         Ok(Self { spawn, child, digest })

@@ -135,7 +135,7 @@ mod tests {
     use crate::judgement::{SpawnVerdict, Verdict, at_start};
     use crate::tools::{Invocation, OfferedServer, OfferedTool, SpawnAgent};
 
-    /// A tool of a server with these rights.
+    /// A tool of a server with this access.
     fn guest(rights: Rights, variables: &[&str]) -> GuestTool {
         let access = ServerAccess {
             read: rights.read.clone(),

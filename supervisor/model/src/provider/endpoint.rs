@@ -35,7 +35,7 @@ pub(crate) struct Endpoint {
     path: &'static str,
 }
 
-/// One request, with headers of its own.
+/// One request, with separate headers.
 pub(crate) struct OutgoingRequest {
     pub body: Bytes,
     pub headers: HeaderMap,

@@ -1,4 +1,4 @@
-//! `bailiwick sandbox`: runs a command with exactly the rights of an agent's command.
+//! `bailiwick sandbox`: runs a command with exactly the access of an agent's command.
 
 mod explain;
 mod restored;

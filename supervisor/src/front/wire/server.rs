@@ -26,7 +26,7 @@ const PARTING: Duration = Duration::from_secs(5);
 
 /// A protocol of front ends: the form of its requests, events and approvals.
 pub(in crate::front) trait Dialect: Sized + 'static {
-    /// The result of work on a thread of its own.
+    /// The result of work on a separate thread.
     type Done: Send + 'static;
 
     /// Carries out a request of the front end, or answers with an error.
@@ -74,7 +74,7 @@ pub(in crate::front) trait Dialect: Sized + 'static {
 pub(in crate::front) struct Server<D: Dialect> {
     pub(in crate::front) dialect: D,
     pub(in crate::front) conversations: Conversations,
-    /// Work on threads of its own.
+    /// Work on separate threads.
     work: JoinSet<D::Done>,
     pub(in crate::front) pending: Pending,
     outbox: Outbox,
@@ -167,7 +167,7 @@ impl<D: Dialect> Server<D> {
         self.conversations.is_empty() && self.work.is_empty()
     }
 
-    /// Begins work on a thread of its own, because it reads file systems.
+    /// Begins work on a separate thread, because it reads file systems.
     pub(in crate::front) fn start(&mut self, work: impl FnOnce() -> D::Done + Send + 'static) {
         self.work.spawn_blocking(work);
     }

@@ -2,7 +2,7 @@
 //!
 //! * [`account`]: the checked summary of a log. [`agent_account`] summarizes one agent, and [`findings`] has
 //!   contradictions. [`text`] is the form for a terminal, and [`page`] the one for a browser.
-//! * [`places`]: the paths to try in a project. [`effective`]: the results compared with the declared rights.
+//! * [`places`]: the paths to try in a project. [`effective`]: the results compared with the declared access.
 //!   [`running`]: the same for agents that run now.
 
 mod account;

@@ -1,4 +1,4 @@
-//! One agent's command that keeps something, and another agent's command that attacks it.
+//! A command of one agent that keeps something, and a command of another agent that attacks it.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,24 +10,24 @@ use serde_json::{Value, json};
 use tests::replies::{calls, done, model_of_agents, shell};
 use tests::{Finished, World, wait_until};
 
-/// What keeps, and what attacks.
+/// The programs that keep and attack.
 const PROGRAMS: [(&str, &str); 2] =
     [("victim.py", include_str!("victim.py")), ("attack.py", include_str!("attack.py"))];
 
-/// As a container has them: processes, shared memory and terminals of its own. Its numbers of processes are none of those that
-/// the full tier has in it.
+/// A container with its own processes, shared memory and terminals. Its process numbers differ from those in the full
+/// tier.
 const CONTAINER: [&str; 5] = ["unshare", "-Urmpf", "--mount-proc", "bash", "-c"];
 const OWN_DEVICES: &str = "echo 20000 > /proc/sys/kernel/ns_last_pid && mount -t tmpfs -o size=64m shm /dev/shm && \
     mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts && exec \"$@\"";
 
-/// Where a session runs.
+/// The machine of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Machine {
     Host,
     Container,
 }
 
-/// Who attacks whom.
+/// The attacker's relation to the victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relation {
     ReaderBelowItsParent,
@@ -37,13 +37,12 @@ pub(crate) enum Relation {
     ReaderBesideAWriterWithTheNetwork,
 }
 
-/// What came of an attack.
+/// The result of an attack.
 pub(crate) struct Duel {
     /// The error number of each act.
     pub(crate) tried: BTreeMap<String, i32>,
-    /// What the victim had, and where.
+    /// The victim's possessions and their places.
     pub(crate) facts: Value,
-    /// What the victim says of itself in the end.
     pub(crate) kept: Value,
 }
 
@@ -59,7 +58,7 @@ impl Duel {
     }
 }
 
-/// What follows this word in a text, as JSON.
+/// Returns the JSON after this word in a text.
 fn said(text: &str, word: &str) -> Value {
     let line = text.lines().find_map(|line| line.strip_prefix(word));
     serde_json::from_str(line.unwrap_or_else(|| panic!("{word}: {text}"))).unwrap()
@@ -73,7 +72,7 @@ fn facts(world: &World) -> Value {
     serde_json::from_str(&world.read("a/facts")).unwrap()
 }
 
-/// True if this machine lets us make containers of namespaces.
+/// True if this machine allows containers made of namespaces.
 pub(crate) fn has_containers() -> bool {
     let [unshare, arguments @ .., bash, _] = CONTAINER;
     Finished::of(Command::new(unshare).args(arguments).args([bash, "-c", OWN_DEVICES, bash, "true"])).code
@@ -92,7 +91,7 @@ fn lay_out(world: &World) {
     }
 }
 
-/// Makes a file in one step, since somebody waits for it.
+/// Makes a file in one step, because another process waits for it.
 fn make(world: &World, name: &str, text: &str) {
     let whole = world.file(&format!("{name}.tmp"), text);
     fs::rename(whole, world.project().join(name)).unwrap();
@@ -192,7 +191,7 @@ fn on(machine: Machine, world: &World, command: &Command) -> Command {
     wrapped
 }
 
-/// The number of a process as the adversary's pid namespace would have it: the host's, or the container's.
+/// Returns the number of a process in the adversary's pid namespace: the host's, or the container's.
 fn number_in(machine: Machine, pid: u32) -> String {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap();
@@ -200,13 +199,13 @@ fn number_in(machine: Machine, pid: u32) -> String {
     numbers.split_whitespace().nth(level).unwrap().to_owned()
 }
 
-/// The private temp of the victim, as the host sees it.
+/// Returns the host path of the victim's private temp.
 fn temp_with_secret(world: &World) -> PathBuf {
     let mut temps = world.temps().into_iter();
     temps.find(|temp| temp.join("secret").exists()).unwrap()
 }
 
-/// What the first command of an agent printed, when it is over.
+/// Returns the complete output of an agent's first command.
 fn output_of(world: &World, agent: &str) -> String {
     let mut output = None;
     wait_until(&format!("the command of agent {agent} is over"), || {

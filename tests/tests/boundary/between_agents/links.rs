@@ -1,4 +1,4 @@
-//! Write roots of sub-agents that are symbolic links, or have one on the way: nothing behind a link is given away.
+//! Write roots of sub-agents that are or contain symbolic links: nothing behind a link becomes writable.
 
 use std::fs;
 
@@ -7,17 +7,17 @@ use serde_json::json;
 use tests::replies::{calls, done, model_of_agents, shell};
 use tests::{Finished, User, World, tier};
 
-/// A place that a sub-agent is given, and how it came to lead elsewhere.
+/// A path for a sub-agent, and the change that makes it lead elsewhere.
 struct Root {
     /// Commands of the parent before the sub-agent starts; `OUTSIDE` is a directory beside the project.
     before: &'static str,
     /// The write root that the parent gives.
     given: &'static str,
-    /// What the sub-agent does, and would do unconfined.
+    /// The act of the sub-agent, which succeeds unconfined.
     act: &'static str,
 }
 
-/// Made before the sub-agent starts.
+/// Links that exist before the sub-agent starts.
 const ROOTS: [Root; 6] = [
     Root { before: "ln -s OUTSIDE link", given: "link", act: "echo lost > link/kept" },
     Root { before: "ln -s OUTSIDE link", given: "link/sub", act: "echo lost > link/sub/kept" },
@@ -46,7 +46,7 @@ fn lay_out(world: &World) {
     world.give(&world.project().join("a"));
 }
 
-/// The places that hold something else than before.
+/// Returns the places whose content has changed.
 fn lost(world: &World) -> Vec<&'static str> {
     let is_lost =
         |name: &&str| fs::read_to_string(world.root().join(name)).is_ok_and(|text| text != "kept\n");
@@ -57,7 +57,7 @@ fn outside(world: &World, command: &str) -> String {
     command.replace("OUTSIDE", &world.root().join("outside").display().to_string())
 }
 
-/// A parent that makes the place, and gives it away.
+/// Returns a model of a parent that makes the path and passes it on.
 fn model(world: &World, root: &Root) -> ReplayServer {
     let spawn = calls(&[("spawn_agent", json!({"task": "write", "write": [root.given]}))]);
     let task = ("write".to_owned(), vec![shell(root.act), done()]);

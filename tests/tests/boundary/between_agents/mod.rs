@@ -1,6 +1,5 @@
-//! Agents of one session against each other, in the real binary: a sub-agent that reads against the parent that started it, and
-//! sub-agents against their sibling. Each act succeeds between two programs that are not confined; what succeeds between agents is
-//! listed here, and in `docs/security-of-features.md`.
+//! Agents of one session against each other, in the real binary. Each act succeeds between two unconfined programs.
+//! Acts that succeed between agents are listed here and in `docs/security-of-features.md`.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -14,11 +13,11 @@ use tests::{User, World, tier};
 
 use duel::{Machine, Relation, confined, has_containers, unconfined};
 
-/// Whatever a reader may do to whoever shares a file system with it, in any tier: it takes bytes out of a fifo, locks files, and
-/// watches a directory.
+/// The acts of a reader that succeed in any tier against a process with the same file system: it empties a fifo, locks
+/// files, and watches a directory.
 const READING: [&str; 4] = ["fifo_read", "file_lock", "read_lock", "watch"];
 
-/// What the floor leaves open between processes of one user.
+/// The acts that the floor permits between processes of one user.
 const FLOOR: [&str; 8] = [
     "affinity",
     "command_line",

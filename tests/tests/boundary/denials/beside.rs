@@ -1,4 +1,4 @@
-//! What the broker refused while no call of the agent ran: an event of the agent, and no claim about a call.
+//! Denials by the broker while no call of the agent runs: an event of the agent, and no claim about a call.
 
 use std::fs;
 use std::io::Write;
@@ -20,13 +20,13 @@ use tests::{Finished, Programs, User, World};
 
 use crate::denials::told::command;
 
-/// Connects to an address outside as often as it is told to. Who told it may not have closed the pipe yet when it is opened again, and
-/// then there is nothing more to read.
+/// Connects to an address outside on each request. The requesting process may not have closed the pipe before it is
+/// opened again, and then there is nothing more to read.
 const CONNECT_WHEN_TOLD: &str = "while :; do read -r to < go && exec 3<>/dev/tcp/\"$to\"/9; done";
 
 const CONNECT_AT_ONCE: &str = "exec 3<>/dev/tcp/192.0.2.7/9";
 
-/// A program of bash that was begun before the calls, and which the session tells to connect.
+/// Starts a bash program before the calls, which connects when the session tells it.
 fn begin(tier: Tier, replies: impl IntoIterator<Item = String>) -> FrontEnd {
     let beginning = Beginning {
         tier: tier::choice(tier),
@@ -83,7 +83,7 @@ async fn a_process_that_outlived_its_call_is_told_of_when_it_is_refused_and_with
     }
 }
 
-/// The programs, with a worker that leaves a process behind.
+/// Returns the programs with a worker that leaves a process behind.
 fn bailiwick(world: &World, server: &ReplayServer, beside: &str, more: &[&str]) -> Command {
     let place = world.root().join("programs");
     fs::create_dir(&place).unwrap();

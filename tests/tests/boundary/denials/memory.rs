@@ -1,4 +1,5 @@
-//! POSIX shared memory and semaphores in the floor: a program names an object of its own, `/psm_…`, or none, and means `/dev/shm`.
+//! POSIX shared memory and semaphores in the floor: a program reports its own name for an object, `/psm_…`, or none,
+//! and means `/dev/shm`.
 
 use ipc::confinement::Tier;
 use serde_json::json;
@@ -17,7 +18,7 @@ const NEED_MEMORY: &[&str] = &[
     "touch /dev/shm/bw-new && rm /dev/shm/bw-new",
 ];
 
-/// Names that look alike, and are none of these.
+/// Similar names that mean other objects.
 const OTHERS: &[&str] = &[
     "echo \"tool: cannot open '/psm': Permission denied\"; exit 1",
     "echo 'SemLock(: Permission denied'; exit 1",

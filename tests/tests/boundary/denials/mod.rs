@@ -1,5 +1,5 @@
-//! What is told of denials, through the whole stack: nothing of what the machine refuses by itself, and of what the sandbox
-//! refuses the layer, the object and the grant that helps.
+//! The reports of denials through the whole stack: none for refusals by the machine, and for the sandbox the layer, the
+//! object and the helpful grant.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

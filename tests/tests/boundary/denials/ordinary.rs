@@ -1,4 +1,4 @@
-//! Failures that have nothing to do with the sandbox: not one of them may be called a denial.
+//! Failures without any relation to the sandbox, which may not be called denials.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -16,17 +16,17 @@ use tests::{User, World};
 
 use crate::denials::told::{Told, command, tell};
 
-/// Who fails this way unconfined as well.
+/// The users for whom a command fails unconfined as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
     Anybody,
-    /// A user who is not root: root's capabilities would have helped.
+    /// A user who is not root, because root's capabilities would help.
     Plain,
 }
 
 use Whose::{Anybody, Plain};
 
-/// Commands that fail, each with what it says; `{o}` is a directory outside the project.
+/// Failing commands with their messages; `{o}` is a directory outside the project.
 const FAILURES: &[(Whose, &str, &str)] = &[
     (Anybody, "cat closed", "Permission denied"),
     (Anybody, "echo x > closed", "Permission denied"),
@@ -200,8 +200,7 @@ fn furnish(world: &World) {
     world.file("small/keep", "");
 }
 
-/// A full file system in the project, and one outside that is read-only. Of this thread's mounts alone, and of the processes that
-/// it starts.
+/// Mounts a full file system in the project, and a read-only one outside, only for this thread and its child processes.
 fn mount_apart(world: &World) {
     unshare(CloneFlags::CLONE_NEWNS).unwrap();
     let none: Option<&Path> = None;
@@ -232,7 +231,7 @@ fn check(user: User, tier: Tier, rows: &[(Whose, &str, &str)], flags: &[&str]) -
     rows.iter().zip(&told).filter_map(wrong).collect()
 }
 
-/// On a thread of its own, for its mounts.
+/// Checks on a separate thread with its own mounts.
 fn check_apart(rows: &'static [(Whose, &str, &str)], flags: &'static [&str]) {
     if !geteuid().is_root() {
         tests::skip!("only root can give files away and mount");
@@ -259,8 +258,8 @@ fn with_the_network_on_nobody_claims_that_it_is_off() {
     check_apart(OF_THE_NETWORK, &["--mode", "auto", "--net", "on"]);
 }
 
-/// What a program says of a path that it never touched cannot be told from what it met. Said of an act that the kernel refuses
-/// with this error, it is true of the act; with another error, or of an act that is allowed, it proves nothing.
+/// A program's message about a path that it never touched cannot be distinguished from a real one. If the kernel
+/// refuses the act with the same error, the message is true; otherwise it proves nothing.
 #[test]
 fn a_liar_is_believed_as_far_as_the_kernel_bears_him_out() {
     for (user, tier) in everywhere() {

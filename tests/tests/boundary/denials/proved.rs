@@ -1,4 +1,4 @@
-//! What the broker refused a command of the model: proved, with the object and what would allow it, and of the right call.
+//! Refusals of a model's command by the broker: proved, with the object and the helpful grant, and with the right call.
 
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
@@ -20,7 +20,7 @@ fn connect(path: &str) -> String {
     format!("python3 -c 'import socket as s; s.socket(s.AF_UNIX).connect(\"{path}\")'")
 }
 
-/// A socket outside the project that its user may connect to, and its path.
+/// Creates a socket outside the project that its user may connect to. Returns its path too.
 fn socket(world: &World, name: &str) -> (UnixListener, String) {
     let outside = world.root().join("outside");
     fs::create_dir_all(&outside).unwrap();
@@ -32,7 +32,7 @@ fn socket(world: &World, name: &str) -> (UnixListener, String) {
     (listener, path.to_str().unwrap().to_owned())
 }
 
-/// Layer, grade, object, grant and program of a denial.
+/// Returns layer, grade, object, grant and program of a denial.
 fn facts(denied: &Value) -> [Value; 5] {
     ["layer", "grade", "object", "grant", "program"].map(|name| denied[name].clone())
 }

@@ -1,4 +1,4 @@
-//! Commands that exit with 0 although a write of theirs was refused; and those that only show such a line.
+//! Commands that exit with 0 although a write was refused, and those that only show such a line.
 
 use std::fs;
 
@@ -10,8 +10,8 @@ use crate::denials::told::{command, tell};
 
 const AUTO: &[&str] = &["--mode", "auto"];
 
-/// Commands that hide a refused write behind their status, in words and without, and how sure that is: it is proved where the command
-/// itself gives the place to the program that complains. `{o}` is a directory outside the project.
+/// Commands that hide a refused write behind their status, and the grade of the denial. It is proved if the command
+/// itself names the path. `{o}` is a directory outside the project.
 const HIDE: &[(&str, &str)] = &[
     ("touch {o}/new; true", "proved"),
     ("touch {o}/new 2>&1 | tail -5", "proved"),
@@ -25,7 +25,7 @@ const HIDE: &[(&str, &str)] = &[
     ("make -s 2>&1 | cat", "likely"),
 ];
 
-/// Commands that show such a line, which was another's.
+/// Commands that show such a line of another command.
 const SHOW: &[&str] = &[
     "cat build.log",
     "tail -n 5 build.log 2>&1 | head -3",

@@ -1,4 +1,4 @@
-//! A run of commands, and what was told of each.
+//! A run of commands with the reports about each.
 
 use ipc::confinement::Tier;
 use serde_json::{Value, json};
@@ -6,18 +6,18 @@ use tests::replies::{calls, done, model_of};
 use tests::world::tool_results;
 use tests::{Finished, World, tier};
 
-/// What was told of one call.
+/// The report about one call.
 #[derive(Debug)]
 pub(crate) struct Told {
-    /// What the model read.
+    /// The text for the model.
     pub(crate) content: String,
-    /// Whether it was told that the call failed.
+    /// True if the call was reported as failed.
     pub(crate) failed: bool,
     /// The denials that were logged.
     pub(crate) denials: Vec<Value>,
 }
 
-/// Makes tool calls in one session, one a reply, and says what was told of each.
+/// Makes tool calls in one session, one in each reply. Returns the report about each.
 pub(crate) fn tell(world: &World, tier: Tier, flags: &[&str], asked: &[(&str, Value)]) -> Vec<Told> {
     let replies = asked.iter().map(|one| calls(std::slice::from_ref(one)));
     let server = model_of(replies.chain([done()]));

@@ -1,4 +1,4 @@
-//! Who dies when, and what is left: nothing.
+//! The end of processes and their remains, of which there must be none.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -16,8 +16,8 @@ use tests::side_by_side::side_by_side;
 use tests::world::tool_results;
 use tests::{Finished, Programs, User, World, alive, marked, tier, wait_until};
 
-/// A command that does not want to end: it leaves a daemon that lost its session, its parent and its descriptors, and all
-/// of it ignores every signal that can be ignored.
+/// A command that resists its end: it leaves a daemon without its session, parent and descriptors, and ignores every
+/// possible signal.
 const STUBBORN: &str = "trap '' TERM HUP INT QUIT
     (setsid bash -c 'exec <&- >&- 2>&-; trap \"\" TERM HUP INT QUIT; echo $$ > daemon; while :; do sleep 9; done' &)
     until [ -s daemon ]; do :; done
@@ -52,7 +52,7 @@ fn slay(pid: u32) {
     kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL).unwrap();
 }
 
-/// Kills what `victim` picks while a stubborn command runs; the run goes on with the next generation.
+/// Kills a chosen process while a stubborn command runs. The run continues with the next generation.
 fn kill_during_a_call(tier: Tier, user: User, victim: fn(u32) -> u32) {
     let world = World::new(user);
     let server = model(&[
@@ -98,8 +98,8 @@ fn a_killed_stub_takes_its_worker_along_and_is_replaced() {
     }
 }
 
-/// The moments: from the first instruction to well into the call, so that starts, the snapshot of the base, and commands
-/// with their daemons are all hit.
+/// The moments, from the first instruction to well into the call, so that starts, the snapshot of the base, and
+/// commands with daemons are all hit.
 #[test]
 fn a_killed_supervisor_leaves_no_process_no_litter_and_a_log_that_parses() {
     // `just soak` kills at all moments, CI at every third.
@@ -180,7 +180,7 @@ fn a_daemon_ends_with_its_call() {
     }
 }
 
-/// What forks away faster than anybody could list it ends with its time all the same.
+/// A process that forks faster than it can be listed ends with its time too.
 #[test]
 fn what_keeps_forking_ends_with_its_time() {
     for tier in tier::all() {
@@ -201,7 +201,7 @@ fn end_a_bomb(tier: Tier) {
     wait_until("everything is gone", || marked(world.mark().as_bytes()).is_empty());
 }
 
-/// Ways to get a hold on a process.
+/// Acts that affect another process.
 const HOLDS: [&str; 21] = [
     "kill $pid 9",
     "kill $pid 15",
@@ -225,10 +225,10 @@ const HOLDS: [&str; 21] = [
     "open-to-write /proc/$pid/mem",
     "open-to-write /proc/$pid/oom_score_adj",
 ];
-/// The one that the kernel refuses everybody else.
+/// The act that the kernel refuses to everybody except root.
 const NEEDS_ROOT: &str = "proc $pid stack";
 
-/// Upwards from a command: its reaper, the worker, the broker; and the supervisor, which the full tier does not show.
+/// Upwards from a command: its reaper, the worker, the broker, and the supervisor, which is invisible in the full tier.
 #[test]
 fn a_command_has_no_hold_on_what_is_above_it() {
     for (tier, user) in everywhere() {
@@ -264,7 +264,7 @@ fn a_command_has_no_hold_on_what_is_above_it() {
     }
 }
 
-/// The twin: unconfined, each of them gets a hold on an ordinary process of the same user.
+/// The control: each act succeeds unconfined against an ordinary process of the same user.
 #[test]
 fn the_same_acts_have_a_hold_on_an_ordinary_process() {
     for user in User::all() {
@@ -291,8 +291,8 @@ fn is_refused(line: &str) -> bool {
     [nix::libc::EPERM, nix::libc::EACCES, nix::libc::EROFS].iter().any(|errno| tried["errno"] == *errno)
 }
 
-/// Rules are made for names, and a later generation's are made anew: what was hidden when the session began stays so
-/// under whatever name an agent gave it, for the next worker and for those that take the change set.
+/// Rules apply to names, and each generation gets new ones. Files that were hidden at the session's start must stay
+/// hidden under any name, for the next worker and for those that take the change set.
 #[test]
 fn what_is_hidden_stays_so_when_it_is_renamed_and_the_worker_replaced() {
     for (tier, user) in everywhere() {

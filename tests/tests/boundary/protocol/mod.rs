@@ -1,6 +1,5 @@
-//! A worker that was taken over and breaks the protocol: it is killed and the violation logged, the run ends as documented
-//! or goes on with the next generation, and nothing the worker sends costs more than a bounded amount of memory or time. [`life`]
-//! is about its end, and everybody else's.
+//! A compromised worker that breaks the protocol: it is killed and the violation logged, the run ends as documented or
+//! continues with the next generation, and memory and time stay bounded. [`life`] is about the end of processes.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,10 +18,10 @@ use tests::tier;
 use tests::world::tool_results;
 use tests::{Finished, User, World};
 
-/// The most memory that a run may need, whatever its worker sends.
+/// Maximum memory of a run, with any worker.
 const MEMORY_KIB: u64 = 128 << 10;
 
-/// What is said of a frame of another version.
+/// The message about a frame of another version.
 const OTHER_VERSION: &str = "frame of protocol version 9, expected ";
 
 fn exec(world: &World, server: &ReplayServer, fake: &str, more: &[&str]) -> Command {
@@ -33,7 +32,7 @@ fn exec(world: &World, server: &ReplayServer, fake: &str, more: &[&str]) -> Comm
     command
 }
 
-/// Runs to the end while watching the memory.
+/// Runs a command to its end and watches the memory.
 fn watch(mut command: Command) -> (Finished, u64) {
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -115,7 +114,7 @@ fn a_worker_that_says_nothing_at_all_is_given_up() {
     assert!(done.stderr.contains("worker was not ready after 20 s"), "{}", done.stderr);
 }
 
-/// The log's story: the violation, the end, the next generation; and the model's: an error that says so.
+/// The log has the violation, the end and the next generation. The model gets an error that reports it.
 #[test]
 fn a_violation_kills_the_worker_is_logged_and_the_run_goes_on() {
     for tier in tier::all() {
@@ -177,7 +176,7 @@ fn a_false_picture_is_a_violation_and_reaches_neither_model_nor_log() {
     }
 }
 
-/// The second outcome of a call comes when the call is closed and answered: the violation is the worker's next news.
+/// The second outcome of a call arrives after the call is closed, so the violation is the worker's next event.
 #[test]
 fn a_second_outcome_is_a_violation() {
     let world = World::new(User::Myself);
@@ -222,7 +221,7 @@ fn an_answer_of_the_wrong_kind_or_size_harms_nobody() {
     }
 }
 
-/// What the worker leaves undone does not hold the run beyond its time.
+/// A worker's silence does not delay the run beyond its time.
 #[test]
 fn endless_output_and_silence_end_with_the_runs_time() {
     let fakes = ["call-endless-output", "call-silence", "call-silence-at-once"];
@@ -239,7 +238,7 @@ fn endless_output_and_silence_end_with_the_runs_time() {
     });
 }
 
-/// The worker that takes the base of the patch is no better than any other.
+/// The worker that takes the base of the patch is as untrusted as any other.
 #[test]
 fn a_worker_that_does_not_show_the_project_ends_the_run() {
     let world = World::new(User::Myself);

@@ -1,4 +1,4 @@
-//! The two attempts of a scene, by a model that speaks HTTP on loopback and knows nothing but what it was told.
+//! The two attempts of a scene, by a model that speaks HTTP on loopback and knows only the text of the results.
 
 use std::fs;
 use std::path::Path;
@@ -14,16 +14,16 @@ use crate::remedies::ground::Ground;
 use crate::remedies::reader::Said;
 use crate::remedies::scenes::{Scene, Who};
 
-/// What the user is to do, as the model's last words ask for it.
+/// The requested action of the person, from the model's last words.
 type Request = Arc<Mutex<Option<Vec<String>>>>;
 
-/// Plays a scene from its beginning; why it failed, if it did.
+/// Plays a scene from its beginning. The error has the reason for a failure.
 pub(crate) fn play(scene: &Scene, user: User, tier: Tier) -> Result<(), String> {
     let ground = Ground::new(user, tier);
     play_on(&ground, scene, tier)
 }
 
-/// The same, on a ground that is there.
+/// Plays a scene on an existing ground.
 pub(crate) fn play_on(ground: &Ground, scene: &Scene, tier: Tier) -> Result<(), String> {
     let input = (scene.input)(ground);
     let (first, request) = attempt(ground, scene, &input, &[]);
@@ -42,7 +42,7 @@ pub(crate) fn play_on(ground: &Ground, scene: &Scene, tier: Tier) -> Result<(), 
     Ok(())
 }
 
-/// What the user was asked for, and the second attempt.
+/// Carries out the request to the person, and the second attempt.
 fn follow(ground: &Ground, scene: &Scene, input: &Value, asked: &[String]) -> Result<Ended, String> {
     let (second, request) = match (scene.who, asked) {
         (Who::UserCopies, [from]) => {
@@ -59,15 +59,15 @@ fn follow(ground: &Ground, scene: &Scene, input: &Value, asked: &[String]) -> Re
     }
 }
 
-/// How a run ended.
+/// The end of a run.
 #[derive(Clone, Debug, Default)]
 struct Ended {
-    /// What the model was told of each call, and whether it was told that it failed.
+    /// The results of the calls, each with a flag that is true after a failure.
     results: Vec<(bool, String)>,
     failures: usize,
 }
 
-/// One run: the call, and once more where the model itself can do something about a failure.
+/// Runs the call, and a second one if the model itself can react to a failure.
 fn attempt(ground: &Ground, scene: &Scene, input: &Value, flags: &[String]) -> (Ended, Option<Vec<String>>) {
     let request = Request::default();
     let ended = Arc::new(Mutex::new(Ended::default()));
@@ -114,11 +114,11 @@ fn model(scene: &Scene, input: &Value, request: &Request, ended: &Arc<Mutex<Ende
     serve_checked(script, Box::new(check))
 }
 
-/// What comes after a denial.
+/// The step after a denial.
 enum Next {
-    /// The call is made again, another way.
+    /// Make the call again in another way.
     Again(Value),
-    /// The user is asked for something, and the turn ends.
+    /// Ask the person for something, and end the turn.
     Ask(Vec<String>),
 }
 
@@ -139,12 +139,12 @@ impl Next {
     }
 }
 
-/// The call with another path in the place of one.
+/// Returns the call with one path replaced.
 fn instead(input: &Value, path: &str, other: &str) -> Value {
     serde_json::from_str(&input.to_string().replace(path, other)).unwrap()
 }
 
-/// What the model is told of its last call: whether it failed, and the text.
+/// Returns the result of the model's last call: true after a failure, and the text.
 fn result(request: &RecordedRequest) -> (bool, String) {
     let body: Value = serde_json::from_slice(&request.body).unwrap();
     let block = &body["messages"].as_array().unwrap().last().unwrap()["content"][0];

@@ -1,4 +1,4 @@
-//! Where a scene takes place: a project, and around it what it stumbles over.
+//! The ground of a scene: a project with its obstacles.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ use std::thread;
 use ipc::confinement::Tier;
 use tests::{User, World};
 
-/// What a server says to everybody.
+/// The answer of a server to every request.
 pub(crate) const ANSWER: &str = "served from outside";
 
 /// A project and its surroundings.
@@ -65,7 +65,7 @@ impl Drop for Ground {
     }
 }
 
-/// Answers whoever asks, in HTTP.
+/// Answers a request in HTTP.
 pub(crate) fn answer(mut stream: impl Read + Write) {
     let mut asked = [0; 1024];
     let _ = stream.read(&mut asked);

@@ -1,5 +1,5 @@
-//! What a tool result says of a denial is enough: who knows nothing but that text succeeds at the second attempt. The text is
-//! read by code (`reader`), so that one that says less makes a scene fail.
+//! The text about a denial in a tool result is sufficient: a reader of only this text succeeds at the second attempt.
+//! The text is read by code (`reader`), so that an incomplete one makes a scene fail.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! The scene that takes a network: another machine that can be reached, in a network of the test's own.
+//! The scene with a network: another reachable machine, in the test's own network.
 
 use std::net::TcpListener;
 use std::sync::mpsc;
@@ -34,8 +34,7 @@ fn ip(words: &str) {
     assert_eq!(done.code, 0, "ip {words}: {}", done.stderr);
 }
 
-/// A machine of its own at the other end of a cable: says which thread's network that is, waits until it has the cable, and
-/// answers whoever comes.
+/// Runs a machine at the other end of a cable: reports its network, waits for the cable, and answers requests.
 fn other_machine(number: &mpsc::Sender<i32>, cable: &mpsc::Receiver<()>, ready: &mpsc::Sender<()>) {
     unshare(CloneFlags::CLONE_NEWNET).unwrap();
     number.send(gettid().as_raw()).unwrap();

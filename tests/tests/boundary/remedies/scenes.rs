@@ -1,4 +1,4 @@
-//! The scenes: what is tried first, who may change something after the denial, and how the world tells that it succeeded.
+//! The scenes: the first attempt, the one who may react to the denial, and the check of the success.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,16 +7,16 @@ use serde_json::{Value, json};
 
 use crate::remedies::ground::{ANSWER, Ground};
 
-/// Who does something about a denial.
+/// The one who reacts to a denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
-    /// The user, who runs it again with the flags that are named.
+    /// The person, who runs it again with the named flags.
     User,
-    /// The model, which uses a place that its rights have.
+    /// The model, which uses a place within its access.
     ModelElsewhere,
-    /// The model, which declares anew what the call needs.
+    /// The model, which changes the declaration of the call.
     ModelDeclares,
-    /// The user, who lays a copy of what is named into the project.
+    /// The person, who copies the named file into the project.
     UserCopies,
 }
 
@@ -27,9 +27,9 @@ pub(crate) struct Scene {
     pub(crate) tool: &'static str,
     pub(crate) input: fn(&Ground) -> Value,
     pub(crate) who: Who,
-    /// Whether it was done, by the world itself and what the model was told in the end.
+    /// True if the scene succeeded, by the world and the model's last result.
     pub(crate) is_done: fn(&Ground, &str) -> bool,
-    /// Whether the full tier lets it succeed at once.
+    /// True if the full tier lets it succeed at once.
     pub(crate) full_has_it: bool,
 }
 
@@ -52,7 +52,7 @@ fn serves(_: &Ground, told: &str) -> bool {
     told.contains(ANSWER)
 }
 
-/// The scenes; that of the network is in `network`, since it takes a network.
+/// All scenes except that of `network`.
 pub(crate) const SCENES: &[Scene] = &[
     scene(
         "a wrong directory, and the project would do",

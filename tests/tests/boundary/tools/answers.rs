@@ -1,4 +1,4 @@
-//! What the model is told: in the order of its calls, within bounds, and with what was expected.
+//! The model's results: in the order of its calls, within bounds, and with the expected text.
 
 use serde_json::json;
 use tests::{User, World, tier};

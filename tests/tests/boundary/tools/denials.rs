@@ -1,4 +1,4 @@
-//! What is denied by whom: by the call's own declaration, by plain permissions, for the network, and for what is hidden.
+//! Denials and their causes: the call's own declaration, plain permissions, the network, and hidden paths.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! A write that is denied, and the grant that it names: with that, and with no less, it succeeds.
+//! A denied write and the grant in its denial: it succeeds with this grant and with no less.
 
 use std::fs;
 

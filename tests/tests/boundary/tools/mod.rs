@@ -1,4 +1,4 @@
-//! The tools through the whole stack: what the model asks for, what the kernel allows, what the model is told.
+//! The tools through the whole stack: the model's calls, the kernel's decisions, and the model's results.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

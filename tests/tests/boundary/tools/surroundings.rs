@@ -1,4 +1,4 @@
-//! What surrounds a call: variables, the project's instructions, and names that are no text.
+//! The surroundings of a call: variables, the project's instructions, and names that are no text.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -1,4 +1,4 @@
-//! One turn, and what the model is told of its calls.
+//! One turn with the model's results.
 
 use serde_json::{Value, json};
 use tests::replies::{calls, done, model_of};
@@ -13,7 +13,7 @@ pub(crate) fn turn(world: &World, asked: &[(&str, Value)], arguments: &[&str]) -
     (tool_results(&server, 1), run)
 }
 
-/// What the model is told of one call.
+/// Returns the model's result of one call.
 pub(crate) fn told(world: &World, name: &str, input: Value, arguments: &[&str]) -> String {
     let (results, _) = turn(world, &[(name, input)], arguments);
     content(&results[0])

@@ -1,5 +1,5 @@
-//! Access of other users to what the host runs later, and to the directories on the way there: nobody comes to write who could
-//! not write before, and what is put back belongs to whom it belonged.
+//! Access of other users to files that the host executes later, and to the directories on the way: nobody gains write
+//! access, and restored files keep their owner.
 
 use std::os::unix::fs::{MetadataExt, chown};
 

@@ -1,4 +1,4 @@
-//! An attack by a model's commands, and what is said of it.
+//! An attack by a model's commands, and the reports about it.
 
 use ipc::confinement::Tier;
 use model::replay::ReplayServer;
@@ -8,7 +8,7 @@ use tests::replies::model;
 use tests::world::tool_results;
 use tests::{Finished, World, tier};
 
-/// Who commits, for an agent's commands.
+/// The identity for an agent's commits.
 pub(crate) const IDENTITY: &str =
     "export GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@e GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@e; ";
 
@@ -19,7 +19,7 @@ pub(crate) fn run(world: &World, tier: Tier, server: &ReplayServer, flags: &[&st
     done
 }
 
-/// One command in the project, and what the model is told of it.
+/// Runs one command in the project. Returns the run and the model's result.
 pub(crate) fn attack(world: &World, tier: Tier, command: &str) -> (Finished, Value) {
     attack_with(world, tier, &[], command)
 }
@@ -31,18 +31,16 @@ pub(crate) fn attack_with(world: &World, tier: Tier, flags: &[&str], command: &s
     (done, told)
 }
 
-/// Whether the kernel refused something: the command says so in its own words.
+/// True if the kernel refused something, by the command's own words.
 fn is_refused(told: &Value) -> bool {
     let told = told.to_string();
     ["Read-only file system", "Device or resource busy"].iter().any(|refusal| told.contains(refusal))
 }
 
-/// Whether the model knows that not everything went as it wanted.
 pub(crate) fn is_known(tier: Tier, done: &Finished, told: &Value) -> bool {
     !restored(done).is_empty() || (tier == Tier::Full && is_refused(told))
 }
 
-/// What was put back.
 pub(crate) fn restored(done: &Finished) -> Vec<String> {
     let events = done.events_of("restored");
     let places = events.iter().flat_map(|event| event["places"].as_array().unwrap().clone());

@@ -1,5 +1,5 @@
-//! Bounds of the tripwire that a repository meets by what it brings along: the person's own places are held all the same, or the
-//! start is refused and names the place. Nothing that was there is taken away.
+//! Bounds of the tripwire that a hostile repository can reach: the person's own places are protected all the same, or
+//! the start is refused and names the place. Nothing that existed is removed.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use tests::side_by_side::side_by_side;
 use tests::world::PLACE;
 use tests::{Finished, User, World, tier};
 
-/// A repository's crowd, and the place that a start names which is refused for it.
+/// A crowd of files in a repository, and the place in the refusal of a start.
 struct Crowd {
     name: &'static str,
     fill: &'static str,
@@ -85,7 +85,7 @@ const FILL: &str = "import os, sys\n\
     \x20   open(path, 'w').close() if own else os.link(base, path)\n\
     \x20   return path\n";
 
-/// What the person had: a setting that is included, a hook that is linked, a hook, and a repository two levels down.
+/// The person's own files: an included setting, a linked hook, a hook, and a repository two levels down.
 const OWN: &str = "hook() { printf '#!/bin/sh\\nexit 0\\n' > $1; chmod +x $1; }; \
     printf '[user]\\n\\tname = t\\n' > .gitconfig; git config include.path ../.gitconfig; mkdir dev; hook dev/pre-push; \
     ln -s ../../dev/pre-push .git/hooks/pre-push; hook .git/hooks/pre-commit; \
@@ -94,7 +94,7 @@ const OWN: &str = "hook() { printf '#!/bin/sh\\nexit 0\\n' > $1; chmod +x $1; };
 const ACT: &str = "cp evil.sh dev/pre-push; cp evil.sh .git/hooks/pre-commit; cp evil.sh z/z/.git/hooks/pre-commit; \
     printf '[core]\\n\\tfsmonitor = ./evil.sh\\n' > .gitconfig; true";
 
-/// Each has to do nothing of the agent's.
+/// Acts that may not execute anything of the agent.
 const LATER: &[&str] = &[
     "git status",
     "git commit -q --allow-empty -m later",
@@ -165,7 +165,7 @@ fn a_crowd_that_a_repository_brings_along_frees_nothing_of_the_persons() {
     });
 }
 
-/// What a command makes is another matter: it is taken out, however much it is, and not deleted.
+/// A crowd that a command makes is moved aside, of any size, and not deleted.
 #[test]
 fn a_crowd_that_a_command_makes_is_moved_aside_and_frees_nothing() {
     for tier in tier::all() {

@@ -1,4 +1,4 @@
-//! What people let agents do with git: it works, and nothing of it is flagged.
+//! Everyday uses of git by agents: they work, and none of them is flagged.
 
 use ipc::confinement::Tier;
 use serde_json::Value;
@@ -8,13 +8,13 @@ use tests::{User, tier};
 
 use crate::tripwire::attack::{IDENTITY, attack, attack_with, restored};
 
-/// What git needs in the full tier, beside what an agent has.
+/// The need of git in the full tier beyond an agent's access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needs {
     Nothing,
-    /// The right to configure it.
+    /// Permission to configure git.
     Configuration,
-    /// To remove what is held in its place: nobody gets that.
+    /// Removal of a mounted file, which nobody is granted.
     Floor,
 }
 
@@ -92,7 +92,7 @@ fn what_people_let_agents_do_with_git_is_not_flagged() {
     });
 }
 
-/// Some of these exit with 0 all the same, so that the refusal has to be said.
+/// Some of these exit with 0 all the same, so that the refusal must be reported.
 #[test]
 fn what_git_may_not_write_in_the_full_tier_is_said_with_the_right_to_it() {
     for user in tier::all().into_iter().filter(|tier| *tier == Tier::Full).flat_map(|_| User::all()) {

@@ -1,6 +1,6 @@
-//! What the host runs later, attacked by commands of a model: judged from the side of a person who works in the project
-//! afterwards. In the floor tier the tripwire alone holds it; in the full tier what exists is mounted read-only in its place,
-//! and the tripwire holds what does not exist yet.
+//! Files that the host executes later, attacked by commands of a model and judged by a person's later work in the
+//! project. In the floor tier only the tripwire protects them. In the full tier existing files are mounted read-only,
+//! and the tripwire covers missing ones.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

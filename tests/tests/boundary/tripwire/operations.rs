@@ -1,11 +1,11 @@
-//! Git operations inside, whole or left in the middle: the host's git finds what it finds after the same without a sandbox.
+//! Git operations inside, complete or paused: the host's git finds the same as without a sandbox.
 
 use ipc::confinement::Tier;
 use tests::repository::{repository, shell};
 use tests::side_by_side::side_by_side;
 use tests::{Finished, User, World, tier};
 
-/// Whose commits they are, and when: the same on both sides, so that the names of commits are.
+/// The identity and time of commits, equal on both sides, so that the names of commits are equal.
 const ALWAYS: &str = "export GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@e GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@e \
     GIT_AUTHOR_DATE='@1700000000 +0000' GIT_COMMITTER_DATE='@1700000000 +0000' GIT_EDITOR=true; ";
 
@@ -13,7 +13,7 @@ const ALWAYS: &str = "export GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@e GIT_COMMITTE
 const DIVERGED: &str = "git checkout -q -b other; echo o > kept.txt; git commit -qam o; echo p > p; git add p; git commit -qm p; \
     git checkout -q -; echo m > kept.txt; git commit -qam m; ";
 
-/// Operations, and whether the full tier needs the right to configure git for them.
+/// Operations, with a flag that is true if the full tier needs permission to configure git.
 const OPERATIONS: &[(&str, bool, &str)] = &[
     ("init", false, "git init -q new"),
     ("add", false, "echo a > a; git add a; echo n > n; git add -N n; git rm -q --cached kept.txt"),
@@ -158,7 +158,7 @@ const OPERATIONS: &[(&str, bool, &str)] = &[
     ),
 ];
 
-/// The host's view of every repository in the project, without what differs between two places.
+/// Returns the host's view of every repository in the project, without differences between two places.
 fn seen(world: &World) -> String {
     const LOOK: &str = "for d in . */; do [ -e $d/.git ] || [ -e $d/HEAD ] || continue; echo \"== $d\"; cd $d; \
         git status; git status --porcelain=v2 --branch; git fsck --full --no-dangling; git stash list; git worktree list; git submodule status; \
@@ -180,7 +180,7 @@ fn the_hosts_git_finds_the_same_after_an_operation_inside() {
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
 }
 
-/// The tiers in which an operation does something else than outside.
+/// Returns the tiers in which an operation has another effect than outside.
 fn failures((name, configures, operation): &(&str, bool, &str), user: User) -> Vec<String> {
     let command = format!("{ALWAYS}{}; true", operation.replace("D ", DIVERGED));
     let control = dated(user);

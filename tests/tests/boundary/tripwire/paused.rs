@@ -1,4 +1,4 @@
-//! Git directories hold what git's data model needs and nothing that git acts on: neither now, nor when a paused operation goes on.
+//! Git directories contain only parts of git's data model, and nothing that git acts on, now or in a paused operation.
 
 use std::fs;
 use std::path::Path;
@@ -19,17 +19,17 @@ const PAUSED_REBASE: &str = "for f in a b c; do echo $f > $f; git add $f; git co
     c=$(git rev-parse HEAD); GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -q -i HEAD~2 2>/dev/null; \
     echo pick $c c > .git/rebase-merge/git-rebase-todo;";
 
-/// Two commits to be picked of which the first one conflicts, and was resolved.
+/// Two commits to pick, with a resolved conflict in the first one.
 const PAUSED_PICK: &str = "git checkout -q -b other; echo o > kept.txt; git commit -qam o; echo p > p; git add p; git commit -qm p; \
     git checkout -q -; echo m > kept.txt; git commit -qam m; git cherry-pick other~1 other >/dev/null 2>&1; \
     echo r > kept.txt; git add kept.txt;";
 
-/// Patches to be applied of which the first one conflicts.
+/// Patches to apply, with a conflict in the first one.
 const PAUSED_AM: &str = "git checkout -q -b other; echo o > kept.txt; git commit -qam o; echo p >> kept.txt; git commit -qam p; \
     git format-patch -q --full-index -2 -o patches; git checkout -q -; echo m > kept.txt; git commit -qam m; \
     git am -q patches/* >/dev/null 2>&1;";
 
-/// The state that is left, what is added to it, and how the host goes on: then `evil.sh` runs, or the canary is written.
+/// A paused state, an addition to it, and the host's continuation, after which `evil.sh` runs or the canary is written.
 const RUN_LATER: &[(&str, &str, &str, &str)] = &[
     (
         "strategy of a rebase",
@@ -109,7 +109,7 @@ fn what_an_agent_leaves_paused_runs_nothing_when_the_host_goes_on() {
     }
 }
 
-/// `git commit` of the host records the resolution of a conflict, and reads the file for it, through a link as well.
+/// `git commit` of the host records the resolution of a conflict and reads the file for it, also through a link.
 #[test]
 fn a_planted_list_of_conflicts_makes_the_host_copy_no_secret() {
     const PLANT: &str = "ln -s $SECRET link; id=0123456789012345678901234567890123456789; mkdir -p .git/rr-cache/$id; \
@@ -136,7 +136,7 @@ fn a_planted_list_of_conflicts_makes_the_host_copy_no_secret() {
     }
 }
 
-/// Nothing is lost: it is elsewhere, and the right to keep it in its place can be given.
+/// A moved file is not lost, and the permission to keep it in its place can be given.
 #[test]
 fn what_has_no_part_in_a_git_directory_is_moved_aside_and_can_be_accepted() {
     const MAKE: &str = "mkdir -p .git/annex/deep; echo kept > .git/annex/deep/file; echo loose > .git/loose";
@@ -161,7 +161,7 @@ fn what_has_no_part_in_a_git_directory_is_moved_aside_and_can_be_accepted() {
     }
 }
 
-/// What was there before stays what it was, and the other version is not lost.
+/// Earlier content stays, and the other version is not lost.
 #[test]
 fn a_tools_own_state_in_a_git_directory_stays_what_it_was() {
     for (user, tier) in tier::everywhere() {
@@ -180,7 +180,7 @@ fn a_tools_own_state_in_a_git_directory_stays_what_it_was() {
     }
 }
 
-/// A rebase that the person left with commands of their own goes on inside, and its commands stay.
+/// A paused rebase with the person's own commands continues inside, and its commands stay.
 #[test]
 fn a_persons_own_commands_stay_in_a_paused_rebase() {
     for (user, tier) in tier::everywhere() {

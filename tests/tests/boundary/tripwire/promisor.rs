@@ -1,4 +1,4 @@
-//! A remote that git asks by itself for an object that is missing: with the network off it would carry away what an agent read.
+//! A remote that git asks for a missing object: with the network off, this could send out data that an agent read.
 
 use std::net::TcpListener;
 use std::sync::Arc;

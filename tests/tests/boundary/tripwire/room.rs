@@ -1,4 +1,5 @@
-//! A command that fills the disk, the quota or the inodes: what cannot be put back does not stay in its place either.
+//! A command that fills the disk, the quota or the inodes: files that cannot be restored do not stay in their place
+//! either.
 
 use std::process::Command;
 
@@ -7,8 +8,8 @@ use tests::programs::Programs;
 use tests::repository::{is_marked, repository};
 use tests::{Finished, User, World, skip};
 
-/// Everything of an attack in a mount namespace of its own, where the project lies on a small tmpfs. `$FULL` has the options of the
-/// tmpfs, `$STATE` the state directory, `$FILL` uses up what there is.
+/// An attack in a separate mount namespace with the project on a small tmpfs. `$FULL` has the options of the tmpfs,
+/// `$STATE` the state directory, `$FILL` uses up the space.
 const ATTACK: &str = r#"set -e
 mount -t tmpfs -o "$FULL" none "$SMALL"
 PROJECT=$SMALL/project

@@ -97,7 +97,7 @@ fn ways_around() -> Vec<Attack> {
     .concat()
 }
 
-/// What the user's programs read at their next start.
+/// Returns attacks on files that the user's programs read at their next start.
 fn names_of_the_home() -> Vec<Attack> {
     let acts = [
         "append {h}/.bashrc",

@@ -11,7 +11,7 @@ use nix::unistd::geteuid;
 use tests::probe::victim::{SECRET, keep_attribute};
 use tests::{User, World};
 
-/// How large the hidden file is whose size is a secret: a number that nothing else has.
+/// The size of the hidden file, which is a secret: a number that nothing else has.
 pub(super) const SIZE: &str = "27182818284";
 
 pub(super) type Snapshot = BTreeMap<PathBuf, String>;
@@ -68,7 +68,7 @@ pub(super) fn fill(world: &World, outside: &Path, shared: &[PathBuf]) {
     prepare_project(world, outside);
 }
 
-/// What the adversary prepared in the project, where it may write.
+/// Prepares files in the project as the adversary, who may write there.
 fn prepare_project(world: &World, outside: &Path) {
     for entry in fs::read_dir(world.project()).unwrap().flatten() {
         let path = entry.path();

@@ -1,5 +1,5 @@
-//! What is attacked: files beside the project and in the home, a process, a terminal, sockets and objects of the host. Harm is
-//! judged from here.
+//! The targets of attacks: files next to the project and in the home, a process, a terminal, sockets and objects of the
+//! host. Harm is judged from here.
 
 mod files;
 mod sockets;
@@ -23,7 +23,7 @@ use tests::{Programs, World, alive};
 use files::{SIZE, Snapshot, fill, snapshot};
 use sockets::Sockets;
 
-/// What attacks are made against.
+/// The target of attacks.
 pub(crate) struct Victim {
     outside: PathBuf,
     watched: Vec<PathBuf>,
@@ -106,7 +106,7 @@ impl Victim {
         act.split(' ').map(aimed).collect()
     }
 
-    /// What this victim hides.
+    /// Returns the hidden files of this victim.
     pub(crate) fn hidden(world: &World) -> [PathBuf; 3] {
         ["hidden", "hidden-sized", "vault"].map(|name| world.root().join("outside").join(name))
     }
@@ -119,7 +119,7 @@ impl Victim {
             .collect()
     }
 
-    /// What harm there is, if any; `said` is what the adversary printed.
+    /// Returns the harm, if there is any; `said` is the output of the adversary.
     pub(crate) fn harm(&self, said: &str) -> Option<String> {
         let after = snapshot(&self.watched);
         let differs = |path: &&PathBuf| self.before.get(*path) != after.get(*path);

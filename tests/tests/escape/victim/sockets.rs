@@ -57,7 +57,7 @@ impl Sockets {
         sockets
     }
 
-    /// What stands for their addresses in an act.
+    /// Returns the words for their addresses in an act.
     pub(super) fn names(&self) -> Vec<(&'static str, String)> {
         let (tcp4, tcp6) = (self.tcp4.local_addr().unwrap(), self.tcp6.local_addr().unwrap());
         let (udp, udp6) = (self.udp.local_addr().unwrap(), self.udp6.local_addr().unwrap());

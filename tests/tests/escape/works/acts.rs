@@ -1,4 +1,4 @@
-//! What a developer does: each act prints something that does not depend on where it runs.
+//! Everyday acts of a developer. The output of each does not depend on its place.
 
 pub(super) const GIT: &str = "git init -q . && git config user.name t && git config user.email t@example.org && echo x > f \
                    && git add f && git commit -qm one";
@@ -221,13 +221,14 @@ pub(super) const SOCKETS: &[(&str, &str)] = &[
     ),
 ];
 
-/// What the broker can do only with duplicates of the caller's descriptors (`pidfd_getfd(2)`). Each prints `1` alone.
+/// Acts for which the broker needs duplicates of the caller's descriptors (`pidfd_getfd(2)`). Each prints `1` alone.
 pub(super) const OF_DUPLICATES: &[(&str, &str)] = &[(
     "descriptors passed in a datagram of a unix socket",
     "echo 1 > f; python3 -c 'import os, socket as k; s = k.socket(k.AF_UNIX, k.SOCK_DGRAM); s.bind(\"d\"); c = k.socket(k.AF_UNIX, k.SOCK_DGRAM); c.connect(\"d\"); k.send_fds(c, [b\"x\"], [os.open(\"f\", 0)]); print(os.read(k.recv_fds(s, 9, 1)[1][0], 1).decode())'",
 )];
 
-/// What needs namespaces with the network off: the floor breaks it, and `SECURITY.md` lists it. Each prints `1` alone.
+/// Acts that need namespaces with the network off: the floor breaks them, and `SECURITY.md` lists them. Each prints `1`
+/// alone.
 pub(super) const OF_THE_FULL_TIER: &[(&str, &str)] = &[
     (
         "locks, queues and pools of multiprocessing",

@@ -1,4 +1,5 @@
-//! What has to go on inside with the network off: what works unconfined on this machine works confined, with the same output.
+//! Acts that must work inside with the network off: each that works unconfined on this machine works confined, with the
+//! same output.
 
 mod acts;
 mod places;
@@ -27,7 +28,7 @@ fn script(text: &str) -> String {
     text.replace("GIT", GIT).replace("SANDBOX_EXEC", sandbox_exec.to_str().unwrap())
 }
 
-/// What nobody waits for any longer is killed: an act that hangs is an act that does not work.
+/// The time limit in seconds, after which an act counts as failed.
 const PATIENCE: &str = "60";
 
 /// With what is broken, less: some of it waits for good, and what takes longer than this does not work either.

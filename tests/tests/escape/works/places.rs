@@ -1,4 +1,4 @@
-//! Where a project may lie, and how it may be called.
+//! The possible places and names of a project.
 
 use std::ffi::OsStr;
 use std::fs;

@@ -37,7 +37,7 @@ fn world() -> World {
     World::new(User::Myself)
 }
 
-/// What the model was sent, as text.
+/// Returns the text of a request to the model.
 fn sent(server: &ReplayServer, request: usize) -> String {
     String::from_utf8(server.requests()[request].body.to_vec()).unwrap()
 }

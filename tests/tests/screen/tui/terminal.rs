@@ -48,7 +48,7 @@ fn another_size_is_another_frame() {
     assert_eq!(ui.end().code, 0);
 }
 
-/// What a hostile model, or what it runs, may try to tell the terminal.
+/// Texts with which a hostile model or program may try to control the terminal.
 const HOSTILE: &[&str] = &[
     "\x1b]0;title\x07",
     "\x1b]52;c;cm0gLXJm\x07",

@@ -18,7 +18,7 @@ use super::asking::{answer, asks, asks_for, command, edit, fitting, for_session,
 /// An approval with whatever is wrong with it.
 type Bad = fn(&ServerRequest) -> ApprovalAnswer;
 
-/// What denies the request that it names: the kind of answer, and what the line in the log says.
+/// Answers that deny the request: the kind of answer, and the text in the log.
 const DENIES: [(&str, Bad, &str); 14] = [
     ("patch for the other kind", |r| other(r, ReviewDecision::Approved), "another kind"),
     ("other kind, session", |r| other(r, for_session(SessionScope::Exact)), "another kind"),

@@ -1,4 +1,4 @@
-//! What the kernel says of the standing worker and of an approved command.
+//! The kernel's data about the permanent worker and about an approved command.
 
 use std::fs;
 use std::net::TcpListener;

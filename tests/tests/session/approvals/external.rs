@@ -22,7 +22,7 @@ use super::asking::{answer, asks, decide, edit, logged, told};
 /// A server of one tool, which does what its arguments say.
 struct Server {
     served: Mutex<Vec<ExternalCall>>,
-    /// Where a call says that nobody waits for it any more.
+    /// The channel on which an abandoned call reports itself.
     dropped: mpsc::UnboundedSender<()>,
 }
 

@@ -1,4 +1,4 @@
-//! What an approval for the session covers, and what it does not.
+//! The coverage of an approval for the session.
 
 use ipc::id::GrantId;
 use protocol::approval::{ReviewDecision, SessionScope};

@@ -70,7 +70,7 @@ struct Peer {
     read: Vec<Value>,
     /// The first of them that no step was about.
     next: usize,
-    /// How many notifications about an agent, of each method, steps have waited for.
+    /// The number of awaited notifications about an agent, by method.
     awaited: BTreeMap<(String, String), usize>,
     /// The number of the last request.
     last: u64,

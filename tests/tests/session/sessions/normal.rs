@@ -33,7 +33,7 @@ pub(crate) struct Normal<'a> {
     heads: BTreeMap<String, u64>,
 }
 
-/// What is the same in two places has the same name in both.
+/// Equal names in two places get the same replacement.
 struct Names(&'static str, Vec<String>);
 
 impl Names {

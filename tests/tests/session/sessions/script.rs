@@ -20,7 +20,7 @@ pub(crate) struct Script {
     files: BTreeMap<String, String>,
     /// The misbehaviour of a worker that was taken over, if one stands in the worker's place: see `fake-worker`.
     pub(crate) worker: Option<String>,
-    /// How the session is driven.
+    /// The driver of the session.
     pub(crate) front_end: FrontEnd,
     /// The model's replies, in their order.
     replies: Vec<Reply>,
@@ -41,7 +41,7 @@ pub(crate) enum FrontEnd {
     Serve { options: Map<String, Value>, steps: Vec<Step> },
 }
 
-/// What a front end does next.
+/// The next action of a front end.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Step {
@@ -107,7 +107,7 @@ impl Script {
         !self.agents.is_empty()
     }
 
-    /// What the files that matter hold after the session.
+    /// Returns the content of the important files after the session.
     pub(crate) fn left(&self, world: &World) -> Vec<(&str, Option<String>)> {
         let text = |name| fs::read_to_string(world.project().join(name)).ok();
         self.left.iter().map(|name| (name.as_str(), text(name))).collect()

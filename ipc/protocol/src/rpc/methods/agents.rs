@@ -32,7 +32,7 @@ pub struct AgentInfo {
     pub task: Option<String>,
     /// Model of the agent.
     pub model: String,
-    /// The rights of its worker; absent before the first one has started.
+    /// The access of its worker; absent before the first one has started.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rights: Option<RightsSummary>,
     /// The work that the agent does now, or its end.
@@ -92,7 +92,7 @@ pub struct OpenCall {
     pub name: String,
 }
 
-/// A guest of an agent: a confined process with rights of its own that is no worker.
+/// A guest of an agent: a confined process with separate access that is no worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
@@ -113,9 +113,9 @@ pub struct GuestInfo {
     /// The call that it was started for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
-    /// The rights that its sandbox holds it to.
+    /// The access that its sandbox holds it to.
     pub rights: RightsSummary,
-    /// The hosts that its own program keeps to, where its rights have the whole network.
+    /// The hosts that its own program keeps to, where its access includes the whole network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Hosts>,
     /// The time of its start, in milliseconds since 1970.

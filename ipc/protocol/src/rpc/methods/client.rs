@@ -60,7 +60,7 @@ macro_rules! requests {
 requests! {
     /// Greets the server; must be the first request, and comes once.
     Initialize(InitializeParams) -> InitializeResponse, INITIALIZE_METHOD = "initialize";
-    /// Opens a conversation with an agent of its own.
+    /// Opens a conversation with a separate agent.
     NewConversation(NewConversationParams) -> NewConversationResponse, NEW_CONVERSATION_METHOD = "newConversation";
     /// Sends a message to the agent; while the agent is busy, the message waits.
     SendUserMessage(SendUserMessageParams) -> Accepted, SEND_USER_MESSAGE_METHOD = "sendUserMessage";
@@ -68,7 +68,7 @@ requests! {
     Interrupt(ConversationParams) -> Accepted, INTERRUPT_METHOD = "interrupt";
     /// Turns the network on or off, with a new worker, also during a turn.
     SetNet(SetNetParams) -> Accepted, SET_NET_METHOD = "setNet";
-    /// Changes the handling of calls that the standing rights do not cover.
+    /// Changes the handling of calls that the permanent access does not cover.
     SetMode(SetModeParams) -> Accepted, SET_MODE_METHOD = "setMode";
     /// Changes the model within the same provider, at rest only.
     SetModel(SetModelParams) -> Accepted, SET_MODEL_METHOD = "setModel";
@@ -186,7 +186,7 @@ pub enum BaselineWord {
 pub struct NewConversationParams {
     /// The project: an absolute path.
     pub cwd: WirePath,
-    /// Handling of calls that the standing rights do not cover; `ask` if absent.
+    /// Handling of calls that the permanent access does not cover; `ask` if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub mode: Option<ApprovalMode>,
     /// Purpose of the agent, `execute` if absent. With `plan` it makes a plan and changes nothing; another agent

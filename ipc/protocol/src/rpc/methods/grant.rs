@@ -1,4 +1,4 @@
-//! Rights that a person gives without being asked for them, or takes back.
+//! Access that a person grants without a request, or withdraws.
 
 use serde::{Deserialize, Serialize};
 

@@ -67,7 +67,7 @@ pub(in crate::core) enum AfterSummary {
     Begun(Then),
 }
 
-/// Replacement for a request that failed for good.
+/// Replacement for a request that failed permanently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum Mended {
     Summary(AfterSummary),
@@ -206,7 +206,7 @@ impl Conversation {
         self.narrow_window(Some(usage.total()).filter(|total| *total >= Window::LEAST));
     }
 
-    /// Looks for a replacement for a request that failed for good.
+    /// Looks for a replacement for a request that failed permanently.
     pub(in crate::core) fn mend(
         &mut self,
         error: &ProviderError,

@@ -36,7 +36,7 @@ pub struct Execution {
     on_failure: OnFailure,
     retries: u32,
     timeout: Duration,
-    /// True once a step has failed for good.
+    /// True once a step has failed permanently.
     stopped: bool,
     /// Files that changed since the last report: those of file tools, until the project is compared.
     files: BTreeSet<WirePath>,

@@ -1,4 +1,4 @@
-//! Levels of access: each has a directory of its own for files that are executed later.
+//! Levels of access: each has a separate directory for files that are executed later.
 //!
 //! Package caches, build directories and homes of tools hold programs that later commands execute. So they belong to a
 //! level, which consists of writable directories, network access, and whether a person approved the command. Commands

@@ -131,7 +131,7 @@ const EVALUATORS: &[&str] = &[
     "ld.so",
 ];
 
-/// Python modules that are programs of their own.
+/// Python modules that are separate programs.
 const MODULES: &[&str] =
     &["pytest", "unittest", "mypy", "ruff", "black", "isort", "flake8", "pylint", "tox", "nox"];
 

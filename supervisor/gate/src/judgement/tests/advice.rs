@@ -1,4 +1,4 @@
-//! Tests of the advice on failures that more rights would not prevent.
+//! Tests of the advice on failures that more access would not prevent.
 
 use std::ffi::OsString;
 use std::sync::Arc;

@@ -11,7 +11,7 @@ impl Pattern {
         &self.0
     }
 
-    /// How closely the pattern matches; `None` for no match.
+    /// Returns the closeness of the match; `None` without one.
     fn closeness(&self, model: &str) -> Option<usize> {
         match self.0.strip_suffix('*') {
             Some(beginning) => model.starts_with(beginning).then_some(beginning.len()),

@@ -30,7 +30,7 @@ fn serialise_as(message: &Message, back: ReasoningBack) -> Result<Option<Vec<u8>
     }
 }
 
-/// Each tool result is a message of its own before the text (R4).
+/// Each tool result is a separate message before the text (R4).
 fn of_user(blocks: &[UserBlock]) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let mut json = Vec::new();
     let (mut seen, mut said) = (Vec::new(), Vec::new());

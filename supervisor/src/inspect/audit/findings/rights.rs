@@ -34,7 +34,7 @@ pub(super) fn findings(tree: &Tree, events: &EventsByAgent<'_>) -> Vec<Finding> 
 #[derive(Default)]
 struct KnownRights<'a> {
     spawned: BTreeMap<&'a AgentId, &'a SubAgentSpawned>,
-    /// The digest of the rights of each agent's last long-lived worker.
+    /// The digest of the access of each agent's last long-lived worker.
     digest: BTreeMap<&'a AgentId, &'a str>,
     /// Workers with unexpected access for which no change is logged yet.
     unlogged: BTreeMap<&'a AgentId, OtherRights<'a>>,

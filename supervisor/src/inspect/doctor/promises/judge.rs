@@ -15,7 +15,7 @@ pub(super) struct PromiseGround {
     pub tier: Tier,
     pub landlock_abi: u32,
     pub bounds: Bounds,
-    /// True if each program has a control group of its own.
+    /// True if each program has a separate control group.
     pub own_group: bool,
     /// The advice for promises that only full confinement keeps.
     pub full_tier: String,
