@@ -4,7 +4,7 @@ use ipc::path::WirePath;
 
 use super::approval::{answer, set_stage, text_rows};
 use super::scrolled;
-use crate::card::{Asked, PartPage, Stage};
+use crate::card::{Asked, DroppedKey, PartPage, Stage};
 use crate::commands::{Command, KeyMode};
 use crate::keymap::Key;
 use crate::message::Action;
@@ -31,7 +31,7 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Act
     let is_text = card.has_just_opened(at) && command != Some(Command::Back);
     if is_text || command.is_none() && key.is_letter() {
         card.open_page(at, Stage::Part);
-        return card.drops(key);
+        return card.drops(if is_text { DroppedKey::TooEarly(key) } else { DroppedKey::WithoutMeaning(key) });
     }
     let Some(part) = &mut card.part else { return false };
     match command {

@@ -37,14 +37,14 @@ pub use mcp_file::{McpFile, McpFileError};
 pub use merge::{Layers, merge};
 pub use origin::{ConfigOrigin, SettingPlace};
 pub use parse::parse;
-pub use preapproved::allow_prefixes;
+pub use preapproved::{allow_prefixes, allow_tool};
 pub use project_file::{FOREIGN_NAME, PROJECT_NAME, ProjectFile};
 pub use settled::{Ignored, Resolution};
 pub(crate) use sources::Sources;
 pub use taken_grants::TakenGrant;
 pub use trust::{FileDigest, Trust, TrustError, TrustQuestion};
 pub use user_file::{USER_NAME, UserFile};
-pub use user_tables::{TableError, allow_tool, remove_server, write_server};
+pub use user_tables::{TableError, remove_server, write_server};
 pub use value::{Element, Value, time_of};
 
 #[cfg(test)]

@@ -1,4 +1,5 @@
-//! Additions to the preapproved prefixes in a project's table of the person's file. The rest stays byte for byte.
+//! Adds approvals to the table that a project has in the person's file: beginnings of commands, and tools of servers. The
+//! rest stays byte for byte.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -7,111 +8,157 @@ use boundary::policy::users_home;
 use toml_edit::{Document, Item, TableLike, Value as Toml};
 
 use super::effective::at_home;
+use super::mcp::ToolGrant;
 use super::parse::parse_users;
+use super::taken_grants::without;
 use super::user_tables::{TableError, is_head, quoted, read, replace};
 use super::value::Value;
 
-const PREAPPROVED: &str = "approvals.preapproved";
+/// A list of the table `approvals` of a project.
+#[derive(Clone, Copy, Debug)]
+struct ApprovalList {
+    name: &'static str,
+    /// The form of one element.
+    element: fn(&[String]) -> String,
+}
+
+const PREAPPROVED: ApprovalList = ApprovalList { name: "preapproved", element: list_of_words };
+const TOOLS: ApprovalList = ApprovalList { name: "tools", element: one_word };
 
 /// Adds these prefixes to the table of a project, except those that it already has.
 pub fn allow_prefixes(file: &Path, project: &Path, prefixes: &[Vec<String>]) -> Result<(), TableError> {
-    let failed = || TableError::Project(project.display().to_string(), file.display().to_string());
     let text = read(file)?;
-    let mut wanted = preapproved(&text, file, project).ok_or_else(failed)?;
-    let mut new: Vec<Vec<String>> = Vec::new();
-    for words in prefixes {
-        if !wanted.contains(words) && !new.contains(words) {
-            new.push(words.clone());
-        }
-    }
-    if new.is_empty() {
-        return Ok(());
-    }
-    let list = new.iter().map(|words| element(words)).collect::<Vec<_>>().join(", ");
-    wanted.append(&mut new);
-    wanted.sort();
-    // Nothing is written that the next session would read in another way.
-    let is_as_wanted = |whole: &String| {
-        let found = preapproved(whole, file, project);
-        found.is_some_and(|mut found| {
-            found.sort();
-            found == wanted
-        })
-    };
-    let ways = [in_its_list(&text, project, &list), in_its_table(&text, project, &list)];
-    let ways = ways.into_iter().flatten().chain([in_new_table(&text, project, &list).ok_or_else(failed)?]);
-    let whole = ways.into_iter().find(is_as_wanted).ok_or_else(failed)?;
-    replace(file, &whole)
+    let whole = PREAPPROVED.with(&text, file, project, prefixes).ok_or_else(|| failed(file, project))?;
+    if whole == text { Ok(()) } else { replace(file, &whole) }
 }
 
-/// Returns the prefixes in the table of a project; `None` if the text cannot be read.
-fn preapproved(text: &str, file: &Path, project: &Path) -> Option<Vec<Vec<String>>> {
-    let (_, projects) = parse_users(text, file).ok()?;
-    let of_it = projects.iter().filter(|one| is_of(one.project.as_os_str().to_str(), project));
-    let values = of_it.filter_map(|one| one.layer.value(PREAPPROVED));
-    let elements = values.flat_map(Value::elements);
-    let text = |word: &OsString| word.to_string_lossy().into_owned();
-    Some(elements.map(|element| element.words.iter().map(text).collect()).collect())
+/// Adds a tool to those that run without a question in a project, in place of its earlier definition.
+pub fn allow_tool(file: &Path, project: &Path, grant: &ToolGrant) -> Result<(), TableError> {
+    let text = read(file)?;
+    let is_earlier = |name: &Path, other: &ToolGrant| {
+        (&other.server, &other.tool) == (&grant.server, &grant.tool)
+            && other.definition != grant.definition
+            && is_of(name.to_str(), project)
+    };
+    let whole = without(&text, file, is_earlier)
+        .and_then(|(kept, _)| TOOLS.with(&kept, file, project, &[vec![grant.to_string()]]));
+    let whole = whole.ok_or_else(|| failed(file, project))?;
+    if whole == text { Ok(()) } else { replace(file, &whole) }
+}
+
+fn failed(file: &Path, project: &Path) -> TableError {
+    TableError::Project(project.display().to_string(), file.display().to_string())
+}
+
+impl ApprovalList {
+    /// Returns the text with these elements added, as far as the project does not have them. `None` if nothing can be added
+    /// safely.
+    fn with(self, text: &str, file: &Path, project: &Path, elements: &[Vec<String>]) -> Option<String> {
+        let mut wanted = self.elements(text, file, project)?;
+        let mut new: Vec<Vec<String>> = Vec::new();
+        for words in elements {
+            if !wanted.contains(words) && !new.contains(words) {
+                new.push(words.clone());
+            }
+        }
+        if new.is_empty() {
+            return Some(text.to_owned());
+        }
+        let list = new.iter().map(|words| (self.element)(words)).collect::<Vec<_>>().join(", ");
+        wanted.append(&mut new);
+        wanted.sort();
+        // Nothing is written that the next session would read in another way.
+        let is_as_wanted = |whole: &String| {
+            let found = self.elements(whole, file, project);
+            found.is_some_and(|mut found| {
+                found.sort();
+                found == wanted
+            })
+        };
+        let ways = [self.in_its_list(text, project, &list), self.in_its_table(text, project, &list)];
+        let ways = ways.into_iter().flatten().chain(self.in_new_table(text, project, &list));
+        ways.into_iter().find(is_as_wanted)
+    }
+
+    fn key(self) -> String {
+        format!("approvals.{}", self.name)
+    }
+
+    /// Returns the elements that the table of a project has. `None` if the text cannot be read.
+    fn elements(self, text: &str, file: &Path, project: &Path) -> Option<Vec<Vec<String>>> {
+        let (_, projects) = parse_users(text, file).ok()?;
+        let of_it = projects.iter().filter(|one| is_of(one.project.as_os_str().to_str(), project));
+        let key = self.key();
+        let values = of_it.filter_map(|one| one.layer.value(&key));
+        let elements = values.flat_map(Value::elements);
+        let text = |word: &OsString| word.to_string_lossy().into_owned();
+        Some(elements.map(|element| element.words.iter().map(text).collect()).collect())
+    }
+
+    /// Returns the text with the elements at the end of the list that the project has.
+    fn in_its_list(self, text: &str, project: &Path, list: &str) -> Option<String> {
+        let document = Document::parse(text).ok()?;
+        let projects = document.get("project")?.as_table_like()?;
+        let of_it = projects.iter().filter(|(name, _)| is_of(Some(name), project));
+        let mut approvals =
+            of_it.filter_map(|(_, table)| table.get("approvals").and_then(Item::as_table_like));
+        let array = approvals.find_map(|approvals: &dyn TableLike| approvals.get(self.name)?.as_array())?;
+        let (at, added) = match array.len().checked_sub(1).and_then(|end| array.get(end)) {
+            Some(element) => (Toml::span(element)?.end, format!(", {list}")),
+            None => (array.span()?.start + 1, list.to_owned()),
+        };
+        let (before, after) = text.split_at_checked(at)?;
+        Some(format!("{before}{added}{after}"))
+    }
+
+    /// Returns the text with the setting below the head of the project's table, or of the table of its approvals.
+    fn in_its_table(self, text: &str, project: &Path, list: &str) -> Option<String> {
+        let of_approvals = |line: &str| {
+            let name = head(line).strip_suffix(".approvals]");
+            name.is_some_and(|name| is_head(&format!("{name}]"), project))
+        };
+        let of_project = |line: &str| is_head(head(line), project);
+        let has_approvals = text.lines().any(of_approvals);
+        let key = if has_approvals { self.name.to_owned() } else { self.key() };
+        let is_there = |line: &str| if has_approvals { of_approvals(line) } else { of_project(line) };
+        let (mut whole, mut is_written) = (String::new(), false);
+        for line in text.split_inclusive('\n') {
+            whole.push_str(line);
+            if !is_written && is_there(line) {
+                let end = if line.ends_with('\n') { "" } else { "\n" };
+                whole.extend([end, &key, " = [", list, "]\n"]);
+                is_written = true;
+            }
+        }
+        is_written.then_some(whole)
+    }
+
+    /// Returns the text with a new table for the project at its end.
+    fn in_new_table(self, text: &str, project: &Path, list: &str) -> Option<String> {
+        let name = quoted(project.to_str()?);
+        let before = text.trim_end_matches('\n');
+        let apart = if before.is_empty() { "" } else { "\n\n" };
+        Some(format!("{before}{apart}[project.{name}]\n{} = [{list}]\n", self.key()))
+    }
 }
 
 fn is_of(name: Option<&str>, project: &Path) -> bool {
     name.is_some_and(|name| at_home(name.as_ref(), users_home().as_deref()) == project)
 }
 
-/// Returns the text with the elements added to the project's existing list.
-fn in_its_list(text: &str, project: &Path, list: &str) -> Option<String> {
-    let document = Document::parse(text).ok()?;
-    let projects = document.get("project")?.as_table_like()?;
-    let of_it = projects.iter().filter(|(name, _)| is_of(Some(name), project));
-    let mut approvals = of_it.filter_map(|(_, table)| table.get("approvals").and_then(Item::as_table_like));
-    let array = approvals.find_map(|approvals: &dyn TableLike| approvals.get("preapproved")?.as_array())?;
-    let (at, added) = match array.len().checked_sub(1).and_then(|end| array.get(end)) {
-        Some(element) => (Toml::span(element)?.end, format!(", {list}")),
-        None => (array.span()?.start + 1, list.to_owned()),
-    };
-    let (before, after) = text.split_at_checked(at)?;
-    Some(format!("{before}{added}{after}"))
-}
-
-/// Returns the text with the setting added below the head of the project's table, or of the table of its approvals.
-fn in_its_table(text: &str, project: &Path, list: &str) -> Option<String> {
-    let of_approvals = |line: &str| {
-        let name = head(line).strip_suffix(".approvals]");
-        name.is_some_and(|name| is_head(&format!("{name}]"), project))
-    };
-    let of_project = |line: &str| is_head(head(line), project);
-    let has_approvals = text.lines().any(of_approvals);
-    let key = if has_approvals { "preapproved" } else { PREAPPROVED };
-    let is_there = |line: &str| if has_approvals { of_approvals(line) } else { of_project(line) };
-    let (mut whole, mut is_written) = (String::new(), false);
-    for line in text.split_inclusive('\n') {
-        whole.push_str(line);
-        if !is_written && is_there(line) {
-            let end = if line.ends_with('\n') { "" } else { "\n" };
-            whole.extend([end, key, " = [", list, "]\n"]);
-            is_written = true;
-        }
-    }
-    is_written.then_some(whole)
-}
-
-/// Returns the head of a table without a comment after it.
+/// Returns the head of a table without the comment behind it.
 fn head(line: &str) -> &str {
     let end = line.find("] #").map_or(line.len(), |at| at + 1);
     line.get(..end).unwrap_or(line).trim()
 }
 
-/// Returns the text with a new table for the project at its end.
-fn in_new_table(text: &str, project: &Path, list: &str) -> Option<String> {
-    let name = quoted(project.to_str()?);
-    let before = text.trim_end_matches('\n');
-    let apart = if before.is_empty() { "" } else { "\n\n" };
-    Some(format!("{before}{apart}[project.{name}]\n{PREAPPROVED} = [{list}]\n"))
-}
-
-fn element(words: &[String]) -> String {
+fn list_of_words(words: &[String]) -> String {
     let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
     format!("[{}]", words.join(", "))
+}
+
+fn one_word(words: &[String]) -> String {
+    words.iter().map(|word| quoted(word)).collect()
 }
 
 #[cfg(test)]
@@ -231,7 +278,7 @@ mod tests {
             let mut wanted = words;
             wanted.sort();
             wanted.dedup();
-            let mut found = preapproved(&text, &file, &project).unwrap();
+            let mut found = PREAPPROVED.elements(&text, &file, &project).unwrap();
             found.sort();
             prop_assert_eq!(found, wanted);
             let document = Document::parse(&text).unwrap();
@@ -240,6 +287,69 @@ mod tests {
             prop_assert_eq!(projects.len(), 2, "{}", text);
             let added = projects.iter().find(|(name, _)| *name != "/other").unwrap().1.as_table_like().unwrap();
             prop_assert_eq!(added.len(), 1, "{}", text);
+        }
+    }
+
+    #[test]
+    fn a_tool_is_allowed_in_the_table_of_a_project_and_the_rest_stays() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("config.toml");
+        let (one, other) = ("0".repeat(64), "1".repeat(64));
+        let allow = |tool: &str, digest: &str| {
+            allow_tool(&file, Path::new("/home/me/a.b"), &ToolGrant::new("git", tool, digest))
+        };
+        allow("log", &one).unwrap();
+        let whole = fs::read_to_string(&file).unwrap();
+        insta::assert_snapshot!(whole.replace(&one, "DIGEST"), @r#"
+        [project."/home/me/a.b"]
+        approvals.tools = ["git/log@DIGEST"]
+        "#);
+        let mine = "# mine\nmode = \"ask\"\n\n[project.\"/home/me/a.b\"]\nmode = \"deny\" # here\n\n[mcp.git]\ncommand = \"x\"\n";
+        fs::write(&file, mine).unwrap();
+        for (tool, digest) in [("log", &one), ("show", &one), ("log", &other)] {
+            allow(tool, digest).unwrap();
+        }
+        let whole = fs::read_to_string(&file).unwrap();
+        insta::assert_snapshot!(whole.replace(&one, "ONE").replace(&other, "OTHER"), @r##"
+        # mine
+        mode = "ask"
+
+        [project."/home/me/a.b"]
+        approvals.tools = ["git/show@ONE", "git/log@OTHER"]
+        mode = "deny" # here
+
+        [mcp.git]
+        command = "x"
+        "##);
+        fs::write(&file, "project = { \"/home/me/a.b\" = { mode = \"deny\" } }\n").unwrap();
+        assert!(matches!(allow("log", &one), Err(TableError::Project(..))));
+    }
+
+    #[test]
+    fn another_definition_replaces_the_earlier_one_in_a_list_of_any_form_and_in_this_project_alone() {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("config.toml");
+        let (one, other) = ("0".repeat(64), "1".repeat(64));
+        for (text, wanted) in [
+            (
+                "[project.\"/home/me/a.b\".approvals]\ntools = [\n  # looks\n  \"x/1@ONE\", # first\n  \"git/log@ONE\",\n] # mine\n",
+                "[project.\"/home/me/a.b\".approvals]\ntools = [\n  # looks\n  \"x/1@ONE\", \"git/log@OTHER\", # first\n] # mine\n",
+            ),
+            (
+                "[project.\"/other\"]\napprovals.tools = [\"git/log@ONE\"]\n\n[project.\"/home/me/a.b\"] # work\napprovals.tools = [\"git/log@ONE\"]\n",
+                "[project.\"/other\"]\napprovals.tools = [\"git/log@ONE\"]\n\n[project.\"/home/me/a.b\"] # work\napprovals.tools = [\"git/log@OTHER\"]\n",
+            ),
+            (
+                "project = { \"/home/me/a.b\" = { approvals = { tools = [\"git/log@ONE\"] } } }\n",
+                "project = { \"/home/me/a.b\" = { approvals = { tools = [\"git/log@OTHER\"] } } }\n",
+            ),
+        ] {
+            fs::write(&file, text.replace("ONE", &one)).unwrap();
+            for _ in 0..2 {
+                allow_tool(&file, Path::new(PROJECT), &ToolGrant::new("git", "log", &other)).unwrap();
+                let found = fs::read_to_string(&file).unwrap();
+                assert_eq!(found.replace(&one, "ONE").replace(&other, "OTHER"), wanted);
+            }
         }
     }
 

@@ -23,11 +23,19 @@ pub(super) fn without_grants(
     file: &Path,
     server: &str,
 ) -> Option<(String, BTreeSet<TakenGrant>)> {
-    let is_of_it = |grant: &ToolGrant| grant.server == server;
+    without(text, file, |_, grant| grant.server == server)
+}
+
+/// Returns the text without these grants of projects, and those that it had. `None` if more than that would go.
+pub(super) fn without(
+    text: &str,
+    file: &Path,
+    is_meant: impl Fn(&Path, &ToolGrant) -> bool,
+) -> Option<(String, BTreeSet<TakenGrant>)> {
     let before = grants(text, file)?;
     let taken: BTreeSet<_> = before
         .iter()
-        .filter(|(_, grant)| is_of_it(grant))
+        .filter(|(project, grant)| is_meant(project, grant))
         .map(|(project, grant)| TakenGrant { tool: grant.tool.clone(), project: project.clone() })
         .collect();
     if taken.is_empty() {
@@ -35,16 +43,17 @@ pub(super) fn without_grants(
     }
     let document = Document::parse(text).ok()?;
     let mut cuts = Vec::new();
-    for (_, project) in document.get("project")?.as_table_like()?.iter() {
+    for (name, project) in document.get("project")?.as_table_like()?.iter() {
+        let is_meant = |grant: &ToolGrant| is_meant(Path::new(name), grant);
         let approvals = project.get("approvals").and_then(Item::as_table_like);
-        cuts.extend(approvals.map(|approvals| cuts_of(text, approvals, is_of_it)).unwrap_or_default());
+        cuts.extend(approvals.map(|approvals| cuts_of(text, approvals, is_meant)).unwrap_or_default());
     }
     cuts.sort_by_key(|(span, _)| span.start);
     let mut kept = text.to_owned();
     for (span, instead) in cuts.into_iter().rev() {
         kept.replace_range(span, instead);
     }
-    let expected: Vec<_> = before.into_iter().filter(|(_, grant)| !is_of_it(grant)).collect();
+    let expected: Vec<_> = before.into_iter().filter(|(project, grant)| !is_meant(project, grant)).collect();
     (grants(&kept, file)? == expected).then_some((kept, taken))
 }
 
@@ -78,7 +87,15 @@ fn cuts_of(
     let start = |at: usize| span(array, at).map(|span| span.start);
     let end = |at: usize| span(array, at).map(|span| span.end);
     let before = (0..kept).filter(|at| !is_kept(*at)).filter_map(|at| Some(start(at)?..start(at + 1)?));
-    let behind = (kept + 1 < array.len()).then(|| Some(end(kept)?..end(array.len() - 1)?)).flatten();
+    let behind = || {
+        let gap = text.get(end(kept)?..start(kept + 1)?)?;
+        let last = end(array.len() - 1)?;
+        // A comment behind the last one that stays, stays.
+        let Some(line) = gap.rfind('\n') else { return Some(end(kept)?..last) };
+        let comma = text.get(last..).is_some_and(|rest| rest.starts_with(','));
+        Some(end(kept)? + line..last + usize::from(comma))
+    };
+    let behind = (kept + 1 < array.len()).then(behind).flatten();
     before.chain(behind).map(|span| (span, "")).collect()
 }
 

@@ -11,10 +11,9 @@ use boundary::policy::users_home;
 use ipc::rights::Network;
 
 use super::effective::at_home;
-use super::mcp::{McpServer, ToolGrant};
+use super::mcp::McpServer;
 use super::parse::parse_users;
 use super::taken_grants::{TakenGrant, without_grants};
-use super::value::Value;
 
 #[derive(Debug, thiserror::Error)]
 pub enum TableError {
@@ -52,63 +51,11 @@ pub fn remove_server(file: &Path, name: &str) -> Result<BTreeSet<TakenGrant>, Ta
     Ok(taken)
 }
 
-/// The key of the tools that run without a question.
-const TOOLS: &str = "approvals.tools";
-
-/// Adds a tool to those that run without a question in a project. Its earlier definition is replaced.
-pub fn allow_tool(file: &Path, project: &Path, grant: &ToolGrant) -> Result<(), TableError> {
-    let failed = || TableError::Project(project.display().to_string(), file.display().to_string());
-    let name = project.to_str().ok_or_else(failed)?;
-    let text = read(file)?;
-    let mut tools = allowed_tools(&text, file, project).ok_or_else(failed)?;
-    let is_of_it = |text: &String| {
-        let other = ToolGrant::parse(text);
-        other.is_some_and(|other| (&other.server, &other.tool) == (&grant.server, &grant.tool))
-    };
-    tools.retain(|tool| !is_of_it(tool));
-    tools.push(grant.to_string());
-    let list: Vec<_> = tools.iter().map(|tool| quoted(tool)).collect();
-    let line = format!("{TOOLS} = [{}]\n", list.join(", "));
-    let (mut whole, mut inside, mut is_written) = (String::new(), false, false);
-    for old in text.split_inclusive('\n') {
-        if old.starts_with('[') {
-            inside = is_head(old, project);
-        }
-        if !inside || !old.trim_start().starts_with(TOOLS) {
-            whole.push_str(old);
-        }
-        if inside && !is_written {
-            if !old.ends_with('\n') {
-                whole.push('\n');
-            }
-            whole.push_str(&line);
-            is_written = true;
-        }
-    }
-    if !is_written {
-        let before =
-            if whole.is_empty() { String::new() } else { format!("{}\n\n", whole.trim_end_matches('\n')) };
-        whole = format!("{before}[project.{}]\n{line}", quoted(name));
-    }
-    // Nothing is written that the next session would read in another way.
-    if allowed_tools(&whole, file, project) == Some(tools) { replace(file, &whole) } else { Err(failed()) }
-}
-
 /// True if a line is the head of a project's table.
 pub(super) fn is_head(line: &str, project: &Path) -> bool {
     let name = line.trim().strip_prefix("[project.").and_then(|rest| rest.strip_suffix(']'));
     let name = name.map(|name| name.trim_matches(['"', '\'']));
     name.is_some_and(|name| at_home(name.as_ref(), users_home().as_deref()) == project)
-}
-
-/// Returns the tools in the table of a project; `None` if the text cannot be read.
-fn allowed_tools(text: &str, file: &Path, project: &Path) -> Option<Vec<String>> {
-    let (_, projects) = parse_users(text, file).ok()?;
-    let home = users_home();
-    let of_it = projects.iter().filter(|one| at_home(one.project.as_os_str(), home.as_deref()) == project);
-    let values = of_it.filter_map(|one| one.layer.value(TOOLS));
-    let words = values.flat_map(Value::elements).flat_map(|element| &element.words);
-    Some(words.map(|word| word.to_string_lossy().into_owned()).collect())
 }
 
 pub(super) fn read(file: &Path) -> Result<String, TableError> {
@@ -166,8 +113,20 @@ fn without(text: &str, file: &Path, name: &str) -> Result<String, TableError> {
 }
 
 fn table(server: &McpServer) -> String {
-    let McpServer { name, command, args, env, read, write, net, offer, enabled, always: _, origin: _ } =
-        server;
+    let McpServer {
+        name,
+        command,
+        args,
+        env,
+        read,
+        write,
+        net,
+        offer,
+        enabled,
+        always: _,
+        unasked: _,
+        origin: _,
+    } = server;
     let mut text = format!("[mcp.{name}]\ncommand = {}\n", quoted(command));
     let mut list = |key: &str, words: &[String]| {
         let words: Vec<_> = words.iter().map(|word| quoted(word)).collect();
@@ -239,41 +198,6 @@ mod tests {
         assert!(fs::read_to_string(&file).unwrap().starts_with(rest));
         remove_server(&file, "a").unwrap();
         assert_eq!(fs::read_to_string(&file).unwrap().trim_end(), rest.trim_end());
-    }
-
-    #[test]
-    fn a_tool_is_allowed_in_the_table_of_a_project_and_the_rest_stays() {
-        let place = tempfile::tempdir().unwrap();
-        let file = place.path().join("config.toml");
-        let (one, other) = ("0".repeat(64), "1".repeat(64));
-        let allow = |tool: &str, digest: &str| {
-            allow_tool(&file, Path::new("/home/me/a.b"), &ToolGrant::new("git", tool, digest))
-        };
-        allow("log", &one).unwrap();
-        let whole = fs::read_to_string(&file).unwrap();
-        insta::assert_snapshot!(whole.replace(&one, "DIGEST"), @r#"
-        [project."/home/me/a.b"]
-        approvals.tools = ["git/log@DIGEST"]
-        "#);
-        let mine = "# mine\nmode = \"ask\"\n\n[project.\"/home/me/a.b\"]\nmode = \"deny\" # here\n\n[mcp.git]\ncommand = \"x\"\n";
-        fs::write(&file, mine).unwrap();
-        for (tool, digest) in [("log", &one), ("show", &one), ("log", &other)] {
-            allow(tool, digest).unwrap();
-        }
-        let whole = fs::read_to_string(&file).unwrap();
-        insta::assert_snapshot!(whole.replace(&one, "ONE").replace(&other, "OTHER"), @r##"
-        # mine
-        mode = "ask"
-
-        [project."/home/me/a.b"]
-        approvals.tools = ["git/show@ONE", "git/log@OTHER"]
-        mode = "deny" # here
-
-        [mcp.git]
-        command = "x"
-        "##);
-        fs::write(&file, "project = { \"/home/me/a.b\" = { mode = \"deny\" } }\n").unwrap();
-        assert!(matches!(allow("log", &one), Err(TableError::Project(..))));
     }
 
     #[test]
