@@ -128,6 +128,31 @@ fn a_hostile_server_of_a_file_gets_what_the_file_states_and_no_more() {
 }
 
 #[test]
+fn a_flag_lets_the_first_agent_call_one_tool_of_a_server_that_may_do_more() {
+    let world = world(tier::all()[0]);
+    let file = file(&world, &json!({"env": ["TOKEN"]}));
+    let other = || calls(&[("docs__other", json!({"text": "x"}))]);
+    let ran = run_with(&world, &file, [echo("hello"), other()], &["--allow-tool", "docs/echo"]);
+    let found = results(&ran);
+    assert!(found[0].0 == "completed" && found[0].1.contains("hello"), "{found:?}");
+    assert!(found[1].0 == "denied" && found[1].1.contains("--allow-tool docs/other"), "{found:?}");
+    let answers: Vec<_> =
+        ran.events_of("approval_answered").iter().map(|event| event["by"].clone()).collect();
+    assert_eq!(answers, ["configuration"], "{}", ran.stdout);
+    let unknown = run_with(&world, &file, [], &["--allow-tool", "docs/no such"]).expect(0);
+    let said = "--allow-tool docs/no such: the server has no such tool: echo, other";
+    assert!(unknown.stdout.contains(said), "{}", unknown.stdout);
+    for (flags, words) in [
+        (&["--allow-tool", "notes/echo"][..], "this run has no MCP server notes\n  hint: add --mcp notes"),
+        (&["--allow-tool", "echo"], "expected the names of a server and of its tool, as in docs/search"),
+        (&["--allow-tool", "docs/echo", "--activity", "plan"], "--allow-tool: a planner may only read"),
+    ] {
+        let refused = run_with(&world, &file, [], flags).expect(2);
+        assert!(refused.stderr.contains(words), "{flags:?}: {}", refused.stderr);
+    }
+}
+
+#[test]
 fn a_file_that_cannot_be_used_ends_the_run_before_the_first_request() {
     let world = world(tier::all()[0]);
     world.configure("[mcp.mine]\ncommand = \"x\"\n");

@@ -129,7 +129,7 @@ fn a_server_with_a_variable_or_more_access_is_denied_where_nobody_is_asked() {
     let outside = world.outside();
     add(&world, &["--env", "MCP_TOKEN"]).expect(0);
     let found = results(&run(&world, [echo("x")], &["--mcp", "docs"]));
-    assert!(found[0].0 == "denied" && found[0].1.contains("--mode ask"), "{found:?}");
+    assert!(found[0].0 == "denied" && found[0].1.contains("--allow-tool docs/echo"), "{found:?}");
     add(&world, &["--write", outside.to_str().unwrap()]).expect(0);
     let found = results(&run(&world, [echo("x")], &["--mcp", "docs"]));
     assert!(found[0].0 == "denied" && found[0].1.contains("--write"), "{found:?}");

@@ -84,14 +84,19 @@ impl StandingRights {
         (access.variables.is_empty() && !lacked.is_empty()).then(|| lacked.join(" and "))
     }
 
-    /// The denial of a call for which nobody can be asked.
-    pub(super) fn no_external(&self, call: &ExternalCall) -> Denial {
+    /// Returns the denial of a call for which nobody can be asked. Only a headless run has a mode that nobody can change,
+    /// and a flag for single tools.
+    pub(super) fn no_external(&self, call: &ExternalCall, agent: Position) -> Denial {
         let object = Object::Tool(format!("{} of {}", call.tool, call.server));
         let asks = permits(Position::FIRST, self.mode).asks();
         let missing = call.guest.as_deref().and_then(|guest| self.flags_beyond(guest));
         let grant = match missing {
             Some(flags) => self.offered(&flags),
             None if asks => None,
+            None if call.guest.is_some() && agent == Position::FIRST && self.modes.is_none() => {
+                let tool = format!("{}/{}", call.server, call.tool);
+                self.offered(&format!("--allow-tool {}", shell_word(tool)))
+            }
             None => self.offered("--mode ask"),
         };
         refused(Operation::Call, object, MissingRight::Approval, grant)
@@ -324,7 +329,7 @@ mod tests {
         let wide = || Rights { write: vec!["/q".into()], net: net.clone(), ..reads() };
         assert_eq!(said(guest(wide(), &[]), ApprovalMode::Ask), "asks");
         insta::assert_snapshot!(said(guest(wide(), &[]), ApprovalMode::Deny), @"blocked by the policy: call t of s; missing access: an approval of this call; the user can allow it with --write /q --net a.example,b.example");
-        insta::assert_snapshot!(said(guest(wide(), &["TOKEN"]), ApprovalMode::Deny), @"blocked by the policy: call t of s; missing access: an approval of this call; the user can allow it with --mode ask");
+        insta::assert_snapshot!(said(guest(wide(), &["TOKEN"]), ApprovalMode::Deny), @"blocked by the policy: call t of s; missing access: an approval of this call; the user can allow it with --allow-tool s/t");
     }
 
     #[test]

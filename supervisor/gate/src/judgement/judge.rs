@@ -68,7 +68,7 @@ impl StandingRights {
             Invocation::External(_) if asks => {
                 Verdict::Ask(Ask { kind: AskKind::ExternalTool, grant: Grant::default() })
             }
-            Invocation::External(call) => Verdict::Deny(self.no_external(call)),
+            Invocation::External(call) => Verdict::Deny(self.no_external(call, agent)),
         }
     }
 

@@ -68,8 +68,8 @@ fn at_project(project: &Path, server: McpServer) -> McpServer {
 }
 
 impl FileServer {
-    pub(super) fn name(&self) -> &str {
-        &self.server.name
+    pub(super) const fn server(&self) -> &McpServer {
+        &self.server
     }
 
     pub(super) const fn pin(&self) -> &Pin {
@@ -96,8 +96,7 @@ impl FileServer {
         let tools = if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") };
         one_line(&format!(
             "the MCP server {} of --mcp-config: {}; {tools}, not compared with an earlier approval",
-            self.name(),
-            self.confined.access
+            self.server.name, self.confined.access
         ))
     }
 }

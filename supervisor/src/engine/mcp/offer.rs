@@ -21,6 +21,7 @@ use super::pin::{Pin, PinnedTool, Pins, digest_of_resources};
 use super::resources::{self, READ};
 use super::server::{ApprovedBy, ApprovedTools, ServerSpec};
 use crate::engine::place::ProjectSandbox;
+use crate::process::messages::one_line;
 use crate::settings::config::McpServer;
 
 /// Maximum number of tools of a server, and the most bytes of their definitions, that stand in a prompt.
@@ -72,6 +73,7 @@ impl SessionServers {
         for server in servers {
             match of_server(setup, server) {
                 Ok((spec, confined, pin)) => {
+                    notices.extend(unknown_tools(server, &pin));
                     pins.push(pin.pinned(&server.name));
                     list.push(SessionServer::new(spec, &confined, &pin, &mut taken));
                 }
@@ -79,7 +81,8 @@ impl SessionServers {
             }
         }
         for server in of_file {
-            pins.push(server.pin().pinned(server.name()));
+            notices.extend(unknown_tools(server.server(), server.pin()));
+            pins.push(server.pin().pinned(&server.server().name));
             list.push(SessionServer::new(server.spec(setup), server.confined(), server.pin(), &mut taken));
         }
         let own = of_file.iter().map(FileServer::own).collect();
@@ -132,7 +135,7 @@ impl SessionServer {
             .filter_map(|tool| {
                 let definition = defined(name, tool, taken)?;
                 let named = ExternalTool::new(name.clone(), tool.name.clone(), definition.clone());
-                let always = server.is_always(&tool.name, &tool.digest);
+                let always = server.is_unasked(&tool.name, &tool.digest);
                 Some((definition, named.confined(confined.tool(tool.digest.clone(), always))))
             })
             .collect();
@@ -149,6 +152,17 @@ impl SessionServer {
 /// True if the table of the server withholds nothing of this name.
 fn is_offered(server: &McpServer, name: &str) -> bool {
     server.offer.as_ref().is_none_or(|offer| offer.iter().any(|offered| offered == name))
+}
+
+/// Returns what a person should know of a flag that names tools which the server does not have.
+fn unknown_tools(server: &McpServer, pin: &Pin) -> Option<String> {
+    let unknown = server.unasked.iter().find(|name| !pin.tools.iter().any(|tool| tool.name == **name))?;
+    let known: Vec<_> = pin.tools.iter().map(|tool| tool.name.as_str()).collect();
+    let McpServer { name, .. } = server;
+    Some(one_line(&format!(
+        "--allow-tool {name}/{unknown}: the server has no such tool: {}",
+        known.join(", ")
+    )))
 }
 
 /// Returns a server that is ready to be called, with its pin. The error is a sentence for a person, with a remedy.

@@ -79,8 +79,20 @@ impl ToolChanges {
 
 /// Returns the digest of a server's table: everything that decides what is started and what it may do.
 pub(crate) fn digest_of_server(server: &McpServer) -> String {
-    let McpServer { name, command, args, env, read, write, net, offer: _, enabled: _, always: _, origin: _ } =
-        server;
+    let McpServer {
+        name,
+        command,
+        args,
+        env,
+        read,
+        write,
+        net,
+        offer: _,
+        enabled: _,
+        always: _,
+        unasked: _,
+        origin: _,
+    } = server;
     let mut hash = Sha256::new();
     let net = net.to_string();
     for part in [name, command, &net] {

@@ -232,6 +232,9 @@ pub(super) fn exec_arguments(args: &BatchRunsArgs, task: &BatchTask, places: &Ba
     for server in &args.mcp {
         line.value("--mcp", Some(server));
     }
+    for tool in &args.allow_tool {
+        line.value("--allow-tool", Some(tool));
+    }
     if let Some(file) = &args.mcp_config {
         line.path("--mcp-config", &absolute(file));
     }

@@ -143,6 +143,9 @@ fn check(args: &BatchRunsArgs) -> Result<(), Refusal> {
     if args.approve_plan.is_some() && args.activity != ActivityArg::Plan {
         return Err(Refusal::usage("--approve-plan works only with --activity plan"));
     }
+    if !args.allow_tool.is_empty() && args.activity == ActivityArg::Plan {
+        return Err(Refusal::usage("--allow-tool: --activity plan has agents that no flag lets call more"));
+    }
     let servers = [("--mcp", !args.mcp.is_empty()), ("--mcp-config", args.mcp_config.is_some())];
     if let Some((flag, _)) =
         servers.into_iter().find(|(_, is_given)| *is_given && args.engine != EngineArg::None)
@@ -163,8 +166,7 @@ fn check_servers(args: &BatchRunsArgs, effective: &Effective) -> Result<Option<M
             "--mcp {name}: your settings have no such MCP server\n  hint: bailiwick mcp list"
         ))),
         None => {
-            let of_settings: Vec<_> = effective.mcp.iter().filter(|server| server.enabled).cloned().collect();
-            let file = args.mcp_config.as_deref().map(|file| McpFile::read(file, &of_settings));
+            let file = args.mcp_config.as_deref().map(|file| McpFile::read(file, effective));
             file.transpose().map_err(Refusal::usage)
         }
     }

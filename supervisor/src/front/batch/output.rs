@@ -56,6 +56,7 @@ pub(super) struct Manifest {
     pub activity: String,
     pub mode: String,
     pub profile: String,
+    /// The names of MCP servers and of tools that are called unasked, separated by commas.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub mcp: String,
     /// SHA-256 of a file of MCP servers.
@@ -75,7 +76,7 @@ impl Manifest {
             activity: activity.as_str().to_owned(),
             mode: mode.as_str().to_owned(),
             profile: Profile::from(args.profile).as_str().to_owned(),
-            mcp: args.mcp.join(","),
+            mcp: servers(args),
             mcp_config: String::new(),
         }
     }
@@ -100,6 +101,12 @@ impl Manifest {
         ];
         pairs.into_iter().find(|(ours, theirs, _)| ours != theirs).map(|(_, _, what)| what)
     }
+}
+
+/// Returns the names of servers and of allowed tools.
+fn servers(args: &BatchRunsArgs) -> String {
+    let tools = args.allow_tool.iter().map(ToString::to_string);
+    args.mcp.iter().cloned().chain(tools).collect::<Vec<_>>().join(",")
 }
 
 impl BatchOutput {

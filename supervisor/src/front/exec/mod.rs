@@ -24,7 +24,7 @@ use self::limits::ProjectLimits;
 use self::output::{Format, OutputPrinter, Printed};
 pub(crate) use self::plan::{ApprovedPlan, execute_plan};
 use self::schema::AnswerSchema;
-use self::servers::{chosen_servers, remarks, started};
+use self::servers::{allow_tools, chosen_servers, remarks, started};
 use crate::engine::driver::Turns;
 use crate::engine::opening::{
     self, Handle, OpenedSession, Record, Refusal, Resume, SessionDirs, SessionOptions, find_log,
@@ -156,12 +156,19 @@ fn plan(args: &ExecArgs, beginning: Beginning, place: &SessionDirs) -> Result<Pl
             "--profile minimal: the agent of this profile cannot use MCP servers, but --mcp-config names some",
         ));
     }
+    if !args.allow_tool.is_empty() && args.activity == ActivityArg::Plan {
+        return Err(Refusal::usage(
+            "--allow-tool: a planner may only read, and the execution calls the tools that its plan lists",
+        ));
+    }
     let sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
     let mut flags = match &beginning {
         Beginning::Task(_) | Beginning::Review { .. } => of_task(args),
         Beginning::Plan(_) => of_exec(args),
     };
     let (beginning, reads) = with_command(args, &sources, &mut flags, beginning)?;
+    let read = |file| McpFile::read(file, &sources.effective(&flags));
+    let mut servers = args.mcp_config.as_deref().map(read).transpose().map_err(Refusal::usage)?;
     let (mut options, limits) = options(args, sources, flags, &beginning);
     if reads {
         (options.mode, options.wanted.write, options.wanted.sockets) =
@@ -170,10 +177,9 @@ fn plan(args: &ExecArgs, beginning: Beginning, place: &SessionDirs) -> Result<Pl
     if let Some(file) = &args.schema {
         options.answer = Some(Arc::new(AnswerSchema::read(file).map_err(Refusal::usage)?));
     }
-    let servers = args.mcp_config.as_deref().map(|file| McpFile::read(file, &options.mcp)).transpose();
-    let servers = servers.map_err(Refusal::usage)?;
     tell(&servers.iter().flat_map(|file| remarks(file, &args.directory)).collect::<Vec<_>>());
     options.mcp = chosen_servers(&args.mcp, &options.mcp).map_err(Refusal::usage)?;
+    allow_tools(&args.allow_tool, &mut options.mcp, &mut servers).map_err(Refusal::usage)?;
     options.resume = resume(args, place).map_err(Refusal::usage)?;
     let executes_plan = matches!(beginning, Beginning::Plan(_));
     let keeps_answer = matches!(beginning, Beginning::Review { .. });

@@ -11,7 +11,7 @@ use crate::engine::place::ProjectSandbox;
 use crate::process::exit::Exit;
 use crate::process::messages::one_line;
 use crate::process::signals::UserSignals;
-use crate::settings::config::{McpFile, McpServer};
+use crate::settings::config::{McpFile, McpServer, ToolName};
 
 /// Returns the servers of MCP that the flags name. Headless, an agent has no others.
 pub(super) fn chosen_servers(names: &[String], servers: &[McpServer]) -> Result<Vec<McpServer>, String> {
@@ -22,6 +22,26 @@ pub(super) fn chosen_servers(names: &[String], servers: &[McpServer]) -> Result<
         })
     };
     names.iter().map(find).collect()
+}
+
+/// Lets the first agent call these tools without a question. Fails if one is of a server that the run does not have.
+pub(super) fn allow_tools(
+    tools: &[ToolName],
+    of_settings: &mut [McpServer],
+    of_file: &mut Option<McpFile>,
+) -> Result<(), String> {
+    for name in tools {
+        let of_file = of_file.iter_mut().flat_map(|file| &mut file.servers);
+        let mut servers = of_settings.iter_mut().chain(of_file);
+        let server = servers.find(|server| server.name == name.server).ok_or_else(|| {
+            format!(
+                "--allow-tool {name}: this run has no MCP server {0}\n  hint: add --mcp {0}, or --mcp-config with a file that has it",
+                name.server
+            )
+        })?;
+        server.unasked.push(name.tool.clone());
+    }
+    Ok(())
 }
 
 /// Returns what a person should know of the file before its servers start.

@@ -8,6 +8,7 @@ use protocol::cost::Usd;
 
 use super::values::{amount, seconds};
 use super::{ActivityArg, ConfinementArgs, EngineArg, ModeArg, ModelArgs, ProfileArg};
+use crate::settings::config::ToolName;
 
 /// Arguments of `batch`.
 #[derive(Debug, Args)]
@@ -146,6 +147,9 @@ pub(crate) struct BatchRunsArgs {
     /// Offer the MCP servers of this file, with the access it states
     #[arg(long, value_name = "FILE")]
     pub mcp_config: Option<PathBuf>,
+    /// Let the first agent call this MCP tool without an approval
+    #[arg(long, value_name = "SERVER/TOOL")]
+    pub allow_tool: Vec<ToolName>,
     /// Model options.
     #[command(flatten)]
     pub model: ModelArgs,

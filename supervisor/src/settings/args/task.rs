@@ -11,6 +11,7 @@ use super::{
     ActivityArg, ConfinementArgs, DeniedArg, ExecCommand, ModeArg, ModelArgs, OutputFormat, ProfileArg,
     TierArg,
 };
+use crate::settings::config::ToolName;
 
 /// Arguments of the terminal UI.
 #[derive(Debug, Args)]
@@ -136,6 +137,9 @@ pub(crate) struct ExecArgs {
     /// Offer the MCP servers of this file, with the access it states
     #[arg(long, value_name = "FILE")]
     pub mcp_config: Option<PathBuf>,
+    /// Let the first agent call this MCP tool without an approval
+    #[arg(long, value_name = "SERVER/TOOL")]
+    pub allow_tool: Vec<ToolName>,
     /// Stop after this many model replies, sub-agents included
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
     pub max_steps: Option<u32>,
@@ -189,6 +193,7 @@ impl ExecArgs {
             image: Vec::new(),
             mcp: Vec::new(),
             mcp_config: None,
+            allow_tool: Vec::new(),
             max_steps: None,
             max_tokens: None,
             max_usd: None,

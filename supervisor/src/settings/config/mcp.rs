@@ -37,6 +37,8 @@ pub struct McpServer {
     pub enabled: bool,
     /// Tools that run without a question in this project, from the project's table.
     pub always: Vec<ToolGrant>,
+    /// Tools that run without a question in this run, from a flag.
+    pub unasked: Vec<String>,
     /// The position of the table.
     pub origin: ConfigOrigin,
 }
@@ -61,6 +63,7 @@ impl McpServer {
             offer: None,
             enabled: true,
             always: Vec::new(),
+            unasked: Vec::new(),
             origin,
         }
     }
@@ -129,14 +132,39 @@ impl McpServer {
         left_out
     }
 
-    /// True if a tool with this digest of its definition runs without a question in this project.
-    pub fn is_always(&self, tool: &str, definition: &str) -> bool {
-        self.always.iter().any(|grant| grant.tool == tool && grant.definition == definition)
+    /// True if a tool with this digest of its definition runs without a question in this project or this run.
+    pub fn is_unasked(&self, tool: &str, definition: &str) -> bool {
+        self.unasked.iter().any(|unasked| unasked == tool)
+            || self.always.iter().any(|grant| grant.tool == tool && grant.definition == definition)
     }
 
     /// Returns the command in words, for display.
     pub fn command_line(&self) -> Vec<&str> {
         std::iter::once(&self.command).chain(&self.args).map(String::as_str).collect()
+    }
+}
+
+/// Name of a tool with that of its server, as a flag has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ToolName {
+    pub server: String,
+    pub tool: String,
+}
+
+impl std::str::FromStr for ToolName {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let parts = text.split_once('/').filter(|(server, tool)| is_server_name(server) && is_word(tool));
+        let (server, tool) =
+            parts.ok_or("expected the names of a server and of its tool, as in docs/search")?;
+        Ok(Self { server: server.to_owned(), tool: tool.to_owned() })
+    }
+}
+
+impl std::fmt::Display for ToolName {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "{}/{}", self.server, self.tool)
     }
 }
 

@@ -13,6 +13,7 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use toml_edit::{Array, Item, Value};
 
+use super::effective::Effective;
 use super::error::SettingsError;
 use super::mcp::{MOST_SERVERS, McpServer, is_server_name, no_address};
 use super::origin::{ConfigOrigin, SettingPlace, printable};
@@ -66,8 +67,9 @@ fn lines(file: &Path, faults: &[String]) -> String {
 
 impl McpFile {
     /// Reads a file as TOML if its name ends in `.toml`, and else as JSON. Links are followed, since the person names the
-    /// file. Fails if one of its servers has the name of one of the settings.
-    pub fn read(path: &Path, of_settings: &[McpServer]) -> Result<Self, McpFileError> {
+    /// file. Fails if one of its servers has the name of one of the settings. Tools that the settings of the project let run
+    /// without a question do so here too, since such an approval holds for one entry and one definition.
+    pub fn read(path: &Path, settings: &Effective) -> Result<Self, McpFileError> {
         let unreadable = |source| McpFileError::Unreadable { file: path.to_owned(), source };
         // The opening of a fifo would wait for a writer.
         let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
@@ -83,13 +85,17 @@ impl McpFile {
             Some(extension) if extension == "toml" => (of_toml(path, &text)?, Vec::new()),
             _ => of_json(path, &text)?,
         };
-        let servers: Vec<_> = servers.into_iter().filter(|server| server.enabled).collect();
+        let mut servers: Vec<_> = servers.into_iter().filter(|server| server.enabled).collect();
         if servers.is_empty() {
             return Err(wrong(path, vec!["it has no server".to_owned()]));
         }
-        let is_taken = |server: &&McpServer| of_settings.iter().any(|other| other.name == server.name);
+        let enabled = || settings.mcp.iter().filter(|server| server.enabled);
+        let is_taken = |server: &&McpServer| enabled().any(|other| other.name == server.name);
         if let Some(McpServer { name, .. }) = servers.iter().find(is_taken) {
             return Err(McpFileError::Taken { file: path.to_owned(), name: name.clone() });
+        }
+        for server in &mut servers {
+            server.always = settings.tools_always().filter(|grant| grant.server == server.name).collect();
         }
         Ok(Self { path: path.to_owned(), servers, left_out, digest })
     }
@@ -192,15 +198,23 @@ mod tests {
     use nix::unistd::mkfifo;
 
     use super::*;
+    use crate::settings::config::parse::{FileOwner, parse};
+    use crate::settings::config::{Layer, Layers, merge};
 
     /// Reads a file of this name and text, whose path the error names as `FILE`.
     fn read(name: &str, text: impl AsRef<[u8]>) -> Result<McpFile, String> {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join(name);
         fs::write(&file, text).unwrap();
-        let settings = [McpServer::new("mine", ConfigOrigin::Default)];
-        McpFile::read(&file, &settings)
+        let granted = format!("approvals.tools = [\"a/look@{}\"]\n", "0".repeat(64));
+        McpFile::read(&file, &settings(&format!("{granted}[mcp.mine]\ncommand = \"x\"\n")))
             .map_err(|error| error.to_string().replace(file.to_str().unwrap(), "FILE"))
+    }
+
+    fn settings(text: &str) -> Effective {
+        let none = Layer::default();
+        let user = parse(text, Path::new("/c/config.toml"), FileOwner::Users).unwrap();
+        merge(Layers { flags: &none, environment: &none, user: &user, project: &none, trusted: false })
     }
 
     fn fault(name: &str, text: impl AsRef<[u8]>) -> String {
@@ -252,6 +266,15 @@ mod tests {
         assert!(!format!("{file:?}").contains("s3cret"));
         let listed = read("m.json", r#"{"mcpServers": {"a": {"command": "x", "env": ["T"]}}}"#).unwrap();
         assert_eq!((listed.servers[0].env.as_slice(), listed.left_out.len()), (&["T".to_owned()][..], 0));
+    }
+
+    #[test]
+    fn an_approval_of_the_settings_holds_for_a_server_of_that_name() {
+        let file =
+            read("m.json", r#"{"mcpServers": {"a": {"command": "x"}, "b": {"command": "x"}}}"#).unwrap();
+        let digest = "0".repeat(64);
+        assert!(file.servers[0].is_unasked("look", &digest) && !file.servers[1].is_unasked("look", &digest));
+        assert!(!file.servers[0].is_unasked("look", &"1".repeat(64)));
     }
 
     #[test]
@@ -313,7 +336,8 @@ mod tests {
         assert!(fault("m.json", &deep).contains("is not JSON: recursion limit exceeded"));
         let place = tempfile::tempdir().unwrap();
         let at = |name: &str| place.path().join(name);
-        let said = |name: &str| McpFile::read(&at(name), &[]).unwrap_err().to_string();
+        let none = settings("");
+        let said = |name: &str| McpFile::read(&at(name), &none).unwrap_err().to_string();
         assert!(said("missing.json").contains("No such file or directory"), "{}", said("missing.json"));
         mkfifo(&at("fifo"), Mode::S_IRWXU).unwrap();
         fs::create_dir(at("directory")).unwrap();
@@ -325,6 +349,6 @@ mod tests {
         fs::write(at("m.json"), r#"{"mcpServers": {"a": {"command": "x"}}}"#).unwrap();
         fs::remove_file(at("link")).unwrap();
         symlink(at("m.json"), at("link")).unwrap();
-        assert_eq!(McpFile::read(&at("link"), &[]).unwrap().servers.len(), 1);
+        assert_eq!(McpFile::read(&at("link"), &none).unwrap().servers.len(), 1);
     }
 }

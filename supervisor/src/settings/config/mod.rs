@@ -32,7 +32,7 @@ pub use effective::{Effective, at_home};
 pub use error::{Problem, SettingsError};
 pub use keys::{KEYS, Key, Kind, Preset, ProjectMay};
 pub use layer::{Binding, Layer, ModelEntry, RoleEntry, Setting};
-pub use mcp::{McpProposal, McpServer, ToolGrant, is_server_name, is_variable, no_address};
+pub use mcp::{McpProposal, McpServer, ToolGrant, ToolName, is_server_name, is_variable, no_address};
 pub use mcp_file::{McpFile, McpFileError};
 pub use merge::{Layers, merge};
 pub use origin::{ConfigOrigin, SettingPlace};
