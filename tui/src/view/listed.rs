@@ -5,7 +5,7 @@ use ratatui::style::Style;
 use super::pane::Pane;
 use super::theme::Theme;
 use crate::model::{Mode, Model};
-use crate::text::SafeText;
+use crate::text::{Clusters, SafeText};
 
 /// Column of the descriptions.
 const ABOUT: u16 = 28;
@@ -32,7 +32,7 @@ pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     let room = pane.height() - u16::from(has_mark);
     let first = (chosen.unwrap_or(0) + 1).saturating_sub(usize::from(room));
     let sign = if model.mode == Mode::Command { ':' } else { '/' };
-    let abouts = if pane.width() < NARROW { ABOUT_NARROW } else { ABOUT };
+    let abouts = abouts(pane.width(), rows.iter().map(|row| row.typed));
     for (y, (at, row)) in (0..room).zip(rows.iter().enumerate().skip(first)) {
         let is_chosen = chosen == Some(at);
         let style = if is_chosen { theme.strong() } else { Style::new() };
@@ -50,6 +50,19 @@ pub(super) fn palette(model: &Model, pane: &mut Pane<'_>, theme: Theme) {
     }
 }
 
+/// Returns the column of the descriptions: one for all commands, if it leaves half of a narrow screen to them.
+fn abouts<'a>(width: u16, typed: impl Iterator<Item = &'a str>) -> u16 {
+    if width >= NARROW {
+        return ABOUT;
+    }
+    let columns = |typed: &str| Clusters::new(typed, 0).map(|cluster| cluster.columns).sum::<usize>();
+    let longest = typed.map(columns).max().unwrap_or_default();
+    // A mark, a blank and the sign before it, two blanks behind it.
+    let behind = u16::try_from(longest + 5).unwrap_or(u16::MAX);
+    if behind <= width / 2 { behind.max(ABOUT_NARROW) } else { ABOUT_NARROW }
+}
+
+/// Returns the mark of a list with hidden rows: `↓ 7 more`.
 fn more(above: usize, below: usize) -> String {
     match (above, below) {
         (above, 0) => format!("↑ {above} more"),

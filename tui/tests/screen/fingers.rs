@@ -164,6 +164,26 @@ fn a_list_that_is_too_long_says_so_and_a_row_that_is_too_wide_too() {
 }
 
 #[test]
+fn the_descriptions_of_commands_stand_below_each_other_unless_the_screen_is_very_narrow() {
+    for width in (50..=75).chain([90, 120]) {
+        let mut seat = Seat::new(width, 50);
+        seat.keys("/");
+        let screen = seat.screen();
+        let rows = screen.lines().filter(|row| row.starts_with("  /") || row.starts_with("▸ /"));
+        let column = |row: &str| {
+            let row = row.replacen("▸", " ", 1);
+            let typed = row.trim_start();
+            let end = typed.find("  ").unwrap();
+            let about = typed.get(end..).unwrap();
+            end + about.len() - about.trim_start().len()
+        };
+        let columns: Vec<_> = rows.map(column).collect();
+        assert!(columns.len() > 20, "{width}\n{screen}");
+        assert!(columns.windows(2).all(|two| two[0] == two[1]), "{width}: {columns:?}\n{screen}");
+    }
+}
+
+#[test]
 fn enter_runs_the_chosen_command_and_completes_one_that_needs_more() {
     let mut seat = Seat::new(90, 24);
     seat.keys("/acc\n");
