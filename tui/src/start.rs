@@ -32,6 +32,8 @@ pub struct Start {
     pub previews: Previews,
     /// Origins of the settings that cause requests.
     pub origins: Origins,
+    /// Commands and tools that the settings let run without a question in this project, each in words with its origin.
+    pub unasked: Vec<String>,
 }
 
 /// Origins of settings for display: `default`, `--mode`, `config.toml:3`.

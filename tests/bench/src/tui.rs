@@ -96,6 +96,7 @@ fn model(setup: &BenchSetup) -> Result<Model, BenchError> {
         },
         local_time: |_| String::new(),
         previews: Previews { prefix: |_| String::new(), pattern: |_| String::new() },
+        unasked: Vec::new(),
         origins: Origins::default(),
     }))
 }

@@ -30,6 +30,11 @@ pub(super) fn show(model: &mut Model) {
     parts.push(heading(ALLOWED));
     let lines = allowed(rights, *mode, grants);
     parts.extend(lines.iter().map(|line| Part::listed(SafeText::line(line), 2)));
+    let unasked = &model.start.unasked;
+    if !unasked.is_empty() {
+        parts.push(heading("run without a question, by your settings"));
+        parts.extend(unasked.iter().map(|line| Part::listed(SafeText::line(line), 2)));
+    }
     parts.push(heading("to change it"));
     let changes = CHANGES.iter().map(|(typed, about)| format!("{typed:<22}{about}"));
     parts.extend(changes.map(|line| Part::listed(SafeText::line(&line), 22)));

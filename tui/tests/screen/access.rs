@@ -7,8 +7,31 @@ use protocol::event::{EventKind, HostUse, NoticeCode};
 use protocol::frontend::{AgentAction, UserActionKind};
 
 use crate::core::read_only;
-use crate::seat::Seat;
+use crate::seat::{Seat, start};
 use crate::tree;
+use tui::Start;
+
+#[test]
+fn commands_and_tools_that_the_settings_let_run_are_listed_with_the_place_of_the_setting() {
+    let unasked = [
+        "commands that begin with cargo test · /home/me/.config/bailiwick/config.toml:12",
+        "search of docs · /home/me/.config/bailiwick/config.toml:13",
+        "\u{1b}[2J of docs · x",
+    ];
+    let mut seat = Seat::from(Start { unasked: unasked.map(str::to_owned).into(), ..start((90, 24)) });
+    seat.keys(":access\n");
+    let screen = seat.screen();
+    let listed: Vec<_> = screen.lines().skip_while(|row| !row.starts_with("run without")).take(4).collect();
+    assert_snapshot!(listed.join("\n"), @r"
+    run without a question, by your settings
+      commands that begin with cargo test · /home/me/.config/bailiwick/config.toml:12
+      search of docs · /home/me/.config/bailiwick/config.toml:13
+      \u{1b}[2J of docs · x
+    ");
+    let mut seat = Seat::new(90, 24);
+    seat.keys(":access\n");
+    assert!(!seat.screen().contains("by your settings"), "{}", seat.screen());
+}
 
 #[test]
 fn what_was_allowed_is_listed_with_the_command_that_takes_it_back() {

@@ -63,6 +63,7 @@ pub(crate) fn start(size: (u16, u16)) -> Start {
             prefix: |words| format!("any command that begins with {words:?}"),
             pattern: |pattern| format!("any file that matches {pattern}"),
         },
+        unasked: Vec::new(),
         origins: Origins {
             mode: "default".to_owned(),
             net: "--net".to_owned(),

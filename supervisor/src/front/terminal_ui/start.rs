@@ -49,6 +49,7 @@ pub(super) fn of(
         },
         local_time: time::of_log,
         previews: Previews { prefix: command_line::preview, pattern },
+        unasked: effective.unasked(),
         origins: Origins {
             mode: effective.origin("mode"),
             net: effective.origin("rights.net"),

@@ -245,6 +245,20 @@ impl Effective {
         }
     }
 
+    /// Returns the commands and tools that run without a question in this project, each in words with the place of its
+    /// setting.
+    pub fn unasked(&self) -> Vec<String> {
+        let prefixes = self.elements("approvals.preapproved").iter().map(|element| {
+            let words: Vec<_> = element.words.iter().map(|word| word.to_string_lossy()).collect();
+            format!("commands that begin with {} · {}", words.join(" "), element.origin)
+        });
+        let tools = self.elements("approvals.tools").iter().flat_map(|element| {
+            let grants = element.words.iter().filter_map(|word| ToolGrant::parse(word.to_str()?));
+            grants.map(|ToolGrant { server, tool, .. }| format!("{tool} of {server} · {}", element.origin))
+        });
+        prefixes.chain(tools).collect()
+    }
+
     /// Returns the tools of servers that run without a question in this project.
     pub(super) fn tools_always(&self) -> impl Iterator<Item = ToolGrant> {
         let words = self.elements("approvals.tools").iter().flat_map(|element| &element.words);

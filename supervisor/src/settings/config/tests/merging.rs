@@ -114,3 +114,20 @@ fn the_environment_stands_between_flags_and_the_users_file() {
     assert_eq!(found(&none, &environment), "https://e.example");
     assert_eq!(found(&none, &none), "https://u.example");
 }
+
+#[test]
+fn the_commands_and_tools_that_run_unasked_are_named_with_their_places() {
+    let digest = "0f".repeat(32);
+    let mine = user(&format!(
+        "[approvals]\npreapproved = [\n[\"cargo\", \"test\"],\n[\"make\"]]\ntools = [\"docs/search@{digest}\", \"no grant\"]\n"
+    ));
+    let found = merged(&Layer::default(), &mine, &Layer::default(), false);
+    assert_eq!(
+        found.unasked(),
+        [
+            "commands that begin with cargo test · /c/config.toml:3",
+            "commands that begin with make · /c/config.toml:4",
+            "search of docs · /c/config.toml:5",
+        ]
+    );
+}
