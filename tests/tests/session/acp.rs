@@ -87,6 +87,40 @@ fn one_answer_allows_the_whole_turn_and_the_next_turn_asks() {
 }
 
 #[test]
+fn one_answer_lasts_in_the_project_and_says_for_which_commands() {
+    let world = World::new(User::Myself);
+    let config = world.configure("mode = \"ask\"\n");
+    let made = world.project().join("made");
+    let touch = || calls(&[("shell_exec", json!({"command": "touch made", "access": "write"}))]);
+    let model = model_of([touch(), touch(), done(), touch(), done()]);
+    let mut editor = Editor::greeted(&world, &model.base_url(), &[]);
+    let session = editor.open(&world);
+    let prompt = editor.say(&session, "go");
+    let asked = editor.asked();
+    let options = asked["params"]["options"].as_array().unwrap();
+    let is_lasting = |one: &&Value| one["optionId"].as_str().unwrap().starts_with("allow_always_project:");
+    let lasting = options.iter().find(is_lasting).unwrap();
+    assert_eq!(lasting["kind"], "allow_always");
+    let name = lasting["name"].as_str().unwrap();
+    assert!(name.starts_with("Allow always in this project: touch"), "{name}");
+    let id = lasting["optionId"].clone();
+    editor.answer(&asked, json!({"outcome": {"outcome": "selected", "optionId": id}}));
+    // The second call asks nobody, and neither does a later session.
+    assert_eq!(editor.response(prompt)["result"]["stopReason"], "end_turn");
+    assert_eq!(editor.end().1.code, 0);
+    let kept = fs::read_to_string(&config).unwrap();
+    let table = format!("[project.\"{}\"]\napprovals.preapproved = [[\"touch\"", world.project().display());
+    assert!(kept.starts_with("mode = \"ask\"\n") && kept.contains(&table), "{kept}");
+    fs::remove_file(&made).unwrap();
+    let mut editor = Editor::greeted(&world, &model.base_url(), &[]);
+    let session = editor.open(&world);
+    let prompt = editor.say(&session, "again");
+    assert_eq!(editor.response(prompt)["result"]["stopReason"], "end_turn");
+    assert!(made.exists());
+    assert_eq!(editor.end().1.code, 0);
+}
+
+#[test]
 fn a_command_is_shown_whole_with_its_access_and_allowed_for_the_session_as_it_was_shown() {
     let world = World::new(User::Myself);
     let command = "echo x >> a.txt # ```\n";

@@ -61,6 +61,34 @@ fn a_session_in_lines_asks_in_words_and_commands_no_terminal() {
     assert!(text.contains("Resume: bailiwick resume "), "{text}");
 }
 
+#[test]
+fn a_typed_always_lasts_in_the_project() {
+    let touch = || calls(&[("shell_exec", serde_json::json!({"command": "touch made", "access": "write"}))]);
+    let replies = [touch(), touch(), says("Made.", "end_turn"), touch(), says("Again.", "end_turn")];
+    let (world, server) = (world(), model_of(replies));
+    let made = world.project().join("made");
+    let mut ui = Ui::start(&world.ui(&server, &["--plain", "go on now"]), (100, 60));
+    ui.until("the question", |screen| screen.trim_end().ends_with("\n?"));
+    let asked = ui.screen();
+    assert!(asked.contains("Or type always to allow commands that begin with touch"), "{asked}");
+    assert!(!made.exists());
+    ui.types("always\r");
+    // The second command of the turn asks nobody.
+    ui.until_shown("Made.");
+    ui.until("the prompt", |screen| screen.trim_end().ends_with("\n>"));
+    assert!(!ui.screen().contains("Approval 2"), "{}", ui.screen());
+    ui.types("\x04");
+    assert_eq!(ui.end().code, 0);
+    let kept = std::fs::read_to_string(world.own().join("config/config.toml")).unwrap();
+    assert!(kept.contains("approvals.preapproved = [[\"touch\""), "{kept}");
+    std::fs::remove_file(&made).unwrap();
+    let mut ui = Ui::start(&world.ui(&server, &["--plain", "once more"]), (100, 60));
+    ui.until_shown("Again.");
+    assert!(made.exists() && !ui.screen().contains("Approval 1"), "{}", ui.screen());
+    ui.types("\x04");
+    ui.end();
+}
+
 const PLAN: &str = "# Words\n\n## Steps\n\n### 1. Write one\n\nAcceptance:\n- `true`\n";
 
 #[test]
