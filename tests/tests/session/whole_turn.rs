@@ -3,12 +3,13 @@
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
 use std::fs;
+use std::net::TcpListener;
 use std::os::unix::fs::{PermissionsExt, symlink};
 
 use serde_json::{Value, json};
-use tests::replies::{calls, done, model_of};
+use tests::replies::{calls, done, model_of, model_of_agents};
 use tests::served::Served;
-use tests::{User, World};
+use tests::{User, World, tier};
 
 use crate::rewind::{names, tree};
 
@@ -60,6 +61,74 @@ fn all_of_the_turn_is_undone_byte_for_byte() {
     served.until("event/rewound");
     assert_eq!(tree(&world), before);
     served.end().1.expect(0);
+}
+
+#[test]
+fn a_sub_agent_of_the_turn_gets_no_more_than_the_turn_has() {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let connect = format!(
+        "if (exec 3<>/dev/tcp/127.0.0.1/{}) 2>/dev/null; then echo it-reached; else echo it-could-not; fi",
+        listener.local_addr().unwrap().port()
+    );
+    for tier in tier::all() {
+        let world = World::new(User::Myself).in_tier(tier);
+        world.file("kept.txt", "as it was\n");
+        let outside = world.outside();
+        let spawn = |task: &str, more: Value| {
+            let mut input = json!({"task": task, "access": "write"});
+            input.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            calls(&[("spawn_agent", input)])
+        };
+        let tries = command(&format!(
+            "echo s > of-sub-agent; echo y > {}/made || echo kept-out; {connect}",
+            outside.display()
+        ));
+        let first = [
+            edit(),
+            spawn("reach", json!({"network": true})),
+            spawn("leave", json!({"write": [outside]})),
+            spawn("work", json!({})),
+            done(),
+        ];
+        let model = model_of_agents(first, [("work".to_owned(), vec![tries, done()])]);
+        let mut served = Served::greeted(&world);
+        let options =
+            json!({"cwd": world.project(), "base_url": model.base_url(), "mode": "ask", "net": "on"});
+        let id = served.call("newConversation", options)["conversation_id"].clone();
+        served.call("sendUserMessage", json!({"conversation_id": id, "text": "go"}));
+        let request = served.asked("applyPatchApproval");
+        answer(&mut served, &request, "approved_for_turn");
+        let mut asked = Vec::new();
+        loop {
+            let line = served.read().unwrap();
+            match line["method"].as_str() {
+                Some("event/turnAllowanceEnded") => break,
+                Some(method) if line.get("id").is_some() => {
+                    asked.push(method.to_owned());
+                    answer(&mut served, &line, "denied");
+                }
+                _ => {}
+            }
+        }
+        served.end().1.expect(0);
+        let log = world.log();
+        let of_kind = |kind: &str| log.iter().filter(|event| event["type"] == kind).collect::<Vec<_>>();
+        let said = of_kind("tool_call_finished");
+        let said = said.iter().find(|event| event["data"]["content"].to_string().contains("kept-out"));
+        let said = said.unwrap()["data"]["content"].to_string();
+        assert!(said.contains("it-could-not"), "{tier}: {said}");
+        assert_eq!(world.read("of-sub-agent"), "s\n", "{tier}: the control");
+        assert!(!outside.join("made").exists(), "{tier}");
+        assert_eq!(asked, ["agentRightsApproval"], "{tier}: a place beyond the turn's is asked for");
+        let of_sub_agents: Vec<_> =
+            of_kind("worker_started").into_iter().filter(|event| event["agent"] != "1").collect();
+        assert!(!of_sub_agents.is_empty(), "{tier}");
+        for started in of_sub_agents {
+            let rights = &started["data"]["rights"];
+            assert_eq!(rights["net"], "off", "{tier}: {started}");
+            assert!(!rights["write"].to_string().contains("outside"), "{tier}: {started}");
+        }
+    }
 }
 
 #[test]

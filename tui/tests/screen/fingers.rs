@@ -169,7 +169,8 @@ fn the_descriptions_of_commands_stand_below_each_other_unless_the_screen_is_very
         let mut seat = Seat::new(width, 50);
         seat.keys("/");
         let screen = seat.screen();
-        let rows = screen.lines().filter(|row| row.starts_with("  /") || row.starts_with("▸ /"));
+        let rows = screen.lines().skip_while(|row| !row.starts_with("▸ /"));
+        let rows = rows.take_while(|row| row.starts_with("  /") || row.starts_with("▸ /"));
         let column = |row: &str| {
             let row = row.replacen("▸", " ", 1);
             let typed = row.trim_start();
