@@ -19,7 +19,7 @@ const OF_USERS: [&str; 7] = [
 /// Text for the model, and the scripts of the demo.
 const NOT_OF_USERS: [&str; 4] = [
     "supervisor/gate/src/tools/",
-    "supervisor/src/engine/driver/pages.rs",
+    "supervisor/src/engine/driver/calls/pages.rs",
     "supervisor/src/front/demo/",
     "supervisor/src/front/exec/review/task.rs",
 ];

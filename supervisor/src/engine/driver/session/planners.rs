@@ -8,9 +8,10 @@ use ipc::rights::{Grant, Network, Reach, Rights};
 use protocol::event::NoticeCode;
 use protocol::frontend::AgentAction;
 
-use super::actions::resolved;
-use super::run::Request;
-use super::{Session, SessionError};
+use super::super::SessionError;
+use super::super::actions::resolved;
+use super::super::run::Request;
+use super::Session;
 
 impl Session {
     /// Starts a planner, or says why not.

@@ -5,10 +5,11 @@ use protocol::error_code::ErrorCode;
 use protocol::event::{EventKind, NoticeCode, RunResult};
 use tokio::time::Instant;
 
-use super::observer::ObserverError;
-use super::run::add_below;
-use super::tripwire::events;
-use super::{AgentRun, ChangeTracker, Session, SessionError, millis};
+use super::super::observer::ObserverError;
+use super::super::run::add_below;
+use super::super::tripwire::events;
+use super::super::{AgentRun, ChangeTracker, SessionError, millis};
+use super::Session;
 use crate::process::messages::one_line;
 
 impl Session {

@@ -10,8 +10,9 @@ use protocol::event::{
 use protocol::frontend::UiEventKind;
 use tokio::task::JoinHandle;
 
-use super::rewinder::{RewindError, RewoundFiles};
-use super::{AgentRun, Session, SessionError};
+use super::super::rewinder::{RewindError, RewoundFiles};
+use super::super::{AgentRun, SessionError};
+use super::Session;
 use crate::journal::session::read_needed;
 
 /// The most files that the model is told of; the log has them all.

@@ -16,17 +16,17 @@ use tokio::sync::mpsc;
 use tokio::time::{Instant, sleep_until};
 use tracing::{Instrument, info_span};
 
-use super::actions::{ends_session, is_last, takes_away};
-use super::approvals::too_late;
-use super::looks::Looks;
-use super::observer::ObserverError;
+use super::super::actions::{ends_session, is_last, takes_away};
+use super::super::approvals::too_late;
+use super::super::looks::Looks;
+use super::super::observer::ObserverError;
+use super::super::rewinder::RewindError;
+use super::super::run::{Occurrence, Request};
+use super::super::tripwire::{GuardLook, Watched, events};
+use super::super::written_files::WrittenFiles;
+use super::super::{AgentRun, ChangeTracker, OpensAgents, SessionError, Shared, TripwireWatch, panicked};
 use super::rewind::{RewindEnded, RewindTask, rewound};
-use super::rewinder::RewindError;
-use super::run::{Occurrence, Request};
 use super::tree::{AgentTree, Closed};
-use super::tripwire::{GuardLook, Watched, events};
-use super::written_files::WrittenFiles;
-use super::{AgentRun, ChangeTracker, OpensAgents, SessionError, Shared, TripwireWatch, panicked};
 
 /// A session that owns its agent runs.
 pub struct Session {

@@ -7,9 +7,10 @@ use ipc::id::AgentId;
 use protocol::frontend::{UiEventKind, UserAction, UserActionKind};
 use tokio::time::sleep;
 
-use super::actions::is_last;
-use super::session::{next_action, until};
-use super::{AgentRun, Session, SessionError};
+use super::super::actions::is_last;
+use super::super::{AgentRun, SessionError};
+use super::Session;
+use super::machine::{next_action, until};
 
 /// The time between two attempts of the session's own.
 const RETRY: Duration = Duration::from_secs(2);

@@ -1,0 +1,13 @@
+//! A session: its agent runs, the tree that they form, the user's actions, pauses, rewinds, and the end.
+
+mod finish;
+mod machine;
+mod newcomer;
+mod pause;
+mod planners;
+mod rewind;
+mod settle;
+mod tree;
+
+pub use machine::Session;
+pub use tree::{NotOpened, OpenedAgent, OpensAgents};

@@ -1,0 +1,215 @@
+//! The start of a sub-agent in steps. Each step takes the result of the one before, so that no agent begins beyond the limits of its session,
+//! with more access than its parent has and a person granted, or without a line in the log.
+
+use agent::core::{Agent, NewAgent, Purpose, TreeLimits};
+use gate::{Change, at_start};
+use ipc::id::{AgentId, CallId};
+use protocol::event::{EventKind, SubAgentSpawned, SubAgentStatus};
+use protocol::frontend::{AgentAction, Op};
+use tokio::time::Instant;
+
+use super::super::calls::take_back;
+use super::super::{AgentRun, SessionError, Shared};
+use super::tree::{Child, NotOpened, OpenedAgent, OpensAgents};
+
+/// A sub-agent that its parent or the user wants.
+pub(super) struct Wanted {
+    id: AgentId,
+    child: Child,
+    agent: Box<NewAgent>,
+}
+
+/// A sub-agent within the limits of its session.
+pub(super) struct Permitted(Wanted);
+
+/// A sub-agent with a place among those of its level.
+pub(super) struct Placed(Wanted);
+
+/// A sub-agent with no more rights than its parent has now, but for its grant.
+pub(super) struct Bound(Wanted);
+
+/// A sub-agent with a run, of which the log has no line yet.
+pub(super) struct Opened {
+    run: AgentRun,
+    child: Child,
+    task: String,
+    spawned: SubAgentSpawned,
+}
+
+/// A sub-agent that may begin.
+pub(super) struct Announced {
+    run: AgentRun,
+    child: Child,
+    task: String,
+}
+
+/// A sub-agent that does not start, and the reason.
+#[derive(Debug)]
+pub(super) struct NotStarted {
+    pub(super) id: AgentId,
+    pub(super) child: Child,
+    pub(super) status: SubAgentStatus,
+    pub(super) why: String,
+}
+
+impl Wanted {
+    pub(super) fn new(id: AgentId, parent: AgentId, call: Option<CallId>, agent: Box<NewAgent>) -> Self {
+        let child = Child { parent, call, grant: agent.grant.clone(), began: Instant::now() };
+        Self { id, child, agent }
+    }
+
+    /// Holds it to the limits of its session, in which so many were started in this turn.
+    pub(super) fn permit(
+        self,
+        has_opener: bool,
+        limits: &TreeLimits,
+        started_this_turn: u32,
+    ) -> Result<Permitted, NotStarted> {
+        let TreeLimits { depth, per_turn, .. } = *limits;
+        if !has_opener {
+            return Err(self.failed(NO_SUB_AGENTS.to_owned()));
+        }
+        if self.id.level() > depth as usize {
+            return Err(self.failed(format!("sub-agents can be nested only to level {depth}")));
+        }
+        if started_this_turn >= per_turn {
+            let why = format!("{per_turn} sub-agents were started in this turn, which is the limit");
+            return Err(self.failed(why));
+        }
+        Ok(Permitted(self))
+    }
+
+    fn failed(self, why: String) -> NotStarted {
+        self.not_started(SubAgentStatus::Crashed, why)
+    }
+
+    fn not_started(self, status: SubAgentStatus, why: String) -> NotStarted {
+        NotStarted { id: self.id, child: self.child, status, why }
+    }
+}
+
+/// The reason where a session has no sub-agents.
+const NO_SUB_AGENTS: &str = "this session cannot start sub-agents";
+
+impl Permitted {
+    /// Gives it one of the free places of its level; without any it stays what it is.
+    pub(super) fn place(self, free: usize) -> Result<Placed, Self> {
+        if free > 0 { Ok(Placed(self.0)) } else { Err(self) }
+    }
+
+    /// Has it start beside the others: one that no call waits for takes no place.
+    pub(super) fn beside(self) -> Placed {
+        Placed(self.0)
+    }
+
+    pub(super) const fn id(&self) -> &AgentId {
+        &self.0.id
+    }
+
+    pub(super) const fn child(&self) -> &Child {
+        &self.0.child
+    }
+
+    pub(super) const fn child_mut(&mut self) -> &mut Child {
+        &mut self.0.child
+    }
+
+    /// Takes back what the user takes back of plans.
+    pub(super) fn take_back(&mut self, change: &Change) {
+        take_back(&mut self.0.agent, change);
+    }
+}
+
+impl Placed {
+    pub(super) const fn parent(&self) -> &AgentId {
+        &self.0.child.parent
+    }
+
+    /// Leaves of the rights that were asked for those that this parent may pass on: it may have lost some while the sub-agent waited.
+    pub(super) fn bound(self, parent: Option<&Agent>) -> Result<Bound, NotStarted> {
+        let Self(mut wanted) = self;
+        // Between its approval and now the user may have taken back what its plan was given.
+        if let (Purpose::Executor(_), Some(planner)) = (&wanted.agent.purpose, parent)
+            && let Some(planning) = planner.planning()
+            && let Err(why) = planning.ceiling.still_allows_plan(&wanted.agent.rights)
+        {
+            return Err(wanted.failed(format!("the plan is not executed: {why}")));
+        }
+        let grant = &wanted.child.grant;
+        let rights = parent.map(|parent| at_start(&wanted.agent.rights, parent.host_standing(), grant));
+        wanted.agent.rights = rights.unwrap_or_default();
+        wanted.agent.grant = grant.clone();
+        tracing::debug!(id = %wanted.id, "a sub-agent starts");
+        Ok(Bound(wanted))
+    }
+}
+
+impl Bound {
+    /// Opens its run.
+    pub(super) fn open(
+        self,
+        opener: Option<&mut (dyn OpensAgents + 'static)>,
+        parent: Option<&Agent>,
+    ) -> Result<Opened, NotStarted> {
+        let Self(wanted) = self;
+        let opened = match opener {
+            Some(opener) => opener.open(&wanted.id, &wanted.agent),
+            None => Err(NO_SUB_AGENTS.to_owned().into()),
+        };
+        let OpenedAgent { run, model, rights_digest } = match opened {
+            Ok(opened) => opened,
+            Err(NotOpened::Failed(why)) => return Err(wanted.failed(why)),
+            Err(NotOpened::Denied(why)) => return Err(wanted.not_started(SubAgentStatus::Denied, why)),
+        };
+        let Wanted { id, child, agent } = wanted;
+        let NewAgent { spawn, rights, grant, purpose } = *agent;
+        let differs = parent.is_none_or(|parent| parent.activity() != purpose.activity());
+        let caches = parent.and_then(|parent| parent.host_standing().caches.clone());
+        let (plan, finished) = match &purpose {
+            Purpose::Executor(execution) => (Some(execution.digest().to_owned()), execution.finished()),
+            Purpose::Task(_) | Purpose::Planner(_) => (None, 0),
+        };
+        let task = spawn.task.clone();
+        let spawned = SubAgentSpawned {
+            agent: id,
+            call: child.call,
+            activity: differs.then(|| purpose.activity()),
+            plan,
+            finished,
+            task: spawn.task,
+            role: spawn.role,
+            model,
+            caches: caches.filter(|caches| rights.write.contains(caches)),
+            write: rights.write,
+            net: rights.net,
+            reach: rights.reach,
+            sockets: rights.sockets,
+            servers: spawn.servers.into_iter().map(|server| server.name).collect(),
+            rights_digest,
+            grant: (!grant.is_empty()).then_some(grant),
+            max_steps: spawn.max_steps,
+        };
+        Ok(Opened { run, child, task, spawned })
+    }
+}
+
+impl Opened {
+    /// Logs that its parent has it.
+    pub(super) fn announce(
+        self,
+        log: impl FnOnce(&AgentId, EventKind) -> Result<(), SessionError>,
+    ) -> Result<Announced, SessionError> {
+        let Self { run, child, task, spawned } = self;
+        log(&child.parent, EventKind::SubAgentSpawned(spawned))?;
+        Ok(Announced { run, child, task })
+    }
+}
+
+impl Announced {
+    /// Has its first worker started. Returns its run, and its task as the first action.
+    pub(super) fn begin(self, shared: &mut Shared) -> Result<(AgentRun, Child, Op), SessionError> {
+        let Self { mut run, child, task } = self;
+        run.begin_below(shared)?;
+        Ok((run, child, Op::Act(AgentAction::Prompt { text: task, images: Vec::new() })))
+    }
+}
