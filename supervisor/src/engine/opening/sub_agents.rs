@@ -12,7 +12,7 @@ use ipc::id::{AgentId, ConversationId};
 use model::provider::ModelProvider;
 use tokio::sync::watch;
 
-use super::open::{Jittered, agent_config};
+use super::first_agent::{Jittered, agent_config};
 use super::options::SessionOptions;
 use super::root_fault::{RootFault, fault_of};
 use super::step_changes::StepChanges;

@@ -13,20 +13,20 @@ use super::super::{AgentRun, SessionError, Shared};
 use super::tree::{Child, NotOpened, OpenedAgent, OpensAgents};
 
 /// A sub-agent that its parent or the user wants.
-pub(super) struct Wanted {
+pub(super) struct WantedAgent {
     id: AgentId,
     child: Child,
     agent: Box<NewAgent>,
 }
 
 /// A sub-agent within the limits of its session.
-pub(super) struct Permitted(Wanted);
+pub(super) struct Permitted(WantedAgent);
 
 /// A sub-agent with a place among those of its level.
-pub(super) struct Placed(Wanted);
+pub(super) struct Placed(WantedAgent);
 
 /// A sub-agent with no more rights than its parent has now, but for its grant.
-pub(super) struct Bound(Wanted);
+pub(super) struct Bound(WantedAgent);
 
 /// A sub-agent with a run, of which the log has no line yet.
 pub(super) struct Opened {
@@ -45,14 +45,14 @@ pub(super) struct Announced {
 
 /// A sub-agent that does not start, and the reason.
 #[derive(Debug)]
-pub(super) struct NotStarted {
+pub(super) struct NotStartedAgent {
     pub(super) id: AgentId,
     pub(super) child: Child,
     pub(super) status: SubAgentStatus,
     pub(super) why: String,
 }
 
-impl Wanted {
+impl WantedAgent {
     pub(super) fn new(id: AgentId, parent: AgentId, call: Option<CallId>, agent: Box<NewAgent>) -> Self {
         let child = Child { parent, call, grant: agent.grant.clone(), began: Instant::now() };
         Self { id, child, agent }
@@ -64,7 +64,7 @@ impl Wanted {
         has_opener: bool,
         limits: &TreeLimits,
         started_this_turn: u32,
-    ) -> Result<Permitted, NotStarted> {
+    ) -> Result<Permitted, NotStartedAgent> {
         let TreeLimits { depth, per_turn, .. } = *limits;
         if !has_opener {
             return Err(self.failed(NO_SUB_AGENTS.to_owned()));
@@ -79,12 +79,12 @@ impl Wanted {
         Ok(Permitted(self))
     }
 
-    fn failed(self, why: String) -> NotStarted {
+    fn failed(self, why: String) -> NotStartedAgent {
         self.not_started(SubAgentStatus::Crashed, why)
     }
 
-    fn not_started(self, status: SubAgentStatus, why: String) -> NotStarted {
-        NotStarted { id: self.id, child: self.child, status, why }
+    fn not_started(self, status: SubAgentStatus, why: String) -> NotStartedAgent {
+        NotStartedAgent { id: self.id, child: self.child, status, why }
     }
 }
 
@@ -126,7 +126,7 @@ impl Placed {
     }
 
     /// Leaves of the rights that were asked for those that this parent may pass on: it may have lost some while the sub-agent waited.
-    pub(super) fn bound(self, parent: Option<&Agent>) -> Result<Bound, NotStarted> {
+    pub(super) fn bound(self, parent: Option<&Agent>) -> Result<Bound, NotStartedAgent> {
         let Self(mut wanted) = self;
         // Between its approval and now the user may have taken back what its plan was given.
         if let (Purpose::Executor(_), Some(planner)) = (&wanted.agent.purpose, parent)
@@ -150,7 +150,7 @@ impl Bound {
         self,
         opener: Option<&mut (dyn OpensAgents + 'static)>,
         parent: Option<&Agent>,
-    ) -> Result<Opened, NotStarted> {
+    ) -> Result<Opened, NotStartedAgent> {
         let Self(wanted) = self;
         let opened = match opener {
             Some(opener) => opener.open(&wanted.id, &wanted.agent),
@@ -161,7 +161,7 @@ impl Bound {
             Err(NotOpened::Failed(why)) => return Err(wanted.failed(why)),
             Err(NotOpened::Denied(why)) => return Err(wanted.not_started(SubAgentStatus::Denied, why)),
         };
-        let Wanted { id, child, agent } = wanted;
+        let WantedAgent { id, child, agent } = wanted;
         let NewAgent { spawn, rights, grant, purpose } = *agent;
         let differs = parent.is_none_or(|parent| parent.activity() != purpose.activity());
         let caches = parent.and_then(|parent| parent.host_standing().caches.clone());

@@ -11,14 +11,14 @@ use super::super::run::Request;
 use super::super::tree_order::TreeOrder;
 use super::super::{AgentRun, SessionError};
 use super::Session;
-use super::newcomer::{NotStarted, Placed};
-use super::tree::{AgentTree, Child, Closed, Finished};
+use super::newcomer::{NotStartedAgent, Placed};
+use super::tree::{AgentTree, Child, Closed, FinishedAgent};
 
 /// Something that is left to do.
 enum Unsettled {
     Order(TreeOrder),
     RightsChanged,
-    Finished(Finished),
+    Finished(FinishedAgent),
     Placed(Placed),
     /// An agent that waits may have its turn at writing.
     TurnFreed,
@@ -111,8 +111,8 @@ impl Session {
         self.guarded(self.runs.len() - 1, |run, shared| run.feed(shared, Input::Op(task)))
     }
 
-    fn tell_not_started(&mut self, not_started: NotStarted) -> Result<(), SessionError> {
-        let NotStarted { id, child, status, why } = not_started;
+    fn tell_not_started(&mut self, not_started: NotStartedAgent) -> Result<(), SessionError> {
+        let NotStartedAgent { id, child, status, why } = not_started;
         let report = empty_account(id, child.call, status, Some(why));
         self.tell_parent(&child, report)
     }
@@ -142,12 +142,12 @@ impl Session {
         }
     }
 
-    fn next_finished(&mut self) -> Option<Finished> {
+    fn next_finished(&mut self) -> Option<FinishedAgent> {
         let written = &mut self.shared.written;
         self.tree.next_finished(|id| written.as_mut().is_some_and(|files| files.is_open(id)))
     }
 
-    fn report(&mut self, finished: Finished) -> Result<(), SessionError> {
+    fn report(&mut self, finished: FinishedAgent) -> Result<(), SessionError> {
         let (mut run, last) = finished.into_parts();
         run.take_last(&mut self.shared, last)?;
         let Some(child) = self.tree.remove(run.id()) else { return Ok(()) };

@@ -18,7 +18,7 @@ use protocol::frontend::AgentAction;
 use tokio::time::Instant;
 
 use super::super::AgentRun;
-use super::newcomer::{NotStarted, Opened, Permitted, Placed, Wanted};
+use super::newcomer::{NotStartedAgent, Opened, Permitted, Placed, WantedAgent};
 
 /// Makes the agent runs of sub-agents.
 pub trait OpensAgents: Send {
@@ -80,7 +80,7 @@ pub(super) struct Child {
 }
 
 /// A sub-agent whose worker is gone, with nothing below it: its parent hears of its end.
-pub(super) struct Finished(Closed);
+pub(super) struct FinishedAgent(Closed);
 
 /// A sub-agent whose worker is gone, and that worker's last words.
 pub(super) struct Closed {
@@ -94,7 +94,7 @@ impl Closed {
     }
 }
 
-impl Finished {
+impl FinishedAgent {
     /// The run, and the last events of its worker.
     pub(super) fn into_parts(self) -> (AgentRun, Vec<(Generation, WorkerEvent)>) {
         (*self.0.run, self.0.last)
@@ -145,14 +145,23 @@ impl AgentTree {
     }
 
     /// Numbers a sub-agent that this parent wants for a call, or the user beside it.
-    pub(super) fn number(&mut self, parent: AgentId, call: Option<CallId>, agent: Box<NewAgent>) -> Wanted {
+    pub(super) fn number(
+        &mut self,
+        parent: AgentId,
+        call: Option<CallId>,
+        agent: Box<NewAgent>,
+    ) -> WantedAgent {
         let number = self.numbers.entry(parent.clone()).or_default();
         *number = number.saturating_add(1);
-        Wanted::new(AgentId(format!("{parent}.{number}")), parent, call, agent)
+        WantedAgent::new(AgentId(format!("{parent}.{number}")), parent, call, agent)
     }
 
     /// Holds a sub-agent to the session's limits.
-    pub(super) fn permit(&self, wanted: Wanted, started_this_turn: u32) -> Result<Permitted, NotStarted> {
+    pub(super) fn permit(
+        &self,
+        wanted: WantedAgent,
+        started_this_turn: u32,
+    ) -> Result<Permitted, NotStartedAgent> {
         wanted.permit(self.opener.is_some(), &self.limits, started_this_turn)
     }
 
@@ -176,7 +185,7 @@ impl AgentTree {
     }
 
     /// Opens a sub-agent of this parent.
-    pub(super) fn open(&mut self, placed: Placed, parent: Option<&Agent>) -> Result<Opened, NotStarted> {
+    pub(super) fn open(&mut self, placed: Placed, parent: Option<&Agent>) -> Result<Opened, NotStartedAgent> {
         placed.bound(parent)?.open(self.opener.as_deref_mut(), parent)
     }
 
@@ -235,11 +244,14 @@ impl AgentTree {
     }
 
     /// Returns a sub-agent that is gone with everything below it, unless its files are still looked at.
-    pub(super) fn next_finished(&mut self, mut is_open: impl FnMut(&AgentId) -> bool) -> Option<Finished> {
+    pub(super) fn next_finished(
+        &mut self,
+        mut is_open: impl FnMut(&AgentId) -> bool,
+    ) -> Option<FinishedAgent> {
         let is_alone = |id: &AgentId| !self.has_living_below(id);
         let is_next = |closed: &Closed| is_alone(closed.run.id()) && !is_open(closed.run.id());
         let at = self.closed.iter().position(is_next)?;
-        Some(Finished(self.closed.swap_remove(at)))
+        Some(FinishedAgent(self.closed.swap_remove(at)))
     }
 
     /// Number of places that are free at the level of a sub-agent. Levels are counted apart: an agent that waits for sub-agents of its own
