@@ -22,7 +22,7 @@ use super::prepared::PreparedSession;
 use super::resumed::Resumed;
 use super::sub_agents::tool_of;
 use crate::engine::driver::Turns;
-use crate::engine::mcp::{McpHost, Offered, SessionServers};
+use crate::engine::mcp::{FileServer, McpHost, Offered, SessionServers};
 use crate::engine::place::ProjectSandbox;
 
 /// The first agent of a session, of which nothing is logged yet.
@@ -79,8 +79,9 @@ fn with_servers(
     setup: &ProjectSandbox,
 ) -> (Arc<SessionServers>, Option<Arc<McpHost>>) {
     let named: &[_] = if options.profile == Profile::Full { &options.mcp } else { &[] };
-    let servers = Arc::new(SessionServers::new(setup, named));
+    let servers = Arc::new(SessionServers::new(setup, named, &options.file_servers));
     options.notices.extend(servers.notices.iter().cloned());
+    options.notices.extend(options.file_servers.iter().map(FileServer::notice));
     if let Some(planning) = &mut config.planning {
         planning.servers = servers.offered().into();
     }

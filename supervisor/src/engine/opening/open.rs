@@ -73,7 +73,16 @@ pub(crate) fn open(
     dirs: SessionDirs,
     began: Instant,
 ) -> Result<(OpenedSession, Handle, SessionEvents), OpenError> {
-    let mut prepared = PreparedSession::new(options, dirs.directories)?;
+    open_prepared(PreparedSession::new(options, dirs.directories.clone())?, dirs, began)
+}
+
+/// Opens a session in its place.
+pub(crate) fn open_prepared(
+    mut prepared: PreparedSession,
+    dirs: SessionDirs,
+    began: Instant,
+) -> Result<(OpenedSession, Handle, SessionEvents), OpenError> {
+    prepared.setup.announce_worker();
     let connected = Connected::new(&prepared, &dirs.keys)?;
     let patch = prepared.patch()?;
     let resumed = Resumed::new(&prepared)?;

@@ -17,12 +17,13 @@ use super::options::SessionOptions;
 use super::plan::planner_standing;
 use super::relay_socket;
 use crate::engine::driver::{Boundary, SnapshotTaker, Turns};
+use crate::engine::mcp::FileServer;
 use crate::engine::place::{Mode, ProjectSandbox};
 use crate::journal::changes::{PatchFile, PatchFileError};
 use crate::process::directories::Directories;
 
 /// Options that hold at a place. Nothing has started there.
-pub(super) struct PreparedSession {
+pub(crate) struct PreparedSession {
     pub(super) options: SessionOptions,
     pub(super) setup: Arc<ProjectSandbox>,
     /// The rights of the first agent, within those that the session may have.
@@ -33,7 +34,7 @@ pub(super) struct PreparedSession {
 
 impl PreparedSession {
     /// Makes the place of a session, where no agent reaches the socket of a relay.
-    pub(super) fn new(mut options: SessionOptions, directories: Directories) -> Result<Self, OpenError> {
+    pub(crate) fn new(mut options: SessionOptions, directories: Directories) -> Result<Self, OpenError> {
         options.model.check(&options.limits)?;
         let mode = mode(&options);
         let setup = ProjectSandbox::new(directories, &options.directory, mode, &options.wanted)?;
@@ -42,13 +43,22 @@ impl PreparedSession {
             let socket = relay_socket::check_now(&setup, socket)?;
             options.base_url = Some(format!("unix:{}", socket.display()));
         }
-        setup.announce_worker();
         let ceiling = setup.standing();
         let (standing, planning) = match options.activity {
             Activity::Plan => (planner_standing(&ceiling), Some(options.plan.planning(ceiling))),
             Activity::Execute => (ceiling, None),
         };
         Ok(Self { options, setup: Arc::new(setup), standing, planning })
+    }
+
+    pub(crate) fn setup(&self) -> &ProjectSandbox {
+        &self.setup
+    }
+
+    /// Adds servers that started before the session, in addition to those of the settings.
+    pub(crate) fn with_servers(mut self, servers: Vec<FileServer>) -> Self {
+        self.options.file_servers = servers;
+        self
     }
 
     /// Opens the file of the patch, before anything is done.

@@ -27,8 +27,8 @@ use self::schema::AnswerSchema;
 use self::servers::{allow_tools, chosen_servers, remarks, started};
 use crate::engine::driver::Turns;
 use crate::engine::opening::{
-    self, Handle, OpenedSession, Record, Refusal, Resume, SessionDirs, SessionOptions, find_log,
-    for_activity, plan_options,
+    self, Handle, OpenedSession, PreparedSession, Record, Refusal, Resume, SessionDirs, SessionOptions,
+    find_log, for_activity, plan_options,
 };
 use crate::engine::place::{ConfinementOptions, idle_flags};
 use crate::journal::pictures;
@@ -220,13 +220,14 @@ impl PlannedRun {
         began: Instant,
         signals: &mut UserSignals,
     ) -> Result<PreparedRun, Refusal> {
-        let Self { mut options, beginning, servers, socket, format } = self;
-        let setup = opening::setup(&mut options, place.directories.clone())?;
+        let Self { options, beginning, servers, socket, format } = self;
+        let deadline = options.timeout.map(|timeout| began + timeout);
+        let mut prepared = PreparedSession::new(options, place.directories.clone())?;
         if let Some(file) = servers {
-            let deadline = options.timeout.map(|timeout| began + timeout);
-            options.file_servers = started(file, &setup, deadline, signals).await?;
+            let started = started(file, prepared.setup(), deadline, signals).await?;
+            prepared = prepared.with_servers(started);
         }
-        let (session, handle, events) = opening::open_in(setup, options, place, began)?;
+        let (session, handle, events) = opening::open_prepared(prepared, place, began)?;
         let (events, relay) = match socket {
             None => (events, None),
             Some(socket) => {
