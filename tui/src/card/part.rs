@@ -34,6 +34,14 @@ struct PartFile {
     edited: Option<(String, bool)>,
 }
 
+/// Item of a file on the page.
+struct PartRow<'a> {
+    is_chosen: bool,
+    words: String,
+    /// The difference, or the bare text of what is left out.
+    body: Result<Diff, &'a str>,
+}
+
 /// Numbers of what is chosen, for the hints.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Chosen {
@@ -84,9 +92,11 @@ impl PartPage {
         })
     }
 
-    pub(crate) fn choose(&mut self, by: isize) {
+    /// Selects another item; returns false if there is none in that direction.
+    pub(crate) fn choose(&mut self, by: isize) -> bool {
         let items: usize = self.files.iter().map(PartFile::items).sum();
-        self.at = self.at.saturating_add_signed(by).min(items.saturating_sub(1));
+        let at = self.at.saturating_add_signed(by).min(items.saturating_sub(1));
+        std::mem::replace(&mut self.at, at) != at
     }
 
     /// Takes the selected item, or leaves it out.
@@ -182,7 +192,7 @@ impl PartPage {
                 FileChange::Update { .. } => "edit ",
             };
             parts.push(Part::new(SafeText::labelled(words, in_project(&file.path, project)), Look::Heading));
-            for (is_chosen, words, diff) in file.rows() {
+            for PartRow { is_chosen, words, body } in file.rows() {
                 if item == self.at {
                     selected = parts.len();
                 }
@@ -192,7 +202,11 @@ impl PartPage {
                 let look = if item == self.at { Look::Heading } else { Look::Assistant };
                 let line = SafeText::line(&format!("{taken} {words}{left_out}"));
                 parts.push(Part::new(line, look).after(format!("{mark} "), "  ".to_owned()));
-                parts.push(Part::diff(diff.in_language(&language_of(file.path.as_bytes()))));
+                // The colours of a change stand for what would be written.
+                parts.push(match body {
+                    Ok(diff) => Part::diff(diff.in_language(&language_of(file.path.as_bytes()))),
+                    Err(text) => Part::new(SafeText::exact(text), Look::Output),
+                });
                 item += 1;
             }
         }
@@ -219,20 +233,28 @@ impl PartPage {
 }
 
 impl PartFile {
-    /// Returns the items of the file: whether each is chosen, its name and its difference.
-    fn rows(&self) -> Vec<(bool, String, Diff)> {
+    fn rows(&self) -> Vec<PartRow<'_>> {
         if let Some((text, is_chosen)) = &self.edited {
-            let diff = Diff::between(&self.text.old, text, Some(1));
-            return vec![(*is_chosen, "the text as you edited it".to_owned(), diff)];
+            let words = "the text as you edited it".to_owned();
+            let body = if *is_chosen {
+                Ok(Diff::between(&self.text.old, text, Some(1)))
+            } else {
+                Err(text.as_str())
+            };
+            return vec![PartRow { is_chosen: *is_chosen, words, body }];
         }
         let shown = self.change.hunks();
-        let row = |(n, (hunk, is_chosen)): (usize, (&&str, &bool))| match self.change {
-            FileChange::Add { .. } => (*is_chosen, "the new file".to_owned(), Diff::added(hunk)),
-            FileChange::Delete { .. } => (*is_chosen, "its removal".to_owned(), Diff::removed(hunk)),
-            FileChange::Update { .. } => {
-                (*is_chosen, format!("hunk {} of {}", n + 1, shown.len()), Diff::read(hunk))
-            }
-        };
-        shown.iter().zip(&self.hunks).enumerate().map(row).collect()
+        let count = shown.len();
+        let mut rows = Vec::new();
+        for (number, (hunk, is_chosen)) in (1..).zip(shown.into_iter().zip(&self.hunks)) {
+            let (words, diff): (_, fn(&str) -> Diff) = match self.change {
+                FileChange::Add { .. } => ("the new file".to_owned(), Diff::added),
+                FileChange::Delete { .. } => ("its removal".to_owned(), Diff::removed),
+                FileChange::Update { .. } => (format!("hunk {number} of {count}"), Diff::read),
+            };
+            let body = if *is_chosen { Ok(diff(hunk)) } else { Err(hunk.trim_end_matches('\n')) };
+            rows.push(PartRow { is_chosen: *is_chosen, words, body });
+        }
+        rows
     }
 }

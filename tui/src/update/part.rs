@@ -47,18 +47,10 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Act
             edit(model, actions);
             return true;
         }
-        Some(Command::LineUp) => part.choose(-1),
-        Some(Command::LineDown) => part.choose(1),
-        Some(Command::Top) => part.choose(isize::MIN),
-        Some(Command::Bottom) => {
-            part.choose(isize::MAX);
-            lay(model);
-            // The lines about the access stand below the last hunk.
-            let size = size(model);
-            let part = model.cards.front_mut().and_then(|card| card.part.as_mut());
-            part.into_iter().for_each(|part| part.sheet.scroll(isize::MAX, size));
-            return true;
-        }
+        Some(Command::LineUp) => return choose(model, -1, -1),
+        Some(Command::LineDown) => return choose(model, 1, 1),
+        Some(Command::Top) => return choose(model, isize::MIN, isize::MIN),
+        Some(Command::Bottom) => return choose(model, isize::MAX, isize::MAX),
         Some(Command::Toggle) => part.toggle(),
         Some(Command::Undo) => part.undo(),
         Some(command) => {
@@ -72,6 +64,18 @@ pub(super) fn key(model: &mut Model, at: UiTime, key: Key, actions: &mut Vec<Act
         None => return false,
     }
     lay(model);
+    true
+}
+
+/// Selects another item. Above the first and below the last, the page is scrolled by `rows`: the lines about the access stand
+/// at its end. The keys for beginning and end always scroll as well.
+fn choose(model: &mut Model, by: isize, rows: isize) -> bool {
+    let Some(part) = model.cards.front_mut().and_then(|card| card.part.as_mut()) else { return false };
+    let scrolls = !part.choose(by) || by.unsigned_abs() > 1;
+    lay(model);
+    let size = size(model);
+    let part = model.cards.front_mut().and_then(|card| card.part.as_mut());
+    part.into_iter().filter(|_| scrolls).for_each(|part| part.sheet.scroll(rows, size));
     true
 }
 

@@ -44,7 +44,8 @@ fn seat(width: u16, height: u16) -> Seat {
 /// The rows of the card.
 fn card(seat: &Seat) -> String {
     let screen = seat.screen();
-    let rows = screen.lines().skip(4).take_while(|row| !row.starts_with("── waiting"));
+    let rows = screen.lines().skip_while(|row| !row.starts_with(" Edit"));
+    let rows = rows.take_while(|row| !row.starts_with("── waiting"));
     rows.filter(|row| !row.is_empty()).map(|row| format!("{row}\n")).collect()
 }
 
@@ -111,11 +112,12 @@ fn the_card_offers_a_part_and_shows_the_change_by_hunk() {
     │ 3  3
     │ 4  4
     ▸ [ ] hunk 2 of 2 · left out
-    │ 6  6
-    │ 7  7
-    │ 8  8
-    │ 9 -nine
-    │ 9 +NINE
+      @@ -6,4 +6,4 @@
+       6
+       7
+       8
+      -nine
+      +NINE
       allows    write src/lib.rs, once
     y yes, to 1 of 2 hunks  Space take or leave  j/k choose  e edit text  Esc back
     ");
@@ -218,7 +220,10 @@ fn a_page_that_is_longer_than_the_screen_is_read_to_its_end_first() {
     seat.keys(" y");
     assert_eq!(seat.told(), [], "{}", seat.screen());
     assert!(seat.screen().contains("more line"), "{}", seat.screen());
-    seat.keys("G");
+    // The last hunk, and the line after it.
+    seat.keys("jjjjj");
+    assert!(seat.screen().contains("allows"), "{}", seat.screen());
+    seat.keys("gG");
     assert!(seat.screen().contains("allows"), "{}", seat.screen());
     // A choice changes no text: what was read stays read.
     seat.keys("g");
