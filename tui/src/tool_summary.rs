@@ -8,6 +8,16 @@ use crate::text::{Columns, SafeText, Wrap, wrap};
 /// Verb of a command; only commands can have several lines.
 const RUN: &str = "run";
 
+/// Verb of a call of a tool of an MCP server.
+const CALL: &str = "call";
+
+/// Text between the name of an MCP server, which does not contain it, and the name of its tool.
+const OF_SERVER: &str = "__";
+
+/// Maximum number of characters of the arguments of such a call.
+const ARGUMENTS: usize = 60;
+
+/// Summary of a tool call. Its texts come from the model and must be sanitised before display.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolSummary {
     verb: String,
@@ -91,6 +101,9 @@ fn verb(name: &str) -> &str {
         "search_files" => "search",
         "spawn_agent" => "delegate",
         "fetch_url" => "fetch",
+        // A tool of an MCP server.
+        "call_tool" => CALL,
+        _ if name.contains(OF_SERVER) => CALL,
         _ => name,
     }
 }
@@ -120,10 +133,24 @@ fn object(name: &str, input: &Value) -> String {
         "read_file" | "write_file" | "edit_file" | "list_directory" => of("path"),
         "fetch_url" => of("url"),
         "spawn_agent" => first_line(&of("task")).to_owned(),
+        "call_tool" => called(&of("name"), input.get("arguments")),
+        _ if name.contains(OF_SERVER) => called(name, Some(input)),
         _ => String::new(),
     }
 }
 
+/// Returns a call of a tool of an MCP server, such as `docs search (text: "blank lines")`.
+fn called(name: &str, arguments: Option<&Value>) -> String {
+    let tool = name.replacen(OF_SERVER, " ", 1);
+    let arguments = arguments.and_then(Value::as_object).filter(|arguments| !arguments.is_empty());
+    let Some(arguments) = arguments else { return tool };
+    let all: Vec<_> = arguments.iter().map(|(name, value)| format!("{name}: {value}")).collect();
+    let all = all.join(", ");
+    let end = all.char_indices().nth(ARGUMENTS);
+    format!("{tool} ({})", end.map_or_else(|| all.clone(), |(end, _)| format!("{}…", &all[..end])))
+}
+
+/// Returns the old and new strings of an edit, in order.
 pub(crate) fn edits(input: &Value) -> Vec<(String, String)> {
     let pair = |edit: &Value| {
         Some((text(edit, "old_string")?.to_owned(), text(edit, "new_string").unwrap_or_default().to_owned()))
@@ -178,6 +205,13 @@ mod tests {
             ("search_files", json!({"pattern": "fn"}), "search fn"),
             ("shell_exec", json!({"command": "cargo test"}), "run cargo test"),
             ("shell_exec", two_lines, "run (read) (network) cd src … (2 lines)"),
+            (
+                "docs__find_all",
+                json!({"text": "a\nb", "most": 3}),
+                r#"call docs find_all (text: "a\nb", most: 3)"#,
+            ),
+            ("docs__read", json!({}), "call docs read"),
+            ("call_tool", json!({"name": "docs__read", "arguments": {"id": 7}}), "call docs read (id: 7)"),
             ("bogus", json!({"path": "x"}), "bogus"),
             ("read_file", json!(["no", "object"]), "read"),
         ];
@@ -185,6 +219,8 @@ mod tests {
             assert_eq!(line(name, &input), expected);
         }
         assert_eq!(ToolSummary::new("read_file", "{\"path\": ").text(), "read");
+        let long = line("docs__read", &json!({"text": "word ".repeat(99)}));
+        assert!(long.ends_with(" wor…)") && long.chars().count() < 90, "{long}");
     }
 
     #[test]

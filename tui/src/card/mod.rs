@@ -48,6 +48,7 @@ pub(crate) struct Asked {
 }
 
 #[derive(Debug)]
+#[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state among others")]
 pub(crate) struct Card {
     pub asked: Asked,
     pub request: Box<ServerRequest>,

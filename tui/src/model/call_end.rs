@@ -51,25 +51,24 @@ mod tests {
         use ToolCallStatus::{Completed, Denied, Failed, Interrupted};
         let ended = "interrupted by the user after 5.1 s; the call was ended";
         let in_part = "interrupted by the user; the call was ended; it may have been carried out in part";
-        for (status, content, output, words) in [
-            (Completed, "a\nb\n[exit code 0, 0.3 s]", "a\nb", None),
-            (Completed, "[exit code 0, 0.3 s]", "", None),
-            (Failed, "a\n[exit code 2, 0.3 s]", "a", Some("exit code 2")),
-            (Failed, "[ended by signal 9, 4.0 s]", "", Some("ended by signal 9")),
-            // These lines tell more than the first row does, or are the command's own.
-            (Failed, "a\n[ended after 9 s: it ran longer than it may. Run less at once]", "", None),
-            (Completed, "a\n[exit code 0, 0.3 s]\nhint: more", "", None),
-            (Completed, "a\n[exit code x, 0.3 s]", "", None),
-            (Completed, "a\n[1, 2]", "", None),
-            (Denied, "[exit code 0, 0.3 s]", "", None),
-            (Interrupted, &format!("{ended}\n(no output until then)"), "", None),
-            (Interrupted, &format!("{ended}\nThe output until then:\na\nb"), "a\nb", None),
-            (Interrupted, in_part, "", None),
-            (Interrupted, "a\n[exit code 0, 0.3 s]", "", None),
+        let whole = None;
+        for (status, content, expected) in [
+            (Completed, "a\nb\n[exit code 0, 0.3 s]", Some(("a\nb", None))),
+            (Completed, "[exit code 0, 0.3 s]", Some(("", None))),
+            (Failed, "a\n[exit code 2, 0.3 s]", Some(("a", Some("exit code 2")))),
+            (Failed, "[ended by signal 9, 4.0 s]", Some(("", Some("ended by signal 9")))),
+            // These lines say more than the first row does, or are the command's own.
+            (Failed, "a\n[ended after 9 s: it ran longer than it may. Run less at once]", whole),
+            (Completed, "a\n[exit code 0, 0.3 s]\nhint: more", whole),
+            (Completed, "a\n[exit code x, 0.3 s]", whole),
+            (Completed, "a\n[1, 2]", whole),
+            (Denied, "[exit code 0, 0.3 s]", whole),
+            (Interrupted, &format!("{ended}\n(no output until then)"), Some(("", None))),
+            (Interrupted, &format!("{ended}\nThe output until then:\na\nb"), Some(("a\nb", None))),
+            (Interrupted, in_part, whole),
+            (Interrupted, "a\n[exit code 0, 0.3 s]", whole),
         ] {
-            let is_whole =
-                output.is_empty() && words.is_none() && !content.starts_with('[') && !content.ends_with(')');
-            let output = if is_whole || status == Denied { content } else { output };
+            let (output, words) = expected.unwrap_or((content, None));
             let expected = CommandEnd { output, words: words.map(str::to_owned) };
             assert_eq!(CommandEnd::of(status, content), expected, "{content}");
         }

@@ -125,9 +125,10 @@ impl Call {
     /// Shows the status, change and result of a call that has ended.
     pub(crate) fn finished(&self, block: &mut Block, ending: &Ending<'_>) {
         let done = ending.status == ToolCallStatus::Completed;
-        let end = match self.is_command() {
-            true => CommandEnd::of(ending.status, ending.content),
-            false => CommandEnd { output: ending.content, words: None },
+        let end = if self.is_command() {
+            CommandEnd::of(ending.status, ending.content)
+        } else {
+            CommandEnd { output: ending.content, words: None }
         };
         let lasted = duration(ending.duration_ms);
         let words = match ending.status {

@@ -6,7 +6,7 @@ use protocol::event::{EndReason, EventKind, ToolCallStatus};
 use ratatui::buffer::Cell;
 use ratatui::style::{Color, Modifier};
 use serde_json::json;
-use tui::{Action, Copied, Start};
+use tui::{Action, Colour, Copied, Start};
 
 use crate::copy::reply;
 use crate::seat::{Seat, start};
@@ -20,7 +20,11 @@ fn copied(seat: &mut Seat) -> String {
 }
 
 fn replied(size: (u16, u16), text: &str) -> Seat {
-    let mut seat = Seat::new(size.0, size.1);
+    replied_in(start(size), text)
+}
+
+fn replied_in(start: Start, text: &str) -> Seat {
+    let mut seat = Seat::from(start);
     seat.log(EventKind::UserMessage { text: "go".to_owned(), images: vec![] });
     seat.log(reply(text));
     seat.end_turn(EndReason::Done);
@@ -69,7 +73,9 @@ fn lines_are_selected_and_seen_and_copied_without_their_margins() {
 
 #[test]
 fn a_selection_is_one_area_in_which_escapes_show() {
-    let mut seat = replied((60, 20), "Before.\n\n```rust\nlet a = \"b\u{1b}c\"; // d\n```\n");
+    let mut start = start((60, 20));
+    start.capabilities.colour = Colour::Exact;
+    let mut seat = replied_in(start, "Before.\n\n```rust\nlet a = \"b\u{1b}c\"; // d\n```\n");
     seat.slowly("Vkkkk");
     let y = seat_row(&seat, "let a");
     let cells: Vec<_> = (0..60).map(|x| seat.buffer()[(x, y)].clone()).collect();

@@ -79,9 +79,9 @@ fn a_typed_always_lasts_in_the_project() {
     assert!(!ui.screen().contains("Approval 2"), "{}", ui.screen());
     ui.types("\x04");
     assert_eq!(ui.end().code, 0);
-    let kept = std::fs::read_to_string(world.own().join("config/config.toml")).unwrap();
+    let kept = fs::read_to_string(world.own().join("config/config.toml")).unwrap();
     assert!(kept.contains("approvals.preapproved = [[\"touch\""), "{kept}");
-    std::fs::remove_file(&made).unwrap();
+    fs::remove_file(&made).unwrap();
     let mut ui = Ui::start(&world.ui(&server, &["--plain", "once more"]), (100, 60));
     ui.until_shown("Again.");
     assert!(made.exists() && !ui.screen().contains("Approval 1"), "{}", ui.screen());
@@ -172,7 +172,7 @@ fn a_part_of_a_change_is_approved_by_the_numbers_of_its_hunks() {
         world(),
         model_of([write(&old.replace("one", "ONE").replace("nine", "NINE")), says("Written.", "end_turn")]),
     );
-    std::fs::write(world.project().join("a.txt"), old).unwrap();
+    fs::write(world.project().join("a.txt"), old).unwrap();
     let mut command = world.ui(&server, &["--plain"]);
     command.env("TERM", "dumb");
     let mut ui = Ui::start(&command, (100, 60));
