@@ -38,8 +38,7 @@ pub enum ProposalError {
     /// The action differs from the tool call. The worker that prepared it is faulty or compromised.
     #[error("the prepared change does not match the call: {0}")]
     Misfit(&'static str),
-    /// The working directory contains `..`, which links can lead elsewhere: the command would run in another directory
-    /// than shown.
+    /// The working directory contains `..`, which may lead elsewhere through links.
     #[error("the working directory {0} has `..` in it; name the directory without `..`")]
     Unplain(WirePath),
 }

@@ -39,10 +39,8 @@ pub struct Question<'a> {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CannotAsk {
-    /// A word of the command is not UTF-8; it would be shown differently from what runs.
     #[error("a part of the command is not UTF-8, so that the command cannot be shown exactly")]
     NotText,
-    /// The action is of another kind than the request.
     #[error("the prepared change does not belong to this kind of request")]
     Misfit,
 }

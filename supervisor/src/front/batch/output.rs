@@ -36,7 +36,6 @@ pub(super) struct BatchOutput {
 pub(super) enum OutputError {
     #[error("cannot use {} for results: {source}", path.display())]
     Unusable { path: PathBuf, source: io::Error },
-    /// Another batch has locked the directory.
     #[error("cannot use {}: another batch is writing to this directory", .0.display())]
     Locked(PathBuf),
     #[error(

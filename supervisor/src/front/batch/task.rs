@@ -72,14 +72,12 @@ pub(super) struct Tasks {
 pub(super) enum TaskError {
     #[error("cannot read the tasks in {}: {source}", path.display())]
     Read { path: PathBuf, source: io::Error },
-    /// The file has no task.
     #[error("cannot run the tasks in {}: the file has no task", .0.display())]
     Empty(PathBuf),
     #[error("cannot use task {number} in {}: {reason}", path.display())]
     Unfit { path: PathBuf, number: usize, reason: String },
     #[error("cannot read line {number} of {}: the line is longer than 8 MiB", path.display())]
     LongLine { path: PathBuf, number: usize },
-    /// A JSON array is read as a whole, so its size has a limit. JSON lines have none.
     #[error("cannot read {}: the JSON array in it has more than 512 MiB\n  hint: write the tasks as JSON lines, which have no limit", .0.display())]
     LargeArray(PathBuf),
     #[error(

@@ -58,7 +58,7 @@ const SOCKET: &[(&str, &str)] = &[
     ("connect(2): Permission denied", "mediation: the agent can connect only to its own sockets"),
 ];
 
-/// Errors for calls that need privileges anyway. The filter answers before the kernel.
+/// For calls that need privileges anyway. The filter answers before the kernel.
 const CALL: &[(&str, &str)] = &[("(2): Operation not permitted", "seccomp: this system call is blocked")];
 
 const LOOPBACK: &[(&str, &str)] =

@@ -270,7 +270,7 @@ fn with_command(
     Ok((Beginning::Task(Task { prompt, images: images.clone() }), command.reads))
 }
 
-/// Returns the session to continue, if there is one. Its earlier messages are not printed again.
+/// Earlier messages are not printed again.
 fn resume(args: &ExecArgs, place: &SessionDirs) -> Result<Option<Resume>, String> {
     if args.resume.is_none() && !args.goes_on {
         if args.fork {

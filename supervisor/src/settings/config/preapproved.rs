@@ -146,7 +146,7 @@ fn is_of(name: Option<&str>, project: &Path) -> bool {
     name.is_some_and(|name| at_home(name.as_ref(), users_home().as_deref()) == project)
 }
 
-/// Returns the head of a table without the comment behind it.
+/// Returns the head of a table without a comment after it.
 fn head(line: &str) -> &str {
     let end = line.find("] #").map_or(line.len(), |at| at + 1);
     line.get(..end).unwrap_or(line).trim()

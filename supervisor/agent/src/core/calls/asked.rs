@@ -358,7 +358,7 @@ impl Calls {
         After::Approved(Box::new(Case { call, ask: Ask { kind, grant }, subject }), None)
     }
 
-    /// Takes in that a request is over without an answer that counts.
+    /// Handles the end of a request without a valid answer.
     pub(super) fn on_lapsed(
         &mut self,
         id: ApprovalId,

@@ -36,10 +36,10 @@ const AROUND: u64 = 50;
 /// The advice for the rest of a shortened result that has no other.
 const ELSE: &str = "ask for less at once";
 
-/// The model is told this where the user has left a denial.
+/// The text for the model after the person did not lift a denial.
 const LEFT: &str = "(The user was asked whether to allow this, and did not allow it.)";
 
-/// The model is told this of an answer without a word.
+/// The result for the model if a tool returned nothing.
 const EMPTY: &str = "(the answer of the tool is empty)";
 
 /// The end of a call, by the component that had it.

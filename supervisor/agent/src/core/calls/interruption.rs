@@ -59,7 +59,7 @@ pub(super) fn with_output(text: String, progress: Option<&CallProgress>, prints:
     }
 }
 
-/// Said of a call whose rights went while a sub-agent worked for it, or that was interrupted.
+/// The text about a call that ended while a sub-agent worked for it.
 const SUBTREE_ENDED: &str =
     "the sub-agent was ended with its own sub-agents; changes that were already made stay";
 
@@ -106,7 +106,7 @@ pub(super) const NETWORK_OFF: Interruption =
 pub(super) const NETWORK_NARROWED: Interruption =
     Interruption::because(": the user restricted the network; the call was ended");
 
-/// Told to a call of a server that a plan's approval allowed.
+/// The reason for a call of a server that a plan's approval allowed.
 pub(super) const SERVER_TAKEN_BACK: Interruption = Interruption::because(
     ": the user withdrew access that the plan's approval had allowed; the call was ended",
 );

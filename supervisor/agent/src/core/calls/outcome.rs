@@ -17,11 +17,11 @@ use super::machine::Bounds;
 use crate::core::call::{CallResult, Denials};
 use crate::core::outbox::Outbox;
 
-/// Told to the model when its own declaration was the reason.
+/// The hint if the command's own declaration caused the denial.
 const READ_HINT: &str = "\n(This command ran with access \"read\": it can write only $TMPDIR, and has no network. \
     If it has to do more, leave access out.)";
 
-/// The same, where it may ask for more.
+/// The same hint if the command may ask for more.
 const READ_HINT_TO_ASK: &str = "\n(This command ran with access \"read\": it can write only $TMPDIR, and has no network. If it has to change files, call it again with access \"write\": the user is asked.)";
 
 /// The hint to ask for a denied write.

@@ -29,7 +29,7 @@ pub(super) fn access(server: &McpServer) -> String {
     ))
 }
 
-/// Returns what a started server says of itself, with marks where its tools differ from those that the person approved.
+/// A started server's description of itself, with marks where its tools differ from the approved ones.
 pub(super) fn tools(inspected: &Inspected, approved: Option<&Pin>) -> String {
     let Inspected { pin, instructions, confined, took, refused } = inspected;
     let mut text = String::new();

@@ -20,7 +20,6 @@ pub(in crate::front::exec) struct ApprovalSocket {
 /// The reason why the socket cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::front::exec) enum SocketError {
-    /// A file with this name exists.
     #[error("--approval-socket {0}: the path exists already; name a new path")]
     Exists(PathBuf),
     #[error("--approval-socket {path}: {source}")]
@@ -29,7 +28,6 @@ pub(in crate::front::exec) enum SocketError {
         "--approval-socket: other users can change {0}\n  hint: use a directory of your own, with mode 0700"
     )]
     Open(PathBuf),
-    /// An agent could replace the socket.
     #[error("--approval-socket: an agent can write in {0}\n  hint: use a directory outside the project")]
     Agents(PathBuf),
     #[error("--approval-socket {path}: cannot listen: {source}")]
