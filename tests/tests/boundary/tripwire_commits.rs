@@ -1,5 +1,5 @@
-//! Branches of a person's that differ in what the host runs later: git brings what they hold, in both tiers, and nothing that an agent
-//! made comes the same way.
+//! Branches of a person that differ in files that the host executes later: git brings their content in both tiers, and
+//! no agent's content comes the same way.
 
 use ipc::confinement::Tier;
 use serde_json::json;
@@ -9,7 +9,7 @@ use tests::{Finished, User, World, tier};
 
 use crate::tripwire::attack::{IDENTITY, run};
 
-/// Two branches of a person's, a commit on each since, an older one, and a file that git ignores.
+/// Two branches of a person with newer commits, an older commit, and a file that git ignores.
 const BRANCHES: &str = "git checkout -q -b main; mkdir .vscode .husky; echo .pdbrc > .gitignore; echo mine > .pdbrc; \
     echo 0 > .envrc; echo 1 > a; git add -A; git commit -qm 0; \
     echo 1 > .envrc; echo one > .vscode/settings.json; echo one > .husky/pre-commit; chmod +x .husky/pre-commit; \
@@ -68,7 +68,7 @@ fn git_brings_what_commits_of_the_persons_hold() {
     }
 }
 
-/// Changes that the person has not committed go into a stash, and come back.
+/// Uncommitted changes of the person go into a stash and come back.
 #[test]
 fn a_stash_takes_and_gives_back_what_was_not_committed() {
     for (user, tier) in tier::everywhere() {
@@ -84,7 +84,7 @@ fn a_stash_takes_and_gives_back_what_was_not_committed() {
     }
 }
 
-/// Acts of an agent, each with a place that is as it was afterwards, whatever git says.
+/// Acts of an agent, each with a place that stays unchanged, whatever git reports.
 const TRICKS: &[(&str, &str, &str)] = &[
     ("written", "echo evil > .envrc", ".envrc"),
     ("a branch of its own", "git checkout -qb new; echo evil > .envrc; git commit -qam x", ".envrc"),
@@ -120,7 +120,7 @@ fn what_an_agent_made_is_restored_whatever_git_holds() {
     }
 }
 
-/// In one session: what a call committed is not the person's in the next one.
+/// In one session: a call's commit does not count as the person's in the next one.
 #[test]
 fn what_an_agent_committed_is_not_the_persons_later_on() {
     for tier in tier::all() {
@@ -148,7 +148,7 @@ fn what_an_agent_committed_is_not_the_persons_later_on() {
     }
 }
 
-/// Our own settings, and what the settings protect, stay whatever a branch has.
+/// Our own settings, and files that the settings protect, stay with any branch.
 #[test]
 fn what_holds_the_agent_follows_no_commit() {
     for tier in tier::all() {

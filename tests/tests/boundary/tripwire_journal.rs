@@ -1,6 +1,7 @@
-//! Two sessions in one project, and one that was killed: what one of them planted is nobody's own, and what the person changed stays.
+//! Two sessions in one project, and a killed one: files that one of them planted count as nobody's, and the person's
+//! changes stay.
 //!
-//! CI plays fifty rounds of kills; `just soak`, or `BAILIWICK_KILLS=500`, as many as it says.
+//! CI plays fifty rounds of kills. `just soak`, or `BAILIWICK_KILLS=500`, sets the number.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -43,7 +44,7 @@ fn end(child: Child) -> Finished {
     child.wait_with_output().unwrap().into()
 }
 
-/// A command that plants and stays, and is seen to have planted.
+/// Starts a command that plants and stays, and waits until it has planted.
 fn planted(world: &World, tier: Tier, flags: &[&str]) -> Child {
     let stays = format!("{PLANT} touch planted; while [ ! -e go ]; do sleep 0.02; done");
     let child = start(sandbox(world, tier, flags, &stays));
@@ -153,7 +154,7 @@ fn what_a_killed_command_left_is_decided_by_a_person() {
     }
 }
 
-/// Every signal that ends a program which does not handle it.
+/// Every signal that ends an unprepared program.
 #[test]
 fn no_signal_that_ends_a_run_leaves_what_it_planted() {
     let real_time = [libc::SIGRTMIN(), libc::SIGRTMAX()];
@@ -200,7 +201,7 @@ fn no_signal_that_ends_a_run_leaves_what_it_planted() {
     }
 }
 
-/// A right that is given while a session runs.
+/// Access that is granted while a session runs.
 #[test]
 fn a_repository_that_becomes_writable_is_watched() {
     for (user, tier) in all() {
@@ -244,7 +245,7 @@ fn rounds() -> u64 {
     std::env::var("BAILIWICK_KILLS").map_or(50, |number| number.parse().unwrap())
 }
 
-/// Kills one session, or both, at a random moment of a command that plants, while the other works or starts.
+/// Kills one session or both at a random moment of a command that plants.
 #[test]
 fn no_kill_makes_a_planted_file_the_persons_or_loses_one_of_theirs() {
     let now = || u64::from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos());

@@ -28,7 +28,7 @@ fn world(user: User, below: &str) -> World {
     world
 }
 
-/// One attack: what the person had there, what a command does, and what the person does later.
+/// An attack: the person's files, the command, and the person's later acts.
 struct Attack {
     name: &'static str,
     there: &'static str,
@@ -200,7 +200,7 @@ fn what_links_lead_to_stays_what_it_was() {
     );
 }
 
-/// A repository that nobody sees, and the ways in which a person's git comes to it.
+/// An invisible repository, and the ways in which a person's git reaches it.
 #[test]
 fn repositories_in_the_git_directory_run_nothing() {
     let push = "git push -q origin; git push -q origin HEAD:refs/heads/pushed";
@@ -292,7 +292,7 @@ fn what_acts_by_its_name_does_not_come() {
     }
 }
 
-/// The right to write a place is the right to write what hooks lead to.
+/// Write access to a path includes the files that hooks lead to.
 #[test]
 fn what_was_granted_is_not_put_back() {
     for user in User::all() {

@@ -1,4 +1,4 @@
-//! Settings of git that lead a person's next push: judged by where it went.
+//! Settings of git for a person's next push, judged by its destination.
 
 use ipc::confinement::Tier;
 use tests::repository::{repository, shell};
@@ -84,7 +84,7 @@ fn a_push_goes_where_the_person_said() {
     }
 }
 
-/// New ones beside it may come, and are told.
+/// New ones next to it may appear, and are reported.
 #[test]
 fn new_remotes_and_branches_come_and_are_told() {
     let world = people(User::Myself);
@@ -108,7 +108,7 @@ fn new_remotes_and_branches_come_and_are_told() {
     assert!(done.stderr.contains("changed and restored: .git/config (user.email"), "{}", done.stderr);
 }
 
-/// A clone, and a module, have settings of their own, though their remotes have the same names.
+/// A clone and a module have separate settings, though their remotes have the same names.
 #[test]
 fn other_repositories_have_remotes_of_their_own() {
     let world = people(User::Myself);

@@ -31,7 +31,8 @@ fn told(stderr: &str) -> Vec<String> {
     lines.map(without).collect()
 }
 
-/// Each would run `evil.sh` when a person works in the project; and whether the full tier leaves it to the tripwire.
+/// Each would run `evil.sh` through a person's work in the project. The flag is true if the full tier leaves it to the
+/// tripwire.
 const RUN_BY_GIT: &[(&str, &str, bool)] = &[
     ("hook", "mkdir -p .git/hooks; cp evil.sh .git/hooks/pre-commit", false),
     ("no hooks yet", "rm -rf .git/hooks; mkdir -p .git/hooks; cp evil.sh .git/hooks/pre-commit", false),
@@ -75,7 +76,7 @@ fn nothing_that_a_command_planted_is_run_by_a_persons_git() {
     }
 }
 
-/// Files that other programs act on, which are not there yet: neither tier has anything to bind, and nobody says "denied".
+/// Missing files that other programs act on: neither tier can mount anything there, and no command reports a denial.
 #[test]
 fn what_is_missing_stays_missing_and_is_told_by_name() {
     const NAMES: [&str; 4] = [".bailiwick.toml", ".envrc", ".hg/hgrc", ".mcp.json"];
@@ -133,7 +134,7 @@ fn a_command_that_may_not_write_has_nothing_put_back() {
     assert_eq!(told(&done.stderr), [] as [&str; 0], "{}", done.stderr);
 }
 
-/// Plants again and again, as a daemon that nothing but SIGKILL ends, beside a command that ignores what it can.
+/// Plants repeatedly, as a daemon that only SIGKILL ends, next to a command that ignores signals.
 const STUBBORN: &str = "trap '' INT TERM HUP QUIT; \
     setsid bash -c 'while :; do echo evil > .envrc; mkdir -p .claude; echo evil > .claude/settings.json; done' & \
     while [ ! -e .claude/settings.json ]; do :; done; echo > planted; mkfifo gate; read < gate";

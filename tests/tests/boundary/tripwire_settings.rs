@@ -12,13 +12,11 @@ use tests::{Finished, User, World, tier};
 
 const LIST: &str = include_str!("../../../supervisor/gate/src/protected/settings.txt");
 
-/// The places of the list; a pattern stands for a name that it matches.
 fn places() -> Vec<String> {
     let places = LIST.lines().filter(|line| !line.starts_with('#'));
     places.filter_map(|line| Some(line.split_once(" # ")?.0.replace('*', "x"))).collect()
 }
 
-/// Files at the places, and files deep inside directories at the places.
 const FORMS: [&str; 2] = ["", "/deep/x"];
 
 fn files(form: &str) -> Vec<String> {

@@ -1,4 +1,4 @@
-//! Settings of the person's git that come from elsewhere than its usual files: the hooks that they name are watched as any.
+//! Settings of the person's git from unusual places: the hooks in them are watched too.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,7 +9,7 @@ use tests::programs::write_script;
 use tests::repository::{is_marked, repository};
 use tests::{Finished, User, World, tier};
 
-/// Ways in which a person's git comes to have its hooks in `dev/hooks`: variables, of which `HOME` stands for the home.
+/// Settings of a person's git that lead to hooks in `dev/hooks`, by variables; `HOME` stands for the home.
 const WAYS: &[(&str, &[(&str, &str)])] = &[
     ("for all repositories", &[("GIT_CONFIG_GLOBAL", "HOME/elsewhere")]),
     ("included", &[("GIT_CONFIG_GLOBAL", "HOME/including")]),
@@ -63,7 +63,6 @@ fn with<'a>(world: &World, command: &'a mut Command, variables: &[(&str, &str)])
     command
 }
 
-/// The person's later work.
 fn commits(world: &World, variables: &[(&str, &str)]) {
     let mut shell = world.command("bash");
     let commit = "git -c user.name=t -c user.email=t@e commit -q --allow-empty -m later";

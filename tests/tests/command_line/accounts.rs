@@ -1,4 +1,4 @@
-//! The account of a sub-agent names the files that it changed, by commands too, and none that somebody else changed.
+//! The report of a sub-agent names the files that it changed, also by commands, and no file that another agent changed.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ fn writer(task: &str) -> String {
     calls(&[("spawn_agent", json!({"task": task, "access": "write"}))])
 }
 
-/// The files of each sub-agent's result, below the project, and why others may have changed.
+/// Returns the files of each sub-agent's result, below the project, and the reason why others may have changed.
 fn accounts(world: &World) -> BTreeMap<String, Vec<String>> {
     let project = format!("{}/", world.project().display());
     let results = world.log().into_iter().filter(|event| event["type"] == "sub_agent_result");

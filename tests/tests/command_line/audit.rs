@@ -1,4 +1,4 @@
-//! `bailiwick audit`: what a log says of its agents, and what an agent could do, found by trying.
+//! `bailiwick audit`: the log's facts about agents, and the possible actions of an agent by attempts.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

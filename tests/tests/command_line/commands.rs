@@ -140,7 +140,6 @@ fn the_doctor_without_the_sandbox_says_that_nothing_can_be_confined() {
     assert!(sandbox["remedy"].is_string(), "{sandbox}");
 }
 
-/// `debug stream` of a small request.
 fn debug_stream(world: &World, server: &ReplayServer, code: i32) -> Value {
     let request = json!({"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "hi"}]});
     let request = world.file("request.json", request.to_string());

@@ -1,4 +1,4 @@
-//! Settings: what a person reads, what a hostile project's file comes to, and what agents cannot make of either.
+//! Settings: the view of a person, the effect of a hostile project's file, and its limits.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

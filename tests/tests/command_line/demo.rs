@@ -36,7 +36,6 @@ fn only(world: &World, programs: &[&str]) -> PathBuf {
     place
 }
 
-/// The demo in a world that has bash and git alone, and build directories of the user's own.
 fn demo(world: &World, arguments: &[&str]) -> Command {
     let mut command = world.bailiwick(["demo"]);
     command.args(arguments).env("PATH", only(world, &["bash", "git"]));

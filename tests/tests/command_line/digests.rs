@@ -1,4 +1,4 @@
-//! Other rights have another digest, another line and another reason in every account of a session; equal rights have equal
+//! Different access has a different digest, line and reason in every report of a session, and equal access has equal
 //! ones. In both tiers, as root and as a plain user.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]

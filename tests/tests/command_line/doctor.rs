@@ -141,7 +141,7 @@ fn ask(world: &World, base_url: &str) -> (String, String, Option<String>) {
     named(&doctor(&mut command).1, "api")
 }
 
-/// A server that is asked whether it is there, and not for a reply: the rules of a request do not hold.
+/// Starts a server that only answers if it exists, without the rules of a request.
 fn answers(reply: Reply) -> ReplayServer {
     ReplayServer::start(Script::new().push(reply)).unwrap()
 }

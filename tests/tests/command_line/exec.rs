@@ -1,4 +1,4 @@
-//! The main job through every process: a task in, a patch out.
+//! The main use through every process: a task as input, a patch as output.
 
 use serde_json::json;
 use tests::replies::model;

@@ -47,7 +47,6 @@ fn project(world: &World) {
     world.commit();
 }
 
-/// A fresh copy of what is committed.
 fn clean_copy(world: &World) -> PathBuf {
     let place = world.own().join("clean");
     let mut git = world.command("git");

@@ -1,4 +1,4 @@
-//! Every exit code that `bailiwick --help` lists, and what a person reads beside it: the cause, then the next step.
+//! Every exit code in `bailiwick --help`, with its message for a person: the cause, then the next step.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,7 +19,7 @@ use tests::silent_port::SilentPort;
 use tests::tier;
 use tests::{Finished, Programs, User, World, wait_until};
 
-/// An address where nobody is asked: a run that gets as far would end with 6.
+/// An unused address: a run that connects would end with 6.
 const NOWHERE: &str = "http://127.0.0.1:9";
 
 fn world() -> World {
@@ -34,13 +34,13 @@ fn text(world: &World, server: &ReplayServer, arguments: &[&str], code: i32) -> 
     said(world, &run)
 }
 
-/// Standard error without what differs from run to run.
+/// Returns standard error without parts that differ from run to run.
 fn said(world: &World, run: &Finished) -> String {
     let lines = run.stderr.lines().filter(|line| !line.contains(" step · ") && !line.contains(" steps · "));
     world.stable(&lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// The last remark before the account of the run.
+/// Returns the last message before the summary of the run.
 fn complaint(text: &str) -> String {
     let last = text.lines().rfind(|line| !line.starts_with("  ")).unwrap_or_default();
     let from = text.rfind(last).unwrap_or_default();
@@ -303,7 +303,6 @@ fn a_denial_that_is_expected_ends_a_turn_with_zero_and_is_listed() {
     assert_eq!(run.events()[0]["denials"][0]["grant"], "--mode auto");
 }
 
-/// Our programs in a directory of their own, with another `sandbox-exec`.
 fn with_sandbox(world: &World, sandbox: Option<&str>) -> Command {
     let place = world.own().join("programs");
     let _ = fs::remove_dir_all(&place);
@@ -366,7 +365,7 @@ fn six_is_an_answer_that_no_other_attempt_makes_better() {
   hint: check --model: the server does not have this model");
 }
 
-/// An answer that says to come back at once.
+/// Returns an answer with an immediate retry.
 fn overloaded() -> Reply {
     Reply::error(529, "overloaded_error", "Overloaded").header("retry-after-ms", "1")
 }

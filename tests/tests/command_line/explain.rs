@@ -1,4 +1,4 @@
-//! `bailiwick explain`: its answers are what a confined process can really do, and its remedies are remedies.
+//! `bailiwick explain`: its answers agree with the abilities of a confined process, and its remedies work.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tests::tier::{self, everywhere};
 use tests::{Finished, User, World};
 
-/// Tries each path as a command of an agent would: what can be read, what can be changed.
+/// Tries each path as an agent's command would: reading and writing.
 const ACTS: &str = r#"
 for path; do
     if [ -d "$path" ]; then
@@ -27,7 +27,6 @@ for path; do
 done
 "#;
 
-/// A project with everything in it and around it that rules are about.
 fn world(user: User, tier: Tier) -> World {
     let world = World::new(user).in_tier(tier);
     world.file("src/a.txt", "a\n");

@@ -1,4 +1,4 @@
-//! Faults that no waiting mends: each is told within two seconds and after two attempts at most.
+//! Faults that waiting cannot repair: each is reported within two seconds and after at most two attempts.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,13 +7,13 @@ use std::net::TcpListener;
 
 use tests::{Finished, User, World};
 
-/// The longest that a fault may take to be told, in milliseconds of the log.
+/// The longest time until a fault is reported, in milliseconds of the log.
 const LONGEST: u64 = 2_000;
 
 /// The number of slow runs that are forgiven where others need the processors.
 const TRIES: usize = 4;
 
-/// A program that answers the first bytes of each connection so; its address.
+/// Starts a program that answers the first bytes of each connection in this way. Returns its address.
 fn answering(answer: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -28,7 +28,6 @@ fn answering(answer: &'static [u8]) -> String {
     address
 }
 
-/// A fault: the variables, the address that is asked, the exit status, and words of the message.
 struct Fault {
     variables: Vec<(&'static str, String)>,
     url: String,

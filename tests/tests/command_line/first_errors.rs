@@ -1,4 +1,4 @@
-//! The mistakes of a person who has just begun: each ends at once, with its cause and a hint that works.
+//! The mistakes of a beginner: each ends at once, with its cause and a hint that works.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,7 +17,7 @@ use tests::silent_port::SilentPort;
 use tests::world::KEY;
 use tests::{Finished, User, World};
 
-/// The longest that a failure may take which no other attempt could mend, where others need the processors.
+/// The longest time of a permanent failure on a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(30);
 
 fn world() -> World {

@@ -1,4 +1,5 @@
-//! Every command of README and guide, as it is printed: run in a project with a session behind it, or named here with the reason why not.
+//! Every command of README and guide, exactly as printed: it is run in a project with a session, or listed here with
+//! the reason.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -35,7 +36,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("bailiwick exec --provider openai", "it asks another API: tests/providers"),
 ];
 
-/// A session whose name stands in the documents.
+/// The name of a session in the documents.
 const NAMED: &str = "01a203d8";
 
 /// Commands whose status is not 0, as the text beside them says.

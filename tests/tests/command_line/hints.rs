@@ -1,4 +1,4 @@
-//! A hint can be pasted: a shell, in the directory of the one who reads it, runs it, and it does what its sentence says.
+//! Hints that can be pasted: a shell in the reader's directory runs each, with the described effect.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -14,10 +14,9 @@ use tests::replies::{calls, done, model_of};
 use tests::world::KEY;
 use tests::{Finished, User, World};
 
-/// A name that a shell takes apart unless it is quoted.
+/// A name that a shell splits unless it is quoted.
 const ODD: &str = "it's $HOME";
 
-/// A world in whose project, of an odd name, a person stands.
 struct Shell {
     world: World,
     project: PathBuf,

@@ -1,4 +1,4 @@
-//! The program as a person types it: its commands, what each prints and where, its mistakes, hints and exit codes.
+//! The program with typed command lines: commands, output, mistakes, hints and exit codes.
 
 mod accounts;
 mod audit;

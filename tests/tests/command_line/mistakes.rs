@@ -20,7 +20,7 @@ fn complaint(text: &str) -> String {
     text[text.rfind(last).unwrap_or_default()..].to_owned()
 }
 
-/// `bailiwick exec` as a shell's words, in namespaces of its own: as whom there is nobody else's to mount for.
+/// Returns `bailiwick exec` as words of a shell in separate namespaces, whose user can mount only there.
 fn in_namespaces(world: &World, flags: &[&str], before: &str, task: &str) -> Finished {
     let program = Programs::get().path("bailiwick").display().to_string();
     let script = format!("{before} && exec {program} exec -C {} {task}", world.project().display());

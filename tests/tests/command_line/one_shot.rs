@@ -1,5 +1,5 @@
-//! Effects prepared by a worker that may not carry them out, and carried out by one that is born for each: through real
-//! processes, judged by the files.
+//! Effects that are prepared by a worker without permission to carry them out, and carried out by a one-shot worker.
+//! Judged by the files.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -25,7 +25,6 @@ use tests::standing::policy;
 use tests::{PLAIN_USER, User, World, alive, skip};
 use tokio::sync::oneshot;
 
-/// A read-only session in a world of its own: every write is beyond its rights.
 struct Site {
     world: World,
     temp: PrivateTemp,

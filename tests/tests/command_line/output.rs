@@ -22,7 +22,7 @@ fn run(world: &World, server: &ReplayServer, arguments: &[&str]) -> Finished {
     Finished::of(&mut world.task(&server.base_url(), arguments)).expect(0)
 }
 
-/// A run whose standard input is a pipe that nobody closes.
+/// A run with an open pipe as standard input.
 fn with_open_stdin(command: &mut Command) -> Finished {
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = child.spawn().unwrap();
@@ -442,7 +442,7 @@ fn two_runs_in_one_project_do_not_meet() {
     }
 }
 
-/// A pipe that nobody empties fills up: the run's time is over all the same, and a signal ends what is left.
+/// An unread pipe fills up. The run's time ends all the same, and a signal ends the rest.
 #[test]
 fn a_reader_that_stops_reading_stops_neither_time_nor_signals() {
     let world = World::new(User::Myself);

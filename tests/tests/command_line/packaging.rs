@@ -1,4 +1,4 @@
-//! Everything that is handed out beside programs: completions, manual pages, and the script that installs them beside the programs.
+//! Everything that is distributed with the programs: completions, manual pages, and the installation script.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,5 @@
-//! The remedy of a denial, applied, allows exactly that, in every mode and activity; a denial without one has none.
+//! The remedy of a denial allows exactly the denied action, in every mode and activity. A denial without a possible
+//! remedy has none.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +11,7 @@ use tests::replies::{calls, done, model_of};
 use tests::world::tool_results;
 use tests::{Finished, User, World};
 
-/// An act of an agent that some access is needed for.
+/// An act of an agent that needs some access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     CommandInProject,
@@ -34,7 +35,7 @@ const ACTS: [Act; 8] = [
     Act::Hook,
 ];
 
-/// Words that a command says when it came to its end, and that do not stand in it.
+/// The output of a command that reached its end, which is not in its own text.
 const DID_IT: &str = "did-2";
 
 struct Ran {

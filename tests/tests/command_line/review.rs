@@ -1,4 +1,5 @@
-//! `exec review`: a change is read and its findings are placed in a sandbox that only reads, whatever the repository says.
+//! `exec review`: a change is read and its findings are placed in a sandbox without write access, independent of the
+//! repository.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +16,6 @@ fn git(world: &World, arguments: &[&str]) -> Finished {
     Finished::of(world.command("git").args(person).args(arguments).current_dir(world.project()))
 }
 
-/// A project with a commit, a change that is not committed, and a new file.
 fn world() -> World {
     let world = World::new(User::Myself);
     world.file("src/lib.rs", "fn a() {}\nfn b() {}\n");
@@ -174,7 +174,7 @@ fn a_branch_and_a_commit_are_reviewed_and_a_clean_tree_asks_no_model() {
     }
 }
 
-/// Has every program that a repository's configuration can name leave a mark; gives the mark.
+/// Makes every program in a repository's configuration leave a mark. Returns the mark.
 fn hostile(world: &World) -> PathBuf {
     let outside = world.outside();
     let (mark, program) = (outside.join("mark"), world.root().join("program"));

@@ -1,4 +1,4 @@
-//! `bailiwick show`: sessions of the real program, in every form, whole, torn and changed.
+//! `bailiwick show`: sessions of the real program in every form, complete, torn and changed.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,6 @@ use tests::replies::{calls, model_of, says, shell};
 use tests::ui::Ui;
 use tests::{Finished, User, World};
 
-/// A session with a call, a sub-agent and a reply that means to command a terminal.
 fn session() -> World {
     let world = World::new(User::Myself);
     world.file("a.txt", "one\n");

@@ -1,4 +1,5 @@
-//! With the network on: the machine's own addresses, link-local ones and those of metadata services are rights of their own.
+//! With the network on: the machine's own addresses, link-local ones and those of metadata services need separate
+//! access.
 
 use std::net::TcpListener;
 
@@ -10,7 +11,7 @@ use tests::{Finished, Programs, User, World, skip, tier};
 
 use crate::attack::Tried;
 
-/// An address of the machine, and the rights that lead to it.
+/// An address of the machine, and the access that leads to it.
 const ADDRESSES: [(&str, &[&str]); 4] = [
     ("127.0.0.1", &["host"]),
     ("10.9.8.7", &["host"]),

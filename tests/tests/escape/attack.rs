@@ -1,4 +1,4 @@
-//! One row of the table: what is tried, what it does unconfined, and how each tier denies it.
+//! One row of the table: the act, its effect unconfined, and the denial in each tier.
 
 use std::fmt;
 
@@ -28,18 +28,18 @@ pub(crate) enum Unconfined {
     Harms,
     /// It succeeds.
     Works,
-    /// The kernel looks at it, and finds its arguments wrong or its module missing: an error that is not the denial's.
+    /// The kernel examines it and finds wrong arguments or a missing module: another error than that of the denial.
     Reaches,
 }
 
 /// The result of an act in a tier. The victim is unharmed except in the last case.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// It fails with one of these errors; -1 is a program that failed, or was ended by the kernel.
+    /// It fails with one of these errors; -1 is a program that failed or was killed by the kernel.
     With(&'static [i32]),
-    /// Something answers, but nothing that the victim has: the victim alone judges.
+    /// Another service answers, and the victim judges.
     Apart,
-    /// It is not held, for this reason, which `docs/residual-risks.md` has too.
+    /// It succeeds, for this reason, which `docs/residual-risks.md` has too.
     Open(&'static str),
 }
 
@@ -47,19 +47,18 @@ pub(crate) enum Held {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
     Anybody,
-    /// Only root: as another user there is no control.
+    /// Only root; there is no control as another user.
     Root,
-    /// Only root, and only to root does it give anything.
+    /// Only root, who alone gains anything by it.
     RootAlone,
-    /// Only a plain user beside root: root has what it gives already.
+    /// Only a plain user, because root has the result already.
     Plain,
-    /// Only who has capabilities: the processes outside have more than what is inside.
+    /// Only a user with capabilities, because the processes outside have more than those inside.
     Capable,
-    /// Only who has none, whatever the number: a plain user, and the root of a container that dropped them all.
+    /// Only a user without capabilities: a plain user, or the root of a container that dropped them all.
     Powerless,
 }
 
-/// One row.
 #[derive(Clone, Debug)]
 pub(crate) struct Attack {
     pub(crate) group: Group,
@@ -104,7 +103,6 @@ const BY: [(&str, Who); 5] = [
     ("powerless: ", Who::Powerless),
 ];
 
-/// Rows of one group that share everything but the act.
 pub(crate) fn rows(
     group: Group,
     unconfined: Unconfined,

@@ -24,7 +24,7 @@ use crate::run::{sandbox, unconfined};
 use crate::table;
 use crate::victim::Victim;
 
-/// Answers of what is not there. The last two are of attributes that are not seen.
+/// Errors for missing objects. The last two are for invisible attributes.
 const ABSENT: &[i32] = &[ENOENT, ESRCH, ECONNREFUSED, EINVAL, ENODATA, EOPNOTSUPP];
 
 /// Answers of a kernel that has no such sockets.
@@ -41,7 +41,6 @@ enum Told {
     Nothing,
 }
 
-/// A row that was refused.
 struct Row {
     attack: Attack,
     act: Vec<String>,
@@ -112,7 +111,7 @@ fn layers(row: &Row, tier: Tier) -> &'static [&'static str] {
     }
 }
 
-/// The rows that a command of the model is refused, each with what was told of it.
+/// Returns the refused rows for a command of the model, each with the report about it.
 fn refused(place: &Place) -> Vec<Row> {
     let rows: Vec<_> = table::all()
         .into_iter()
@@ -132,7 +131,7 @@ fn refused(place: &Place) -> Vec<Row> {
     all.map(|(((attack, act), tried), denials)| Row { attack, act, errno: tried.errno, denials }).collect()
 }
 
-/// Has each act tried by a command of its own; the denials that were logged of each.
+/// Tries each act by a separate command. Returns the logged denials of each.
 fn tell(place: &Place, acts: &[Vec<String>]) -> Vec<Vec<Value>> {
     let probe = Programs::get().path("probe").display().to_string();
     let command = |act: &Vec<String>| {
@@ -150,7 +149,7 @@ fn tell(place: &Place, acts: &[Vec<String>]) -> Vec<Vec<Value>> {
     (1..=acts.len()).map(of_call).collect()
 }
 
-/// The table by group, and what no denial was told of.
+/// Returns the table by group, and the unreported rows.
 fn report(counted: &BTreeMap<(Group, Told), usize>, rows: usize) -> String {
     let mut text = format!(
         "{rows} rows were refused\n{:<16} {:>6} {:>6} {:>7}\n",

@@ -1,4 +1,4 @@
-//! Attacks that need more than one act: descriptors that are inherited, readers, signals to everybody, listeners.
+//! Attacks of more than one act: inherited descriptors, readers, signals to everybody, listeners.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -25,7 +25,7 @@ const OF_A_READER: &str = "chmod {p}/mine -- futimens {p}/mine -- setxattr {p}/m
     -- chmod {o}/file -- futimens {o}/file -- setxattr {o}/file -- chown {o}/file {uid} {gid} \
     -- tcp {tcp4} -- unix-stream {o}/stream";
 
-/// A command that says that it only reads is held to its word, down to the modes and times of files.
+/// A command that declares to read only cannot change even the modes and times of files.
 #[test]
 fn a_command_that_only_reads_changes_nothing() {
     for (tier, user) in everywhere() {
@@ -90,7 +90,7 @@ fn is_stopped(pid: u32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
 }
 
-/// A signal to everybody reaches the sandbox's own processes alone: a stopped one outside is not continued.
+/// A signal to everybody reaches only the sandbox's own processes: a stopped one outside is not continued.
 #[test]
 fn a_signal_to_everybody_stays_inside() {
     for (tier, user) in everywhere() {

@@ -1,5 +1,5 @@
-//! Leases and directory notifications: a lease inside would hold up whoever opens that file on the host, a notification would
-//! signal each of its changes.
+//! Leases and directory notifications: a lease inside would delay a process that opens the file on the host, and a
+//! notification would signal each of its changes.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};

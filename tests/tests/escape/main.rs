@@ -36,12 +36,11 @@ use run::{Way, command_of_the_model, sandbox, unconfined};
 use tests::{User, World, tier};
 use victim::Victim;
 
-/// Every combination of tier and user.
 fn everywhere() -> Vec<(Tier, User)> {
     tier::all().into_iter().flat_map(|tier| User::all().into_iter().map(move |user| (tier, user))).collect()
 }
 
-/// Harm comes a moment after the act: a signal has to be delivered.
+/// Waits for harm, which happens a moment after the act, because a signal must be delivered.
 fn harm_comes(victim: &Victim, said: &str) -> bool {
     let began = Instant::now();
     while victim.harm(said).is_none() {
@@ -53,7 +52,7 @@ fn harm_comes(victim: &Victim, said: &str) -> bool {
     true
 }
 
-/// The proof that a denial is ours: without us it is none. `None` where the machine itself denies it.
+/// Checks that a denial is ours: the act succeeds without us. `None` if the machine itself denies it.
 fn check_control(attack: &Attack, world: &World) -> Option<Result<(), String>> {
     let victim = Victim::new(world);
     let tried = unconfined(world, &victim.aim(&attack.act, world));
@@ -75,7 +74,7 @@ fn check_control(attack: &Attack, world: &World) -> Option<Result<(), String>> {
     }
 }
 
-/// All rows at once against one victim; where that comes to harm, halves of them, to find which it was.
+/// Tries all rows together against one victim. After harm, tries halves of them to find the cause.
 fn check_denials(place: &Place, rows: &[Attack], way: Way) -> Vec<String> {
     let (tried, harm) = against_one(place, rows, way);
     let allowed = rows.iter().zip(&tried).filter(|(row, tried)| match row.held(place.tier) {
@@ -178,8 +177,8 @@ fn every_attack_is_denied_to_an_approved_command() {
     check_everywhere(one_shot_worker);
 }
 
-/// The full tier holds every row; what the floor does not is listed, with reasons, and a row that becomes denied has to leave
-/// the list, which `docs/residual-risks.md` repeats.
+/// The full tier denies every row. The exceptions of the floor are listed with reasons, and a denied row must leave the
+/// list, which `docs/residual-risks.md` repeats.
 #[test]
 fn what_a_tier_leaves_open_is_exactly_this() {
     let mut failures = vec![];

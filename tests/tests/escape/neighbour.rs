@@ -1,5 +1,5 @@
-//! A machine on the same wire, in network namespaces of the test's own: its view judges what leaves the sandbox, and what can be
-//! reached in it.
+//! A machine on the same wire, in the test's own network namespaces: it observes the packets that leave the sandbox,
+//! and the reachable services in it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -73,7 +73,7 @@ impl Neighbour {
         told.recv().unwrap()
     }
 
-    /// Has it take connections; none is waited for.
+    /// Makes the other machine accept connections.
     fn listens(&self, at: &'static str) -> TcpListener {
         let (tell, told) = channel();
         self.jobs.send(Box::new(move || tell.send(TcpListener::bind(at).unwrap()).unwrap())).unwrap();
@@ -117,7 +117,6 @@ fn contains(heard: &[u8], wanted: &[u8]) -> bool {
     memmem::find(heard, wanted).is_some()
 }
 
-/// A packet socket of this thread's network namespace: packet(7).
 fn sniffer() -> OwnedFd {
     let all = i32::from(u16::try_from(libc::ETH_P_ALL).unwrap().to_be());
     // SAFETY: integers; the descriptor is new.

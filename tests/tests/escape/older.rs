@@ -1,4 +1,4 @@
-//! The floor tier on older kernels: what Landlock does not have there, seccomp and the broker hold.
+//! The floor tier on older kernels: seccomp and the broker deny what Landlock cannot.
 
 use ipc::confinement::Tier;
 use nix::libc::{EACCES, EBADF, EPERM};
@@ -26,8 +26,7 @@ const GROUPS: &[Group] = &[
 const TRUNCATION: u32 = 3;
 const SCOPES: u32 = 6;
 
-/// Another layer may hold a row, with an error of its own: seccomp truncation, below ABI 3; and signals the broker, which takes no
-/// directory of `/proc` for a process.
+/// Another layer may deny a row with a different error: seccomp for truncation below ABI 3, and the broker for signals.
 const OTHERWISE: &[(&str, &[i32])] = &[("truncat", &[EACCES, EPERM]), ("procfd-signal", &[EPERM, EBADF])];
 
 fn as_held_there(row: Attack) -> Attack {

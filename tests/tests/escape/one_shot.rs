@@ -1,4 +1,4 @@
-//! The third way: a worker born for one approved command, with the standing rights and a grant.
+//! The third way: a one-shot worker for an approved command, with the permanent access and a grant.
 
 use std::fs;
 use std::os::unix::fs::chown;
@@ -22,7 +22,7 @@ use crate::attack::{Place, Tried};
 use crate::run::{Acts, probe_command};
 use crate::victim::Victim;
 
-/// In one command that was approved: to write the project, and where the place has a network, to use it.
+/// Tries acts in one approved command, which may write the project and use the place's network.
 pub(crate) fn one_shot_worker(place: &Place, acts: Acts) -> Vec<Tried> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(carry_out(place, &format!("{} > tried", probe_command(acts))));
@@ -72,7 +72,6 @@ fn private_temp(world: &World) -> PrivateTemp {
     temp
 }
 
-/// A session that may change nothing, as the place's user.
 fn standing(place: &Place, temp: &PrivateTemp) -> Confinement {
     let hidden = Victim::hidden(place.world).iter().map(WirePath::from).collect();
     let policy = Policy { hidden, ..policy(place.world, temp.path(), ApprovalMode::Deny) };

@@ -1,4 +1,5 @@
-//! Ports that the host's services share (`SO_REUSEADDR`, `SO_REUSEPORT`): the service judges whether it gets all that is its own.
+//! Ports that the host's services share (`SO_REUSEADDR`, `SO_REUSEPORT`): the service checks that it receives all of
+//! its messages.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::UdpSocket;
@@ -17,8 +18,8 @@ use crate::everywhere;
 /// The number of questions to a service.
 const ASKED: usize = 20;
 
-/// Takes the port of a service by an option, and keeps what comes; of connections, by a program that steers all to it (BPF: the first
-/// socket, or the second).
+/// Takes the port of a service by an option and keeps the messages; for connections, by a program that steers all to it
+/// (BPF: the first or the second socket).
 const THIEF: &str = "import ctypes, select, socket, struct, sys\n\
     kind, option, port = (int(word) for word in sys.argv[1:])\n\
     s = socket.socket(socket.AF_INET, kind)\n\
@@ -94,7 +95,6 @@ impl Service {
     }
 }
 
-/// Binds a socket to a port of 127.0.0.1 that the kernel chooses.
 fn bind_to_loopback(socket: &OwnedFd) {
     // SAFETY: a structure of integers.
     let mut address: libc::sockaddr_in = unsafe { std::mem::zeroed() };

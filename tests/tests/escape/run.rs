@@ -1,5 +1,5 @@
-//! Ways to have acts tried: unconfined, by `bailiwick sandbox`, and by a command of the model. Commands that were
-//! approved are in [`crate::one_shot`].
+//! Ways to try acts: unconfined, by `bailiwick sandbox`, and by a command of the model. Approved commands are in
+//! [`crate::one_shot`].
 
 use serde_json::json;
 use tests::replies::model;
@@ -8,10 +8,8 @@ use tests::{Finished, Programs, World, tier};
 use crate::attack::{Place, Tried};
 use crate::victim::Victim;
 
-/// A list of acts, aimed.
 pub(crate) type Acts<'a> = &'a [Vec<String>];
 
-/// Tries acts in a place.
 pub(crate) type Way = fn(&Place, Acts) -> Vec<Tried>;
 
 /// As the probe takes them.
@@ -51,7 +49,6 @@ pub(crate) fn probe_command(acts: Acts) -> String {
     words.join(" ")
 }
 
-/// A word as the shell takes it as it is.
 fn quoted(word: &str) -> String {
     format!("'{}'", word.replace('\'', r"'\''"))
 }

@@ -1,4 +1,4 @@
-//! Unix sockets of the host: none without a grant, and with one exactly that one.
+//! Unix sockets of the host: unreachable without a grant, and with one only the granted socket.
 
 use std::io::Write;
 use std::os::unix::fs::symlink;
@@ -14,7 +14,7 @@ use tests::{Finished, World};
 
 use crate::everywhere;
 
-/// Connects to each path, and says what came of it.
+/// Connects to each path, and prints the result.
 const CLIENT: &str = "import os, socket, sys
 os.chdir(sys.argv[1])
 for path in sys.argv[2:]:

@@ -1,4 +1,4 @@
-//! `packaging/ci/bailiwick-ci`: a checkout of a stranger goes in, a patch or a review comes out, and nothing else.
+//! `packaging/ci/bailiwick-ci`: a stranger's checkout as input, and only a patch or a review as output.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! A batch in shards, as clusters run it: the scripts of `packaging/cluster`, and the results put together.
+//! A batch in shards, as on clusters: the scripts of `packaging/cluster`, and the merged results.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,5 +1,5 @@
-//! Attacks on a list of hosts, judged by the packets that come outside and at the machine's own servers. The twin of each
-//! attack is the same act without confinement, which has to arrive.
+//! Attacks on a list of hosts, judged by the packets outside and at the machine's own servers. The control of each
+//! attack is the same act without confinement, which must arrive.
 
 use ipc::confinement::Tier;
 
@@ -10,8 +10,8 @@ const LIST: &str = "a.example,a.example:80,a.example:7,*.b.example,silent.exampl
     loopback.example:7,loopback6.example:7,any.example:7,own.example:7,private.example:7,near.example:7,metadata.example:7,\
     inside.example:7,mapped.example:7";
 
-/// An attack: an act of Python, the start of a packet that must not arrive anywhere, and a part of what the agent or the
-/// person is told: in each tier, or `in the full / in the floor`.
+/// An attack: an act of Python, the start of a packet that may not arrive, and a part of the report to agent or person:
+/// in each tier, or `in the full / in the floor`.
 struct Attack {
     act: &'static str,
     arrives: &'static str,
@@ -69,7 +69,7 @@ const RESOLVED: &[Attack] = &[
     attack("tcp('inside.example', 7, b'x')", "tcp 198.19.0.1:7", "the name has no address"),
 ];
 
-/// First messages of a host that name another.
+/// First messages to a host that name another host.
 const SAID: &[Attack] = &[
     attack("tls('a.example', 'evil.example')", "tcp 203.0.113.1:443", "name another host, evil.example"),
     attack("tls('a.example', None)", "tcp 203.0.113.1:443", "the first bytes name no host"),
@@ -122,7 +122,7 @@ say(hello)",
     ),
 ];
 
-/// Other ways out: datagrams, other resolvers, names as messages, addresses that mean nothing here, sockets that were handed over.
+/// Other ways out: datagrams, other resolvers, names as messages, meaningless addresses, and passed sockets.
 const WAYS: &[Attack] = &[
     attack("udp('8.8.8.8', 443)", "udp 8.8.8.8:443", "ENETUNREACH"),
     attack("udp('a.example', 443)", "udp 203.0.113.1:443", "ECONNREFUSED"),

@@ -1,4 +1,4 @@
-//! Pages that the model asks for: the packets outside, the approvals, and guests that were taken over.
+//! Pages that the model requests: the packets outside, the approvals, and compromised guests.
 
 use std::path::Path;
 

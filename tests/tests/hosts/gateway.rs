@@ -1,4 +1,4 @@
-//! Gateways that are flooded, killed, or taken over.
+//! Gateways that are flooded, killed, or compromised.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -100,7 +100,7 @@ print(sum(c.recv(9) == b'x' for c in all))";
     });
 }
 
-/// The gateway has no room until the silent host's time is up, and says so with resets.
+/// The gateway is full until the silent host's time is up, and answers with resets.
 #[test]
 fn connections_that_nobody_answers_hold_no_command_up() {
     on_a_machine("gateway::connections_that_nobody_answers_hold_no_command_up", |ground| {
@@ -127,7 +127,7 @@ tcp('a.example', 7, b'goes on')";
     });
 }
 
-/// A script of Python under the rights of a gateway: what somebody could do who has taken it over.
+/// Runs a Python script with the access of a gateway, as a compromised one.
 fn taken_over(ground: &Ground, tier: TierChoice, script: &str) -> Finished {
     let agent = Confinement { tier, ..Confinement::new(Rights::default(), Path::new("/").into()) };
     under(ground, gateway_confinement(Path::new(PYTHON), &agent), script)

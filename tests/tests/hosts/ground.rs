@@ -1,4 +1,4 @@
-//! A machine with a network of its own, a cable to the internet of the test, and servers at both ends of the cable.
+//! A machine with a separate network, a cable to the test's internet, and servers at both ends.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,7 +11,6 @@ use nix::unistd::geteuid;
 use tests::process::Finished;
 use tests::{User, World, wait_until};
 
-/// Set in a test that runs on such a machine: the users as whom it repeats itself.
 const INSIDE: &str = "BAILIWICK_TEST_INTERNET";
 
 /// Gives the machine a hosts file, a resolver outside and no other source of names.
@@ -96,7 +95,6 @@ fn in_tiers(tiers: &[Tier], test: &str, body: impl Fn(&mut Ground)) {
     errors.lines().filter(is_told).for_each(|line| eprintln!("{line}"));
 }
 
-/// Servers of one network, with the record of what came.
 #[derive(Debug)]
 pub(crate) struct Network {
     process: Child,
@@ -175,8 +173,8 @@ pub(crate) struct Ground {
     pub(crate) machine: Network,
 }
 
-/// True of what goes between a program of the floor and its broker: it goes to a port of 127.0.0.1 that the kernel chose, and the
-/// machine's servers have smaller ones.
+/// True for a packet between a program of the floor and its broker: its port on 127.0.0.1 was chosen by the kernel, and
+/// the machine's servers have lower ones.
 fn is_between_ours(packet: &Packet) -> bool {
     let to = packet.split(' ').nth(1).and_then(|to| to.strip_prefix("127.0.0.1:"));
     to.and_then(|port| port.parse().ok()).is_some_and(|port: u16| port >= 10_000)
@@ -286,7 +284,6 @@ impl Drop for Ground {
     }
 }
 
-/// A script that runs, and that the test talks with.
 pub(crate) struct Conversation {
     pub(crate) child: Child,
     output: BufReader<ChildStdout>,

@@ -1,4 +1,4 @@
-//! Gateways and fetches in the log: each start has one end, however it comes.
+//! Gateways and fetches in the log: each start has exactly one end.
 
 use std::process::Stdio;
 

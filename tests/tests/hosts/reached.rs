@@ -1,4 +1,4 @@
-//! Programs that know nothing of a gateway reach the hosts of the list, and no other.
+//! Programs without knowledge of a gateway reach the hosts of the list, and no other.
 
 use crate::ground::{Ground, PYTHON, on_a_machine};
 use tests::Finished;

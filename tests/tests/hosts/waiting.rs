@@ -1,4 +1,4 @@
-//! Connections to hosts beyond the list that wait while somebody is asked, through the protocol of front ends.
+//! Connections to other hosts that wait while a person is asked, through the protocol of front ends.
 
 use std::time::{Duration, Instant};
 

@@ -1,5 +1,4 @@
-//! The dependency table of the design, enforced: who may import whom, who never links what, and which packages each
-//! crate names itself and really uses.
+//! The dependency table of the design: the permitted imports and packages of each crate, and those that it really uses.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -13,7 +12,6 @@ struct Row {
     name: &'static str,
     /// The directory of the crate.
     place: &'static str,
-    /// The crates of ours that it may import.
     ours: &'static [&'static str],
     /// Packages that it depends on directly, and uses.
     packages: &'static [&'static str],
@@ -157,7 +155,6 @@ const TABLE: &[(Row, &[&[&str]])] = &[
 /// Packages of the network that `model` alone names.
 const OF_THE_MODEL: &[&str] = &["reqwest", "hyper", "hyper-util", "rustls", "webpki-root-certs"];
 
-/// The crates of ours.
 const CRATES: &[&str] = &[
     "agent",
     "bench",
@@ -201,7 +198,8 @@ fn direct(metadata: &Value, name: &str, kind: &Value) -> BTreeSet<String> {
     of_kind.map(|dependency| dependency["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Everything that is linked into a crate by itself: features unify in a workspace, so each crate is asked alone.
+/// Returns everything that is linked into a crate. Each crate is queried separately, because features unify in a
+/// workspace.
 fn tree(name: &str) -> BTreeSet<String> {
     let text =
         cargo(&["tree", "--offline", "-e", "normal", "-p", name, "--prefix", "none", "--format", "{p}"]);
@@ -321,7 +319,7 @@ fn agent_gate_and_lattice_do_no_io() {
     }
 }
 
-/// Processes come from one place; everything else that starts one says why.
+/// Processes come from one place. Other starts have a reason.
 #[test]
 fn only_the_monitor_starts_processes() {
     let mut offenders = Vec::new();

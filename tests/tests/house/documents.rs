@@ -1,4 +1,4 @@
-//! The documents lead where they say: every link to a file or a heading, and a table of contents with every page.
+//! The documents' links to files and headings, and a table of contents with every page.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,7 +19,7 @@ fn documents() -> Vec<PathBuf> {
     listed.lines().filter(not_ours).map(PathBuf::from).collect()
 }
 
-/// The text without what stands between fences.
+/// Returns the text without fenced blocks.
 fn prose(text: &str) -> String {
     let mut fenced = false;
     let mut is_prose = |line: &&str| {
@@ -30,14 +30,12 @@ fn prose(text: &str) -> String {
     text.lines().filter(|line| is_prose(line)).fold(String::new(), |text, line| text + line + "\n")
 }
 
-/// The places that links of a document name.
 fn links(text: &str) -> Vec<String> {
     let text = prose(text);
     let ends = text.match_indices("](").map(|(at, _)| &text[at + 2..]);
     ends.filter_map(|rest| rest.split_once(')')).map(|(link, _)| link.to_owned()).collect()
 }
 
-/// The names of a document's headings, as the common renderers make them.
 fn anchors(text: &str) -> BTreeSet<String> {
     let text = prose(text);
     let headings = text

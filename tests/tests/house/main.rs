@@ -1,4 +1,4 @@
-//! The rules of the house: who may import whom, what may not come back, and documents that lead where they say.
+//! The rules of the house: permitted imports, forbidden code, and correct documents.
 
 mod dependencies;
 mod documents;

@@ -1,4 +1,4 @@
-//! A function takes each argument by itself: a tuple is no parameter, unless it is a pair that everybody writes as one.
+//! A function's parameters are separate: a tuple is no parameter, except for common pairs.
 
 use crate::prose::sources;
 
@@ -10,7 +10,6 @@ const PAIRS: [(&str, &str); 4] = [
     ("sixteen", "the colours of a text and of its background, of the sixteen of a terminal"),
 ];
 
-/// Parameter of a function: the pattern and the type.
 struct Parameter<'a> {
     pattern: &'a str,
     kind: &'a str,

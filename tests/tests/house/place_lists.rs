@@ -1,4 +1,4 @@
-//! The lists of places: each line is a remark, a section, or a place with its reason, and no place stands twice.
+//! The lists of places: each line is a comment, a section, or a place with its reason, and no place appears twice.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Names and doc comments say something, each type's name is its own, and a mode is judged in one place.
+//! Names and doc comments have content, each type's name is unique, and a mode is judged in one place.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -6,7 +6,6 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The crates of the programs.
 const CRATES: [&str; 12] = [
     "ipc/complaint/src",
     "ipc/picture/src",

@@ -17,13 +17,11 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// A row of the table: a wing with its floor and its modules. The ground is 0.
 struct Wing {
     floor: usize,
     modules: BTreeSet<String>,
 }
 
-/// The table of wings, by name.
 fn table() -> BTreeMap<String, Wing> {
     let text = std::fs::read_to_string(root().join("ARCHITECTURE.md")).unwrap();
     let (_, after) = text.split_once(HEADING).unwrap();
@@ -154,7 +152,7 @@ fn wings_import_only_wings_of_lower_floors() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// Takes away, again and again, the modules that import none of those that are left: what cannot be taken away is a circle.
+/// Repeatedly removes the modules that import none of the remaining ones. The rest is a circle.
 #[test]
 fn no_modules_of_a_wing_import_each_other_in_a_circle() {
     let mut found = 0;

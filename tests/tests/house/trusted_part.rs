@@ -1,4 +1,4 @@
-//! The trusted part stays small: unsafe code stays in the files that exist for it, and some packages and words are never used.
+//! The trusted part stays small: unsafe code stays in its files, and some packages and words are never used.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +15,6 @@ const NOT_NAMED: &[(&str, &str)] = &[
 const NOT_WRITTEN: &[(&str, &str)] =
     &[("asm!", "no machine code by hand"), ("no_main", "a program starts as Rust's do")];
 
-/// The crates of the programs.
 const MEMBERS: &[&str] = &[
     "ipc",
     "ipc/complaint",
@@ -31,7 +30,6 @@ const MEMBERS: &[&str] = &[
     "worker",
 ];
 
-/// The files with unsafe code outside of tests. New unsafe code goes into one that exists for it.
 const UNSAFE: &[&str] = &[
     "sandbox-exec/src/descriptors.rs",
     "sandbox-exec/src/handover.rs",

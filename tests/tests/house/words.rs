@@ -1,4 +1,4 @@
-//! Text for users is plain: sentences in string literals, and the help of flags, avoid the words of the code.
+//! Text for people is plain: sentences in string literals and the help of flags avoid the words of the code.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -24,7 +24,7 @@ const NOT_OF_USERS: [&str; 4] = [
     "supervisor/src/front/exec/review/task.rs",
 ];
 
-/// Words of the code, and phrases that hide who does what, each with its replacement.
+/// Words of the code, and phrases that hide the acting component, each with its replacement.
 const AVOIDED: [(&str, &str); 26] = [
     ("rights", "access"),
     ("a right", "access"),
@@ -71,7 +71,6 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// The paths of the sources, without those of tests.
 fn paths() -> Vec<String> {
     let listed = Command::new("git").args(["ls-files", "--"]).args(OF_USERS).current_dir(root()).output();
     let listed = String::from_utf8(listed.unwrap().stdout).unwrap();

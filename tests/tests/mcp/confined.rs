@@ -1,4 +1,4 @@
-//! The rights of a server, in both tiers, as root and as a plain user.
+//! The access of a server, in both tiers, as root and as a plain user.
 
 use std::fmt::Write;
 use std::fs;
@@ -32,7 +32,7 @@ fn on_a_runtime<T>(body: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(body)
 }
 
-/// A server that does something as soon as it is called, with these rights.
+/// Starts a server with this access that acts when it is called.
 async fn started(
     world: &World,
     user: User,

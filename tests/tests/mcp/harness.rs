@@ -12,7 +12,7 @@ use ipc::pipe::{FrameReader, Outgoing};
 use tokio::runtime::Builder;
 use worker::mcp::{McpError, Patience, serve};
 
-/// Longer than anything takes; a guest that hangs fails its test.
+/// A limit above all durations, so that a blocked guest fails its test.
 const LIMIT: Duration = Duration::from_mins(1);
 
 /// Times that tests wait for.
@@ -30,7 +30,6 @@ pub struct Guest {
     thread: Option<JoinHandle<Result<(), McpError>>>,
 }
 
-/// All that a server said about itself.
 #[derive(Debug)]
 pub struct Described {
     pub tools: Vec<String>,
@@ -72,7 +71,6 @@ impl Guest {
         guest
     }
 
-    /// A guest whose server is initialised.
     pub fn serving(behaviour: &str) -> Self {
         let mut guest = Self::new(behaviour);
         guest.described();

@@ -1,4 +1,4 @@
-//! Servers that do not behave: each is bounded, told in one failure, and hurts no other.
+//! Misbehaving servers: each is limited, reported as one failure, and affects no other.
 
 use std::time::{Duration, Instant};
 

@@ -1,4 +1,4 @@
-//! Servers of sub-agents, planners and executors: whose rights count, who has which, and when they end.
+//! Servers of sub-agents, planners and executors: the decisive access, their owners, and their end.
 
 use std::fs;
 use std::path::PathBuf;
@@ -13,7 +13,6 @@ use crate::sessions::{add, echo, world};
 
 const TASK: &str = "look at the documents";
 
-/// A call for a sub-agent with these arguments beside its task.
 fn spawn(arguments: &Value) -> String {
     let mut input = arguments.clone();
     input["task"] = json!(TASK);
@@ -227,7 +226,6 @@ fn a_hostile_server_of_a_sub_agent_in_one_conversation_of_serve_leaves_the_other
     }
 }
 
-/// A plan of one step, with these lines below its heading `Rights`.
 fn plan(rights: &str) -> String {
     let rights = if rights.is_empty() { String::new() } else { format!("## Rights\n{rights}\n\n") };
     format!("# Ask the documents\n\n{rights}## Steps\n\n### 1. Ask\nAsk once.\n")
@@ -237,7 +235,6 @@ fn writes(plan: &str) -> String {
     calls(&[("write_plan", json!({ "markdown": plan }))])
 }
 
-/// The task of the agent that executes a plan.
 fn execution(plan: &str) -> String {
     format!("Execute this plan.\n\n<plan>\n{}\n</plan>", plan.trim_end())
 }

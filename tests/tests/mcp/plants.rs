@@ -1,4 +1,4 @@
-//! A hostile server that leaves something behind for the person, for other servers and for the next start: nobody acts on it.
+//! A hostile server that leaves files for the person, for other servers and for the next start: nothing acts on them.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -10,7 +10,7 @@ use tests::{Finished, User, World, tier};
 
 use crate::sessions::{echo, results, run, tier_flag};
 
-/// Plants what it can, notes what became of it, and then serves.
+/// Plants everything possible, records the results, and then serves.
 const PLANTS: &str = r#"#!/bin/sh
 exec 3> "$HOME/report"
 try() { name=$1; shift; if "$@" 2> "$HOME/errors"; then echo "$name done" >&3; else echo "$name denied" >&3; fi; }

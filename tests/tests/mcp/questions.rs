@@ -9,14 +9,12 @@ use tests::{World, tier};
 
 use crate::sessions::{add, echo, results, run, world};
 
-/// A session whose server asks this while it carries out the call.
 struct Asking {
     served: Served,
     conversation: String,
     _model: ReplayServer,
 }
 
-/// A world whose server asks this during each call.
 fn asking_world(tier: ipc::confinement::Tier, mode: &str, question: &Value) -> World {
     let world = world(tier);
     add(&world, &[]).expect(0);

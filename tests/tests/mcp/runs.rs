@@ -12,7 +12,6 @@ use tests::{Finished, User, World, tier};
 
 use crate::sessions::{add, echo, world};
 
-/// The call that writes its result into the checkout, so that the patch shows it.
 fn notes() -> String {
     calls(&[("write_file", json!({"path": "answer", "content": "asked\n"}))])
 }

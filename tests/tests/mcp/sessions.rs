@@ -1,4 +1,4 @@
-//! Servers of the settings in whole sessions: added, called, withheld, denied, and what a hostile one reaches.
+//! Servers of the settings in whole sessions: added, called, withheld, denied, and hostile.
 
 use std::fs;
 use std::process::Stdio;
@@ -22,7 +22,6 @@ pub(super) fn world(tier: ipc::confinement::Tier) -> World {
     world
 }
 
-/// `bailiwick mcp add docs`, with these flags.
 pub(super) fn add(world: &World, flags: &[&str]) -> Finished {
     add_as(world, "docs", flags)
 }
@@ -33,7 +32,6 @@ fn add_as(world: &World, name: &str, flags: &[&str]) -> Finished {
     Finished::of(command.args(["--", "./server.sh"]).current_dir(world.project()))
 }
 
-/// The flag of the world's tier.
 pub fn tier_flag(world: &World) -> &'static [&'static str] {
     world.tier_flags()
 }

@@ -1,4 +1,4 @@
-//! Terminals, as they are seen and typed at: the terminal UI, and the streams of a sandboxed command.
+//! Terminals with output and typed keys: the terminal UI, and the streams of a sandboxed command.
 
 mod streams;
 mod terminal;

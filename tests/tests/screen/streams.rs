@@ -1,4 +1,4 @@
-//! The standard streams of `bailiwick sandbox` that are no terminals: what a command can do through them, and what it cannot.
+//! The standard streams of `bailiwick sandbox` that are no terminals, and their possible uses by a command.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,7 +19,6 @@ use nix::sys::stat::Mode;
 use nix::unistd::{Pid, mkfifo};
 use tests::{Finished, User, World, tier, wait_until};
 
-/// Every combination of tier and user.
 fn everywhere() -> Vec<(Tier, User)> {
     tier::all().into_iter().flat_map(|tier| User::all().into_iter().map(move |user| (tier, user))).collect()
 }
@@ -73,7 +72,7 @@ else:
     s.connect(('127.0.0.1', int(to)))
 ";
 
-/// One way to the host: a socket to hand in, where it should lead, and whether something came there.
+/// A way to the host: a passed socket, its destination, and a flag for its success.
 struct Way {
     socket: Box<dyn Fn() -> OwnedFd>,
     to: String,

@@ -1,4 +1,4 @@
-//! Approvals through a real terminal: what counts as an answer, and what does not.
+//! Approvals through a real terminal: valid and invalid answers.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
 
@@ -12,14 +12,12 @@ use tests::{User, World, marked, wait_until};
 const SIZE: (u16, u16) = (80, 24);
 const COMMAND: &str = "Run this command?";
 
-/// A session in mode `ask` in which the model was told to begin.
 struct Asked {
     world: World,
     server: ReplayServer,
     ui: Ui,
 }
 
-/// A reply with a command that asks for the right to write.
 fn writes(command: &str) -> String {
     calls(&[("shell_exec", json!({"command": command, "access": "write"}))])
 }
@@ -59,7 +57,7 @@ impl Asked {
             .collect()
     }
 
-    /// Leaves; nothing is left.
+    /// Ends the UI, and checks that nothing remains.
     fn leave(mut self) {
         // What was typed for a card that was gone already stands in the prompt.
         self.ui.types("\x15:q\r");

@@ -1,4 +1,5 @@
-//! `bailiwick acp` as a program: what an editor sees of edits, commands, plans, sub-agents and earlier sessions, and how it ends.
+//! `bailiwick acp` as a program: the editor's view of edits, commands, plans, sub-agents and earlier sessions, and the
+//! end.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! An editor that is hostile or broken: what it is not shown is not carried out, and nothing is left of it.
+//! A hostile or broken editor: an action that it was not shown is not carried out, and nothing remains.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -208,7 +208,7 @@ fn a_message_of_a_hundred_megabytes_is_an_error_and_is_not_kept() {
     assert_eq!(editor.end().1.code, 0);
 }
 
-/// A state in which an editor may go.
+/// A state in which an editor may disappear.
 #[derive(Clone, Copy, Debug)]
 enum State {
     Nothing,

@@ -1,5 +1,5 @@
-//! Agents of one process: each worker has its own rights, temp and environment, and nothing of another's; and in one session
-//! none notices the others.
+//! Agents of one process: each worker has separate access, temp and environment, and agents of one session do not
+//! notice each other.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -28,7 +28,6 @@ use tests::session::{Beginning, FrontEnd};
 use tests::{User, World, tier, without_durations};
 use tokio::sync::mpsc::Receiver;
 
-/// A session in which agents begin.
 struct Session {
     world: World,
     temps: Temps,
@@ -197,8 +196,8 @@ async fn neither_reaches_the_temp_of_the_other_one() {
     }
 }
 
-/// The parent, or whoever else may write above it, swaps the place for a link while its agent lives: what runs keeps what it was
-/// given, and the next generation does not start.
+/// The parent replaces the path by a link while its agent lives. Running commands keep their access, and the next
+/// generation does not start.
 #[tokio::test]
 async fn a_write_root_that_is_swapped_for_a_link_gives_nothing_behind_it() {
     for tier in tier::all() {
@@ -310,7 +309,7 @@ async fn requests_of(tier: Tier, agents: &[&str]) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// With real workers, once in each tier: agents that work beside others are told what they are told alone.
+/// With real workers, once in each tier: agents get the same results next to others as alone.
 #[tokio::test]
 async fn agents_of_one_session_do_not_notice_each_other() {
     for tier in tier::all() {

@@ -1,5 +1,5 @@
-//! `exec --mode ask --approval-socket`: somebody else answers the approvals of a headless run, and nobody answers them
-//! who should not.
+//! `exec --mode ask --approval-socket`: another process answers the approvals of a headless run, and no unauthorised
+//! one can.
 
 #![allow(
     clippy::unwrap_used,
@@ -55,7 +55,7 @@ impl Run {
     }
 }
 
-/// Outside the project, in a directory that is the user's own.
+/// Returns a path outside the project, in a directory of the user.
 fn socket(world: &World) -> PathBuf {
     world.own().join("approve.sock")
 }
@@ -63,7 +63,7 @@ fn socket(world: &World) -> PathBuf {
 struct FrontEnd(BufReader<UnixStream>);
 
 impl FrontEnd {
-    /// The name is there a moment before somebody listens.
+    /// Connects to the socket. Its name exists a moment before anybody listens.
     fn connect(socket: &Path) -> Self {
         let mut connected = None;
         wait_until("it listens", || {
@@ -143,7 +143,7 @@ fn a_request_waits_for_somebody_and_who_leaves_has_denied() {
     assert!(told.contains("not approved") && told.contains("the front end disconnected"), "{told}");
 }
 
-/// The agent has our uid, and could read the socket's directory: the sandbox is what keeps it away. Its twin is ourselves.
+/// The agent has our uid and could read the socket's directory, but the sandbox prevents it. The control is ourselves.
 #[test]
 fn the_agent_cannot_answer_for_itself() {
     for tier in tier::all() {

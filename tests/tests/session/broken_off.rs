@@ -1,4 +1,4 @@
-//! Errors within a stream, after a status of 200: they are answered as the same words with a status are.
+//! Errors within a stream after status 200: they have the same effect as with an error status.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -27,7 +27,6 @@ fn words(provider: &str, text: &str) -> String {
     reply(provider, &[Block::text(text)])
 }
 
-/// Thinking, and a call.
 fn looks(provider: &str) -> String {
     let call = Block::tool_use("toolu_1", "list_directory", r#"{"path":"."}"#);
     reply(provider, &[Block::thinking("Hm.", "c2ln"), call])

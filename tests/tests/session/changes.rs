@@ -1,4 +1,4 @@
-//! The files that changed, with the call that changed each, as looks at the project show: over `serve`, with real workers in a real project.
+//! The changed files with their calls, by checks of the project: over `serve`, with real workers in a real project.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

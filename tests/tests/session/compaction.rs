@@ -1,4 +1,4 @@
-//! A task that is longer than the model's window: the run goes on in new contexts to its end.
+//! A task that is longer than the model's window: the run continues in new contexts to its end.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

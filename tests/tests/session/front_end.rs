@@ -1,5 +1,5 @@
-//! Core and front end by their channel alone: actions in, the exact sequence of events out. The model is a recording, the
-//! worker a real one.
+//! Core and front end through their channel: actions in, the exact sequence of events out. The model is a recording,
+//! the worker a real one.
 
 use std::sync::Arc;
 
@@ -188,7 +188,6 @@ impl ModelProvider for Buggy {
     }
 }
 
-/// A model made of a recording.
 type Made = fn(Arc<ReplayProvider>) -> Arc<dyn ModelProvider>;
 
 #[tokio::test]

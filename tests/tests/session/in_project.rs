@@ -1,4 +1,5 @@
-//! A yes that lasts in the project: later sessions in it run the command unasked, and those of another project ask.
+//! A yes that lasts in the project: later sessions in it run the command without a request, and those of other projects
+//! ask.
 
 use std::fs;
 

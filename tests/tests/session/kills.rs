@@ -1,4 +1,5 @@
-//! The supervisor is killed at random moments of a session with changes of files, commands and a sub-agent, and the session goes on.
+//! The supervisor is killed at random moments of a session with changes of files, commands and a sub-agent, and the
+//! session continues.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -20,7 +21,6 @@ use tests::random::Random;
 use tests::replies::{calls, done, model_of};
 use tests::{Finished, User, World, marked, wait_until};
 
-/// A command that appends to a file.
 fn append(file: &str) -> String {
     calls(&[("shell_exec", json!({"command": format!("echo once >> {file}"), "access": "write"}))])
 }
@@ -60,7 +60,7 @@ fn log_of(world: &World) -> Option<PathBuf> {
     Some(fs::read_dir(world.own().join("state/sessions")).ok()?.flatten().next()?.path())
 }
 
-/// Fails if the result of a change of `a` that was cut off says of it what is not so.
+/// Fails if the result of a cut-off change of `a` is false.
 fn judged(input: &Value, result: &str, content: &str) {
     let left = input["content"].as_str().or_else(|| input["new_string"].as_str().map(|_| "2\n"));
     if result.contains("but the change was made") {
@@ -70,8 +70,7 @@ fn judged(input: &Value, result: &str, content: &str) {
     }
 }
 
-/// Fails unless every call of the request has its result in the message behind it, which is true of this content of `a`; the number of those that
-/// were cut off.
+/// Fails unless every call of the request has its true result in the next message. Returns the number of cut-off calls.
 fn paired(server: &ReplayServer, content: &str) -> usize {
     let body: Value = serde_json::from_slice(&server.requests()[0].body).unwrap();
     let (mut open, mut cut, mut inputs) = (Vec::new(), 0, HashMap::new());
@@ -101,7 +100,7 @@ fn paired(server: &ReplayServer, content: &str) -> usize {
     cut
 }
 
-/// The approval mode of a session, and whoever answers in it.
+/// The approval mode of a session, and the answers in it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Auto,
@@ -110,7 +109,6 @@ enum Mode {
 }
 
 impl Mode {
-    /// Begins a session.
     fn begin(self, world: &World, server: &ReplayServer) -> Child {
         let socket = world.own().join("approve.sock");
         let mut exec = match self {

@@ -1,4 +1,4 @@
-//! The session log: private, chained, ahead of what it tells of, and out of the agent's reach.
+//! The session log: private, chained, written before the reported actions, and out of the agent's reach.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Sessions from their beginning to their end, and after it: the loop, agents, approvals, plans, the log, resuming and taking back.
+//! Sessions from beginning to end and afterwards: the loop, agents, approvals, plans, the log, resuming and rewinding.
 
 mod acp;
 mod acp_commands;

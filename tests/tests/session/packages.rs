@@ -1,4 +1,4 @@
-//! Plans on real packages: source distributions in which a bug was put, and whose own tests are the acceptance commands.
+//! Plans on real packages: source distributions with an added bug, whose own tests are the acceptance commands.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +10,6 @@ use serde_json::{Value, json};
 use tests::replies::{calls, done, model_of, says};
 use tests::{Finished, User, World, skip};
 
-/// A package with a bug.
 struct Package {
     /// The beginning of the name of its source distribution.
     name: &'static str,

@@ -1,4 +1,4 @@
-//! `bailiwick plan execute` that is killed: whatever a log says of a step holds for every execution after it.
+//! `bailiwick plan execute` that is killed: the log's facts about a step are valid for every later execution.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
 
@@ -137,8 +137,8 @@ impl PlannedWorld {
         steps.map(|event| event["data"]["step"].as_u64().unwrap()).collect()
     }
 
-    /// Fails unless each command ran at least as often as the logs say that it ended well, and at most as often as they say that it
-    /// began: a call with an end ran once, whoever's it is, and what it did is there.
+    /// Fails unless each command ran at least as often as the logs say that it succeeded, and at most as often as they
+    /// say that it began.
     fn hold_to_account(&self, written: [usize; 4]) {
         let (mut began, mut ended) = ([0; 4], [0; 4]);
         let mut open = BTreeMap::new();

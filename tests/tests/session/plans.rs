@@ -29,7 +29,6 @@ fn with_model(world: &World, server: &ReplayServer, arguments: &[&str]) -> Finis
     Finished::of(command.env("ANTHROPIC_API_KEY", "no-key-is-needed"))
 }
 
-/// A world in whose project a planner has made this plan.
 fn planned(markdown: &str) -> World {
     let world = World::new(User::Myself);
     world.file("a.txt", "one\n");

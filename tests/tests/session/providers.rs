@@ -1,5 +1,5 @@
-//! Other providers than Anthropic's: the main job through chat completions and through the Responses API, and whose key
-//! and address are taken.
+//! Providers other than Anthropic: the main use through chat completions and the Responses API, and the choice of key
+//! and address.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! A run is recorded, and the recording is played: the same run again, or the place where it is another.
+//! A run is recorded and replayed: the same run again, or the first difference.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -51,7 +51,7 @@ fn scripted() -> ReplayServer {
     ])
 }
 
-/// Records a run in a world of its own; gives the directory.
+/// Records a run in a separate world. Returns the directory.
 fn record(world: &World) -> PathBuf {
     sample_project(world);
     let place = world.home().join("recording");
@@ -67,7 +67,6 @@ fn replay(world: &World, recording: &Path) -> Finished {
     Finished::of(replay.arg(world.project()).args(world.tier_flags()))
 }
 
-/// Names and contents.
 fn tree(root: &Path) -> Vec<(PathBuf, Vec<u8>)> {
     let (mut found, mut open) = (Vec::new(), vec![root.to_owned()]);
     while let Some(directory) = open.pop() {

@@ -1,4 +1,4 @@
-//! Sessions that go on: after an end, after a kill, with another model, and by one process at a time.
+//! Sessions that continue: after an end, after a kill, with another model, and in one process at a time.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,7 +18,6 @@ fn run(world: &World, server: &ReplayServer, arguments: &[&str]) -> Finished {
     Finished::of(&mut world.exec(server, arguments))
 }
 
-/// The one log of a world.
 fn log_of(world: &World) -> PathBuf {
     let mut logs = fs::read_dir(world.own().join("state/sessions")).unwrap().flatten();
     let log = logs.next().unwrap().path();

@@ -1,4 +1,4 @@
-//! Files and conversation are taken back: over `serve`, with real workers in a real project.
+//! Files and conversation are rewound, over `serve`, with real workers in a real project.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -281,7 +281,8 @@ fn what_somebody_else_changed_ignored_or_protected_survives() {
     talk.end();
 }
 
-/// A look is a worker's word: a settings file that was never there could be said to have been, written by a rewind, and run by the host.
+/// A worker's look is a claim: it could report a settings file that never existed, which a rewind would write and the
+/// host would run.
 #[test]
 fn what_the_host_acts_on_is_never_written_back_and_what_came_there_goes() {
     let world = World::new(User::Myself);
@@ -386,7 +387,7 @@ fn some_work(random: &mut Random) -> String {
     format!("({line}) 2>/dev/null; true")
 }
 
-/// The files and links of a project, and the directories that hold some: an empty one is nobody's work.
+/// Returns the files and links of a project, and the directories that contain some.
 fn covered(world: &World) -> Vec<String> {
     tree(world).into_iter().filter(|row| !row.ends_with('/')).collect()
 }

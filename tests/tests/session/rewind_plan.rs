@@ -1,4 +1,4 @@
-//! Files are taken back where more goes on: what a plan did beside the first agent, and while the session ends.
+//! Rewinds with parallel activity: after a plan next to the first agent, and while the session ends.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,5 +1,5 @@
-//! Sub-agents as a model asks for them: what one in a role is told and may do, that a project's roles count for nothing before they
-//! are trusted, and what is said of a place that is not there.
+//! Sub-agents that a model requests: the text and access of one in a role, untrusted roles of a project, and the
+//! message about a missing path.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

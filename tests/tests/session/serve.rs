@@ -1,4 +1,4 @@
-//! `bailiwick serve` as a program, line by line: what it refuses and with which number, what it prints, and how it ends.
+//! `bailiwick serve` as a program, line by line: its refusals with their numbers, its output, and its end.
 
 #![allow(
     clippy::unwrap_used,
@@ -341,8 +341,8 @@ fn an_output_that_is_gone_ends_everything() {
     wait_until("the command is gone", || !alive(pid));
 }
 
-/// A method's string stands once: whoever needs it names the constant. The terminal UI speaks in-process and knows no
-/// methods; its commands have names of their own.
+/// A method's string appears once, and other code names the constant. The terminal UI works in-process, and its
+/// commands have other names.
 #[test]
 fn no_method_is_written_twice() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");

@@ -1,5 +1,4 @@
-//! Whole tasks, driven by a plain front end in another language: `python/front_end.py`, which knows the protocol and
-//! nothing of ours.
+//! Whole tasks through a plain front end in another language: `python/front_end.py`, which knows only the protocol.
 
 #![allow(
     clippy::unwrap_used,

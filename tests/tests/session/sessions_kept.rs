@@ -1,4 +1,4 @@
-//! Sessions that are listed, searched, exported, imported and deleted: by the real program, with hostile files.
+//! Sessions that are listed, searched, exported, imported and deleted, by the real program with hostile files.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -391,7 +391,7 @@ fn without_a_terminal_the_last_session_is_the_one() {
     assert!(refused.stderr.contains("the UI needs a terminal"), "{}", refused.stderr);
 }
 
-/// The project of an import is the archive's word: nobody is taken there unasked.
+/// The project of an import is a claim of the archive, so the person is asked before it is used.
 #[test]
 fn an_import_goes_on_in_its_own_project_only_if_somebody_says_so() {
     let world = session();

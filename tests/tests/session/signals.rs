@@ -35,7 +35,7 @@ use tokio::signal::unix::{SignalKind, signal};
 /// The moments: from the first instruction to well into the command, in microseconds.
 const MOMENTS: u64 = 200_000;
 
-/// The longest that anything may live on after what it served.
+/// The longest time that a process may survive its end of use.
 const AFTERLIFE: Duration = Duration::from_secs(30);
 
 /// The number of parallel runs, more than processors, because a run mostly waits.
@@ -325,7 +325,7 @@ fn a_hang_up_that_is_ignored_from_the_start_stays_ignored() {
     }
 }
 
-/// The control: without nohup(1) the same hang-up ends it.
+/// The control: without nohup(1) the same signal ends it.
 #[test]
 fn a_hang_up_ends_what_does_not_ignore_it() {
     let world = World::new(User::Myself);
@@ -336,7 +336,7 @@ fn a_hang_up_ends_what_does_not_ignore_it() {
     nothing_is_left(&world, &[], "hang-up");
 }
 
-/// A terminal UI is nothing without its terminal, whoever ignores what.
+/// A terminal UI ends with its terminal, even if signals are ignored.
 #[test]
 fn a_hang_up_ends_a_terminal_ui_in_any_case() {
     let world = World::new(User::Myself);

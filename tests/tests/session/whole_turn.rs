@@ -1,4 +1,4 @@
-//! A yes to everything in a turn, over `serve`: undone byte for byte, and gone with the process that it was said to.
+//! A yes to the whole turn, over `serve`: undone byte for byte, and gone with its process.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

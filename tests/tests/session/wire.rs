@@ -1,4 +1,4 @@
-//! Replies that no honest server sends, through the real program: each ends in time, with a sentence and a result.
+//! Replies of a dishonest server, through the real program: each ends in time, with a sentence and a result.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,10 +15,8 @@ use tests::side_by_side::many_at_once;
 use tests::world::KEY;
 use tests::{Finished, User, World};
 
-/// The names of the providers.
 const PROVIDERS: [&str; 3] = ["anthropic", "openai", "responses"];
 
-/// A world with these settings.
 fn world(settings: &str) -> World {
     let world = World::new(User::Myself);
     world.configure(settings);
@@ -50,7 +48,6 @@ fn words(provider: &str, text: &str) -> String {
     }
 }
 
-/// A reply with something else after its first event.
 fn words_around(provider: &str, middle: &str) -> String {
     let whole = words(provider, "It goes on.");
     let (first, rest) = whole.split_once("\n\n").unwrap();
@@ -93,7 +90,7 @@ fn w2_blanks_before_a_reply_are_bounded() {
     }
 }
 
-/// Interrupts a run once it has shown the first words of a reply; gives how long it took to end.
+/// Interrupts a run after the first words of a reply. Returns the time until its end.
 fn interrupted(mut run: Command, signal: Signal) -> (Duration, i32) {
     let mut child = run.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
@@ -299,7 +296,7 @@ data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text
     ])
 }
 
-/// Everything that a run wrote: what it printed, its log, and its recording.
+/// Returns everything that a run wrote: its output, its log, and its recording.
 fn written(world: &World, run: &Finished, recording: &std::path::Path) -> Vec<(String, String)> {
     let mut all = vec![("stdout".to_owned(), run.stdout.clone()), ("stderr".to_owned(), run.stderr.clone())];
     for directory in [recording, &world.own().join("state/sessions")] {

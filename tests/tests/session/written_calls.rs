@@ -1,4 +1,4 @@
-//! Calls that a model writes as text: never run, never a success, and named as what they are.
+//! Calls that a model writes as text: never executed, never a success, and correctly named.
 
 use model::replay::{Block, Usage, chat, responses};
 use serde_json::{Value, json};

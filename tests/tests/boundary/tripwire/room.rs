@@ -29,7 +29,7 @@ done
 find . $STATE -size -2 -name '*pre-commit*' -exec grep -l canary {} + | sed 's/^/aside: /'
 "#;
 
-/// One way of using up what there is.
+/// A way to use up the space.
 struct Full {
     name: &'static str,
     options: &'static str,

@@ -1,11 +1,11 @@
-//! Other directories that agents may write: repositories among them are watched, and no remote leads where nobody looks.
+//! Other directories that agents may write: their repositories are watched, and no remote leads to an unwatched place.
 
 use std::fs;
 
 use tests::repository::{is_marked, repository, shell};
 use tests::{Finished, World, tier};
 
-/// Each makes a person's git, or shell, in another repository execute `evil.sh`.
+/// Each makes a person's git or shell in another repository execute `evil.sh`.
 const PLANTS: &[(&str, &str)] = &[
     ("hook", "cp evil.sh \"$O\"/.git/hooks/post-commit"),
     ("configuration", "git -C \"$O\" config core.fsmonitor $PWD/evil.sh"),
@@ -106,7 +106,7 @@ fn no_remote_leads_into_the_cache() {
     }
 }
 
-/// A link that appears when the address was found harmless, in a call or a session of its own.
+/// A link that appears after the address was found harmless, in the same call or a separate session.
 #[test]
 fn an_address_in_the_project_does_not_come_to_lead_into_the_cache() {
     for (user, tier) in tier::everywhere() {

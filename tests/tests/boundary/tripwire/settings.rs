@@ -9,7 +9,7 @@ use tests::tier;
 
 use crate::tripwire::attack::{attack, is_known};
 
-/// Files that other programs act on: what is there stays, what is not does not come.
+/// Files that other programs act on: existing ones stay, and new ones do not appear.
 #[test]
 fn settings_of_editors_shells_and_agents_stay_what_they_were() {
     const NAMES: &[&str] = &[

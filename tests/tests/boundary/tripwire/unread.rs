@@ -1,4 +1,4 @@
-//! A place that is there and cannot be read at the start: nothing could undo a change of it.
+//! An existing file that cannot be read at the start, so that no change of it could be undone.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -14,7 +14,7 @@ use tests::{Finished, User, World, tier, wait_until};
 /// `F_SETSIG` of fcntl(2), which libc does not name.
 const F_SETSIG: i32 = 10;
 
-/// A write lease on a file, which somebody outside holds.
+/// A write lease on a file, by a process outside.
 struct Lease(File);
 
 impl Lease {
@@ -27,7 +27,7 @@ impl Lease {
         lease
     }
 
-    /// Gives it up when somebody has opened the file, and the command has not started for a while after.
+    /// Gives the lease up a moment after the file was opened.
     fn give_up_when_asked(&self, world: &World) {
         wait_until("the leased file is opened", || self.control(libc::F_GETLEASE, 0) != libc::F_WRLCK);
         let until = Instant::now() + Duration::from_millis(500);

@@ -1,4 +1,4 @@
-//! Modules, worktrees and `.git` files: repositories that lie elsewhere than where git is run.
+//! Modules, worktrees and `.git` files: repositories in other places than the directory in which git runs.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use tests::{User, World, tier};
 
 use crate::tripwire::attack::{IDENTITY, attack, attack_with, is_known, restored, run};
 
-/// A module's own directory, and a worktree's: neither is where git is run, both are what it reads.
+/// The directories of a module and a worktree: git does not run there, but reads them.
 #[test]
 fn modules_and_worktrees_are_watched() {
     for user in User::all() {
@@ -144,7 +144,7 @@ fn a_linked_worktree_can_be_committed_to_and_its_repository_is_watched() {
     }
 }
 
-/// A `.git` file that names somebody else's repository widens nothing.
+/// A `.git` file with another repository's path gives no access.
 #[test]
 fn a_git_file_that_lies_widens_no_right() {
     for tier in tier::all() {

@@ -79,7 +79,7 @@ fn writes() -> Vec<Attack> {
     .concat()
 }
 
-/// Other tables of calls, and new namespaces.
+/// Other tables of system calls, and new namespaces.
 fn ways_around() -> Vec<Attack> {
     let namespaces = [
         "namespace-remount {o}/file",

@@ -77,8 +77,8 @@ fn files() -> Vec<Attack> {
     .concat()
 }
 
-/// New objects of the host's IPC namespace: of the sandbox's own in the full tier, and in the floor those that its broker keeps
-/// apart.
+/// New objects of the host's IPC namespace: separate in the full tier, and in the floor those that the broker
+/// separates.
 fn objects() -> Vec<Attack> {
     let acts = ["shared-memory", "message-queue-sysv", "semaphore-sysv"];
     let queue = ["message-queue"];

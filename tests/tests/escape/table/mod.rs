@@ -13,7 +13,6 @@ mod processes;
 
 use crate::attack::Attack;
 
-/// Every attack.
 pub(crate) fn all() -> Vec<Attack> {
     [files::all(), processes::all(), network::all(), kernel::all()].concat()
 }

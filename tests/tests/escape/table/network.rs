@@ -1,5 +1,5 @@
-//! Sockets. The host's own listeners stand for everything that is out there: they are what can be reached without a network,
-//! and with the network on they are what must not be.
+//! Sockets. The host's own listeners stand for everything outside: reachable without a network, and forbidden with the
+//! network on.
 
 use nix::libc::{self, EACCES, ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ENOSYS, EPERM, c_int};
 

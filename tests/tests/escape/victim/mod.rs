@@ -80,7 +80,6 @@ impl Victim {
         }
     }
 
-    /// Puts names of this victim into an act.
     pub(crate) fn aim(&self, act: &str, world: &World) -> Vec<String> {
         let (uid, gid) = (world.user().uid().to_string(), world.user().gid().to_string());
         let [home, project] = [world.home(), world.project()].map(|path| path.display().to_string());

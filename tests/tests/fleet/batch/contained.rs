@@ -1,4 +1,4 @@
-//! Tasks in containers, of an engine that runs them in place.
+//! Tasks in containers, with an engine that runs them in place.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `bailiwick batch`: every task comes to its end exactly once, whatever is killed meanwhile, and nothing is left behind.
+//! `bailiwick batch`: every task ends exactly once, after any kill, and nothing remains.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
 
@@ -273,7 +273,7 @@ fn failures_in_a_row_stop_a_batch_and_the_report_says_why() {
     nothing_is_left(&world);
 }
 
-/// A run that refuses its settings says why, and is not tried again: it would say the same.
+/// A run that refuses its settings reports the reason, and is not repeated.
 #[test]
 fn a_run_that_cannot_begin_is_begun_once() {
     let (world, base) = repository();

@@ -1,4 +1,4 @@
-//! Budgets, and clients that do harm.
+//! Budgets, and harmful clients.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -102,7 +102,7 @@ fn slow_dead_and_flooding_clients_do_not_hold_the_others() {
     drop((deaf, slow, flood, relay));
 }
 
-/// A stream that says how long its prompt was, and then nothing more.
+/// A stream that reports the length of its prompt, and then nothing more.
 fn begun() -> Reply {
     let whole = done();
     let end = whole.find("event: content_block_start").unwrap();

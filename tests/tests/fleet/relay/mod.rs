@@ -1,4 +1,5 @@
-//! `bailiwick relay`: what its clients get, what they cannot do to each other, and who cannot be one.
+//! `bailiwick relay`: the results of its clients, their isolation from each other, and the processes that cannot be
+//! clients.
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -33,7 +34,6 @@ impl Relay {
         Self { child, output }
     }
 
-    /// A relay with one client and a socket.
     fn of_one(world: &World, server: &ReplayServer, flags: &[&str]) -> (Self, PathBuf) {
         let (listen, address) = (format!("unix:{}", world.home().join("run").display()), server.base_url());
         let all = [&["--listen", &listen, "--client", "one", "--base-url", &address], flags].concat();
@@ -87,7 +87,6 @@ fn log(world: &World) -> Vec<Value> {
         .collect()
 }
 
-/// A request of the Messages API.
 fn usual() -> Value {
     json!({"model": "claude-opus-5-5", "max_tokens": 100, "stream": true,
         "messages": [{"role": "user", "content": [{"type": "text", "text": "hi"}]}]})

@@ -1,4 +1,4 @@
-//! `bailiwick sandbox` on a terminal: what the user sees and types, and what the command can get hold of.
+//! `bailiwick sandbox` on a terminal: the output and keys of the person, and the command's access to the terminal.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -26,7 +26,6 @@ use tests::{Finished, PLAIN_USER, User, World, alive, marked, skip, tier, wait_u
 
 const SIZE: Winsize = Winsize { ws_row: 31, ws_col: 97, ws_xpixel: 0, ws_ypixel: 0 };
 
-/// A user's terminal, and a program that runs on it as the leader of its session.
 struct Terminal {
     ours: File,
     theirs: OwnedFd,

@@ -1,4 +1,4 @@
-//! The same through tmux, which measures text by tables of its own.
+//! The same through tmux, which has its own tables of text widths.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,10 +7,9 @@ use tests::random::Random;
 
 use super::*;
 
-/// The time after which a screen that stands still is as it will be.
+/// The time without changes after which a screen counts as complete.
 const STILL: Duration = Duration::from_millis(200);
 
-/// A tmux of its own with the terminal UI in it.
 struct Tmux {
     socket: PathBuf,
 }
@@ -45,7 +44,7 @@ impl Tmux {
         Finished::of(&mut self.command(&["send-keys", "-l", text])).expect(0);
     }
 
-    /// The screen's text: colours of code come when the code has been read.
+    /// Returns the screen's text. Colours of code appear after the code has been read.
     fn screen(&self) -> String {
         Finished::of(&mut self.command(&["capture-pane", "-p"])).expect(0).stdout
     }

@@ -1,4 +1,4 @@
-//! The terminal UI through a real terminal: what is shown, what is sent, and how the terminal is left.
+//! The terminal UI through a real terminal: its output, its messages, and the terminal's state afterwards.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
 

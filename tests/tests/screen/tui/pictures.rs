@@ -1,4 +1,4 @@
-//! The pictures of README and guide: `just pictures` takes them anew. Each test reaches its screen in any case.
+//! The pictures of README and guide, which `just pictures` renews. Each test must reach its screen.
 
 use std::path::PathBuf;
 
@@ -28,7 +28,6 @@ fn ledger() -> World {
     world
 }
 
-/// The change that the pictures show.
 fn mend() -> (&'static str, Value) {
     let old = "        name, cents = LINE.match(line).groups()\n";
     let new = "        if not line.strip():\n            continue\n        name, cents = LINE.match(line).groups()\n";

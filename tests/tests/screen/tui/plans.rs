@@ -6,7 +6,7 @@ use tests::ui::Ui;
 
 use super::{sent, world};
 
-/// The sections and comments that mean nothing stay as they are.
+/// Sections and comments without meaning stay unchanged.
 const PLAN: &str = "# Two words
 
 <!-- mine -->

@@ -1,14 +1,14 @@
-//! Keys over a slow line: an escape byte alone is settled by time, and half of anything else is never text.
+//! Keys over a slow line: time decides about a lone escape byte, and incomplete keys are never text.
 
 use std::thread;
 use std::time::Duration;
 
 use super::*;
 
-/// The time between two pieces, which are one key all the same: longer than any wait for a lone escape byte.
+/// The time between two pieces of one key, longer than any wait for a lone escape byte.
 const APART: Duration = Duration::from_millis(300);
 
-/// Longer than the rest of a sequence is waited for.
+/// A time that is longer than the wait for the rest of a sequence.
 const GIVEN_UP: Duration = Duration::from_secs(2);
 
 /// Sequences in two pieces, and the text of the prompt that they make.

@@ -1,4 +1,4 @@
-//! Nothing is left on the screen that does not stand there: after a storm of sizes, and after each scroll over text of odd widths.
+//! No remains on the screen, after a storm of sizes and after each scroll over text of odd widths.
 
 use std::time::Duration;
 
@@ -6,13 +6,13 @@ use tests::random::Random;
 
 use super::*;
 
-/// The time after which a screen that stands still is as it will be.
+/// The time without changes after which a screen counts as complete.
 const STILL: Duration = Duration::from_millis(150);
 
 /// Ctrl+L: all of it is drawn anew.
 pub(super) const REDRAW: &str = "\x0c";
 
-/// The screen once nothing is written any more, without blanks at the ends of rows: they are the same as nothing.
+/// Returns the screen when nothing is written any more, without blanks at the ends of rows.
 fn at_rest(ui: &Ui) -> String {
     let mut before = ui.bytes().len();
     loop {
@@ -41,7 +41,7 @@ pub(super) fn scroll(random: &mut Random) -> String {
 pub(super) const MARK: &str = "¤";
 pub(super) const TAKE_BACK: &str = "\x7f";
 
-/// The screen as it stands, and as a fresh drawing has it.
+/// Returns the screen, and a fresh drawing of it.
 fn compared(ui: &mut Ui, when: &str) {
     ui.types(MARK);
     ui.until_shown(MARK);
@@ -54,7 +54,7 @@ fn compared(ui: &mut Ui, when: &str) {
     assert_eq!(stands, at_rest(ui), "{when}");
 }
 
-/// A reply of every kind of text whose width terminals dispute.
+/// Returns a reply with every kind of text of disputed width.
 pub(super) fn odd_text() -> String {
     let rows = [
         "👨\u{200d}👩\u{200d}👧\u{200d}👦 a family and ⚠\u{fe0f} a sign",

@@ -46,7 +46,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("fly", "no command"),
 ];
 
-/// Those whose end depends on what waits.
+/// Commands whose end depends on the open card.
 const AT_REST: &[(&str, &str)] = &[
     ("select", " SELECT "),
     ("findings", "there are no findings"),
@@ -59,14 +59,14 @@ const AT_REST: &[(&str, &str)] = &[
     ("mode ask", "ask ·"),
 ];
 
-/// On a card of a call these are as at rest.
+/// Commands that end on a card of a call as at rest.
 const ON_A_CARD: &[(&str, &str)] = &[
     ("plan", "another agent makes a plan"),
     ("edit-plan", "no plan waits for your approval"),
     ("mode ask", "nothing changed: the mode is ask"),
 ];
 
-/// Those that open a view, or a page.
+/// Commands that open a view or a page.
 const VIEWS: &[&str] = &[
     "access",
     "context",
@@ -141,7 +141,6 @@ const PLACES: [Place; 5] = [
 /// The hands that type at each place, at the same time.
 const HANDS: usize = 3;
 
-/// A plan of one step.
 const PLAN: &str = "# A word\n\n## Steps\n\n### 1. One\nWrite a word.\n";
 
 /// Types this hand's share of the commands, and more until the time is up, on what the first message leads to.

@@ -37,7 +37,6 @@ pub(crate) fn for_session(scope: SessionScope) -> ReviewDecision {
     ReviewDecision::ApprovedForSession { scope }
 }
 
-/// Answers a request.
 pub(crate) async fn answer(front: &FrontEnd, id: ApprovalId, answer: ApprovalAnswer) {
     front.act(UserActionKind::Answer { id, answer }).await;
 }
@@ -49,7 +48,6 @@ pub(crate) async fn decide(front: &mut FrontEnd, decision: ReviewDecision) -> Se
     request
 }
 
-/// A reply that edits `a.txt`.
 pub(crate) fn edit() -> String {
     calls(&[("edit_file", json!({"path": "a.txt", "old_string": "old", "new_string": "new"}))])
 }
@@ -65,7 +63,7 @@ pub(crate) fn logged(front: &FrontEnd, kind: &str) -> Vec<Value> {
     events.map(|mut event| event["data"].take()).collect()
 }
 
-/// Everything that the model was told.
+/// Returns all texts that the model received.
 pub(crate) fn told(provider: &ReplayProvider) -> String {
     format!("{:?}", provider.requests().last().unwrap().messages)
 }

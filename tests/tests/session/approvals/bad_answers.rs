@@ -1,5 +1,5 @@
-//! Every kind of answer that is none, at every moment, for patches and commands alike: nothing runs, and one line in the log
-//! says why.
+//! Every kind of invalid answer, at every moment, for patches and commands: nothing runs, and one line in the log has
+//! the reason.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use tests::tier;
 
 use super::asking::{answer, asks, asks_for, command, edit, fitting, for_session, logged};
 
-/// An approval with whatever is wrong with it.
+/// An approval with a fault.
 type Bad = fn(&ServerRequest) -> ApprovalAnswer;
 
 /// Answers that deny the request: the kind of answer, and the text in the log.
@@ -74,7 +74,7 @@ fn kinds() -> [(&'static str, String); 2] {
     [("patch", edit()), ("exec", command("echo new > a.txt"))]
 }
 
-/// That nothing ran, and that the log has as many lines of answers and of ignored ones.
+/// Checks that nothing ran, and that the log has these numbers of answers and ignored answers.
 fn nothing_ran(front: &FrontEnd, case: &str, answered: usize, ignored: usize) {
     assert_eq!(front.world.read("a.txt"), "old\n", "{case}");
     let shots = logged(front, "worker_started").iter().filter(|worker| !worker["one_shot"].is_null()).count();

@@ -1,5 +1,5 @@
-//! Calls of a tool that no worker knows, with a name that is made up at the start: through the gate, the approval, the log and
-//! the protocol, to their end.
+//! Calls of a tool with an invented name that no worker knows: through the gate, the approval, the log and the
+//! protocol.
 
 use std::sync::{Arc, Mutex};
 

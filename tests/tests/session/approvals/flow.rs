@@ -1,4 +1,4 @@
-//! Approve, deny, time out, interrupt, abort: the exact events, and what is in the files then.
+//! Approve, deny, time out, interrupt, abort: the exact events, and the content of the files.
 
 use std::fs;
 use std::sync::Arc;

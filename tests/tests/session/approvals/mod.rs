@@ -1,5 +1,5 @@
-//! Approvals through the session's channel alone, with real workers in both tiers: what was approved happens, exactly and
-//! once, and nothing else does.
+//! Approvals through the session's channel, with real workers in both tiers: approved actions happen exactly once, and
+//! no others.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,4 +1,4 @@
-//! Commands that were denied something and run again, with real workers: exactly what was shown is allowed, once.
+//! Commands that were denied something and run again, with real workers: exactly the shown access is given, once.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -64,7 +64,7 @@ async fn what_is_allowed_once_happens_once() {
     }
 }
 
-/// One `no` is enough for what the command does without.
+/// One `no` is enough for an access that the command does not need.
 #[tokio::test]
 async fn a_command_that_carries_on_waits_for_the_answer_too() {
     for tier in tier::all() {

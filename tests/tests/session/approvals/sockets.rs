@@ -1,4 +1,4 @@
-//! A socket of another program that a command was denied: offered, allowed once or for the session, and taken back.
+//! A denied socket of another program: offered, allowed once or for the session, and withdrawn.
 
 use std::io::Write;
 use std::os::unix::net::UnixListener;
@@ -16,7 +16,6 @@ use tests::tier;
 
 use super::asking::{answer, asks, fitting, for_session, logged, told};
 
-/// A reply with a command that reads from the socket beside the project.
 fn client() -> String {
     let script =
         "import socket; s = socket.socket(socket.AF_UNIX); s.connect('../outside/s'); print(s.recv(9))";

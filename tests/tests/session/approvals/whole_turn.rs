@@ -1,4 +1,4 @@
-//! A yes to everything in a turn: the turn's worker may do exactly what the request said, and nothing of it is left afterwards.
+//! A yes to the whole turn: its worker may do exactly what the request said, and nothing of it remains afterwards.
 
 use std::net::TcpListener;
 
@@ -34,7 +34,7 @@ async fn allow(front: &mut FrontEnd) -> TurnAccess {
     request.turn().cloned().unwrap()
 }
 
-/// Fails unless the agent is asked about a change again, with its access of before.
+/// Fails unless the agent is asked about a change again, with its earlier access.
 async fn asks_again(front: &mut FrontEnd, started: &Value) {
     front.prompt("again").await;
     let request = decide(front, ReviewDecision::DENIED).await;

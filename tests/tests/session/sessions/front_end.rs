@@ -62,7 +62,6 @@ pub(crate) fn serve(
     process.wait_with_output().unwrap().into()
 }
 
-/// This side of the protocol.
 struct Peer {
     input: ChildStdin,
     output: BufReader<ChildStdout>,

@@ -55,7 +55,7 @@ fn replay(name: &str) {
     settings.bind(|| insta::assert_snapshot!(name, record));
 }
 
-/// Holds what each agent did to what it was given, as far as the log can tell.
+/// Compares the actions of each agent with its access, as far as the log shows.
 fn agrees(world: &World) {
     let session = world.log()[0]["session"].as_str().unwrap().to_owned();
     let audit = Finished::of(&mut world.bailiwick(["audit", &session]));

@@ -1,4 +1,4 @@
-//! A record of a session without what differs from run to run and from machine to machine.
+//! A record of a session without data that differs between runs and machines.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;

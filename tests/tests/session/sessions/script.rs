@@ -81,7 +81,6 @@ impl Script {
         serde_json::from_str(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
     }
 
-    /// Puts the project into a world.
     pub(crate) fn lay_out(&self, world: &World) {
         for (name, text) in &self.files {
             world.file(name, text);
