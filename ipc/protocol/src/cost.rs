@@ -44,7 +44,7 @@ pub struct Rates {
 pub struct Prices {
     /// The usual prices.
     pub rates: Rates,
-    /// Prices of all tokens of a request with a long prompt, where they differ.
+    /// Prices of all tokens of a request with a long prompt, if they differ.
     pub long: Option<LongPrompt>,
 }
 

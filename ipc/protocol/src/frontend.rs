@@ -83,7 +83,7 @@ pub enum UiEventKind {
     LogPaused {
         /// File of the session log.
         path: WirePath,
-        /// Number of free bytes, where it is known.
+        /// Number of free bytes, if it is known.
         free: Option<u64>,
         /// The last logged event: nothing is lost up to it.
         last: EventId,
@@ -147,7 +147,7 @@ pub enum UserActionKind {
         /// The digest of the preview that the user confirmed.
         digest: Option<String>,
     },
-    /// Tries again to write the log, where the session is paused since that failed.
+    /// Tries again to write the log, if the session is paused since that failed.
     RetryLog,
 }
 

@@ -1,4 +1,4 @@
-//! A plan as data: its steps, the access that it asks for, and how far each step has come.
+//! A plan as data: its steps, the requested access, and the progress of each step.
 
 use std::fmt;
 
@@ -14,10 +14,10 @@ pub struct Plan {
     /// Background of the plan, as Markdown.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub context: String,
-    /// The access that it asks for; by default only writes in the project.
+    /// The requested access; by default only writes in the project.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub rights: Option<PlanRights>,
-    /// Handling of the rest after a failed step, where the plan says so.
+    /// Handling of the rest after a failed step, if the plan says so.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_failure: Option<OnFailure>,
     /// The steps in their order; the first has the number 1.
@@ -51,7 +51,7 @@ pub enum Acceptance {
     Criterion(String),
 }
 
-/// The access that a plan asks for.
+/// The access that a plan requests.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlanRights {
     /// Writable files and trees, relative to the project or absolute; an empty list is the whole project.

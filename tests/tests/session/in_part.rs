@@ -86,7 +86,7 @@ impl Asked {
         self.served.until("event/approvalAnswered")["data"].clone()
     }
 
-    /// What the model was told last.
+    /// Returns the last text for the model.
     fn told(&self) -> String {
         String::from_utf8(self.model.requests().last().unwrap().body.to_vec()).unwrap()
     }

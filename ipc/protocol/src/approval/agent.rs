@@ -57,7 +57,7 @@ pub struct AgentRightsApprovalParams {
     /// The agent's reason, in its own words (untrusted).
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Access until the end of the turn that the answer `approved_for_turn` gives; absent where that is no answer.
+    /// Access until the end of the turn that the answer `approved_for_turn` gives; absent if that is no answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn: Option<TurnAccess>,
 }

@@ -257,7 +257,7 @@ macro_rules! answers {
         }
 
         impl ApprovalAnswer {
-            /// The decision, where it is an answer.
+            /// The decision, if it is an answer.
             pub const fn decision(&self) -> Option<&ReviewDecision> {
                 match self {
                     $(Self::$kind(response) => Some(&response.decision),)*

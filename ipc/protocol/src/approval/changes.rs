@@ -35,7 +35,7 @@ pub enum FileChange {
     Update {
         /// The change as a unified diff; bytes that are not UTF-8 as `\xNN`.
         unified_diff: String,
-        /// The new path, where the file moves.
+        /// The new path, if the file moves.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         move_path: Option<WirePath>,
     },

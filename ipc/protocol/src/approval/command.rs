@@ -102,7 +102,7 @@ command_params! {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub network: Option<Network>,
     } {
-        /// The longest command prefix that could be approved for the session; absent where none could.
+        /// The longest command prefix that could be approved for the session; absent if none could.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub prefix: Option<Vec<String>>,
         /// Prefixes for the parts of a compound command that no single prefix covers; each could be approved for the
@@ -116,7 +116,7 @@ command_params! {
         /// possible.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub turn: Option<TurnAccess>,
-        /// Prefixes that the user's settings could keep for the project; absent where that is no answer.
+        /// Prefixes that the user's settings could keep for the project; absent if that is no answer.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub in_project: Option<ProjectPrefixes>,
     }
@@ -125,7 +125,7 @@ command_params! {
 command_params! {
     /// Asks for the network, the only right that this command lacks.
     NetworkApprovalParams {} {
-        /// The longest command prefix that could be approved for the session; absent where none could.
+        /// The longest command prefix that could be approved for the session; absent if none could.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         pub prefix: Option<Vec<String>>,
         /// Prefixes for the parts of a compound command that no single prefix covers; each could be approved for the

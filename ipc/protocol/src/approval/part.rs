@@ -10,7 +10,7 @@ use sha2::{Digest, Sha256};
 
 use super::{FileChange, FileChanges};
 
-/// The most bytes of a file's old, new or edited text, where a part of its change can be approved: 1 MiB.
+/// Maximum number of bytes of a file's old, new or edited text, if a part of its change can be approved: 1 MiB.
 pub const MOST_TEXT: usize = 1 << 20;
 
 /// Part of a change of files, as a person was shown it.
@@ -39,7 +39,7 @@ pub enum FilePart {
         /// new or removed file is one hunk.
         hunks: Vec<usize>,
     },
-    /// Another new text instead of the one that was asked for.
+    /// Another new text instead of the requested one.
     Text {
         /// The file.
         path: WirePath,
@@ -132,7 +132,7 @@ pub fn merged(old: &[u8], new: &[u8], hunks: &[HunkRange], takes: impl Fn(usize)
 pub struct ChangedText {
     /// The present text; empty for a new file.
     pub old: String,
-    /// The text that was asked for; empty for a removed file.
+    /// The requested text; empty for a removed file.
     pub new: String,
     /// The hunks in the order in which they are shown.
     pub hunks: Vec<HunkRange>,

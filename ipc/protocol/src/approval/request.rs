@@ -66,7 +66,7 @@ pub struct ApplyPatchApprovalParams {
     /// True if `approved_in_part` is an answer: each file is text of limited size.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub in_part: bool,
-    /// Old and new texts, where a part is an answer. Neither the log nor another process has them.
+    /// Old and new texts, if a part is an answer. Neither the log nor another process has them.
     #[serde(skip)]
     pub texts: Arc<ChangedTexts>,
 }
@@ -96,7 +96,7 @@ pub struct ExternalToolApprovalParams {
     /// Access of the server; absent if it is not confined.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub access: Option<ServerAccess>,
-    /// SHA-256 of the tool's definition as a person approved it, in hexadecimal; absent where nobody has.
+    /// SHA-256 of the tool's definition as a person approved it, in hexadecimal; absent if nobody has.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub definition: Option<String>,
     /// SHA-256 of server, tool, arguments, definition and access, in hexadecimal.

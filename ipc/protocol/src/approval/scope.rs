@@ -59,7 +59,7 @@ pub enum SessionScope {
     Exact,
     /// Commands that begin with these words: every part of a compound command has to be covered.
     CommandPrefix(Vec<String>),
-    /// Parts of the compound command that was asked for: each of these is the beginning of one.
+    /// Parts of the requested compound command: each of these is the beginning of one.
     CommandPrefixes(Vec<Vec<String>>),
     /// Some or all of the prefixes in the request's `in_project`, also for later sessions of this project: the user's
     /// settings keep them.
@@ -87,7 +87,7 @@ pub struct SessionGrant {
     pub id: GrantId,
     /// The covered calls, in words: `commands that begin with: cargo test`.
     pub covers: String,
-    /// The access of each match beyond the permanent one; absent where each may write exactly its own files.
+    /// The access of each match beyond the permanent one; absent if each may write exactly its own files.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Recorded<Grant>>,
 }

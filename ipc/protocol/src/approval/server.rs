@@ -30,7 +30,7 @@ pub struct NamedServer {
     pub name: String,
     /// The tools that may be called, by the server's own names; empty for all.
     pub tools: Vec<String>,
-    /// Rights of the server.
+    /// Access of the server.
     pub access: ServerAccess,
 }
 

@@ -12,7 +12,7 @@ use crate::cost::Usd;
 pub struct Account {
     /// Tokens of the requests.
     pub usage: TokenUsage,
-    /// The cost, where it is known.
+    /// The cost, if it is known.
     pub cost: Option<Usd>,
     /// The known part of the cost; the price of some tokens may be unknown.
     #[serde(default)]

@@ -20,10 +20,10 @@ pub struct SubAgentSpawned {
     /// The call of its parent that requested it; absent if the user did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
-    /// The purpose of it; absent where that is its parent's.
+    /// The purpose; absent if that is its parent's.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub activity: Option<Activity>,
-    /// SHA-256 of the plan that it executes, in hexadecimal, where it executes one.
+    /// SHA-256 of the plan that it executes, in hexadecimal, if it executes one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub plan: Option<String>,
     /// The number of the plan's first steps that earlier executions have finished.
@@ -43,7 +43,7 @@ pub struct SubAgentSpawned {
     pub caches: Option<WirePath>,
     /// Use of the network: off, on, or only to named hosts.
     pub net: Network,
-    /// Reach of the network, where it is on.
+    /// Reach of the network, if it is on.
     pub reach: Reach,
     /// Unix sockets of other programs that it may reach.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -56,7 +56,7 @@ pub struct SubAgentSpawned {
     /// The part of its access that its parent does not have, and that a person approved.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<Grant>,
-    /// The most replies of its model.
+    /// Maximum number of replies of its model.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub max_steps: Option<u32>,
 }
@@ -71,7 +71,7 @@ pub struct SubAgentResult {
     pub call: Option<CallId>,
     /// The kind of its end.
     pub status: SubAgentStatus,
-    /// A sentence on that, where the status needs one.
+    /// A sentence about it, if the status needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Changed files, sorted, at most a thousand: by file tools, or found by comparison if no other agent wrote.
@@ -90,7 +90,7 @@ pub struct SubAgentResult {
     pub steps: u32,
     /// Tokens of the agent, without those of sub-agents.
     pub usage: TokenUsage,
-    /// The price of them, where the model's prices are known.
+    /// Their price, if the model's prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
     /// The time from its start to the end of its last process, in milliseconds.

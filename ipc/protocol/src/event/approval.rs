@@ -11,7 +11,7 @@ use crate::approval::{ReviewDecision, TurnAccess};
 /// Decision on a request for an approval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ApprovalAnswered {
-    /// The request; absent where nobody was asked.
+    /// The request; absent if nobody was asked.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub id: Option<ApprovalId>,
     /// The call that it is for.

@@ -45,7 +45,7 @@ pub struct Location {
 pub struct FileDiff {
     /// The file, absolute.
     pub path: WirePath,
-    /// The number of the first line of both texts, from 1; absent where it is not known.
+    /// The number of the first line of both texts, from 1; absent if it is not known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_line: Option<u64>,
     /// The text before; absent for a new file.

@@ -31,7 +31,7 @@ pub struct ContextCompacted {
     pub tokens_after: u64,
     /// Tokens of the summary.
     pub usage: TokenUsage,
-    /// Cost of the summary, where the prices are known.
+    /// Cost of the summary, if the prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
     /// The first message of the new context, as the model gets it: its blocks of text, in order.
@@ -47,9 +47,9 @@ pub enum CompactionCause {
     Limit,
     /// The provider said that the prompt is too long.
     Overflow,
-    /// The user asked for it.
+    /// The user requested it.
     Request,
-    /// The user asked for an empty conversation: there is no summary.
+    /// The user requested an empty conversation without a summary.
     Clear,
 }
 

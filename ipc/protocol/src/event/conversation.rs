@@ -45,7 +45,7 @@ pub struct ModelChanged {
     /// True if the conversation continues in a new context, which has its messages, tool calls and results, but no
     /// thinking, signatures and blocks of the provider's own tools.
     pub new_context: bool,
-    /// The most tokens of a prompt of the next model and its reply together. Absent in older logs.
+    /// Maximum number of tokens of a prompt of the next model and its reply together. Absent in older logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub window: Option<u64>,
 }
@@ -67,7 +67,7 @@ pub struct AssistantMessage {
     /// True if the number of tokens is, at least in part, our estimate. Providers do not count an interrupted reply.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub estimated: bool,
-    /// The cost, where the model's prices are known.
+    /// The cost, if the model's prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
 }
@@ -129,14 +129,14 @@ impl std::ops::AddAssign for TokenUsage {
 pub struct TurnFinished {
     /// The reason why the agent stopped; `message` has the details, if there are any.
     pub reason: EndReason,
-    /// A sentence for people, where the reason needs one.
+    /// A sentence for people, if the reason needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
     /// Number of answered requests.
     pub steps: u32,
     /// The turn's tokens.
     pub usage: TokenUsage,
-    /// The cost, where the model's prices are known.
+    /// The cost, if the model's prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
     /// Duration in milliseconds.
@@ -150,13 +150,13 @@ pub struct RunResult {
     pub exit_code: u8,
     /// The reason why the agent stopped; `message` has the details, if there are any.
     pub reason: EndReason,
-    /// A sentence for people, where the reason needs one.
+    /// A sentence for people, if the reason needs one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub message: Option<String>,
-    /// The stable code of the error, where the message has one.
+    /// The stable code of the error, if the message has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub error: Option<ErrorCode>,
-    /// Reason that the first worker's tier is not `full`, where the best was asked for.
+    /// Reason that the first worker's tier is not `full`, if the best was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_full_tier: Option<String>,
     /// Promises of the sandbox that this kernel does not enforce.
@@ -164,14 +164,14 @@ pub struct RunResult {
     pub not_enforced: Vec<String>,
     /// The model's last words.
     pub text: String,
-    /// The answer as JSON, where the run was given a schema that it fits.
+    /// The answer as JSON, if the run has a schema and the answer fits it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output: Option<serde_json::Value>,
     /// Number of answered requests.
     pub steps: u32,
     /// Tokens in all.
     pub usage: TokenUsage,
-    /// The cost, where the model's prices are known.
+    /// The cost, if the model's prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
     /// Duration in milliseconds.

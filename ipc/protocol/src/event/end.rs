@@ -141,7 +141,7 @@ impl fmt::Display for EndReason {
 #[serde(tag = "type", rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum WorkerEnd {
-    /// The run is over.
+    /// The run has ended.
     RunOver,
     /// Normal exit.
     Exited {

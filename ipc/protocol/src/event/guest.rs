@@ -223,7 +223,7 @@ impl fmt::Display for GuestStarted {
 }
 
 impl GuestStarted {
-    /// The access in one line: paths and network, hosts that its program keeps to, and variables.
+    /// The access in one line: paths and network, hosts that its program respects, and variables.
     pub fn access(&self) -> String {
         let hosts = self.hosts.as_ref().map(|hosts| format!(" · the program connects only to {hosts}"));
         let variables =

@@ -144,7 +144,7 @@ pub enum EventKind {
     },
     /// The user said yes to everything in the turn of a call.
     TurnAllowed(TurnAllowed),
-    /// The access that the user gave to a whole turn is over; the earlier access follows.
+    /// The access of a whole turn has ended; the earlier access follows.
     TurnAllowanceEnded {
         /// The reason for it.
         cause: TurnAllowanceEnd,
@@ -197,7 +197,7 @@ pub enum EventKind {
     },
     /// An agent starts a sub-agent.
     SubAgentSpawned(SubAgentSpawned),
-    /// A sub-agent is over, to its last process.
+    /// A sub-agent has ended with its last process.
     SubAgentResult(SubAgentResult),
     /// A call waits for another agent's turn at writing to end.
     WriteTurnAwaited(WriteTurnAwaited),
@@ -230,7 +230,7 @@ pub enum EventKind {
     ChangeSet {
         /// The files, in order.
         files: Vec<ChangedFile>,
-        /// Path of the patch, where one was asked for.
+        /// Path of the patch, if one was requested.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         patch: Option<WirePath>,
     },

@@ -19,7 +19,7 @@ words! {
         ChangeSet = "change_set",
         /// A command of the user's own was not run.
         CommandNotRun = "command_not_run",
-        /// A summary that was asked for comes later.
+        /// A requested summary comes later.
         CompactionQueued = "compaction_queued",
         /// A text was too long for the context.
         ContextCut = "context_cut",
@@ -81,7 +81,7 @@ words! {
 }
 
 impl NoticeCode {
-    /// True if a change of access or mode that was asked for will not happen.
+    /// True if a requested change of access or mode will not happen.
     pub const fn ends_change(&self) -> bool {
         matches!(self, Self::RightsRefused | Self::RightsUnchanged | Self::NoWorker)
     }

@@ -45,7 +45,7 @@ pub enum PlanAuthor {
 /// A plan may be executed: its execution begins with exactly these bytes and this access.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PlanApproved {
-    /// The call that wrote it; absent where it was approved before the session began.
+    /// The call that wrote it; absent if it was approved before the session began.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
     /// File of the plan.
@@ -56,14 +56,14 @@ pub struct PlanApproved {
     pub write: Vec<WirePath>,
     /// The network of its execution.
     pub net: Network,
-    /// The neighbourhood that it leads to, where it is on.
+    /// The neighbourhood that it leads to, if it is on.
     pub reach: Reach,
     /// The MCP servers that it lists, with the access that the approval showed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub servers: Vec<NamedServer>,
     /// Author of the decision.
     pub by: DecidedBy,
-    /// The bytes, where no event `plan_created` of this session has them.
+    /// The bytes, if no event `plan_created` of this session has them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub markdown: Option<String>,
 }
@@ -82,7 +82,7 @@ pub struct PlanStepStatus {
     /// A note: the agent's claim, or the supervisor's reason.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub note: Option<String>,
-    /// The outcomes of its acceptance commands, where they were run for this.
+    /// The outcomes of its acceptance commands, if they were run for this.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub acceptance: Vec<AcceptanceOutcome>,
     /// Files of the project that changed since the previous step's report, sorted, at most a thousand. If the project
@@ -91,7 +91,7 @@ pub struct PlanStepStatus {
     pub files: Vec<WirePath>,
 }
 
-/// The progress of a step, when the agent that executes its plan is over.
+/// The progress of a step, when the agent that executes its plan has ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StepAccount {
     /// The number of the step, from 1.

@@ -38,7 +38,7 @@ pub struct SeenChange {
     pub by: Vec<AgentCall>,
     /// The kind of its content.
     pub content: SeenContent,
-    /// The permission bits before and after, where they differ.
+    /// The permission bits before and after, if they differ.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub modes: Option<[u32; 2]>,
     /// The number of added lines.

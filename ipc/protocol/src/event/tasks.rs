@@ -11,7 +11,7 @@ pub const UPDATE_TASKS: &str = "update_tasks";
 /// A changed list of an agent's tasks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TasksUpdated {
-    /// The call that changed it; absent where a rewind or an empty conversation did.
+    /// The call that changed it; absent if a rewind or an empty conversation did.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
     /// The tasks in their order; none if there is no list.

@@ -31,7 +31,7 @@ pub struct WorkerStarted {
     /// Purpose of a one-shot worker: one effect, after which it ends.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub one_shot: Option<OneShot>,
-    /// Reason that the tier is not `full`, where the best was asked for.
+    /// Reason that the tier is not `full`, if the best was requested.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub no_full_tier: Option<String>,
     /// Promises of the sandbox that this kernel does not enforce.
@@ -44,7 +44,7 @@ pub struct WorkerStarted {
 /// Effect of a one-shot worker.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OneShot {
-    /// The call that it belongs to; absent where it wrote files of a rewind, whose `rewound` event follows.
+    /// The call that it belongs to; absent if it wrote files of a rewind, whose `rewound` event follows.
     #[serde(default, deserialize_with = "some_call", skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
     /// Access beyond the permanent access.

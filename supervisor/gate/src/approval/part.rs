@@ -33,7 +33,7 @@ pub struct SubjectPart {
 pub struct CallPart {
     pub effect: Arc<Effect>,
     pub applied: AppliedPart,
-    /// What was left out or edited, for the model; `None` where the whole change is approved.
+    /// The omitted or edited parts, for the model; `None` if the whole change is approved.
     pub told: Option<String>,
 }
 

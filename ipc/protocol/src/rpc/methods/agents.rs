@@ -37,7 +37,7 @@ pub struct AgentInfo {
     pub rights: Option<RightsSummary>,
     /// The work that the agent does now, or its end.
     pub state: AgentState,
-    /// The kind of its end, once it is over.
+    /// The kind of its end, once it has ended.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub status: Option<SubAgentStatus>,
     /// The calls that are open.
@@ -50,7 +50,7 @@ pub struct AgentInfo {
     pub steps: u64,
     /// Tokens of the agent, without those of its sub-agents.
     pub usage: TokenUsage,
-    /// The price of them, where the model's prices are known.
+    /// Their price, if the model's prices are known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
     /// The beginning of its last turn, in milliseconds since 1970; absent before the first.
@@ -113,9 +113,9 @@ pub struct GuestInfo {
     /// The call that it was started for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub call: Option<CallId>,
-    /// The access that its sandbox holds it to.
+    /// The access that its sandbox enforces.
     pub rights: RightsSummary,
-    /// The hosts that its own program keeps to, where its access includes the whole network.
+    /// The hosts that its program respects, if its access includes the whole network.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub hosts: Option<Hosts>,
     /// The time of its start, in milliseconds since 1970.

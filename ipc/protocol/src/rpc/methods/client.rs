@@ -164,7 +164,7 @@ pub struct Capabilities {
     pub modes: Vec<ApprovalMode>,
     /// The form of notifications that was chosen.
     pub notifications: NotificationForm,
-    /// The most bytes of one line.
+    /// Maximum number of bytes of one line.
     pub max_line_bytes: u64,
 }
 
@@ -202,7 +202,7 @@ pub struct NewConversationParams {
     /// The network; off if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub net: Option<Network>,
-    /// Reach of the network, where it is on.
+    /// Reach of the network, if it is on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reach: Option<Reach>,
     /// The model's name.
@@ -388,7 +388,7 @@ pub struct HistoryParams {
     /// The event behind which the page begins; the first event begins it if absent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub after: Option<EventId>,
-    /// The most events of the page, at most 1000; 200 if absent. A page may have fewer and yet not be the last.
+    /// Maximum number of events of the page, at most 1000; 200 if absent. A page may have fewer and yet not be the last.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub limit: Option<u32>,
 }

@@ -151,17 +151,17 @@ pub enum Passing {
         agent: AgentId,
         /// Id of the approval.
         id: ApprovalId,
-        /// The id of the request that asked for it.
+        /// The id of the request for it.
         #[schemars(with = "String")]
         request_id: RequestId,
     },
-    /// The text of a prompt of an MCP server, which `getPrompt` asked for.
+    /// The text of a prompt of an MCP server, which `getPrompt` requested.
     PromptExpanded(ExpandedPrompt),
     /// The consequences of a rewind that is wanted: `rewind` with its digest carries it out.
     RewindPreview(RewindPreview),
-    /// The conversation is over: nothing of it follows.
+    /// The conversation has ended, and nothing of it follows.
     ConversationClosed {
-        /// Error message, where it ended without a result.
+        /// Error message, if it ended without a result.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         message: Option<String>,
     },

@@ -15,14 +15,14 @@ pub enum Incoming {
         id: RequestId,
         /// The method, as the peer wrote it; it may be unknown.
         method: String,
-        /// The parameters: an object; absent where there was none.
+        /// The parameters: an object; absent if there was none.
         params: Option<Box<RawValue>>,
     },
     /// Expects no response.
     Notification {
         /// The method, as the peer wrote it; it may be unknown.
         method: String,
-        /// The parameters: an object; absent where there was none.
+        /// The parameters: an object; absent if there was none.
         params: Option<Box<RawValue>>,
     },
     /// Answers a request of this side.
@@ -46,7 +46,7 @@ pub enum ResponseOutcome {
 /// A line that is no message.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Refused {
-    /// The id to echo, where one could be read.
+    /// The id to echo, if one could be read.
     pub id: Option<RequestId>,
     /// True if it is no JSON at all; else it is JSON and no message.
     pub is_no_json: bool,

@@ -315,7 +315,7 @@ impl Calls {
         }
     }
 
-    /// Has the approved parts carried out, call by call, and tells the model what was left out.
+    /// Starts the approved parts, call by call, and reports the others to the model.
     fn take_part(
         &mut self,
         case: Case,

@@ -9,7 +9,7 @@ use ipc::tool::{EditFile, ToolCall, WriteFile};
 use super::asked::Case;
 use crate::core::rights::RightsState;
 
-/// Told to the model about a change that a person left out of several.
+/// The text for the model about a change that a person left out of several.
 pub(super) const NOT_THIS: &str =
     "The user approved other changes of this reply, and not this one. It was not carried out.";
 
