@@ -161,15 +161,13 @@ fn check(args: &BatchRunsArgs) -> Result<(), Refusal> {
 /// would fail otherwise. Returns the file.
 fn check_servers(args: &BatchRunsArgs, effective: &Effective) -> Result<Option<McpFile>, Refusal> {
     let is_known = |name: &String| effective.mcp.iter().any(|server| server.enabled && server.name == *name);
-    match args.mcp.iter().find(|name| !is_known(name)) {
-        Some(name) => Err(Refusal::usage(format!(
+    if let Some(name) = args.mcp.iter().find(|name| !is_known(name)) {
+        return Err(Refusal::usage(format!(
             "--mcp {name}: your settings have no such MCP server\n  hint: bailiwick mcp list"
-        ))),
-        None => {
-            let file = args.mcp_config.as_deref().map(|file| McpFile::read(file, effective));
-            file.transpose().map_err(Refusal::usage)
-        }
+        )));
     }
+    let file = args.mcp_config.as_deref().map(|file| McpFile::read(file, effective));
+    file.transpose().map_err(Refusal::usage)
 }
 
 /// The name of the file of tasks with the extension `batch`.

@@ -89,11 +89,11 @@ fn cuts_of(
     let before = (0..kept).filter(|at| !is_kept(*at)).filter_map(|at| Some(start(at)?..start(at + 1)?));
     let behind = || {
         let gap = text.get(end(kept)?..start(kept + 1)?)?;
-        let last = end(array.len() - 1)?;
+        let ending = end(array.len() - 1)?;
         // A comment behind the last one that stays, stays.
-        let Some(line) = gap.rfind('\n') else { return Some(end(kept)?..last) };
-        let comma = text.get(last..).is_some_and(|rest| rest.starts_with(','));
-        Some(end(kept)? + line..last + usize::from(comma))
+        let Some(line) = gap.rfind('\n') else { return Some(end(kept)?..ending) };
+        let comma = text.get(ending..).is_some_and(|rest| rest.starts_with(','));
+        Some(end(kept)? + line..ending + usize::from(comma))
     };
     let behind = (kept + 1 < array.len()).then(behind).flatten();
     before.chain(behind).map(|span| (span, "")).collect()
