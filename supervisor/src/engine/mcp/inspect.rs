@@ -80,7 +80,7 @@ impl AccessIn {
                 flags.join(" ")
             }
             Self::File => {
-                let words: Vec<_> = places.iter().map(|place| format!("{place:?}")).collect();
+                let words: Vec<_> = places.iter().map(|place| format!("\"{}\"", place.display())).collect();
                 format!("`read` with {} in the server's entry", words.join(", "))
             }
         }
