@@ -66,7 +66,7 @@ pub enum GatewayOrder {
 /// A message of a gateway, which the supervisor does not trust.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum GatewayReport {
-    /// The gateway has its order, and accepts connections.
+    /// The gateway has received its list of hosts, and accepts connections.
     Ready,
     /// A connection was made.
     Connected {

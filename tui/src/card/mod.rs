@@ -73,7 +73,7 @@ pub(crate) struct Card {
     deny: Guard,
     /// Decides when an approval counts: only after the request's text was on the screen.
     approve: Guard,
-    /// Time at which the last page was opened.
+    /// Time at which the page that the card shows was opened.
     opened: UiTime,
     /// True if the last frame showed the request's text, not only its title.
     in_sight: bool,

@@ -590,7 +590,7 @@ pub const TABLE: &[CommandRow] = &[
     keyed(Command::NewerBase, "newer_base", &[(Versions, &["L", "]"])], "compare with a newer version"),
     keyed(Command::ClosePlan, "close_plan", &[(Plan, &["q", "esc", "ctrl-c"])], "close the plan"),
     keyed(Command::OpenEvent, "open_event", &[(Log, &["enter", "l", "right"])], "show the whole event"),
-    keyed(Command::FilterLog, "filter_log", &[(Log, &["/"])], "list the events with a text"),
+    keyed(Command::FilterLog, "filter_log", &[(Log, &["/"])], "list only events that contain a text"),
     keyed(Command::OnlyKind, "only_kind", &[(Log, &["f"])], "list only events of this kind, or all"),
     keyed(
         Command::CloseLog,

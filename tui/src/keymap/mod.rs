@@ -32,7 +32,7 @@ pub enum KeymapError {
     Careless { key: String },
     #[error("in the mode {mode} the key {key} writes text")]
     WritesText { mode: &'static str, key: String },
-    #[error("in the mode {mode} {command} needs a key")]
+    #[error("the command {command} has to have a key in the mode {mode}")]
     Needed { mode: &'static str, command: &'static str },
 }
 
@@ -198,7 +198,7 @@ mod tests {
         in the mode insert the key x writes text
         the mode normal has no command approve_once
         no command is called "fly"
-        in the mode approval deny needs a key
+        the command deny has to have a key in the mode approval
         "#
         );
     }

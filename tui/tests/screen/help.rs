@@ -287,7 +287,7 @@ fn help_is_made_from_the_table() {
       g home                        to the beginning
       G end                         to the end, and follow new output
       enter l right                 show the whole event
-      /                             list the events with a text
+      /                             list only events that contain a text
       f                             list only events of this kind, or all
       q esc ctrl-c h left           back, or close the log
     keys in REWIND

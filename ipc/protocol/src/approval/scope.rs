@@ -13,7 +13,7 @@ use crate::event::Recorded;
 #[serde(rename_all = "snake_case")]
 #[derive(schemars::JsonSchema)]
 pub enum ApprovalMode {
-    /// Somebody is asked; the project is read-only until then.
+    /// The user is asked to approve the call; the project is read-only.
     Ask,
     /// The call is denied; the project is writable.
     Auto,

@@ -31,7 +31,7 @@ const SILENCE: Duration = Duration::from_secs(30);
 /// The longest that it may take, whatever it says.
 const LONGEST: Duration = Duration::from_mins(10);
 
-/// Starts workers that only look.
+/// Starts workers that read the project and change nothing, for snapshots of its files.
 #[derive(Clone)]
 pub struct SnapshotTaker {
     /// Where workers come from.

@@ -1,4 +1,4 @@
-//! Errors in the numbers of the Agent Client Protocol, with the stable words of `serve` as data.
+//! Errors with the numeric codes of the Agent Client Protocol. Their `data` has the error's name in the protocol of `serve`.
 
 use protocol::rpc::{ErrorObject, ErrorWord};
 

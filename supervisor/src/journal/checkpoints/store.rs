@@ -246,7 +246,7 @@ impl Checkpoints {
         if digest(&bytes) == content.digest {
             Ok(bytes)
         } else {
-            Err(io::Error::other("the saved content of a file has changed"))
+            Err(io::Error::other("the saved copy of a file is damaged: it differs from its digest"))
         }
     }
 

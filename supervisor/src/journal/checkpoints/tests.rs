@@ -114,7 +114,7 @@ fn a_content_that_was_changed_is_not_written_back() {
     fs::write(state.path().join("checkpoints/s/contents"), "oneTWO").unwrap();
     let rewinding = checkpoints.rewinding(0, |_, _| false);
     let error = checkpoints.patches(&"/p".into(), &rewinding).unwrap_err().to_string();
-    assert_eq!(error, "the saved content of a file has changed");
+    assert_eq!(error, "the saved copy of a file is damaged: it differs from its digest");
 }
 
 #[test]

@@ -149,8 +149,8 @@ const SHOW_STATUS: &str =
     "Exit status: 0 the log is intact; 1 the log was changed, and is shown anyway; 2 usage.";
 
 const AUDIT_STATUS: &str = "\
-Exit status: 0 the log is intact and its events are consistent, or all access is as declared; 1 otherwise; 2 usage; 5 no sandbox here;
-7 the log is intact, but its events are inconsistent.";
+Exit status: 0 the log is intact and its events are consistent, or with --probe all access is as declared; 1 the log was changed, or
+the access is wider; 2 usage; 5 no sandbox here; 7 the log is intact, but its events contradict each other.";
 
 /// Arguments of `serve`.
 #[derive(Debug, Args)]

@@ -10,7 +10,7 @@ use super::mcp::ToolGrant;
 use super::parse::{ForProject, parse_users};
 use super::value::Value;
 
-/// A tool that ran without a question in a project.
+/// A withdrawn approval: a tool that ran unasked in a project until now.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TakenGrant {
     pub tool: String,
