@@ -170,7 +170,7 @@ impl Call {
                 None => self.summary.head(),
             };
             // The command itself is no louder than one that succeeded.
-            let mut row = self.row((mark, ink), &head_words);
+            let mut row = self.row(mark, ink, &head_words);
             row.append(SafeText::line(&words).all(), Tone::of(ink));
             head.replace(row, Look::Tool);
         }
@@ -212,11 +212,11 @@ impl Call {
 
     /// Returns the row of a call that runs.
     fn head(&self) -> Styled {
-        self.row(("→", Ink::Plain), &self.summary.head())
+        self.row("→", Ink::Plain, &self.summary.head())
     }
 
     /// Returns a row with the answer of the person. The strong verb shows the beginning of each call to the eye.
-    fn row(&self, (mark, ink): (&str, Ink), words: &str) -> Styled {
+    fn row(&self, mark: &str, ink: Ink, words: &str) -> Styled {
         let (verb, object) = words.split_at(if words.starts_with(self.summary.verb()) {
             self.summary.verb().len()
         } else {

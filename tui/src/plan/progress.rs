@@ -170,7 +170,8 @@ impl Progress {
             StepState::Proposed => "not approved".to_owned(),
             StepState::Approved => "approved".to_owned(),
             StepState::Over if self.steps.values().any(Step::is_open) => format!("stopped, {count}"),
-            StepState::Executing | StepState::Over => count,
+            StepState::Executing => count,
+            StepState::Over => format!("ended, {count}"),
         }
     }
 

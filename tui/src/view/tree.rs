@@ -31,7 +31,7 @@ fn heading(model: &Model) -> String {
     let count = if at_work == 0 { String::new() } else { format!(" · {at_work} at work") };
     let mode = if model.mode == Mode::Insert { KeyMode::Insert } else { KeyMode::Normal };
     let key = Some(model.start.keymap.hint(mode, Command::Agents)).filter(|_| !model.walks_tree());
-    let key = key.filter(|key| !key.is_empty()).map(|key| format!(" · {key}")).unwrap_or_default();
+    let key = key.filter(|key| !key.is_empty()).map(|key| format!(" · {key} opens")).unwrap_or_default();
     format!("agents{count}{key}")
 }
 

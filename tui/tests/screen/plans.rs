@@ -144,7 +144,7 @@ fn told(seat: &mut Seat) -> Vec<(AgentId, UserActionKind)> {
 #[test]
 fn the_steps_stand_below_the_agents() {
     assert_snapshot!(executing(140, 40).screen(), @"
-    bailiwick in /home/me/project                                                                       │ agents · 3 at work · Alt+A
+    bailiwick in /home/me/project                                                                       │ agents · 3 at work · Alt+A opens
     · Reads this project, asks before each change. No network. Secrets hidden.                          │ ▸ 1 main
     · try: fix the failing test · @README.md explain this · /plan add a flag                            │     waiting 10 s
     · / commands · ? keys · Alt+Enter new line · Shift+Tab mode · Esc stop · :q quit                    │     read-only · ↑0 ↓0
@@ -256,12 +256,12 @@ fn the_account_at_the_end_counts_and_the_next_turn_begins_without_it() {
     let mut seat = executing(140, 40);
     end(&mut seat, &[StepStatus::Completed, StepStatus::Skipped]);
     let screen = seat.screen();
-    assert!(screen.contains("plan · 1 of 2 done") && screen.contains("- 2 skipped"), "{screen}");
+    assert!(screen.contains("plan · ended, 1 of 2 done") && screen.contains("- 2 skipped"), "{screen}");
     seat.end_turn(protocol::event::EndReason::Done);
     user(&mut seat, "1", "Thank you.");
-    assert!(!seat.screen().contains("plan · 1 of 2 done"), "{}", seat.screen());
+    assert!(!seat.screen().contains("ended, 1 of 2 done"), "{}", seat.screen());
     seat.keys(":plan\n");
-    assert!(seat.screen().contains("plan: Fix the parser · 1 of 2 done"), "{}", seat.screen());
+    assert!(seat.screen().contains("plan: Fix the parser · ended, 1 of 2 done"), "{}", seat.screen());
 }
 
 #[test]

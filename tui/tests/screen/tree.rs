@@ -149,7 +149,7 @@ fn told(seat: &mut Seat) -> Vec<(AgentId, UserActionKind)> {
 #[test]
 fn beside_the_transcript_stand_the_agents_of_the_turn() {
     assert_snapshot!(busy(140, 24).screen(), @"
-    bailiwick in /home/me/project                                                                       │ agents · 4 at work · Alt+A
+    bailiwick in /home/me/project                                                                       │ agents · 4 at work · Alt+A opens
     · Reads this project, asks before each change. No network. Secrets hidden.                          │ ▸ 1 main
     · try: fix the failing test · @README.md explain this · /plan add a flag                            │     answering 4 s
     · / commands · ? keys · Alt+Enter new line · Shift+Tab mode · Esc stop · :q quit                    │     read-only · ↑0 ↓0

@@ -81,7 +81,7 @@ fn a_day_at_one_terminal() {
     ui.until_shown("Execute this plan?");
     ui.press_until("v", "Write the three");
     ui.press_until_so("y", "the approval", |screen| !screen.contains("Execute this plan?"));
-    ui.until_shown("plan · 1 of 1 done");
+    ui.until_shown("plan · ended, 1 of 1 done");
     assert_eq!(world.read("list.txt"), "one\ntwo\nthree\n");
     // A sub-agent in the tree, interrupted with the agent above it.
     ui.types("\x15look\r");
