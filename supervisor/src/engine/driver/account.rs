@@ -155,3 +155,33 @@ fn bounded(mut text: String) -> String {
     }
     text
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn end(steps: u32, text: &str) -> RunEnd {
+        RunEnd { steps, text: text.to_owned(), ..RunEnd::without_account(EndReason::Done, String::new()) }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn several_turns_have_one_account() {
+        let mut account = RunAccount::new(Turns::Many);
+        account.begin_turn();
+        let finished = account.end_turn(end(2, "first"), false);
+        assert!(
+            finished.is_some_and(|turn| turn.steps == 2) && !account.is_over() && account.take().is_none()
+        );
+        assert!(account.end_turn(end(3, ""), true).is_none() && account.is_over());
+        let all = account.take().unwrap();
+        assert_eq!((all.steps, all.text.as_str()), (5, "first"));
+    }
+
+    #[test]
+    fn one_turn_ends_the_run_and_the_first_end_counts() {
+        let mut account = RunAccount::new(Turns::One);
+        assert!(account.end_turn(end(1, "done"), false).is_none());
+        account.break_off(EndReason::Internal, "a bug".to_owned());
+        assert_eq!(account.take().map(|end| end.reason), Some(EndReason::Done));
+    }
+}

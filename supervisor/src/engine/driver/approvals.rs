@@ -141,7 +141,7 @@ fn bounded(cause: &str) -> String {
     cause.chars().take(MAX_CAUSE).collect()
 }
 
-/// What cannot be serialised can be neither logged nor shown: it is denied.
+/// Denies a request that cannot be serialised: it can be neither logged nor shown.
 fn unshowable(id: ApprovalId, error: Option<serde_json::Error>) -> Option<Input> {
     let cause = format!("the request cannot be serialised: {}", error?);
     Some(lapsed(id, DecidedBy::BadAnswer, cause))

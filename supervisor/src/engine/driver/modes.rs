@@ -1,4 +1,4 @@
-//! What changes around a worker when its mode or its write roots do.
+//! Surroundings of a worker that change with its mode or its write roots.
 
 use std::io;
 use std::path::Path;
@@ -11,12 +11,12 @@ use ipc::rights::{Grant, Rights};
 
 use super::{SessionError, Shared, TripwireWatch};
 
-/// What a session has ready for every mode that it may come to.
+/// Places that a session has ready for every mode that it may come to.
 #[derive(Clone, Debug)]
 pub struct ModePlaces {
     watch: Option<Watch>,
     environments: Environments,
-    /// What exists to protect in repositories that agents may write since the session began.
+    /// Places to protect in repositories that agents may write since the session began.
     protected: Vec<WirePath>,
 }
 
@@ -44,7 +44,7 @@ impl ModePlaces {
         Self { watch, environments, protected: Vec::new() }
     }
 
-    /// What is to be watched under these rights.
+    /// The watch that is due under these rights.
     pub(crate) fn watch_under(&self, rights: &Rights) -> Option<&Watch> {
         let meets = |root: &WirePath, place: &Path| {
             root.as_path().starts_with(place) || place.starts_with(root.as_path())

@@ -19,7 +19,7 @@ use super::millis;
 use super::one_shot::{Journal, OneShot, OneShotError, Unlogged};
 use super::rewinder::RewindJournal;
 
-/// How much may wait for the main loop: a command that prints waits as well.
+/// The most updates that wait for the main loop: a command that prints waits as well.
 const INBOX: usize = 8;
 
 /// The effects that are carried out.
@@ -38,7 +38,7 @@ struct Shot {
     cancel: Option<oneshot::Sender<()>>,
 }
 
-/// What a task tells the main loop.
+/// News of a task for the main loop.
 pub(super) enum OneShotUpdate {
     /// An event to be logged; nothing goes on before it is.
     Log { kind: EventKind, logged: oneshot::Sender<()> },
@@ -94,7 +94,7 @@ impl OneShots {
         (duration_ms, shot.map(|shot| shot.files))
     }
 
-    /// Asks one to end; whether it is one.
+    /// Asks one to end; true if it is one.
     pub(super) fn cancel(&mut self, call: CallId) -> bool {
         let Some(shot) = self.running.get_mut(&call) else { return false };
         // One that is over at this moment needs no asking.
@@ -109,7 +109,7 @@ impl OneShots {
         }
     }
 
-    /// Whether one was asked to end, and has not.
+    /// True if one was asked to end, and has not.
     pub(super) fn any_ends(&self) -> bool {
         self.running.values().any(|shot| shot.cancel.is_none())
     }
@@ -118,7 +118,7 @@ impl OneShots {
         self.running.is_empty()
     }
 
-    /// What one of them tells; pends while there is none. Cancel safe.
+    /// Waits for the next news of one of them; pends while there is none. Cancel safe.
     pub(super) async fn next(&mut self) -> OneShotUpdate {
         loop {
             tokio::select! {

@@ -1,4 +1,4 @@
-//! What the agent runs of a session share: there is one of each, whoever acts.
+//! State that the agent runs of a session share: there is one of each, whoever acts.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -41,11 +41,11 @@ pub struct Shared {
     _held: Option<Box<dyn Send>>,
     pub conversation: ConversationId,
     pub log: SessionLog,
-    /// Where events go.
+    /// The way of events to the front end.
     pub ui: mpsc::UnboundedSender<UiEvent>,
     /// The change set, where it is wanted.
     pub changes: Option<ChangeTracker>,
-    /// What the host runs later, where an agent may write in the project.
+    /// The watch over files that the host runs later, where an agent may write in the project.
     pub tripwire: Option<TripwireWatch>,
     /// The looks at the project that files are taken back to, where they are kept.
     pub(super) looks: Option<Looks>,
@@ -70,7 +70,7 @@ pub struct Shared {
 }
 
 impl Shared {
-    /// What a session begins with.
+    /// Makes the state with which a session begins.
     pub fn new(
         conversation: ConversationId,
         log: SessionLog,

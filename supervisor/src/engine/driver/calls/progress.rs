@@ -1,4 +1,4 @@
-//! How far the calls of an agent have come: kept for those that are ended before they are done, so that nobody has to wait
+//! Progress of the calls of an agent: kept for those that are ended before they are done, so that nobody has to wait
 //! for a worker to tell a person and the model what a command printed.
 
 use std::collections::{HashMap, VecDeque};

@@ -171,3 +171,100 @@ impl OwnCalls {
 fn remarks(looking: &InstructionsLooking, project: &Path) -> Vec<String> {
     looking.remarks().into_iter().chain(dead_link(project)).collect()
 }
+
+#[cfg(test)]
+mod tests {
+    use ipc::tool::{FileText, ToolError, ToolErrorKind, ToolOutput};
+    use protocol::frontend::UiEventKind;
+
+    use super::*;
+
+    const PROJECT: &str = "/nowhere/project";
+
+    fn missing() -> CallOutcome {
+        let message = "no such file".to_owned();
+        CallOutcome::Failed(ToolError { kind: ToolErrorKind::NotFound, message, access: None })
+    }
+
+    fn file(text: &str) -> CallOutcome {
+        CallOutcome::Done(ToolOutput::File(FileText {
+            text: text.to_owned(),
+            first_line: 1,
+            lines: 1,
+            total_lines: Some(1),
+            encoding: "UTF-8".to_owned(),
+            notes: vec![],
+        }))
+    }
+
+    fn started() -> (OwnCalls, Vec<OwnCall>) {
+        let mut own = OwnCalls::default();
+        let sent = sent(own.worker_is_ready(false, &PROJECT.into()));
+        assert_eq!(sent, [OwnCall::Instructions(0), OwnCall::Instructions(1)]);
+        (own, sent)
+    }
+
+    fn sent(orders: impl IntoIterator<Item = OwnOrder>) -> Vec<OwnCall> {
+        let call = |order| match order {
+            OwnOrder::Send(call, _) => Some(call),
+            _ => None,
+        };
+        orders.into_iter().filter_map(call).collect()
+    }
+
+    fn words(order: Option<OwnOrder>) -> Option<Vec<String>> {
+        match order? {
+            OwnOrder::Begin(words) => Some(words.items.into_iter().map(|item| item.text).collect()),
+            _ => None,
+        }
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_agent_begins_once_with_the_last_answer() {
+        let (mut own, sent) = started();
+        assert!(own.answered(sent[0], &file("use tabs")).is_empty());
+        let begun = own.answered(sent[1], &missing()).pop();
+        assert_eq!(words(begun), Some(vec!["use tabs".to_owned()]));
+        assert!(own.answered(sent[0], &file("late")).is_empty() && own.worker_ended(false).is_none());
+        assert!(own.worker_is_ready(false, &PROJECT.into()).is_empty(), "the next worker is not asked again");
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_next_worker_searches_after_a_replacement_and_not_after_a_death() {
+        let (mut own, _) = started();
+        assert!(own.worker_ended(true).is_none() && own.awaits_worker());
+        assert_eq!(sent(own.worker_is_ready(false, &PROJECT.into())).len(), 2);
+        assert_eq!(words(own.worker_ended(false)), Some(Vec::new()));
+        assert!(own.worker_is_ready(false, &PROJECT.into()).is_empty());
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_worker_that_does_not_answer_is_replaced_before_the_agent_begins() {
+        let (mut own, _) = started();
+        own.is_late().await;
+        let [remark, replace, begin] = own.give_up();
+        assert!(matches!(remark, OwnOrder::Remark(text) if text.starts_with(INSTRUCTIONS)));
+        assert!(matches!(replace, OwnOrder::ReplaceWorker));
+        assert_eq!(words(Some(begin)), Some(Vec::new()));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn a_lost_worker_ends_a_list_and_a_look_at_the_branch() {
+        let mut own = OwnCalls::default();
+        let [list] = sent(own.list_files())[..] else { panic!("one call") };
+        assert!(own.list_files().is_empty(), "it is listed already");
+        let shown = own.lost(list, "gone");
+        let failed = |order: &OwnOrder| matches!(order, OwnOrder::Show(UiEventKind::FileNames { failed: Some(why), .. }) if why == "gone");
+        assert!(shown.as_ref().is_some_and(failed) && own.lost(list, "gone").is_none());
+        let [look] = sent(own.find_branch())[..] else { panic!("one call") };
+        assert!(own.find_branch().is_none() && own.lost(look, "gone").is_none());
+        let [next] = sent(own.find_branch())[..] else { panic!("one call") };
+        assert!(next != look && own.answered(look, &file("ref: refs/heads/old")).is_empty());
+        let found = own.answered(next, &file("ref: refs/heads/new"));
+        let name = |order: &OwnOrder| match order {
+            OwnOrder::Show(UiEventKind::Branch { name }) => name.clone(),
+            _ => None,
+        };
+        assert_eq!(found.iter().map(name).collect::<Vec<_>>(), [Some("new".to_owned())]);
+    }
+}

@@ -1,4 +1,4 @@
-//! A session: what its agent runs share, the runs themselves, and the one loop that waits for all of them.
+//! A session: the state that its agent runs share, the runs themselves, and the one loop that waits for all of them.
 //!
 //! One task owns all state. Nothing here waits for a person, the disk, or a walk through the project: what takes time is done
 //! elsewhere and comes back as an input. Every run is served in turn, and what goes wrong with one ends that one alone.
@@ -33,9 +33,9 @@ pub struct Session {
     pub(super) shared: Shared,
     /// Its agents; the first is the one that the session's result is about.
     pub(super) runs: Vec<AgentRun>,
-    /// Where the user's actions come from.
+    /// The user's actions; `None` once the front end is gone.
     pub(super) actions: Option<mpsc::Receiver<UserAction>>,
-    /// When the session is over, whatever happens.
+    /// The end of the session, whatever happens.
     pub(super) deadline: Option<Instant>,
     /// The run that is looked at first, next time.
     turn: usize,

@@ -213,3 +213,52 @@ impl Announced {
         Ok((run, child, Op::Act(AgentAction::Prompt { text: task, images: Vec::new() })))
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use agent::core::Purpose;
+    use gate::activity::Activity;
+    use gate::tools::SpawnAgent;
+    use ipc::rights::{Grant, Rights};
+
+    use super::*;
+
+    fn wanted(id: &str) -> WantedAgent {
+        let spawn = SpawnAgent {
+            task: "look".to_owned(),
+            writes: false,
+            write: Vec::new(),
+            network: false,
+            role: None,
+            servers: Vec::new(),
+            model: None,
+            max_steps: None,
+        };
+        let rights = Rights { read: vec!["/".into()], ..Rights::default() };
+        let agent =
+            NewAgent { spawn, rights, grant: Grant::default(), purpose: Purpose::Task(Activity::Execute) };
+        WantedAgent::new(id.into(), AgentId::root(), Some(CallId(1)), Box::new(agent))
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn limits_are_kept_in_their_order() {
+        let limits = TreeLimits { depth: 1, per_turn: 1, ..TreeLimits::default() };
+        let why = |id: &str, opens: bool, started: u32| {
+            wanted(id).permit(opens, &limits, started).err().map(|not_started| not_started.why)
+        };
+        assert_eq!(why("1.1", true, 0), None);
+        assert_eq!(why("1.1", false, 9).as_deref(), Some(NO_SUB_AGENTS));
+        assert_eq!(why("1.1.1", true, 9).as_deref(), Some("sub-agents have no sub-agents below level 1"));
+        let spent = "1 sub-agents were started in this turn, and that is the limit";
+        assert_eq!(why("1.1", true, 1).as_deref(), Some(spent));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn without_a_parent_nothing_is_left_of_the_rights() {
+        let permitted = wanted("1.1").permit(true, &TreeLimits::default(), 0).ok().unwrap();
+        let permitted = permitted.place(0).err().unwrap();
+        let placed = permitted.place(1).ok().unwrap();
+        let Bound(bound) = placed.bound(None).ok().unwrap();
+        assert_eq!(bound.agent.rights, Rights::default());
+    }
+}

@@ -1,7 +1,7 @@
 //! The tree of a session's agents: sub-agents start, lose rights with their parents, and end with everything below them.
 //!
-//! What an agent's core wants of the tree becomes an order ([`TreeOrder`]), which the session carries out between two inputs: so
-//! the agents can be added and taken out while none of them is at work.
+//! The core of an agent orders starts and ends ([`TreeOrder`](super::super::tree_order::TreeOrder)). The session carries them out between two
+//! inputs: so agents are added and taken out while none of them is at work.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 

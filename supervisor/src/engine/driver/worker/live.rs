@@ -1,4 +1,4 @@
-//! What a session tells its own user of the worker that it has now.
+//! The worker that a session has now, as it tells its own user.
 
 use std::collections::BTreeMap;
 
@@ -29,9 +29,9 @@ pub struct Live {
     /// Its private caches, by which its rights are told. The summary itself leaves out what is usual, and bincode
     /// reads no such value.
     pub caches: Option<WirePath>,
-    /// What names the ruleset, as in the log.
+    /// Digest of the ruleset, as in the log.
     pub ruleset_digest: String,
-    /// What it is confined by. No variable of its environment is told.
+    /// Its confinement, without the variables of its environment.
     pub confinement: Confinement,
 }
 

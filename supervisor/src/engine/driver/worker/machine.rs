@@ -28,7 +28,7 @@ pub struct SessionWorker {
     generation: Generation,
     state: WorkerState,
     waiting: VecDeque<(CallId, Work)>,
-    /// What takes the present worker's place as soon as it is gone.
+    /// The confinement of the worker that takes the present one's place as soon as that is gone.
     replacement: Option<Result<WatchedConfinement, StartError>>,
     renewal: Renewal,
     /// True while a worker below this agent is being ended since it has access that was taken away.
@@ -133,12 +133,12 @@ impl SessionWorker {
         }
     }
 
-    /// Whether no worker may be started but by a replacement.
+    /// True if no worker may be started but by a replacement.
     pub fn is_closed(&self) -> bool {
         matches!(self.state, WorkerState::Closed(_))
     }
 
-    /// Whether the worker is being ended so that another one takes its place.
+    /// True if the worker is being ended so that another one takes its place.
     pub fn is_being_replaced(&self) -> bool {
         self.replacement.is_some()
     }
@@ -163,7 +163,7 @@ impl SessionWorker {
         self.no_full_tier.as_deref()
     }
 
-    /// Where workers beside this one come from.
+    /// The boundary, from which workers beside this one come.
     pub fn boundary(&self) -> Arc<dyn Boundary> {
         Arc::clone(&self.boundary)
     }
@@ -269,7 +269,7 @@ impl SessionWorker {
         Cancelled::OutcomeFollows
     }
 
-    /// What happens next; pends while no worker is alive. Cancel safe.
+    /// Waits for the next update; pends while no worker is alive. Cancel safe.
     pub async fn next(&mut self) -> WorkerUpdate {
         loop {
             if let Some(happening) = self.step().await {
@@ -415,7 +415,7 @@ impl SessionWorker {
 const GONE: WorkerEvent =
     WorkerEvent::Ended { reason: WorkerEnd::ReaderGone, violation: None, open: Vec::new() };
 
-/// Where a call was when it was cancelled.
+/// The place of a call when it was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cancelled {
     /// No worker had it: nothing will be heard of it.
