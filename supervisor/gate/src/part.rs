@@ -144,12 +144,12 @@ mod tests {
     use super::*;
     use crate::hunks::{hunks, write_hunks};
 
-    fn state(bytes: &[u8]) -> Option<FileState> {
-        Some(FileState { bytes: bytes.to_vec(), mode: 0o644 })
+    fn state(bytes: &[u8]) -> FileState {
+        FileState { bytes: bytes.to_vec(), mode: 0o644 }
     }
 
     fn file(path: &str, old: Option<&[u8]>, new: Option<&[u8]>) -> FileEffect {
-        let state = |bytes: Option<&[u8]>| bytes.and_then(state);
+        let state = |bytes: Option<&[u8]>| bytes.map(state);
         FileEffect { path: path.into(), old: state(old), new: state(new), replacements: 3 }
     }
 
@@ -278,9 +278,9 @@ mod tests {
         let expected = b"one\n2\n3\n4\n5\n6\n7\n8\n9\nend";
         assert_eq!(part.files, [FileEffect { replacements: 0, ..file("/p/a", Some(OLD), Some(expected)) }]);
         let part = hunks.part(&patch, &[of("/p/a", &[2])]).unwrap();
-        assert_eq!(part.files[0].new, state(b"1\n2\n3\n4\n5\n6\n7\n8\n9\nEND\n"));
+        assert_eq!(part.files[0].new, Some(state(b"1\n2\n3\n4\n5\n6\n7\n8\n9\nEND\n")));
         let part = hunks.part(&patch, &[text("/p/a", "mine\r\n")]).unwrap();
-        assert_eq!((&part.files[0].old, &part.files[0].new), (&state(OLD), &state(b"mine\r\n")));
+        assert_eq!((&part.files[0].old, &part.files[0].new), (&Some(state(OLD)), &Some(state(b"mine\r\n"))));
     }
 
     #[test]
@@ -294,7 +294,7 @@ mod tests {
         let part = |selected: &[FilePart]| hunks.part(&patch, selected).map(|part| part.files);
         assert_eq!(part(&[of("/p/new", &[1])]), Ok(vec![files[2].clone()]));
         assert_eq!(part(&[of("/p/gone", &[1])]), Ok(vec![files[1].clone()]));
-        assert_eq!(part(&[text("/p/new", "")]).unwrap()[0].new, state(b""));
+        assert_eq!(part(&[text("/p/new", "")]).unwrap()[0].new, Some(state(b"")));
         assert_eq!(part(&[of("/p/a", &[1, 2]), of("/p/new", &[1])]).unwrap().len(), 2);
         let all = [of("/p/a", &[1, 2]), of("/p/gone", &[1]), of("/p/new", &[1])];
         assert_eq!(part(&all), Err(NoPart::Whole));

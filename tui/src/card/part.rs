@@ -103,10 +103,9 @@ impl PartPage {
     pub(crate) fn toggle(&mut self) {
         let Some((file, hunk)) = self.selected() else { return };
         let Some(file) = self.files.get_mut(file) else { return };
-        match (&mut file.edited, file.hunks.get_mut(hunk)) {
-            (Some((_, is_chosen)), _) => *is_chosen = !*is_chosen,
-            (None, Some(is_chosen)) => *is_chosen = !*is_chosen,
-            (None, None) => {}
+        let edited = file.edited.as_mut().map(|(_, is_chosen)| is_chosen);
+        if let Some(is_chosen) = edited.or_else(|| file.hunks.get_mut(hunk)) {
+            *is_chosen = !*is_chosen;
         }
     }
 

@@ -91,7 +91,7 @@ pub(crate) fn patch(files: &[(&str, FileChange)]) -> ApplyPatchApprovalParams {
         more: 0,
         turn: None,
         in_part: false,
-        texts: Default::default(),
+        texts: std::sync::Arc::default(),
     }
 }
 

@@ -46,7 +46,7 @@ fn card(seat: &Seat) -> String {
     let screen = seat.screen();
     let rows = screen.lines().skip_while(|row| !row.starts_with(" Edit"));
     let rows = rows.take_while(|row| !row.starts_with("── waiting"));
-    rows.filter(|row| !row.is_empty()).map(|row| format!("{row}\n")).collect()
+    rows.filter(|row| !row.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
 fn answers(seat: &mut Seat) -> Vec<ReviewDecision> {

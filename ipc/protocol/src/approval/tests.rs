@@ -45,7 +45,7 @@ fn patch() -> ApplyPatchApprovalParams {
         more: 0,
         turn: None,
         in_part: false,
-        texts: Default::default(),
+        texts: std::sync::Arc::default(),
     }
 }
 

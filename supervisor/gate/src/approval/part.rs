@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use ipc::effect::{Effect, Patch};
+use ipc::effect::{Effect, FileEffect, Patch};
 use ipc::text::hexadecimal;
-use protocol::approval::{ChangePart, ChangedTexts, FileChanges, FilePart};
+use protocol::approval::{ChangePart, ChangedTexts, FileChange, FileChanges, FilePart};
 use protocol::event::{AppliedPart, LeftOutHunks};
 use sha2::{Digest, Sha256};
 
@@ -39,6 +39,7 @@ pub struct CallPart {
 
 impl Proposal {
     /// Returns the proposal with another effect in place of its own.
+    #[must_use]
     pub fn with_part(self, part: &CallPart) -> Self {
         Self { effect: Arc::clone(&part.effect), digest: part.applied.effect.clone(), hunks: None, ..self }
     }
@@ -126,7 +127,7 @@ fn call_part(
         return Ok(None);
     }
     let (effect, told) = match hunks.part(patch, &selected) {
-        Ok(part) => (Arc::new(Effect::Patch(part)), Some(told(patch, &proposal.changes, &selected))),
+        Ok(part) => (Arc::new(Effect::Patch(part)), Some(in_words(patch, &proposal.changes, &selected))),
         Err(NoPart::Whole) => (Arc::clone(&proposal.effect), None),
         Err(NoPart::Empty) => return Ok(None),
         Err(why) => return Err(why.to_string()),
@@ -169,29 +170,28 @@ fn applied(shown: &FileChanges, selected: &[FilePart], effect: String) -> Applie
 }
 
 /// Returns the words for the model about a part of its change.
-fn told(patch: &Patch, shown: &FileChanges, selected: &[FilePart]) -> String {
+fn in_words(change: &Patch, shown: &FileChanges, selected: &[FilePart]) -> String {
     let mut words = Vec::new();
-    for file in &patch.files {
-        let (Some(change), path) = (shown.0.get(&file.path), &file.path) else { continue };
-        let hunks_shown = change.hunks();
+    for FileEffect { path, new, .. } in &change.files {
+        let all = shown.0.get(path).map(FileChange::hunks).unwrap_or_default();
         match selected.iter().find(|part| part.path() == path) {
             Some(FilePart::Text { text, .. }) => {
-                let wanted = file.new.as_ref().map(|new| new.bytes.as_slice()).unwrap_or_default();
+                let wanted = new.as_ref().map(|new| new.bytes.as_slice()).unwrap_or_default();
                 let differs = difference(wanted, text.as_bytes());
                 words.push(format!(
                     "The user edited the new text of {path} before approving it. The difference from your text to \
                      the approved one:\n{differs}"
                 ));
             }
-            Some(FilePart::Hunks { hunks, .. }) if hunks.len() == hunks_shown.len() => {}
+            Some(FilePart::Hunks { hunks, .. }) if hunks.len() == all.len() => {}
             Some(FilePart::Hunks { hunks, .. }) => {
-                let numbers = (1..).zip(&hunks_shown).filter(|(number, _)| !hunks.contains(number));
+                let numbers = (1..).zip(&all).filter(|(number, _)| !hunks.contains(number));
                 let left_out: String = numbers.map(|(_, hunk)| *hunk).collect();
                 words.push(format!(
                     "The user approved {} of {} hunks of the change of {path}. Not approved, so do not expect it in \
                      the file:\n{}",
                     hunks.len(),
-                    hunks_shown.len(),
+                    all.len(),
                     bounded(&left_out)
                 ));
             }
@@ -221,7 +221,7 @@ fn bounded(text: &str) -> String {
 
 #[cfg(test)]
 mod tests {
-    use ipc::effect::{FileEffect, FileState};
+    use ipc::effect::FileState;
     use ipc::id::CallId;
     use ipc::path::WirePath;
     use ipc::rights::{Grant, Rights};
@@ -419,7 +419,7 @@ mod tests {
 
     #[test]
     fn the_model_is_told_no_more_than_a_bound() {
-        let old: String = (0..2000).map(|n| format!("{n}\n")).collect();
+        let old = "a line\n".repeat(2000);
         let SubjectChange { tool, proposal, .. } = change("/p/a", Some(old.as_bytes()), NEW);
         let subject = Subject::Effect { tool, proposal, denied: None };
         let approved = approved(&subject, &[text_of("/p/a", &"é\n".repeat(9000))]).unwrap();

@@ -203,7 +203,7 @@ fn approvals() -> Vec<EventKind> {
         more: 0,
         turn: None,
         in_part: true,
-        texts: Default::default(),
+        texts: std::sync::Arc::default(),
     });
     let answered = |by, decision| {
         let (id, call, cause) = (Some(ApprovalId(1)), CallId(1), Some("late".to_owned()));
