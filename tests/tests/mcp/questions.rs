@@ -165,7 +165,7 @@ fn a_question_for_a_secret_a_page_or_a_form_that_cannot_be_shown_is_declined_and
         ),
         (form(json!({"a": {"type": "string", "format": "colour"}})), "a text has an unknown format"),
         (form(json!({"a": {"type": "array", "items": {"type": "string"}}})), "a list has values"),
-        (json!({"message": "m"}), "the question has no form"),
+        (json!({"message": "m"}), "the server's question has no form"),
         (
             json!({"message": "m".repeat(10_000), "requestedSchema": {"type": "object", "properties": {}}}),
             "too long",

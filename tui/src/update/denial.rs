@@ -70,12 +70,12 @@ fn is_said(denial: &Denial) -> bool {
 /// A denial that stays is shown at the end of the call.
 pub(super) fn answered(view: &mut AgentView, answered: &ApprovalAnswered) {
     let (answer, is_left) = match &answered.decision {
-        ReviewDecision::Approved => ("allowed by you, run again".to_owned(), false),
+        ReviewDecision::Approved => ("allowed by you, and run again".to_owned(), false),
         ReviewDecision::ApprovedForTurn => {
-            ("allowed by you with this whole turn, run again".to_owned(), false)
+            ("allowed by you with this whole turn, and run again".to_owned(), false)
         }
         ReviewDecision::ApprovedForSession { .. } => {
-            ("allowed by you for the session, run again".to_owned(), false)
+            ("allowed by you for the session, and run again".to_owned(), false)
         }
         ReviewDecision::Denied { message: Some(word) } => (format!("not allowed: {word}"), true),
         ReviewDecision::Denied { message: None }

@@ -279,7 +279,7 @@ fn turn_of(result: &RunResult) -> TurnFinished {
 fn cut_off() -> TurnFinished {
     TurnFinished {
         reason: EndReason::Interrupted,
-        message: Some("the process ended during the turn".to_owned()),
+        message: Some("the Bailiwick process ended during the turn".to_owned()),
         steps: 0,
         usage: TokenUsage::default(),
         cost_usd: None,

@@ -316,7 +316,7 @@ fn check(head: &Head, events: &[&SessionEvent]) -> Result<(), String> {
     }
     for event in events {
         if event.id.0 == 0 || event.id.0 > HIGHEST {
-            return Err(format!("event {} has an invalid number", event.id));
+            return Err(format!("the sequence number of event {} is invalid", event.id));
         }
         if !is_agent(event.agent.as_str()) {
             return Err(format!("event {} belongs to no agent", event.id));

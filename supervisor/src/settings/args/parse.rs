@@ -96,7 +96,7 @@ fn misplaced(command: &Command, matches: &ArgMatches) -> Option<String> {
             Some(long) => {
                 format!("the command {name} has no flag --{long}: leave the flag out")
             }
-            None => format!("a task comes before the command {name}: use bailiwick exec to run a task"),
+            None => format!("there is a task before the command {name}: to run a task, use bailiwick exec"),
         }),
         None => misplaced(sub, rest),
     }
@@ -243,7 +243,7 @@ mod tests {
             "the command trust has no flag --json: leave the flag out"
         );
         let error = Cli::read(["bailiwick", "fix it", "exec", "hi"]).unwrap_err().to_string();
-        assert!(error.contains("a task comes before the command exec"), "{error}");
+        assert!(error.contains("there is a task before the command exec"), "{error}");
     }
 
     #[test]

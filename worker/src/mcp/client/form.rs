@@ -16,7 +16,7 @@ pub(super) fn of(schema: &ElicitationSchema) -> McpForm {
 
 pub(super) fn unread(schema: &Value) -> McpForm {
     if !schema.is_object() {
-        return McpForm::Unshown("the question has no form".to_owned());
+        return McpForm::Unshown("the server's question has no form".to_owned());
     }
     match fields(schema) {
         Ok(fields) => McpForm::Fields(fields),

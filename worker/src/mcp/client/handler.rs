@@ -104,7 +104,7 @@ impl AskedForm {
             }
             _ => Self {
                 message: String::new(),
-                form: McpForm::Unshown("the question is not a form".to_owned()),
+                form: McpForm::Unshown("the server's question is not a form".to_owned()),
             },
         }
     }

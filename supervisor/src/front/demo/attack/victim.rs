@@ -142,7 +142,7 @@ impl Victim {
             (self.tcp.accept().is_ok(), "the server was reached"),
             (self.unix.accept().is_ok(), "the Unix socket was reached"),
             (self.abstracted.accept().is_ok(), "the abstract Unix socket was reached"),
-            (typed, "the user's terminal was changed"),
+            (typed, "text was typed into the user's terminal"),
         ];
         contacts.into_iter().find(|(made, _)| *made).map(|(_, harm)| harm.to_owned())
     }
