@@ -71,7 +71,7 @@ fn the_servers_of_a_file_are_called_with_the_access_that_it_states_and_leave_not
         for kept in ["state/pins", "state/guests", "config/config.toml"] {
             assert!(!world.own().join(kept).exists(), "{tier}: {kept} was left behind");
         }
-        assert_eq!(world.temps(), [PathBuf::new(); 0], "{tier}");
+        assert!(world.temps().is_empty(), "{tier}");
         let audit = Finished::of(world.bailiwick(["audit", "-C"]).arg(world.project())).expect(0).stdout;
         assert!(audit.contains("docs") && audit.contains("1 call"), "{tier}: {audit}");
         // The next run does not know of it.
@@ -208,13 +208,15 @@ fn a_file_that_cannot_be_used_ends_the_run_before_the_first_request() {
     ];
     for (name, text, status, words) in cases {
         let file = outside.join(name);
-        text.into_iter().for_each(|text| fs::write(&file, text).unwrap());
+        if let Some(text) = text {
+            fs::write(&file, text).unwrap();
+        }
         let model = model_of([done()]);
         let mut command = world.task(&model.base_url(), ["--mcp-config", file.to_str().unwrap(), "go"]);
         let ran = Finished::of(&mut command).expect(status);
         assert!(ran.stderr.contains(words), "{name}: {}", ran.stderr);
         assert!(model.requests().is_empty() && ran.stdout.is_empty(), "{name}: {}", ran.stdout);
-        assert_eq!(world.temps(), [PathBuf::new(); 0], "{name}");
+        assert!(world.temps().is_empty(), "{name}");
     }
 }
 
@@ -262,7 +264,7 @@ fn a_server_of_a_file_that_never_describes_itself_ends_with_the_time_of_the_run_
     let began = Instant::now();
     let late = run_with(&world, &file, [], &["--timeout", "2"]).expect(3);
     assert!(late.stderr.contains("did not start within the time of --timeout"), "{}", late.stderr);
-    assert!(began.elapsed() < Duration::from_secs(60));
+    assert!(began.elapsed() < Duration::from_mins(1));
     for (signal, status) in [(Signal::SIGINT, 130), (Signal::SIGTERM, 143)] {
         let model = model_of([done()]);
         let mut command = world.task(&model.base_url(), ["--mcp-config", file.to_str().unwrap(), "go"]);
@@ -279,7 +281,7 @@ fn a_server_of_a_file_that_never_describes_itself_ends_with_the_time_of_the_run_
         let said = String::from_utf8_lossy(&ended.stderr);
         assert_eq!(ended.status.code(), Some(status), "{said}");
         assert!(said.contains("interrupted while the MCP servers of --mcp-config started"), "{said}");
-        assert_eq!(world.temps(), [PathBuf::new(); 0]);
+        assert!(world.temps().is_empty());
         assert!(model.requests().is_empty());
     }
 }
