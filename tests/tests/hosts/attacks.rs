@@ -72,7 +72,7 @@ const RESOLVED: &[Attack] = &[
 /// First messages to a host that name another host.
 const SAID: &[Attack] = &[
     attack("tls('a.example', 'evil.example')", "tcp 203.0.113.1:443", "name another host, evil.example"),
-    attack("tls('a.example', None)", "tcp 203.0.113.1:443", "the first bytes name no host"),
+    attack("tls('a.example', None)", "tcp 203.0.113.1:443", "the first bytes of the connection name no host"),
     attack("tcp('a.example', 443, b'SSH-2.0-x\\r\\n')", "tcp 203.0.113.1:443", "no first message"),
     attack("tcp('a.example', 443, http('/', 'a.example'))", "tcp 203.0.113.1:443", "no first message"),
     attack(

@@ -106,9 +106,9 @@ fn words(failure: &GatewayFailure) -> String {
             format!("{address} cannot be reached: {}", errno.desc())
         }
         GatewayFailure::OtherName { said: Some(said) } => {
-            format!("the first bytes name another host, {said}")
+            format!("the first bytes of the connection name another host, {said}")
         }
-        GatewayFailure::OtherName { said: None } => "the first bytes name no host".to_owned(),
+        GatewayFailure::OtherName { said: None } => "the first bytes of the connection name no host".to_owned(),
         GatewayFailure::TooMany => "too many connections at a time".to_owned(),
         GatewayFailure::NoFirstMessage => {
             "the program sent no first message of its protocol in time".to_owned()
@@ -143,7 +143,7 @@ mod tests {
             |connection, failure| GatewayReport::Ended { connection, sent: 10, received: 20, failure };
         assert_eq!(uses.count(ended(1, None)), None);
         let broken = uses.count(ended(2, Some(GatewayFailure::OtherName { said: None }))).unwrap();
-        assert_eq!(broken.failure.as_deref(), Some("the first bytes name no host"));
+        assert_eq!(broken.failure.as_deref(), Some("the first bytes of the connection name no host"));
         assert_eq!(uses.count(ended(2, None)), None, "a number that is not open");
         let refused =
             GatewayReport::Failed { arrival: arrival("b.example", "x"), failure: GatewayFailure::Unresolved };

@@ -36,7 +36,7 @@ pub struct HiddenInodes {
 
 #[derive(Debug, thiserror::Error)]
 pub enum FollowError {
-    #[error("{0} has more files than Bailiwick can keep hidden while an agent can rename them")]
+    #[error("{0} has too many files to keep hidden from an agent that can rename them")]
     TooMuchHidden(PathBuf),
     /// A hidden file was moved or linked, and its writable directory has too many files to search.
     #[error("a hidden file was moved or linked, and {0} has too many files to search for that file")]

@@ -93,7 +93,7 @@ impl JudgedAnswer {
                 Err("a form is filled in for one request, not for the turn".to_owned())
             }
             ReviewDecision::ApprovedInPart { .. } => {
-                Err("only a change of files is approved in part".to_owned())
+                Err("only a change of files can be approved in part".to_owned())
             }
             ReviewDecision::Denied { message } => Ok(FormRuling::Declined(message)),
             ReviewDecision::Cancelled => Ok(FormRuling::Cancelled),

@@ -84,18 +84,18 @@ impl JudgedAnswer {
             ReviewDecision::Approved => HostRuling::Once,
             ReviewDecision::ApprovedForSession { scope: SessionScope::Network } => HostRuling::Session,
             ReviewDecision::ApprovedForSession { .. } => {
-                return Err("a host can be allowed for the session only with the scope network".to_owned());
+                return Err("a host can be allowed for the session only with the scope "network"".to_owned());
             }
             ReviewDecision::ApprovedForTurn => {
                 return Err("an approval of everything in a turn does not allow hosts".to_owned());
             }
             ReviewDecision::ApprovedInPart { .. } => {
-                return Err("only a change of files is approved in part".to_owned());
+                return Err("only a change of files can be approved in part".to_owned());
             }
             ReviewDecision::Denied { message } => HostRuling::Denied(message),
             ReviewDecision::Abort => HostRuling::Aborted,
             ReviewDecision::Filled { .. } | ReviewDecision::Cancelled => {
-                return Err("only the form of an MCP server can have this answer".to_owned());
+                return Err("this answer fits only a form of an MCP server".to_owned());
             }
         })
     }

@@ -58,7 +58,7 @@ impl JudgedAnswer {
             ReviewDecision::Denied { message } => Ruling::Denied(message),
             ReviewDecision::Abort => Ruling::Aborted,
             ReviewDecision::Filled { .. } | ReviewDecision::Cancelled => {
-                return Err("only the form of an MCP server can have this answer".to_owned());
+                return Err("this answer fits only a form of an MCP server".to_owned());
             }
         })
     }

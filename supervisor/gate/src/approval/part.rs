@@ -68,7 +68,7 @@ impl Subject {
     pub(super) fn part(&self, part: &ChangePart, digest: Option<&str>) -> Result<SubjectPart, String> {
         let whole = self.digest();
         if digest != Some(&*whole) {
-            return Err("an answer in part names the digest of the whole change".to_owned());
+            return Err("an answer in part has to contain the digest of the whole change".to_owned());
         }
         let no_part = || "no part of this request can be approved".to_owned();
         let proposals = self.proposals().ok_or_else(no_part)?;

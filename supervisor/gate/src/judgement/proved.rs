@@ -166,7 +166,7 @@ fn name_what_was_looked_up(denial: &mut Denial, result: &CommandResult) {
         && address.ends_with(NAME_SERVER)
         && let Some(host) = lines([&result.head, &result.tail]).find_map(|line| host(line.text))
     {
-        *address = format!("{address} (name server; the output names {host})");
+        *address = format!("{address} (name server; the output mentions {host})");
     }
 }
 

@@ -256,7 +256,7 @@ impl Calls {
         out: &mut Outbox,
     ) {
         let Some(rest) = rounds.checked_sub(1) else {
-            let cause = "--approve-plan has already approved the number of plans that it was given";
+            let cause = "--approve-plan has already approved as many plans as its number allows";
             return self.deny(call, None, DecidedBy::Configuration, cause, bounds, out);
         };
         if self.execute_within_flags(call, proposal, ask, bounds, out)

@@ -12,7 +12,7 @@ use serde_json::value::{RawValue, to_raw_value};
 use crate::conversation::{Message, UserBlock, calls_of, plain_block};
 
 /// Replacement for removed content.
-const LEFT_OUT: &str = "(left out: the provider does not take it back)";
+const LEFT_OUT: &str = "(left out: the provider does not accept it in a request)";
 
 #[derive(Serialize)]
 struct LeftOutText {

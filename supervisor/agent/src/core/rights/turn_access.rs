@@ -166,7 +166,7 @@ impl RightsState {
             return self.due_now(change);
         }
         let why = match kind {
-            TurnKind::Allowed => "you allowed everything in this turn, without the network",
+            TurnKind::Allowed => "you allowed everything in this turn, except the network",
             TurnKind::OnlyReads => "this turn only reads",
         };
         out.notice(NoticeCode::RightsUnchanged, &format!("{why}; the change is made when the turn is over"));

@@ -66,7 +66,7 @@ fn z3_a_second_refusal_ends_the_turn_and_not_the_session() {
     "#);
     assert_snapshot!(script.last_messages(), @r#"
     user "one"
-    assistant {"type":"text","text":"(left out: the provider does not take it back)"}
+    assistant {"type":"text","text":"(left out: the provider does not accept it in a request)"}
     user "A call of yours was left out. Its result:\n     1\tx\n"
     assistant {"type":"text","text":"1"}
     user "two" "three"

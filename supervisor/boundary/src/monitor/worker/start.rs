@@ -55,7 +55,7 @@ pub enum StartError {
     Cancelled,
     #[error("the worker was not ready after {} s", START_TIMEOUT.as_secs())]
     Timeout,
-    #[error("the gateway to the agent's hosts did not start: {0}")]
+    #[error("the gateway to the allowed hosts did not start: {0}")]
     Gateway(#[from] GatewayError),
     #[error("cannot talk to the worker: {0}")]
     Io(#[from] io::Error),
