@@ -54,7 +54,7 @@ impl<'de, T: Deserialize<'de>> Visitor<'de> for RecordedVisitor<T> {
     type Value = Recorded<T>;
 
     fn expecting(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("an object, or the sentence of an older schema")
+        f.write_str("an object, or a string as in an older schema")
     }
 
     fn visit_str<E: Error>(self, sentence: &str) -> Result<Recorded<T>, E> {

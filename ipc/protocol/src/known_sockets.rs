@@ -43,7 +43,7 @@ const TABLE: &[KnownSocket] = &[
     row("/run/user", "control", "the passwords of your keyring while it is unlocked"),
     row("/run/user", "bus", AS_YOU),
     row("/run/user", "private", AS_YOU),
-    row("/run/systemd", "private", "root on this machine, for the user root: commands can start services"),
+    row("/run/systemd", "private", "root on this machine, if you are root: commands can start services"),
     row("/run/dbus", "system_bus_socket", "the services of this machine, as far as your user can use them"),
     row("/tmp/.X11-unix", "X*", SCREEN),
     row("/run/user", "wayland-*", SCREEN),

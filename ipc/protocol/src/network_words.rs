@@ -22,7 +22,7 @@ pub const PRESETS: &[HostPreset] = &[
         rules: &[
             ("index.crates.io", "the sparse index of cargo"),
             ("static.crates.io", "the packages"),
-            ("crates.io", "`cargo search`, and downloads of old versions of cargo"),
+            ("crates.io", "`cargo search`, and downloads by old versions of cargo"),
         ],
     },
     HostPreset { name: "@npm", rules: &[("registry.npmjs.org", "index and packages of npm, pnpm and yarn")] },

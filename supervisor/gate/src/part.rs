@@ -27,7 +27,7 @@ pub enum NoPart {
     UnknownHunk(WirePath, usize),
     #[error("the part of {0} does not name each hunk once, in ascending order")]
     HunkOrder(WirePath),
-    #[error("the change removes {0}, which then has no text")]
+    #[error("the change removes {0}, so that the part cannot have a text for it")]
     Removed(WirePath),
     #[error("the text of {0} is larger than {MOST_TEXT} bytes")]
     TooLarge(WirePath),

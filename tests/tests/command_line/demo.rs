@@ -57,7 +57,7 @@ fn the_demo_needs_bash_and_git_alone() {
         for shown in [
             "FAIL  parse 1.05 KiB: expected 1075, got 1536\n",
             &denied,
-            "hint: allow a directory inside it instead: --write PATH\n",
+            "hint: allow a directory below that path instead: --write PATH\n",
             "╔ Approve this edit? sizes.sh +1 -3\n",
             "allows: write sizes.sh, once\n",
             "✓ edit sizes.sh\n",
@@ -108,7 +108,7 @@ fn the_page_of_the_demo_reads_well() {
     a zero before them is lost. I'll leave a note about that outside the project, for later.
       ✗ run echo 'sizes.sh reads 1.05 KiB as 1.5 KiB' > [world]/home/sizes-bug.md
           blocked by the kernel (Landlock): write [world]/home/sizes-bug.md
-          hint: allow a directory inside it instead: --write PATH
+          hint: allow a directory below that path instead: --write PATH
 
     I am not allowed to write there, and do not need to. The fix is one line: count the digits.
 
@@ -132,7 +132,7 @@ fn the_page_of_the_demo_reads_well() {
       ✓ run bash test.sh
           all 8 tests passed
 
-    Fixed, and the tests pass: the scale is a power of ten by the number of digits now.
+    Fixed, and the tests pass: the scale is now ten to the power of the number of digits.
 
     The patch, as `exec --patch` writes it:
 

@@ -390,7 +390,7 @@ fn a_person_reads_the_reason_and_the_remedy_of_an_address_and_a_command() {
     "#);
     insta::assert_snapshot!(text(&["--mode", "deny", "echo $(date)"]), @r#"
     echo $(date)
-      note: bash may read this command differently: no prefix can allow it
+      note: bash may read this command differently than Bailiwick: no prefix can allow it
       declared: access "read"
         runs   yes      runs in the sandbox, without asking
       declared: nothing

@@ -69,7 +69,7 @@ fn no_hint_opens_the_home_and_who_opens_it_is_warned() {
     let denied = shell.types("bailiwick sandbox -- touch ~/x").expect(1);
     assert!(denied.stderr.contains("in the home directory itself"), "{}", denied.stderr);
     assert!(!denied.stderr.contains("--write /"), "{}", denied.stderr);
-    assert_eq!(hint(&denied), "allow a directory inside it instead: --write PATH");
+    assert_eq!(hint(&denied), "allow a directory below that path instead: --write PATH");
     let above = shell.types("bailiwick sandbox -- touch ../x").expect(1);
     assert!(above.stderr.contains("in a directory above the project"), "{}", above.stderr);
     for mode in ["ask", "deny"] {

@@ -113,7 +113,7 @@ fn command(grant: &Grant, access: Access, network: Option<&Network>, rules: InFo
 
 fn page(grant: &Grant, rules: InForce<'_>) -> Rule {
     if grant.is_empty() {
-        let rule = "Bailiwick asks before every command and every page".to_owned();
+        let rule = "Bailiwick asks before every command and every web page".to_owned();
         return (rule, rules.origins.confirm_shell.clone(), "approvals.confirm_shell in the settings");
     }
     ("the agent cannot reach this host".to_owned(), rules.net_from(), NET)

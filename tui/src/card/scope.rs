@@ -233,7 +233,7 @@ pub(crate) fn always_in_project(kept: &ProjectPrefixes, project: &WirePath, prev
         fact("asks", "before the network, other directories or variables are used"),
         fact("lasts", "in this session, and in all later sessions of this project"),
         named("saved in", table.as_bytes()),
-        fact("undo", "delete the words from approvals.preapproved in that file; in this session :revoke"),
+        fact("undo", "delete the prefix from approvals.preapproved in that file; in this session :revoke"),
     ]);
     Block::of(parts)
 }

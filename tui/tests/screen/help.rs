@@ -60,7 +60,7 @@ fn help_is_made_from_the_table() {
       [                             show the agent above in the list
       ]                             show the agent below in the list
       i a                           write a message
-      enter                         show the marked row in full; without one: write
+      enter                         show the marked row in full; if none: write
       {                             to the message above, yours or the agent's
       }                             to the message below
       (                             to the output, change or sub-agent above
@@ -232,7 +232,7 @@ fn help_is_made_from_the_table() {
       J alt-down                    move the step or condition down
       a o                           add a step after this one
       c                             add a command that has to pass
-      t                             turn a command into a criterion, or back
+      t                             turn a command into a condition in words, or back
       d delete                      delete the chosen step or field
       u                             undo the last change
       s                             save as a new version, and ask again

@@ -58,7 +58,7 @@ fn the_page_says_what_it_covers_and_a_second_key_gives_it() {
       asks      before the network, other directories or variables are used
       lasts     in this session, and in all later sessions of this project
       saved in  /home/me/.config/bailiwick/config.toml, table [project."/home/me/project"]
-      undo      delete the words from approvals.preapproved in that file; in this session :revoke
+      undo      delete the prefix from approvals.preapproved in that file; in this session :revoke
     y yes, always in this project  Esc back
     ── waiting for your answer ─────────────────────────────────────────────────────────────────────────
     ›

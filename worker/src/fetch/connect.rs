@@ -110,7 +110,7 @@ fn roots(named: Option<&Authorities>) -> Result<RootCertStore, FetchFailure> {
                 }
             }
             if roots.is_empty() {
-                return Err(FetchFailure::Authorities("no certificate is in them".to_owned()));
+                return Err(FetchFailure::Authorities("the certificate files hold no certificate".to_owned()));
             }
         }
         None => {

@@ -72,7 +72,7 @@ pub enum PlaceChange {
     #[serde(alias = "not a file")]
     NotAFile,
     /// The file leads git elsewhere, or to a program, when an operation continues.
-    #[serde(alias = "makes git use another place or run a program when it continues")]
+    #[serde(alias = "makes git use another directory or run a program when a merge or rebase continues")]
     LeadsElsewhere,
     /// Git does not accept the configuration.
     #[serde(alias = "no configuration that git accepts")]
@@ -106,7 +106,7 @@ impl fmt::Display for PlaceChange {
             Self::Crowded => "filled with files",
             Self::NoPartOfGit => "not a part of a git directory",
             Self::NotAFile => "not a file",
-            Self::LeadsElsewhere => "makes git use another directory or run a program when it continues",
+            Self::LeadsElsewhere => "makes git use another directory or run a program when a merge or rebase continues",
             Self::BadConfiguration => "not a configuration that git accepts",
             Self::Permissions => "writable by others",
             Self::Keys(keys) if keys.is_empty() => "the order of the keys",

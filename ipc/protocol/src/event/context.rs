@@ -91,7 +91,7 @@ impl fmt::Display for ContextCompacted {
         }
         match summary {
             SummaryFrom::Conversation => write!(f, "the model's summary")?,
-            SummaryFrom::Record => write!(f, "the model's summary of a shortened record")?,
+            SummaryFrom::Record => write!(f, "the model's summary of a shortened conversation")?,
             SummaryFrom::Nobody => write!(f, "what Bailiwick recorded; the model wrote no summary")?,
         }
         write!(f, " (about {} → {} tokens)", counted(*tokens_before), counted(*tokens_after))

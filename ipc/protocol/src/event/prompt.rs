@@ -70,7 +70,7 @@ impl fmt::Display for NewContext {
             Self::Model => f.write_str("another model answers"),
             Self::Server => f.write_str("another server answers"),
             Self::Tool(name) => write!(f, "the session's tool {name} is no longer offered"),
-            Self::Imported => f.write_str("the session's prompt is not from this program"),
+            Self::Imported => f.write_str("the session's system prompt is from another version of Bailiwick"),
         }
     }
 }

@@ -63,7 +63,7 @@ async fn serve(
     let mut relay = Relay::start(settings(&args, keys, directories)?)?;
     tell(&relay.notices());
     if limits == Limits::default() {
-        say("note: the clients have no budget (--max-usd, --max-tokens)");
+        say("note: nothing limits what the clients spend (--max-usd, --max-tokens)");
     }
     for settings in clients {
         let name = settings.name.clone();

@@ -56,7 +56,7 @@ impl Approvals {
         } else {
             lapsed(id, DecidedBy::BadAnswer, "the answer belongs to another conversation".to_owned())
         };
-        settle.send(input).map_err(|_| format!("request {id}: the answer came too late ({decision})"))
+        settle.send(input).map_err(|_| format!("request {id}: the answer ({decision}) came too late"))
     }
 
     /// Waits for one no longer; true if somebody was asked.

@@ -85,7 +85,7 @@ pub enum SessionError {
     #[error(transparent)]
     Changes(#[from] ObserverError),
     /// Files that the host runs later cannot be protected.
-    #[error("cannot protect files that programs outside the sandbox run later: {0}")]
+    #[error("cannot protect files (such as git hooks) that programs outside the sandbox run later: {0}")]
     Tripwire(#[source] io::Error),
     #[error("bailiwick has a bug and cannot continue: {0}")]
     Panicked(String),

@@ -77,7 +77,7 @@ pub(super) fn tools(catalogue: &Arc<Catalogue>, servers: &str) -> Vec<Box<dyn To
     let find = definition(
         FIND,
         &format!(
-            "Finds tools of the user's MCP servers ({servers}) by words, with their arguments. Call one with `{CALL}`."
+            "Finds tools of the user's MCP servers ({servers}) by words, and shows their arguments. Call one with `{CALL}`."
         ),
         r#"{"type":"object","properties":{"words":{"type":"string","description":"Words for the task, such as: search issues"}},"required":["words"]}"#,
     );

@@ -29,7 +29,7 @@ use crate::process::messages::{one_line, say};
 
 /// The refusal of every plan where the settings permit no sub-agent.
 const NO_EXECUTOR: &str =
-    "a sub-agent executes a plan, but agents.depth is 0 in the settings: plans need agents.depth = 1";
+    "plans are executed by a sub-agent, but agents.depth is 0 in the settings: plans need agents.depth = 1";
 
 /// Writes the plans of a session's planners, each into a file of its own, and keeps their records.
 pub(super) struct PlanFiles {

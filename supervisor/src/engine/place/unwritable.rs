@@ -14,7 +14,7 @@ use crate::process::messages::say;
 pub(super) fn warn_of_unwritable(project: &Path, identity: Option<Identity>) {
     if let Some(why) = unwritable(project, identity) {
         let text = format!(
-            "note: {} {why}: nothing can be changed there, whatever the mode\n  hint: work in a copy that you can write",
+            "note: {} {why}: nothing can be changed there, whatever --mode says\n  hint: work in a copy that you can write",
             project.display()
         );
         say(&ErrorCode::ProjectReadOnly.mark(&text));

@@ -52,7 +52,7 @@ impl Repairer {
             "toolu_fix" => test("toolu_verify", "Now the tests again."),
             "toolu_verify" if failed => self.end("The tests still fail."),
             "toolu_verify" => self
-                .end("Fixed, and the tests pass: the scale is a power of ten by the number of digits now."),
+                .end("Fixed, and the tests pass: the scale is now ten to the power of the number of digits."),
             _ => vec![Block::text(END)],
         }
     }

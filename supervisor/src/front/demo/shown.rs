@@ -58,7 +58,7 @@ impl Shown {
         let passed = self.last_command == Some(ToolCallStatus::Completed);
         let promises = [
             (passed, "the tests did not pass at the end"),
-            (self.denial, "no denial of a write was proved"),
+            (self.denial, "nothing proves that a write was denied"),
             (self.approval, "no edit was approved"),
         ];
         match promises.into_iter().find(|(kept, _)| !kept) {

@@ -82,7 +82,7 @@ enum SandboxStartError {
     Settings(#[from] SettingsError),
     #[error(transparent)]
     Setup(#[from] SetupError),
-    #[error("cannot protect files that programs outside the sandbox run later: {0}")]
+    #[error("cannot protect files (such as git hooks) that programs outside the sandbox run later: {0}")]
     Tripwire(io::Error),
     #[error("cannot pass the standard streams to the sandbox: {0}")]
     Streams(io::Error),

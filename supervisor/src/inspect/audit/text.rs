@@ -112,7 +112,7 @@ fn rows(agent: &AgentAccount) -> Vec<String> {
 }
 
 pub(super) fn end(agent: &AgentAccount) -> String {
-    let status = agent.status.as_deref().unwrap_or("the log has no end of this agent");
+    let status = agent.status.as_deref().unwrap_or("the log does not show when this agent ended");
     let message = agent.result.as_ref().and_then(|result| result.message.as_deref());
     let message = message.map(|message| format!(": {}", line(message))).unwrap_or_default();
     format!("{} · {}{message}", line(status), took(agent.duration_ms))
@@ -156,7 +156,7 @@ pub(super) fn worker(worker: &WorkerAccount) -> String {
     let start = format!("Landlock ABI {landlock_abi}, {rules} rules{}", not_enforced(worker));
     let ended = ended
         .as_deref()
-        .map_or_else(|| "the log has no end of this worker".to_owned(), |why| format!("ended: {}", line(why)));
+        .map_or_else(|| "the log does not show when this worker ended".to_owned(), |why| format!("ended: {}", line(why)));
     format!("{held} · ruleset {} · {start} · {ended}", digest(ruleset_digest))
 }
 

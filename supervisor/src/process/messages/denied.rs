@@ -40,7 +40,7 @@ impl PlainDenial<'_> {
                 Some("copy the needed file into the project; no flag makes a hidden path readable".to_owned())
             }
             None if denial.missing_right.value().is_some_and(MissingRight::takes_too_much) => {
-                Some("allow a directory inside it instead: --write PATH".to_owned())
+                Some("allow a directory below that path instead: --write PATH".to_owned())
             }
             None => None,
         }
@@ -179,11 +179,11 @@ mod tests {
         let of = |rule| denial(Operation::Write, Object::Path(path.clone()), right(rule), None);
         insta::assert_snapshot!(PlainDenial(&of(ClosedBy::Home)), @r"
         blocked by the kernel (read-only mount): /home/me/x is read-only here, in the home directory itself, which cannot be allowed
-          hint: allow a directory inside it instead: --write PATH
+          hint: allow a directory below that path instead: --write PATH
         ");
         insta::assert_snapshot!(PlainDenial(&of(ClosedBy::Wide)), @r"
         blocked by the kernel (read-only mount): /home/me/x is read-only here, in a directory above the project or the home directory, which cannot be allowed
-          hint: allow a directory inside it instead: --write PATH
+          hint: allow a directory below that path instead: --write PATH
         ");
     }
 

@@ -18,7 +18,7 @@ bailiwick: no API key found [no-key]
   hint: set ANTHROPIC_API_KEY, or put the key into ~/.config/bailiwick/anthropic.key (mode 0600). No key yet? Try: bailiwick demo
 ```
 
-Programs find it as `error` in the event `result` (`exec --output json` and `stream-json`) and in the `data` of an error of `serve`. In the terminal UI the
+Programs find the code as `error` in the event `result` (`exec --output json` and `stream-json`) and in the `data` of an error of `serve`. In the terminal UI the
 same line is in the notice. *Exit status* is that of a command that ends with the error; with `–` the command continues.
 
 A project without git, or a huge one, is not an error: sessions, patches and rewinds work there too.

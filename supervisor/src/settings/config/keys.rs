@@ -351,7 +351,7 @@ pub const KEYS: &[Key] = &[
         kind: Kind::Amount,
         project: ProjectMay::Lower,
         preset: Preset::Unset("no separate limit"),
-        about: "The most that a planner in addition to the main agent may cost, in US dollars.",
+        about: "The most that a planner that runs beside the main agent may cost, in US dollars.",
     },
     Key {
         name: "plan.on_failure",

@@ -24,7 +24,7 @@ pub enum TableError {
     )]
     Form(String, String),
     #[error(
-        "cannot add to the table of {0} safely, since the table is written in another form\n  hint: edit {1}"
+        "cannot add to the table of {0} safely, since the table is written in a form that Bailiwick cannot edit\n  hint: edit {1}"
     )]
     Project(String, String),
 }

@@ -116,7 +116,7 @@ fn proposed(sources: &Sources, name: &str) -> Result<McpServer, McpRefusal> {
     let Some(proposal) = all.iter().find(|proposal| proposal.server.name == name) else {
         let names: Vec<_> = all.iter().map(|proposal| proposal.server.name.as_str()).collect();
         let names = if names.is_empty() {
-            "the project proposes no server that your settings lack".to_owned()
+            "your settings have every server that the project proposes".to_owned()
         } else {
             format!("it proposes {}", names.join(", "))
         };

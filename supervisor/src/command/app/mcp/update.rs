@@ -47,7 +47,7 @@ fn wanted(args: &McpUpdateArgs, mut server: McpServer) -> Result<McpServer, McpR
     let name = &args.name;
     if installing::installer(&server)?.is_none() {
         return Err(McpRefusal::usage(format!(
-            "the command of the MCP server {name} installs nothing: update its program as you installed it\n  hint: bailiwick mcp test \
+            "the command of the MCP server {name} installs nothing: update its program the way you installed it\n  hint: bailiwick mcp test \
              {name} lists tools that have changed"
         )));
     }

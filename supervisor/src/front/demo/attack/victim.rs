@@ -90,7 +90,7 @@ impl Victim {
     fn expect_harm(&mut self) -> io::Result<()> {
         self.harm()
             .map(drop)
-            .ok_or_else(|| io::Error::other("a trial attack without a sandbox was not noticed"))
+            .ok_or_else(|| io::Error::other("the check missed a trial attack made without a sandbox"))
     }
 
     pub(super) fn home(&self) -> &Path {

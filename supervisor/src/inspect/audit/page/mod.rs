@@ -68,7 +68,7 @@ fn outline(html: &mut Html, account: &AuditAccount) {
         html.number(index).raw("\"/> <a href=\"#agent-").number(index).raw("\">agent ");
         html.text(agent.agent.as_str()).raw("</a> ");
         html.text(&title(agent.task.as_deref().unwrap_or_default())).raw(" <small>");
-        let status = agent.status.as_deref().unwrap_or("the log has no end of this agent");
+        let status = agent.status.as_deref().unwrap_or("the log does not show when this agent ended");
         html.text(&format!("{status} · {}", spent(agent))).raw("</small></li>\n");
     }
     html.raw("</ul>\n");

@@ -75,7 +75,7 @@ fn the_long_form_has_each_worker_and_each_approval() {
     log: /state/s-1.jsonl
     agent 1: repair the parser…
       done · 4.0 s
-      worker 1 (floor): read-only · network off · secrets hidden · ruleset 0123456789ab… · Landlock ABI 7, 12 rules · the log has no end of this worker
+      worker 1 (floor): read-only · network off · secrets hidden · ruleset 0123456789ab… · Landlock ABI 7, 12 rules · the log does not show when this worker ended
       approval for call 4: denied by the deadline (nobody answered)
       spent: 10 in, 0% cached, 2 out, $0.50 (with its sub-agents: 20 in, 0% cached, 4 out, $0.75)
       agent 1.1: find the bug

@@ -115,11 +115,11 @@ pub(super) const PROMISES: &[Promise] = &[
         holders: [
             Scopes {
                 kernel: "a network namespace blocks such connections; with the network on, Landlock's scopes block them",
-                broker: "a network namespace blocks such connections; with the network on, the broker asks the kernel who owns the name, before and after each connection: a name that changes its owner in between is reached",
+                broker: "a network namespace blocks such connections; with the network on, the broker asks the kernel who owns the name, before and after each connection: if the owner changes in between, a program outside can be reached",
             },
             Scopes {
                 kernel: "Landlock's scopes restrict the program, and the broker that connects for the program",
-                broker: "the broker asks the kernel who owns the name, before and after each connection: a name that changes its owner in between is reached",
+                broker: "the broker asks the kernel who owns the name, before and after each connection: if the owner changes in between, a program outside can be reached",
             },
         ],
         acts: &["reach an abstract unix socket"],
@@ -239,7 +239,7 @@ pub(super) const PROMISES: &[Promise] = &[
     },
     Promise {
         name: "the terminal",
-        says: "no key is typed into the user's terminal, and no escape sequence programs it",
+        says: "nothing is typed into the user's terminal, and no escape sequence controls the terminal",
         holders: both(kernel(
             "the sandbox has no terminal, or one of its own; seccomp blocks typing into another",
         )),
@@ -273,7 +273,7 @@ pub(super) const PROMISES: &[Promise] = &[
         acts: &[],
     },
     Promise {
-        name: "bytes of a worker, a hostile repository",
+        name: "messages of a worker, files of a hostile repository",
         says: "invalid data leads to clear errors",
         holders: both(Supervisor(
             "the supervisor checks each message against a table of phases, limits and deadlines",
