@@ -328,9 +328,8 @@ fn answer(answered: &ApprovalAnswered, titled: &Titled<'_>, full: bool) -> Shown
         ReviewDecision::ApprovedInPart { part } => part.files.iter().fold(entry, |entry, file| match file {
             FilePart::Hunks { path, hunks } => {
                 let numbers: Vec<_> = hunks.iter().map(ToString::to_string).collect();
-                entry.with(
-                    ShownPart::whole(&format!("{path}: {}", numbers.join(", "))).named("approved hunks"),
-                )
+                entry
+                    .with(ShownPart::whole(format!("{path}: {}", numbers.join(", "))).named("approved hunks"))
             }
             FilePart::Text { path, text } => {
                 entry.with(ShownPart::cut(text, full).named(format!("text of {path}, as the user edited it")))

@@ -20,10 +20,10 @@ use ipc::path::WirePath;
 use ipc::rights::{Grant, RightsChange};
 use ipc::tool::ToolCall;
 use protocol::approval::{AskKind, ReviewDecision};
-use protocol::event::{ApprovalAnswered, DecidedBy, NoticeCode, ObservedBy, ToolCallStatus};
+use protocol::event::{DecidedBy, NoticeCode, ObservedBy, ToolCallStatus};
 
 use super::answered::Answered;
-use super::changes::{LEFT_OUT, NOT_THIS, in_parts, named};
+use super::changes::{LEFT_OUT, NOT_THIS, by_user, in_parts, named};
 use super::forms::{HeldForm, askable};
 use super::hosts::{HeldHost, offered_host};
 use super::machine::{After, Bounds, Calls};
@@ -253,16 +253,7 @@ impl Calls {
                     Ruling::InPart(part) => Some(part.applied.clone()),
                     _ => None,
                 };
-                let by = DecidedBy::User;
-                let answered = ApprovalAnswered {
-                    id: Some(id),
-                    call,
-                    decision: decision.clone(),
-                    by,
-                    cause: None,
-                    in_part,
-                };
-                out.log_answered(answered);
+                out.log_answered(by_user(Some(id), call, decision.clone(), in_part));
                 self.settle(Case { call, ask, subject }, &decision, ruling, bounds, out)
             }
             Err(why) => {
@@ -330,8 +321,8 @@ impl Calls {
             let is_first = each == call;
             let Some(part) = part else {
                 if !is_first {
-                    let cause = Some(LEFT_OUT.to_owned());
-                    out.log_answer(each, None, ReviewDecision::DENIED, DecidedBy::User, cause);
+                    let why = Some(LEFT_OUT.to_owned());
+                    out.log_answer(each, None, ReviewDecision::DENIED, DecidedBy::User, why);
                 }
                 self.close_at_once(each, CallResult::denied(NOT_THIS), bounds, out);
                 continue;
@@ -348,8 +339,7 @@ impl Calls {
             if is_first {
                 first = Some(change);
             } else {
-                let (by, cause) = (DecidedBy::User, None);
-                out.log_answered(ApprovalAnswered { id: None, call: each, decision, by, cause, in_part });
+                out.log_answered(by_user(None, each, decision, in_part));
                 self.slots.put(each, change, Stage::Approved);
             }
         }

@@ -2,9 +2,11 @@
 
 use gate::approval::{CallPart, Subject, SubjectChange};
 use gate::{Ask, plain};
-use ipc::id::CallId;
+use ipc::id::{ApprovalId, CallId};
 use ipc::path::WirePath;
 use ipc::tool::{EditFile, ToolCall, WriteFile};
+use protocol::approval::ReviewDecision;
+use protocol::event::{AppliedPart, ApprovalAnswered, DecidedBy};
 
 use super::asked::Case;
 use crate::core::rights::RightsState;
@@ -28,6 +30,16 @@ pub(super) fn in_parts(
         Subject::External(_) | Subject::Fetch(_) | Subject::Agent(_) | Subject::Plan(_) => Vec::new(),
     };
     changes.into_iter().zip(parts).map(|((call, change), part)| (call, change, part))
+}
+
+/// Returns the answer of the user about a call, with the part that is carried out.
+pub(super) const fn by_user(
+    id: Option<ApprovalId>,
+    call: CallId,
+    decision: ReviewDecision,
+    in_part: Option<AppliedPart>,
+) -> ApprovalAnswered {
+    ApprovalAnswered { id, call, decision, by: DecidedBy::User, cause: None, in_part }
 }
 
 /// Returns the file that a call changes.
