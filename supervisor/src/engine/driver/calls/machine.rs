@@ -94,8 +94,8 @@ impl OpenCalls {
             prepared = self.preparations.next() => CallUpdate::Input(prepared),
             update = self.served.next() => match update {
                 ServedUpdate::Used(used) => {
-                    let uses = vec![self.served.sum(generation, used)];
-                    CallUpdate::Record(EventKind::HostsUsed { generation, uses })
+                    let sum = self.served.sum(generation, used);
+                    CallUpdate::Record(EventKind::HostsUsed { generation, uses: vec![sum] })
                 }
                 ServedUpdate::Over(input) => CallUpdate::Input(input),
                 ServedUpdate::Question(question) => CallUpdate::Input(self.served.open(question)),

@@ -15,7 +15,7 @@ use super::tree::{Child, NotOpened, OpenedAgent, OpensAgents};
 /// A sub-agent that its parent or the user wants.
 pub(super) struct WantedAgent {
     id: AgentId,
-    child: Child,
+    child: Box<Child>,
     agent: Box<NewAgent>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct Bound(WantedAgent);
 /// A sub-agent with a run, of which the log has no line yet.
 pub(super) struct Opened {
     run: AgentRun,
-    child: Child,
+    child: Box<Child>,
     task: String,
     spawned: SubAgentSpawned,
 }
@@ -39,7 +39,7 @@ pub(super) struct Opened {
 /// A sub-agent that may begin.
 pub(super) struct Announced {
     run: AgentRun,
-    child: Child,
+    child: Box<Child>,
     task: String,
 }
 
@@ -47,7 +47,7 @@ pub(super) struct Announced {
 #[derive(Debug)]
 pub(super) struct NotStartedAgent {
     pub(super) id: AgentId,
-    pub(super) child: Child,
+    pub(super) child: Box<Child>,
     pub(super) status: SubAgentStatus,
     pub(super) why: String,
 }
@@ -55,7 +55,7 @@ pub(super) struct NotStartedAgent {
 impl WantedAgent {
     pub(super) fn new(id: AgentId, parent: AgentId, call: Option<CallId>, agent: Box<NewAgent>) -> Self {
         let child = Child { parent, call, grant: agent.grant.clone(), began: Instant::now() };
-        Self { id, child, agent }
+        Self { id, child: Box::new(child), agent }
     }
 
     /// Holds it to the limits of its session, in which so many were started in this turn.
@@ -106,11 +106,11 @@ impl Permitted {
         &self.0.id
     }
 
-    pub(super) const fn child(&self) -> &Child {
+    pub(super) fn child(&self) -> &Child {
         &self.0.child
     }
 
-    pub(super) const fn child_mut(&mut self) -> &mut Child {
+    pub(super) fn child_mut(&mut self) -> &mut Child {
         &mut self.0.child
     }
 
@@ -121,7 +121,7 @@ impl Permitted {
 }
 
 impl Placed {
-    pub(super) const fn parent(&self) -> &AgentId {
+    pub(super) fn parent(&self) -> &AgentId {
         &self.0.child.parent
     }
 
@@ -148,15 +148,15 @@ impl Bound {
     /// Opens its run.
     pub(super) fn open(
         self,
-        opener: Option<&mut (dyn OpensAgents + 'static)>,
+        agents: Option<&mut (dyn OpensAgents + 'static)>,
         parent: Option<&Agent>,
     ) -> Result<Opened, NotStartedAgent> {
         let Self(wanted) = self;
-        let opened = match opener {
-            Some(opener) => opener.open(&wanted.id, &wanted.agent),
+        let run = match agents {
+            Some(agents) => agents.open(&wanted.id, &wanted.agent),
             None => Err(NO_SUB_AGENTS.to_owned().into()),
         };
-        let OpenedAgent { run, model, rights_digest } = match opened {
+        let OpenedAgent { run, model, rights_digest } = match run {
             Ok(opened) => opened,
             Err(NotOpened::Failed(why)) => return Err(wanted.failed(why)),
             Err(NotOpened::Denied(why)) => return Err(wanted.not_started(SubAgentStatus::Denied, why)),
@@ -210,7 +210,7 @@ impl Announced {
     pub(super) fn begin(self, shared: &mut Shared) -> Result<(AgentRun, Child, Op), SessionError> {
         let Self { mut run, child, task } = self;
         run.begin_below(shared)?;
-        Ok((run, child, Op::Act(AgentAction::Prompt { text: task, images: Vec::new() })))
+        Ok((run, *child, Op::Act(AgentAction::Prompt { text: task, images: Vec::new() })))
     }
 }
 

@@ -176,7 +176,7 @@ impl Session {
 
     /// Holds every sub-agent to the rights that its parent has now, those above first.
     fn narrow_all(&mut self) -> Result<(), SessionError> {
-        for id in self.tree.from_above() {
+        for id in self.tree.living_from_above() {
             let Some(child) = self.tree.child(&id) else { continue };
             let Some(parent) = agent_of(&self.runs, &child.parent) else { continue };
             let Some(at) = self.runs.iter().position(|run| *run.id() == id) else { continue };
@@ -191,7 +191,7 @@ impl Session {
         let ends = |id: &&AgentId| {
             self.runs.iter().find(|run| run.id() == *id).is_none_or(|run| run.worker().is_being_replaced())
         };
-        let living = self.tree.from_above();
+        let living = self.tree.living_from_above();
         let wider: Vec<_> = living.iter().filter(ends).collect();
         for run in &mut self.runs {
             let waits = wider.iter().any(|below| below.is_below(run.id()));
@@ -201,7 +201,7 @@ impl Session {
 
     /// Waits for the sub-agents that are ending, when all agents of the top level are over.
     pub(super) async fn see_subtree_off(&mut self) -> Result<(), SessionError> {
-        let living = self.tree.from_above();
+        let living = self.tree.living_from_above();
         for run in self.runs.iter_mut().filter(|run| living.contains(run.id())) {
             run.end_one_shots(&mut self.shared).await?;
         }

@@ -203,7 +203,7 @@ impl AgentTree {
     }
 
     /// The living sub-agents, those above first.
-    pub(super) fn from_above(&self) -> Vec<AgentId> {
+    pub(super) fn living_from_above(&self) -> Vec<AgentId> {
         let by_level: BTreeSet<_> = self.living.keys().map(|id| (id.level(), id.clone())).collect();
         by_level.into_iter().map(|(_, id)| id).collect()
     }
