@@ -565,7 +565,12 @@ pub const TABLE: &[CommandRow] = &[
     ),
     keyed(Command::AddStep, "add_step", &[(Steps, &["a", "o"])], "add a step after this one"),
     keyed(Command::AddCondition, "add_condition", &[(Steps, &["c"])], "add a command that has to pass"),
-    keyed(Command::ChangeKind, "change_kind", &[(Steps, &["t"])], "turn a command into a condition in words, or back"),
+    keyed(
+        Command::ChangeKind,
+        "change_kind",
+        &[(Steps, &["t"])],
+        "turn a command into a condition in words, or back",
+    ),
     keyed(
         Command::DeleteField,
         "delete_field",

@@ -288,7 +288,8 @@ fn a_call_that_runs_again_shows_its_second_run_alone() {
     seat.finish(7, ToolCallStatus::Completed, "done");
     let screen = seat.screen();
     assert!(
-        screen.contains("✓ run touch /etc/probe · allowed by you, and run again\n") && screen.contains("done"),
+        screen.contains("✓ run touch /etc/probe · allowed by you, and run again\n")
+            && screen.contains("done"),
         "{screen}"
     );
     assert!(!screen.contains("denied") && !screen.contains("Blocked"), "{screen}");

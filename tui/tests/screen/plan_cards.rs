@@ -327,7 +327,7 @@ fn a_plan_cannot_look_like_the_supervisors_account_of_it() {
     let screen = asked((80, 60), hostile).screen();
     let count = |line: &str| screen.lines().filter(|row| row.starts_with(line)).count();
     assert_eq!(count("  network   "), 1, "{screen}");
-    assert!(screen.contains("\n  network   off: the plan asks for it"), "{screen}");
+    assert!(screen.contains("\n  network   off: the plan asks for the network"), "{screen}");
     assert_eq!(count("access of the execution"), 1, "{screen}");
     assert_eq!(count("will run without asking:"), 1, "{screen}");
     assert_eq!((count("step 2"), count("step 7")), (1, 0), "{screen}");

@@ -97,7 +97,7 @@ fn a_message_is_chosen_its_consequences_shown_and_confirmed() {
       restore a\u{1b}[2Jb
       delete  new
       restore src/main.rs
-    · stays as it is (changed by another program, not by the agents): mine
+    · not restored (changed by another program, not by the agents): mine
     · not changed: ignored files, git's own directory (commits stay), files
       above 2 MiB
 

@@ -110,7 +110,9 @@ fn roots(named: Option<&Authorities>) -> Result<RootCertStore, FetchFailure> {
                 }
             }
             if roots.is_empty() {
-                return Err(FetchFailure::Authorities("the certificate files hold no certificate".to_owned()));
+                return Err(FetchFailure::Authorities(
+                    "the certificate files hold no certificate".to_owned(),
+                ));
             }
         }
         None => {

@@ -298,8 +298,8 @@ mod tests {
         let yes_no = || field(true, FieldKind::YesNo { default: Some(false) });
         let rows = [
             (text(None, Some(2), Some(3)), "äé", Ok("\"äé\"")),
-            (text(None, Some(2), Some(3)), "a", Err("at least 2 characters")),
-            (text(None, None, Some(3)), "abcd", Err("at most 3 characters")),
+            (text(None, Some(2), Some(3)), "a", Err("enter at least 2 characters")),
+            (text(None, None, Some(3)), "abcd", Err("enter at most 3 characters")),
             (text(None, None, None), " ", Err("a value is needed")),
             (text(Some(Email), None, None), "a@b.example", Ok("\"a@b.example\"")),
             (text(Some(Email), None, None), "a.example", Err("a mail address is needed")),

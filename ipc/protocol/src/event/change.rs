@@ -106,7 +106,9 @@ impl fmt::Display for PlaceChange {
             Self::Crowded => "filled with files",
             Self::NoPartOfGit => "not a part of a git directory",
             Self::NotAFile => "not a file",
-            Self::LeadsElsewhere => "makes git use another directory or run a program when a merge or rebase continues",
+            Self::LeadsElsewhere => {
+                "makes git use another directory or run a program when a merge or rebase continues"
+            }
             Self::BadConfiguration => "not a configuration that git accepts",
             Self::Permissions => "writable by others",
             Self::Keys(keys) if keys.is_empty() => "the order of the keys",

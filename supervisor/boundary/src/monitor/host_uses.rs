@@ -108,7 +108,9 @@ fn words(failure: &GatewayFailure) -> String {
         GatewayFailure::OtherName { said: Some(said) } => {
             format!("the first bytes of the connection name another host, {said}")
         }
-        GatewayFailure::OtherName { said: None } => "the first bytes of the connection name no host".to_owned(),
+        GatewayFailure::OtherName { said: None } => {
+            "the first bytes of the connection name no host".to_owned()
+        }
         GatewayFailure::TooMany => "too many connections at a time".to_owned(),
         GatewayFailure::NoFirstMessage => {
             "the program sent no first message of its protocol in time".to_owned()

@@ -100,7 +100,9 @@ fn make_in(cache: &Path) -> io::Result<PathBuf> {
 /// Returns the error for a path that leaves no room for a socket's name (unix(7)).
 fn is_longer(path: &Path, most: usize) -> io::Error {
     let length = path.as_os_str().len();
-    io::Error::other(format!("this path has {length} bytes, and socket paths below it leave room for only {most}"))
+    io::Error::other(format!(
+        "this path has {length} bytes, and socket paths below it leave room for only {most}"
+    ))
 }
 
 fn chosen_temporary() -> Option<PathBuf> {

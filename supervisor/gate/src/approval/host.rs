@@ -84,7 +84,7 @@ impl JudgedAnswer {
             ReviewDecision::Approved => HostRuling::Once,
             ReviewDecision::ApprovedForSession { scope: SessionScope::Network } => HostRuling::Session,
             ReviewDecision::ApprovedForSession { .. } => {
-                return Err("a host can be allowed for the session only with the scope "network"".to_owned());
+                return Err("a host can be allowed for the session only with the scope `network`".to_owned());
             }
             ReviewDecision::ApprovedForTurn => {
                 return Err("an approval of everything in a turn does not allow hosts".to_owned());

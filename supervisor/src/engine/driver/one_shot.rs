@@ -93,7 +93,9 @@ pub enum OneShotError {
     #[error("nothing was done: {0}")]
     Effect(#[from] EffectError),
     /// What the host runs later cannot be watched: nothing was done.
-    #[error("nothing was done: cannot protect files (such as git hooks) that programs outside the sandbox run later: {0}")]
+    #[error(
+        "nothing was done: cannot protect files (such as git hooks) that programs outside the sandbox run later: {0}"
+    )]
     Watch(#[source] io::Error),
     /// What the host runs later could be watched, and then not be looked at.
     #[error(

@@ -66,7 +66,10 @@ fn used(hosts: &[HostUse]) -> Vec<String> {
 }
 
 fn end(guest: &GuestAccount) -> String {
-    guest.ended.as_ref().map_or_else(|| "the log does not show when this guest ended".to_owned(), |end| line(&end.to_string()))
+    guest.ended.as_ref().map_or_else(
+        || "the log does not show when this guest ended".to_owned(),
+        |end| line(&end.to_string()),
+    )
 }
 
 /// Returns the worker, guest or call that a guest belongs to; empty if it belongs only to its agent.

@@ -154,9 +154,10 @@ pub(super) fn worker(worker: &WorkerAccount) -> String {
     };
     let WorkerAccount { landlock_abi, rules, .. } = worker;
     let start = format!("Landlock ABI {landlock_abi}, {rules} rules{}", not_enforced(worker));
-    let ended = ended
-        .as_deref()
-        .map_or_else(|| "the log does not show when this worker ended".to_owned(), |why| format!("ended: {}", line(why)));
+    let ended = ended.as_deref().map_or_else(
+        || "the log does not show when this worker ended".to_owned(),
+        |why| format!("ended: {}", line(why)),
+    );
     format!("{held} · ruleset {} · {start} · {ended}", digest(ruleset_digest))
 }
 

@@ -60,7 +60,10 @@ impl Display for CommandExplained {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         writeln!(f, "{}", self.command)?;
         match &self.programs {
-            None => writeln!(f, "  note: bash may read this command differently than Bailiwick: no prefix can allow it")?,
+            None => writeln!(
+                f,
+                "  note: bash may read this command differently than Bailiwick: no prefix can allow it"
+            )?,
             Some(programs) => programs.iter().try_for_each(|program| program.fmt(f))?,
         }
         self.calls.iter().try_for_each(|ExplainedCall { declares, answer }| {

@@ -79,8 +79,9 @@ fn name(text: &str) -> Result<ClientName, String> {
 
 fn owner(text: &str) -> Result<(u32, Option<u32>), String> {
     let (uid, gid) = text.split_once(':').map_or((text, None), |(uid, gid)| (uid, Some(gid)));
-    let number =
-        |text: &str| text.parse().map_err(|_| "expected UID or UID:GID in numbers, as in 1000 or 1000:1000".to_owned());
+    let number = |text: &str| {
+        text.parse().map_err(|_| "expected UID or UID:GID in numbers, as in 1000 or 1000:1000".to_owned())
+    };
     Ok((number(uid)?, gid.map(number).transpose()?))
 }
 

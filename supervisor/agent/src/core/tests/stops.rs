@@ -399,7 +399,7 @@ fn run_that_breaks_ends_before_its_first_turn_and_within_one() {
     script.input(broken()).user("too late");
     assert_snapshot!(script.lines(), @r#"
     cancel call 1
-    log finished 1 a Interrupted "interrupted: the run cannot go on; the call was ended" by Supervisor
+    log finished 1 a Interrupted "interrupted: the run cannot continue; the call was ended" by Supervisor
     finish internal_error text="" steps=1 tokens=115 message=Some("no base")
     "#);
 }

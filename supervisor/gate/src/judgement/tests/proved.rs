@@ -107,7 +107,7 @@ fn what_is_proved_takes_the_place_of_what_is_likely() {
     let denials = all(&auto(), output, resolver());
     assert_eq!(grades(&denials), [Grade::Proved]);
     // The address of the name server is the broker's, and the host is from the output.
-    let told = "192.0.2.53:53 (name server; the output names example.org)";
+    let told = "192.0.2.53:53 (name server; the output mentions example.org)";
     assert_eq!(denials[0].object.to_string(), told);
     let elsewhere = all(&auto(), output, vec![to("192.0.2.53:443", Place::Elsewhere)]);
     assert_eq!(elsewhere[0].object.to_string(), "192.0.2.53:443", "not a question for a name");

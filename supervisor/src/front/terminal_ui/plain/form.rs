@@ -35,8 +35,10 @@ impl PlainForm {
     pub(super) fn begin(&self, params: &ServerFormParams) -> String {
         let access = params.access.as_ref().map(ToString::to_string);
         let access = access.map(|access| format!(", which {access},")).unwrap_or_default();
-        let asked =
-            format!("The MCP server {}{access} asks for input while it runs the tool {}", self.server, params.tool);
+        let asked = format!(
+            "The MCP server {}{access} asks for input while it runs the tool {}",
+            self.server, params.tool
+        );
         format!("{}: {}\n{WAYS_OUT}\n{}", one_line(&asked), one_line(&params.message), self.question())
     }
 

@@ -77,7 +77,7 @@ fn what_was_finished_before_is_not_done_again() {
 fn only_a_planner_at_rest_takes_one() {
     let mut script = with_approved(PLAN, |_| ());
     script.input(Input::Op(Op::Act(AgentAction::ExecutePlan { markdown: PLAN.to_owned() })));
-    assert!(script.lines().contains("the plan was not executed: the agent is at work"), "{}", script.lines());
+    assert!(script.lines().contains("the plan was not executed: the agent is working"), "{}", script.lines());
     let mut script = Script::new();
     script.ready(1).input(Input::Op(Op::Act(AgentAction::ExecutePlan { markdown: PLAN.to_owned() })));
     assert!(script.lines().contains("this agent cannot make plans"), "{}", script.lines());
