@@ -80,7 +80,7 @@ mod tests {
             (MediaType::Png, None, &png[..60], "is a damaged png picture"),
             (MediaType::Gif, None, png, "is declared as image/gif, and is image/png"),
             (MediaType::Png, Some(49), png, "has 48×32 pixels, which differs from the declared size"),
-            (MediaType::Png, None, b"<svg/>", "is no PNG"),
+            (MediaType::Png, None, b"<svg/>", "is not a PNG"),
         ] {
             let error = read(media_type, width, data).unwrap_err().to_string();
             assert!(error.contains(cause), "{error}");

@@ -436,7 +436,7 @@ fn a_plan_whose_executor_could_not_start_is_told_so_and_may_be_followed_by_anoth
     let flags = ["exec", "--activity", "plan", "--mode", "auto", "--approve-plan", "do it"];
     with_model(&world, &server, &flags).expect(3);
     let told = String::from_utf8(server.requests()[3].body.to_vec()).unwrap();
-    assert!(told.contains("1 sub-agents were started in this turn"), "{told}");
+    assert!(told.contains("this turn has started 1 sub-agent"), "{told}");
     assert!(told.contains("[the plan was not started: look what went wrong, then call write_plan"), "{told}");
     let listed = plan(&world, &["list"]).expect(0).stdout;
     assert!(listed.contains("Again (2 steps)"), "{listed}");

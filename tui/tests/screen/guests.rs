@@ -169,5 +169,9 @@ fn tools_that_differ_from_the_approved_ones_are_told() {
     tell(&mut seat, "1", "tool_pinned", pinned("first"));
     assert!(!seat.screen().contains("docs"), "{}", seat.screen());
     tell(&mut seat, "1", "tool_pinned", pinned("withheld"));
-    assert!(seat.screen().contains("mcp docs: 2 tools, those that differ from the approved tools are not called"), "{}", seat.screen());
+    assert!(
+        seat.screen().contains("mcp docs: 2 tools, those that differ from the approved tools are not called"),
+        "{}",
+        seat.screen()
+    );
 }

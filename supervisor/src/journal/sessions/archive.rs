@@ -447,7 +447,7 @@ mod tests {
         assert!(refusal(&forged(&[said(1, "1", "hi")], |_| ())).contains("start of a session"));
         assert!(refusal(&forged(&[], |_| ())).contains("no event"));
         let with = |event: Value| refusal(&forged(&[began(), event], |_| ()));
-        assert!(with(said(u64::MAX, "1", "hi")).contains("an invalid number"));
+        assert!(with(said(u64::MAX, "1", "hi")).contains("is invalid"));
         assert!(with(said(0, "1", "hi")).contains("start of a session"));
         for agent in ["../1", "", "1.", "1\n", "١", &"1.".repeat(80)] {
             assert!(with(said(2, agent, "hi")).contains("belongs to no agent"), "{agent:?}");

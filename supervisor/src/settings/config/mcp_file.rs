@@ -298,12 +298,12 @@ mod tests {
         FILE: e: `read`: expected a list of paths, as in [".", "~/notes"]
         FILE: f: `command`: expected a program, as in "mcp-server-git"
         FILE: g: `args`: expected a list of words
-        FILE: h: `hosts`: "*.com" would allow every name that anyone registers below it; name the hosts
+        FILE: h: `hosts`: "*.com" would allow every host that anyone registers below that name; name each host instead
         FILE: i: `env`: expected a list of names of variables, as in ["TOKEN"]
-        FILE: j: a server at an address (`url`) is not supported: a server is a program here, on standard streams
-          hint: a bridge is such a program: bailiwick mcp add j --net j.example -- npx -y mcp-remote https://j.example/mcp
-        FILE: k: `url`: a server at an address (`url`) is not supported: a server is a program here, on standard streams
-          hint: a bridge is such a program: bailiwick mcp add k --net k.example -- npx -y mcp-remote https://k.example/mcp
+        FILE: j: a server at an address (`url`) is not supported: a server has to be a program that uses standard input and output
+          hint: use a bridge program: bailiwick mcp add j --net j.example -- npx -y mcp-remote https://j.example/mcp
+        FILE: k: `url`: a server at an address (`url`) is not supported: a server has to be a program that uses standard input and output
+          hint: use a bridge program: bailiwick mcp add k --net k.example -- npx -y mcp-remote https://k.example/mcp
         FILE: l: `command`: expected a program, as in "mcp-server-git"
         "#);
         insta::assert_snapshot!(fault("m.json", r#"{"mcpServers": {"mine": {"command": "x"}}}"#), @r"
@@ -329,7 +329,7 @@ mod tests {
     fn only_a_regular_file_of_text_is_read_and_a_link_to_it() {
         insta::assert_snapshot!(fault("m.json", vec![b' '; MOST + 1]), @r"
         --mcp-config: FILE has more than 1048576 bytes
-          hint: settings are short; look at what it holds
+          hint: settings are short; check the content of this file
         ");
         insta::assert_snapshot!(fault("m.json", b"{\n\xff"), @"--mcp-config: FILE:2:1: not UTF-8");
         let deep = "[".repeat(100_000);

@@ -159,7 +159,7 @@ mod tests {
         assert!(error(&directories).contains("more than"), "{}", error(&directories));
         fs::remove_file(&file).unwrap();
         nix::unistd::mkfifo(&file, nix::sys::stat::Mode::S_IRWXU).unwrap();
-        assert!(error(&directories).contains("not a file of settings"));
+        assert!(error(&directories).contains("not a regular file of settings"));
     }
 
     #[test]

@@ -73,7 +73,8 @@ impl WantedAgent {
             return Err(self.failed(format!("sub-agents can be nested only to level {depth}")));
         }
         if started_this_turn >= per_turn {
-            let why = format!("{per_turn} sub-agents were started in this turn, which is the limit");
+            let plural = if per_turn == 1 { "" } else { "s" };
+            let why = format!("this turn has started {per_turn} sub-agent{plural}, which is the limit");
             return Err(self.failed(why));
         }
         Ok(Permitted(self))
@@ -248,8 +249,8 @@ mod tests {
         };
         assert_eq!(why("1.1", true, 0), None);
         assert_eq!(why("1.1", false, 9).as_deref(), Some(NO_SUB_AGENTS));
-        assert_eq!(why("1.1.1", true, 9).as_deref(), Some("sub-agents have no sub-agents below level 1"));
-        let spent = "1 sub-agents were started in this turn, and that is the limit";
+        assert_eq!(why("1.1.1", true, 9).as_deref(), Some("sub-agents can be nested only to level 1"));
+        let spent = "this turn has started 1 sub-agent, which is the limit";
         assert_eq!(why("1.1", true, 1).as_deref(), Some(spent));
     }
 

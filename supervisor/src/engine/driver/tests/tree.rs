@@ -282,7 +282,7 @@ async fn others_wait_for_a_place_and_too_many_are_not_started() {
     let crashed = |(_, status): &&(String, SubAgentStatus)| *status == SubAgentStatus::Crashed;
     assert_eq!(played.statuses().iter().filter(crashed).count(), 2);
     let last = played.requests("1").pop().unwrap();
-    assert!(last.contains("9 sub-agents were started in this turn"), "{last}");
+    assert!(last.contains("this turn has started 9 sub-agents"), "{last}");
 }
 
 #[tokio::test(start_paused = true)]

@@ -235,7 +235,7 @@ mod tests {
             }
         }
         insta::assert_snapshot!(said, @r#"
-        The MCP server docs asks while it runs the tool ask: Which?\nType yes
+        The MCP server docs asks for input while it runs the tool ask: Which?\nType yes
         :decline tells the server that you declined, :cancel that nobody answered, :stop ends the turn.
         Field 1 of 5: count (whole number, at most 5)
           About\nit.

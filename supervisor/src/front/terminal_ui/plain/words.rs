@@ -217,7 +217,7 @@ mod tests {
             )
         );
         assert!(
-            matches!(PlainCommand::of(":diff"), PlainCommand::Wrong(why) if why.contains("no :diff here"))
+            matches!(PlainCommand::of(":diff"), PlainCommand::Wrong(why) if why.contains("no command :diff"))
         );
         assert_eq!(
             PlainCommand::of("!make test"),

@@ -25,7 +25,7 @@ fn a_session_that_kept_the_rules_has_no_finding() {
 #[test]
 fn the_first_worker_of_a_sub_agent_has_the_declared_rights() {
     let log = Log::new().spawned("1.1", json!({})).worker("1.1", 1, "wider").said("1.1", "look");
-    insta::assert_snapshot!(findings(&log), @"DeclaredRights: agent 1.1 was started with the access d1…, but its first worker has wider…");
+    insta::assert_snapshot!(findings(&log), @"DeclaredRights: agent 1.1 was started with the access d1…, but its first worker has the access wider…");
 }
 
 fn changed(generation: u32, digest: &str) -> Value {
