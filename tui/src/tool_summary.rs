@@ -103,9 +103,14 @@ fn verb(name: &str) -> &str {
         "fetch_url" => "fetch",
         // A tool of an MCP server.
         "call_tool" => CALL,
-        _ if name.contains(OF_SERVER) => CALL,
+        _ if of_server(name).is_some() => CALL,
         _ => name,
     }
+}
+
+/// Splits the name of a tool of an MCP server into the names of both.
+fn of_server(name: &str) -> Option<(&str, &str)> {
+    name.split_once(OF_SERVER).filter(|(server, tool)| !server.is_empty() && !tool.is_empty())
 }
 
 pub(crate) fn first_line(text: &str) -> &str {
@@ -134,14 +139,14 @@ fn object(name: &str, input: &Value) -> String {
         "fetch_url" => of("url"),
         "spawn_agent" => first_line(&of("task")).to_owned(),
         "call_tool" => called(&of("name"), input.get("arguments")),
-        _ if name.contains(OF_SERVER) => called(name, Some(input)),
+        _ if of_server(name).is_some() => called(name, Some(input)),
         _ => String::new(),
     }
 }
 
 /// Returns a call of a tool of an MCP server, such as `docs search (text: "blank lines")`.
 fn called(name: &str, arguments: Option<&Value>) -> String {
-    let tool = name.replacen(OF_SERVER, " ", 1);
+    let tool = of_server(name).map_or_else(|| name.to_owned(), |(server, tool)| format!("{server} {tool}"));
     let arguments = arguments.and_then(Value::as_object).filter(|arguments| !arguments.is_empty());
     let Some(arguments) = arguments else { return tool };
     let all: Vec<_> = arguments.iter().map(|(name, value)| format!("{name}: {value}")).collect();

@@ -48,7 +48,7 @@ fn the_doctor_tries_what_must_be_denied_for_every_user() {
         let checks = checks(&diagnosis);
         let found = named(&checks, "tier")["found"].as_str().unwrap();
         assert!(found.starts_with(&tier.to_string()), "{found}");
-        assert_eq!(found.contains("as --tier floor asks"), json!(tier) != best, "{found}");
+        assert_eq!(found.contains("as --tier floor demands"), json!(tier) != best, "{found}");
         let attack = named(&checks, "self-test");
         assert_eq!(attack["state"], "ok", "{attack}");
         assert!(

@@ -110,7 +110,8 @@ fn the_page_of_the_demo_reads_well() {
           blocked by the kernel (Landlock): write [world]/home/sizes-bug.md
           hint: allow a directory below that path instead: --write PATH
 
-    I am not allowed to write there, and do not need to. The fix is one line: count the digits.
+    I am not allowed to write there, and do not need to. The fix is one line: count the
+    digits.
 
       ╔ Approve this edit? sizes.sh +1 -3
       ║ @@ -23,9 +23,7 @@

@@ -93,7 +93,7 @@ fn two_is_a_key_file_that_others_can_read() {
     fs::set_permissions(&file, fs::Permissions::from_mode(0o644)).unwrap();
     let said = usage_error(&world, world.task(NOWHERE, ["do it"]).env_remove("ANTHROPIC_API_KEY"));
     insta::assert_snapshot!(said, @r"
-    bailiwick: the key file [world]/own/config/anthropic.key has mode 644; others could read it [unusable-key]
+    bailiwick: the key file [world]/own/config/anthropic.key has mode 644; other users could read the file [unusable-key]
       hint: chmod 600 [world]/own/config/anthropic.key
     ");
     // Its positive twin: with mode 0600 the key is found, and the run gets as far as its first request.
@@ -107,8 +107,8 @@ fn two_is_a_key_that_no_header_can_carry() {
     let world = world();
     let said = usage_error(&world, world.task(NOWHERE, ["do it"]).env("ANTHROPIC_API_KEY", "sk ant"));
     insta::assert_snapshot!(said, @r"
-    bailiwick: the key from ANTHROPIC_API_KEY holds characters that no key has [unusable-key]
-      hint: check for line breaks, spaces or quotes around it
+    bailiwick: the key from ANTHROPIC_API_KEY has characters that a key cannot have [unusable-key]
+      hint: check for line breaks, spaces or quotes around the key
     ");
 }
 

@@ -51,15 +51,15 @@ fn words(provider: &str) -> Reply {
 #[test]
 fn a_server_of_another_api_is_named_at_once_with_the_flag_that_mends_it() {
     insta::assert_snapshot!(failure(&words("anthropic"), &["--provider", "openai"]), @r"
-    the server at [server]/v1/chat/completions does not speak OpenAI chat completions: it answers in Anthropic messages [provider-failed]
+    the server at [server]/v1/chat/completions does not speak OpenAI chat completions: the server answers in Anthropic messages [provider-failed]
       hint: try --provider anthropic
     ");
     insta::assert_snapshot!(failure(&words("openai"), &["--provider", "anthropic"]), @r"
-    the server at [server]/v1/messages does not speak Anthropic messages: it answers in OpenAI chat completions [provider-failed]
+    the server at [server]/v1/messages does not speak Anthropic messages: the server answers in OpenAI chat completions [provider-failed]
       hint: try --provider openai
     ");
     insta::assert_snapshot!(failure(&words("openai"), &["--provider", "responses"]), @r"
-    the server at [server]/v1/responses does not speak OpenAI responses: it answers in OpenAI chat completions [provider-failed]
+    the server at [server]/v1/responses does not speak OpenAI responses: the server answers in OpenAI chat completions [provider-failed]
       hint: try --provider openai
     ");
 }
@@ -78,11 +78,11 @@ fn the_hint_of_a_mismatch_works_whichever_api_the_server_speaks() {
 #[test]
 fn an_api_that_nobody_named_is_said_to_follow_from_the_models_name() {
     insta::assert_snapshot!(failure(&words("anthropic"), &["--model", "gpt-9"]), @r#"
-    the server at [server]/v1/chat/completions does not speak OpenAI chat completions: it answers in Anthropic messages [provider-failed]
+    the server at [server]/v1/chat/completions does not speak OpenAI chat completions: the server answers in Anthropic messages [provider-failed]
       hint: try --provider anthropic (openai follows from the model's name "gpt-9")
     "#);
     insta::assert_snapshot!(failure(&words("openai"), &["--model", "local"]), @r"
-    the server at [server]/v1/messages does not speak Anthropic messages: it answers in OpenAI chat completions [provider-failed]
+    the server at [server]/v1/messages does not speak Anthropic messages: the server answers in OpenAI chat completions [provider-failed]
       hint: try --provider openai (anthropic is the default)
     ");
 }
@@ -91,12 +91,12 @@ fn an_api_that_nobody_named_is_said_to_follow_from_the_models_name() {
 fn an_address_where_something_else_answers_is_told_at_once() {
     let html = Reply::new(200, "<!doctype html><title>Log in</title>").header("content-type", "text/html");
     insta::assert_snapshot!(failure(&html, &["--provider", "anthropic"]), @r"
-    the server at [server]/v1/messages does not speak Anthropic messages: it sent a page of HTML [provider-failed]
+    the server at [server]/v1/messages does not speak Anthropic messages: the server sent a page of HTML [provider-failed]
       hint: check --base-url and any proxy
     ");
     let json = Reply::new(200, r#"{"status":"ok"}"#).header("content-type", "application/json");
     insta::assert_snapshot!(failure(&json, &["--provider", "anthropic"]), @r"
-    the server at [server]/v1/messages does not speak Anthropic messages: it answers in JSON of another kind [provider-failed]
+    the server at [server]/v1/messages does not speak Anthropic messages: the server answers in JSON of another kind [provider-failed]
       hint: check --base-url and any proxy
     ");
     insta::assert_snapshot!(failure(&Reply::new(404, "404 page not found"), &["--provider", "openai"]), @r"

@@ -31,6 +31,7 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("bailiwick --socket ", "the terminal UI needs a terminal: tests/tui"),
     ("bailiwick sandbox --socket ", "it needs a server: tests/escape has one of its own"),
     ("bailiwick mcp add ", "it asks at a terminal: tests/mcp"),
+    ("bailiwick exec --mcp-config ", "it needs servers: tests/mcp"),
     ("bailiwick relay ", "it stays: tests/relay"),
     ("docker ", "it needs an engine: tests/batch and tests/containers"),
     ("bailiwick exec --provider openai", "it asks another API: tests/providers"),

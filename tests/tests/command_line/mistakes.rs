@@ -73,7 +73,7 @@ fn a_project_that_is_read_only_is_told_before_a_model_is_asked_to_change_it() {
             note.lines().filter(|line| line.contains("read-only file") || line.contains("hint:")).collect();
         if is_told {
             insta::allow_duplicates! { insta::assert_snapshot!(told.join("\n"), @r"
-            bailiwick: note: [world]/project is on a read-only file system: nothing can be changed there, whatever the mode [project-read-only]
+            bailiwick: note: [world]/project is on a read-only file system: nothing can be changed there, whatever --mode says [project-read-only]
               hint: work in a copy that you can write
             ");  }
         } else {

@@ -207,7 +207,7 @@ fn an_execution_that_was_killed_goes_on_at_its_step_however_often() {
     }
     let refused = Finished::of(&mut planned.command(&server, &["plan", "execute"])).expect(2);
     assert!(
-        refused.stderr.contains("is gone") && refused.stderr.contains("--all-steps"),
+        refused.stderr.contains("is missing") && refused.stderr.contains("--all-steps"),
         "{}",
         refused.stderr
     );

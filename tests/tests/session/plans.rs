@@ -151,7 +151,7 @@ fn an_execution_that_was_killed_goes_on_at_its_step_within_its_session() {
 fn an_approval_is_of_exactly_these_bytes_in_exactly_this_project() {
     let world = planned(PLAN);
     let wrong = plan(&world, &["approve", "--digest", &"0".repeat(64)]).expect(2);
-    assert!(wrong.stderr.contains("has another text"), "{}", wrong.stderr);
+    assert!(wrong.stderr.contains("has another digest"), "{}", wrong.stderr);
     assert_eq!(shown(&world)["fate"], "proposed");
     // Without a terminal nobody is asked, and nothing is approved.
     plan(&world, &["approve"]).expect(2);
@@ -442,7 +442,7 @@ fn a_plan_whose_executor_could_not_start_is_told_so_and_may_be_followed_by_anoth
     assert!(listed.contains("Again (2 steps)"), "{listed}");
     assert!(
         listed.contains("unfinished 2")
-            && listed.contains("end of the last execution: crashed: 1 sub-agents"),
+            && listed.contains("end of the last execution: crashed: this turn has started 1 sub-agent"),
         "{listed}"
     );
 }

@@ -226,11 +226,11 @@ fn w9_a_reply_that_is_none_is_said_to_be_none() {
     let cases = [
         (
             Reply::sse("upstream is not there\nsecond line"),
-            "the server at [server]/v1/messages does not speak Anthropic messages: it sent \"upstream is not there\" [provider-failed]\n  hint: check --base-url and any proxy",
+            "the server at [server]/v1/messages does not speak Anthropic messages: the server sent \"upstream is not there\" [provider-failed]\n  hint: check --base-url and any proxy",
         ),
         (
             Reply::new(200, "[1, 2]").header("content-type", "application/json"),
-            "the server at [server]/v1/messages does not speak Anthropic messages: it sent \"[1, 2]\" [provider-failed]\n  hint: check --base-url and any proxy",
+            "the server at [server]/v1/messages does not speak Anthropic messages: the server sent \"[1, 2]\" [provider-failed]\n  hint: check --base-url and any proxy",
         ),
         (
             Reply::sse("x").header("content-encoding", "br"),
@@ -351,7 +351,12 @@ fn w9_a_tools_name_is_one_that_an_api_takes_back() {
             let quoted = serde_json::to_string(name).unwrap();
             assert!(sent.contains(&format!("\"name\":\"{shown}\"")), "{provider}: {sent}");
             assert!(!sent.contains(quoted.trim_matches('"')), "{provider}: {sent}");
-            assert!(run.stderr.contains(&format!("→ {shown}")), "{}", run.stderr);
+            // A name of this form is that of a tool of an MCP server.
+            let row = match shown.split_once("__").filter(|(server, _)| !server.is_empty()) {
+                Some((server, tool)) => format!("→ call {server} {tool}"),
+                None => format!("→ {shown}"),
+            };
+            assert!(run.stderr.contains(&row), "{}", run.stderr);
         }
         let server = serve([Reply::sse(call(provider, ""))]);
         let run = run(&world, &server, provider).expect(6);
