@@ -74,7 +74,11 @@ fn a_flag_is_the_reason_for_a_write_below_the_hosts_tmp() {
         let path = place.path().to_str().unwrap();
         let said = ask(&world, &["explain", path, "--json"], Some(place.path()));
         let write = &said["path"]["write"];
-        assert_eq!(write["because"], format!("the path is in the writable directory {path}"), "{user:?} {tier}");
+        assert_eq!(
+            write["because"],
+            format!("the path is in the writable directory {path}"),
+            "{user:?} {tier}"
+        );
         assert_eq!(write["origin"], "--write", "{user:?} {tier}");
         assert_eq!(write["tried"]["outcome"], "done", "{user:?} {tier}");
         assert!(line_of(&said["rights"]).contains(path), "{user:?} {tier} {said:#}");

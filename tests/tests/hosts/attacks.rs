@@ -84,7 +84,7 @@ const SAID: &[Attack] = &[
     attack(
         "tcp('a.example', 80, http('/', 'a.example', 'Host: evil.example\\r\\n'))",
         "tcp 203.0.113.1:80",
-        "first bytes name",
+        "first bytes of the connection name",
     ),
     attack(
         "tcp('a.example', 80, b'CONNECT evil.example:443 HTTP/1.1\\r\\nHost: a.example\\r\\n\\r\\n')",

@@ -152,7 +152,7 @@ const HOSTILE: [(&str, &str, &str); 9] = [
     ("broken", "failed", "too many lines are not messages of MCP"),
     ("long-line", "failed", "a line of more than"),
     ("large-result", "failed", "a result of more than"),
-    ("two-pages", "failed", "is gone since the user approved"),
+    ("two-pages", "failed", "was removed since the user approved"),
     ("asks-in-a-storm", "failed", "the server sent too many requests"),
 ];
 

@@ -47,7 +47,7 @@ fn each_run_of_a_batch_has_the_servers_that_its_flags_name() {
     let unknown = batch(&world, &model.base_url(), &["--mcp", "evil"]).expect(2);
     assert!(unknown.stderr.contains("your settings have no such MCP server"), "{}", unknown.stderr);
     let allowed = batch(&world, &model.base_url(), &["--mcp", "docs", "--allow-tool", "docs/echo"]).expect(2);
-    assert!(allowed.stderr.contains("it has a different list of MCP servers"), "{}", allowed.stderr);
+    assert!(allowed.stderr.contains("that batch has a different list of MCP servers"), "{}", allowed.stderr);
     let contained = batch(&world, &model.base_url(), &["--mcp", "docs", "--engine", "docker"]).expect(2);
     assert!(contained.stderr.contains("your MCP servers do not run in containers"), "{}", contained.stderr);
 }

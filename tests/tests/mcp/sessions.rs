@@ -143,7 +143,7 @@ fn a_definition_that_differs_from_the_approved_one_is_withheld() {
     let found = results(&run(&world, [echo("x")], &["--mcp", "docs"]));
     let (status, text) = &found[0];
     assert!(
-        status == "failed" && text.contains("the definition of `echo` is gone since the user approved"),
+        status == "failed" && text.contains("the definition of `echo` was removed since the user approved"),
         "{found:?}"
     );
     let again = Finished::of(world.bailiwick(["mcp", "test", "docs", "-C"]).arg(world.project())).expect(0);

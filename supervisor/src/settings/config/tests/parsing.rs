@@ -140,8 +140,16 @@ fn keys_of_the_terminal_ui_may_move_and_never_collide() {
     let keymap = merged(&Layer::default(), &layer, &Layer::default(), false).keymap().unwrap();
     assert_eq!(keymap.keys(tui::commands::KeyMode::Approval, tui::commands::Command::Deny), ["x", "n"]);
     for (text, place, what) in [
-        ("[keys.approval]\nabort = \"z\"\napprove_once = \"enter\"", ":3:1: ", "this key is easily pressed by accident"),
-        ("[keys.approval]\napprove_session = [\"space\"]", ":2:1: ", "this key is easily pressed by accident"),
+        (
+            "[keys.approval]\nabort = \"z\"\napprove_once = \"enter\"",
+            ":3:1: ",
+            "this key is easily pressed by accident",
+        ),
+        (
+            "[keys.approval]\napprove_session = [\"space\"]",
+            ":2:1: ",
+            "this key is easily pressed by accident",
+        ),
         ("[keys.approval]\nabort = \"z\"\napprove_once = \"n\"", ":3:1: ", "would do both"),
         ("[keys.approval]\nfly = \"z\"", ":2:1: ", "no command is called \"fly\""),
         ("[keys.normal]\nhelp = \"hyper-z\"", ":2:1: ", "is not a key"),
