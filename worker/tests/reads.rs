@@ -60,7 +60,9 @@ fn ranges_and_their_ends() {
     };
     assert_eq!(read(2, Some(2)).unwrap(), ("2\n3\n".to_owned(), 2, Some(4)));
     assert_eq!(read(4, None).unwrap(), ("4\n".to_owned(), 4, Some(4)));
-    for (offset, limit, part) in [(5, None, "has 4 lines"), (0, None, "from 1"), (1, Some(0), "at least 1")] {
+    for (offset, limit, part) in
+        [(5, None, "has 4 lines"), (0, None, "at least 1"), (1, Some(0), "at least 1")]
+    {
         let error = read(offset, limit).unwrap_err();
         assert!(error.kind == ToolErrorKind::InvalidArgument && error.message.contains(part), "{error}");
     }

@@ -152,9 +152,9 @@ mod tests {
             error(png(8001, 2)),
             "has 8001×2 pixels, and each side of a picture must have 1 to 8000 pixels: scale the picture"
         );
-        assert!(error(png(0, 1)).starts_with("is 0×1 pixels"));
+        assert!(error(png(0, 1)).starts_with("has 0×1 pixels"));
         let large = [picture("shapes.png"), vec![0; MAX_IMAGE_BYTES]].concat();
-        assert!(error(large).contains("and a picture may have at most 3932160: make it smaller"));
+        assert!(error(large).contains("at most 3932160"));
         // A bomb is a small file that announces many pixels: within the limits it is sent as it is, and never decoded.
         assert_eq!(read(png(8000, 8000)).unwrap().size(), (8000, 8000));
         let claimed = Image::new(MediaType::Png, (8001, 2), png(8001, 2)).unwrap();

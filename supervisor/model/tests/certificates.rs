@@ -13,7 +13,7 @@ fn z7_named_authorities_that_cannot_be_read_are_an_error() {
         let config = AnthropicConfig::new(Some(SecretString::from("sk-ant-0123456789")));
         let Err(error) = Anthropic::new(config) else { panic!("other authorities were taken") };
         let error = error.to_string();
-        assert!(error.contains("SSL_CERT_FILE=/dev/null: it is not a file of certificates"), "{error}");
+        assert!(error.contains("SSL_CERT_FILE=/dev/null: the path is not a file of certificates"), "{error}");
         return;
     }
     // Changing a variable of one's own is not safe: a child has other ones.

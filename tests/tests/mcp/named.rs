@@ -175,7 +175,7 @@ fn a_file_that_cannot_be_used_ends_the_run_before_the_first_request() {
             "url.json",
             Some(entry(json!({"type": "http", "url": "https://x.example"}))),
             2,
-            "a bridge is such a program",
+            "use a bridge program",
         ),
         ("other.toml", Some("mode = \"auto\"\n".to_owned()), 2, "other settings than [mcp.NAME] tables"),
         (

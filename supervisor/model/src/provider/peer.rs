@@ -144,7 +144,7 @@ mod tests {
         assert_eq!(
             error.message,
             "the server at http://127.0.0.1:9/v1/chat/completions does not speak OpenAI chat completions: \
-             it answers in Anthropic messages"
+             the server answers in Anthropic messages"
         );
         assert_eq!(
             error.hint.as_deref(),

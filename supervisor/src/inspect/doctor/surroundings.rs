@@ -44,7 +44,7 @@ impl DoctorSurroundings {
             0 => {}
             1 => found.push("1 seccomp filter, set by the program that started Bailiwick".to_owned()),
             count => {
-                found.push(format!("{count} seccomp filters, set by the program that started Bailiwick"))
+                found.push(format!("{count} seccomp filters, set by the program that started Bailiwick"));
             }
         }
         found.extend(self.no_new_privs.then(|| "no_new_privs".to_owned()));

@@ -41,7 +41,7 @@ fn a_clipboard_without_a_picture_is_one_line_and_nothing_is_sent() {
     let (world, server) = (world(), model_of([done()]));
     let mut ui = desktop(&world, &server, "#!/bin/sh\nprintf '\\033[2Jtext, and no picture'\n");
     ui.types(CTRL_V);
-    ui.until_shown("the content of the clipboard is no PNG");
+    ui.until_shown("the content of the clipboard is not a PNG");
     ui.types("look\r");
     ui.until_shown("Done.");
     assert!(!sent(&server, 0).contains("image/png"), "{}", sent(&server, 0));

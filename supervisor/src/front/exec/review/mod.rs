@@ -32,7 +32,7 @@ use crate::settings::config::Sources;
 
 /// Reviews the change and returns the exit status.
 pub(super) async fn review(args: ReviewArgs, directories: SessionDirs) -> Exit {
-    match attempt(args, directories).await {
+    match Box::pin(attempt(args, directories)).await {
         Ok(exit) => exit,
         Err(Refusal(exit, message)) => {
             complain(&message);
