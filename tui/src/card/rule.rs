@@ -49,7 +49,7 @@ pub(crate) fn explain(request: &ServerRequest, rules: InForce<'_>) -> Block {
              yours"
                 .to_owned(),
             "built in".to_owned(),
-            "no setting; s allows this tool for the session",
+            "no setting allows this tool; s allows it for the session",
         ),
         ServerRequest::ExternalToolApproval(_) => (
             "Bailiwick asks before each call of a tool outside the sandbox".to_owned(),

@@ -36,7 +36,7 @@ fn at_the_prompt() -> Vec<String> {
         ("/etc/hosts says ...", "text: a path has a second /"),
         ("@NAME", "a file of the project; Tab or Enter completes"),
         ("!COMMAND", "run a command of your own in the sandbox"),
-        ("?", "at an empty prompt: the keys that are used most"),
+        ("?", "at an empty prompt: show the keys that are used most"),
         ("a space first, or two lines", "send the line as text"),
     ];
     lines.iter().map(|(typed, about)| told(typed, about)).collect()

@@ -46,7 +46,7 @@ fn help_is_made_from_the_table() {
       /etc/hosts says ...           text: a path has a second /
       @NAME                         a file of the project; Tab or Enter completes
       !COMMAND                      run a command of your own in the sandbox
-      ?                             at an empty prompt: the keys that are used most
+      ?                             at an empty prompt: show the keys that are used most
       a space first, or two lines   send the line as text
     keys in NORMAL
       ? f1                          show all commands and keys

@@ -43,9 +43,9 @@ const WORDS: usize = 300;
 #[derive(Debug, thiserror::Error)]
 pub enum FetchError {
     /// The supervisor closed the connection without an order.
-    #[error("the supervisor gave no order")]
+    #[error("the supervisor closed the connection before its first message")]
     NoOrder,
-    #[error("a second order is not allowed")]
+    #[error("the supervisor sent its first message twice")]
     SecondOrder,
     /// The input is not an order, or a report could not be sent.
     #[error(transparent)]

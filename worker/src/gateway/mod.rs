@@ -51,9 +51,9 @@ const REPORTS: usize = 64;
 
 #[derive(Debug, thiserror::Error)]
 pub enum GatewayError {
-    #[error("the supervisor gave no order")]
+    #[error("the supervisor closed the connection before its first message")]
     NoOrder,
-    #[error("a second order is not allowed")]
+    #[error("the supervisor sent its first message twice")]
     SecondOrder,
     /// Invalid order, or unsent report.
     #[error(transparent)]

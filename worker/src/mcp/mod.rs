@@ -70,7 +70,7 @@ impl Default for Patience {
 
 #[derive(Debug, thiserror::Error)]
 pub enum McpError {
-    #[error("the supervisor gave no order")]
+    #[error("the supervisor closed the connection before its first message")]
     NoOrder,
     /// The first order is not the expected one, or came twice.
     #[error("an order that is not allowed now")]

@@ -111,7 +111,7 @@ fn an_order_that_is_none_and_a_second_one_end_the_gateway_with_one_line() {
         Gateway::start(command)
     };
     let (status, said) = started().end();
-    assert_eq!((status.code(), said.as_str()), (Some(1), "bailiwick-worker: the supervisor gave no order\n"));
+    assert_eq!((status.code(), said.as_str()), (Some(1), "bailiwick-worker: the supervisor closed the connection before its first message\n"));
     let mut broken = started();
     broken.write(&[9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     let (status, said) = broken.wait();
@@ -122,6 +122,6 @@ fn an_order_that_is_none_and_a_second_one_end_the_gateway_with_one_line() {
     let (status, said) = twice.wait();
     assert_eq!(
         (status.code(), said.as_str()),
-        (Some(1), "bailiwick-worker: a second order is not allowed\n")
+        (Some(1), "bailiwick-worker: the supervisor sent its first message twice\n")
     );
 }

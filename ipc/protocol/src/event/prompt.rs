@@ -19,8 +19,8 @@ pub struct PromptFixed {
     /// The event that has the same prompt and the same tools in full.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub same_as: Option<EventId>,
-    /// Cause of a new context that starts here from messages, calls and answers, without thinking, signatures and
-    /// blocks of the provider's own tools.
+    /// Cause of a new context that starts here. It keeps messages, calls and results; thinking, signatures and blocks of
+    /// the provider's own tools are left out.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub new_context: Option<NewContext>,
 }

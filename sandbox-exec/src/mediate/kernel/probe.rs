@@ -5,8 +5,8 @@ use nix::sys::wait::{WaitStatus, waitpid};
 use crate::mediate::filter::FilteredCalls;
 use crate::system::{self, process};
 
-/// False beneath another listener (`EBUSY`), without user notification, or if a filter of this process denies filters
-/// (`EINVAL`).
+/// True if this process can have a seccomp listener. It cannot beneath another one (`EBUSY`), on a kernel without user
+/// notification, or if a filter of its own denies filters (`EINVAL`).
 pub fn has_listener() -> bool {
     // Under a filter, the features of the kernel do not settle the question.
     if process::is_filtered() { is_given() } else { system::has_listeners() }

@@ -66,8 +66,8 @@ impl AccessIn {
 
     const fn more(self) -> &'static str {
         match self {
-            Self::Table => "--read PATH, or `read` in the server's table, allows more files",
-            Self::File => "`read` in the server's entry allows more files",
+            Self::Table => "--read PATH, or `read` in the server's table, lets the server read more files",
+            Self::File => "`read` in the server's entry lets the server read more files",
         }
     }
 

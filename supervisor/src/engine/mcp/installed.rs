@@ -75,7 +75,7 @@ pub(crate) fn fault(server: &McpServer, pin: &Pin) -> Option<String> {
     match &pin.installed {
         None => SelfInstaller::of(&server.command, &server.args).map(|_| {
             format!(
-                "the server's package is not installed yet; bailiwick mcp add {name} installs it and asks you"
+                "the server's package is not installed yet; bailiwick mcp add {name} installs the package and asks for your approval"
             )
         }),
         Some(installed) => {
@@ -272,7 +272,7 @@ pub(super) mod tests {
         let program = place.path().join("tree/bin/server");
         let mut pin = pin(Vec::new());
         let said = |pin: &Pin| fault(&server, pin).unwrap_or_default();
-        insta::assert_snapshot!(said(&pin), @"the server's package is not installed yet; bailiwick mcp add docs installs it and asks you");
+        insta::assert_snapshot!(said(&pin), @"the server's package is not installed yet; bailiwick mcp add docs installs the package and asks for your approval");
         pin.installed = Some(installed);
         assert_eq!(said(&pin), "");
         fs::write(&program, "#!/bin/sh\ntrue\n").unwrap();

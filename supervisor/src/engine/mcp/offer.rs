@@ -183,7 +183,7 @@ fn of_server(setup: &ProjectSandbox, server: &McpServer) -> Result<(ServerSpec, 
     let is_runner = SelfInstaller::of(&server.command, &server.args).is_some();
     if is_runner && pin.installed.is_none() {
         return Err(left_out(&format!(
-            "the server's package is not installed yet\n  hint: bailiwick mcp add {name} installs it and asks you"
+            "the server's package is not installed yet\n  hint: bailiwick mcp add {name} installs the package and asks for your approval"
         )));
     }
     let tree = pin.installed.as_ref().map(|installed| installed.tree.as_path());

@@ -264,7 +264,7 @@ impl LiveServer {
                 Err(format!("the call was not made: the definition of `{tool}` {how} {since}"))
             }
             WantedCall::Resource(_) if !self.resources => {
-                Err(format!("the call was not made: the server `{server}` has no resources any more"))
+                Err(format!("the call was not made: the server `{server}` offers no MCP resources any more"))
             }
             WantedCall::Resource(Some(uri)) => Ok(McpRequest::ReadResource { uri: uri.clone() }),
             WantedCall::Resource(None) => Ok(McpRequest::ListResources),

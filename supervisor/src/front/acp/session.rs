@@ -158,7 +158,7 @@ impl AcpSession {
         one(updates::reply(markdown, number))
     }
 
-    /// A call that represents the text of a command until it is sent.
+    /// Shows the text of a command as a tool call, until that text is sent to the model.
     pub(super) fn drafted(&mut self, name: &str) -> (String, Reaction) {
         self.drafts += 1;
         let call = format!("prompt:{}", self.drafts);

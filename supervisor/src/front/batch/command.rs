@@ -48,7 +48,7 @@ pub(super) struct Runs {
     hidden: Vec<PathBuf>,
     engine: Option<Engine>,
     pub(super) presence: EnginePresence,
-    /// From settings and flags. A container has no settings.
+    /// Flag that names the model, and its value, from settings and flags: the container has no settings.
     model: [String; 2],
 }
 

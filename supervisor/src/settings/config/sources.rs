@@ -350,7 +350,7 @@ fn unfit_command(command: &OwnCommand, effective: &Effective) -> Option<String> 
         return Some(format!("you already have a command /{name}"));
     }
     let model = model.as_ref().filter(|model| !effective.names_model(model))?;
-    Some(format!("the settings do not name the command's model {model:?}"))
+    Some(format!("the command names the model {model:?}, which the settings do not allow"))
 }
 
 /// Describes a command in the question about trust. Its text is shown again before each use.

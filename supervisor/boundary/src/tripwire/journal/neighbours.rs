@@ -59,7 +59,7 @@ pub(super) fn set_replaced_aside(directory: &Path, identity: &RootIdentity) -> i
         }
         fs::rename(&place, &aside)?;
         notes.push(format!(
-            "{} was created again after a session there was killed during a command: the record of its earlier state is in {}",
+            "{} is another directory than before, and a session there was killed during a command: the saved state of the earlier directory is in {}",
             identity.path,
             aside.display()
         ));

@@ -247,7 +247,7 @@ fn another_directory_at_the_same_path_has_no_past() {
     place.write(".git/HEAD", "ref: refs/heads/main\n");
     assert!(place.next_start(BaselineChoice::Restore).is_empty());
     let told = place.session().begin_call().unwrap().notes;
-    assert!(told.iter().any(|note| note.contains("was created again")), "{told:?}");
+    assert!(told.iter().any(|note| note.contains("is another directory than before")), "{told:?}");
     assert_eq!(place.read(".envrc").as_deref(), Some("mine"));
 }
 

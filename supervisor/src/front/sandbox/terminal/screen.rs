@@ -1,4 +1,4 @@
-//! On a separate thread, so that a blocked terminal does not delay signals.
+//! Writes to the terminal on a separate thread, so that a blocked terminal does not delay signals.
 
 use std::fs::File;
 use std::io;

@@ -274,7 +274,7 @@ pub(super) const PROMISES: &[Promise] = &[
     },
     Promise {
         name: "messages of a worker, files of a hostile repository",
-        says: "invalid data leads to clear errors",
+        says: "invalid messages and files lead to clear errors",
         holders: both(Supervisor(
             "the supervisor checks each message against a table of phases, limits and deadlines",
         )),
