@@ -1,4 +1,4 @@
-//! A program, run to its end inside a confinement of its own: sandbox-exec, to see from there what holds.
+//! Runs a program in a separate confinement to its end, to test or report the confinement.
 
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -16,43 +16,37 @@ use tokio::time::timeout;
 
 use crate::engine::place::ProjectSandbox;
 
-/// It takes milliseconds; one that hangs is a failure.
+/// Long, because a run takes milliseconds.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// What it printed, and what held it.
+/// Output of the program, with its confinement.
 pub(crate) struct ChildSaid {
-    /// What held it.
     pub ruleset: RulesetReport,
     pub output: String,
 }
 
-/// The reason why it did not come to its end.
+/// The reason why a run failed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum InsideError {
-    /// What it was to be given or asked could not be made.
     #[error(transparent)]
     System(#[from] io::Error),
-    /// There was no process.
     #[error(transparent)]
     Spawn(#[from] SpawnError),
-    /// A stage of the start, by its name in `sandbox-exec`.
+    /// A step of the start failed; `stage` is its name in `sandbox-exec`.
     #[error("{stage}: {detail}")]
     Refused {
         stage: String,
-        /// What failed there.
         detail: String,
-        /// The refusal, where it is this machine that refuses the full tier.
+        /// Set if the machine refuses the full tier.
         refusal: Option<FullTierRefusal>,
     },
-    /// It ended early, or said what nobody understands.
     #[error("sandbox-exec ended too early, or its output is invalid: {0}")]
     Broken(String),
-    /// It took too long.
     #[error("sandbox-exec did not end within {} s", PATIENCE.as_secs())]
     Late,
 }
 
-/// Runs sandbox-exec with these arguments and this on its standard input.
+/// Runs sandbox-exec with these arguments and standard input.
 pub(crate) async fn run(
     setup: &ProjectSandbox,
     confinement: Confinement,
@@ -63,7 +57,7 @@ pub(crate) async fn run(
     run_program(setup, confinement, [program].into_iter().chain(arguments).collect(), input).await
 }
 
-/// Runs a command in this confinement, with `input` on its standard input. Fails if it does not end within `PATIENCE`.
+/// Runs a command with `input` on its standard input. Fails after `PATIENCE`.
 pub(crate) async fn run_program(
     setup: &ProjectSandbox,
     confinement: Confinement,
@@ -74,16 +68,15 @@ pub(crate) async fn run_program(
     timeout(PATIENCE, run_to_its_end(setup, launch, input)).await.unwrap_or(Err(InsideError::Late))
 }
 
-/// Things outside that the self-test tries to reach.
+/// Objects outside the sandbox that the self-test tries to reach.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct SelfTestTargets<'a> {
-    /// A hidden file.
     pub hidden: Option<&'a Path>,
-    /// The name of an abstract unix socket on which somebody listens.
+    /// Name of an abstract unix socket with a listener.
     pub abstract_name: Option<&'a str>,
 }
 
-/// Has a confined process try what no right allows; one object a line.
+/// Lets a confined process try access that no setting allows. Returns one attempt for each object.
 pub(crate) async fn self_test(
     setup: &ProjectSandbox,
     confinement: Confinement,
@@ -99,7 +92,7 @@ pub(crate) async fn self_test(
     Ok((ruleset, attempts.map_err(|error| broke_off(&error))?))
 }
 
-/// Tries these acts; what became of each.
+/// Lets a confined process try these accesses. Returns the outcomes in the same order.
 pub(crate) async fn try_all(
     setup: &ProjectSandbox,
     confinement: Confinement,

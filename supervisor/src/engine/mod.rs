@@ -1,4 +1,4 @@
-//! A running session: how it is prepared and opened, and the driver that carries out what its agents decide.
+//! A running session: its sandbox, its opening, and the driver that carries out its agents' decisions.
 
 pub mod driver;
 pub(crate) mod inside;

@@ -1,5 +1,4 @@
-//! The turns of an agent and their totals, and the account of a sub-agent: facts that the supervisor knows, and then its last message,
-//! bounded.
+//! Totals of an agent's turns, and the report of a sub-agent to its parent.
 
 use agent::core::{EndReason, RunEnd};
 use ipc::id::{AgentId, CallId};
@@ -9,13 +8,12 @@ use tokio::time::Instant;
 
 use super::{Turns, millis};
 
-/// The most characters of a sub-agent's last message that its parent reads; the log has all of it.
+/// Maximum number of characters of a sub-agent's last message that its parent reads. The log has the full text.
 const LONGEST_MESSAGE: usize = 16 << 10;
 
-/// The turns of one agent, up to its end.
 pub(super) struct RunAccount {
     turns: Turns,
-    /// The beginning of the present turn, of several.
+    /// Start of the present turn, read only if the agent has several.
     turn_began: Option<Instant>,
     /// Totals of the turns before the present one.
     totals: Totals,
@@ -27,7 +25,6 @@ struct Totals {
     steps: u32,
     usage: TokenUsage,
     cost: Usd,
-    /// The model's last words.
     text: String,
 }
 
@@ -36,7 +33,6 @@ impl RunAccount {
         Self { turns, turn_began: None, totals: Totals::default(), end: None }
     }
 
-    /// True if the agent has one turn.
     pub(super) fn has_one_turn(&self) -> bool {
         self.turns == Turns::One
     }
@@ -45,7 +41,7 @@ impl RunAccount {
         self.turn_began = Some(Instant::now());
     }
 
-    /// Takes the end of a turn. Returns the event of a turn after which the user may go on.
+    /// Records the end of a turn. Returns an event if the user may start another turn.
     pub(super) fn end_turn(&mut self, end: RunEnd, is_closed: bool) -> Option<TurnFinished> {
         if self.has_one_turn() || is_closed {
             self.end = Some(end);
@@ -67,17 +63,15 @@ impl RunAccount {
         })
     }
 
-    /// Ends the run for a reason outside of its turns, unless it has ended.
+    /// Ends the run for a reason outside its turns, unless it has ended.
     pub(super) fn break_off(&mut self, reason: EndReason, message: String) {
         self.end.get_or_insert_with(|| RunEnd::without_account(reason, message));
     }
 
-    /// True if nothing more is to come of the run.
     pub(super) const fn is_over(&self) -> bool {
         self.end.is_some()
     }
 
-    /// Takes the end of the run, with the totals of all turns.
     pub(super) fn take(&mut self) -> Option<RunEnd> {
         let mut end = self.end.take()?;
         let Totals { steps, usage, cost, text } = std::mem::take(&mut self.totals);
@@ -92,7 +86,7 @@ impl RunAccount {
     }
 }
 
-/// The account of a sub-agent of which nothing is known.
+/// Returns the report on a sub-agent of which nothing is known.
 pub(super) fn empty_account(
     agent: AgentId,
     call: Option<CallId>,
@@ -117,7 +111,6 @@ pub(super) fn empty_account(
     }
 }
 
-/// The account of a sub-agent by its end.
 pub(super) fn account_of_end(agent: AgentId, call: Option<CallId>, end: Option<RunEnd>) -> SubAgentResult {
     let status = status(end.as_ref().map_or(EndReason::Internal, |end| end.reason));
     let account = empty_account(agent, call, status, None);

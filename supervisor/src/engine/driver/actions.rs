@@ -1,4 +1,4 @@
-//! Actions of the user: their paths resolved, and their kinds told apart.
+//! Actions of the user: their paths resolved, and their kinds distinguished.
 
 use std::path::Path;
 
@@ -9,7 +9,6 @@ use protocol::approval::ApprovalMode;
 use protocol::frontend::{AgentAction, UserAction, UserActionKind};
 use protocol::known_sockets::gives;
 
-/// A warning to the person about a change of access.
 pub(super) fn warning(action: &AgentAction) -> Option<String> {
     let AgentAction::SetRights { change } = action else { return None };
     match change {
@@ -22,7 +21,6 @@ pub(super) fn warning(action: &AgentAction) -> Option<String> {
     }
 }
 
-/// True of an action that begins a turn.
 pub(super) const fn begins_turn(action: &AgentAction) -> bool {
     matches!(
         action,
@@ -34,7 +32,7 @@ pub(super) const fn begins_turn(action: &AgentAction) -> bool {
     )
 }
 
-/// True of what ends the session, and is for every agent therefore.
+/// True if the action ends the session and therefore concerns every agent.
 pub(super) const fn ends_session(action: &AgentAction) -> bool {
     matches!(
         action,
@@ -42,13 +40,11 @@ pub(super) const fn ends_session(action: &AgentAction) -> bool {
     )
 }
 
-/// True of an action that ends the session.
 pub(super) const fn is_last(action: &UserAction) -> bool {
     matches!(&action.kind, UserActionKind::Agent(action) if ends_session(action))
 }
 
-/// True of what takes a right away, in this mode: it is withdrawn from every agent of the session, whichever of them
-/// is named.
+/// True if the action withdraws access in this mode. The access is then withdrawn from every agent of the session.
 pub(super) const fn takes_away(action: &AgentAction, now: ApprovalMode) -> bool {
     match action {
         AgentAction::SetRights { change } => match change {
@@ -78,7 +74,7 @@ pub(super) const fn takes_away(action: &AgentAction, now: ApprovalMode) -> bool 
     }
 }
 
-/// The action with the path that the user named resolved, once: the core knows nothing of file systems.
+/// Resolves the path that the user named, because the core knows nothing of file systems.
 pub(super) fn resolved(project: &Path, action: AgentAction) -> Result<AgentAction, String> {
     let AgentAction::SetRights { change } = action else { return Ok(action) };
     let change = match change {

@@ -1,7 +1,5 @@
-//! Requests for approvals: each is awaited in a task of its own, with its deadline, and decided once.
-//!
-//! Whatever comes back that is no answer to exactly what was asked denies it, and says why. An answer that nothing waits for
-//! counts for nothing, and has a line in the log as well.
+//! Requests for approvals, each awaited in a task of its own, with its deadline, and decided once. Anything that is not
+//! an answer to exactly this request denies it; an answer to no open request is only logged.
 
 use std::collections::{BTreeMap, HashMap};
 use std::time::Duration;
@@ -19,19 +17,17 @@ use super::event_sink::EventSink;
 use super::flushes::{After, Flushes};
 use super::{SessionError, Shared};
 
-/// The most of a peer's words that a cause repeats.
+/// Maximum number of characters of a front end's text that a cause repeats.
 const MAX_CAUSE: usize = 300;
 
-/// The requests that are waited for.
 #[derive(Default)]
 pub(super) struct Approvals {
-    /// Requests that are shown when they are on the disk.
+    /// Requests that are shown once they are on the disk.
     unwritten: BTreeMap<ApprovalId, Box<ServerRequest>>,
-    /// Requests that the front end was asked, each with the way on which its wait is ended.
+    /// Requests that the front end was asked, each with the sender that ends its wait.
     pending: BTreeMap<ApprovalId, oneshot::Sender<Input>>,
-    /// The waits; one that was withdrawn ends without an input.
+    /// Waits for answers. A withdrawn wait ends without an input.
     waiting: JoinSet<(ApprovalId, Option<Input>)>,
-    /// Ways for the answers to questions about hosts.
     host_answers: HashMap<HostQuestionId, HostAnswers>,
 }
 
@@ -42,7 +38,7 @@ impl Approvals {
         self.waiting.spawn(wait(id, time, settled, ui));
     }
 
-    /// Takes an answer to its request; one `for_us` names this session. The error says why the answer counts for nothing.
+    /// Delivers an answer to its request; `for_us` is true if it names this session. The error says why it is ignored.
     pub(super) fn answer(
         &mut self,
         id: ApprovalId,
@@ -59,13 +55,13 @@ impl Approvals {
         settle.send(input).map_err(|_| format!("request {id}: the answer ({decision}) came too late"))
     }
 
-    /// Waits for one no longer; true if somebody was asked.
+    /// Stops waiting for a request. True if the front end was asked.
     fn withdraw(&mut self, id: ApprovalId) -> bool {
         self.pending.remove(&id);
         self.unwritten.remove(&id).is_none()
     }
 
-    /// The next request that is over, as the core's input; pends while none is waited for. Cancel safe.
+    /// Returns the outcome of the next request, as the core's input. Pends while no request is open. Cancel safe.
     pub(super) async fn next(&mut self) -> Input {
         loop {
             let Some(over) = self.waiting.join_next().await else { return std::future::pending().await };
@@ -78,7 +74,7 @@ impl Approvals {
         }
     }
 
-    /// The request whose task is gone without a word.
+    /// Denies a request whose task ended without an outcome.
     fn abandoned(&self, error: &str) -> Option<(ApprovalId, Option<Input>)> {
         let (id, _) = self.pending.iter().find(|(_, settle)| settle.is_closed())?;
         let cause = format!("the wait for an answer failed: {error}");
@@ -103,7 +99,7 @@ async fn wait(
     (id, input)
 }
 
-/// The core judges an answer; only what is none at all is a denial here.
+/// Leaves the judgement of an answer to the core, except for data that is not an answer.
 fn input(id: ApprovalId, answer: ApprovalAnswer) -> Input {
     match answer.into_op(id) {
         Ok(op) => Input::Op(op),
@@ -119,12 +115,11 @@ fn not_waited_for(id: ApprovalId, decision: &str) -> String {
     format!("request {id} is no longer open: ignored the answer ({decision})")
 }
 
-/// The word for what an answer says.
 fn decision(answer: &ApprovalAnswer) -> &'static str {
     answer.decision().map_or("no decision", ReviewDecision::as_str)
 }
 
-/// The line for the log on an action that its session takes no more; none for what has no meaning then.
+/// Returns the notice for the log on an action that arrived after the session's end, if one is needed.
 pub(super) fn too_late(agent: &AgentId, kind: &UserActionKind) -> Option<(NoticeCode, String)> {
     Some(match kind.unread()? {
         Unread::Answer(id, answer) => {
@@ -141,15 +136,14 @@ fn bounded(cause: &str) -> String {
     cause.chars().take(MAX_CAUSE).collect()
 }
 
-/// Denies a request that cannot be serialised: it can be neither logged nor shown.
+/// Denies a request that cannot be serialised and so can be neither logged nor shown.
 fn unshowable(id: ApprovalId, error: Option<serde_json::Error>) -> Option<Input> {
     let cause = format!("the request cannot be serialised: {}", error?);
     Some(lapsed(id, DecidedBy::BadAnswer, cause))
 }
 
 impl Approvals {
-    /// Has the question written down; who can answer it is asked when it is on the disk. What cannot be written down is
-    /// not asked.
+    /// Logs the question. The front end is asked once it is on the disk, and not at all if it cannot be logged.
     pub(super) fn request(
         &mut self,
         shared: &mut Shared,
@@ -168,7 +162,6 @@ impl Approvals {
         Ok(None)
     }
 
-    /// Asks the front end, unless the question is settled already.
     pub(super) fn ask(&mut self, shared: &Shared, sink: &mut EventSink, id: ApprovalId) {
         if let Some(request) = self.unwritten.remove(&id) {
             let time = Duration::from_millis(request.timeout_ms());
@@ -177,14 +170,13 @@ impl Approvals {
         }
     }
 
-    /// Waits for a request no longer.
     pub(super) fn close(&mut self, shared: &Shared, sink: &mut EventSink, id: ApprovalId) {
         if self.withdraw(id) {
             sink.show(shared, UiEventKind::ApprovalClosed { id });
         }
     }
 
-    /// Takes a question of a worker's gateway, as an input of the core, which answers it once.
+    /// Converts a question of a worker's gateway to an input of the core, which answers it once.
     pub(super) fn ask_host(
         &mut self,
         generation: Generation,

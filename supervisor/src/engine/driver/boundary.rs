@@ -1,7 +1,4 @@
-//! The boundary as a session sees it: workers are ordered, told, and ended.
-//!
-//! [`Processes`] are the real one. Tests put workers behind it that exist in their imagination only, and so choose what
-//! happens, in which order, and when.
+//! Trait by which a session starts workers. Tests implement it with imaginary workers, to choose what happens when.
 
 use std::pin::pin;
 use std::sync::Arc;
@@ -23,23 +20,22 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::tripwire::apart;
 
-/// What a session may have of the boundary.
+/// Starts workers and guests.
 pub trait Boundary: Send + Sync {
-    /// Starts a worker, unless it is cancelled before the worker is ready. After an error nothing is left of it.
+    /// Starts a worker, unless the start is cancelled before the worker is ready. No process is left after an error.
     fn start(
         &self,
         order: WorkerOrder,
         cancelled: oneshot::Receiver<()>,
     ) -> BoxFuture<'static, Result<StartedWorker, StartError>>;
 
-    /// Fetches a page, until it is cancelled by the end of its sender. No process is left of it then.
+    /// Fetches a page, until `cancelled` fires or its sender is dropped. No process is left then.
     fn fetch(&self, order: PageOrder, cancelled: oneshot::Receiver<()>) -> BoxFuture<'static, FetchEnd> {
         drop((order, cancelled));
         Box::pin(async { FetchEnd { outcome: Err(GuestError::Ended), used: HostUse::default() } })
     }
 }
 
-/// A page that is to be fetched.
 #[derive(Clone, Debug)]
 pub struct PageOrder {
     pub agent: Confinement,
@@ -47,67 +43,56 @@ pub struct PageOrder {
     pub guests: GuestLog,
 }
 
-/// A worker that is to be started.
 #[derive(Clone, Debug)]
 pub struct WorkerOrder {
-    /// The agent that it serves.
     pub agent: AgentId,
-    /// The generation of the worker.
     pub generation: Generation,
     pub confinement: Confinement,
-    /// True if its caches get copies from places of more rights.
+    /// True if the worker's caches get copies from levels with more access.
     pub reads_down: bool,
-    /// The log of the guests that it has.
     pub guests: GuestLog,
 }
 
 /// A worker that is ready and verified.
 pub struct StartedWorker {
-    /// The generation of the worker.
     pub generation: Generation,
     pub pid: u32,
-    /// The enforced rules.
     pub ruleset: RulesetReport,
-    /// From spawning to readiness.
+    /// Time from spawning to readiness.
     pub startup: Duration,
     pub control: Box<dyn WorkerControl>,
-    /// Its messages; [`WorkerEvent::Ended`] last.
+    /// Messages of the worker; [`WorkerEvent::Ended`] is the last.
     pub events: mpsc::Receiver<WorkerEvent>,
 }
 
-/// Commands to a worker.
 pub trait WorkerControl: Send + Sync {
-    /// Sends a call. Nothing happens if the worker is gone: its `Ended` event names the call as open.
+    /// Sends a call. Has no effect if the worker is gone: its `Ended` event lists the call as open.
     fn call(&self, call: CallId, work: Work);
 
-    /// Cancels a call; its outcome still comes.
+    /// Cancels a call; its outcome still arrives.
     fn cancel(&self, call: CallId);
 
-    /// Sends an effect to be carried out. A worker takes one, and nothing after it.
+    /// Sends an effect to be carried out. A worker accepts one, and nothing after it.
     fn commit(&self, call: CallId, effect: &Effect) -> Result<(), EffectError>;
 
-    /// Asks the worker to finish its calls and exit.
     fn drain(&self);
 
-    /// Ends the worker and everything below it, at once and by force if need be. The `Ended` event follows.
+    /// Ends the worker and all processes below it at once, by force if necessary. The `Ended` event follows.
     fn kill(&self);
 }
 
-/// The boundary that the kernel holds.
+/// Boundary with real processes, which the kernel confines.
 #[derive(Clone, Debug)]
 pub struct Processes {
-    /// Where processes come from.
     pub spawner: Spawner,
-    /// Which programs they are.
     pub programs: Programs,
-    /// Writes of an earlier process of the session that were cut off.
+    /// Writes that an earlier process of the session left unfinished.
     pub leftovers: Option<Leftovers>,
-    /// The places of the levels of rights.
+    /// Directories of the levels of access.
     pub places: Option<LevelPlaces>,
 }
 
 impl Processes {
-    /// The real boundary, for agents that share it.
     pub fn shared(
         spawner: Spawner,
         programs: Programs,
@@ -153,14 +138,15 @@ impl Boundary for Processes {
     }
 }
 
-/// Waits until it is cancelled; a sender that is gone cancels nothing.
+/// Waits for a cancellation. A dropped sender cancels nothing.
 async fn cancellation(cancelled: oneshot::Receiver<()>) {
     if cancelled.await.is_err() {
         std::future::pending::<()>().await;
     }
 }
 
-/// Copies to a program's caches what places of more rights have. What cannot be copied is fetched and built again.
+/// Copies the caches of levels with more access to a program's caches. Programs fetch or build again what cannot be
+/// copied.
 pub(crate) async fn read_down(places: LevelPlaces, confinement: &Confinement) {
     let Confinement { temp, environment, .. } = confinement;
     let Some(caches) = environment.caches.clone() else { return };

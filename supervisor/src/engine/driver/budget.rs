@@ -1,7 +1,6 @@
-//! The session's budget: what its agents have spent, and what their requests may come to.
-//!
-//! A request reserves its estimate before it goes out and settles by its usage, so that agents that work at the same time do not
-//! spend the same tokens twice. One that would go beyond what the others leave waits for them.
+//! Budget of the session. Each request reserves its estimate until its usage is known, so that agents that work at the
+//! same time do not spend the same tokens twice. A request waits if the reservations of others leave less than its
+//! estimate.
 
 use std::collections::BTreeMap;
 
@@ -16,25 +15,21 @@ use agent::core::{EndReason, Estimate, RunLimits};
 pub(super) struct SessionBudget {
     limits: RunLimits,
     spent: Account,
-    /// The replies of every agent's model.
+    /// Number of replies of all agents' models.
     replies: u32,
-    /// The part of it that sub-agents have spent, until it is put down to an agent of the top level.
+    /// Part of `spent` that sub-agents spent and no agent of the top level has in its account yet.
     below: Account,
-    /// The account of sub-agents while no turn went on, as those of a plan do: only the session has that in its
-    /// account.
+    /// Spending of sub-agents while no turn was under way, as for a plan. Only the session has it in its account.
     outside: Account,
-    /// What open requests may come to, one for each agent.
+    /// Estimates of open requests, one for each agent.
     reserved: BTreeMap<AgentId, Estimate>,
 }
 
-/// The answer to a request that wants to go out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Admission {
-    /// It goes out.
     Go,
-    /// It waits until others have settled.
     Wait,
-    /// Nothing is left: the limit, and a sentence on it.
+    /// Nothing is left: the exhausted limit, and a sentence about it.
     Spent(EndReason, String),
 }
 
@@ -43,13 +38,12 @@ impl SessionBudget {
         Self { limits, ..Self::default() }
     }
 
-    /// Limits are those of one turn, with everything that sub-agents do for it.
+    /// Resets the spending: limits apply to one turn, with everything that sub-agents do for it.
     pub(super) fn begin_turn(&mut self) {
         (self.spent, self.replies) = (Account::default(), 0);
         self.outside += std::mem::take(&mut self.below);
     }
 
-    /// Reserves what a request may come to, if something is left for it.
     pub(super) fn admit(&mut self, agent: &AgentId, estimate: Estimate) -> Admission {
         if let Some((reason, message)) = self.exhausted() {
             return Admission::Spent(reason, message);
@@ -83,7 +77,7 @@ impl SessionBudget {
         Some((EndReason::CostLimit, message))
     }
 
-    /// Takes down what an event says was spent; true if a request has settled by it.
+    /// Adds the spending that an event reports. True if a request was settled.
     pub(super) fn note(&mut self, agent: &AgentId, event: &EventKind) -> bool {
         let account = match event {
             EventKind::ModelFailed { .. } => Account::default(),
@@ -102,31 +96,30 @@ impl SessionBudget {
         self.settle(agent)
     }
 
-    /// Gives back what an agent's request reserved; true if it had.
+    /// Releases the reservation of an agent's request. True if there was one.
     pub(super) fn settle(&mut self, agent: &AgentId) -> bool {
         self.reserved.remove(agent).is_some()
     }
 
-    /// The account of sub-agents since the turn began, or since this was asked last.
+    /// Returns the spending of sub-agents since the start of the turn or the previous call.
     pub(super) fn take_below(&mut self) -> Account {
         std::mem::take(&mut self.below)
     }
 
-    /// The account of sub-agents that no turn has in its own.
+    /// Returns the spending of sub-agents that no turn has in its account.
     pub(super) fn take_rest(&mut self) -> Account {
         let mut rest = std::mem::take(&mut self.outside);
         rest += self.take_below();
         rest
     }
 
-    /// The cost that is reserved by everybody, for tests and diagnostics.
     #[cfg(test)]
     fn reserved_tokens(&self) -> u64 {
         self.reserved.values().map(|of| of.tokens).sum()
     }
 }
 
-/// The sum of a cost that may be unknown and one of sub-agents: unknown if the agent's own is.
+/// Adds the cost of sub-agents to an agent's own. The sum is unknown if the agent's own cost is.
 pub(super) fn with_below(own: Option<Usd>, below: Account) -> Option<Usd> {
     own.map(|own| own + below.cost.unwrap_or_default())
 }

@@ -1,4 +1,4 @@
-//! The change set of a run: its base taken beside the first request, its difference at the end.
+//! Change set of a run: the base is taken during the first request, the difference at the end.
 
 use std::pin::Pin;
 
@@ -27,14 +27,13 @@ enum BaseState {
 #[derive(Debug)]
 pub struct TakenChanges {
     pub files: Vec<ChangedFile>,
-    /// The place of the patch, where one is wanted.
+    /// Path of the patch, if one is wanted.
     pub patch: Option<WirePath>,
-    /// What is not in it, and why.
+    /// Parts of the project that the change set lacks, with reasons.
     pub notes: Vec<String>,
 }
 
 impl ChangeTracker {
-    /// Begins to take the base. Without a patch the changed files are only listed.
     pub fn start(observer: SnapshotTaker, patch: Option<PatchFile>) -> Self {
         let task = tokio::spawn(observer.clone().base());
         let taking = task.map(|joined| {
@@ -45,17 +44,16 @@ impl ChangeTracker {
         Self { observer, patch, base: BaseState::Open(Box::pin(taking)), notes: Vec::new() }
     }
 
-    /// True if the user wants a patch.
     pub const fn writes_patch(&self) -> bool {
         self.patch.is_some()
     }
 
-    /// A notice about its failure, without the cause.
+    /// Returns the notice about a failure, without the cause.
     pub const fn failure(&self) -> &'static str {
         if self.writes_patch() { "no patch was written" } else { "cannot list the changed files" }
     }
 
-    /// Whether the base is still being taken: nothing may write until it is.
+    /// True while the base is being taken, when nothing may write.
     pub const fn base_is_open(&self) -> bool {
         matches!(self.base, BaseState::Open(_))
     }
@@ -70,19 +68,18 @@ impl ChangeTracker {
         Ok(())
     }
 
-    /// Takes the notes on parts of the project that could not be seen when the base was taken.
+    /// Takes the notes on parts of the project that could not be read when the base was taken.
     pub fn take_notes(&mut self) -> Vec<String> {
         std::mem::take(&mut self.notes)
     }
 
-    /// Has nothing compared: nothing that may write has begun. The patch that is wanted says so.
+    /// Finishes without a comparison, since nothing that may write has begun. A wanted patch is written empty.
     pub fn finish_unchanged(self) -> Result<TakenChanges, ObserverError> {
         let patch = self.patch.as_ref().map(|patch| WirePath::from(patch.path()));
         self.patch.map_or(Ok(()), |file| file.write(&ChangeSet::default()))?;
         Ok(TakenChanges { files: Vec::new(), patch, notes: Vec::new() })
     }
 
-    /// Takes the difference and writes the patch.
     pub async fn finish(mut self) -> Result<TakenChanges, ObserverError> {
         self.base().await?;
         let BaseState::Taken(base) = &self.base else {

@@ -1,25 +1,23 @@
-//! What names rights and rulesets in the log: digests of their encoding.
+//! Digests that identify access and rulesets in the log.
 
 use ipc::confinement::{Confinement, RulesetReport};
 use ipc::text::hexadecimal;
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 
-/// The digests of one worker's confinement, in hexadecimal.
+/// Digests of one worker's confinement, in hexadecimal.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Digests {
-    /// Of the rights alone.
+    /// Digest of the access alone.
     pub(super) rights: String,
-    /// Of the rights and of what the kernel holds the worker to them by.
+    /// Digest of the access and of the rules by which the kernel enforces it.
     pub(super) ruleset: String,
 }
 
 impl Digests {
-    /// The paths of `confinement` are the host's own, which name one place each; a private `/tmp` gives two places
-    /// one name.
-    ///
-    /// Equal starts have equal digests: no attempt at the start is part of a ruleset, the random name of the temp directory
-    /// is no part of the rights, and the number of rules depends on the neighbours that a hidden place has just now.
+    /// Computes the digests from the host's own paths, since a private `/tmp` gives two directories one name. Equal
+    /// starts have equal digests: start attempts, the random name of the temp directory and the number of rules (which
+    /// depends on the neighbours of hidden paths) are left out.
     pub(super) fn new(confinement: &Confinement, report: &RulesetReport) -> Self {
         let report = RulesetReport { attempts: Vec::new(), rules: 0, ..report.clone() };
         let Confinement { rights, project, temp, read_only, identity, .. } = &without_temps_name(confinement);
@@ -28,7 +26,7 @@ impl Digests {
     }
 }
 
-/// The symbol for the private temp directory. No right has this path, since none is relative.
+/// Symbol for the private temp directory. It is relative, as no path in a worker's access is.
 const TEMP: &str = "$TMPDIR";
 
 fn without_temps_name(confinement: &Confinement) -> Confinement {
@@ -42,17 +40,17 @@ fn without_temps_name(confinement: &Confinement) -> Confinement {
     plain
 }
 
-/// The name of an agent's rights in the log.
+/// Returns the identifier of an agent's access in the log.
 pub(crate) fn rights_digest(confinement: &Confinement) -> String {
     digest(&without_temps_name(confinement).rights)
 }
 
-/// What names a ruleset in the log.
+/// Returns the identifier of a ruleset in the log.
 pub(crate) fn ruleset_digest(confinement: &Confinement, report: &RulesetReport) -> String {
     Digests::new(confinement, report).ruleset
 }
 
-/// SHA-256 of a value's encoding. Empty where the value has no encoding: it would not have reached a worker either.
+/// Returns the SHA-256 of a value's encoding. Empty if the value cannot be encoded: it could not reach a worker either.
 fn digest(value: &impl Serialize) -> String {
     let bytes = ipc::codec::encode(value).unwrap_or_default();
     if bytes.is_empty() { String::new() } else { hexadecimal(&Sha256::digest(bytes)) }
@@ -118,10 +116,11 @@ mod tests {
         assert_ne!(other("/a", &["/a", "/p"]), other("/z", &["/a", "/p"]), "it may not be written here");
     }
 
-    /// The private temp directory of a session, where its rights name it.
+    /// Private temp directory of a session in generated access.
     const SYMBOL: &str = "/temp";
 
-    /// Rights in which the private temp directory is [`SYMBOL`]; below `/tmp` there are write roots of the host.
+    /// Generates access in which the private temp directory is [`SYMBOL`]; other write roots below `/tmp` are the
+    /// host's.
     fn rights() -> impl Strategy<Value = Rights> {
         let path = select(vec!["/tmp", "/tmp/x", "/tmp/x/q", "/tmp/y", "/p", "/p/a", "/home", "/"]);
         let paths = || vec(path.clone().prop_map(WirePath::from), 0..3);
@@ -143,7 +142,6 @@ mod tests {
         })
     }
 
-    /// One right is another's, and all others are the same.
     fn with_one_of(rights: &Rights, other: Rights, field: usize) -> Rights {
         let mut changed = rights.clone();
         match field {
@@ -160,7 +158,6 @@ mod tests {
         changed.normalised()
     }
 
-    /// Returns the rights with the real path of the private temp directory in the place of its symbol.
     fn named(rights: &Rights, temp: &str) -> Rights {
         let mut rights = rights.clone();
         for root in rights.write.iter_mut().filter(|root| **root == SYMBOL.into()) {

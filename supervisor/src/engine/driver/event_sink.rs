@@ -1,4 +1,4 @@
-//! The way of an agent's events to the log and to front ends, with the account that they make.
+//! Passes an agent's events to the log and to front ends, and counts its denials.
 
 use ipc::denial::Denial;
 use ipc::id::AgentId;
@@ -8,16 +8,14 @@ use protocol::frontend::UiEventKind;
 use super::passing::Passing;
 use super::{SessionError, Shared};
 
-/// The most denials that an agent's account lists: the log has all of them.
+/// Maximum number of denials that an agent's account lists. The log has all of them.
 const LISTED_DENIALS: usize = 8;
 
-/// Logs and shows the events of one agent.
 pub(super) struct EventSink {
     agent: AgentId,
-    /// Text on its way to a front end.
     passing: Passing,
     denials: u32,
-    /// The first denials, each attempt once.
+    /// First denials, without repetitions of an attempt.
     denied: Vec<Denial>,
     has_plan: bool,
 }
@@ -27,7 +25,7 @@ impl EventSink {
         Self { agent, passing: Passing::default(), denials: 0, denied: Vec::new(), has_plan: false }
     }
 
-    /// Removes from now on the secrets that the session's log does not hold.
+    /// Removes from now on the secrets that the session's log must not hold.
     pub(super) fn begin(&mut self, shared: &Shared) {
         self.passing = Passing::new(&shared.log);
     }
@@ -68,7 +66,6 @@ impl EventSink {
         }
     }
 
-    /// True if the agent made a plan.
     pub(super) const fn has_plan(&self) -> bool {
         self.has_plan
     }

@@ -1,4 +1,4 @@
-//! What an agent run may do when the log is on the disk, and not before.
+//! Work of an agent run that has to wait until the log is on the disk.
 
 use std::collections::VecDeque;
 
@@ -11,39 +11,35 @@ use crate::journal::session::{Flushed, LogError};
 #[derive(Default)]
 pub(super) struct Flushes {
     waiting: VecDeque<(Flushed, After)>,
-    /// Whoever waits anew, since the disk was full.
+    /// Work that has to wait anew because the disk was full.
     unflushed: Vec<After>,
 }
 
-/// What is done then.
 pub(super) enum After {
-    /// Somebody is asked.
     Ask(ApprovalId),
-    /// An approved call is served that is no worker's.
+    /// Serves an approved call that no worker serves.
     Serve(CallId),
-    /// An approved sub-agent starts.
     Spawn(CallId),
-    /// An approved effect goes on.
+    /// Continues an approved effect.
     GoOn(oneshot::Sender<()>),
 }
 
 impl Flushes {
-    /// Waits for the disk before something is done.
     pub(super) fn push(&mut self, flushed: Flushed, after: After) {
         self.waiting.push_back((flushed, after));
     }
 
-    /// Keeps what the disk was too full for.
+    /// Keeps work for which the disk was too full.
     pub(super) fn put_back(&mut self, after: After) {
         self.unflushed.push(after);
     }
 
-    /// Takes those for whom the disk was full, in their order: they wait anew.
+    /// Takes the work that has to wait anew, in order.
     pub(super) fn take_back(&mut self) -> Vec<After> {
         std::mem::take(&mut self.unflushed)
     }
 
-    /// The next thing to do, or why it cannot be done; pends while there is none. Cancel safe.
+    /// Returns the next work, with the error if the log could not be written. Pends while there is none. Cancel safe.
     pub(super) async fn next(&mut self) -> (Result<(), LogError>, After) {
         let Some((flushed, _)) = self.waiting.front_mut() else { return std::future::pending().await };
         let flushed = flushed.await.unwrap_or(Err(LogError::FlusherGone));

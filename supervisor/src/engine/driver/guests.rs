@@ -1,7 +1,5 @@
-//! The guests of an agent in the log: whatever starts or ends one tells it here, and each that is told to start has one end.
-//!
-//! News of guests come before the news that they belong to: a run logs all that are there before it takes in anything else. So the
-//! end of a gateway is logged before that of its worker, and the end of a server before that of its agent.
+//! Guests of an agent in the log: each logged start gets one end. A run logs waiting news of guests before any other
+//! occurrence, so that a gateway's end precedes that of its worker, and a server's end that of its agent.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -17,7 +15,6 @@ use super::event_sink::EventSink;
 use super::worker::SessionWorker;
 use super::{SessionError, Shared};
 
-/// The guests of an agent.
 pub(super) struct Guests {
     log: GuestLog,
     news: mpsc::UnboundedReceiver<GuestNews>,
@@ -33,12 +30,12 @@ impl Default for Guests {
 }
 
 impl Guests {
-    /// The way to the log for everything that starts guests of this agent.
+    /// Returns the channel for everything that starts guests of this agent.
     pub(super) fn log(&self) -> &GuestLog {
         &self.log
     }
 
-    /// Waits for news. Cancel safe.
+    /// Cancel safe.
     pub(super) async fn next(&mut self) -> GuestNews {
         match self.news.recv().await {
             Some(news) => news,
@@ -47,7 +44,6 @@ impl Guests {
         }
     }
 
-    /// Logs all news that are there.
     pub(super) fn record_all(
         &mut self,
         shared: &mut Shared,
@@ -60,7 +56,6 @@ impl Guests {
         Ok(())
     }
 
-    /// Logs the start or the end of a guest of an agent with this worker.
     pub(super) fn record(
         &mut self,
         shared: &mut Shared,
@@ -86,7 +81,7 @@ impl Guests {
         sink.record(shared, kind, ObservedBy::Supervisor)
     }
 
-    /// Logs an end for each guest that has none, when the agent ends: one that takes too long is killed with this process.
+    /// Logs an end for each guest that has none when the agent ends. This process kills guests that take too long.
     pub(super) fn record_last(
         &mut self,
         shared: &mut Shared,

@@ -1,4 +1,4 @@
-//! The looks of a running session, and what they tell of the files that changed.
+//! Snapshots of the project in a running session, and the changed files that they show.
 
 use std::collections::{BTreeSet, VecDeque};
 use std::time::{Duration, SystemTime};
@@ -14,62 +14,56 @@ use super::rewinder::{Rewinder, may_write};
 use super::sources::Writers;
 use crate::journal::checkpoints::{At, nanoseconds};
 
-/// The longest that a look may take for another one to follow the next call: in a large project the end of the turn
-/// tells everything.
+/// Maximum duration of a snapshot for another one to follow the next call. Larger projects get only the one at the end
+/// of the turn.
 const QUICK: Duration = Duration::from_millis(500);
 
-/// A look that goes on.
 type Looking = JoinHandle<Result<Vec<String>, ObserverError>>;
 
-/// The looks of a running session: after a message of the user's, as soon as a call may write, and at the end of a
-/// turn in which one did.
+/// Snapshots after a message of the user, once a call may write, and at the end of a turn in which one may have
+/// written.
 pub(super) struct Looks {
     rewinder: Rewinder,
-    /// Messages of the user's since the last look.
     due: Vec<EventId>,
     /// True if the first agent may write in the project without asking.
     may_write: bool,
-    /// True while the first agent has a turn.
     in_turn: bool,
-    /// The agents that execute a plan beside it.
+    /// Agents that execute a plan in addition to the first agent.
     executors: BTreeSet<AgentId>,
     stretch: Stretch,
-    /// The look before a write, which waits for it.
+    /// Snapshot before a write, which waits for it.
     looking: Option<Looking>,
-    /// The looks that nobody waits for, at the end of a turn and between its calls.
+    /// Snapshots that nothing waits for, at the end of a turn and between its calls.
     beside: VecDeque<(Looking, Beside)>,
     between: Between,
     writers: Writers,
 }
 
-/// The occasion of a look that nobody waits for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Beside {
     EndOfTurn,
     EndOfCall,
 }
 
-/// The looks between the calls of a turn.
 struct Between {
-    /// True if somebody watches, and a look is quick enough.
+    /// True if a front end shows changes and snapshots are fast enough.
     wanted: bool,
-    /// When the one that goes on began.
+    /// Start of the snapshot that is being taken.
     began: Option<Instant>,
-    /// True if a call ended since then.
+    /// True if a call ended since `began`.
     again: bool,
 }
 
-/// The time in which what changes is the agents' own: a turn, or the execution of a plan beside it.
+/// Time in which changes count as the agents' own: a turn, or the execution of a plan alongside.
 #[derive(Default)]
 struct Stretch {
-    /// True if the project was looked at in it.
+    /// True if a snapshot was taken in this time.
     looked: bool,
-    /// True if a call may have written in it.
     written: bool,
 }
 
 impl Looks {
-    /// Looks by this one; between the calls of a turn as well if somebody watches.
+    /// Creates the snapshots. If `is_watched`, they are taken between the calls of a turn as well.
     pub(super) fn new(rewinder: Rewinder, is_watched: bool) -> Self {
         Self {
             writers: Writers::new(rewinder.project().clone()),
@@ -89,8 +83,7 @@ impl Looks {
         &self.rewinder
     }
 
-    /// Takes note of what was logged. The model, or a person who is asked, takes longer than a look: it begins before
-    /// they answer.
+    /// Handles a logged event. A snapshot begins before the model or the user answers, since both take longer.
     pub(super) fn note(&mut self, event: &SessionEvent) {
         match &event.kind {
             EventKind::ToolCallFinished { call, diffs, .. } => {
@@ -130,7 +123,6 @@ impl Looks {
         }
     }
 
-    /// Has the project looked at, if it was not since the last message.
     fn begin(&mut self) {
         if !self.due.is_empty() {
             self.look();
@@ -150,7 +142,7 @@ impl Looks {
         tokio::spawn(async move { rewinder.look_for(at, written).await })
     }
 
-    /// Has the project looked at after a call, if that takes no longer than a person waits for.
+    /// Takes a snapshot after a call that may have written, unless snapshots are too slow for that.
     fn look_between(&mut self, may_have_written: bool) {
         if !self.between.wanted || !may_have_written {
             return;
@@ -164,7 +156,6 @@ impl Looks {
         self.beside.push_back((look, Beside::EndOfCall));
     }
 
-    /// A look that nobody waited for is over.
     fn end_between(&mut self) {
         if let Some(began) = self.between.began.take() {
             self.between.wanted &= began.elapsed() <= QUICK;
@@ -173,18 +164,18 @@ impl Looks {
         }
     }
 
-    /// A call begins that may write in these roots; a file tool, in these files only.
+    /// Records that a call begins that may write in these roots, or only in some files if a file tool serves it.
     pub(super) fn call_begins(&mut self, call: AgentCall, roots: Vec<WirePath>, only: Option<Vec<WirePath>>) {
         self.writers.began(call, roots, only, now_ns());
     }
 
-    /// The files that changed, as looks saw them since this was asked last.
+    /// Returns the changes that snapshots showed since the previous call.
     pub(super) fn changes(&mut self) -> Vec<FilesChanged> {
         let untold = self.rewinder.take_untold();
         untold.into_iter().filter_map(|look| self.writers.tell(look.seen, look.ignored)).collect()
     }
 
-    /// While a plan is executed, what changes is still the agents' own.
+    /// Ends the agents' time unless a plan is executed, because changes are still their own then.
     fn end_turn(&mut self) {
         if self.executors.is_empty() {
             self.end_stretch();
@@ -203,8 +194,8 @@ impl Looks {
         }
     }
 
-    /// Has the project looked at, if it was not since the last message; true while that goes on: nothing may write.
-    /// What a plan changes after the last turn is not taken for somebody else's either.
+    /// Takes a snapshot if there was none since the last message. True while it is being taken, when nothing may write.
+    /// Without it, changes by a plan after the last turn would be attributed to others.
     pub(super) fn before_a_write(&mut self) -> bool {
         self.stretch.written = true;
         if !self.stretch.looked || !self.due.is_empty() {
@@ -213,7 +204,7 @@ impl Looks {
         self.looking.is_some()
     }
 
-    /// Waits for a look. Cancel safe.
+    /// Waits for a snapshot. Cancel safe.
     pub(super) async fn next(&mut self) -> Result<Vec<String>, ObserverError> {
         let beside = self.beside.front_mut();
         let (looked, beside) = tokio::select! {
@@ -233,8 +224,8 @@ impl Looks {
         Ok(looked.unwrap_or_default())
     }
 
-    /// Waits for the looks that are not over; the files that changed. One before a write that never came is given up:
-    /// nobody takes back what was not changed.
+    /// Waits for the open snapshots, and returns the changed files. A snapshot before a write that never happened is
+    /// dropped.
     pub(super) async fn finish(&mut self) -> Vec<FilesChanged> {
         let written = self.stretch.written;
         let open = self.looking.take().filter(|look| {
@@ -255,7 +246,6 @@ impl Looks {
     }
 }
 
-/// The end of a look; none ever comes where there is none.
 async fn over(look: Option<&mut Looking>) -> Result<Vec<String>, ObserverError> {
     let Some(look) = look else { return std::future::pending().await };
     look.await.unwrap_or_else(|error| {

@@ -1,8 +1,7 @@
-//! A session and its agent runs: the only place where the pure agent meets streams, workers, timers and the log.
+//! A session and its agent runs, which connect the pure agent with streams, workers, timers and the log.
 //!
-//! A [`Session`] owns what exists once ([`Shared`]: the log, the change set, the tripwire) and the [`AgentRun`]s, each of which
-//! owns what is its agent's alone. What an agent's core decides is carried out in order: what it logs before a dispatch is
-//! handed to the kernel before the worker hears of it, and an approved effect begins when its log is on the disk.
+//! Decisions of an agent's core are carried out in order: an event logged before a dispatch is handed to the kernel
+//! before the worker gets the call, and an approved effect begins when its log is on the disk.
 
 mod account;
 mod actions;
@@ -66,36 +65,34 @@ pub use tripwire::TripwireWatch;
 pub(crate) use tripwire::apart;
 pub use worker::{Live, Lives, SessionWorker};
 
-/// Number of turns of an agent run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Turns {
-    /// One: the run ends with it.
+    /// One turn, which ends the run.
     One,
-    /// As many as the user likes: the run ends when the user ends it.
+    /// Any number: the user ends the run.
     Many,
 }
 
-/// The reason why a session could not go on.
+/// Reason why a session could not go on.
 #[derive(Debug, thiserror::Error)]
 pub enum SessionError {
-    /// The log cannot be written.
     #[error("cannot write the session log: {0}")]
     Log(#[from] LogError),
-    /// The project's state cannot be taken, so that there would be no patch.
+    /// The project's state cannot be taken, so that no patch could be written.
     #[error(transparent)]
     Changes(#[from] ObserverError),
-    /// Files that the host runs later cannot be protected.
+    /// Files that programs outside the sandbox run later cannot be protected.
     #[error("cannot protect files (such as git hooks) that programs outside the sandbox run later: {0}")]
     Tripwire(#[source] io::Error),
     #[error("bailiwick has a bug and cannot continue: {0}")]
     Panicked(String),
-    /// The core ended without saying how.
+    /// The core ended without a result.
     #[error("the agent stopped without a result")]
     NoEnd,
 }
 
 impl SessionError {
-    /// The error in words, with its stable code where it has one.
+    /// Returns the error as text, with its stable code if it has one.
     pub(crate) fn told(&self) -> String {
         let code = match self {
             Self::Log(error) => error.code(),

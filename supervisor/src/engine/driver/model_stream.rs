@@ -1,4 +1,4 @@
-//! The request of an agent to its model: waiting for its part of the session's budget, or answered by a stream.
+//! Request of an agent to its model, which waits for its part of the session's budget or is being answered.
 
 use std::sync::Arc;
 
@@ -9,10 +9,9 @@ use model::provider::{EventStream, ModelProvider, ModelRequest};
 
 use super::budget::{Admission, SessionBudget};
 
-/// The way of an agent to its model. One request is open at a time.
 pub(super) struct ModelStream {
     provider: Arc<dyn ModelProvider>,
-    /// The request that waits for its part of the session's budget.
+    /// Request that waits for its part of the session's budget.
     unfunded: Option<(RequestId, ModelRequest, Estimate)>,
     open: Option<(RequestId, EventStream)>,
 }
@@ -27,7 +26,7 @@ impl ModelStream {
         self.unfunded = Some((request, model, estimate));
     }
 
-    /// Sends the request that waits, if the budget has something left for it. Returns the core's input if nothing is left.
+    /// Sends the waiting request if the budget allows it. Returns the core's input if nothing is left.
     pub(super) fn fund(&mut self, agent: &AgentId, budget: &mut SessionBudget) -> Option<Input> {
         let (request, model, estimate) = self.unfunded.take()?;
         match budget.admit(agent, estimate) {
@@ -40,19 +39,16 @@ impl ModelStream {
         None
     }
 
-    /// Ends a request, whether it waits or is answered.
     pub(super) fn cancel(&mut self, request: RequestId) {
         self.unfunded.take_if(|(waiting, ..)| *waiting == request);
         self.open.take_if(|(running, _)| *running == request);
     }
 
-    /// Ends the stream, when the agent ends.
     pub(super) fn close(&mut self) {
         self.open = None;
     }
 
-    /// Waits for the next part of the reply, as the core's input; `None` where the stream ended. Pends while no stream is open. Cancel
-    /// safe.
+    /// Returns the next part of the reply, or `None` if the stream ended. Pends while no stream is open. Cancel safe.
     pub(super) async fn next(&mut self) -> Option<Input> {
         let Some((request, events)) = &mut self.open else { return std::future::pending().await };
         let request = *request;

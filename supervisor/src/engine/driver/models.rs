@@ -2,8 +2,8 @@
 
 use agent::core::ModelChoice;
 
-/// Knows the models that the session's provider can be asked for.
+/// Chooses among the models that the session's provider offers.
 pub trait Models: Send + Sync {
-    /// The model of this name, or a sentence that says why the session cannot go on with it.
+    /// Returns the model of this name, or the reason why the session cannot use it.
     fn choose(&self, name: &str) -> Result<ModelChoice, String>;
 }

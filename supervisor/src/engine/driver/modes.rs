@@ -1,4 +1,4 @@
-//! Surroundings of a worker that change with its mode or its write roots.
+//! Environment and protection of a worker, which depend on its mode and its write roots.
 
 use std::io;
 use std::path::Path;
@@ -11,17 +11,17 @@ use ipc::rights::{Grant, Rights};
 
 use super::{SessionError, Shared, TripwireWatch};
 
-/// Places that a session has ready for every mode that it may come to.
+/// Environments and watch of a session for every mode that it may change to.
 #[derive(Clone, Debug)]
 pub struct ModePlaces {
     watch: Option<Watch>,
     environments: Environments,
-    /// Places to protect in repositories that agents may write since the session began.
+    /// Paths to protect in repositories that became writable since the session began.
     protected: Vec<WirePath>,
 }
 
-/// The confinement of a standing worker, of which every repository that it may write is watched and protected: there is
-/// no other way to a worker's rights than [`ModePlaces::confine`].
+/// Confinement of a worker whose writable repositories are all watched and protected: only [`ModePlaces::confine`]
+/// creates this type.
 #[derive(Clone, Debug)]
 pub struct WatchedConfinement(Confinement);
 
@@ -30,7 +30,7 @@ impl WatchedConfinement {
         &self.0
     }
 
-    /// True of the lowest level of rights.
+    /// True for the lowest level of access.
     pub(super) fn has_caches_in_temp(&self) -> bool {
         let Confinement { environment, temp, .. } = &self.0;
         environment.caches.as_ref().zip(temp.as_ref()).is_some_and(|(caches, temp)| caches.is_within(temp))
@@ -38,13 +38,12 @@ impl WatchedConfinement {
 }
 
 impl ModePlaces {
-    /// `watch` is watched as soon as an agent may write in the project; `environments` are those of agents by their
-    /// rights.
+    /// `watch` takes effect once an agent may write in the project; `environments` has one for each level of access.
     pub const fn new(watch: Option<Watch>, environments: Environments) -> Self {
         Self { watch, environments, protected: Vec::new() }
     }
 
-    /// The watch that is due under these rights.
+    /// Returns the watch that is needed under this access.
     pub(crate) fn watch_under(&self, rights: &Rights) -> Option<&Watch> {
         let meets = |root: &WirePath, place: &Path| {
             root.as_path().starts_with(place) || place.starts_with(root.as_path())
@@ -54,7 +53,8 @@ impl ModePlaces {
             .filter(|watch| rights.write.iter().any(|root| watch.places().any(|place| meets(root, place))))
     }
 
-    /// Watches the repositories that these rights let an agent write, and protects what of the host's exists in them.
+    /// Watches the repositories that this access makes writable, and protects what programs outside the sandbox run
+    /// later.
     pub fn confine(&mut self, confinement: Confinement) -> io::Result<WatchedConfinement> {
         let mut rights = confinement.rights;
         if let Some(watch) = &mut self.watch {
@@ -69,19 +69,18 @@ impl ModePlaces {
         Ok(WatchedConfinement(Confinement { rights, ..confinement }))
     }
 
-    /// The confinement of an agent's worker at the level of a command that was approved with this grant. It does not
-    /// have the grant.
+    /// Returns the confinement at the level of a command approved with this grant, but without the grant.
     pub(super) fn approved(&self, standing: &Confinement, grant: &Grant) -> Confinement {
         self.environments.at_level(standing.clone(), Some(grant))
     }
 
-    /// The session's watch, as far as this agent's rights have widened it.
+    /// Returns the session's watch, as far as this agent's access has widened it.
     pub(super) const fn watched(&self) -> Option<&Watch> {
         self.watch.as_ref()
     }
 
-    /// Returns the confinement of the next worker, which differs from the present one in its rights. Where that worker may write in the
-    /// project, or in another repository, what the host runs later is taken before its first call that may write.
+    /// Returns the confinement of the next worker, with other access. Starts or widens the tripwire if that worker may
+    /// write in a repository.
     pub(super) fn confine_next(
         &mut self,
         shared: &mut Shared,
@@ -95,7 +94,6 @@ impl ModePlaces {
         Ok(confined)
     }
 
-    /// Has what the host runs later taken, if it is not yet, before an agent with these rights may write.
     pub(super) fn watch(&self, shared: &mut Shared, rights: &Rights) -> Result<(), SessionError> {
         match (&shared.tripwire, self.watch_under(rights)) {
             (None, Some(watch)) => {
@@ -141,8 +139,7 @@ mod tests {
         path
     }
 
-    /// Every way to a write right, with the roots that it adds: a worker's next generation, a sub-agent's first, a
-    /// grant for one call.
+    /// Covers the next generation of a worker, the first of a sub-agent, and a grant for one call.
     #[test]
     fn every_repository_that_may_be_written_is_watched_and_protected() {
         let place = tempfile::tempdir().unwrap();

@@ -1,7 +1,5 @@
-//! Taking the change set: confined workers that only look, one at the start and one at the end.
-//!
-//! They have a temp directory of their own, hold no write right on the project, and what they send goes into unlinked
-//! files, where no agent can reach it.
+//! Snapshots of the project, taken by confined workers that only read. The contents that they send go into unlinked
+//! files, which no agent can reach.
 
 use std::collections::BTreeSet;
 use std::fs::File;
@@ -25,58 +23,49 @@ use crate::journal::changes::{
 };
 use crate::journal::checkpoints::{At, Checkpoints, LookChanges, nanoseconds};
 
-/// How long a worker that looks may say nothing at all: it reads a hostile project, and must not hold a run for ever.
+/// Maximum time without a message from an observer: it reads a hostile project, and must not hold a run for ever.
 const SILENCE: Duration = Duration::from_secs(30);
 
-/// The longest that it may take, whatever it says.
 const LONGEST: Duration = Duration::from_mins(10);
 
 /// Starts workers that read the project and change nothing, for snapshots of its files.
 #[derive(Clone)]
 pub struct SnapshotTaker {
-    /// Where workers come from.
     pub boundary: Arc<dyn Boundary>,
-    /// The agent whose project is looked at.
     pub agent: AgentId,
-    /// What such a worker may do: read.
+    /// Read-only confinement of the observer.
     pub confinement: Confinement,
-    /// Where contents go: a directory that is hidden from agents.
+    /// Directory for contents, which is hidden from agents.
     pub store: std::path::PathBuf,
 }
 
-/// What was taken, and what the taker has to say of it.
+/// A value from an observer, with notes on what is missing.
 #[derive(Debug)]
 pub struct Taken<T> {
-    /// What was taken.
     pub value: T,
-    /// Gaps of the look, one sentence each.
+    /// Gaps of the snapshot, one sentence each.
     pub notes: Vec<String>,
 }
 
-/// The outcome of a look that is kept.
+/// Result of a snapshot that is kept for rewinds.
 #[derive(Debug, Default)]
 pub(super) struct LookResult {
-    /// Gaps of the look, one sentence each.
+    /// Gaps of the snapshot, one sentence each.
     pub(super) notes: Vec<String>,
-    /// The changes since the look before.
     pub(super) seen: LookChanges,
-    /// Files and directories that git ignores.
     pub(super) ignored: Ignored,
 }
 
-/// The reason why no snapshot of the project was taken.
+/// Reason why no snapshot of the project was taken.
 #[derive(Debug, thiserror::Error)]
 pub enum ObserverError {
-    /// The observer's process did not start.
     #[error("cannot read the project's files: {0}")]
     Start(#[from] StartError),
     /// The observer sent something that is not a valid snapshot.
     #[error("the data about the project's files is invalid: {0}")]
     Intake(#[from] IntakeError),
-    /// The observer reported an error.
     #[error("cannot read the project's files: {0}")]
     Failed(String),
-    /// The patch cannot be written.
     #[error(transparent)]
     Patch(#[from] PatchFileError),
     #[error("cannot save the state of the project's files: {0}")]
@@ -94,7 +83,7 @@ impl SnapshotTaker {
         Ok(Taken { value: Base::new(snapshot, asked), notes })
     }
 
-    /// Compares the project with its base; the `excluded` paths are none of it.
+    /// Compares the project with its base, without the `excluded` paths.
     pub async fn changes(
         self,
         base: &Base,
@@ -120,8 +109,7 @@ impl SnapshotTaker {
         Ok(session.take(Work::Snapshot { contents: false }, intake).await?.0)
     }
 
-    /// Looks at the project for these looks, and keeps what changed; says of each of the `written` paths what became
-    /// of it.
+    /// Takes a snapshot, keeps what changed, and reports the fate of each of the `written` paths.
     pub(super) async fn look(
         &self,
         mut checkpoints: Checkpoints,
@@ -156,7 +144,7 @@ impl SnapshotTaker {
         spawn_blocking(keep).await.map_err(io::Error::other)?
     }
 
-    /// The effects that these calls would have now; none of one that would have none.
+    /// Returns the present effects of these calls; `None` for a call without one.
     pub async fn effects(&self, calls: Vec<ToolCall>) -> Result<Vec<Option<Effect>>, ObserverError> {
         let mut session = self.start().await?;
         let mut effects = Vec::with_capacity(calls.len());
@@ -184,7 +172,6 @@ impl SnapshotTaker {
     }
 }
 
-/// A worker that looks; dropping it ends it.
 struct LookSession {
     worker: StartedWorker,
     calls: CallId,
@@ -201,7 +188,7 @@ impl LookSession {
         Ok((intake.finish()?, summary.notes))
     }
 
-    /// Of these paths, which a manifest may lack since they are ignored, those at which there is nothing.
+    /// Returns those of the paths at which nothing exists. The manifest may lack existing paths that git ignores.
     async fn missing(
         &mut self,
         paths: &BTreeSet<ProjectPath>,

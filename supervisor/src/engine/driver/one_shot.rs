@@ -1,8 +1,7 @@
-//! A worker for exactly one effect: born with the standing rights and a grant, told one `Commit`, and ended.
+//! A worker for exactly one effect: it gets the agent's permanent access and a grant, then one `Commit`, and is ended.
 //!
-//! What the grant adds is never more than what was asked for. The start is logged before the effect is sent, and the effect
-//! by its digest: what runs is what was shown. A patch is shown byte by byte; what a command does is not, so that the tripwire
-//! is set around it.
+//! The log has the start before the effect is sent, and the effect's digest, so that only the effect that was shown is
+//! carried out. The tripwire is set around commands, since only a patch is shown byte by byte.
 
 use std::future::Future;
 use std::io;
@@ -28,43 +27,37 @@ use super::own_calls::CallOrigin;
 use super::started::worker_started;
 use super::tripwire::{apart, events, remark};
 
-/// How long a patch may take, and what a command may take beyond its own time: its worker ends it in time.
+/// Time limit for a patch, and for a command in addition to its own time, at which its worker ends it.
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Time limit for a worker to end after its effect.
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// One effect that was approved.
+/// An approved effect, with the access for it.
 #[derive(Clone, Debug)]
 pub struct OneShot {
-    /// The agent whose call it is.
     pub agent: AgentId,
-    /// The worker's own number.
     pub generation: Generation,
-    /// The confinement of the agent's standing worker.
+    /// Confinement of the agent's standing worker.
     pub standing: Confinement,
-    /// What the session watches, if its agent may write in the project without asking.
+    /// Watch of the session, if its agent may write in the project without asking.
     pub watch: Option<Watch>,
-    /// The access that was asked for.
     pub asked: Grant,
-    /// The granted access.
     pub granted: Grant,
     /// The call; `None` for a rewind.
     pub call: Option<CallId>,
     pub effect: Arc<Effect>,
-    /// The log of the guests that its worker has.
     pub guests: GuestLog,
 }
 
-/// Where a one-shot worker's life is written down.
+/// Log and output of a one-shot worker.
 pub trait Journal: Send {
-    /// Logs an event, and returns when it is written; what cannot be written down does not run.
+    /// Logs an event, and returns when it is written. The effect does not run if this fails.
     fn log(&mut self, kind: EventKind) -> impl Future<Output = Result<(), Unlogged>> + Send;
 
-    /// Takes what a command prints.
     fn output(&mut self, bytes: Vec<u8>) -> impl Future<Output = ()> + Send;
 
-    /// Has somebody asked about a host beyond the list; the answer is no where nobody can be.
+    /// Asks the user about a host beyond the list. By default the answer is no.
     fn ask_host(
         &mut self,
         _generation: Generation,
@@ -74,50 +67,48 @@ pub trait Journal: Send {
         std::future::ready(())
     }
 
-    /// Takes what the model is told beside the outcome.
+    /// Takes text for the model in addition to the outcome.
     fn remark(&mut self, text: String) -> impl Future<Output = ()> + Send;
 }
 
-/// An event was not written down.
+/// An event could not be written to the log.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("the session log cannot be written any more")]
 pub struct Unlogged;
 
-/// The reason why an effect has no outcome.
+/// Reason why an effect has no outcome.
 #[derive(Debug, thiserror::Error)]
 pub enum OneShotError {
-    /// No worker came to be: nothing was done.
+    /// No worker started: nothing was done.
     #[error("nothing was done: {0}")]
     Start(#[from] StartError),
     /// The effect cannot be sent: nothing was done.
     #[error("nothing was done: {0}")]
     Effect(#[from] EffectError),
-    /// What the host runs later cannot be watched: nothing was done.
+    /// Files that programs outside the sandbox run later cannot be watched: nothing was done.
     #[error(
         "nothing was done: cannot protect files (such as git hooks) that programs outside the sandbox run later: {0}"
     )]
     Watch(#[source] io::Error),
-    /// What the host runs later could be watched, and then not be looked at.
+    /// The watched files could not be checked after the effect.
     #[error(
         "the command ran, but files (such as git hooks) that programs outside the sandbox run later could not be checked: {0}; check these files before you use git there"
     )]
     Unwatched(#[source] io::Error),
-    /// The log cannot be written.
     #[error("the action was not done, since it could not be logged: {0}")]
     Log(#[from] Unlogged),
-    /// The worker broke the protocol: what it said of the effect counts for nothing.
+    /// The worker broke the protocol: its report on the effect is ignored.
     #[error(
         "the worker sent an invalid message ({0}); a part of the change may have been made: check the files before you repeat it"
     )]
     Violation(String),
-    /// The worker ended without an outcome.
     #[error("the worker {0}; a part of the change may have been made: check the files before you repeat it")]
     Lost(WorkerEnd),
 }
 
 impl OneShot {
-    /// The worker's confinement: the standing one, and what was both asked for and granted. What is watched is
-    /// protected as well, as far as it exists.
+    /// Returns the standing confinement with access that was both asked for and granted. Existing watched files are
+    /// protected.
     pub fn confinement(&self) -> Result<Confinement, OneShotError> {
         let mut rights = self.standing.rights.with_grant(&self.grant());
         if let Some(watch) = self.watched(&rights) {
@@ -131,7 +122,6 @@ impl OneShot {
         Ok(Confinement { rights, ..self.standing.clone() })
     }
 
-    /// The caches of its command.
     pub(super) fn caches(&self) -> Option<&WirePath> {
         self.standing.environment.caches.as_ref().filter(|_| self.is_command())
     }
@@ -140,8 +130,7 @@ impl OneShot {
         matches!(*self.effect, Effect::Exec(_))
     }
 
-    /// The directories that are watched: none under a patch, which is what was shown, and nothing that was granted
-    /// itself.
+    /// Returns the watched directories, without granted paths; `None` for a patch, which writes only what was shown.
     fn watched(&self, rights: &Rights) -> Option<Watch> {
         let project = self.standing.project.as_path();
         let mut watch = self.watch.clone().unwrap_or_else(|| {
@@ -161,7 +150,7 @@ impl OneShot {
         self.granted.meet(&self.asked)
     }
 
-    /// Carries the effect out and ends the worker to its last descendant. A cancelled effect still has an outcome.
+    /// Carries out the effect and ends the worker with all its descendants. A cancelled effect still has an outcome.
     pub async fn carry_out(
         self,
         boundary: &dyn Boundary,
@@ -238,13 +227,13 @@ fn meets(root: &Path, place: &Path) -> bool {
     root.starts_with(place) || place.starts_with(root)
 }
 
-/// A tripwire around a call that has begun, and what was found before it.
+/// A tripwire around a call that has begun, and the changes found before the call.
 struct SetTripwire {
     tripwire: Tripwire,
     report: Report,
 }
 
-/// Takes what there is of what the host runs later.
+/// Records the files that programs outside the sandbox run later.
 async fn set(watched: Option<Watch>) -> io::Result<Option<SetTripwire>> {
     let Some(watch) = watched else { return Ok(None) };
     let set = move || {
@@ -255,7 +244,7 @@ async fn set(watched: Option<Watch>) -> io::Result<Option<SetTripwire>> {
     apart(set).await.and_then(|set| set).map(Some)
 }
 
-/// Puts back what the host runs later, and tells of it.
+/// Restores the files that programs outside the sandbox run later, and reports their changes.
 async fn look(
     set: SetTripwire,
     call: Option<CallId>,
@@ -274,7 +263,6 @@ async fn look(
     Ok(())
 }
 
-/// A one-shot worker that has its effect.
 struct Attended {
     worker: StartedWorker,
     call: CallId,

@@ -1,4 +1,4 @@
-//! Approved effects while they are carried out: each in a task of its own, which writes nothing down itself.
+//! Approved effects that are being carried out, each in a task of its own. The main loop writes the log for them.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -19,10 +19,9 @@ use super::millis;
 use super::one_shot::{Journal, OneShot, OneShotError, Unlogged};
 use super::rewinder::RewindJournal;
 
-/// The most updates that wait for the main loop: a command that prints waits as well.
+/// Maximum number of updates that wait for the main loop. A command that prints is blocked beyond it.
 const INBOX: usize = 8;
 
-/// The effects that are carried out.
 pub(super) struct OneShots {
     running: HashMap<CallId, Shot>,
     tasks: JoinSet<()>,
@@ -32,29 +31,28 @@ pub(super) struct OneShots {
 
 struct Shot {
     began: Instant,
-    /// The files of a patch: what becomes of them was shown byte by byte.
+    /// Files of a patch, which was shown byte by byte.
     files: Vec<Approved>,
-    /// Until it is asked to end.
+    /// `None` once the effect was asked to end.
     cancel: Option<oneshot::Sender<()>>,
 }
 
-/// News of a task for the main loop.
 pub(super) enum OneShotUpdate {
-    /// An event to be logged; nothing goes on before it is.
+    /// An event to be logged; the task waits until it is.
     Log { kind: EventKind, logged: oneshot::Sender<()> },
-    /// A command printed something.
+    /// Output of a command.
     Output { call: CallId, bytes: Vec<u8> },
     /// A command connects to a host beyond the list.
     HostAsked { call: CallId, generation: Generation, question: HostQuestion },
-    /// Something that the model is told.
+    /// Text for the model.
     Remark { call: CallId, text: String },
-    /// A number is wanted for a worker beside the standing one.
+    /// Request for a generation for a worker in addition to the standing one.
     Number(oneshot::Sender<Generation>),
-    /// It is over; its worker is gone.
+    /// The effect is over, and its worker is gone.
     Finished {
         call: CallId,
         outcome: Result<CallOutcome, String>,
-        /// True if its caches hold something that other workers may read.
+        /// True if the worker's caches hold something that other workers may read.
         brought: bool,
     },
 }
@@ -67,12 +65,11 @@ impl Default for OneShots {
 }
 
 impl OneShots {
-    /// The journal by which a rewind writes to the agent's part of the log.
+    /// Returns the journal by which a rewind writes to the agent's part of the log.
     pub(super) fn rewind_journal(&self) -> impl RewindJournal + use<> {
         Teller { call: None, told: self.told.clone() }
     }
 
-    /// Starts to carry an approved effect out.
     pub(super) fn start(&mut self, call: CallId, shot: OneShot, boundary: Arc<dyn Boundary>) {
         let caches = shot.caches().cloned();
         let files = files(&shot.effect);
@@ -87,14 +84,13 @@ impl OneShots {
         });
     }
 
-    /// Forgets one that is over. Returns its milliseconds, and the files of its patch if it was one of these.
+    /// Forgets a finished effect. Returns its duration in milliseconds, and the files of its patch if it was known.
     pub(super) fn finish(&mut self, call: CallId) -> (u64, Option<Vec<Approved>>) {
         let shot = self.running.remove(&call);
         let duration_ms = shot.as_ref().map_or(0, |shot| millis(shot.began.elapsed()));
         (duration_ms, shot.map(|shot| shot.files))
     }
 
-    /// Asks one to end; true if it is one.
     pub(super) fn cancel(&mut self, call: CallId) -> bool {
         let Some(shot) = self.running.get_mut(&call) else { return false };
         // One that is over at this moment needs no asking.
@@ -109,7 +105,6 @@ impl OneShots {
         }
     }
 
-    /// True if one was asked to end, and has not.
     pub(super) fn any_ends(&self) -> bool {
         self.running.values().any(|shot| shot.cancel.is_none())
     }
@@ -118,7 +113,7 @@ impl OneShots {
         self.running.is_empty()
     }
 
-    /// Waits for the next news of one of them; pends while there is none. Cancel safe.
+    /// Waits for the next update; pends while there is none. Cancel safe.
     pub(super) async fn next(&mut self) -> OneShotUpdate {
         loop {
             tokio::select! {
@@ -139,15 +134,15 @@ impl OneShots {
         }
     }
 
-    /// With no task left nobody tells of what is still listed.
+    /// Returns a listed effect whose task is gone without a report.
     fn unattended(&self) -> Option<CallId> {
         self.running.keys().copied().next().filter(|_| self.tasks.is_empty())
     }
 }
 
-/// Tells the main loop, which alone writes the log.
+/// Sends updates to the main loop, which alone writes the log.
 struct Teller {
-    /// `None` for a rewind, which prints nothing and of which the model hears nothing.
+    /// `None` for a rewind, which prints nothing and sends no text to the model.
     call: Option<CallId>,
     told: mpsc::Sender<OneShotUpdate>,
 }

@@ -1,4 +1,4 @@
-//! What passes by a session on its way to a front end, without the key: text in pieces, which no log holds.
+//! Removes the key from text that passes to a front end in pieces and is in no log.
 
 use std::collections::HashMap;
 
@@ -8,7 +8,7 @@ use protocol::frontend::UiEventKind;
 
 use crate::journal::session::SessionLog;
 
-/// The pieces that are on their way. The end of one is held back as long as it may be the beginning of the key.
+/// Text on its way. The end of a piece is held back while it may be the beginning of the key.
 #[derive(Default)]
 pub(super) struct Passing {
     new: Redactor,
@@ -18,14 +18,13 @@ pub(super) struct Passing {
 }
 
 impl Passing {
-    /// Without the secret that a log does not hold.
     pub(super) fn new(log: &SessionLog) -> Self {
         let new = log.redactor();
         Self { text: new.clone(), thinking: new.clone(), new, outputs: HashMap::new() }
     }
 
-    /// Takes in what is to be shown; gives what can be shown by now, in order. Events were masked by the log, and a
-    /// person who is asked sees the very bytes that the answer is about.
+    /// Takes an event. Returns what can be shown now, in order. Logged events are masked already, and an approval shows
+    /// exact bytes.
     pub(super) fn take(&mut self, kind: UiEventKind) -> Vec<UiEventKind> {
         let shown = match kind {
             UiEventKind::TextDelta { text } => UiEventKind::TextDelta { text: self.text.push_str(&text) },
@@ -41,7 +40,6 @@ impl Passing {
         Some(shown).filter(is_visible).into_iter().collect()
     }
 
-    /// What was held back: an event comes after the text before it.
     fn rest(&mut self) -> impl Iterator<Item = UiEventKind> + use<> {
         let mut rest = vec![
             UiEventKind::ThinkingDelta { text: self.thinking.finish_str() },

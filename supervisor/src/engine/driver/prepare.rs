@@ -9,24 +9,23 @@ use tokio::sync::mpsc;
 
 use boundary::monitor::{Worker, WorkerEvent};
 
-/// The reason why there is no effect.
+/// Reason why there is no effect.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
-    /// The call cannot have one.
+    /// The call failed.
     #[error("{}", .0.message)]
     Tool(ToolError),
-    /// What came is none.
+    /// The worker sent data that is not an effect.
     #[error("the data of the prepared change is invalid: {0}")]
     Effect(#[from] EffectError),
-    /// The worker answered without one.
+    /// The worker answered without an effect.
     #[error("the worker prepared no change")]
     Missing,
-    /// The worker is gone.
     #[error("the worker ended before the change was prepared: {0}")]
     Lost(WorkerEnd),
 }
 
-/// Asks a worker for the effect of a call. Its events are waited for, so nothing else may be open there.
+/// Asks a worker for the effect of a call. No other call may be open, because the worker's events are consumed.
 pub async fn prepare(
     worker: &Worker,
     events: &mut mpsc::Receiver<WorkerEvent>,

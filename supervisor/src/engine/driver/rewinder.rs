@@ -1,4 +1,4 @@
-//! Taking files back: looks by workers that only read, and one-shots that write exactly what was shown.
+//! Rewind of files: snapshots by workers that only read, and one-shot workers that write exactly what was shown.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -27,78 +27,70 @@ use super::one_shot::{Journal, OneShot, Unlogged};
 use crate::journal::changes::ProjectPath;
 use crate::journal::checkpoints::{At, Checkpoints, Restore, Rewinding, Why, remove_old};
 
-/// The most bytes of contents that are kept of all sessions together, when another one begins to keep some: 2 GiB.
+/// Maximum number of bytes of contents kept of earlier sessions when another one begins to keep contents: 2 GiB.
 const MOST_OF_ALL: u64 = 2 << 30;
 
-/// The note on a message since which nothing was kept, and calls may have written.
+/// Note on a message since which calls may have written, but no contents were kept.
 const UNSEEN: &str = "no copies of files were saved after that message (as with `exec --no-rewind`): changed files stay as they are";
 
-/// The note on a message since which no call could write.
+/// Note on a message since which no call could write.
 const UNWRITTEN: &str = "no call after that message could change a file: there is nothing to restore";
 
-/// Takes the files of a session back.
+/// Restores files of a session.
 #[derive(Clone)]
 pub struct Rewinder {
     observer: SnapshotTaker,
     state: PathBuf,
     session: ConversationId,
     kept: Arc<Mutex<Option<Checkpoints>>>,
-    /// The results of looks that nobody has been told of.
     untold: Arc<StdMutex<Vec<LookResult>>>,
 }
 
-/// The place in which a rewind is written down.
+/// Log of a rewind.
 pub trait RewindJournal: Journal {
-    /// The number of a one-shot, which no other worker of the agent has.
+    /// Returns the generation of a one-shot worker, which is unique within the agent.
     fn number(&mut self) -> impl Future<Output = Result<Generation, Unlogged>> + Send;
 }
 
-/// The reason why nothing was restored.
 #[derive(Debug, thiserror::Error)]
 pub enum RewindError {
-    /// There is nothing.
     #[error("{0}")]
     Nothing(&'static str),
-    /// The project could not be looked at.
+    /// The project could not be read.
     #[error(transparent)]
     Look(#[from] ObserverError),
-    /// The looks that were kept cannot be used.
+    /// The kept contents cannot be used.
     #[error("cannot use the saved copies of files: {0}")]
     Kept(#[from] io::Error),
 }
 
-/// A rewind of files as it is to be carried out.
 struct Prepared {
     kept: OwnedMutexGuard<Option<Checkpoints>>,
     rewinding: Rewinding,
     preview: RewindPreview,
 }
 
-/// The end of a rewind of files.
 #[derive(Debug)]
 pub struct RewoundFiles {
-    /// The files that are again as they were.
     pub files: Vec<ChangedFile>,
-    /// The others.
     pub left: Vec<LeftFile>,
-    /// The reason why not everything was carried out.
+    /// Reason why the rewind is incomplete.
     pub error: Option<String>,
-    /// The rewind, with the scope that it had.
+    /// Target of the rewind, with its settled scope.
     pub target: RewindTarget,
 }
 
 impl Rewinder {
-    /// Of this session, whose looks lie in the state directory.
     pub fn new(observer: SnapshotTaker, state: PathBuf, session: ConversationId) -> Self {
         Self { observer, state, session, kept: Arc::default(), untold: Arc::default() }
     }
 
-    /// Looks at the project, and keeps what it sees; what could not be seen, one sentence each.
+    /// Takes a snapshot and keeps the changes. Returns the gaps of the snapshot, one sentence each.
     pub async fn look(&self, at: At) -> Result<Vec<String>, ObserverError> {
         self.look_for(at, BTreeSet::new()).await
     }
 
-    /// The same, which also says what became of these paths.
+    /// Takes a snapshot that also reports the fate of these paths.
     pub(super) async fn look_for(
         &self,
         at: At,
@@ -107,17 +99,16 @@ impl Rewinder {
         Ok(self.look_and_hold(at, written).await?.1)
     }
 
-    /// The results of looks that were taken since this was asked last.
+    /// Takes the results of snapshots since the previous call.
     pub(super) fn take_untold(&self) -> Vec<LookResult> {
         std::mem::take(&mut *self.untold.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// The directory of the project.
     pub(super) const fn project(&self) -> &WirePath {
         &self.observer.confinement.project
     }
 
-    /// Notes the end of a turn in which nothing was written.
+    /// Records the end of a turn in which nothing was written.
     pub(super) async fn rest(&self) -> Result<Vec<String>, ObserverError> {
         let mut kept = Arc::clone(&self.kept).lock_owned().await;
         if let Some(mut checkpoints) = kept.take() {
@@ -162,7 +153,7 @@ impl Rewinder {
         spawn_blocking(open).await.map_err(io::Error::other)?
     }
 
-    /// The consequences of a rewind, in a session with these events; of these files `only`, where some are named.
+    /// Returns the consequences of a rewind, for the files `only` or, if that is empty, for all.
     pub async fn preview(
         &self,
         target: RewindTarget,
@@ -177,7 +168,7 @@ impl Rewinder {
         Ok(self.prepare(target, only, messages, wrote).await?.preview)
     }
 
-    /// Looks at the project, and works out the rewind to a message after which calls were made, or not.
+    /// Prepares the rewind to a message. `wrote` is true if calls after the message may have written.
     async fn prepare(
         &self,
         target: RewindTarget,
@@ -217,7 +208,7 @@ impl Rewinder {
         Ok(Prepared { kept, rewinding, preview })
     }
 
-    /// Carries a rewind of files out, if its preview is still the one with this digest; else gives the present one.
+    /// Carries out a rewind of files if its preview still has this digest. Returns the present preview otherwise.
     pub async fn carry_out(
         &self,
         target: RewindTarget,
@@ -294,8 +285,7 @@ impl Rewinder {
     }
 }
 
-/// A rewind with the scope that it has, and the number of the user's messages that the conversation loses; an error
-/// names what cannot be meant.
+/// Returns a rewind with its scope, and the number of the user's messages that the conversation loses.
 fn settled(target: RewindTarget, events: &[SessionEvent]) -> Result<(RewindTarget, u32), RewindError> {
     let Some(to) = target.to else {
         let last = events.iter().rev().find_map(|event| match &event.kind {
@@ -317,8 +307,7 @@ fn settled(target: RewindTarget, events: &[SessionEvent]) -> Result<(RewindTarge
     }
 }
 
-/// True if something may have been written after the message: by a worker of one effect, or by a call of one that
-/// may write.
+/// True if a one-shot worker, or a call of a worker that may write, ran after the message.
 fn may_have_written_since(target: RewindTarget, events: &[SessionEvent]) -> bool {
     let Some(to) = target.to else { return false };
     let mut writes: BTreeMap<&AgentId, bool> = BTreeMap::new();
@@ -343,12 +332,11 @@ fn may_have_written_since(target: RewindTarget, events: &[SessionEvent]) -> bool
     false
 }
 
-/// True if these rights are more than to write in a private temp directory.
+/// True if this access allows writing outside a private temp directory.
 pub(super) fn may_write(rights: &Recorded<RightsSummary>) -> bool {
     rights.value().is_none_or(|rights| rights.write.iter().any(|root| *root != NamedRoot::Temp))
 }
 
-/// True of a message of the user's to the first agent.
 pub(super) fn is_message(event: &SessionEvent) -> bool {
     event.agent.is_top_level() && matches!(event.kind, EventKind::UserMessage { .. })
 }
@@ -374,7 +362,7 @@ fn preview_of(
     preview
 }
 
-/// Of everything that the person was shown, and of the states that stand behind it.
+/// Returns the digest of everything that the user was shown, and of the file states that it is about.
 fn digest_of(preview: &RewindPreview, restored: &[Restore]) -> String {
     let states: Vec<_> = restored.iter().map(|restore| (&restore.now, &restore.then)).collect();
     let text = serde_json::to_vec(&(preview, states)).unwrap_or_default();

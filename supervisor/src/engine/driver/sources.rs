@@ -1,8 +1,7 @@
-//! The calls that made the changes which a look saw.
+//! Attributes the changes between two snapshots to calls that ran meanwhile and may write there, or to others.
 //!
-//! A change between two looks was made by a call that ran meanwhile and may write there, or by somebody outside the session. Of
-//! several calls the time decides at which the file's present state came to be: no program can set it (`st_ctime`). What a file tool did is told by the
-//! diffs of its call; of a file that it wrote, the rest is somebody else's.
+//! Among several calls, the time decides at which the file got its present state; no program can set it (`st_ctime`). A
+//! file tool made just the changes that its diffs report: further changes of that file are attributed to others.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -13,35 +12,31 @@ use protocol::event::{ChangeKind, FileDiff, FilesChanged, Ignored, SeenChange, S
 use crate::journal::changes::ProjectPath;
 use crate::journal::checkpoints::{LookChanges, counts};
 
-/// The time by which the stamp of a file may lie behind the clock: a tick of the kernel, at 100 Hz, and some.
+/// Maximum lag of a file's stamp behind the clock: a kernel tick at 100 Hz, and a margin.
 const TICK_NS: i64 = 12_000_000;
 
-/// Stamps that lie further outside of the time between two looks say nothing: another machine's clock, or a coarse
-/// file system.
+/// Distance beyond which stamps outside the time between two snapshots are ignored, as of another clock.
 const CLOCK_NS: i64 = 2_000_000_000;
 
-/// The calls that may have changed what the next look sees.
+/// Calls that may have changed what the next snapshot shows.
 #[derive(Debug)]
 pub(super) struct Writers {
     project: WirePath,
     calls: Vec<WritingCall>,
-    /// When the last look was asked for; none before the first one of this process.
+    /// Start of the last snapshot; `None` before the first one of this process.
     last_ns: Option<i64>,
-    /// The ignored places that were told last.
+    /// Ignored paths that were reported last.
     ignored: Ignored,
 }
 
-/// A call that may write.
 #[derive(Debug)]
 struct WritingCall {
     call: AgentCall,
-    /// The places where it may write.
     roots: Vec<WirePath>,
-    /// The files that it is about, of a file tool.
+    /// Files that the call writes, if a file tool serves it.
     only: Option<Vec<WirePath>>,
     began_ns: i64,
     ended_ns: Option<i64>,
-    /// The changes that it told itself.
     diffs: Vec<FileDiff>,
 }
 
@@ -62,7 +57,7 @@ impl Writers {
         Self { project, calls: Vec::new(), last_ns: None, ignored }
     }
 
-    /// A call that may write in these roots begins; a file tool, in these files only.
+    /// Records the start of a call that may write in these roots, or, for a file tool, only in the files `only`.
     pub(super) fn began(
         &mut self,
         call: AgentCall,
@@ -74,7 +69,7 @@ impl Writers {
         self.calls.push(WritingCall { call, roots, only, began_ns: now_ns, ended_ns, diffs });
     }
 
-    /// A call is over and told these changes; true if it may have written.
+    /// Records the end of a call with the changes that it reported. True if the call may have written.
     pub(super) fn ended(
         &mut self,
         agent: &AgentId,
@@ -89,20 +84,18 @@ impl Writers {
         true
     }
 
-    /// An agent rests: none of its calls runs.
     pub(super) fn rests(&mut self, agent: &AgentId, now_ns: i64) {
         for writer in self.calls.iter_mut().filter(|writer| writer.call.agent == *agent) {
             writer.ended_ns.get_or_insert(now_ns);
         }
     }
 
-    /// The files that calls which are over told of, in the project.
     pub(super) fn written(&self) -> BTreeSet<ProjectPath> {
         let diffs = self.calls.iter().flat_map(|writer| &writer.diffs);
         diffs.filter_map(|diff| self.relative(&diff.path)).collect()
     }
 
-    /// The changes that a look saw, with the calls that made them; none if there is nothing to tell.
+    /// Returns the changes of a snapshot, with the calls that made them; `None` if there is nothing to report.
     pub(super) fn tell(&mut self, seen: LookChanges, ignored: Ignored) -> Option<FilesChanged> {
         let mut files: Vec<_> = seen
             .changes
@@ -120,8 +113,7 @@ impl Writers {
         is_news.then_some(FilesChanged { files, more: seen.more, cut_off, ignored })
     }
 
-    /// A change without what file tools told of it, and with the other calls that may have made it; none if nothing
-    /// is left.
+    /// Returns a change without the parts that file tools reported, and with possible calls; `None` if nothing is left.
     fn attributed(
         &self,
         mut change: SeenChange,
@@ -162,7 +154,7 @@ impl Writers {
         Some(change)
     }
 
-    /// The changes of file tools that are not there any more.
+    /// Returns the changes of file tools that were undone since.
     fn undone(&self, seen: &LookChanges) -> Vec<SeenChange> {
         let mut undone = Vec::new();
         for path in seen.unchanged.iter().chain(&seen.gone) {
@@ -194,7 +186,7 @@ impl Writers {
         undone
     }
 
-    /// Those of the calls during which the file came to its present state.
+    /// Returns the calls during which the file got its present state.
     fn narrowed(&self, calls: &[&WritingCall], at_ns: Option<i64>, seen: &LookChanges) -> Vec<AgentCall> {
         let since_ns = self.last_ns.unwrap_or(i64::MIN);
         let is_telling = |at: &i64| {
@@ -221,7 +213,7 @@ impl Writers {
     }
 }
 
-/// When each call really began: an agent's worker runs calls that may write one after the other.
+/// Returns the actual start of each call, since an agent's worker runs calls that may write one after the other.
 fn began(calls: &[WritingCall]) -> BTreeMap<AgentCall, i64> {
     let mut free: BTreeMap<&AgentId, i64> = BTreeMap::new();
     let mut began = BTreeMap::new();
@@ -233,7 +225,7 @@ fn began(calls: &[WritingCall]) -> BTreeMap<AgentCall, i64> {
     began
 }
 
-/// The text that changes make of the one before a change; none if they do not follow from it.
+/// Returns the text before a change with other changes applied; `None` if they do not follow from it.
 fn after(change: &FileDiff, told: &[&FileDiff]) -> Option<String> {
     let first = change.first_line.unwrap_or(1);
     let mut text = change.old_text.clone().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The words of the log about the start and the end of a worker.
+//! Log entries for the start and the end of a worker.
 
 use ipc::confinement::Confinement;
 use protocol::error_code::ErrorCode;
@@ -7,7 +7,7 @@ use protocol::event::{WorkerEnd, WorkerStarted};
 use super::boundary::StartedWorker;
 use super::digest::Digests;
 
-/// The event of a worker that is ready; `confinement` has the host's own paths.
+/// Returns the event of a worker that is ready; `confinement` has the host's own paths.
 pub(super) fn worker_started(worker: &StartedWorker, confinement: &Confinement) -> WorkerStarted {
     let digests = Digests::new(confinement, &worker.ruleset);
     WorkerStarted {
@@ -26,7 +26,7 @@ pub(super) fn worker_started(worker: &StartedWorker, confinement: &Confinement) 
     }
 }
 
-/// The reason for which the calls of a worker are lost.
+/// Returns the reason for which the calls of a worker are lost.
 pub(super) fn lost_with(end: &WorkerEnd) -> String {
     let words = match end {
         WorkerEnd::BrokerSignalled { signal } => {

@@ -6,7 +6,7 @@ use tokio::time::Instant;
 
 use agent::core::TimerId;
 
-/// The timers that run; there are never more than a handful.
+/// Running timers, never more than a handful.
 #[derive(Debug, Default)]
 pub(super) struct Timers(Vec<(Instant, TimerId)>);
 

@@ -5,8 +5,8 @@ use ipc::id::{AgentId, CallId};
 
 /// A request of an agent to start or end one of its sub-agents.
 pub(super) enum TreeOrder {
-    /// A sub-agent, for a call.
+    /// Starts a sub-agent for a call.
     Start { parent: AgentId, call: CallId, agent: Box<NewAgent> },
-    /// The end of the sub-agent that a call started.
+    /// Ends the sub-agent that a call started.
     End { parent: AgentId, call: CallId },
 }

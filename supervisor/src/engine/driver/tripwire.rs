@@ -1,7 +1,6 @@
-//! The tripwire in a session: set before the first call that may write, looked at after each, and at the end.
+//! Tripwire of a session: set before the first call that may write, with a check after each and at the end.
 //!
-//! It lives on a thread of its own, which takes orders and answers them in turn: neither its walk through the project nor a
-//! look holds up the main loop. A call's result is nobody's before the look after it is over.
+//! Its thread walks through the project without blocking the main loop. Results of calls wait for the check after them.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -16,35 +15,33 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::SessionError;
 
-/// Git's own configuration.
 const GIT_CONFIG: &str = ".git/config";
 
-/// The most places that the model is told of; the log has them all.
+/// Maximum number of changed paths that the model gets. The log has them all.
 const MOST_TOLD: usize = 12;
 
-/// The tripwire's thread, and the calls that may touch what it watches.
+/// The tripwire's thread, and the calls that may change watched files.
 pub struct TripwireWatch {
     orders: orders::Sender<Order>,
     answers: mpsc::UnboundedReceiver<Answer>,
     stage: GuardStage,
-    /// True if something that may write ran since the last turn ended.
+    /// True if a call that may write ran since the last turn ended.
     has_run: bool,
-    /// Calls that may write, until the look after them is over.
+    /// Calls that may write, until the check after them is over.
     writing: BTreeSet<AgentCall>,
-    /// The calls of which one did what the next look finds.
+    /// Calls that may have made the changes that the next check finds.
     ran: BTreeSet<AgentCall>,
 }
 
-/// The phase of the tripwire with regard to tool calls that may write.
+/// Phase of the tripwire with regard to calls that may write.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum GuardStage {
     /// The watched files are being recorded for the first time.
     Setting,
-    /// No tool call runs, so that changes of watched files count as the person's.
+    /// No call runs, so that changes of watched files count as the user's.
     Resting,
-    /// The person's changes since the last tool call are being recorded, before the next one may write.
+    /// Changes of the user since the last call are being recorded, before the next one may write.
     Beginning,
-    /// Tool calls may write.
     AtWork,
 }
 
@@ -66,27 +63,23 @@ enum Answer {
     LookedAtEverything(Report),
 }
 
-/// What became of the tripwire.
+/// Answer of the tripwire.
 pub(super) enum Watched {
-    /// It is set, or a call may begin: what waited for it is asked again.
+    /// The tripwire is set, or a call may begin: waiting calls can be tried again.
     Ready(Report),
-    /// The look after a turn is over.
     TurnEnded(Report),
-    /// A look is over.
     Looked(GuardLook),
 }
 
-/// A look after a call.
+/// Result of a check after a call.
 pub(super) struct GuardLook {
     pub(super) after: AgentCall,
-    /// The others that ran since the look before.
     pub(super) beside: Vec<AgentCall>,
-    /// The changed places.
     pub(super) report: Report,
 }
 
 impl TripwireWatch {
-    /// Begins to take what there is. A session that ends meanwhile does not wait for it.
+    /// Begins to record the watched files. The end of the session does not wait for it.
     pub fn start(watch: Watch) -> io::Result<Self> {
         let (orders, inbox) = orders::channel();
         let (outbox, answers) = mpsc::unbounded_channel();
@@ -95,12 +88,12 @@ impl TripwireWatch {
         Ok(Self { orders, answers, stage, has_run: false, writing: BTreeSet::new(), ran: BTreeSet::new() })
     }
 
-    /// True while what there is is still being taken: nothing may write until it is.
+    /// True while the watched files are being recorded for the first time, when nothing may write.
     pub(super) const fn is_setting(&self) -> bool {
         matches!(self.stage, GuardStage::Setting)
     }
 
-    /// True if a call that may write can begin; else it is made ready, and [`Watched::Ready`] says so.
+    /// True if a call that may write can begin. If not, [`Watched::Ready`] follows once it can.
     pub(super) fn may_begin(&mut self) -> bool {
         match self.stage {
             GuardStage::AtWork => return true,
@@ -113,7 +106,7 @@ impl TripwireWatch {
         false
     }
 
-    /// Goes to rest where no call that may write runs, or is about to.
+    /// Ends the phase of writing, if no call that may write is open.
     pub(super) fn rest(&mut self) {
         if self.stage == GuardStage::AtWork && self.writing.is_empty() {
             self.stage = GuardStage::Resting;
@@ -121,7 +114,7 @@ impl TripwireWatch {
         }
     }
 
-    /// Has everything looked at when a turn is over in which something may have written.
+    /// Has all watched files checked after a turn in which a call may have written.
     pub(super) fn end_turn(&mut self) {
         self.rest();
         if self.has_run && self.stage == GuardStage::Resting {
@@ -130,14 +123,13 @@ impl TripwireWatch {
         }
     }
 
-    /// Remembers a call that may write.
     pub(super) fn sent(&mut self, call: AgentCall) {
         self.has_run = true;
         self.writing.insert(call.clone());
         self.ran.insert(call);
     }
 
-    /// Has what is watched looked at after a call; true if that call may have written.
+    /// Has watched files checked after a call. True if that call may have written.
     pub(super) fn look_after(&mut self, call: AgentCall) -> bool {
         let may_have_written = self.writing.contains(&call);
         if may_have_written {
@@ -146,22 +138,21 @@ impl TripwireWatch {
         may_have_written
     }
 
-    /// Tells it what was approved by its bytes, and is not put back.
     pub(super) fn accept(&self, approved: Vec<Approved>) {
         self.order(Order::Accept(approved));
     }
 
-    /// Watches what agents may write from now on as well. What is ordered afterwards waits until that is taken.
+    /// Watches more files. Later orders wait until their present state is recorded.
     pub(super) fn widen(&self, watch: Watch) {
         self.order(Order::Widen(Box::new(watch)));
     }
 
-    /// A thread that is gone answers nothing, which is found out by whoever waits for an answer.
+    /// Sends an order. A failed send is ignored, since the wait for an answer reports a thread that is gone.
     fn order(&self, order: Order) {
         let _ = self.orders.send(order);
     }
 
-    /// Waits for what it has to say. Cancel safe.
+    /// Waits for the next answer. Cancel safe.
     pub(super) async fn next(&mut self) -> Result<Watched, SessionError> {
         loop {
             match self.answer().await? {
@@ -195,7 +186,7 @@ impl TripwireWatch {
         GuardLook { after, beside, report }
     }
 
-    /// Looks at everything, when no worker lives any more. What looks after calls found comes first.
+    /// Checks all watched files, after the last worker has ended. Returns open checks after calls first.
     pub(super) async fn look_at_everything(mut self) -> Result<(Vec<GuardLook>, Report), SessionError> {
         let (mut looks, mut before) = (Vec::new(), Report::default());
         self.order(Order::LookAtEverything);
@@ -214,7 +205,6 @@ impl TripwireWatch {
     }
 }
 
-/// The thread of the tripwire, until nobody orders anything any more.
 fn serve(watch: &Watch, orders: &orders::Receiver<Order>, answers: &mpsc::UnboundedSender<Answer>) {
     // Whoever waited for an answer may have gone.
     let answer = |answer| answers.send(answer).is_ok();
@@ -244,7 +234,7 @@ fn serve(watch: &Watch, orders: &orders::Receiver<Order>, answers: &mpsc::Unboun
     }
 }
 
-/// Returns the events to log for a look; the calls `beside` may have done it as well as the one that it is about.
+/// Returns the events to log for a check. The calls `beside` may also have made the changes.
 pub(super) fn events(call: Option<CallId>, beside: &[AgentCall], report: Report) -> Vec<EventKind> {
     let notice = |message| EventKind::Notice { code: NoticeCode::Tripwire, message };
     let mut events: Vec<_> = report.notes.into_iter().map(notice).collect();
@@ -255,12 +245,12 @@ pub(super) fn events(call: Option<CallId>, beside: &[AgentCall], report: Report)
     events
 }
 
-/// Blocking work on a thread of its own, waited for.
+/// Runs blocking work on a thread of its own, and waits for it.
 pub(crate) async fn apart<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> io::Result<T> {
     aside("tripwire", work)?.await.map_err(|_| io::ErrorKind::BrokenPipe.into())
 }
 
-/// Blocking work on a thread that nobody has to wait for.
+/// Runs blocking work on a thread whose end need not be awaited.
 pub(super) fn aside<T: Send + 'static>(
     name: &str,
     work: impl FnOnce() -> T + Send + 'static,
@@ -273,7 +263,6 @@ pub(super) fn aside<T: Send + 'static>(
     Ok(receiver)
 }
 
-/// Message to the model.
 pub(super) fn remark(beside: &[AgentCall], changes: &[RestoredPlace]) -> Option<String> {
     let (restored, left): (Vec<_>, Vec<_>) = changes.iter().partition(|change| change.restored);
     let said =
@@ -295,7 +284,6 @@ pub(super) fn remark(beside: &[AgentCall], changes: &[RestoredPlace]) -> Option<
     Some(format!("({text})"))
 }
 
-/// A sentence with the places; none without places.
 fn listed(title: &str, changes: &[&RestoredPlace]) -> Option<String> {
     let place = |change: &&RestoredPlace| format!("{} ({})", change.path, change.phrase());
     let mut places: Vec<_> = changes.iter().take(MOST_TOLD).map(place).collect();

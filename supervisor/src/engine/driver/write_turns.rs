@@ -1,34 +1,31 @@
-//! Turns at writing: agents whose write roots overlap change files one after the other, a reply at a time.
+//! Turns at writing: agents whose write roots overlap change files one after the other, in the order of requests.
 //!
-//! A turn is taken before the first call of a reply that may write and given back when the calls of that reply are closed; a
-//! sub-agent that is ended gives it back when its worker is gone. Who waits, waits in the order of asking. An agent that waits for its sub-agents lends them its turn, to one at a time where their
-//! roots overlap, while no call of its own writes.
+//! A turn lasts from the first call of a reply that may write until all calls of the reply are closed, or the worker of
+//! an ended sub-agent is gone. An agent that waits for its sub-agents lends them its turn while no call of its own
+//! writes, to one at a time if their roots overlap.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use ipc::id::{AgentId, CallId};
 use ipc::path::WirePath;
 
-/// The turns of a session's agents.
 #[derive(Debug, Default)]
 pub(super) struct WriteTurns {
     holders: BTreeMap<AgentId, WriteTurn>,
-    /// Whoever waits, in the order of asking.
+    /// Agents that wait for a turn, in the order of their requests.
     waiting: VecDeque<(AgentId, Vec<WirePath>)>,
-    /// True if somebody who waits may have a turn now.
+    /// True if an agent that waits may get a turn now.
     freed: bool,
 }
 
-/// A turn that is taken.
 #[derive(Debug, Default)]
 struct WriteTurn {
     roots: Vec<WirePath>,
-    /// Calls that may write and are not over.
     writing: BTreeSet<CallId>,
 }
 
 impl WriteTurns {
-    /// Takes a turn for these roots, or waits for it: then these agents have it.
+    /// Takes a turn for these roots, or queues the request and returns the agents that hold the turn.
     pub(super) fn take(&mut self, agent: &AgentId, roots: Vec<WirePath>) -> Result<(), Vec<AgentId>> {
         let holders = self.blocking(agent, &roots);
         if holders.is_empty() && !self.is_behind_others(agent, &roots) {
@@ -43,7 +40,7 @@ impl WriteTurns {
         Err(holders)
     }
 
-    /// The agents whose turns overlap with these roots, but for those that lend theirs.
+    /// Returns the agents whose turns overlap with these roots, except those that lend theirs.
     fn blocking(&self, agent: &AgentId, roots: &[WirePath]) -> Vec<AgentId> {
         let blocks = |(holder, turn): &(&AgentId, &WriteTurn)| {
             *holder != agent
@@ -53,8 +50,8 @@ impl WriteTurns {
         self.holders.iter().filter(blocks).map(|(holder, _)| holder.clone()).collect()
     }
 
-    /// True if another agent asked earlier for the same places. An exception are sub-agents of the agent that the
-    /// earlier one waits for: its turn cannot end before theirs.
+    /// True if another agent asked earlier for overlapping roots. Exempt are sub-agents of the holder that the earlier
+    /// one waits for: its turn cannot end before theirs.
     fn is_behind_others(&self, agent: &AgentId, roots: &[WirePath]) -> bool {
         let earlier = self.waiting.iter().take_while(|(waiting, _)| waiting != agent);
         let mut rivals = earlier.filter(|(_, wanted)| overlap(wanted, roots));
@@ -64,20 +61,19 @@ impl WriteTurns {
         })
     }
 
-    /// A call that may write begins; its agent has the turn.
+    /// Records the start of a call that may write, of an agent that has the turn.
     pub(super) fn begin(&mut self, agent: &AgentId, call: CallId) {
         if let Some(turn) = self.holders.get_mut(agent) {
             turn.writing.insert(call);
         }
     }
 
-    /// A call is over, whether or not it was one that may write.
     pub(super) fn end(&mut self, agent: &AgentId, call: CallId) {
         let ended = self.holders.get_mut(agent).is_some_and(|turn| turn.writing.remove(&call));
         self.freed |= ended && !self.waiting.is_empty();
     }
 
-    /// The calls of an agent's reply are closed, or the agent is gone.
+    /// Releases the turn, after the calls of the agent's reply were closed or the agent is gone.
     pub(super) fn give_back(&mut self, agent: &AgentId) {
         let waited = self.waiting.len();
         self.waiting.retain(|(waiting, _)| waiting != agent);
@@ -85,13 +81,13 @@ impl WriteTurns {
         self.freed |= had && !self.waiting.is_empty();
     }
 
-    /// True once after somebody who waits may have a turn.
+    /// True once after an agent that waits may have got a turn.
     pub(super) fn take_freed(&mut self) -> bool {
         std::mem::take(&mut self.freed)
     }
 }
 
-/// True if one of these lies within one of those, or the other way round.
+/// True if a path of one list lies within a path of the other.
 pub(super) fn overlap(some: &[WirePath], others: &[WirePath]) -> bool {
     some.iter().any(|one| others.iter().any(|other| one.is_within(other) || other.is_within(one)))
 }
@@ -150,7 +146,7 @@ mod tests {
         assert!(take(&mut turns, "1.2", "/p"));
     }
 
-    /// Chance that can be had again: `SplitMix64`.
+    /// Reproducible random numbers: `SplitMix64`.
     struct Dice(u64);
 
     impl Dice {
@@ -162,18 +158,19 @@ mod tests {
         }
     }
 
-    /// One agent of a random tree: it writes, then waits for its children, then writes again, some times over.
+    /// An agent of a random tree, which repeatedly writes, waits for its children, and writes again.
     struct Actor {
         id: AgentId,
         roots: Vec<WirePath>,
         children: Vec<usize>,
-        /// Replies to go; in each it writes, waits for those children that have not begun, and gives its turn back.
+        /// Number of replies left. In each the agent writes, waits for children that have not begun, and gives its turn
+        /// back.
         left: usize,
         begun: bool,
         holds: bool,
     }
 
-    /// Nobody may write where its parent may not: a tree without that has circles.
+    /// Grows a random tree. No agent may write where its parent may not: otherwise agents could wait in a circle.
     fn tree(dice: &mut Dice) -> Vec<Actor> {
         let paths = ["/p", "/p/a", "/p/b", "/p/a/c", "/p/a/c/d"].map(WirePath::from);
         let mut actors: Vec<Actor> = Vec::new();

@@ -1,8 +1,6 @@
-//! The files that sub-agents change, by their commands too: the project is looked at whenever another agent begins to write the same
-//! places, and when one that wrote has ended.
-//!
-//! Turns at writing keep agents apart whose write roots overlap. So what differs between two looks below the roots of an agent that had
-//! its turn between them is its work, or that of somebody outside the session.
+//! Files that sub-agents change, including by commands: a snapshot is taken whenever another agent begins to write the
+//! same paths, and when a writer has ended. Agents with overlapping write roots write in turns, so that differences
+//! between two snapshots below a writer's roots are its own, or were made outside the session.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -17,58 +15,50 @@ use super::observer::{ObserverError, SnapshotTaker};
 use super::write_turns::overlap;
 use crate::journal::changes::Base;
 
-/// The most files that are kept of one sub-agent.
+/// Maximum number of files kept of one sub-agent.
 const MOST: usize = 1000;
 
-/// The files that each sub-agent changed so far.
 pub(super) struct WrittenFiles {
     observer: SnapshotTaker,
-    /// The project as it was seen last; none before the first sub-agent writes, and none after a look that failed.
+    /// Last snapshot; `None` before the first write of a sub-agent and after a failed snapshot.
     last: Option<Base>,
-    /// Agents that may have written since then, with their roots: no two of them overlap.
+    /// Agents that may have written since the last snapshot, with their roots, which do not overlap.
     writers: BTreeMap<AgentId, Vec<WirePath>>,
     files: BTreeMap<AgentId, Written>,
     looking: Option<FilesLooking>,
 }
 
-/// The files that a sub-agent changed.
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Written {
-    /// In order, at most a thousand of them.
+    /// Changed files, sorted, at most a thousand.
     pub(super) files: BTreeSet<WirePath>,
-    /// The reason why it may have changed others.
+    /// Reason why other files may have changed too.
     pub(super) unseen: Option<String>,
 }
 
-/// A look that is under way.
 struct FilesLooking {
     seen: BoxFuture<'static, Result<FilesSeen, ObserverError>>,
     then: AfterLook,
 }
 
-/// The reason for a look.
 enum AfterLook {
-    /// This agent writes in these roots.
+    /// The agent is about to write in these roots.
     Begins(AgentId, Vec<WirePath>),
-    /// This agent has ended.
     Ended(AgentId),
 }
 
-/// The project as a look saw it.
 struct FilesSeen {
     now: Base,
-    /// The paths that differ from the last look, where there was one.
+    /// Paths that differ from the last snapshot, if there was one.
     changed: Option<Vec<WirePath>>,
 }
 
 impl WrittenFiles {
-    /// Looks by this observer.
     pub(super) const fn new(observer: SnapshotTaker) -> Self {
         Self { observer, last: None, writers: BTreeMap::new(), files: BTreeMap::new(), looking: None }
     }
 
-    /// Takes note of an agent that has its turn and is about to write; true while the project is looked at, before
-    /// which it must not.
+    /// Records that an agent with a turn is about to write. True while it must not, because a snapshot is being taken.
     pub(super) fn before_a_write(&mut self, agent: &AgentId, roots: &[WirePath]) -> bool {
         if self.looking.is_some() {
             return true;
@@ -84,7 +74,7 @@ impl WrittenFiles {
         true
     }
 
-    /// True while it is not known yet what an agent that has ended changed.
+    /// True while the changes of an agent that has ended are not known.
     pub(super) fn is_open(&mut self, agent: &AgentId) -> bool {
         if self.looking.is_none() && self.writers.contains_key(agent) {
             self.look(AfterLook::Ended(agent.clone()));
@@ -92,7 +82,6 @@ impl WrittenFiles {
         self.writers.contains_key(agent)
     }
 
-    /// The files that an agent changed, which is asked once.
     pub(super) fn take(&mut self, agent: &AgentId) -> Written {
         self.files.remove(agent).unwrap_or_default()
     }
@@ -102,7 +91,7 @@ impl WrittenFiles {
         self.looking = Some(FilesLooking { seen: seen(observer, last).boxed(), then });
     }
 
-    /// Waits for the look that is under way. Cancel safe.
+    /// Waits for the open snapshot. Cancel safe.
     pub(super) async fn next(&mut self) {
         let Some(looking) = &mut self.looking else { return std::future::pending().await };
         let seen = (&mut looking.seen).await;
@@ -120,7 +109,7 @@ impl WrittenFiles {
         }
     }
 
-    /// Waits until it is known what an agent that has ended changed.
+    /// Waits until the changes of an agent that has ended are known.
     pub(super) async fn settle(&mut self, agent: &AgentId) {
         while self.is_open(agent) {
             self.next().await;
@@ -185,7 +174,7 @@ mod tests {
     use crate::engine::driver::{Boundary, StartedWorker, WorkerOrder};
     use boundary::monitor::StartError;
 
-    /// Starts no worker at all.
+    /// A boundary that starts no worker.
     struct Nothing;
 
     impl Boundary for Nothing {

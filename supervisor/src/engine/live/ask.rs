@@ -1,5 +1,3 @@
-//! Asking every running session of this user.
-
 use std::fs::{self, File};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
@@ -19,22 +17,18 @@ use crate::process::directories::Directories;
 /// Time limit for the answer of a session.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Maximum size in bytes of an answer: what a frame has room for.
+/// Maximum size of an answer in bytes, as large as a frame.
 const MOST: u64 = 4 << 20;
 
-/// A running session's answer, at its socket, about the confinement of its agents' workers.
+/// A running session's answer about the confinement of its workers.
 #[derive(Debug)]
 pub(crate) enum LiveAnswer {
-    /// What the worker of each of its agents is confined by.
     Live(Vec<Live>),
-    /// No worker serves just now.
     NoWorker,
-    /// Nothing that can be used: why.
     Nothing(String),
 }
 
-/// Asks every session that has a socket, in the order of their names; one that is over, or was killed, has nothing
-/// to say.
+/// Asks every session with a socket, in the order of their names. Omits sessions that are over or were killed.
 pub(crate) async fn ask_all(directories: &Directories) -> Vec<(String, LiveAnswer)> {
     let directory = directories.live();
     let entries = fs::read_dir(&directory).into_iter().flatten().flatten();

@@ -1,7 +1,6 @@
-//! A running session answers its own user who it is: on a socket of the state directory, which no agent sees.
+//! Reports the confinement of a session's workers to processes of the same user, on a socket that no agent sees.
 //!
-//! Whoever connects is told what the workers of the session's agents are confined by, and nothing is read: nobody changes anything of a session that
-//! way. [`socket`] answers, [`ask`] asks.
+//! Input on the socket is not read, so nobody can change the session that way.
 
 mod ask;
 mod socket;

@@ -1,5 +1,3 @@
-//! The socket of a session.
-
 use std::fs::{self, File};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -29,8 +27,7 @@ pub(crate) struct LiveSocket {
 }
 
 impl LiveSocket {
-    /// Answers from now on. Whoever opens it holds the session's log: a name that is there was left by a process
-    /// that was killed.
+    /// Starts to answer. The caller must hold the session's log, so that an existing socket is a leftover.
     pub(crate) fn open(
         directories: &Directories,
         session: &ConversationId,
@@ -58,7 +55,7 @@ impl Drop for LiveSocket {
     }
 }
 
-/// One after the other: there is one answer, and it is short.
+/// Serves one connection after another, because answers are short.
 async fn answer(listener: UnixListener, live: watch::Receiver<Lives>) {
     loop {
         match listener.accept().await {
@@ -81,8 +78,7 @@ async fn tell(mut stream: UnixStream, answer: Vec<u8>) -> io::Result<()> {
     stream.shutdown().await
 }
 
-/// True if the other end is a process of our own user. No confined one gets here: it does not see the directory, and no
-/// rule lets it connect.
+/// True if the other end belongs to the supervisor's user. A confined process cannot see the directory or connect.
 pub(super) fn is_ours(stream: &UnixStream) -> bool {
     getsockopt(stream, PeerCredentials).is_ok_and(|peer| peer.uid() == geteuid().as_raw())
 }

@@ -1,5 +1,3 @@
-//! The servers of an agent whose other calls something else serves, as those of a planner.
-
 use std::sync::Arc;
 
 use boundary::monitor::GuestLog;
@@ -12,7 +10,7 @@ use super::find::FIND;
 use super::host::McpHost;
 use crate::engine::driver::{Caller, ServedAnswer, ToolServer};
 
-/// Serves the calls of servers, and leaves all others to another.
+/// Serves the calls of MCP tools, and passes all other calls on to `other`.
 pub(crate) struct BesideServers {
     pub(crate) servers: Arc<McpHost>,
     pub(crate) other: Arc<dyn ToolServer>,

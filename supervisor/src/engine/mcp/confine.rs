@@ -1,4 +1,4 @@
-//! The confinement of a server, from its table alone.
+//! Confinement of an MCP server, from its table alone.
 
 use std::fs;
 use std::io;
@@ -17,7 +17,6 @@ use crate::engine::place::ProjectSandbox;
 use crate::process::directories::Directories;
 use crate::settings::config::{ConfigOrigin, McpServer, at_home};
 
-/// The reason why a server cannot be confined as its table says.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConfineError {
     #[error(
@@ -47,9 +46,8 @@ pub(crate) enum ConfineError {
 #[derive(Clone, Debug)]
 pub(crate) struct Confined {
     pub(crate) confinement: Confinement,
-    /// The rights without the places that are the server's own, to be compared with those of an agent.
+    /// Access without the server's own paths, to be compared with that of an agent.
     pub(crate) shared: Rights,
-    /// The rights in a person's words.
     pub(crate) access: ServerAccess,
 }
 
@@ -60,13 +58,13 @@ impl Confined {
     }
 }
 
-/// The parent of the servers' own directories.
+/// Returns the parent of the servers' own directories.
 pub(crate) fn stores(directories: &Directories) -> PathBuf {
     directories.state.join("guests")
 }
 
-/// Computes the confinement of a server, and makes its own directory. It reads its installed files, if there are such.
-/// Nothing in it comes from the rights of an agent; hidden paths are those of the session.
+/// Returns the confinement of a server, and creates its own directory. Access comes from the table and never from an
+/// agent; hidden paths come from the session.
 pub(crate) fn confine(
     setup: &ProjectSandbox,
     server: &McpServer,
@@ -76,7 +74,7 @@ pub(crate) fn confine(
     confine_at(setup, server, installed, store)
 }
 
-/// Computes the confinement of a server whose own directory is another one.
+/// `own` is the server's own directory.
 pub(super) fn confine_in(
     setup: &ProjectSandbox,
     server: &McpServer,
@@ -85,8 +83,8 @@ pub(super) fn confine_in(
     confine_at(setup, server, None, own.to_owned())
 }
 
-/// Computes the confinement of an installation: without project, variables and the person's files. It writes `store`,
-/// its temp and home, and nothing else yet; of the table only the programs outside the system count.
+/// Returns the confinement of an installation, without project, variables and the person's files. Only `store` is
+/// writable. `programs` are programs outside the system that the installation reads.
 pub(crate) fn confine_installation(
     setup: &ProjectSandbox,
     name: &str,
@@ -162,8 +160,7 @@ fn confine_at(
     Ok(Confined { confinement, shared, access })
 }
 
-/// Makes the files read-only that the person's programs run later, as far as they are there in the directories that a
-/// server writes. Only the full tier has such mounts.
+/// Makes existing files read-only that programs outside the sandbox run later. Only the full tier can do this.
 pub(super) fn keep_what_runs_later(confinement: &mut Confinement) -> io::Result<()> {
     let own = confinement.temp.clone();
     let written = confinement.rights.write.iter().filter(|root| Some(*root) != own.as_ref());
@@ -176,7 +173,7 @@ pub(super) fn keep_what_runs_later(confinement: &mut Confinement) -> io::Result<
     Ok(())
 }
 
-/// Returns the hidden paths with everything beside an own place in the stead of each that holds it.
+/// Replaces each hidden path that contains `own` by all entries that do not.
 fn around(hidden: Vec<WirePath>, own: &Path) -> Vec<WirePath> {
     let (holding, mut kept): (Vec<_>, Vec<_>) =
         hidden.into_iter().partition(|place| own.starts_with(place.as_path()));
@@ -192,7 +189,7 @@ fn around(hidden: Vec<WirePath>, own: &Path) -> Vec<WirePath> {
     kept
 }
 
-/// Returns the variables of a server: those of its own directory, and those that its table names.
+/// Returns the variables of the server's own directory, and those that its table names.
 fn environment(server: &McpServer, store: &Path) -> Environment {
     let own = |(name, place): &(&str, &str)| {
         ((*name).to_owned(), WirePath::from(store.join(place).as_path()).as_bytes().to_vec())
@@ -200,7 +197,6 @@ fn environment(server: &McpServer, store: &Path) -> Environment {
     Environment { pass: server.env.clone(), set: store::HOME.iter().map(own).collect(), caches: None }
 }
 
-/// Resolves the paths of a table.
 fn resolved(project: &WirePath, named: &[String]) -> Result<Vec<WirePath>, ConfineError> {
     let home = users_home();
     let place = |named: &String| {

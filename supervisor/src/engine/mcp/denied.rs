@@ -1,13 +1,10 @@
-//! Words for the calls of a server that the sandbox denied.
-
 use ipc::refusal::{Act, Refusal, Target};
 
 use crate::process::messages::one_line;
 
-/// Maximum number of denials that are listed.
 const DENIALS: usize = 5;
 
-/// Returns the denials while a server started.
+/// Returns at most `DENIALS` different lines.
 pub(crate) fn denied(refused: &[Refusal]) -> Vec<String> {
     let line = |refusal: &Refusal| {
         let what = attempt(refusal.act, &refusal.object);
@@ -22,7 +19,7 @@ pub(crate) fn denied(refused: &[Refusal]) -> Vec<String> {
     lines
 }
 
-/// Returns the words for an act that was denied, after `tried to`.
+/// Returns text that follows `tried to`.
 fn attempt(act: Act, object: &Target) -> String {
     match (act, object) {
         (Act::Bind, Target::Internet(address, _)) => format!("listen at {address}"),

@@ -1,8 +1,8 @@
-//! Servers of a file that a person named for one run. Each is started once before the session and describes itself; the session then
-//! holds it to these definitions, as to those of a pin.
+//! Servers of a file that a person named for one run. Each is started once before the session, which permits only the
+//! tool definitions of that start.
 //!
-//! Nothing of it outlasts the run: a server of another file may have the same name, so that its own directory is a
-//! private one, and no pin is written.
+//! Nothing outlasts the run, since another file may use the same name for another server: the server's own directory is
+//! temporary, and no pin is written.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,7 +21,7 @@ use crate::engine::place::ProjectSandbox;
 use crate::process::messages::one_line;
 use crate::settings::config::McpServer;
 
-/// A server of a file, which has been started once and has described itself.
+/// A server of a file, after the start in which it described itself.
 #[derive(Clone, Debug)]
 pub(crate) struct FileServer {
     server: McpServer,
@@ -57,7 +57,7 @@ async fn start_one(setup: &ProjectSandbox, server: McpServer) -> Result<FileServ
     Ok(FileServer { server, confined: inspected.confined, pin: inspected.pin, own: Arc::new(own) })
 }
 
-/// Returns a server whose program, if it is named by a relative path, is that of the project.
+/// Resolves a relative path of the server's program in the project.
 fn at_project(project: &Path, server: McpServer) -> McpServer {
     let command = Path::new(&server.command);
     if !server.command.contains('/') || command.is_absolute() {
@@ -84,13 +84,12 @@ impl FileServer {
         Arc::clone(&self.own)
     }
 
-    /// Returns the server as one that a session calls.
     pub(super) fn spec(&self, setup: &ProjectSandbox) -> ServerSpec {
         let approved = ApprovedTools { digest: self.pin.digest(), by: ApprovedBy::Run };
         ServerSpec::new(setup, &self.server, &self.confined, approved, None)
     }
 
-    /// Returns the line that a run says of it.
+    /// Returns a line about the server for the start of the run.
     pub(crate) fn notice(&self) -> String {
         let tools = self.pin.tools.len();
         let tools = if tools == 1 { "1 tool".to_owned() } else { format!("{tools} tools") };

@@ -1,4 +1,4 @@
-//! Two tools instead of many: one finds the tools of servers by words, the other calls one of them.
+//! Two tools instead of many: one finds tools of MCP servers by words, the other calls one of them.
 
 use std::sync::Arc;
 
@@ -9,11 +9,10 @@ use serde_json::value::RawValue;
 pub(super) const FIND: &str = "find_tools";
 pub(super) const CALL: &str = "call_tool";
 
-/// Maximum number of tools of one answer, and its most bytes.
 const MOST: usize = 8;
 const MOST_BYTES: usize = 16 << 10;
 
-/// The tools of the servers that have too many for a prompt.
+/// Tools of servers that have too many for a prompt.
 #[derive(Default)]
 pub(super) struct Catalogue(pub(super) Vec<(ToolDefinition, ExternalTool)>);
 
@@ -29,7 +28,7 @@ struct CallArguments {
 }
 
 impl Catalogue {
-    /// Returns the tools that fit best, with their arguments.
+    /// Returns the best matching tools, with their arguments.
     pub(super) fn find(&self, json: &str) -> String {
         let words =
             serde_json::from_str::<FindArguments>(json).map(|arguments| arguments.words.to_lowercase());
@@ -56,7 +55,7 @@ impl Catalogue {
     }
 }
 
-/// Counts the words that a tool's name or description has; those of the name count more.
+/// Counts the words in a tool's name and description. A word in the name counts more.
 fn fitness(definition: &ToolDefinition, words: &[&str]) -> usize {
     let (name, description) = (definition.name.to_lowercase(), definition.description.to_lowercase());
     let of_word =
@@ -69,7 +68,7 @@ fn definition(name: &'static str, description: &str, schema: &str) -> Option<Too
     Some(ToolDefinition { name: name.into(), description: description.to_owned().into(), input_schema })
 }
 
-/// Returns both tools, if there is anything to find.
+/// Returns both tools; none if the catalogue is empty.
 pub(super) fn tools(catalogue: &Arc<Catalogue>, servers: &str) -> Vec<Box<dyn Tool>> {
     if catalogue.0.is_empty() {
         return Vec::new();
@@ -111,7 +110,7 @@ impl Tool for CallTool {
         &self.0
     }
 
-    /// Parses the call as one of the tool that it names, so that it is judged and shown as such.
+    /// Parses the call as one of the named tool, so that it is judged and shown as such.
     fn parse(&self, input: &str) -> Result<Invocation, ToolUseError> {
         let expected = "{name, arguments?}";
         let CallArguments { name, arguments } =

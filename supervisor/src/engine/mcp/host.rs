@@ -1,5 +1,3 @@
-//! The servers of one session, behind the calls of its agents.
-
 use std::collections::BTreeMap;
 use std::future::ready;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -27,23 +25,22 @@ use super::resources::{READ, uri};
 use super::server::{ServerOrder, ServerSpec, ToolCall, WantedCall, attend};
 use crate::engine::driver::{Caller, ServedAnswer, ToolServer};
 
-/// The longest wait for the end of a server.
+/// Time limit for the end of a server.
 const LEAVING: Duration = Duration::from_secs(5);
 
-/// Serves the calls of the tools of servers. A server is started by its first call.
+/// Serves the calls of MCP tools. The first call of a server starts it.
 pub(crate) struct McpHost {
     servers: Mutex<BTreeMap<String, HostedServer>>,
     catalogue: Arc<Catalogue>,
-    /// Digests that stand for the resources of each server.
+    /// Digests of each server's resources.
     reads: BTreeMap<String, String>,
-    /// The places of the session's running servers.
+    /// Permits for running servers, shared by the whole session.
     places: Arc<Semaphore>,
     prompts: Vec<ServerPrompt>,
     last: AtomicU64,
     guests: Mutex<GuestLog>,
 }
 
-/// A server of the session.
 enum HostedServer {
     Idle(Box<ServerSpec>),
     Running { orders: UnboundedSender<ServerOrder>, task: JoinHandle<()> },
@@ -70,7 +67,7 @@ impl McpHost {
         }
     }
 
-    /// Returns the orders of a server, whose task begins if it has none. The error says why there are none.
+    /// Returns the channel to a server's task, which starts if it does not run. The error is the reason for a refusal.
     fn orders(&self, name: &str) -> Result<UnboundedSender<ServerOrder>, String> {
         let mut servers = self.servers.lock().unwrap_or_else(PoisonError::into_inner);
         let server = servers.get_mut(name);
@@ -112,7 +109,7 @@ impl McpHost {
         self.ask(server, wanted, caller)
     }
 
-    /// Sends a call to its server, which is started if it does not run.
+    /// Sends a call to its server, which starts if it does not run.
     fn ask(
         &self,
         server: String,
@@ -138,7 +135,7 @@ impl McpHost {
     }
 }
 
-/// Tells a front end the prompts of the servers, and returns them.
+/// Reports the prompts of the servers to a front end, and returns them.
 pub(crate) fn tell_prompts(
     host: Option<&McpHost>,
     ui: &UnboundedSender<UiEvent>,
@@ -160,7 +157,7 @@ fn no_place(name: &str) -> String {
     )
 }
 
-/// A call that somebody waits for. Dropping it takes the call back.
+/// A call in progress. Dropping it cancels the call.
 struct WaitingCall {
     id: u64,
     orders: Option<UnboundedSender<ServerOrder>>,

@@ -1,4 +1,4 @@
-//! A start of a server for a person who adds or tests it: it describes itself and ends.
+//! Starts a server for a person who adds or tests it. The server describes itself and ends.
 
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
@@ -21,37 +21,34 @@ use crate::engine::place::ProjectSandbox;
 use crate::process::messages::harmless;
 use crate::settings::config::McpServer;
 
-/// The longest time from the start to the whole description.
+/// Time limit from the start to the whole description.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// A server that was started and has described itself.
 pub(crate) struct Inspected {
     pub(crate) pin: Pin,
     pub(crate) instructions: String,
     pub(crate) confined: Confined,
-    /// The time from the start to the whole description.
+    /// Time from the start to the whole description.
     pub(crate) took: Duration,
-    /// Calls that the sandbox denied.
     pub(crate) refused: Vec<Refusal>,
 }
 
-/// The reason why a server did not describe itself.
 pub(crate) struct InspectError {
     why: String,
-    /// True if the server itself failed, and not its confinement.
+    /// True if the server failed, and not its confinement.
     is_servers: bool,
-    /// Calls that the sandbox denied until then.
+    /// Access that the sandbox denied until the failure.
     refused: Vec<Refusal>,
-    /// Directories of its program that it may not read.
+    /// Directories of the server's program that it cannot read.
     unread: Vec<PathBuf>,
 }
 
-/// The place where a person states the access of a server.
+/// Configuration in which a person states the access of a server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum AccessIn {
-    /// Its table in the settings, which the flags of `mcp add` write.
+    /// Table in the settings, which `mcp add` writes.
     Table,
-    /// Its entry in a file for one run.
+    /// Entry in a file for one run.
     File,
 }
 
@@ -71,7 +68,7 @@ impl AccessIn {
         }
     }
 
-    /// Returns the words that let a server read these places.
+    /// Returns the settings or flags that let a server read these paths.
     fn reading(self, places: &[PathBuf]) -> String {
         match self {
             Self::Table => {
@@ -88,7 +85,7 @@ impl AccessIn {
 }
 
 impl InspectError {
-    /// Returns the cause, what the sandbox denied, and a remedy.
+    /// Returns the cause, the denied access and a remedy.
     pub(crate) fn in_words(&self, name: &str, access: AccessIn) -> String {
         let Self { why, is_servers, refused, unread } = self;
         let denied = denied(refused).into_iter().fold(String::new(), |text, line| text + "\n  " + &line);
@@ -107,7 +104,7 @@ impl InspectError {
     }
 }
 
-/// Starts a server in its sandbox, from its installed files if it has such, reads its description and ends it.
+/// Starts a server in its sandbox, reads its description and ends it. A server with installed files starts from these.
 pub(crate) async fn inspect(
     setup: &ProjectSandbox,
     server: &McpServer,
@@ -118,7 +115,6 @@ pub(crate) async fn inspect(
     inspect_confined(setup, server, confined, installed).await
 }
 
-/// The same in a confinement that is already known.
 pub(super) async fn inspect_confined(
     setup: &ProjectSandbox,
     server: &McpServer,
@@ -155,7 +151,7 @@ pub(super) async fn inspect_confined(
     }
 }
 
-/// Returns a server whose places are those that its words were resolved to.
+/// Returns the server with the resolved paths of its confinement.
 fn with_places(server: &McpServer, confined: &Confined) -> McpServer {
     let [read, write] = [&confined.access.read, &confined.access.write]
         .map(|places| places.iter().map(ToString::to_string).collect());

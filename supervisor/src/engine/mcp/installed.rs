@@ -1,4 +1,4 @@
-//! Servers whose commands install packages: their files are installed once, and are read-only to them.
+//! Servers whose commands install packages. Their files are installed once, and are read-only afterwards.
 
 use std::fs::{self, DirBuilder, File};
 use std::io;
@@ -20,17 +20,16 @@ use crate::process::directories::Directories;
 use crate::process::scratch::private_in;
 use crate::settings::config::McpServer;
 
-/// The installed files of a server, as a person approved them.
+/// Installed files of a server, as a person approved them.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct InstalledServer {
-    /// The packages as they were asked for.
     pub(crate) packages: Vec<String>,
     pub(crate) registry: String,
-    /// Version of the first package, as its installer says.
+    /// Version of the first package, as the installer reports it.
     pub(crate) version: String,
-    /// The directory with all files.
+    /// Directory with all installed files.
     pub(crate) tree: PathBuf,
-    /// The program in it.
+    /// Path of the installed program.
     command: String,
     /// SHA-256 of the whole directory, in hexadecimal.
     pub(crate) sha256: String,
@@ -39,24 +38,22 @@ pub(crate) struct InstalledServer {
 }
 
 impl InstalledServer {
-    /// The installed program.
     pub(crate) fn command(&self) -> &str {
         &self.command
     }
 
-    /// Version, package and digest.
     pub(crate) fn in_words(&self) -> String {
         let Self { packages, registry, version, sha256, .. } = self;
         format!("{version} of {} from {registry}, SHA-256 {sha256}", packages.join(" "))
     }
 
-    /// Compares the files with those that the person approved. Reads all of them. The error says what is wrong.
+    /// Compares all files with the approved ones.
     pub(crate) fn check(&self) -> Result<(), NotStarted> {
         let found = digest_tree(&self.tree)?;
         if found.sha256 == self.sha256 { Ok(()) } else { Err(NotStarted::Changed) }
     }
 
-    /// Checks the files beside other work.
+    /// Calls [`InstalledServer::check`] without blocking other tasks.
     pub(super) async fn checked(&self) -> Result<(), NotStarted> {
         let this = self.clone();
         tokio::task::spawn_blocking(move || this.check()).await.map_err(|_| NotStarted::Ended)?
@@ -68,8 +65,7 @@ impl InstalledServer {
     }
 }
 
-/// Returns the reason and remedy if an approved server is not started because of its installed files. Reads all of
-/// them.
+/// Returns the reason and remedy if the installed files keep an approved server from starting. Reads all files.
 pub(crate) fn fault(server: &McpServer, pin: &Pin) -> Option<String> {
     let name = &server.name;
     match &pin.installed {
@@ -85,7 +81,6 @@ pub(crate) fn fault(server: &McpServer, pin: &Pin) -> Option<String> {
     }
 }
 
-/// The reason why a server is not started.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotStarted {
     #[error("the server's installed files have changed since you approved them")]
@@ -101,7 +96,7 @@ pub(crate) enum NotStarted {
 }
 
 impl NotStarted {
-    /// The command that helps.
+    /// Returns a sentence with the command that helps.
     pub(super) fn remedy(&self, name: &str) -> String {
         match self {
             Self::Changed | Self::Ended | Self::Tree(_) => {
@@ -114,22 +109,20 @@ impl NotStarted {
     }
 }
 
-/// The directories of installed servers.
+/// Parent directory of all servers' installed files.
 pub(crate) struct Installations(PathBuf);
 
-/// An installation that nobody has approved yet. Dropping it removes its files.
+/// An installation before its approval. Dropping it removes its files.
 pub(crate) struct NewInstallation {
     pub(crate) server: InstalledServer,
-    /// Calls that the sandbox denied to the installation.
     pub(crate) refused: Vec<Refusal>,
     place: TempDir,
     _parent: ServersDirectory,
 }
 
-/// The directory of a server's installations, of which one is made at a time. It is removed at the end if it is empty.
+/// Parent of a server's installations, locked so that one is made at a time. Dropping it removes an empty directory.
 struct ServersDirectory {
     path: PathBuf,
-    /// The lock of the directory, until it is closed.
     _lock: File,
 }
 
@@ -152,7 +145,7 @@ impl ServersDirectory {
 }
 
 impl NewInstallation {
-    /// Keeps the files, in place of earlier ones.
+    /// Keeps the files, and removes earlier installations.
     pub(crate) fn keep(self) -> InstalledServer {
         let kept = self.place.keep();
         for other in kept.parent().into_iter().flat_map(fs::read_dir).flatten().flatten() {
@@ -165,7 +158,6 @@ impl NewInstallation {
     }
 }
 
-/// The reason why a server was not installed.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum NotInstalled {
     #[error("cannot make {path}: {source}", path = .0.display(), source = .1)]
@@ -183,19 +175,18 @@ impl Installations {
         Self(directories.state.join("installed"))
     }
 
-    /// True if a server has installed files.
     pub(crate) fn has(&self, name: &str) -> bool {
         self.0.join(name).exists()
     }
 
-    /// Removes the installed files of a server, and the remains of what was not approved.
+    /// Removes the installed files of a server, and the remains of installations without approval.
     pub(crate) fn remove(&self, name: &str) -> io::Result<()> {
         fs::remove_dir_all(self.0.join(name))
             .or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
     }
 
-    /// Installs a server's packages into a new directory, in a sandbox that writes nothing else and reaches the
-    /// registry alone. `programs` are places that the installer has to read beside the system's.
+    /// Installs a server's packages into a new directory. The sandbox can write nothing else and reaches only the
+    /// registry. `programs` are further paths that the installer has to read.
     pub(crate) async fn install(
         &self,
         setup: &ProjectSandbox,
@@ -241,7 +232,7 @@ pub(super) mod tests {
     use super::super::pin::tests::{pin, server};
     use super::*;
 
-    /// A server whose command installs packages, and its installed files in this directory.
+    /// Returns a server whose command installs packages, and its installed files in this directory.
     pub(crate) fn installed(place: &Path) -> (McpServer, InstalledServer) {
         let tree = place.join("tree");
         fs::create_dir_all(tree.join("bin")).unwrap();

@@ -1,8 +1,8 @@
-//! Servers of MCP: each a guest with rights of its own, which its table in the person's settings states.
+//! MCP servers: each is a guest with the access that its table in the person's settings states.
 //!
-//! The definitions of a server's tools come from its pin, which a person approved. So nothing is started for a session before the
-//! first call, and a definition that has changed since is withheld. Servers of a file that a person named for one run have no
-//! pin: they are started once before the session, which holds them to the definitions that they gave then.
+//! The definitions of a server's tools come from its pin, which a person approved. So no server starts before the first
+//! call of a session, and a tool whose definition has changed is refused. Servers of a file for one run have no pin:
+//! the session permits only the definitions of their first start.
 
 mod beside;
 mod confine;

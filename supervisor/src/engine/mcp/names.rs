@@ -5,17 +5,17 @@ use std::collections::BTreeSet;
 use ipc::text::hexadecimal;
 use sha2::{Digest, Sha256};
 
-/// Maximum number of characters in a tool's name that every provider accepts.
+/// Maximum length of a tool's name that every provider accepts.
 const NAME: usize = 64;
 
-/// Characters of a digest at the end of a name.
+/// Number of hexadecimal digits at the end of a changed name.
 const SUFFIX: usize = 8;
 
 /// Maximum number of characters of a description.
 const DESCRIPTION: usize = 4096;
 
-/// Returns the name of a server's tool: `SERVER__TOOL`, with a digest at its end where that is too long, has other
-/// characters or stands already for another tool. No tool of ours has `__` in its name.
+/// Returns `SERVER__TOOL`. Ends in a digest if that is too long, has other characters or is taken. No built-in tool has
+/// `__` in its name.
 pub(super) fn tool_name(server: &str, tool: &str, taken: &mut BTreeSet<String>) -> String {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     let whole = format!("{server}__{tool}");
@@ -32,7 +32,7 @@ pub(super) fn tool_name(server: &str, tool: &str, taken: &mut BTreeSet<String>) 
     name
 }
 
-/// Returns a text of a server for the model: characters that nobody sees are written as escapes.
+/// Escapes the characters that people cannot see.
 pub(super) fn visible(text: &str) -> String {
     text.chars().fold(String::with_capacity(text.len()), |mut shown, c| {
         if is_hidden(c) {
@@ -44,8 +44,8 @@ pub(super) fn visible(text: &str) -> String {
     })
 }
 
-/// True for control characters, and for those that change the order of a text or are not displayed. Joiners of scripts
-/// and emoji stay.
+/// True for control characters, and for those that are invisible or change the order of text. Joiners of scripts and
+/// emoji are kept.
 fn is_hidden(c: char) -> bool {
     c.is_control() && !matches!(c, '\n' | '\t')
         || matches!(c,
@@ -53,7 +53,6 @@ fn is_hidden(c: char) -> bool {
             | '\u{2060}'..='\u{206f}' | '\u{feff}' | '\u{e0000}'..='\u{e007f}')
 }
 
-/// Returns the description of a tool for the model.
 pub(super) fn description(server: &str, text: &str) -> String {
     let text = visible(text);
     let cut: String = text.chars().take(DESCRIPTION).collect();

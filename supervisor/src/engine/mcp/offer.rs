@@ -1,4 +1,4 @@
-//! The tools of servers that a session's agents are offered, from the pins of the servers. No server is started for it.
+//! Tools of MCP servers that a session offers its agents, as defined in pins. No server starts for this.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -24,27 +24,26 @@ use crate::engine::place::ProjectSandbox;
 use crate::process::messages::one_line;
 use crate::settings::config::McpServer;
 
-/// Maximum number of tools of a server, and the most bytes of their definitions, that stand in a prompt.
+/// Maximum number of a server's tools, and of bytes of their definitions, that the prompt lists.
 const MOST_TOOLS: usize = 24;
 const MOST_BYTES: usize = 8 << 10;
 
-/// Maximum number of characters of the description of a prompt.
+/// Maximum number of characters of a prompt's description.
 const MOST_ABOUT: usize = 200;
 
-/// Maximum number of servers that run at a time in a session, those of all its agents together.
+/// Maximum number of servers that run at a time, for all agents of a session together.
 pub(crate) const MOST_RUNNING: usize = 16;
 
-/// The servers of a session that a person approved as their tables are now, or named for this run. None is started before
-/// its first call.
+/// Servers that a person approved with their present tables, or named for this run. Each starts with its first call.
 pub(crate) struct SessionServers {
     list: Vec<SessionServer>,
-    /// The places of running servers.
+    /// Permits for running servers.
     places: Arc<Semaphore>,
-    /// The servers that offer nothing, with the reasons and remedies.
+    /// The reasons and remedies for servers that are left out.
     pub(crate) notices: Vec<String>,
-    /// The approved tools of each server that offers some.
+    /// Approved tools of each server that offers any.
     pub(crate) pins: Vec<ToolPinned>,
-    /// The own directories of servers of a file, which end with the session.
+    /// Own directories of a file's servers, removed with the session.
     _own: Vec<Arc<PrivateTemp>>,
 }
 
@@ -52,21 +51,21 @@ struct SessionServer {
     spec: ServerSpec,
     offered: OfferedServer,
     tools: Vec<(ToolDefinition, ExternalTool)>,
-    /// Its resources, if it has any that are offered.
+    /// Resources of the server; `None` if none are offered.
     readable: Option<GuestTool>,
     prompts: Vec<ServerPrompt>,
 }
 
-/// The servers of one agent.
+/// Servers of one agent.
 pub(crate) struct Offered {
     pub(crate) tools: Vec<Box<dyn Tool>>,
     pub(crate) host: Arc<McpHost>,
-    /// The servers that the agent may pass on.
+    /// Servers that the agent may pass on.
     pub(crate) servers: Vec<OfferedServer>,
 }
 
 impl SessionServers {
-    /// Makes those of the settings and those of a file that a person named for this run.
+    /// `of_file` are servers of a file that a person named for this run.
     pub(crate) fn new(setup: &ProjectSandbox, servers: &[McpServer], of_file: &[FileServer]) -> Self {
         let (mut list, mut notices, mut pins) = (Vec::new(), Vec::new(), Vec::new());
         let mut taken = BTreeSet::new();
@@ -95,8 +94,8 @@ impl SessionServers {
         self.list.iter().map(|server| server.offered.clone()).collect()
     }
 
-    /// Returns the servers of an agent that has these. The agent's calls start processes of its own, which end with it.
-    /// `None` if it has none.
+    /// Returns the servers whose names `has` accepts; `None` if there are none. Each agent starts separate processes,
+    /// which end with it.
     pub(crate) fn of_agent(&self, has: impl Fn(&str) -> bool) -> Option<Offered> {
         let chosen: Vec<_> = self.list.iter().filter(|server| has(&server.offered.name)).collect();
         let (mut tools, mut many, mut found): (Vec<Box<dyn Tool>>, Vec<&str>, Vec<_>) = Default::default();
@@ -149,12 +148,12 @@ impl SessionServer {
     }
 }
 
-/// True if the table of the server withholds nothing of this name.
+/// True if the server's table offers this name.
 fn is_offered(server: &McpServer, name: &str) -> bool {
     server.offer.as_ref().is_none_or(|offer| offer.iter().any(|offered| offered == name))
 }
 
-/// Returns what a person should know of a flag that names tools which the server does not have.
+/// Returns a note on `--allow-tool` with a tool that the server does not have.
 fn unknown_tools(server: &McpServer, pin: &Pin) -> Option<String> {
     let unknown = server.unasked.iter().find(|name| !pin.tools.iter().any(|tool| tool.name == **name))?;
     let known: Vec<_> = pin.tools.iter().map(|tool| tool.name.as_str()).collect();
@@ -165,7 +164,7 @@ fn unknown_tools(server: &McpServer, pin: &Pin) -> Option<String> {
     )))
 }
 
-/// Returns a server that is ready to be called, with its pin. The error is a sentence for a person, with a remedy.
+/// Returns a server that is ready to be called. The error is a sentence for a person, with a remedy.
 fn of_server(setup: &ProjectSandbox, server: &McpServer) -> Result<(ServerSpec, Confined, Pin), String> {
     let name = &server.name;
     let left_out = |why: &str| format!("the MCP server {name} is left out: {why}");
@@ -193,7 +192,6 @@ fn of_server(setup: &ProjectSandbox, server: &McpServer) -> Result<(ServerSpec, 
     Ok((spec, confined, pin))
 }
 
-/// Returns a prompt as front ends list it.
 fn server_prompt(server: &str, prompt: &McpPrompt) -> ServerPrompt {
     let McpPrompt { name, description, arguments } = prompt;
     let line = description.lines().next().unwrap_or_default().chars().take(MOST_ABOUT).collect::<String>();
@@ -209,7 +207,7 @@ fn server_prompt(server: &str, prompt: &McpPrompt) -> ServerPrompt {
     }
 }
 
-/// Returns a tool's definition for the model; nothing if its schema is no JSON.
+/// Returns a tool's definition for the model; `None` if the schema is not JSON.
 fn defined(server: &str, tool: &PinnedTool, taken: &mut BTreeSet<String>) -> Option<ToolDefinition> {
     let input_schema = RawValue::from_string(tool.input_schema.clone()).ok()?;
     Some(ToolDefinition {
@@ -219,7 +217,7 @@ fn defined(server: &str, tool: &PinnedTool, taken: &mut BTreeSet<String>) -> Opt
     })
 }
 
-/// True if the definitions are few and short.
+/// True if the definitions are few and short enough for a prompt.
 fn is_for_a_prompt(tools: &[(ToolDefinition, ExternalTool)]) -> bool {
     let size = |definition: &ToolDefinition| {
         definition.name.len() + definition.description.len() + definition.input_schema.get().len()

@@ -18,52 +18,49 @@ use crate::process::directories::Directories;
 use crate::process::scratch::private_in;
 use crate::settings::config::McpServer;
 
-/// Version of the file.
+/// Version of the file format.
 const VERSION: u32 = 1;
 
-/// Maximum size in bytes of a pin: all definitions of a server, written as JSON.
+/// Maximum size of a pin in bytes.
 const MOST: u64 = 16 << 20;
 
-/// A server as a person approved it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Pin {
     version: u32,
-    /// Digest of the server's table: command, variables and rights.
+    /// Digest of the server's table.
     server: String,
-    /// The claims of the server about itself.
+    /// Unverified claims of the server about itself.
     pub(crate) name: String,
     pub(crate) release: String,
     pub(crate) protocol: String,
     pub(crate) tools: Vec<PinnedTool>,
-    /// The installed files, if the command installs packages.
+    /// Installed files, if the command installs packages.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) installed: Option<InstalledServer>,
-    /// True if it has resources.
+    /// True if the server has resources.
     #[serde(default)]
     pub(crate) resources: bool,
-    /// Its prompts, which are commands of the person.
+    /// Prompts, which become commands of the person.
     #[serde(default)]
     pub(crate) prompts: Vec<McpPrompt>,
 }
 
-/// A tool as a person approved it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PinnedTool {
     pub(crate) name: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) title: Option<String>,
     pub(crate) description: String,
-    /// JSON texts, as the server wrote them.
+    /// JSON text as the server wrote it.
     pub(crate) input_schema: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) output_schema: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) annotations: Option<String>,
-    /// Digest of server, command and everything above.
+    /// Digest of the server's table and of the fields above.
     pub(crate) digest: String,
 }
 
-/// Differences of a server's tools from its pin.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ToolChanges {
     pub(crate) added: Vec<String>,
@@ -77,7 +74,7 @@ impl ToolChanges {
     }
 }
 
-/// Returns the digest of a server's table: everything that decides what is started and what it may do.
+/// Returns the digest of all settings that decide what is started, and with which access.
 pub(crate) fn digest_of_server(server: &McpServer) -> String {
     let McpServer {
         name,
@@ -107,7 +104,7 @@ pub(crate) fn digest_of_server(server: &McpServer) -> String {
     hexadecimal(&hash.finalize())
 }
 
-/// Returns the digest that stands for the resources of a server, in the place of a tool's definition.
+/// Returns the digest that replaces a tool's definition in calls for resources.
 pub(crate) fn digest_of_resources(server: &McpServer) -> String {
     let mut hash = Sha256::new();
     enter(&mut hash, "resources");
@@ -115,13 +112,13 @@ pub(crate) fn digest_of_resources(server: &McpServer) -> String {
     hexadecimal(&hash.finalize())
 }
 
-/// Adds a text with its length, so that different lists of texts have different digests.
+/// Prefixes the text with its length, so that different lists have different digests.
 fn enter(hash: &mut Sha256, text: &str) {
     hash.update((text.len() as u64).to_le_bytes());
     hash.update(text);
 }
 
-/// Returns the digest of a tool: its server's table and its definition, with JSON in one form.
+/// Returns the digest of the server's table and the tool's definition.
 fn digest_of_tool(server: &str, tool: &McpTool) -> String {
     let McpTool { name, title, description, input_schema, output_schema, annotations } = tool;
     let mut hash = Sha256::new();
@@ -142,7 +139,7 @@ fn digest_of_tool(server: &str, tool: &McpTool) -> String {
     hexadecimal(&hash.finalize())
 }
 
-/// Returns JSON with the members of each object in the order of their names. Text that is no JSON stays as it is.
+/// Sorts the members of JSON objects by name. Other text stays unchanged.
 fn canonical(text: &str) -> String {
     serde_json::from_str(text).map_or_else(|_| text.to_owned(), |value| sorted(value).to_string())
 }
@@ -168,7 +165,6 @@ impl PinnedTool {
 }
 
 impl Pin {
-    /// Makes the pin of a server that was just started.
     pub(crate) fn new(server: &McpServer, description: &McpDescription, tools: Vec<McpTool>) -> Self {
         let digest = digest_of_server(server);
         Self {
@@ -188,12 +184,12 @@ impl Pin {
         Self { prompts, ..self }
     }
 
-    /// True if the person approved the server as its table is now.
+    /// True if the person approved the server with its present table.
     pub(crate) fn is_of(&self, server: &McpServer) -> bool {
         self.version == VERSION && self.server == digest_of_server(server)
     }
 
-    /// Returns the digest of the server's table and of all definitions, in whichever order they came.
+    /// Returns the digest of the server's table and all definitions, independent of their order.
     pub(crate) fn digest(&self) -> String {
         let mut digests: Vec<_> = self.tools.iter().map(|tool| &tool.digest).collect();
         digests.sort_unstable();
@@ -205,13 +201,12 @@ impl Pin {
         hexadecimal(&hash.finalize())
     }
 
-    /// Returns this pin for a log that knows no other of this server.
+    /// Returns the first event of a log about this pin.
     pub(crate) fn pinned(&self, server: &str) -> ToolPinned {
         let tools = u64::try_from(self.tools.len()).unwrap_or(u64::MAX);
         ToolPinned { server: server.to_owned(), digest: self.digest(), tools, change: PinChange::First }
     }
 
-    /// Compares the tools with those of this pin.
     pub(crate) fn changes(&self, now: &Self) -> ToolChanges {
         let find = |pin: &Self, name: &str| pin.tools.iter().find(|tool| tool.name == name).cloned();
         let mut changes = ToolChanges::default();
@@ -237,11 +232,10 @@ impl Pin {
     }
 }
 
-/// The directory of pins, which agents and servers neither see nor write.
+/// Directory of pins, which agents and servers can neither read nor write.
 #[derive(Clone, Debug)]
 pub(crate) struct Pins(PathBuf);
 
-/// The reason why a pin cannot be read or written.
 #[derive(Debug, thiserror::Error)]
 #[error("cannot use {path}: {source}", path = .path.display())]
 pub(crate) struct PinError {
@@ -258,7 +252,7 @@ impl Pins {
         self.0.join(format!("{name}.json"))
     }
 
-    /// Reads the pin of a server; nothing if there is none, or one of another version.
+    /// Returns `None` if there is no pin, or one of another version.
     pub(crate) fn read(&self, name: &str) -> Result<Option<Pin>, PinError> {
         let path = self.path(name);
         let failed = |source| PinError { path: path.clone(), source };
@@ -272,7 +266,7 @@ impl Pins {
         Ok((pin.version == VERSION).then_some(pin))
     }
 
-    /// Keeps a pin, in place of the earlier one.
+    /// Replaces the earlier pin atomically.
     pub(crate) fn write(&self, name: &str, pin: &Pin) -> Result<(), PinError> {
         let path = self.path(name);
         let failed = |source| PinError { path: path.clone(), source };
@@ -291,7 +285,7 @@ impl Pins {
         self.path(name).exists()
     }
 
-    /// Forgets a server; true if there was a pin.
+    /// Returns true if there was a pin.
     pub(crate) fn remove(&self, name: &str) -> Result<bool, PinError> {
         let path = self.path(name);
         match fs::remove_file(&path) {

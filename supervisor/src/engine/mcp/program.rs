@@ -1,4 +1,4 @@
-//! Paths of a server's program, for a hint: a program that the server may not read does not start.
+//! Directories of a server's program. A program that the server cannot read does not start.
 
 use std::fs::{self, File};
 use std::io::Read;
@@ -10,16 +10,16 @@ use boundary::policy::{SYSTEM, users_home};
 use super::installed::InstalledServer;
 use crate::settings::config::{ConfigOrigin, McpServer, at_home};
 
-/// In the order in which an installation searches them.
+/// Directories of the system's programs, in the order of an installer's search.
 const SYSTEM_PROGRAMS: [&str; 3] = ["/usr/local/bin", "/usr/bin", "/bin"];
 
 /// Maximum length of a line that names an interpreter (`BINPRM_BUF_SIZE`, execve(2)).
 const LINE: u64 = 256;
 
-/// Maximum number of interpreters of interpreters.
+/// Maximum number of nested interpreters.
 const INTERPRETERS: usize = 4;
 
-/// Returns the places of these programs outside the system's directories. One that the system has is taken from there.
+/// Returns the directories of those programs that the system does not have.
 pub(crate) fn toolchain(programs: &[&str]) -> Vec<String> {
     let is_systems = |name: &str| SYSTEM_PROGRAMS.iter().any(|place| Path::new(place).join(name).is_file());
     let mut places: Vec<String> = Vec::new();
@@ -31,9 +31,8 @@ pub(crate) fn toolchain(programs: &[&str]) -> Vec<String> {
     places
 }
 
-/// Returns the places of the interpreters of a server's installed program that its table does not let it read. A
-/// package writes the first line of its program, so that only places among `toolchain`, which its installer read,
-/// count.
+/// Returns directories of the installed program's interpreters that the table does not let the server read. Only
+/// directories in `toolchain` count, because the package chooses the interpreter.
 pub(crate) fn interpreters(
     server: &McpServer,
     installed: &InstalledServer,
@@ -50,7 +49,7 @@ fn of_toolchain(places: &[PathBuf], toolchain: &[String]) -> Vec<String> {
     places.iter().filter(is_of_it).filter_map(|place| place.to_str()).map(str::to_owned).collect()
 }
 
-/// Directories of the program and its interpreters that the server may not read.
+/// Returns directories of the program and its interpreters that the server cannot read.
 pub(super) fn unread(server: &McpServer) -> Vec<PathBuf> {
     let home = users_home();
     let given = server.read.iter().chain(&server.write);
@@ -71,7 +70,7 @@ pub(super) fn unread(server: &McpServer) -> Vec<PathBuf> {
     unread
 }
 
-/// The program of a command, and the interpreters in first lines.
+/// Returns the program of a command, then its interpreters.
 fn programs(command: &str) -> Vec<PathBuf> {
     let mut programs = Vec::new();
     let mut next = found(command);
@@ -90,7 +89,7 @@ fn found(command: &str) -> Option<PathBuf> {
     std::env::split_paths(&path).map(|place| place.join(command)).find(|program| program.is_file())
 }
 
-/// The interpreter in the first line of a script. For `env`, the program that it looks up.
+/// Returns the interpreter in the first line of a script. For `env`, the program that `env` starts.
 fn interpreter(program: &Path) -> Option<PathBuf> {
     let file =
         File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(program).ok()?;
@@ -109,8 +108,8 @@ fn interpreter(program: &Path) -> Option<PathBuf> {
     }
 }
 
-/// The directory that an installed program needs: the one above its `bin`, or its own. Never the home, a directory
-/// above it, or its `.local`.
+/// Returns the directory that an installed program needs: the parent of `bin`, or its own. Never a home, a directory
+/// above one, or `.local`.
 fn tree(program: &Path) -> Option<PathBuf> {
     let directory = program.parent()?;
     let tree = if directory.ends_with("bin") { directory.parent()? } else { directory };

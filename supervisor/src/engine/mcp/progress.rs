@@ -1,11 +1,9 @@
-//! Lines about the progress of a call, as often as a person can read them.
-
 use std::time::{Duration, Instant};
 
 use super::names::visible;
 use crate::engine::driver::Caller;
 
-/// The shortest time between two lines. The guest keeps to it as well, and is not relied on.
+/// Minimum time between two lines. The guest obeys the same limit, but is not trusted.
 const PAUSE: Duration = Duration::from_millis(150);
 
 /// Maximum number of lines of one call.
@@ -14,9 +12,9 @@ const MOST: u32 = 1000;
 /// Maximum number of characters of one line.
 const LINE: usize = 200;
 
-/// The lines of one call.
+/// Lines about the progress of one call, no faster than a person can read.
 pub(super) struct ProgressLines {
-    /// Nothing if nobody watches.
+    /// `None` if nobody watches.
     caller: Option<Caller>,
     last: Option<Instant>,
     left: u32,
@@ -27,7 +25,7 @@ impl ProgressLines {
         Self { caller, last: None, left: MOST }
     }
 
-    /// Shows words of a server, unless they come too often.
+    /// Shows text of the server, unless lines come too fast.
     pub(super) fn show(&mut self, words: &str) {
         if let (Some(line), Some(caller)) = (self.admit(words, Instant::now()), &self.caller) {
             caller.progress(line);

@@ -1,4 +1,4 @@
-//! Questions of one server that somebody is asked.
+//! Questions that one server asks a person.
 
 use futures_util::future::{BoxFuture, ready};
 use futures_util::stream::FuturesUnordered;
@@ -7,7 +7,7 @@ use ipc::mcp::{McpAnswer, McpForm};
 
 use crate::engine::driver::Caller;
 
-/// A question, and the request during which it was asked.
+/// A question, and the request during which the server asked it.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct QuestionOf {
     pub(super) question: u64,
@@ -20,12 +20,12 @@ pub(super) struct AnsweredQuestion {
     pub(super) answer: McpAnswer,
 }
 
-/// The questions without an answer.
+/// Questions without an answer.
 #[derive(Default)]
 pub(super) struct OpenQuestions(FuturesUnordered<BoxFuture<'static, AnsweredQuestion>>);
 
 impl OpenQuestions {
-    /// Asks for a call. Without a caller nobody is asked: the text of a prompt is no call.
+    /// Asks a person about a call. Without a caller, as for the text of a prompt, the question is cancelled.
     pub(super) fn ask(&mut self, of: QuestionOf, caller: Option<&Caller>, message: String, form: McpForm) {
         let answer = match caller {
             Some(caller) => caller.ask(message, form),

@@ -1,7 +1,7 @@
-//! One tool for the resources of all servers: it lists those of one, or reads one.
+//! One tool for the resources of all servers: lists those of a server, or reads one.
 //!
-//! A call is judged and shown as a call of its server. It names the server's resources by a digest of their own, so that no tool of
-//! a server passes for it.
+//! A call is judged and shown as a call of its server. A separate digest stands for the resources, so that no tool of
+//! the server can pass for them.
 
 use std::sync::Arc;
 
@@ -9,15 +9,14 @@ use gate::tools::{ExternalCall, GuestTool, Invocation, Tool, ToolDefinition, Too
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// Name of the tool, for the model and in a call.
+/// Name of the tool, for the model and in calls.
 pub(super) const READ: &str = "read_resource";
 
-/// Maximum size in bytes of an address.
+/// Maximum size of an address in bytes.
 const MOST_URI: usize = 4096;
 
 const EXPECTED: &str = "{server, uri?}";
 
-/// The servers with resources, by their names.
 pub(super) struct ReadResource {
     definition: ToolDefinition,
     servers: Vec<(String, Arc<GuestTool>)>,
@@ -29,7 +28,7 @@ struct ResourceArguments {
     uri: Option<String>,
 }
 
-/// Returns the tool, if a server has resources.
+/// Returns the tool, if any server has resources.
 pub(super) fn tool(servers: Vec<(String, GuestTool)>) -> Option<Box<dyn Tool>> {
     if servers.is_empty() {
         return None;
@@ -48,7 +47,7 @@ pub(super) fn tool(servers: Vec<(String, GuestTool)>) -> Option<Box<dyn Tool>> {
     Some(Box::new(ReadResource { definition, servers }))
 }
 
-/// Returns the address in the arguments of a call; nothing if it lists them.
+/// Returns the address in a call's arguments; `None` if the call lists resources.
 pub(super) fn uri(json: &str) -> Option<String> {
     serde_json::from_str::<ResourceArguments>(json).ok().and_then(|arguments| arguments.uri)
 }

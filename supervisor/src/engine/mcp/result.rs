@@ -1,4 +1,4 @@
-//! Results of a server's tools as text for the model.
+//! Results of MCP tools as text for the model.
 
 use ipc::image::Image;
 use ipc::mcp::{McpContent, McpFailure, McpLink, McpResult};
@@ -6,11 +6,10 @@ use ipc::mcp::{McpContent, McpFailure, McpLink, McpResult};
 use super::names::visible;
 use crate::engine::driver::ServedAnswer;
 
-/// Maximum number of pictures of one result.
 const MOST_PICTURES: usize = 8;
 
-/// Returns a result as text of at most `most` bytes, its beginning and its end, with its pictures. The error is a
-/// result that the server calls a failure; its pictures are only named.
+/// Returns a result with its pictures. Text over `most` bytes loses its middle. A result that the server marks as
+/// failed is an error, with pictures only named.
 pub(super) fn answer(result: McpResult, most: usize) -> Result<ServedAnswer, String> {
     let McpResult { failed, content, structured } = result;
     let mut images = Vec::new();
@@ -27,7 +26,7 @@ pub(super) fn answer(result: McpResult, most: usize) -> Result<ServedAnswer, Str
     }
 }
 
-/// Returns the words for a part. A picture that is shown joins the others.
+/// Returns the text of a part, and adds a picture to `images`.
 fn words_of_part(part: McpContent, failed: bool, images: &mut Vec<Image>) -> String {
     match part {
         McpContent::Text(text) => text,
@@ -56,7 +55,7 @@ fn described(link: String, about: &str) -> String {
     if about.is_empty() { link } else { format!("{link}: {about}") }
 }
 
-/// Keeps the beginning and the end of a text that is too long, and counts the rest.
+/// Keeps the beginning and the end of a long text, and counts the rest.
 fn bounded(text: &str, most: usize) -> String {
     if text.len() <= most {
         return text.to_owned();
@@ -67,7 +66,7 @@ fn bounded(text: &str, most: usize) -> String {
     format!("{}\n[… {omitted} bytes omitted …]\n{}", &text[..head], &text[tail..])
 }
 
-/// Returns the reason why a request has no result, for the model and for people.
+/// Returns the reason for a missing result, for the model and for people.
 pub(super) fn words(failure: &McpFailure) -> String {
     match failure {
         McpFailure::NotStarted { errno } => {

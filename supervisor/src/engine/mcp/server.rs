@@ -1,5 +1,4 @@
-//! One server of a session while agents may call it: started by its first call, started once more after an end, ended with the
-//! session.
+//! Task of one MCP server: starts with the first call, restarts once after an end, ends with the session.
 
 use std::collections::{BTreeMap, HashMap};
 use std::path::PathBuf;
@@ -27,7 +26,6 @@ use crate::settings::config::McpServer;
 /// Maximum number of starts of a server in one session.
 const STARTS: u32 = 2;
 
-/// Everything that starts one server and judges what it says.
 #[derive(Clone, Debug)]
 pub(super) struct ServerSpec {
     pub(super) server: McpServer,
@@ -35,28 +33,27 @@ pub(super) struct ServerSpec {
     /// The worker's program, which is the guest around the server.
     pub(super) program: PathBuf,
     pub(super) confinement: Confinement,
-    /// Maximum size in bytes of a result.
+    /// Maximum size of a result in bytes.
     pub(super) most: usize,
-    /// The installed files, if its command installs packages.
+    /// Installed files, if the server's command installs packages.
     pub(super) installed: Option<InstalledServer>,
     pub(super) approved: ApprovedTools,
     pub(super) log: GuestLog,
 }
 
-/// The tools that agents may call.
 #[derive(Clone, Debug)]
 pub(super) struct ApprovedTools {
-    /// Digest of their definitions.
+    /// Digest of all definitions.
     pub(super) digest: String,
     pub(super) by: ApprovedBy,
 }
 
-/// The origin of the definitions that a server is held to.
+/// Origin of the definitions that a server must keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ApprovedBy {
-    /// A person saw them.
+    /// A person's approval.
     Person,
-    /// The run took them from the server's first start, since the person named its file.
+    /// First start in a run with a file that the person named.
     Run,
 }
 
@@ -92,7 +89,7 @@ impl ServerSpec {
         }
     }
 
-    /// Returns the process to start, once it is sure that its installed files are those that the person approved.
+    /// Returns the process to start, after a check of the installed files.
     pub(super) async fn process(&self) -> Result<McpServerSpec, NotStarted> {
         let McpServer { name, command, args, .. } = &self.server;
         let (program, arguments) = match (&self.installed, SelfInstaller::of(command, args)) {
@@ -112,35 +109,33 @@ impl ServerSpec {
     }
 }
 
-/// Makes files read-only that the person's programs run later, beside other work.
+/// Makes files read-only that programs outside the sandbox run later. Does not block other tasks.
 async fn guarded(mut confinement: Confinement) -> Result<Confinement, NotStarted> {
     let look = move || keep_what_runs_later(&mut confinement).map(|()| confinement);
     let looked = tokio::task::spawn_blocking(look).await.map_err(|_| NotStarted::Ended)?;
     looked.map_err(NotStarted::RunsLater)
 }
 
-/// A call of a tool of the server.
 pub(super) struct ToolCall {
-    /// Number of the call, never used again.
+    /// Number of the call, unique in the session.
     pub(super) id: u64,
     pub(super) wanted: WantedCall,
-    /// Nothing for a person's prompt.
+    /// `None` for a prompt of a person.
     pub(super) caller: Option<Caller>,
     pub(super) progress: ProgressLines,
     pub(super) answer: oneshot::Sender<Result<ServedAnswer, String>>,
 }
 
-/// The subject of a call.
 pub(super) enum WantedCall {
     Tool {
         tool: String,
         json: String,
-        /// Digest of the definition that the model was given and that was approved.
+        /// Digest of the approved definition, which the model was given.
         definition: String,
     },
-    /// A resource by its address, or the list of all.
+    /// A resource by its address, or `None` for the list of all.
     Resource(Option<String>),
-    /// A prompt of a person's, with its arguments as JSON.
+    /// A prompt of a person, with arguments as JSON.
     Prompt { name: String, arguments: String },
 }
 
@@ -151,14 +146,12 @@ impl ToolCall {
     }
 }
 
-/// An order to the task of a server.
 pub(super) enum ServerOrder {
     Call(Box<ToolCall>),
-    /// Nobody waits for this call any more.
+    /// Cancels the call with this number.
     Cancel(u64),
 }
 
-/// The process of a server.
 pub(super) trait ServerLink: Sized + Send {
     fn start(spec: &ServerSpec) -> impl Future<Output = Result<Self, String>> + Send;
     fn request(&mut self, what: McpRequest) -> impl Future<Output = Result<u64, McpOrderError>> + Send;
@@ -234,24 +227,23 @@ struct AttendedServer<'a, L> {
     link: L,
     spec: &'a ServerSpec,
     tools: Vec<McpTool>,
-    /// Its description, once it has described all.
+    /// Description of the server, once complete.
     live: Option<LiveServer>,
-    /// Calls that wait for that.
+    /// Calls that wait for the description.
     waiting: Vec<ToolCall>,
     /// Open calls, by the numbers of their requests.
     open: HashMap<u64, ToolCall>,
     questions: OpenQuestions,
 }
 
-/// The description of a server that runs.
 struct LiveServer {
-    /// Digests of its tools, by their names.
+    /// Digests of tools, by name.
     digests: BTreeMap<String, String>,
     resources: bool,
 }
 
 impl LiveServer {
-    /// Returns the request of a call. The error says why the call is not made.
+    /// Returns the request for a call. The error is the reason to refuse the call.
     fn request(&self, wanted: &WantedCall, spec: &ServerSpec) -> Result<McpRequest, String> {
         let server = &spec.server.name;
         match wanted {
@@ -289,7 +281,7 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
         }
     }
 
-    /// Serves calls until the server ends, and returns the reason; nothing if the session ends.
+    /// Serves calls until the server ends. Returns the reason; `None` if the session ends.
     async fn serve(mut self, first: ToolCall, orders: &mut UnboundedReceiver<ServerOrder>) -> Option<String> {
         self.waiting.push(first);
         loop {
@@ -335,7 +327,7 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
         }
     }
 
-    /// Sends a call to the server, if it is about what a person approved.
+    /// Sends a call to the server, if the definition is approved.
     async fn take(&mut self, call: ToolCall) -> Result<(), String> {
         let Some(live) = &self.live else {
             self.waiting.push(call);
@@ -410,7 +402,7 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
         Ok(())
     }
 
-    /// Passes an answer on, if the call that it is for is still open.
+    /// Passes an answer on, if its call is still open.
     async fn on_answered(&mut self, answered: AnsweredQuestion) -> Result<(), String> {
         let AnsweredQuestion { of: QuestionOf { question, request }, answer } = answered;
         if !self.open.contains_key(&request) {
@@ -438,7 +430,6 @@ impl<'a, L: ServerLink> AttendedServer<'a, L> {
     }
 }
 
-/// Returns the reason why a server's events ended.
 pub(super) fn words_of_end(end: &McpEnd) -> String {
     match end {
         McpEnd::Closed => "the server's process ended".to_owned(),
@@ -459,7 +450,7 @@ mod tests {
     use super::super::pin::tests::{server, tool};
     use super::*;
 
-    /// A server whose events the test sends, and which writes down its orders.
+    /// A server whose events the test sends, and which records its orders.
     struct Scripted {
         events: UnboundedReceiver<McpEvent>,
         said: UnboundedSender<String>,

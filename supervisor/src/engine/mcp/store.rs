@@ -1,7 +1,7 @@
-//! A server's own directory: its temp, its home and its caches, which last.
+//! A server's own lasting directory, with its temp directory, home and caches.
 //!
-//! The server writes there, and may have put a link or a file in the way of each directory. This process has rights that the server
-//! lacks, so that it follows no link below the directory.
+//! The server may have replaced each subdirectory by a link or a file. This process has access that the server lacks,
+//! so it follows no link below the directory.
 
 use std::fs::{self, DirBuilder};
 use std::io;
@@ -23,7 +23,7 @@ pub(super) const HOME: [(&str, &str); 5] = [
     ("XDG_STATE_HOME", "home/.local/state"),
 ];
 
-/// Makes the directory as far as it is missing, and gives it to the server's user. Returns its path without links.
+/// Creates missing directories, and gives them to the server's user. Returns the path without links.
 pub(super) fn make(store: &Path, identity: Option<Identity>) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(store)?;
     let store = fs::canonicalize(store)?;
@@ -67,7 +67,7 @@ mod tests {
 
     use super::*;
 
-    /// The plain user, where this process may give files away.
+    /// Returns another user, if this process may give files away.
     fn other() -> Option<Identity> {
         nix::unistd::geteuid().is_root().then_some(Identity { uid: 65534, gid: 65534 })
     }

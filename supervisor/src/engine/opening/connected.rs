@@ -1,4 +1,4 @@
-//! The second step of opening a session: its provider, with the key and the recording, before any worker exists.
+//! The second step of opening a session: its provider with the key, and its recording. No worker exists yet.
 
 use std::sync::Arc;
 
@@ -13,16 +13,15 @@ use super::prepared::PreparedSession;
 use crate::engine::place::ProjectSandbox;
 use crate::process::messages::say;
 
-/// The way of a session to its model.
 pub(super) struct Connected {
     pub(super) provider: Arc<dyn ModelProvider>,
-    /// The key, which no log has.
+    /// The API key, which logs must not contain.
     pub(super) secret: Option<SecretString>,
     recorder: Option<Recorder>,
 }
 
 impl Connected {
-    /// Opens the recording and the provider: no agent can choose which files they are, since none exists.
+    /// Opens the recording and the provider before any agent exists that could replace their files.
     pub(super) fn new(prepared: &PreparedSession, keys: &TakenKeys) -> Result<Self, OpenError> {
         let PreparedSession { options, setup, .. } = prepared;
         let recorder = options.record.as_ref().map(|record| record.open(options)).transpose()?;
@@ -32,7 +31,7 @@ impl Connected {
         Ok(Self { provider, secret, recorder })
     }
 
-    /// Describes the run in its recording, if it is recorded.
+    /// Writes the description of a recorded run.
     pub(super) fn describe(self, options: &SessionOptions, places: Places) {
         if let (Some(recorder), Some(record)) = (self.recorder, options.record.clone()) {
             record.describe(&recorder, options, places);
@@ -40,7 +39,7 @@ impl Connected {
     }
 }
 
-/// The way to the provider, with its key, if there is one.
+/// Returns the connection to the provider. A relay gets no key, because the relay has its own.
 fn connection(
     options: &SessionOptions,
     keys: &TakenKeys,
@@ -70,7 +69,6 @@ fn connection(
     Ok(Connection { recorder, chosen_by, timeouts: model.timeouts, ..connection })
 }
 
-/// The one place where providers are made.
 fn open(
     options: &SessionOptions,
     keys: &TakenKeys,

@@ -1,4 +1,4 @@
-//! Changes of files that the end of a process cut off: a worker that only reads tells whether they were carried out.
+//! File changes that were running when the process ended. An observer checks whether they were completed.
 
 use std::collections::BTreeMap;
 
@@ -13,10 +13,10 @@ use tokio::runtime::Builder;
 use crate::engine::driver::SnapshotTaker;
 use crate::journal::session::CutOff;
 
-/// Maximum number of calls that are looked at.
+/// Maximum number of calls that are checked.
 const MOST: usize = 64;
 
-/// The state in which each change that was cut off left its file, where that can be told.
+/// Returns the state of each file whose change was cut off, without those that cannot be determined.
 pub(super) fn found(
     events: &[SessionEvent],
     observer: &SnapshotTaker,
@@ -35,7 +35,7 @@ pub(super) fn found(
     states.collect()
 }
 
-/// The calls of the file tools that have no end.
+/// Returns the calls of file tools without an end event.
 fn open_changes(events: &[SessionEvent]) -> Vec<((AgentId, CallId), ToolCall)> {
     let tools = Registry::for_activity(Activity::Execute);
     let mut open = BTreeMap::new();
@@ -55,7 +55,7 @@ fn open_changes(events: &[SessionEvent]) -> Vec<((AgentId, CallId), ToolCall)> {
     open.into_iter().take(MOST).collect()
 }
 
-/// The call that undoes an edit; none where that is not to be told from its texts.
+/// Returns the call that undoes an edit; `None` if the edit's texts do not determine the earlier ones.
 fn reverse(call: &ToolCall) -> Option<ToolCall> {
     let ToolCall::EditFile(EditFile { path, edits }) = call else { return None };
     let back = |edit: &Edit| Edit {
@@ -88,8 +88,8 @@ fn state(call: &ToolCall, again: Option<&Effect>, goes_back: bool) -> Option<Cut
     }
 }
 
-/// The effects that the calls would have, on a thread of its own: whoever opens a session does not run within the
-/// runtime's tasks. None where they cannot be told.
+/// Returns the effect that each call would have now; `None` if unknown. Blocks, with a runtime on another thread,
+/// because opening a session is not async.
 fn effects(observer: &SnapshotTaker, calls: Vec<ToolCall>) -> Vec<Option<Effect>> {
     if calls.is_empty() {
         return Vec::new();

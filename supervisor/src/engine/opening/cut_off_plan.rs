@@ -1,4 +1,4 @@
-//! The execution of a plan that the end of its process cut off: it goes on at its step when its session does.
+//! Plan executions that the end of their process cut off. A resumed session continues them at the same step.
 
 use std::collections::BTreeSet;
 
@@ -10,19 +10,17 @@ use protocol::plan::{PlanStep, StepStatus};
 
 use agent::core::Planning;
 
-/// A plan whose execution has no end.
+/// A plan whose execution has no end event.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct CutOffPlan {
-    /// The agent that executed it.
     pub executor: AgentId,
-    /// The line that names it.
     pub title: String,
     pub path: WirePath,
-    /// SHA-256 of its bytes, in hexadecimal.
+    /// SHA-256 of the plan's bytes, in hexadecimal.
     pub digest: String,
     pub markdown: String,
     pub steps: Vec<PlanStep>,
-    /// The steps that are finished, from the first: they are not done again.
+    /// Finished steps, from the first. These are not executed again.
     pub finished: Vec<PlanStep>,
 }
 
@@ -39,11 +37,10 @@ impl CutOffExecution<'_> {
     }
 }
 
-/// The executions of a planner's plans.
 struct Executions<'a> {
-    /// The one that has no end.
+    /// The execution without an end event.
     running: Option<CutOffExecution<'a>>,
-    /// The last one that has one.
+    /// The last execution with an end event.
     ended: Option<CutOffExecution<'a>>,
 }
 
@@ -87,8 +84,7 @@ impl<'a> Executions<'a> {
     }
 }
 
-/// Returns how many first steps the last execution of the plan with this digest has finished; `None` if it was never
-/// executed.
+/// Returns the number of finished steps of a plan's last execution; `None` if the plan was never executed.
 pub(crate) fn finished_steps(events: &[SessionEvent], digest: &str) -> Option<u32> {
     let of_planner = |planner: &AgentId| {
         let Executions { running, ended } = Executions::of(events, planner);
@@ -98,31 +94,30 @@ pub(crate) fn finished_steps(events: &[SessionEvent], digest: &str) -> Option<u3
     planners(events).into_iter().filter_map(of_planner).max()
 }
 
-/// The agents that made plans.
 fn planners(events: &[SessionEvent]) -> BTreeSet<&AgentId> {
     let is_plan = |event: &&SessionEvent| matches!(event.kind, EventKind::PlanCreated(_));
     events.iter().filter(is_plan).map(|event| &event.agent).collect()
 }
 
 impl CutOffPlan {
-    /// Returns `planning`, with the finished steps of the cut-off plan if there is one.
+    /// Adds the finished steps of the cut-off plan, if there is one.
     pub(super) fn with_finished(plan: Option<&Self>, planning: Planning) -> Planning {
         let finished = plan.map(|plan| plan.finished.clone());
         Planning { finished: finished.unwrap_or(planning.finished), ..planning }
     }
 
-    /// Returns the action that continues the execution; it needs approval again.
+    /// Returns the action that continues the execution, which needs a new approval.
     pub(super) fn goes_on(self, conversation: &ConversationId) -> UserAction {
         let kind = UserActionKind::Agent(AgentAction::ExecutePlan { markdown: self.markdown });
         UserAction { conversation_id: conversation.clone(), agent: None, kind }
     }
 
-    /// The plan of a session's first agent that was being executed when these events ended, if one was.
+    /// Returns the root agent's plan that was being executed when the events ended.
     pub(super) fn of(events: &[SessionEvent]) -> Option<Self> {
         Self::of_planner(events, &AgentId::root())
     }
 
-    /// The plans of all agents that were being executed when these events ended.
+    /// Returns the plans of all agents that were being executed when the events ended.
     pub(super) fn all(events: &[SessionEvent]) -> Vec<Self> {
         planners(events).into_iter().filter_map(|planner| Self::of_planner(events, planner)).collect()
     }
@@ -141,7 +136,7 @@ impl CutOffPlan {
         })
     }
 
-    /// A sentence for a person: where it was cut off, and how it goes on, if its plan is kept under this name.
+    /// Returns a sentence for a person. `name` is `None` if the plan's file does not exist any more.
     pub(super) fn told(&self, name: Option<&str>) -> String {
         let Self { executor, title, steps, finished, .. } = self;
         let number = finished.len() + 1;

@@ -1,5 +1,3 @@
-//! Every reason for which a session is not opened, and the exit code that a command ends with for it.
-
 use ipc::path::WirePath;
 use model::provider::ConfigError;
 use model::recording::DirectoryError;
@@ -14,16 +12,16 @@ use crate::journal::changes::PatchFileError;
 use crate::journal::session::LogError;
 use crate::process::exit::Exit;
 
-/// The end of a session before it began: the exit code and the message.
+/// Exit code and message of a session that did not start.
 pub(crate) struct Refusal(pub Exit, pub String);
 
 impl Refusal {
-    /// The user's to mend.
+    /// An error that the user can correct.
     pub(crate) fn usage(error: impl ToString) -> Self {
         Self(Exit::Usage, error.to_string())
     }
 
-    /// Ours, or the machine's.
+    /// An error of Bailiwick or of the machine.
     pub(crate) fn internal(error: impl ToString) -> Self {
         Self(Exit::Internal, error.to_string())
     }
@@ -32,34 +30,24 @@ impl Refusal {
 /// The reason why a session was not opened.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OpenError {
-    /// Its place could not be made ready.
     #[error(transparent)]
     Setup(#[from] SetupError),
-    /// There is no usable key.
     #[error(transparent)]
     Key(#[from] KeyError),
-    /// The model cannot be asked so.
     #[error(transparent)]
     Model(#[from] ModelError),
-    /// The model's address is not usable.
     #[error(transparent)]
     Provider(#[from] ConfigError),
-    /// The model is behind a socket that is not safe to use.
     #[error(transparent)]
     RelaySocket(#[from] RelaySocketError),
-    /// The patch could not be written.
     #[error(transparent)]
     Patch(#[from] PatchFileError),
-    /// The traffic could not be recorded.
     #[error("--record: {0}")]
     Record(#[from] DirectoryError),
-    /// The session that is to go on is another project's.
     #[error("the session belongs to the project {project}\n  hint: -C {project}", project = shell_word(.0.as_path()))]
     OtherProject(WirePath),
-    /// There is no log.
     #[error(transparent)]
     Log(#[from] LogError),
-    /// The process itself is in trouble.
     #[error(transparent)]
     System(#[from] std::io::Error),
 }
@@ -88,7 +76,6 @@ impl From<OpenError> for Refusal {
 }
 
 impl OpenError {
-    /// The stable code, where it has one.
     pub(crate) fn code(&self) -> Option<ErrorCode> {
         match self {
             Self::Key(KeyError::Missing { .. }) => Some(ErrorCode::NoKey),
@@ -102,7 +89,7 @@ impl OpenError {
         }
     }
 
-    /// True of a session that another process has open: a copy of it can go on.
+    /// True if another process has the session open. A copy of the session can still be continued.
     pub(crate) const fn is_open_elsewhere(&self) -> bool {
         matches!(self, Self::Log(LogError::Held { .. }))
     }

@@ -1,4 +1,4 @@
-//! The fourth step of opening a session: its first agent, with the prompt and the tools of its log where the session goes on.
+//! The fourth step of opening a session: its first agent, with the logged prompt and tools if the session continues.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -25,26 +25,24 @@ use crate::engine::driver::Turns;
 use crate::engine::mcp::{FileServer, McpHost, Offered, SessionServers};
 use crate::engine::place::ProjectSandbox;
 
-/// The first agent of a session, of which nothing is logged yet.
+/// First agent of a session, before any of its events is logged.
 pub(super) struct FirstAgent {
     pub(super) config: AgentConfig,
     pub(super) surroundings: PromptEnvironment,
     pub(super) servers: Arc<SessionServers>,
-    /// The servers of MCP of this agent.
     pub(super) host: Option<Arc<McpHost>>,
 }
 
-/// The events with which a session begins.
 pub(super) struct FirstEvents {
     pub(super) started: SessionStarted,
-    /// The prompt, if it is to be logged.
+    /// `None` if the prompt is not to be logged.
     pub(super) prompt: Option<PromptFixed>,
-    /// Events of the tools of the agent's servers.
+    /// Events about approved tools of MCP servers.
     pub(super) pinned: Vec<EventKind>,
 }
 
 impl FirstAgent {
-    /// Configures the agent. Notices about its servers go to those of the options.
+    /// Adds notices about MCP servers to the options.
     pub(super) fn new(
         prepared: &mut PreparedSession,
         connected: &Connected,
@@ -64,7 +62,7 @@ impl FirstAgent {
     }
 }
 
-/// The agent in the state that earlier runs of its session left.
+/// Returns the agent in the state after the earlier runs.
 pub(super) fn restored(config: AgentConfig, earlier: &Earlier) -> Agent {
     let agent = Agent::new(config);
     let Earlier { needed, in_new_context, moved_from } = earlier;
@@ -72,7 +70,7 @@ pub(super) fn restored(config: AgentConfig, earlier: &Earlier) -> Agent {
     if events.is_empty() { agent } else { agent.restored(events, *in_new_context).moved(moved_from.as_ref()) }
 }
 
-/// Returns the servers of MCP of a session, and adds all of them to its first agent.
+/// Returns the session's MCP servers, and adds all of them to the first agent.
 fn with_servers(
     config: &mut AgentConfig,
     options: &mut SessionOptions,
@@ -92,7 +90,7 @@ fn with_servers(
     (servers, host)
 }
 
-/// The events of the tools that the session goes by, unless an earlier run of it went by the same.
+/// Returns the events about approved tools, without those that an earlier run logged with the same digest.
 fn pinned(pins: Vec<ToolPinned>, past: Option<&Past>) -> Vec<EventKind> {
     let past = past.map_or(&[][..], Past::events);
     let before = |server: &str| {
@@ -111,8 +109,7 @@ fn pinned(pins: Vec<ToolPinned>, past: Option<&Past>) -> Vec<EventKind> {
     pins.into_iter().filter_map(event).collect()
 }
 
-/// The first agent of a session, with the duties that no other one has: an answer that fits a schema, and a list of
-/// its tasks.
+/// Returns the configuration of the first agent, including an answer schema and a task list, which no sub-agent has.
 fn first_config(
     options: &SessionOptions,
     standing: StandingRights,
@@ -127,7 +124,7 @@ fn first_config(
     config
 }
 
-/// The first agent of a session; every other one differs from it in what its place and its task are.
+/// Returns the configuration that the first agent and all sub-agents are derived from.
 pub(super) fn agent_config(
     options: &SessionOptions,
     standing: StandingRights,
@@ -170,15 +167,15 @@ pub(super) fn agent_config(
     }
 }
 
-/// True if the first agent can ever reach a host: it may now, somebody may answer its questions, or the person may
-/// change its rights. A tool that never works would only cost tokens.
+/// True if the first agent can reach a host now, by an approval or by a change of its access. A tool that never works
+/// would only cost tokens.
 fn can_fetch(options: &SessionOptions, standing: &StandingRights) -> bool {
     let agent = Position { activity: options.activity, rank: Rank::Top };
     let may_ask = permits(agent, options.mode).asks() && options.approvals.answerer;
     standing.rights.net.reaches_out() || may_ask || options.turns == Turns::Many
 }
 
-/// The provider's policy, with jitter: a fleet that failed together does not come back together.
+/// Retry policy with jitter, so that sessions that failed together do not retry together.
 pub(super) struct Jittered(pub(super) RetryPolicy);
 
 impl Backoff for Jittered {

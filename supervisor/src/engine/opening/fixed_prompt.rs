@@ -1,4 +1,4 @@
-//! The system prompt and the tools of a session's first agent: those of its log, byte for byte, where a session goes on.
+//! System prompt and tools of the first agent: byte for byte those of the log if the session continues.
 
 use std::sync::Arc;
 
@@ -9,8 +9,7 @@ use agent::core::AgentConfig;
 use gate::tools::ToolDefinition;
 use model::provider::is_of_this_machine;
 
-/// Puts the recorded prompt and tools in the place of today's, if the context goes on that they belong to. Gives the
-/// event that is to be logged, if one is.
+/// Replaces the present prompt and tools by the recorded ones if their context continues. Returns an event to log.
 pub(super) fn fix(
     config: &mut AgentConfig,
     earlier: &[SessionEvent],
@@ -38,11 +37,11 @@ pub(super) fn fix(
     }
 }
 
-/// The prompt of the agent's last context.
+/// Prompt of the agent's last context.
 struct RecordedPrompt<'a> {
     id: EventId,
     prompt: &'a PromptFixed,
-    /// True if it comes from elsewhere.
+    /// True if the prompt comes from an imported session.
     imported: bool,
 }
 
@@ -81,7 +80,7 @@ impl<'a> RecordedPrompt<'a> {
     }
 }
 
-/// The reason why the conversation goes on in a new context, if it does.
+/// Returns the reason for a new context, or `None` if the context continues.
 fn new_context(
     config: &AgentConfig,
     earlier: &[SessionEvent],
@@ -107,8 +106,8 @@ fn has_replies(events: &[SessionEvent]) -> bool {
     events.iter().any(|event| event.agent == AgentId::root() && is_reply(event))
 }
 
-/// True if the last words came from another address: it signs its thinking itself. Older logs do not name it. Servers
-/// of this machine change their ports and sockets, and stand before the same models.
+/// True if the last reply came from another address, since each server signs its own thinking. Older logs have no
+/// address. All local addresses count as one server, because ports and sockets change.
 fn is_of_another_server(events: &[SessionEvent], now: &SessionStarted) -> bool {
     let address = |event: &SessionEvent| match &event.kind {
         EventKind::SessionStarted(started) => started.base_url.clone(),
@@ -121,7 +120,7 @@ fn is_of_another_server(events: &[SessionEvent], now: &SessionStarted) -> bool {
     }
 }
 
-/// True if the last words came from another model, or by another provider.
+/// True if the last reply came from another model or provider.
 fn is_of_another_model(events: &[SessionEvent], now: &SessionStarted) -> bool {
     let (mut model, mut provider) = (&now.model, &now.provider);
     for event in events {

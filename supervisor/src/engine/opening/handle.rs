@@ -1,5 +1,3 @@
-//! A front end's end of a session.
-
 use ipc::id::ConversationId;
 use protocol::frontend::{UserAction, UserActionKind};
 use tokio::sync::mpsc;
@@ -8,33 +6,31 @@ use super::unheard::unheard;
 use crate::process::messages::say;
 use crate::process::signals::UserSignals;
 
-/// A front end's end of a session, for what the user does. With the last one gone the session ends.
+/// Sends a front end's actions to a session. The session ends when all handles are dropped.
 #[derive(Clone, Debug)]
 pub(crate) struct Handle {
     pub conversation: ConversationId,
     actions: mpsc::Sender<UserAction>,
 }
 
-/// The reason why a session does not take an action.
+/// The reason why a session does not accept an action.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum NotTaken {
-    /// It has more to do than it takes in.
+    /// The queue of actions is full.
     Busy,
     Over,
 }
 
 impl Handle {
-    /// The end of a channel whose other end is a session's.
     pub(crate) const fn new(conversation: ConversationId, actions: mpsc::Sender<UserAction>) -> Self {
         Self { conversation, actions }
     }
 
-    /// Whether the session is over.
     pub(crate) fn is_over(&self) -> bool {
         self.actions.is_closed()
     }
 
-    /// Acts as the user without waiting.
+    /// Sends an action without waiting.
     pub(crate) fn try_act(&self, action: UserAction) -> Result<(), NotTaken> {
         self.actions.try_send(action).map_err(|error| match error {
             mpsc::error::TrySendError::Full(_) => NotTaken::Busy,
@@ -42,14 +38,12 @@ impl Handle {
         })
     }
 
-    /// Acts as the user, on the session's first agent. An answer or a message that comes after the session's end is
-    /// told of.
+    /// Sends an action for the first agent. Reports an answer or message that came after the session's end.
     pub(crate) async fn act(&self, kind: UserActionKind) {
         self.act_on(self.action(kind)).await;
     }
 
-    /// Acts as the user, on the agent that the action names. An answer or a message that comes after the session's end
-    /// is told of.
+    /// Sends an action for the agent in `action`. Reports an answer or message that came after the session's end.
     pub(crate) async fn act_on(&self, action: UserAction) {
         if let Err(mpsc::error::SendError(action)) = self.actions.send(action).await
             && let Some(unheard) = unheard(&action)
@@ -58,12 +52,12 @@ impl Handle {
         }
     }
 
-    /// An action on the session's first agent.
+    /// Returns an action for the first agent.
     pub(crate) fn action(&self, kind: UserActionKind) -> UserAction {
         UserAction { conversation_id: self.conversation.clone(), agent: None, kind }
     }
 
-    /// Turns signals into actions of the user.
+    /// Turns signals into actions until the session ends.
     pub(crate) async fn forward(self, mut signals: UserSignals) {
         while !self.actions.is_closed() {
             let kind = signals.next().await;

@@ -10,7 +10,6 @@ use crate::engine::driver::ApprovalKeeper;
 use crate::engine::place::ProjectSandbox;
 use crate::settings::config::{ToolGrant, USER_NAME, allow_prefixes, allow_tool};
 
-/// The place of such approvals: the person's settings for this project.
 #[derive(Clone, Debug)]
 pub(super) struct KeptApprovals {
     file: PathBuf,
@@ -25,12 +24,11 @@ impl KeptApprovals {
         }
     }
 
-    /// Returns the settings file of the person.
     pub(super) fn file(&self) -> WirePath {
         self.file.as_path().into()
     }
 
-    /// Adds a tool as it is defined now.
+    /// Saves an approval of the tool's present definition. Returns a message for the person.
     fn keep_tool(&self, call: &ExternalCall) -> Result<String, String> {
         let ExternalCall { server, tool, guest, .. } = call;
         let Some(guest) = guest else { return Err("the tool's server has no sandbox".to_owned()) };

@@ -1,4 +1,4 @@
-//! The fifth step of opening a session: its log, with the first events of this run. Agents start only in a session that has one.
+//! The fifth step of opening a session: its log, with the first events of this run. No agent starts without a log.
 
 use ipc::id::ConversationId;
 use protocol::frontend::{UiEvent, UserAction};
@@ -13,7 +13,6 @@ use super::prepared::PreparedSession;
 use super::resumed::{Resumed, Site};
 use crate::journal::session::SessionLog;
 
-/// A session with its log.
 pub(super) struct Logged {
     pub(super) log: SessionLog,
     pub(super) earlier: Earlier,
@@ -21,7 +20,6 @@ pub(super) struct Logged {
     pub(super) channels: Channels,
 }
 
-/// The ways between a session and its front end.
 pub(super) struct Channels {
     pub(super) ui: mpsc::UnboundedSender<UiEvent>,
     pub(super) events: mpsc::UnboundedReceiver<UiEvent>,
@@ -30,7 +28,7 @@ pub(super) struct Channels {
 }
 
 impl Logged {
-    /// Writes the first events behind those of the earlier runs.
+    /// Appends the first events of this run to those of the earlier runs.
     pub(super) fn new(
         prepared: &PreparedSession,
         connected: &Connected,
@@ -57,7 +55,7 @@ impl Channels {
         Self { ui, events, actions, inbox }
     }
 
-    /// Has a plan executed further. Nobody else has the channel yet: there is room in it.
+    /// Queues the continued execution of a plan. The queue is still empty, so sending does not fail.
     pub(super) fn go_on(&self, plan: CutOffPlan, conversation: &ConversationId) {
         let _ = self.actions.try_send(plan.goes_on(conversation));
     }

@@ -1,4 +1,4 @@
-//! The opening of a session, as every front end has it: its options, its model and its record.
+//! Opens a session for any front end: its options, its model and its log.
 
 mod connected;
 mod cut_off;

@@ -1,4 +1,4 @@
-//! The model of a session: how it is asked, and what is known of it.
+//! Model of a session: known facts and options of its requests.
 
 use agent::core::{ModelChoice, RunLimits, Window};
 use model::provider::anthropic::ApiVersion;
@@ -9,47 +9,39 @@ use model::provider::{
 
 use crate::settings::config::Effective;
 
-/// Maximum number of tokens of one reply that are asked for (WIRE R9: always sent, and big, with streaming).
+/// Maximum number of tokens requested for one reply (WIRE R9: always sent, and big, with streaming).
 const REPLY_TOKENS: u32 = 32_000;
 
-/// The model that a session asks, with the options of its requests.
 #[derive(Clone, Debug)]
 pub(crate) struct ModelOptions {
     pub name: String,
-    /// What is known of it.
     pub facts: Facts,
-    /// How much work a reply is worth, if it is said.
+    /// `None` leaves the effort to the model.
     pub effort: Option<Effort>,
-    /// Whether it is to think before it answers, if it is said.
+    /// Turns thinking on or off; `None` leaves the choice to the model.
     pub thinking: Option<bool>,
-    /// How long its provider keeps what does not change.
+    /// Time for which the provider caches the unchanged part of requests.
     pub cache: CacheLifetime,
-    /// The reason why its API is spoken, where no person chose it.
+    /// The reason for the API, if no person chose it.
     pub chosen_by: Option<String>,
-    /// How long its provider may take.
     pub timeouts: Timeouts,
-    /// When it is asked again.
     pub retries: RetryPolicy,
 }
 
 /// The reason why the settings of a model cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum ModelError {
-    /// The model does not have the level of effort that the settings name.
     #[error("the model {model:?} does not support the effort {:?}; supported: {known}\n  hint: change `effort` in the settings, or leave it out", .effort.as_str())]
     Effort {
         model: String,
-        /// The level in the settings.
         effort: Effort,
-        /// The efforts that the model knows.
+        /// Supported levels, separated by commas.
         known: String,
     },
-    /// It is to think, and nobody knows how it is told to.
     #[error(
         "it is not known how to turn on the thinking of the model {model:?}\n  hint: leave out `thinking` in the settings, or name the way in config.toml, as in:\n    [models.{model:?}]\n    thinking = \"adaptive\""
     )]
     Thinking { model: String },
-    /// What it costs cannot be bounded.
     #[error(
         "the cost of {model:?} cannot be limited: its price is not known\n  hint: limit its tokens instead, or write the price into config.toml, as in:\n    [models.{model:?}]\n    prices = {{ input = 3, output = 15 }}"
     )]
@@ -57,7 +49,7 @@ pub(crate) enum ModelError {
 }
 
 impl ModelOptions {
-    /// What the settings say. A person who `watches` can end a wait that is too long.
+    /// `watches` is true if a person can end a wait that is too long.
     pub(crate) fn new(effective: &Effective, watches: bool) -> Self {
         Self {
             name: effective.model().to_owned(),
@@ -71,7 +63,7 @@ impl ModelOptions {
         }
     }
 
-    /// Whether it can be asked within these limits.
+    /// Checks that the model can be asked within these limits.
     pub(crate) fn check(&self, limits: &RunLimits) -> Result<(), ModelError> {
         let model = self.name.clone();
         if limits.max_usd.is_some() && self.facts.prices.is_none() {
@@ -90,7 +82,7 @@ impl ModelOptions {
         }
     }
 
-    /// What every request asks for. What is said nowhere is the model's own choice.
+    /// Returns the options of every request. Unset options are the model's own choice.
     pub(crate) fn request_options(&self) -> RequestOptions {
         let Self { effort, cache, .. } = *self;
         RequestOptions { effort, thinking: self.asked_thinking(), cache, temperature: None }
@@ -111,7 +103,7 @@ impl ModelOptions {
         }
     }
 
-    /// The model as an agent has it, with a context that the settings may bound.
+    /// Returns the model for an agent, with the context bounded by `window`.
     pub(crate) fn choice(&self, window: Window) -> ModelChoice {
         ModelChoice {
             name: self.name.clone(),
@@ -123,7 +115,6 @@ impl ModelOptions {
         }
     }
 
-    /// Maximum number of tokens of one reply.
     pub(crate) fn reply_tokens(&self) -> u32 {
         self.facts.max_output.min(REPLY_TOKENS)
     }

@@ -1,4 +1,4 @@
-//! The models that a session may change to: whatever the settings know of a name, as long as the same provider answers.
+//! Models that a session may change to: all that the settings know for the same provider and address.
 
 use agent::core::{ModelChoice, RunLimits};
 use model::provider::ProviderKind;
@@ -10,7 +10,7 @@ use super::model::ModelOptions;
 use crate::engine::driver::{Models, Turns};
 use crate::settings::config::{ConfigOrigin, Effective, Layer, Sources, Value};
 
-/// The settings of a session, asked about other models than its own.
+/// Settings of a session, to be read again for another model.
 #[derive(Debug)]
 pub(crate) struct SettingsModels {
     sources: Sources,
@@ -23,7 +23,7 @@ pub(crate) struct SettingsModels {
 }
 
 impl SettingsModels {
-    /// Those of a session with these options, which `sources` and `asked` made.
+    /// `sources` and `asked` are the settings that `options` came from.
     pub(crate) fn new(options: &SessionOptions, sources: Sources, asked: Layer) -> Self {
         Self {
             sources,
@@ -45,7 +45,7 @@ impl SettingsModels {
         ))
     }
 
-    /// Whether the connection of the session leads to this model too.
+    /// Fails if the session's connection does not lead to this model.
     fn is_reached(&self, name: &str, effective: &Effective, model: &ModelOptions) -> Result<(), String> {
         let (ours, other) = (self.provider.as_str(), effective.provider().as_str());
         if other != ours {

@@ -1,7 +1,7 @@
 //! Opens a session, in the same way for every front end.
 //!
-//! It is opened in steps, each of which is a type with the results of it, and takes those that it needs as arguments. So the provider and the
-//! files that the user named are opened before the first worker exists, and nothing starts in a session that has no log.
+//! Each step is a type with its results, and takes the results of earlier steps. So the provider and the user's files
+//! are opened before the first worker exists, and nothing starts without a log.
 
 use std::io;
 use std::path::Path;
@@ -43,15 +43,14 @@ use crate::journal::changes::PatchFile;
 use crate::process::directories::Directories;
 use crate::process::messages::say;
 
-/// Our own directories, and the keys that a session may use.
 #[derive(Clone)]
 pub(crate) struct SessionDirs {
     pub directories: Directories,
-    /// The keys that were in the environment.
+    /// Keys that were in the environment.
     pub keys: TakenKeys,
 }
 
-/// A session that is open and does nothing yet.
+/// An open session that does nothing yet.
 pub(crate) struct OpenedSession {
     inner: driver::Session,
     standing: StandingRights,
@@ -64,10 +63,9 @@ pub(crate) struct OpenedSession {
     _setup: Arc<ProjectSandbox>,
 }
 
-/// A front end's end of a session, for what there is to show.
 pub(crate) type SessionEvents = mpsc::UnboundedReceiver<UiEvent>;
 
-/// Opens a session: everything that can be wrong with its options is found here.
+/// Opens a session. Finds all errors in its options.
 pub(crate) fn open(
     options: SessionOptions,
     dirs: SessionDirs,
@@ -76,7 +74,7 @@ pub(crate) fn open(
     open_prepared(PreparedSession::new(options, dirs.directories.clone())?, dirs, began)
 }
 
-/// Opens a session in its place.
+/// Opens a session with a prepared sandbox.
 pub(crate) fn open_prepared(
     mut prepared: PreparedSession,
     dirs: SessionDirs,
@@ -92,15 +90,14 @@ pub(crate) fn open_prepared(
     assemble(prepared, connected, first, logged, watched, began)
 }
 
-/// The watches over the project of a session.
 struct ProjectWatches {
-    /// The change set of a session that lists changes or writes a patch.
+    /// Changes since the start, if the session lists them or writes a patch.
     changes: Option<ChangeTracker>,
     tripwire: Option<TripwireWatch>,
 }
 
 impl ProjectWatches {
-    /// Starts to take the base and to set the tripwire, before there is a worker that may write.
+    /// Starts to record the state of the project, before any worker can write.
     fn new(prepared: &PreparedSession, logged: &Logged, patch: Option<PatchFile>) -> Result<Self, OpenError> {
         let is_followed = patch.is_some() || prepared.options.lists_changes;
         let changes = is_followed.then(|| ChangeTracker::start(logged.site.observer.clone(), patch));
@@ -182,17 +179,16 @@ fn assemble(
 }
 
 impl OpenedSession {
-    /// The rights of its agent when it begins.
+    /// Returns the access of the first agent at the start.
     pub(crate) const fn standing(&self) -> &StandingRights {
         &self.standing
     }
 
-    /// The activity of its first agent.
     pub(crate) const fn activity(&self) -> Activity {
         self.activity
     }
 
-    /// Places and times that differ in another run of the same task.
+    /// Returns paths and times that differ between runs of the same task.
     pub(crate) const fn places(&self) -> &Places {
         &self.places
     }
@@ -210,7 +206,7 @@ impl OpenedSession {
     }
 }
 
-/// The worker of the first agent, and the places of its next ones.
+/// Returns the worker of the first agent, and what later changes of its access need.
 fn first_worker(
     setup: &ProjectSandbox,
     boundary: &Arc<dyn Boundary>,
@@ -221,7 +217,7 @@ fn first_worker(
     Ok((SessionWorker::new(Arc::clone(boundary), AgentId::root(), confinement), modes))
 }
 
-/// The list of workers that serve, and the socket by which others ask for it. A session works without the socket too.
+/// Returns the list of running workers, and the socket that reports it. A failure of the socket is only reported.
 fn live(
     directories: &Directories,
     conversation: &ConversationId,
@@ -236,7 +232,6 @@ fn live(
     (live, socket)
 }
 
-/// Places and times that differ in another run of the same task.
 fn places(
     conversation: ConversationId,
     standing: &StandingRights,
@@ -252,7 +247,7 @@ fn places(
     }
 }
 
-/// The rewinder of a session that keeps copies of files.
+/// Returns `None` if the session keeps no copies of files.
 fn rewinder(
     options: &SessionOptions,
     setup: &ProjectSandbox,

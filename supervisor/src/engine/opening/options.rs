@@ -1,4 +1,4 @@
-//! The options of a session, and the one place where settings become options.
+//! Options of a session, as derived from settings.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -23,81 +23,71 @@ use crate::engine::place::ConfinementOptions;
 use crate::journal::sessions::Keep;
 use crate::settings::config::{Effective, Layer, McpServer, Sources};
 
-/// Options for opening a session.
 #[derive(Clone, Debug)]
 #[allow(clippy::struct_excessive_bools, reason = "each is a fact of its own, not a state among others")]
 pub(crate) struct SessionOptions {
     pub directory: PathBuf,
-    /// Handling of a call beyond the standing rights.
     pub mode: ApprovalMode,
-    /// How it is asked, in mode `ask`.
     pub approvals: ApprovalSettings,
-    /// What is confined, and how.
     pub wanted: ConfinementOptions,
     pub model: ModelOptions,
-    /// The models that it may change to; none if absent.
+    /// Models that the session may change to; `None` for no change.
     pub models: Option<Arc<SettingsModels>>,
-    /// Who the model is asked of.
     pub provider: ProviderKind,
-    /// The address of the provider, if it is another than its own.
+    /// Address of the provider, if it is not the default one.
     pub base_url: Option<String>,
-    /// How much the model's context holds.
     pub window: Window,
-    /// Bounds on one turn.
+    /// Limits of one turn.
     pub limits: RunLimits,
-    /// The longest that the session may last.
+    /// Maximum duration of the session.
     pub timeout: Option<Duration>,
-    /// Where the change of the project goes, if it is wanted.
+    /// File for the changes of the project.
     pub patch: Option<PathBuf>,
-    /// Remarks on the settings for a person, where the front end shows nothing but events.
+    /// Notes on the settings, for front ends that show only events.
     pub notices: Vec<String>,
-    /// True if the changed files are listed also without a patch.
+    /// True if changed files are listed even without a patch.
     pub lists_changes: bool,
-    /// True if the files are kept as they were, so that they can be taken back.
+    /// True if copies of files are kept for rewinds.
     pub keeps_files: bool,
-    /// True if a turn that ends after a denied call has failed.
+    /// True if a turn fails when it ends after a denied call.
     pub fails_when_denied: bool,
-    /// The check of its first agent's answers, if they have to fit a schema.
+    /// Check of the first agent's answers against a schema.
     pub answer: Option<Arc<dyn AnswerCheck>>,
-    /// Number of turns: one, or as many as the user takes.
     pub turns: Turns,
-    /// Whether and where the traffic with the model is recorded.
     pub record: Option<Record>,
-    /// Bounds on its sub-agents.
+    /// Limits of sub-agents.
     pub agents: TreeLimits,
-    /// The roles that sub-agents may have.
     pub roles: Roles,
-    /// The models that sub-agents may have beside the session's own and those of the user's roles.
+    /// Models for sub-agents, in addition to those of the session and of the user's roles.
     pub agent_models: Vec<String>,
-    /// The equipment of its first agent.
+    /// Prompt and tools of the first agent.
     pub profile: Profile,
-    /// What its first agent is there for.
     pub activity: Activity,
     pub plan: PlanOptions,
-    /// The session that goes on; a new one begins if absent.
+    /// The session to continue; `None` for a new one.
     pub resume: Option<Resume>,
-    /// The user's own instructions, which hold in every project.
+    /// Instructions of the user for all projects.
     pub instructions: Option<String>,
-    /// The earlier sessions that are kept.
+    /// Limits on earlier sessions that are kept.
     pub keep: Keep,
-    /// The servers of MCP whose tools its first agent is offered.
+    /// MCP servers of the first agent.
     pub mcp: Vec<McpServer>,
-    /// Those of a file that a person named for this run.
+    /// Further servers, of a file that a person named for this run.
     pub file_servers: Vec<FileServer>,
-    /// True if the session waits while the disk of its log is full, instead of ending.
+    /// True if the session waits, instead of ending, while the disk of its log is full.
     pub pauses: bool,
 }
 
 impl SessionOptions {
-    /// The same, with every model that the settings which made them know of.
+    /// Allows a change to any model that these settings know.
     #[must_use]
     pub(crate) fn choosing_from(mut self, sources: Sources, asked: Layer) -> Self {
         self.models = Some(Arc::new(SettingsModels::new(&self, sources, asked)));
         self
     }
 
-    /// The options that the settings make, for a front end that answers approvals. Whoever has many turns can end a
-    /// wait that is too long, so that the model is tried for longer.
+    /// Returns the options for a front end that answers approvals. With many turns, requests are retried for longer,
+    /// because the user can end the wait.
     pub(crate) fn new(
         effective: &Effective,
         directory: PathBuf,
@@ -143,7 +133,6 @@ impl SessionOptions {
     }
 }
 
-/// The options of plans as the settings have them.
 pub(crate) fn plan_options(effective: &Effective) -> PlanOptions {
     PlanOptions {
         approver: Approver::Person,
@@ -156,8 +145,7 @@ pub(crate) fn plan_options(effective: &Effective) -> PlanOptions {
     }
 }
 
-/// The settings that are asked for, with the model that the settings name for planning, where nobody asked for another
-/// one. Execution keeps the model that it would have had.
+/// Uses the settings' model for planning if `asked` names no model. Execution keeps the model that it would have had.
 pub(crate) fn for_activity(asked: Layer, sources: &Sources, activity: Activity) -> Layer {
     let effective = sources.effective(&asked);
     let settled = |key: &str| effective.get(key).filter(|settled| settled.value.is_some());

@@ -1,4 +1,4 @@
-//! A session that goes on: its log opened again, what was open in it closed, and its conversation shown.
+//! Continues a session: reopens its log, closes what was open, and shows the conversation.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -30,30 +30,29 @@ use crate::journal::sessions::{Keep, prune};
 use crate::process::directories::Directories;
 use crate::process::messages::{ReadingProgress, complain, say};
 
-/// An earlier session, to be continued from its log.
+/// An earlier session to continue.
 #[derive(Clone, Debug)]
 pub(crate) struct Resume {
     pub log: PathBuf,
-    /// True if the front end shows what was said so far.
+    /// True if the front end shows the earlier conversation.
     pub shows: bool,
-    /// True if a new session goes on in its place, and it stays as it is.
+    /// True if a copy of the session continues, and the session itself stays unchanged.
     pub forks: bool,
 }
 
-/// An earlier session, with everything in it closed.
+/// An earlier session. [`Past::close`] closes its open calls and turns.
 pub(super) struct Past {
     log: SessionLog,
     needed: Needed,
     shows: bool,
     torn: bool,
-    /// The place where its project was, if that has moved.
+    /// Earlier path of the project, if the project has moved.
     moved_from: Option<WirePath>,
-    /// The session that it is a copy of.
+    /// Session that this one is a copy of.
     origin: Option<ConversationId>,
 }
 
 impl Past {
-    /// The session that goes on, if one does.
     pub(super) fn of(
         resume: Option<&Resume>,
         project: &WirePath,
@@ -62,7 +61,7 @@ impl Past {
         resume.map(|resume| Self::open(resume, project, state)).transpose()
     }
 
-    /// Opens the log, for this process alone, or a copy of it. The session goes on in its own project.
+    /// Opens the log or a copy of it, for this process alone. Fails if the session belongs to another project.
     fn open(resume: &Resume, project: &WirePath, state: &Path) -> Result<Self, OpenError> {
         let mut progress = ReadingProgress::begin();
         let watch = &mut |read, whole| progress.tell(read, whole);
@@ -80,8 +79,7 @@ impl Past {
         Ok(past)
     }
 
-    /// A new session with everything that was said and done in this one so far, and with its looks at the project.
-    /// Another process may have that one open.
+    /// Copies the session, with its snapshots of the project. Another process may have the original open.
     fn fork(resume: &Resume, state: &Path, watch: &mut dyn FnMut(u64, u64)) -> Result<Self, OpenError> {
         let session = ConversationId(uuid::Uuid::now_v7().to_string());
         let (log, origin) = SessionLog::copy_of(&resume.log, state, &session, watch)?;
@@ -101,13 +99,12 @@ impl Past {
         self.log.session().clone()
     }
 
-    /// Files that its writes may have left that were cut off.
+    /// Returns the files that interrupted writes may have left.
     pub(super) fn leftovers(&self) -> Option<Leftovers> {
         leftovers(&self.needed.events)
     }
 
-    /// Closes what is open in it. A notice for each plan whose execution was cut off, but for the one that goes on
-    /// by itself.
+    /// Closes open calls and turns. Returns a notice for each cut-off plan execution except `goes_on`.
     pub(super) fn close(
         &mut self,
         setup: &ProjectSandbox,
@@ -126,7 +123,6 @@ impl Past {
         &self.needed.events
     }
 
-    /// A notice for the person.
     fn notice(&self, new_context: Option<&NewContext>) -> EventKind {
         let torn = if self.torn { "; an incomplete last line was removed from its log" } else { "" };
         let is_foreign =
@@ -160,7 +156,7 @@ impl Past {
         EventKind::Notice { code, message }
     }
 
-    /// Shows the conversation so far, as if it had just happened.
+    /// Sends the earlier conversation to the front end, as if it had just happened.
     fn show(&self, ui: &mpsc::UnboundedSender<UiEvent>) {
         let (mut runs, mut at_work) = (None, BTreeSet::new());
         let standing = standing(&self.needed.events);
@@ -219,7 +215,7 @@ impl Past {
     }
 }
 
-/// True if nothing is at the earlier place of a project any more, or a link that leads to the present one.
+/// True if the project's earlier path does not exist any more, or links to the present one.
 fn has_moved(from: &WirePath, to: &WirePath) -> bool {
     match from.as_path().canonicalize() {
         Ok(place) => to.as_path().canonicalize().is_ok_and(|now| now == place),
@@ -227,8 +223,8 @@ fn has_moved(from: &WirePath, to: &WirePath) -> bool {
     }
 }
 
-/// The rewinds of files alone that were not undone: the changes before them are not in the files any more. A rewind of
-/// the conversation has taken their calls back with it.
+/// Returns the rewinds of files alone that were not undone: the files do not contain earlier changes any more. A rewind
+/// of the conversation is omitted, since it has removed the calls as well.
 fn rewinds_of_files(standing: &[&SessionEvent]) -> BTreeSet<EventId> {
     // An undoing is of the last one before it in the log; what it brings back stands behind it here.
     let mut rewinds: Vec<_> = standing.iter().filter_map(|event| Some((event.id, event.rewind()?))).collect();
@@ -244,7 +240,7 @@ fn rewinds_of_files(standing: &[&SessionEvent]) -> BTreeSet<EventId> {
     left.into_iter().filter(|(_, target)| target.scope == RewindScope::Files).map(|(id, _)| id).collect()
 }
 
-/// True of what is a part of the conversation, and not of the run that it happened in.
+/// True for events of the conversation, false for events of a single run.
 const fn is_said(kind: &EventKind) -> bool {
     matches!(
         kind,
@@ -275,7 +271,7 @@ fn turn_of(result: &RunResult) -> TurnFinished {
     }
 }
 
-/// The end of a turn whose process ended before it.
+/// Returns the end of a turn that the end of its process cut off.
 fn cut_off() -> TurnFinished {
     TurnFinished {
         reason: EndReason::Interrupted,
@@ -287,37 +283,35 @@ fn cut_off() -> TurnFinished {
     }
 }
 
-/// The log of a session about to begin, or to go on.
 pub(super) struct SessionBegin<'a> {
     pub state: &'a Path,
     pub conversation: &'a ConversationId,
-    /// The key, which no log has.
+    /// The API key, which the log must not contain.
     pub secret: Option<SecretString>,
-    /// The runs before, where there were some.
+    /// The earlier runs; `None` in a new session.
     pub past: Option<Past>,
 }
 
 /// The part of a session before this run.
 #[derive(Debug, Default)]
 pub(super) struct Earlier {
-    /// Its events; none in a new session.
+    /// Empty in a new session.
     pub needed: Needed,
-    /// True if the conversation goes on in a new context.
+    /// True if the conversation continues in a new context.
     pub in_new_context: bool,
-    /// The place where its project was, if that has moved.
+    /// Earlier path of the project, if the project has moved.
     pub moved_from: Option<WirePath>,
 }
 
 impl Earlier {
-    /// The agents that it has had.
     pub(super) fn agents(&self) -> Vec<AgentId> {
         self.needed.agents.iter().cloned().collect()
     }
 }
 
 impl SessionBegin<'_> {
-    /// The log, with the first events of this run, which go to the front end too, behind what was said in those before.
-    /// It may keep events in memory while its disk is full.
+    /// Creates or continues the log. Sends the first events of this run to the front end, after the earlier
+    /// conversation. With `pauses`, events stay in memory while the disk is full.
     pub(super) fn log(
         self,
         first: &[EventKind],
@@ -350,7 +344,7 @@ impl SessionBegin<'_> {
     }
 }
 
-/// The words of a block of a reply.
+/// Returns the text of a reply's block; `None` for other blocks.
 fn words(block: &str) -> Option<String> {
     #[derive(Deserialize)]
     struct PastBlock {
@@ -362,7 +356,7 @@ fn words(block: &str) -> Option<String> {
     (block.r#type == "text").then_some(block.text)
 }
 
-/// The beginning of a run, and what a person is to know of it.
+/// Returns the first events of a run, with notices for the person.
 pub(super) fn first_events(
     started: SessionStarted,
     prompt: Option<PromptFixed>,
@@ -378,7 +372,7 @@ pub(super) fn first_events(
     std::iter::once(EventKind::SessionStarted(started)).chain(prompt).chain(notices).collect()
 }
 
-/// Deletes the sessions that the settings do not keep; the notice of it, if there were any.
+/// Deletes sessions that the settings do not keep. Returns a notice if there were any.
 fn delete_old(directories: &Directories, keep: Keep) -> Option<EventKind> {
     match prune(&directories.sessions(), None, keep, SystemTime::now(), false) {
         Ok(pruned) => {
@@ -398,7 +392,6 @@ mod tests {
 
     use super::*;
 
-    /// The events that the front end is shown.
     fn events(events: &[(&str, &str, Value)]) -> Vec<UiEventKind> {
         let state = tempfile::tempdir().unwrap();
         let mut log = SessionLog::create(state.path(), &"s-1".into()).unwrap();
@@ -415,7 +408,7 @@ mod tests {
         std::iter::from_fn(|| events.try_recv().ok()).map(|event| event.kind).collect()
     }
 
-    /// The rewinds among them, and the tokens that each agent spent before.
+    /// Returns the rewinds, and the tokens that each agent spent earlier.
     fn shown(logged: &[(&str, &str, Value)]) -> (Vec<u64>, Vec<(String, u64)>) {
         let (mut rewinds, mut spent) = (Vec::new(), Vec::new());
         for kind in events(logged) {

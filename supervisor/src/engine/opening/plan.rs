@@ -1,4 +1,4 @@
-//! Plans in a session: what the settings say of them, and what a planner may do itself.
+//! Plans in a session: options from the settings, and access of a planner.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,40 +12,37 @@ use agent::core::{Approver, Planning, RunLimits};
 use agent::prompt::Part;
 use gate::{ApprovalMode, StandingRights};
 
-/// The options of a session's plans.
 #[derive(Clone, Debug)]
 pub(crate) struct PlanOptions {
-    /// The one that decides on a plan.
     pub approver: Approver,
-    /// The fate of the rest after a failed step, where the plan does not say.
+    /// Reaction to a failed step, if the plan names none.
     pub on_failure: OnFailure,
-    /// The number of times that a failed step may be tried again.
+    /// Maximum number of retries of a failed step.
     pub retries: u32,
-    /// The longest that an acceptance command may take.
+    /// Time limit of an acceptance command.
     pub acceptance_timeout: Duration,
-    /// The model of a planner, and that of an executor, where they are others than the session's.
+    /// Models of planner and executor; `None` for that of the session.
     pub models: (Option<String>, Option<String>),
-    /// The plan that the session executes, where it was made before.
+    /// A plan that was approved before the session, to be executed.
     pub earlier: Option<EarlierPlan>,
-    /// The price that a planner, and that an executor, may come to in all.
+    /// Limits on the total costs of planner and executor.
     pub max_usd: (Option<Usd>, Option<Usd>),
 }
 
-/// A plan that was made and approved before the session.
 #[derive(Clone, Debug)]
 pub(crate) struct EarlierPlan {
-    /// SHA-256 of its bytes, in hexadecimal.
+    /// SHA-256 of the plan's bytes, in hexadecimal.
     pub digest: String,
-    /// Its file, which a revision of it is written to.
+    /// File of the plan and of its revisions.
     pub path: PathBuf,
-    /// The places that it asks for and that were to be created when it was approved.
+    /// Missing directories that the plan asks for, as shown with the approval.
     pub to_create: Vec<PlaceToCreate>,
-    /// The first of its steps that an execution before has finished: they are not done again.
+    /// Steps that an earlier execution has finished, from the first. These are not executed again.
     pub finished: Vec<PlanStep>,
 }
 
 impl PlanOptions {
-    /// The planning of a planner whose session may do this.
+    /// `ceiling` is the access of the session.
     pub(super) fn planning(&self, ceiling: StandingRights) -> Planning {
         Planning {
             ceiling,
@@ -59,7 +56,7 @@ impl PlanOptions {
         }
     }
 
-    /// Returns the model that the settings choose for the planner or the executor, if they do.
+    /// Returns the model that the settings name for this part.
     pub(super) fn model(&self, part: Option<Part>) -> Option<&String> {
         let (planner, executor) = &self.models;
         match part? {
@@ -68,7 +65,6 @@ impl PlanOptions {
         }
     }
 
-    /// Returns the limits of the planner or the executor.
     pub(super) fn limits(&self, part: Option<Part>) -> RunLimits {
         let max_usd = match part {
             Some(Part::Planner) => self.max_usd.0,
@@ -79,8 +75,7 @@ impl PlanOptions {
     }
 }
 
-/// The rights of a session's first agent that makes a plan: it reads what the session may read, and writes its
-/// private temp.
+/// Returns the access of a planner: reads all that the session may read, and writes the private temp directory.
 pub(super) fn planner_standing(ceiling: &StandingRights) -> StandingRights {
     let rights = Rights {
         write: ceiling.temp.iter().cloned().collect(),

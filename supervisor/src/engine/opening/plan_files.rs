@@ -1,4 +1,4 @@
-//! The files of a session's plans, and their records.
+//! Files of a session's plans, and their records.
 
 use std::collections::HashMap;
 use std::path::PathBuf;
@@ -27,35 +27,34 @@ use crate::engine::place::ProjectSandbox;
 use crate::journal::plans::{KeptPlan, PlanFate, PlanRecord, Store, record_of};
 use crate::process::messages::{one_line, say};
 
-/// The refusal of every plan where the settings permit no sub-agent.
+/// Refusal of every plan if the settings permit no sub-agent.
 const NO_EXECUTOR: &str =
     "plans are executed by a sub-agent, but agents.depth is 0 in the settings: plans need agents.depth = 1";
 
-/// Writes the plans of a session's planners, each into a file of its own, and keeps their records.
+/// Writes each planner's plans into one file, and keeps a record of each plan.
 pub(super) struct PlanFiles {
     store: Store,
     project: WirePath,
     session: ConversationId,
-    /// The levels of sub-agents that the settings allow.
+    /// Levels of sub-agents that the settings allow.
     depth: u32,
     known: Arc<Mutex<KnownPlan>>,
 }
 
 #[derive(Default)]
 struct KnownPlan {
-    /// The file that each planner has written to.
+    /// The file of each planner.
     files: HashMap<AgentId, PathBuf>,
-    /// The plan that each call is about: its file, and the digest of its bytes.
+    /// File and digest of the plan that each call is about.
     plans: HashMap<AgentCall, (PathBuf, String)>,
-    /// The places that the plan with this digest asks for and that are to be created, as they were shown to whoever
-    /// approves it.
+    /// Missing directories that the plan with this digest asks for, as shown to the approver.
     to_create: HashMap<String, Vec<PlaceToCreate>>,
-    /// The digest of a plan that was approved before: it is given what was shown then.
+    /// Digest of a plan that was approved earlier, with the directories that were shown then.
     approved: Option<String>,
 }
 
 impl PlanFiles {
-    /// Those of a session: the server that writes them, and their records.
+    /// Returns the same value as tool server and as records.
     pub(super) fn shared(
         setup: &ProjectSandbox,
         session: &ConversationId,
@@ -112,7 +111,7 @@ impl PlanFiles {
         self.write(&path, &change(before));
     }
 
-    /// Writes the record. A failure is only told: the plan can be used without its record.
+    /// Only reports a failure, because the plan can be used without its record.
     fn write(&self, path: &std::path::Path, record: &PlanRecord) {
         if let Err(error) = self.store.write_record(path, record) {
             say(&format!("note: {error}"));
@@ -120,7 +119,7 @@ impl PlanFiles {
     }
 }
 
-/// A notice for each plan whose execution these events cut off, but for the one that goes on by itself.
+/// Returns a notice for each cut-off plan execution except `goes_on`.
 pub(super) fn cut_off(
     setup: &ProjectSandbox,
     events: &[SessionEvent],
@@ -134,15 +133,15 @@ pub(super) fn cut_off(
     plans.iter().filter(|plan| Some(*plan) != goes_on).map(notice).collect()
 }
 
-/// The plan as it is kept, if its bytes and its record are still those of the execution.
+/// Returns the stored plan if its bytes and its record have not changed.
 fn kept(store: &Store, plan: &CutOffPlan) -> Option<KeptPlan> {
     let kept = store.all().ok()?.into_iter().find(|kept| kept.path == plan.path.as_path())?;
     let record = kept.record.as_ref()?;
     (kept.digest == plan.digest && record.digest == plan.digest).then_some(kept)
 }
 
-/// Notes how far an execution came that was cut off; the name of its plan, if that is kept and still the same. The
-/// log's word for the file is not believed: the log may come from elsewhere.
+/// Records the progress of a cut-off execution. Returns the plan's name if the stored plan has not changed. Does not
+/// trust the path in the log, which may come from another machine.
 fn note_cut_off(setup: &ProjectSandbox, plan: &CutOffPlan) -> Option<String> {
     let store = Store::at(&setup.directories);
     let kept = kept(&store, plan)?;
@@ -223,7 +222,7 @@ impl ToolServer for PlanFiles {
 }
 
 impl KnownPlan {
-    /// The places that a plan asks for and that are to be created.
+    /// Returns the missing directories that a plan asks for.
     fn places_of(&self, text: &str, project: &WirePath) -> Result<Vec<PlaceToCreate>, RootFault> {
         let Ok(document) = Document::parse(text) else { return Ok(Vec::new()) };
         let digest = plan::digest(text);
@@ -234,7 +233,7 @@ impl KnownPlan {
     }
 }
 
-/// The record of a plan whose execution has this result.
+/// Returns the record after an execution with this result.
 fn ended(record: PlanRecord, result: &SubAgentResult) -> PlanRecord {
     let SubAgentResult { status, message, plan, .. } = result;
     let record = match status {

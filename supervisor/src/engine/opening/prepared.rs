@@ -1,4 +1,4 @@
-//! The first step of opening a session: its options, checked, and the place where they hold.
+//! The first step of opening a session: its options are checked, and its sandbox is prepared.
 
 use std::sync::Arc;
 
@@ -22,18 +22,18 @@ use crate::engine::place::{Mode, ProjectSandbox};
 use crate::journal::changes::{PatchFile, PatchFileError};
 use crate::process::directories::Directories;
 
-/// Options that hold at a place. Nothing has started there.
+/// Checked options with their sandbox. No process has started.
 pub(crate) struct PreparedSession {
     pub(super) options: SessionOptions,
     pub(super) setup: Arc<ProjectSandbox>,
-    /// The rights of the first agent, within those that the session may have.
+    /// Access of the first agent, within that of the session.
     pub(super) standing: StandingRights,
-    /// The planning of a first agent that makes plans.
+    /// `None` if the first agent makes no plans.
     pub(super) planning: Option<Planning>,
 }
 
 impl PreparedSession {
-    /// Makes the place of a session, where no agent reaches the socket of a relay.
+    /// Prepares the sandbox. Fails if an agent could reach the socket of a relay.
     pub(crate) fn new(mut options: SessionOptions, directories: Directories) -> Result<Self, OpenError> {
         options.model.check(&options.limits)?;
         let mode = mode(&options);
@@ -55,20 +55,20 @@ impl PreparedSession {
         &self.setup
     }
 
-    /// Adds servers that started before the session, in addition to those of the settings.
+    /// Adds servers that started before the session.
     pub(crate) fn with_servers(mut self, servers: Vec<FileServer>) -> Self {
         self.options.file_servers = servers;
         self
     }
 
-    /// Opens the file of the patch, before anything is done.
+    /// Opens the patch file early, so that a failure costs no work.
     pub(super) fn patch(&self) -> Result<Option<PatchFile>, PatchFileError> {
         let file = self.options.patch.as_deref().map(PatchFile::open).transpose()?;
         Ok(file.map(|file| file.of_project(self.setup.standing().project.as_path())))
     }
 }
 
-/// The mode of a session. It may change where the user has many turns, or is asked and may give more access by an answer.
+/// Returns the mode, which may change if the user has many turns or may approve more access.
 const fn mode(options: &SessionOptions) -> Mode {
     let agent = Position { activity: options.activity, rank: Rank::Top };
     let approves_plan = match options.activity {
@@ -84,7 +84,7 @@ const fn mode(options: &SessionOptions) -> Mode {
     }
 }
 
-/// An observer of the project, with a private temp directory of its own.
+/// Returns an observer of the project.
 pub fn observer(setup: &ProjectSandbox, boundary: &Arc<dyn Boundary>, temp: &PrivateTemp) -> SnapshotTaker {
     let temp = WirePath::from(temp.path());
     let confinement = setup.confinement_beside(setup.policy.observer(temp.clone()), temp);

@@ -1,4 +1,4 @@
-//! `--record`: a session's traffic with the model, written down.
+//! `--record`: files with a session's traffic with the model.
 
 use std::path::{Path, PathBuf};
 
@@ -11,18 +11,15 @@ use super::options::SessionOptions;
 use crate::engine::place::NamedPath;
 use crate::process::messages::say;
 
-/// What is recorded, and where.
 #[derive(Clone, Debug)]
 pub(crate) struct Record {
     pub directory: PathBuf,
-    /// Who drives the session.
     pub front_end: FrontEnd,
-    /// The task, where there is one.
     pub task: Option<Task>,
 }
 
 impl Record {
-    /// Opens the directory. Called before the first worker exists, so that no agent can choose what it is.
+    /// Opens the directory. Must be called before the first worker exists, so that no agent can replace the directory.
     pub(crate) fn open(&self, options: &SessionOptions) -> Result<Recorder, DirectoryError> {
         let recorder = Recorder::create(&self.directory, say)?;
         if let Some(root) = writable_root(&self.directory, options) {
@@ -34,7 +31,7 @@ impl Record {
         Ok(recorder)
     }
 
-    /// Writes down what is run.
+    /// Writes the description of the run.
     pub(crate) fn describe(self, recorder: &Recorder, options: &SessionOptions, places: Places) {
         let paths =
             |named: &[NamedPath]| named.iter().map(|named| WirePath::from(named.path.clone())).collect();
@@ -64,7 +61,7 @@ impl Record {
     }
 }
 
-/// The tree around a directory that the agent may write, or may come to.
+/// Returns the directory around the recording that an agent may write at some time, if there is one.
 fn writable_root(directory: &Path, options: &SessionOptions) -> Option<PathBuf> {
     let directory = directory.canonicalize().ok()?;
     let project = &options.directory;

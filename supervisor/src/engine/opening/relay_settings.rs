@@ -1,5 +1,3 @@
-//! The settings of a relay: keys, addresses and prices as every other command has them.
-
 use std::path::Path;
 
 use model::provider::{Connection, ProviderKind};
@@ -11,20 +9,19 @@ use crate::process::directories::Directories;
 use crate::process::messages::say;
 use crate::settings::config::{ConfigOrigin, Effective, Layer, Sources, Value};
 
-/// The wishes of whoever starts a relay.
+/// Requested settings of a relay.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct RelayWanted {
-    /// The APIs; if empty, that of the settings.
+    /// APIs; if empty, that of the settings.
     pub(crate) providers: Vec<ProviderKind>,
-    /// The address of the provider.
     pub(crate) base_url: Option<String>,
-    /// The models that may be asked; if empty, all. Either way only those with a known price.
+    /// Models that may be asked; if empty, all. A model without a known price is excluded.
     pub(crate) models: Vec<String>,
-    /// The longest reply, in tokens.
+    /// Maximum number of tokens of a reply.
     pub(crate) max_reply: Option<u64>,
 }
 
-/// Adds up what is wanted, the user's settings and the keys.
+/// Combines the request, the user's settings and the keys.
 pub(crate) fn relay_settings(
     wanted: RelayWanted,
     keys: &TakenKeys,

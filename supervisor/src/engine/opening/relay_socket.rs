@@ -1,5 +1,5 @@
-//! A model behind a socket: `--base-url unix:PATH`. Whoever reaches that socket asks the model for money, and has a way out
-//! of the sandbox; so a session does not begin where one of its workers could.
+//! Model behind a unix socket, `--base-url unix:PATH`. A process that reaches the socket can spend the user's money and
+//! leave the sandbox. So a session does not start if one of its workers could reach it.
 
 use std::fs;
 use std::io;
@@ -15,42 +15,38 @@ use tokio::runtime::Builder;
 use crate::engine::inside;
 use crate::engine::place::ProjectSandbox;
 
-/// The reason for which a session does not begin.
+/// The reason why a session with a relay does not start.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RelaySocketError {
-    /// There is no socket.
     #[error("no relay at {0}: there is no socket at this path\n  hint: start the relay, or check --base-url")]
     Missing(PathBuf),
-    /// Nobody answers there, or nobody answers us.
+    /// Nobody answers, or the relay refuses this user.
     #[error("no relay at {0}: {1}\n  hint: start the relay as your user, or check --base-url")]
     Silent(PathBuf, #[source] io::Error),
-    /// It is somewhere where an agent can write, and is let in.
+    /// An agent could replace the socket.
     #[error(
         "the relay's socket {socket} is inside {root}, where an agent can write\n  hint: move the socket's directory \
          out of the project and of all writable and temporary directories"
     )]
     Writable {
         socket: PathBuf,
-        /// The place that holds it.
+        /// Writable directory that contains the socket.
         root: PathBuf,
     },
-    /// The attempt could not be made.
     #[error(
         "cannot check whether an agent can reach the relay's socket: {0}\n  hint: bailiwick doctor shows what this machine enforces"
     )]
     Untried(String),
-    /// The attempt succeeded.
     #[error("an agent can reach the relay's socket {}: this machine cannot keep agents from sockets\n  hint: bailiwick doctor shows what is missing", .0.display())]
     Reached(PathBuf),
 }
 
-/// The widest rights that an agent here comes to have: in the widest mode, with the network on.
+/// Returns the widest access that an agent may get.
 fn widest(setup: &ProjectSandbox) -> Rights {
     Rights { net: Network::On, ..setup.policy.standing_in(WIDEST) }
 }
 
-/// Looks where the socket is, and has a confined process try to reach it. The socket's own path: links on the way to it
-/// may lead elsewhere later.
+/// Lets a confined process try to reach the socket. Returns the path without links, because links may change later.
 pub(crate) async fn check(setup: &ProjectSandbox, socket: &Path) -> Result<PathBuf, RelaySocketError> {
     let socket = placed(setup, socket)?;
     // Otherwise the attempt would show nothing.
@@ -62,7 +58,7 @@ pub(crate) async fn check(setup: &ProjectSandbox, socket: &Path) -> Result<PathB
     judged(outcomes.first(), socket)
 }
 
-/// The socket, if the attempt shows that no agent reaches it.
+/// Returns the socket if the attempt shows that no agent reaches it.
 fn judged(outcome: Option<&Outcome>, socket: PathBuf) -> Result<PathBuf, RelaySocketError> {
     match outcome {
         // Outside it is a socket: where it is none inside, something covers it.
@@ -76,7 +72,7 @@ fn judged(outcome: Option<&Outcome>, socket: PathBuf) -> Result<PathBuf, RelaySo
     }
 }
 
-/// The same for whoever does not run within the runtime's tasks: on a thread of its own.
+/// Runs [`check`] on another thread, for callers that are not async.
 pub(super) fn check_now(setup: &ProjectSandbox, socket: &Path) -> Result<PathBuf, RelaySocketError> {
     let failed = |error: &dyn std::fmt::Display| RelaySocketError::Untried(error.to_string());
     std::thread::scope(|scope| {
@@ -89,7 +85,7 @@ pub(super) fn check_now(setup: &ProjectSandbox, socket: &Path) -> Result<PathBuf
     })
 }
 
-/// The socket itself, outside everything that an agent here may come to write.
+/// Returns the socket's path without links. Fails if an agent may write there.
 fn placed(setup: &ProjectSandbox, socket: &Path) -> Result<PathBuf, RelaySocketError> {
     let missing = || RelaySocketError::Missing(socket.to_owned());
     let named = std::path::absolute(socket).map_err(|_| missing())?;

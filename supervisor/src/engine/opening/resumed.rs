@@ -1,4 +1,4 @@
-//! The third step of opening a session: the earlier runs of it, closed, and the processes that look at its project.
+//! The third step of opening a session: its earlier runs are closed, and its observer is prepared.
 
 use std::sync::Arc;
 
@@ -15,28 +15,27 @@ use super::past::Past;
 use super::prepared::{PreparedSession, observer};
 use crate::engine::driver::{Boundary, SnapshotTaker, Turns};
 
-/// A session of which every earlier run is closed.
 pub(super) struct Resumed {
     /// The earlier runs; `None` in a new session.
     pub(super) past: Option<Past>,
-    /// Notices on what was cut off in them.
+    /// Notices about interrupted work.
     pub(super) cut_off: Vec<EventKind>,
     pub(super) site: Site,
 }
 
-/// The identity of a session, and its way to processes.
+/// Identity of a session, with the boundary and observer that start its processes.
 pub(super) struct Site {
     pub(super) conversation: ConversationId,
     pub(super) boundary: Arc<dyn Boundary>,
     pub(super) observer: SnapshotTaker,
-    /// Removed when the session is over, and not before.
+    /// Removed from the disk when the session is over.
     pub(super) observer_temp: PrivateTemp,
-    /// The plan whose execution goes on.
+    /// The plan whose execution continues.
     pub(super) plan: Option<CutOffPlan>,
 }
 
 impl Resumed {
-    /// Opens the log of the session that goes on, if one does, and closes what is open in it.
+    /// Opens the log of a session that continues, and closes open calls and turns in it.
     pub(super) fn new(prepared: &PreparedSession) -> Result<Self, OpenError> {
         let PreparedSession { options, setup, standing, .. } = prepared;
         let mut past = Past::of(options.resume.as_ref(), &standing.project, &setup.directories.state)?;
@@ -52,7 +51,7 @@ impl Resumed {
     }
 }
 
-/// The plan whose execution goes on: where the first agent makes plans, and somebody decides on them.
+/// Returns the plan to continue, if the first agent is a planner and somebody can approve plans.
 fn cut_off_plan(options: &SessionOptions, past: Option<&Past>) -> Option<CutOffPlan> {
     let decides = options.turns == Turns::Many || matches!(options.plan.approver, Approver::Flags { .. });
     past.filter(|_| options.activity == Activity::Plan && decides)

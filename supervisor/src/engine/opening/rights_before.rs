@@ -1,18 +1,17 @@
-//! The access of a session that goes on, beside that of its last run: rights come from today's flags and settings.
+//! Compares a resumed session's access, which present flags and settings determine, with that of its last run.
 
 use ipc::id::AgentId;
 use ipc::rights::{Execution, Network, RightsSummary};
 use protocol::approval::ApprovalMode;
 use protocol::event::{EventKind, NoticeCode, SessionEvent};
 
-/// The access of a session's first agent.
 #[derive(Clone)]
 struct FirstAccess {
     mode: ApprovalMode,
     rights: RightsSummary,
 }
 
-/// The access as these events leave it; none where they do not say it, or in words of another version.
+/// Returns the access at the end of the events; `None` if it is missing or of another version.
 fn access<'a>(events: impl Iterator<Item = &'a EventKind>) -> Option<FirstAccess> {
     events.fold(None, |access, kind| match kind {
         EventKind::SessionStarted(started) => {
@@ -28,7 +27,7 @@ fn access<'a>(events: impl Iterator<Item = &'a EventKind>) -> Option<FirstAccess
     })
 }
 
-/// A notice of the access that is gone or new since the last run of a session; none where it is the same.
+/// Returns a notice of access that was added or removed since the last run; `None` without a difference.
 pub(super) fn difference(before: &[SessionEvent], now: &[EventKind]) -> Option<EventKind> {
     let root = AgentId::root();
     let of_root = before.iter().filter(|event| event.agent == root).map(|event| &event.kind);

@@ -1,25 +1,24 @@
-//! Write roots that no worker could be given, whoever approves them, and the directories that stand in for places to be created.
+//! Directories that a plan asks to write: faults, and existing directories that stand in for missing ones.
 
 use std::io::{self, ErrorKind};
 use std::path::{Path, PathBuf};
 
 use protocol::plan::{PlaceToCreate, Plan};
 
-/// The fault of a write root.
+/// The reason why no worker can be given write access to a directory.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum RootFault {
-    /// Nothing stands there: no rule of the kernel could be about it.
+    /// The kernel has no rules for missing paths.
     #[error("write: {} does not exist: make it first, or name an existing directory above this path", .0.display())]
     Missing(PathBuf),
-    /// No link is followed when rules are made, and what it leads to was not judged.
+    /// Kernel rules follow no links, and the target was not judged.
     #[error("write: {} leads through a link to {}: name that path instead", .0.display(), .1.display())]
     BehindLink(PathBuf, PathBuf),
-    /// Nobody can say what stands there.
     #[error("write: cannot examine {}: {}", .0.display(), .1)]
     Unknown(PathBuf, #[source] io::Error),
 }
 
-/// The fault of a root, an absolute path, if it has one. A link stands there, whatever it leads to.
+/// Returns the fault of an absolute path. Any link is a fault.
 pub(super) fn fault_of(root: &Path) -> Option<RootFault> {
     let path = root.to_owned();
     match root.canonicalize() {
@@ -31,12 +30,12 @@ pub(super) fn fault_of(root: &Path) -> Option<RootFault> {
     }
 }
 
-/// The places that a plan asks for in this project and that are to be created, or why its execution could not begin.
+/// Returns the missing directories that a plan asks for. The error is the reason why an execution cannot start.
 pub(crate) fn places_to_create(plan: &Plan, project: &Path) -> Result<Vec<PlaceToCreate>, RootFault> {
     roots(plan, project).filter_map(|root| to_create(&root).transpose()).collect()
 }
 
-/// The same of a plan that is approved: nothing but what was shown then stands in for a place.
+/// Returns the missing directories of an approved plan. A missing one that was not shown with the approval is a fault.
 pub(super) fn places_as_approved(
     plan: &Plan,
     project: &Path,
@@ -79,8 +78,7 @@ mod tests {
 
     use super::*;
 
-    /// A project with a directory, a file, a link out of it and one that leads nowhere; what a plan is given for
-    /// this root in it.
+    /// Returns the directories to create for one root, in a project with a directory, a file and two links.
     fn given(asked: &str) -> Result<Vec<(String, String)>, String> {
         let place = tempfile::tempdir().unwrap();
         let project = place.path().canonicalize().unwrap();

@@ -1,4 +1,4 @@
-//! The files that change with each step of a plan, by their stamps before and after.
+//! Files that each step of a plan changes, found by comparing snapshots.
 
 use std::sync::Arc;
 
@@ -15,14 +15,12 @@ use crate::journal::changes::{Base, ProjectPath};
 /// Maximum number of files of one step.
 const MOST: usize = 1000;
 
-/// Looks at the project for the agent that executes a plan.
 pub(super) struct StepChanges {
     observer: SnapshotTaker,
     last: Arc<Mutex<Option<Base>>>,
 }
 
 impl StepChanges {
-    /// Looks by this observer.
     pub(super) fn new(observer: SnapshotTaker) -> Self {
         Self { observer, last: Arc::default() }
     }
@@ -41,7 +39,7 @@ impl ToolServer for StepChanges {
     }
 }
 
-/// The files that changed since the last step ended. Where none has, a step that begins is the beginning.
+/// Returns the files that changed since the last step ended, or since the first step began.
 async fn changed(
     observer: SnapshotTaker,
     last: &Mutex<Option<Base>>,

@@ -1,4 +1,4 @@
-//! Sub-agents of a session: each an agent like the first, with rights, a place and a window of its own.
+//! Sub-agents of a session, each with its own access, sandbox and context window.
 
 use std::sync::Arc;
 
@@ -23,10 +23,9 @@ use crate::engine::driver::{
 use crate::engine::mcp::{BesideServers, McpHost, Offered, SessionServers};
 use crate::engine::place::{AgentPlace, ProjectSandbox};
 
-/// Maximum number of replies of a sub-agent in one turn where neither its parent nor its role says how many.
+/// Default maximum number of replies of a sub-agent in one turn.
 const USUAL_STEPS: u32 = 200;
 
-/// Makes the sub-agents of one session.
 pub(super) struct SubAgents {
     pub(super) setup: Arc<ProjectSandbox>,
     pub(super) options: SessionOptions,
@@ -37,9 +36,9 @@ pub(super) struct SubAgents {
     pub(super) live: watch::Sender<Lives>,
     pub(super) limits: TreeLimits,
     pub(super) plan_files: Arc<dyn ToolServer>,
-    /// The eyes of what looks at the project between the steps of a plan.
+    /// Takes snapshots of the project between the steps of a plan.
     pub(super) observer: SnapshotTaker,
-    /// The session's servers of MCP. A sub-agent has those that its parent names, a planner and an executor all.
+    /// MCP servers of the session. A sub-agent gets those that its parent names; planners and executors get all.
     pub(super) servers: Arc<SessionServers>,
 }
 
@@ -122,7 +121,7 @@ impl OpensAgents for SubAgents {
 }
 
 impl SubAgents {
-    /// The model that was asked for, that of the role, or the session's own.
+    /// Returns the requested model, that of the role, or that of the session.
     fn model(&self, agent: &NewAgent, role: Option<&Role>) -> Result<ModelChoice, String> {
         let SessionOptions { model, window, agent_models, models, .. } = &self.options;
         let of_role = role.and_then(|role| role.model.as_ref());
@@ -142,7 +141,7 @@ impl SubAgents {
         models.choose(wanted)
     }
 
-    /// The tools of an agent, and the host of its servers.
+    /// Returns an agent's tools, and the host of its MCP servers.
     fn tools(
         &self,
         activity: Activity,
@@ -166,7 +165,7 @@ impl SubAgents {
     }
 }
 
-/// The server of an agent's calls that no worker serves, if it has such calls.
+/// Returns the server of all calls that no worker serves.
 pub(super) fn served(
     other: Option<Arc<dyn ToolServer>>,
     servers: Option<Arc<McpHost>>,
@@ -178,7 +177,7 @@ pub(super) fn served(
     }
 }
 
-/// The bounds on a sub-agent: its parent asks for fewer steps, and its role allows no more than so many.
+/// Returns a sub-agent's limits: the lower ones of its parent's request and its role.
 fn limits(max_steps: Option<u32>, part: Option<Part>, role: Option<&Role>, of_part: RunLimits) -> RunLimits {
     let of_role = role.and_then(|role| role.max_steps);
     // Nobody watches a sub-agent.
@@ -190,7 +189,6 @@ fn limits(max_steps: Option<u32>, part: Option<Part>, role: Option<&Role>, of_pa
     }
 }
 
-/// The part of a sub-agent in a plan.
 const fn part(purpose: &Purpose) -> Option<Part> {
     match purpose {
         Purpose::Task(_) => None,
@@ -199,7 +197,6 @@ const fn part(purpose: &Purpose) -> Option<Part> {
     }
 }
 
-/// Returns the plan tool that the planner or the executor is given.
 pub(super) const fn tool_of(part: Part) -> PlanTool {
     match part {
         Part::Planner => PlanTool::Write,

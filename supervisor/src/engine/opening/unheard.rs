@@ -1,11 +1,9 @@
-//! Actions of the user that reach a session too late: there is no log any more that could have a line on them.
-
 use ipc::id::AgentId;
 use protocol::approval::ReviewDecision;
 use protocol::frontend::{Unread, UserAction};
 use protocol::rpc::RequestId;
 
-/// The sentence on an answer that reaches nobody: the session is over, and has no log any more.
+/// Returns a notice on an answer or message of the user after the session's end, when no log can record it.
 pub(crate) fn unheard(action: &UserAction) -> Option<String> {
     let UserAction { conversation_id, agent, kind } = action;
     let agent = agent.clone().unwrap_or_else(AgentId::root);

@@ -1,4 +1,4 @@
-//! The place of one agent: a private temp directory, an environment and a confinement of its own.
+//! Private temp directory and confinement of one agent.
 
 use boundary::monitor::PrivateTemp;
 use gate::{ApprovalMode, StandingRights};
@@ -10,16 +10,14 @@ use super::error::SetupError;
 use super::setup::ProjectSandbox;
 
 pub(crate) struct AgentPlace {
-    /// The directory that is its own; removed with this value.
     pub temp: PrivateTemp,
-    /// The confinement of its worker.
     pub confinement: Confinement,
     pub standing: StandingRights,
 }
 
 impl ProjectSandbox {
-    /// A place for a sub-agent with these rights, which name no temp directory. It has none of the devices that the
-    /// session's first agent has.
+    /// Returns the temp directory and confinement of a sub-agent. `rights` must not name a temp directory. Devices are
+    /// not passed on.
     pub(crate) fn sub_agent_place(&self, mut rights: Rights) -> Result<AgentPlace, SetupError> {
         let temp = self.another_temp()?;
         let path = WirePath::from(temp.path());

@@ -1,4 +1,4 @@
-//! The directory that holds the places of a session's levels of rights.
+//! Parent directory of a session's package caches, with one cache directory for each access level.
 
 use std::fs::{self, Permissions};
 use std::io;
@@ -14,28 +14,25 @@ use super::wanted::Caches;
 use crate::process::directories::Directories;
 use crate::process::messages::say;
 
-/// The directory that holds the places of a session's levels.
 #[derive(Debug)]
 pub(super) enum CachesRoot {
-    /// The project's: it outlives the session.
+    /// Directory of the project, which outlives the session.
     Lasting(PathBuf),
-    /// The session's; removed with this value.
+    /// Directory of the session; removed with this value.
     OfSession(PrivateTemp),
 }
 
-/// The owner of such a directory, and the time for which it is wanted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct CachesWanted<'a> {
     pub(super) mode: Mode,
     pub(super) caches: Caches,
     pub(super) project: &'a Path,
-    /// True if workers run as another user, who does not get into our cache directory.
+    /// True if workers run as another user, who cannot enter the supervisor's cache directory.
     pub(super) foreign: bool,
 }
 
 impl CachesRoot {
-    /// Makes the directory. A session whose rights stay as they are and in which nobody is asked has one level, and
-    /// needs none.
+    /// Creates the directory. Returns `None` for a single access level, unless the caches outlive the session.
     pub(super) fn make(
         wanted: CachesWanted<'_>,
         directories: &Directories,
@@ -75,7 +72,7 @@ impl CachesRoot {
         }
     }
 
-    /// The same where it outlives the session.
+    /// Returns the directory if the caches outlive the session.
     pub(super) fn lasting(&self) -> Option<&Path> {
         match self {
             Self::Lasting(path) => Some(path),

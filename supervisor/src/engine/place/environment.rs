@@ -1,5 +1,3 @@
-//! The environment of a session, as its flags have it.
-
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -8,7 +6,7 @@ use ipc::confinement::Environment;
 
 use super::error::SetupError;
 
-/// The home of whom workers run as.
+/// Returns the home of the user that workers run as.
 pub(super) fn home(owner: Option<&Owner>) -> Option<PathBuf> {
     match owner {
         Some(owner) => owner.home.clone(),
@@ -16,7 +14,7 @@ pub(super) fn home(owner: Option<&Owner>) -> Option<PathBuf> {
     }
 }
 
-/// The variables that the flags pass and set.
+/// Parses `NAME` and `NAME=VALUE`.
 pub(super) fn of_flags(flags: &[OsString]) -> Result<Environment, SetupError> {
     let mut environment = Environment::default();
     for flag in flags {

@@ -1,4 +1,4 @@
-//! The person's git in a project, confined: it may read what an agent may, and do nothing.
+//! The person's git in a project, in a sandbox that reads what an agent may read and writes nothing.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -12,18 +12,16 @@ use ipc::confinement::{Confinement, Environment};
 use boundary::monitor::{Launch, Launched, Spawner, Stdio};
 use boundary::tripwire::{ConfinedGit, GitQuestion};
 
-/// The longest that a question may take: a person waits for the answer.
+/// Time limit for one answer of git, short because a person waits.
 const PATIENCE: Duration = Duration::from_secs(5);
 
-/// Variables by which git asks no server for what it lacks, believes no replacement of an object, and writes nothing.
+/// Variables by which git fetches no missing objects, ignores replacement objects, and writes nothing.
 pub(crate) const GIT_READS: &[(&str, &str)] =
     &[("GIT_NO_LAZY_FETCH", "1"), ("GIT_NO_REPLACE_OBJECTS", "1"), ("GIT_OPTIONAL_LOCKS", "0")];
 
-/// The beginning of the names of variables by which the person's git finds its configuration, or that are a part of
-/// it, git-config(1).
+/// Prefix of variables that name or contain git configuration, git-config(1).
 const CONFIGURATION: &str = "GIT_CONFIG";
 
-/// Starts commands that read.
 #[derive(Debug)]
 pub(super) struct ReadingGit {
     spawner: Spawner,
@@ -31,7 +29,7 @@ pub(super) struct ReadingGit {
 }
 
 impl ReadingGit {
-    /// Under a confinement without a right to write.
+    /// Makes `confinement` read-only.
     pub(super) fn new(spawner: Spawner, confinement: Confinement) -> Self {
         let set = GIT_READS.iter().map(|(name, value)| ((*name).to_owned(), value.as_bytes().to_vec()));
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());

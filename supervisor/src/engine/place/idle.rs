@@ -1,5 +1,3 @@
-//! Flags that have no effect here: a name with a typing error would pass for one that holds.
-
 use std::ffi::OsStr;
 use std::path::Path;
 
@@ -7,8 +5,8 @@ use boundary::policy::split_variable;
 
 use crate::settings::config::{ConfigOrigin, Effective, Element};
 
-/// A sentence for each path of `--hide` that is not there, each variable of `--env` that is not set, and `--reach`
-/// without a network. What a file names may well be missing on this machine, or in this project.
+/// Returns a note for each flag without an effect, since a name may contain a typing error. Settings files are skipped,
+/// because they may name files and variables of other machines.
 pub(crate) fn idle_flags(effective: &Effective, project: &Path) -> Vec<String> {
     let is_set = |name: &OsStr| std::env::var_os(name).is_some();
     let mut notes: Vec<_> = by_flag(effective.hide()).filter_map(|path| absent(project, path)).collect();

@@ -1,4 +1,4 @@
-//! What a session left that was ended in the middle of a command: a person says whose it is.
+//! Changes by a session that was killed during a command: a person keeps them or restores the earlier state.
 
 use std::io::{self, BufRead, Write};
 
@@ -13,10 +13,10 @@ use crate::process::messages::{one_line, say, tell};
 /// Maximum number of lines of a difference that are shown.
 const MOST_LINES: usize = 40;
 
-/// Maximum number of places that a refusal names.
+/// Maximum number of files that a refusal names.
 const MOST_NAMED: usize = 20;
 
-/// Settles it before anything may write.
+/// Keeps the changes or restores the earlier state. Must run before any process can write.
 pub(super) fn settle(watch: &Watch, word: Leftovers) -> Result<(), SetupError> {
     let decide: fn(&[CutOffChange]) -> io::Result<Vec<BaselineChoice>> = match word {
         Leftovers::Leave => return Ok(()),
@@ -50,8 +50,7 @@ fn named(place: &CutOffChange) -> String {
     one_line(&format!("{} ({})", place.path.display(), place.what))
 }
 
-/// Asks about each place. An answer that is none of the two is asked for again; a terminal that is gone answers
-/// nothing.
+/// Asks about each file until the answer is valid. Fails if the person quits or the terminal is closed.
 fn ask(found: &[CutOffChange]) -> io::Result<Vec<BaselineChoice>> {
     let mut out = io::stderr().lock();
     writeln!(out, "A session was killed here during a command. Your git, shell and editors run")?;
@@ -93,7 +92,7 @@ fn ask_about(
     }
 }
 
-/// The difference of a text file, in lines.
+/// Returns the lines of a text file's difference, or the names of new files in a directory.
 fn shown(place: &CutOffChange) -> Vec<String> {
     let text = |content: &Option<Vec<u8>>| {
         content.as_deref().map(|bytes| String::from_utf8_lossy(bytes).into_owned())

@@ -1,4 +1,4 @@
-//! What the machine refuses by itself: what it mounts read-only, and what modes close to the user of the workers.
+//! Restrictions of the machine itself: read-only mounts, and file modes that keep out the workers' user.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -17,17 +17,17 @@ const READ: u32 = 4;
 const WRITE: u32 = 2;
 const EXECUTE: u32 = 1;
 
-/// Who the workers run as, without capabilities: so plain permissions count for root as well.
+/// User that workers run as, without capabilities: file modes restrict even root.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum User {
-    /// Whoever we are, where that is not root.
+    /// The user of this process, who is not root.
     Myself,
-    /// Root, or another user: in no other group than this.
+    /// Root or another user, with no other group than this one.
     Capless(Identity),
 }
 
 impl User {
-    /// Decides who the workers run as: `identity`, or without one the user of this process.
+    /// `identity` is `None` if workers run as the user of this process.
     pub(crate) fn of(identity: Option<Identity>) -> Self {
         let (uid, gid) = (geteuid().as_raw(), getegid().as_raw());
         match identity {
@@ -37,7 +37,7 @@ impl User {
         }
     }
 
-    /// What plain permissions allow of a path without links. Nothing is opened.
+    /// Returns what file modes allow at a path without links. Opens nothing.
     pub(crate) fn permits(self, path: &Path) -> Permits {
         let exists = path.symlink_metadata().is_ok();
         let nearest = path.ancestors().skip(1).find(|place| place.exists()).unwrap_or(path);
@@ -51,7 +51,7 @@ impl User {
         }
     }
 
-    /// The machine, as it is for this user: `hidden` are the places that no right opens.
+    /// Returns the machine's restrictions for this user. `hidden` are paths that no access opens.
     pub(crate) fn machine(self, hidden: &[WirePath]) -> Machine {
         let closed = |place: &&WirePath| {
             let exists = place.as_path().exists();
@@ -95,14 +95,14 @@ impl User {
         path.symlink_metadata().is_ok_and(|meta| meta.uid() == uid)
     }
 
-    /// In a sticky directory names are taken away by the owner of what they name, or of the directory (inode(7)).
+    /// True if a sticky directory lets only the owners of file and directory remove the file, inode(7).
     fn is_stuck(self, path: &Path, directory: &Path) -> bool {
         let is_sticky = directory.metadata().is_ok_and(|meta| meta.mode() & 0o1000 != 0);
         is_sticky && path.symlink_metadata().is_ok() && !self.owns(path) && !self.owns(directory)
     }
 }
 
-/// The three bits of a mode that concern a user.
+/// Returns the three mode bits that apply to a user.
 fn mode_of(identity: Identity, meta: &Metadata) -> u32 {
     let shift = match () {
         () if meta.uid() == identity.uid => 6,

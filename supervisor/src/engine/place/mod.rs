@@ -1,4 +1,4 @@
-//! What every confined command needs before its first process: directories, project, policy, temp, spawner.
+//! Preparation before the first confined process: directories, project, policy, temp directory, spawner.
 
 mod agent;
 mod caches;

@@ -1,5 +1,3 @@
-//! A project of our own, for commands that need one and are about none.
-
 use std::error::Error;
 use std::path::Path;
 
@@ -14,7 +12,7 @@ use super::wanted::{Caches, ConfinementOptions};
 use crate::process::directories::Directories;
 use crate::process::scratch::private_directory;
 
-/// An empty project, removed with this value.
+/// An empty project for commands that need one but concern none; removed with this value.
 #[derive(Debug)]
 pub struct PrivateProject {
     pub sandbox: ProjectSandbox,
@@ -34,7 +32,7 @@ impl PrivateProject {
         Ok(Self { sandbox, _directory: directory })
     }
 
-    /// Sets one up as `program` would, with the worker and the sandbox-exec that lie beside it.
+    /// Uses the worker and the sandbox-exec in the directory of `program`.
     pub fn beside(program: &Path) -> Result<Self, Box<dyn Error + Send + Sync>> {
         let program = Some(program.to_owned());
         Ok(Self::new(ConfinementOptions { program, ..ConfinementOptions::default() })?)

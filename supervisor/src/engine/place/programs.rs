@@ -1,5 +1,3 @@
-//! The programs of the system, and who may execute and change them.
-
 use std::path::Path;
 
 use boundary::monitor::Programs;
@@ -13,8 +11,8 @@ use super::scope::PlaceScope;
 use crate::process::messages::say;
 
 impl PlaceScope {
-    /// The programs of the system, beside `program` or the running one; what runs as another user has to be able to
-    /// execute them, and to reach the project.
+    /// Returns the programs in the directory of `program`, by default the running one. Fails if `identity` cannot
+    /// execute them or reach the project.
     pub(super) fn programs(
         &self,
         mode: ApprovalMode,
@@ -32,7 +30,7 @@ impl PlaceScope {
     }
 }
 
-/// What runs as another user executes our worker as that user.
+/// Fails if the user cannot execute the worker.
 fn check_programs(programs: &Programs, identity: Identity) -> Result<(), SetupError> {
     match closed_to(identity, &programs.worker) {
         Some(closed) => {
@@ -42,8 +40,7 @@ fn check_programs(programs: &Programs, identity: Identity) -> Result<(), SetupEr
     }
 }
 
-/// Says when an agent may write where our own programs lie. This session executes what it has opened; the next would
-/// execute what it finds.
+/// Warns if an agent can write the directory of Bailiwick's programs, which the next session executes.
 fn warn_of_writable_programs(programs: &Programs, mode: ApprovalMode, project: &Path, write: &[WirePath]) {
     let place = programs.sandbox_exec.parent().unwrap_or(Path::new("/"));
     let place = std::fs::canonicalize(place).unwrap_or_else(|_| place.to_owned());

@@ -1,4 +1,4 @@
-//! Where agents may read and write.
+//! Paths that agents may read and write, from flags, project and machine.
 
 use std::io;
 use std::path::{Component, Path, PathBuf};
@@ -26,57 +26,52 @@ use crate::process::directories::Directories;
 use crate::process::messages::{say, tell};
 use crate::settings::config::ConfigOrigin;
 
-/// Where agents may read and write: what flags, project and machine add up to.
 pub(super) struct PlaceScope {
     pub(super) project: PathBuf,
     hidden: HiddenPaths,
-    /// Where git has to write outside the project.
+    /// Directories outside the project that git writes.
     elsewhere: ExternalGitDirs,
-    /// The directory of the caches of all levels of rights.
     pub(super) caches: Option<CachesRoot>,
-    /// What the user gave away.
+    /// Writable directories that the user named.
     given: Vec<PathBuf>,
-    /// What in the project is to stay as it is, relative to it.
+    /// Paths in the project that must not change, relative to the project.
     kept: Vec<PathBuf>,
-    /// That, to be written in every mode.
+    /// The same as `given`; writable in every mode.
     pub(super) write: Vec<WirePath>,
-    /// Sockets of other programs that may be reached.
+    /// Sockets of other programs that agents may reach.
     sockets: Vec<WirePath>,
-    /// What git needs, and the caches: to be written in mode `auto`.
+    /// Git directories and lasting caches, writable in mode `auto`.
     pub(super) auto: Vec<WirePath>,
 }
 
-/// The mode of a session, and whether it stays so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Mode {
-    /// The mode that it begins with.
+    /// Mode at the start of the session.
     pub first: ApprovalMode,
-    /// Whether the user may change it, or approve what only another one has.
+    /// True if the user may change the mode, or approve access that only another mode has.
     pub may_change: bool,
 }
 
 impl Mode {
-    /// Returns the scope of an approval mode that cannot change.
     pub(crate) const fn fixed(mode: ApprovalMode) -> Self {
         Self { first: mode, may_change: false }
     }
 
-    /// A mode of a session in which it may change.
     pub(crate) const fn changing(mode: ApprovalMode) -> Self {
         Self { first: mode, may_change: true }
     }
 
-    /// True if the project may come to be written, by the mode or by an answer.
+    /// True if agents may write the project at some time, because of the mode or an approval.
     pub(super) const fn may_write(self) -> bool {
         self.may_change || self.permits().may_come_to_write()
     }
 
-    /// True if commands may run with other rights than those of the start.
+    /// True if commands may run with other access than at the start.
     pub(super) const fn has_levels(self) -> bool {
         self.may_change || self.permits().asks()
     }
 
-    /// The widest mode that it may come to.
+    /// Returns the mode with the most access that the session may reach.
     pub(super) const fn widest(self) -> ApprovalMode {
         if self.may_change { WIDEST } else { self.first }
     }
@@ -129,7 +124,7 @@ impl PlaceScope {
         Ok(Self { project, hidden, elsewhere, caches, given, kept, write, sockets, auto })
     }
 
-    /// The directories to watch, if an agent may write in one of them at all.
+    /// Returns the directories to watch; `None` if agents may write none of them.
     pub(super) fn watch(&self, mode: Mode, directories: &Directories, allow_shared: bool) -> Option<Watch> {
         let Self { project, elsewhere, given, caches, .. } = self;
         let git_directories: Vec<_> = elsewhere.directory.iter().cloned().collect();
@@ -145,7 +140,8 @@ impl PlaceScope {
         may_write.then_some(watch)
     }
 
-    /// What there is of that which the host runs later, here and where git writes for others.
+    /// Returns paths that agents must not change: existing files that programs outside the sandbox run later, paths in
+    /// `kept`, and the git directories of other worktrees.
     pub(super) fn protected(&self, watch: Option<&Watch>) -> io::Result<Vec<WirePath>> {
         let existing = watch.map(Watch::existing).transpose()?.unwrap_or_default();
         // Named whether or not anything is watched yet: an agent may be given the right to write here later.
@@ -154,7 +150,7 @@ impl PlaceScope {
         Ok(existing.iter().chain(&kept).chain(&self.elsewhere.of_others).map(WirePath::from).collect())
     }
 
-    /// The environments of agents here, of which the user said this much.
+    /// `said` has the variables of the flags. `attended` is true if somebody sits at the terminal.
     pub(super) fn environments(
         &self,
         said: Environment,
@@ -178,13 +174,13 @@ impl PlaceScope {
         Environments { said, owner, builds, fetched, defaults: Some(defaults), ssh_agent, places }
     }
 
-    /// The rights of what reads here and does nothing else.
+    /// Returns access that reads everything but hidden paths.
     pub(super) fn reading(&self, wanted: &ConfinementOptions) -> Rights {
         let (hidden, limits) = (self.hidden.0.clone(), wanted.limits);
         Rights { read: vec!["/".into()], hidden, limits, ..Rights::default() }.normalised()
     }
 
-    /// The policy, and what keeps the directory of the caches.
+    /// Returns the policy, and the guard of the cache directory.
     pub(super) fn policy(
         self,
         mode: ApprovalMode,
@@ -212,7 +208,7 @@ impl PlaceScope {
     }
 }
 
-/// A note where a write root holds the places of all levels of rights.
+/// Returns a warning if a writable directory contains the caches of all access levels.
 fn around_caches(write: &[WirePath], caches: &Path) -> Option<String> {
     let root = write.iter().find(|root| caches.starts_with(root.as_path()))?;
     Some(format!(
@@ -241,7 +237,7 @@ fn resolve(
     Ok((project, defaults.with(&hide)))
 }
 
-/// Where git has to write outside the project, and may: nothing that is hidden, and nothing around what is.
+/// Returns the external git directories, unless they contain hidden paths or are inside one.
 fn elsewhere(mode: Mode, project: &Path, hidden: &HiddenPaths) -> ExternalGitDirs {
     if !mode.comes_to_be_written() {
         return ExternalGitDirs::default();
@@ -262,7 +258,7 @@ fn elsewhere(mode: Mode, project: &Path, hidden: &HiddenPaths) -> ExternalGitDir
     elsewhere
 }
 
-/// What in the project is to stay as it is, relative to it. What lies elsewhere is nobody's to write anyway.
+/// Returns the named paths inside the project, relative to it. Warns of all others.
 fn kept(project: &Path, named: &[NamedPath]) -> Vec<PathBuf> {
     let mut kept = Vec::new();
     for NamedPath { path, origin } in named {
@@ -280,8 +276,8 @@ fn kept(project: &Path, named: &[NamedPath]) -> Vec<PathBuf> {
     kept
 }
 
-/// The sockets of other programs that may be reached. A flag that cannot be granted ends us; what a file names may be
-/// missing on this machine, or its server not be running. No hidden one can be reached.
+/// Returns the sockets that agents may reach. Fails if one from a flag cannot be allowed, or is hidden; skips one from
+/// a settings file, because it may be missing on this machine.
 fn sockets(project: &Path, named: &[NamedPath], hidden: &[WirePath]) -> Result<Vec<WirePath>, SetupError> {
     let open = |found: WirePath| match hides_socket(hidden, &found) {
         Some(root) => Err(format!("is inside {root}, which is hidden: no socket there can be allowed")),
@@ -303,7 +299,7 @@ fn sockets(project: &Path, named: &[NamedPath], hidden: &[WirePath]) -> Result<V
     Ok(sockets)
 }
 
-/// The write roots that the settings protect: no flag opens these.
+/// Returns notes on writable directories that protected paths of the settings overrule.
 fn overruled(project: &Path, write: &[NamedPath], closed: &[NamedPath]) -> Vec<String> {
     let note = |NamedPath { path, origin }: &NamedPath| {
         let root = project.join(path).canonicalize().ok()?;
@@ -321,17 +317,16 @@ fn overruled(project: &Path, write: &[NamedPath], closed: &[NamedPath]) -> Vec<S
     write.iter().filter_map(note).collect()
 }
 
-/// Whether it is a file or directory itself, and no link on the way leads to it.
+/// True if the path exists and no part of it is a link.
 fn is_solid(path: &Path) -> bool {
     std::fs::canonicalize(path).is_ok_and(|found| found == path)
 }
 
-/// The reason why a place of our own is no write root.
 const IN_LEVELS: &str =
     "is in the package caches of this project, from which commands with other access execute files";
 
-/// A flag that cannot be granted ends us; what a file names may be missing on this machine, or in this project. Nothing
-/// in the directory of the `levels` can be granted.
+/// Returns the writable directories that the user named. Fails if one from a flag cannot be allowed; skips one from a
+/// settings file, because it may be missing on this machine. Nothing in the cache directory `levels` can be allowed.
 fn write_roots(
     project: &Path,
     named: &[NamedPath],

@@ -1,5 +1,3 @@
-//! A session's place: everything made ready, in the order in which it has to be.
-
 use std::os::unix::fs::chown;
 use std::path::Path;
 use std::sync::Arc;
@@ -28,42 +26,34 @@ use crate::engine::driver::{Boundary, ModePlaces, Processes};
 use crate::process::directories::Directories;
 use crate::process::messages::say;
 
-/// A session's place: everything about its confinement that flags and machine decide.
+/// Sandbox of a session, as decided by flags and machine.
 #[derive(Debug)]
 pub struct ProjectSandbox {
-    /// Our own directories.
     pub(crate) directories: Directories,
     pub policy: Policy,
-    /// What is watched, where an agent may write in the project, or may come to.
+    /// Watched directories; `None` if agents cannot write the project at any time.
     pub watch: Option<Watch>,
-    /// Whether the mode may change.
+    /// True if the user may change the mode.
     may_change: bool,
-    /// The environments of agents.
     environments: Environments,
-    /// Whether to start although a layer is missing.
+    /// True if the session starts although a layer of the sandbox is missing.
     pub(crate) allow_degraded: bool,
-    /// The requested tier.
     pub(crate) tier: TierChoice,
-    /// Resource limits of one worker.
     bounds: Bounds,
-    /// Whom workers run as, where that is not whoever we are.
+    /// User that workers run as; `None` for the user of this process.
     pub(crate) identity: Option<Identity>,
-    /// The programs of the system.
     pub programs: Programs,
-    /// The spawn thread.
     pub(crate) spawner: Spawner,
-    /// The devices that the agent has, and no other one.
+    /// Devices of the first agent only.
     pub(crate) devices: Devices,
-    /// The directory of the private temps of all workers.
     pub(crate) temps: Temps,
-    /// The private temp directory; removed with this value.
     pub temp: PrivateTemp,
-    /// The directory of the caches of all levels; removed with this value, unless it outlives the session.
+    /// Parent directory of the caches, removed with this value unless it outlives the session.
     caches: Option<CachesRoot>,
 }
 
 impl ProjectSandbox {
-    /// Resolves everything; makes our directories and the private temp.
+    /// Creates Bailiwick's own directories and the private temp directory.
     pub(crate) fn new(
         directories: Directories,
         directory: &Path,
@@ -125,12 +115,12 @@ impl ProjectSandbox {
         })
     }
 
-    /// Another private temp directory, for workers of the same user.
+    /// Creates another private temp directory, for workers of the same user.
     pub(crate) fn another_temp(&self) -> Result<PrivateTemp, SetupError> {
         private_temp(&self.temps, &self.directories, self.identity)
     }
 
-    /// The standing rights of the root agent.
+    /// Returns the permanent access of the root agent.
     pub fn standing(&self) -> StandingRights {
         let Policy { project, temp, mode, .. } = &self.policy;
         let standing =
@@ -148,53 +138,49 @@ impl ProjectSandbox {
         }
     }
 
-    /// What is watched from the start on: what the first worker may write.
+    /// Returns the directories that the first worker may write, to be watched from the start.
     pub(crate) fn watched_at_once(&self) -> Option<Watch> {
         self.mode_places().watch_under(&self.policy.standing()).cloned()
     }
 
-    /// The value that the user sets a variable to.
+    /// Returns the value that a flag of the user gives to a variable.
     pub(crate) fn variable(&self, name: &str) -> Option<&[u8]> {
         let set = &self.environments.said.set;
         set.iter().find(|(variable, _)| variable == name).map(|(_, value)| value.as_slice())
     }
 
-    /// What a change of mode or rights needs.
     pub(crate) fn mode_places(&self) -> ModePlaces {
         let (watch, environments) = (self.watch.clone(), self.environments.clone());
         ModePlaces::new(watch, environments)
     }
 
-    /// Has a sandbox-exec wait for the session's first worker, while everything else is made ready. What starts no
-    /// worker announces none.
+    /// Lets a sandbox-exec wait for the first worker, to save time. Call it only if a worker will start.
     pub(crate) fn announce_worker(&self) {
         self.spawner.prepare(vec![self.programs.worker.clone().into_os_string()]);
     }
 
-    /// A confinement of the agent under these rights, in this place.
+    /// Returns the confinement of the first agent.
     pub fn confinement(&self, rights: Rights) -> Confinement {
         let temp = self.policy.temp.clone();
         let confinement = self.environments.at_level(self.confinement_beside(rights, temp), None);
         Confinement { devices: self.devices.places(), ..confinement }
     }
 
-    /// The confinement of a sub-agent, in a private temp of its own.
+    /// Returns the confinement of a sub-agent with the private temp directory `temp`.
     pub(super) fn confinement_of_sub_agent(&self, rights: Rights, temp: WirePath) -> Confinement {
         self.environments.at_level(self.confinement_beside(rights, temp), None)
     }
 
-    /// The boundary that starts the session's workers.
     pub fn boundary(&self, leftovers: Option<Leftovers>) -> Arc<dyn Boundary> {
         Processes::shared(self.spawner.clone(), self.programs.clone(), leftovers, self.places())
     }
 
-    /// The places of the levels of rights.
+    /// Returns the cache directories of the access levels.
     pub(crate) fn places(&self) -> Option<LevelPlaces> {
         self.environments.places.clone()
     }
 
-    /// The confinement of a worker beside the agent's: it has a private temp of its own, and none of the agent's
-    /// devices.
+    /// Returns the confinement of a separate worker, with the private temp directory `temp` and no devices.
     pub(crate) fn confinement_beside(&self, rights: Rights, temp: WirePath) -> Confinement {
         Confinement {
             environment: self.environments.beside(&temp, &rights.net),
@@ -208,7 +194,7 @@ impl ProjectSandbox {
     }
 }
 
-/// Git that reads what an agent may read.
+/// Returns git in a read-only sandbox.
 fn reading_git(
     rights: Rights,
     wanted: &ConfinementOptions,

@@ -1,5 +1,3 @@
-//! A project that cannot be written, whoever asks.
-
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
 
@@ -10,7 +8,7 @@ use protocol::error_code::ErrorCode;
 
 use crate::process::messages::say;
 
-/// Says when modes or mounts of the machine refuse what an agent may be allowed here: no right of ours would help.
+/// Warns if file modes or mounts of the machine make the project read-only, whatever access agents have.
 pub(super) fn warn_of_unwritable(project: &Path, identity: Option<Identity>) {
     if let Some(why) = unwritable(project, identity) {
         let text = format!(

@@ -1,4 +1,4 @@
-//! What is wanted of a session's place: flags and settings, added up.
+//! Requested sandbox of a session, from flags and settings.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -12,65 +12,61 @@ use super::environment::home;
 use crate::settings::args::ConfinementArgs;
 use crate::settings::config::{ConfigOrigin, Effective, Element, at_home, can_ask};
 
-/// Treatment of a project's caches.
+/// Lifetime of a project's caches.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Caches {
-    /// They outlive the session, where they can.
+    /// Beyond the session, if the caches can be kept.
     #[default]
     OutliveIt,
-    /// They end with it, as the project does.
+    /// Until the end of the session.
     EndWithIt,
 }
 
-/// The word on what a session left that was ended in the middle of a command.
+/// Decision about changes of an earlier session that was killed during a command.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Leftovers {
-    /// Nothing is looked at: nothing is written here.
+    /// No check, because the session writes nothing here.
     #[default]
     Leave,
-    /// The start is refused where something differs.
+    /// Any difference prevents the start.
     Refuse,
-    /// A person at the terminal is asked about each difference.
+    /// A person at the terminal decides about each difference.
     Ask,
-    /// The same word for all of them.
+    /// One decision for all differences.
     All(BaselineChoice),
 }
 
-/// The requested confinement.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct ConfinementOptions {
     pub net: Network,
-    /// Where it leads besides.
+    /// Local addresses that are allowed in addition to `net`.
     pub reach: Reach,
-    /// Further write roots.
+    /// Further writable directories.
     pub write: Vec<NamedPath>,
     /// Unix sockets of other programs.
     pub sockets: Vec<NamedPath>,
-    /// Hidden paths beside the default ones.
+    /// Hidden paths in addition to the default ones.
     pub hide: Vec<NamedPath>,
-    /// Places inside the project that stay as they are.
+    /// Paths inside the project that must not change.
     pub protect: Vec<NamedPath>,
     /// Variables: `NAME` passes, `NAME=VALUE` sets.
     pub env: Vec<OsString>,
     /// True if somebody sits at the terminal of the commands.
     pub attended: bool,
-    /// Bounds on one call.
+    /// Limits of one call.
     pub limits: Limits,
     /// Resource limits of one worker.
     pub bounds: Bounds,
-    /// Whether to start although a layer is missing.
+    /// True if the session starts although a layer of the sandbox is missing.
     pub allow_degraded: bool,
-    /// The requested tier.
     pub tier: TierChoice,
-    /// Treatment of the project's caches.
     pub caches: Caches,
-    /// The word on what an earlier session left.
     pub leftovers: Leftovers,
-    /// The program beside which the others of the system lie, if it is not the running one.
+    /// Program whose directory contains the others; `None` for the running one.
     pub program: Option<PathBuf>,
 }
 
-/// A path that somebody named, relative to the project or absolute.
+/// A path from a flag or settings, absolute or relative to the project.
 #[derive(Clone, Debug)]
 pub(crate) struct NamedPath {
     pub path: PathBuf,
@@ -78,20 +74,20 @@ pub(crate) struct NamedPath {
 }
 
 impl ConfinementOptions {
-    /// What settings and flags add up to; of the flags only those that nobody can set otherwise are looked at.
+    /// Combines settings with the flags that have no setting.
     pub(crate) fn new(effective: &Effective, flags: &ConfinementArgs) -> Self {
         let leftovers = flags.baseline.map_or(Leftovers::Refuse, |word| Leftovers::All(word.into()));
         let caches = if flags.forget_caches { Caches::EndWithIt } else { Caches::OutliveIt };
         Self { caches, leftovers, ..Self::of(effective, flags.tier.into(), flags.allow_degraded) }
     }
 
-    /// The same for a run of a batch, if it is one: its caches end with it.
+    /// For a run of a batch, the caches end with the run.
     pub(crate) fn of_batch(self, is_one: bool) -> Self {
         let caches = if is_one { Caches::EndWithIt } else { self.caches };
         Self { caches, ..self }
     }
 
-    /// Has a person asked about what an earlier session left, where there is one and no flag says it.
+    /// Lets a person decide about an earlier session's changes, if there is a terminal and no flag decides.
     pub(crate) fn asking(self) -> Self {
         match self.leftovers {
             Leftovers::Refuse if can_ask() => Self { leftovers: Leftovers::Ask, ..self },
@@ -99,7 +95,7 @@ impl ConfinementOptions {
         }
     }
 
-    /// The same, for a front end that has no flags.
+    /// For a front end without flags.
     pub(crate) fn of(effective: &Effective, tier: TierChoice, allow_degraded: bool) -> Self {
         Self {
             net: effective.net(),
@@ -121,7 +117,7 @@ impl ConfinementOptions {
     }
 }
 
-/// The socket behind which the model is: an agent that reached it would have a way out.
+/// Returns the socket of the model. Agents must not reach it, because it leads out of the sandbox.
 fn relay(effective: &Effective) -> Option<NamedPath> {
     let path = socket_of(effective.base_url()?)?.to_owned();
     Some(NamedPath { path, origin: ConfigOrigin::Flag("--base-url") })

@@ -1,4 +1,4 @@
-//! The open calls of one agent.
+//! Open calls of one agent.
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
@@ -32,31 +32,26 @@ use super::progress::Progress;
 use super::served::{ServedCalls, ServedUpdate, ToolServer};
 use super::write_queue::{Held, WriteQueue, written_by};
 
-/// Calls of one agent, until each is closed.
 #[derive(Default)]
 pub(in crate::engine::driver) struct OpenCalls {
-    /// Output so far of calls that were begun.
+    /// Output so far of calls that have begun.
     progress: Progress,
     queue: WriteQueue,
-    /// Effects that a worker works out.
     preparations: Preparations,
-    /// Approved effects that are carried out.
     one_shots: OneShots,
-    /// Calls that are served outside the worker.
     served: ServedCalls,
     /// Sub-agents whose approval is not on the disk yet.
     unspawned: HashMap<CallId, Box<NewAgent>>,
-    /// Results that wait for a look at the tripwire.
+    /// Results that wait for a check by the tripwire.
     unlooked: HashMap<CallId, Input>,
     /// Files that open calls of the file tools change.
     changing: HashMap<CallId, WirePath>,
     /// Files that closed calls of the file tools changed.
     changed: BTreeSet<WirePath>,
-    /// Bound on the output of one call that is kept.
+    /// Maximum number of bytes of output kept for one call.
     output_bytes: u64,
 }
 
-/// News of a call beside the standing worker.
 pub(in crate::engine::driver) enum CallUpdate {
     Input(Input),
     Show(UiEventKind),
@@ -64,29 +59,28 @@ pub(in crate::engine::driver) enum CallUpdate {
     OneShot(OneShotUpdate),
 }
 
-/// The place of a call that is cancelled.
+/// State in which a call was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine::driver) enum CallPlace {
-    /// It was at none of those below; nothing is left to do.
+    /// In none of the states below; nothing is left to do.
     Elsewhere,
-    /// It was held, and no worker has heard of it.
+    /// The call waited, and was not sent to a worker.
     Held,
-    /// The worker or a sub-agent may have it.
+    /// The worker or a sub-agent may have the call.
     Dispatched,
 }
 
 impl OpenCalls {
-    /// Takes the server of calls that no worker serves. Without one they fail.
+    /// Creates the calls of an agent with the server of calls that no worker serves. Without a server such calls fail.
     pub(in crate::engine::driver) fn new(server: Option<Arc<dyn ToolServer>>) -> Self {
         Self { served: ServedCalls::new(server), ..Self::default() }
     }
 
-    /// Sets how many bytes of output a call may have.
     pub(in crate::engine::driver) fn limit_output(&mut self, bytes: u64) {
         self.output_bytes = bytes;
     }
 
-    /// Waits for the next news. Cancel safe.
+    /// Cancel safe.
     pub(in crate::engine::driver) async fn next(&mut self, generation: Generation) -> CallUpdate {
         tokio::select! {
             biased;
@@ -111,7 +105,7 @@ impl OpenCalls {
         self.progress.begin(call, self.output_bytes);
     }
 
-    /// Takes a call; gives it back if it begins now. A call that may write waits, and so do those that follow it.
+    /// Queues a call, or returns it if it begins now. A call that may write waits, as do the calls behind it.
     pub(in crate::engine::driver) fn admit(
         &mut self,
         shared: &mut Shared,
@@ -123,7 +117,6 @@ impl OpenCalls {
         self.queue.admit(shared, sink, standing, call, held)
     }
 
-    /// Returns the first call that waits, if it begins now.
     pub(in crate::engine::driver) fn next_admitted(
         &mut self,
         shared: &mut Shared,
@@ -133,19 +126,17 @@ impl OpenCalls {
         self.queue.next(shared, sink, standing)
     }
 
-    /// Notes that the worker carries a call out in this project.
+    /// Records that the worker carries out a call.
     pub(in crate::engine::driver) fn run(&mut self, call: CallId, tool: &ToolCall, project: &WirePath) {
         self.begin(call);
         self.changing.extend(written_by(tool, project).map(|file| (call, file)));
     }
 
-    /// Notes that the worker works out the effect of a call.
     pub(in crate::engine::driver) fn prepare(&mut self, call: CallId, tool: ToolCall) {
         self.begin(call);
         self.preparations.begin(call, tool);
     }
 
-    /// Starts to carry an approved effect out.
     pub(in crate::engine::driver) fn carry_out(
         &mut self,
         call: CallId,
@@ -156,7 +147,7 @@ impl OpenCalls {
         self.one_shots.start(call, shot, boundary);
     }
 
-    /// Forgets an effect that is over. Returns its milliseconds, and its files.
+    /// Forgets a finished effect. Returns its duration in milliseconds, and its files.
     pub(in crate::engine::driver) fn finish_one_shot(
         &mut self,
         call: CallId,
@@ -164,17 +155,15 @@ impl OpenCalls {
         self.one_shots.finish(call)
     }
 
-    /// The journal by which a rewind writes to the agent's part of the log.
+    /// Returns the journal by which a rewind writes to the agent's part of the log.
     pub(in crate::engine::driver) fn rewind_journal(&self) -> impl RewindJournal + use<> {
         self.one_shots.rewind_journal()
     }
 
-    /// True while an approved effect is carried out.
     pub(in crate::engine::driver) fn carries_out(&self) -> bool {
         !self.one_shots.is_empty()
     }
 
-    /// True if an effect was asked to end, and has not.
     pub(in crate::engine::driver) fn any_one_shot_ends(&self) -> bool {
         self.one_shots.any_ends()
     }
@@ -183,22 +172,21 @@ impl OpenCalls {
         self.one_shots.cancel_all();
     }
 
-    /// Waits for the next news of an effect that is carried out. Cancel safe.
+    /// Cancel safe.
     pub(in crate::engine::driver) async fn next_one_shot(&mut self) -> OneShotUpdate {
         self.one_shots.next().await
     }
 
-    /// Takes a part of an effect that the worker works out.
     pub(in crate::engine::driver) fn take_part(&mut self, call: CallId, part: Part) {
         self.preparations.take(call, part);
     }
 
-    /// Looks for the place to grant for a denied path.
+    /// Looks for the path to grant for a denied one.
     pub(in crate::engine::driver) fn locate(&mut self, call: CallId, path: WirePath) {
         self.preparations.locate(call, path);
     }
 
-    /// Sets the origin of the guests that fetch pages: they are confined within the agent's worker.
+    /// Sets the origin of the guests that fetch pages, with the confinement of the agent's worker as their bound.
     pub(in crate::engine::driver) fn fetch_by(
         &mut self,
         boundary: Arc<dyn Boundary>,
@@ -208,7 +196,7 @@ impl OpenCalls {
         self.served.fetch_by(boundary, worker, guests);
     }
 
-    /// Has a call served; true if it was approved and waits for the disk.
+    /// Has a call served. True if the call was approved and waits for its approval to reach the disk.
     pub(in crate::engine::driver) fn serve(
         &mut self,
         agent: &AgentId,
@@ -223,24 +211,22 @@ impl OpenCalls {
         waits
     }
 
-    /// Begins an approved call whose approval is on the disk.
     pub(in crate::engine::driver) fn serve_approved(&mut self, agent: &AgentId, call: CallId) {
         if self.served.release(agent, call) {
             self.begin(call);
         }
     }
 
-    /// Answers the question of a server.
     pub(in crate::engine::driver) fn answer_form(&mut self, question: u64, answer: McpAnswer) {
         self.served.answer(question, answer);
     }
 
-    /// Has a server expand a prompt for a person.
+    /// Has a server expand a prompt for the user.
     pub(in crate::engine::driver) fn expand(&mut self, wanted: WantedPrompt) {
         self.served.expand(wanted);
     }
 
-    /// Takes a sub-agent; gives it back if it starts now, and keeps one that was approved until that is on the disk.
+    /// Returns a sub-agent that starts now. An approved one is kept until its approval is on the disk.
     pub(in crate::engine::driver) fn spawn(
         &mut self,
         call: CallId,
@@ -259,12 +245,12 @@ impl OpenCalls {
         self.unspawned.remove(&call)
     }
 
-    /// Takes back from executors that have not begun what the user takes back.
+    /// Withdraws access from executors that have not begun.
     pub(in crate::engine::driver) fn take_back(&mut self, change: &Change) {
         self.unspawned.values_mut().for_each(|agent| take_back(agent, change));
     }
 
-    /// Keeps the output of a call for the case that the call is ended. Returns it to be shown, unless the call is over.
+    /// Keeps the output of a call in case the call is cut off. Returns the event to show, unless the call is over.
     pub(in crate::engine::driver) fn printed(&mut self, call: CallId, bytes: &[u8]) -> Option<UiEventKind> {
         self.progress.printed(call, bytes).then(|| {
             let text = String::from_utf8_lossy(bytes).into_owned();
@@ -272,7 +258,7 @@ impl OpenCalls {
         })
     }
 
-    /// Cancels a call wherever it is, but at the worker and in the tree.
+    /// Cancels a call, except at the worker and among sub-agents.
     pub(in crate::engine::driver) fn cancel(&mut self, call: CallId) -> CallPlace {
         self.preparations.forget(call);
         self.progress.end(call);
@@ -282,7 +268,7 @@ impl OpenCalls {
         if self.queue.cancel(call) { CallPlace::Held } else { CallPlace::Dispatched }
     }
 
-    /// Takes the worker's answer to a call. Returns the core's input, unless something has to be looked at first.
+    /// Takes the worker's answer to a call. Returns the core's input, unless the tripwire has to check files first.
     pub(in crate::engine::driver) fn answered(
         &mut self,
         shared: &mut Shared,
@@ -297,7 +283,8 @@ impl OpenCalls {
         self.when_looked(shared, agent, call, Input::CallFinished { call, outcome, duration_ms })
     }
 
-    /// Takes the loss of a call with its worker. Returns the core's input, unless something has to be looked at first.
+    /// Takes the loss of a call with its worker. Returns the core's input, unless the tripwire has to check files
+    /// first.
     pub(in crate::engine::driver) fn lost(
         &mut self,
         shared: &mut Shared,
@@ -310,17 +297,17 @@ impl OpenCalls {
         self.when_looked(shared, agent, call, lost)
     }
 
-    /// Returns the result that waited for a look at the tripwire.
     pub(in crate::engine::driver) fn looked(&mut self, call: CallId) -> Option<Input> {
         self.unlooked.remove(&call)
     }
 
-    /// The progress that the core has to know before it takes this input.
+    /// Returns the output of calls that this input may end. The core has to know it first.
     pub(in crate::engine::driver) fn before(&mut self, input: &Input) -> Vec<(CallId, CallProgress)> {
         self.progress.before(input)
     }
 
-    /// Closes the call that this input ends: its part of the agent's turn at writing, and the file that it changed.
+    /// Closes the call that this input ends: ends its part of the agent's turn at writing, and records the file that it
+    /// changed.
     pub(in crate::engine::driver) fn close(&mut self, shared: &mut Shared, agent: &AgentId, input: &Input) {
         let (call, done) = match input {
             Input::CallFinished { call, outcome, .. } => (*call, matches!(outcome, CallOutcome::Done(_))),
@@ -335,17 +322,15 @@ impl OpenCalls {
         self.changed.extend(changed.filter(|_| done));
     }
 
-    /// Files that the file tools changed.
     pub(in crate::engine::driver) const fn changed(&self) -> &BTreeSet<WirePath> {
         &self.changed
     }
 
-    /// Ends everything that is served outside the worker, and waits for that. Returns the hosts that were used by then.
+    /// Ends everything that is served outside the worker. Returns the hosts that open fetches used.
     pub(in crate::engine::driver) async fn end(&mut self, generation: Generation) -> Vec<HostUse> {
         self.served.end(generation).await
     }
 
-    /// Keeps the result of a call that may have written until somebody has looked.
     fn when_looked(
         &mut self,
         shared: &mut Shared,
@@ -361,7 +346,6 @@ impl OpenCalls {
     }
 }
 
-/// Takes back from an executor that has not begun what the user takes back.
 pub(in crate::engine::driver) fn take_back(agent: &mut NewAgent, change: &Change) {
     if let Purpose::Executor(execution) = &mut agent.purpose {
         Arc::make_mut(execution).take_back(change);

@@ -1,4 +1,4 @@
-//! Calls under way, wherever they are: held, at the worker, at a server, at a guest, or at a sub-agent that is not approved on the disk yet.
+//! Open calls, wherever they are: waiting, at the worker, a server or a guest, or at a sub-agent to be started.
 
 mod machine;
 mod pages;

@@ -12,11 +12,10 @@ use nix::errno::Errno;
 use protocol::event::HostUse;
 use tokio::sync::mpsc;
 
-/// Hosts that the fetches of an agent used.
 pub(super) struct PageUses {
     sender: mpsc::UnboundedSender<HostUse>,
     ended: mpsc::UnboundedReceiver<HostUse>,
-    /// The sums of one generation, since an event has the counts of the earlier ones too.
+    /// Sums of one generation, since each event repeats the counts of the earlier ones.
     sums: (Generation, Vec<HostUse>),
 }
 
@@ -28,12 +27,11 @@ impl Default for PageUses {
 }
 
 impl PageUses {
-    /// Returns the end to which a fetch sends its use of the host.
     pub(super) fn sender(&self) -> mpsc::UnboundedSender<HostUse> {
         self.sender.clone()
     }
 
-    /// Returns the use of the next fetch that is over; pends while there is none. Cancel safe.
+    /// Returns the host use of the next finished fetch. Pends while there is none. Cancel safe.
     pub(super) async fn next(&mut self) -> HostUse {
         match self.ended.recv().await {
             Some(used) => used,
@@ -41,7 +39,7 @@ impl PageUses {
         }
     }
 
-    /// Waits until all fetches are over, where none begins any more. Returns the sums of those that were open.
+    /// Waits until all fetches are over, where no new one begins. Returns the sums of those that were open.
     pub(super) async fn last(&mut self, generation: Generation) -> Vec<HostUse> {
         let (sender, _) = mpsc::unbounded_channel();
         self.sender = sender;
@@ -52,7 +50,6 @@ impl PageUses {
         uses
     }
 
-    /// Adds a use to those of the generation; returns the sum.
     pub(super) fn sum(&mut self, generation: Generation, used: HostUse) -> HostUse {
         if self.sums.0 != generation {
             self.sums = (generation, Vec::new());
@@ -73,7 +70,6 @@ impl PageUses {
     }
 }
 
-/// Returns the outcome of a fetch for the model, and the use of the host.
 pub(super) fn outcome(fetch: &PermittedFetch, end: FetchEnd) -> (ServedOutcome, HostUse) {
     let FetchEnd { outcome, mut used } = end;
     let host = format!("{}:{}", fetch.url.host(), fetch.url.port());

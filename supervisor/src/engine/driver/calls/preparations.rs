@@ -1,5 +1,4 @@
-//! Effects on their way: the standing worker works them out, and what it sends is checked, digested and rendered beside the
-//! main loop.
+//! Effects that the standing worker prepares. They are checked, digested and rendered outside the main loop.
 
 use std::collections::HashMap;
 
@@ -14,7 +13,6 @@ use agent::core::Input;
 use boundary::policy::{place_to_grant, place_to_offer};
 use gate::approval::Proposal;
 
-/// The effects that are waited for.
 #[derive(Default)]
 pub(super) struct Preparations {
     open: HashMap<CallId, Preparation>,
@@ -28,13 +26,11 @@ struct Preparation {
 }
 
 impl Preparations {
-    /// Notes that the worker was asked.
     pub(super) fn begin(&mut self, call: CallId, tool: ToolCall) {
         let (assembler, effect) = (Assembler::default(), Ok(None));
         self.open.insert(call, Preparation { tool, assembler, effect });
     }
 
-    /// Takes a part of an effect.
     pub(super) fn take(&mut self, call: CallId, part: Part) {
         if let Some(Preparation { assembler, effect: effect @ Ok(None), .. }) = self.open.get_mut(&call) {
             let pushed = assembler.push(part);
@@ -42,7 +38,7 @@ impl Preparations {
         }
     }
 
-    /// Looks for the place to grant for a denied path, beside the main loop: a file system may take its time.
+    /// Looks for the path to grant for a denied one, outside the main loop because a file system may be slow.
     pub(super) fn locate(&mut self, call: CallId, path: WirePath) {
         self.rendering.spawn(async move {
             let found = tokio::task::spawn_blocking(move || place_to_offer(path.as_path()));
@@ -54,7 +50,7 @@ impl Preparations {
         self.open.remove(&call);
     }
 
-    /// Takes the outcome of a call; gives it back if it is none of a prepared effect.
+    /// Takes the outcome of a preparation. Returns the outcome of any other call.
     pub(super) fn finish(&mut self, call: CallId, outcome: CallOutcome) -> Option<CallOutcome> {
         match (self.open.remove(&call), outcome) {
             (Some(preparation), CallOutcome::Prepared) => {
@@ -65,7 +61,7 @@ impl Preparations {
         }
     }
 
-    /// The next effect that can be proposed; pends while none is on its way. Cancel safe.
+    /// Returns the next effect that can be proposed. Pends while there is none. Cancel safe.
     pub(super) async fn next(&mut self) -> Input {
         loop {
             match self.rendering.join_next().await {

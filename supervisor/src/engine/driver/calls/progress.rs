@@ -1,5 +1,4 @@
-//! Progress of the calls of an agent: kept for those that are ended before they are done, so that nobody has to wait
-//! for a worker to tell a person and the model what a command printed.
+//! Output of open calls, kept so that the user and the model get it at once if a call is cut off.
 
 use std::collections::{HashMap, VecDeque};
 
@@ -11,10 +10,9 @@ use tokio::time::Instant;
 
 use super::super::millis;
 
-/// The most bytes of one command's output that are kept, whatever its rights say: those of the longest result.
+/// Maximum number of bytes kept of one command's output, whatever its limits: the size of the longest result.
 const MOST: u64 = 1 << 20;
 
-/// The calls that are served.
 #[derive(Default)]
 pub(super) struct Progress(HashMap<CallId, Served>);
 
@@ -24,30 +22,29 @@ struct Served {
 }
 
 impl Progress {
-    /// Notes that a call begins, which may print so many bytes.
+    /// Records the start of a call, whose output is limited to `output_bytes`.
     pub(super) fn begin(&mut self, call: CallId, output_bytes: u64) {
         let half = usize::try_from(output_bytes.min(MOST) / 2).unwrap_or(0);
         let output = Output { half, head: Vec::new(), tail: VecDeque::new(), omitted: 0 };
         self.0.insert(call, Served { began: Instant::now(), output });
     }
 
-    /// Keeps what a call printed. False if it is over: what comes late is nobody's.
+    /// Keeps the output of a call. False if the call is over and the output is dropped.
     pub(super) fn printed(&mut self, call: CallId, bytes: &[u8]) -> bool {
         let served = self.0.get_mut(&call);
         served.map(|served| served.output.push(bytes)).is_some()
     }
 
-    /// Milliseconds since a call began; 0 if it has not.
+    /// Returns the milliseconds since a call began; 0 if it has not.
     pub(super) fn duration_ms(&self, call: CallId) -> u64 {
         self.0.get(&call).map_or(0, |served| millis(served.began.elapsed()))
     }
 
-    /// Forgets a call that is over.
     pub(super) fn end(&mut self, call: CallId) {
         self.0.remove(&call);
     }
 
-    /// The progress that the core has to know before it takes this in.
+    /// Returns the output of calls that this input may end. The core has to know it first.
     pub(super) fn before(&mut self, input: &Input) -> Vec<(CallId, CallProgress)> {
         match of(input) {
             Concerns::All => self.0.iter().map(|(call, served)| (*call, served.progress())).collect(),
@@ -63,12 +60,11 @@ impl Progress {
     }
 }
 
-/// The calls that an input may end.
 enum Concerns {
     All,
-    /// One, without a word of what it printed.
+    /// One call, without its output.
     One(CallId),
-    /// One, with its result.
+    /// One call, with its result.
     Done(CallId),
     None,
 }
@@ -115,7 +111,7 @@ impl Served {
     }
 }
 
-/// The first and the last bytes that a command printed. A worker says what they are, which may be anything.
+/// First and last bytes of a command's output. They are a worker's claim, and may be anything.
 struct Output {
     half: usize,
     head: Vec<u8>,
@@ -135,7 +131,7 @@ impl Output {
         self.omitted += (overflow + rest.len() - kept.len()) as u64;
     }
 
-    /// Both ends as text: bytes that are none become U+FFFD, and characters that were cut in two are left out.
+    /// Returns both ends as text. Invalid bytes become U+FFFD, and characters that were cut in two are left out.
     fn text(&self) -> String {
         let (head, tail): (&[u8], Vec<u8>) = (&self.head, self.tail.iter().copied().collect());
         if self.omitted == 0 {

@@ -1,4 +1,4 @@
-//! Calls that no worker serves, while they are served: each in a task of its own, which ends when it is not waited for.
+//! Calls that no worker serves, each in a task of its own, which is aborted when its call is cancelled.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -23,19 +23,17 @@ use super::super::millis;
 use super::pages::{self, PageUses};
 use super::server_questions::{QuestionSender, ServerQuestion, ServerQuestions};
 
-/// The most lines about progress that wait to be shown.
 const PROGRESS_QUEUE: usize = 64;
 
-/// The most prompts that are expanded at a time.
 const MOST_PROMPTS: usize = 4;
 
-/// The longest wait for the text of a prompt. The server may have to start first.
+/// Time limit for the text of a prompt. The server may have to start first.
 const EXPANDING: Duration = Duration::from_secs(90);
 
 /// Answer of a server to a call.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ServedAnswer {
-    /// Text for the model, which names the places of the pictures.
+    /// Text for the model, which names the paths of the pictures.
     pub text: String,
     pub images: Vec<Image>,
 }
@@ -52,7 +50,7 @@ impl From<ServedAnswer> for ServedOutcome {
     }
 }
 
-/// The call that a server carries out, and the way back to those who watch it.
+/// The call that a server carries out, with channels to the user.
 #[derive(Clone, Debug)]
 pub struct Caller {
     pub agent: AgentId,
@@ -61,7 +59,7 @@ pub struct Caller {
     questions: QuestionSender,
 }
 
-/// Words of a server about the progress of a call: a claim.
+/// Text of a server about the progress of a call: an unverified claim.
 #[derive(Debug)]
 pub(super) struct CallProgressed {
     call: CallId,
@@ -69,30 +67,26 @@ pub(super) struct CallProgressed {
 }
 
 impl Caller {
-    /// Shows a line about the progress of the call. It is dropped where too many wait to be shown.
+    /// Shows a line about the progress of the call. The line is dropped if too many wait to be shown.
     pub fn progress(&self, words: String) {
         let _ = self.progress.try_send(CallProgressed { call: self.call, words });
     }
 
-    /// Asks a person something for the call, and waits for the answer.
     pub fn ask(&self, message: String, form: McpForm) -> BoxFuture<'static, McpAnswer> {
         Box::pin(self.questions.clone().ask(self.call, message, form))
     }
 }
 
-/// Serves the calls of a session that no worker serves.
 pub trait ToolServer: Send + Sync {
-    /// Carries a call out. The texts are for the model, whether they are an answer or say what failed. A future that is
-    /// dropped ends the call: nobody waits for it any more.
+    /// Carries out a call. Both results are texts for the model. Dropping the future cancels the call.
     fn serve(&self, caller: &Caller, call: ServedCall) -> BoxFuture<'static, Result<ServedAnswer, String>>;
 
-    /// Asks a server for the text of a prompt, for a person. The error is for the person too.
+    /// Asks a server for the text of a prompt. The error is for the user.
     fn expand(&self, wanted: WantedPrompt) -> BoxFuture<'static, Result<String, String>> {
         let why = format!("this session has no MCP server {}", wanted.server);
         Box::pin(std::future::ready(Err(why)))
     }
 
-    /// Sets the log of the guests that it starts for calls.
     fn log_guests(&self, guests: GuestLog) {
         drop(guests);
     }
@@ -103,25 +97,21 @@ pub trait ToolServer: Send + Sync {
     }
 }
 
-/// The calls that are served outside the workers.
 #[derive(Default)]
 pub(super) struct ServedCalls {
     server: Option<Arc<dyn ToolServer>>,
-    /// Approved calls, until that is on the disk.
+    /// Approved calls whose approval is not on the disk yet, with their time limits.
     unwritten: HashMap<CallId, (ServedCall, Duration)>,
     running: HashMap<CallId, Running>,
     tasks: JoinSet<ServedOutcome>,
     progress: ProgressChannel,
     questions: ServerQuestions,
-    /// Prompts that a person waits for.
     prompts: JoinSet<ExpandedPrompt>,
-    /// Absent before the first call and after the end.
+    /// `None` before the first call and after the end.
     fetchers: Option<Fetchers>,
-    /// Hosts that fetches used.
     pages: PageUses,
 }
 
-/// Words about the progress of calls, on their way to be shown.
 struct ProgressChannel {
     sender: mpsc::Sender<CallProgressed>,
     inbox: mpsc::Receiver<CallProgressed>,
@@ -134,24 +124,17 @@ impl Default for ProgressChannel {
     }
 }
 
-/// News of the calls that no worker serves.
 pub(super) enum ServedUpdate {
-    /// A fetch is over, which used a host.
     Used(HostUse),
-    /// A call is over.
     Over(Input),
-    /// A call goes on, with a line about it.
     Progress(CallId, String),
-    /// A server asks a person something.
     Question(ServerQuestion),
-    /// A person's prompt has its text, or none.
+    /// The text of a prompt for the user, or an error.
     Prompt(ExpandedPrompt),
 }
 
-/// Origin of the guests that fetch pages.
 struct Fetchers {
     boundary: Arc<dyn Boundary>,
-    /// The confinement of the agent's worker.
     agent: Confinement,
     uses: mpsc::UnboundedSender<HostUse>,
     guests: GuestLog,
@@ -167,12 +150,11 @@ impl ServedCalls {
         Self { server, ..Self::default() }
     }
 
-    /// Sets the origin of the guests that fetch pages, for a worker that is confined so.
     pub(super) fn fetch_by(&mut self, boundary: Arc<dyn Boundary>, agent: Confinement, guests: GuestLog) {
         self.fetchers = Some(Fetchers { boundary, agent, uses: self.pages.sender(), guests });
     }
 
-    /// Takes a call in. True if it was approved and waits for the disk: then [`Self::release`] begins it.
+    /// Takes a call. True if it was approved and waits for the disk; [`Self::release`] begins it then.
     pub(super) fn take(
         &mut self,
         agent: &AgentId,
@@ -193,7 +175,7 @@ impl ServedCalls {
         waits
     }
 
-    /// Begins a call that waited for the disk, unless it was ended meanwhile; true if it begins.
+    /// Begins a call that waited for the disk. False if the call was ended meanwhile.
     pub(super) fn release(&mut self, agent: &AgentId, call: CallId) -> bool {
         let waited = self.unwritten.remove(&call);
         waited.map(|(wanted, longest)| self.begin(agent, call, wanted, longest)).is_some()
@@ -248,7 +230,6 @@ impl ServedCalls {
         self.running.insert(call, Running { began: Instant::now(), task });
     }
 
-    /// Ends a call; true if it is one of these.
     pub(super) fn cancel(&mut self, call: CallId) -> bool {
         if let Some(running) = self.running.remove(&call) {
             running.task.abort();
@@ -257,7 +238,7 @@ impl ServedCalls {
         self.unwritten.remove(&call).is_some()
     }
 
-    /// Returns the next news; pends while there is none. Words about a call that is over are dropped. Cancel safe.
+    /// Returns the next update; pends while there is none. Progress of calls that are over is dropped. Cancel safe.
     pub(super) async fn next(&mut self) -> ServedUpdate {
         loop {
             tokio::select! {
@@ -279,22 +260,18 @@ impl ServedCalls {
         }
     }
 
-    /// Adds the use of a host to those with the agent's worker of this generation; returns the sum.
     pub(super) fn sum(&mut self, generation: Generation, used: HostUse) -> HostUse {
         self.pages.sum(generation, used)
     }
 
-    /// Takes the question of a server, as an input of the core.
     pub(super) fn open(&mut self, question: ServerQuestion) -> Input {
         self.questions.open(question)
     }
 
-    /// Answers the question of a server.
     pub(super) fn answer(&mut self, question: u64, answer: McpAnswer) {
         self.questions.answer(question, answer);
     }
 
-    /// Has a server expand a prompt for a person.
     pub(super) fn expand(&mut self, wanted: WantedPrompt) {
         let WantedPrompt { server: of, name, .. } = wanted.clone();
         let server = self.server.clone().filter(|_| self.prompts.len() < MOST_PROMPTS);
@@ -313,7 +290,6 @@ impl ServedCalls {
         });
     }
 
-    /// The core's input, unless nobody waits for it.
     fn over(&mut self, over: Result<(Id, ServedOutcome), JoinError>) -> Option<Input> {
         let (id, outcome) = match over {
             Ok(over) => over,
@@ -327,7 +303,7 @@ impl ServedCalls {
         Some(Input::Served { call, outcome, duration_ms: millis(began.elapsed()) })
     }
 
-    /// Ends all of them, and waits for that. Returns the sums of the hosts that open fetches used.
+    /// Ends all calls and waits for their ends. Returns the sums of the hosts that open fetches used.
     pub(super) async fn end(&mut self, generation: Generation) -> Vec<HostUse> {
         self.fetchers = None;
         self.unwritten.clear();
@@ -348,7 +324,7 @@ mod tests {
     use super::*;
     use gate::tools::{ExternalCall, SupervisorCall};
 
-    /// Answers with its arguments, or never.
+    /// Server that answers with its arguments, or never.
     struct Echo;
 
     impl ToolServer for Echo {
@@ -382,7 +358,6 @@ mod tests {
         ServedCall::External(ExternalCall { server, tool, json, guest: None })
     }
 
-    /// Returns the end of the next call, with the words about it.
     async fn next(calls: &mut ServedCalls) -> (u64, ServedOutcome) {
         loop {
             match timeout(Duration::from_secs(20), calls.next()).await.unwrap() {

@@ -1,4 +1,4 @@
-//! Questions that servers ask a person while they carry out calls, on their way to the core and back.
+//! Questions that servers ask the user while they carry out calls, on their way to the core and back.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -10,13 +10,12 @@ use ipc::mcp::{McpAnswer, McpForm};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::{Instant, sleep_until};
 
-/// The most questions that wait for the core.
 const QUEUE: usize = 16;
 
-/// The shortest sleep of a call whose server waits for a person.
+/// Minimum sleep of a call whose server waits for the user.
 const LOOK: Duration = Duration::from_millis(200);
 
-/// A question of a server, with the way back.
+/// A question of a server, with the sender for its answer.
 #[derive(Debug)]
 pub(super) struct ServerQuestion {
     call: CallId,
@@ -25,7 +24,6 @@ pub(super) struct ServerQuestion {
     answer: oneshot::Sender<McpAnswer>,
 }
 
-/// The way of a call's server to a person.
 #[derive(Clone, Debug)]
 pub(super) struct QuestionSender {
     sender: mpsc::Sender<ServerQuestion>,
@@ -33,7 +31,7 @@ pub(super) struct QuestionSender {
 }
 
 impl QuestionSender {
-    /// Asks, and waits for the answer. Where too many questions wait, it is cancelled at once.
+    /// Asks, and waits for the answer. The question is cancelled at once if too many wait.
     pub(super) async fn ask(self, call: CallId, message: String, form: McpForm) -> McpAnswer {
         let _waits = PersonAsked::begin(&self.waits);
         let (answer, answered) = oneshot::channel();
@@ -43,7 +41,7 @@ impl QuestionSender {
         answered.await.unwrap_or(McpAnswer::Cancelled)
     }
 
-    /// Awaits the work of a call for at most `longest`, without the time that a person takes for answers.
+    /// Awaits the work of a call for at most `longest`, without the time that the user takes for answers.
     pub(super) async fn within<F: Future>(&self, longest: Duration, work: F) -> Option<F::Output> {
         tokio::pin!(work);
         let began = Instant::now();
@@ -65,7 +63,7 @@ impl QuestionSender {
     }
 }
 
-/// The time that a person has taken for the answers of one call.
+/// Time that the user has taken for the answers of one call.
 #[derive(Debug, Default)]
 struct PersonsTime(Mutex<TimeTaken>);
 
@@ -81,14 +79,14 @@ impl PersonsTime {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Returns true if a person is asked now, and all of the time so far.
+    /// Returns true if a question is open, and the total time so far.
     fn taken(&self) -> (bool, Duration) {
         let taken = self.lock();
         (taken.open > 0, taken.before + taken.since.map_or(Duration::ZERO, |since| since.elapsed()))
     }
 }
 
-/// An open question of a call. Dropping it ends the person's time.
+/// An open question of a call. Dropping it ends the user's time.
 struct PersonAsked(Arc<PersonsTime>);
 
 impl PersonAsked {
@@ -113,7 +111,6 @@ impl Drop for PersonAsked {
     }
 }
 
-/// The questions of an agent's servers.
 pub(super) struct ServerQuestions {
     sender: mpsc::Sender<ServerQuestion>,
     inbox: mpsc::Receiver<ServerQuestion>,
@@ -129,7 +126,6 @@ impl Default for ServerQuestions {
 }
 
 impl ServerQuestions {
-    /// Returns the way of a new call's server.
     pub(super) fn of_call(&self) -> QuestionSender {
         QuestionSender { sender: self.sender.clone(), waits: Arc::default() }
     }
@@ -142,7 +138,7 @@ impl ServerQuestions {
         }
     }
 
-    /// Takes a question, as an input of the core, which answers it once.
+    /// Converts a question to an input of the core, which answers it once.
     pub(super) fn open(&mut self, question: ServerQuestion) -> Input {
         let ServerQuestion { call, message, form, answer } = question;
         self.last += 1;

@@ -16,9 +16,8 @@ use super::super::event_sink::EventSink;
 use super::super::looks::Looks;
 use super::super::{SessionError, Shared, TripwireWatch, millis};
 
-/// A call that begins when the base is taken, the tripwire set and no other agent writes the same places.
+/// A call that begins when the base is taken, the tripwire is set and no other agent writes the same paths.
 pub(in crate::engine::driver) enum Held {
-    /// A call of the standing worker.
     Run(ToolCall),
     CarryOut(Arc<Effect>, Grant),
 }
@@ -31,7 +30,8 @@ impl Held {
         }
     }
 
-    /// The places that the call may write and that other agents may write as well: all but the agent's own temp.
+    /// Returns the paths that the call may write and other agents may write too: all but the agent's own temp
+    /// directory.
     fn roots(&self, standing: &Confinement) -> Vec<WirePath> {
         let Confinement { rights, temp, .. } = standing;
         let granted = match self {
@@ -42,7 +42,7 @@ impl Held {
         roots.filter(|root| Some(*root) != temp.as_ref()).cloned().collect()
     }
 
-    /// The files that the call is about, of a file tool; `None` for a command.
+    /// Returns the files that a file tool writes; `None` for a command.
     fn files(&self, project: &WirePath) -> Option<Vec<WirePath>> {
         match self {
             Self::Run(tool) => written_by(tool, project).map(|file| vec![file]),
@@ -54,7 +54,6 @@ impl Held {
     }
 }
 
-/// The file that a file tool writes.
 pub(super) fn written_by(tool: &ToolCall, project: &WirePath) -> Option<WirePath> {
     match tool {
         ToolCall::WriteFile(WriteFile { path, .. }) | ToolCall::EditFile(EditFile { path, .. }) => {
@@ -64,7 +63,6 @@ pub(super) fn written_by(tool: &ToolCall, project: &WirePath) -> Option<WirePath
     }
 }
 
-/// The calls of one agent that wait, in their order.
 #[derive(Default)]
 pub(super) struct WriteQueue {
     held: VecDeque<(CallId, Held)>,
@@ -73,7 +71,7 @@ pub(super) struct WriteQueue {
 }
 
 impl WriteQueue {
-    /// Takes a call; gives it back if it begins now.
+    /// Queues a call, or returns it if it begins now.
     pub(super) fn admit(
         &mut self,
         shared: &mut Shared,
@@ -90,7 +88,6 @@ impl WriteQueue {
         Ok(None)
     }
 
-    /// Returns the first call if it begins now.
     pub(super) fn next(
         &mut self,
         shared: &mut Shared,
@@ -106,7 +103,6 @@ impl WriteQueue {
         Ok(Some((call, held)))
     }
 
-    /// Removes a call; true if it was here.
     pub(super) fn cancel(&mut self, call: CallId) -> bool {
         let before = self.held.len();
         self.held.retain(|(waiting, _)| *waiting != call);
@@ -168,7 +164,6 @@ impl WriteQueue {
     }
 }
 
-/// Notes what a call may write from now on.
 fn begin(shared: &mut Shared, agent: &AgentId, standing: &Confinement, call: CallId, held: &Held) {
     if !held.may_write() {
         return;

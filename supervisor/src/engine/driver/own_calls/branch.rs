@@ -1,5 +1,4 @@
-//! The branch of the project, for the status line. The agent's worker reads it by calls of our own, when a front end asks: nobody but a
-//! worker opens anything in a project, and no process is started for it.
+//! Branch of the project, for the status line. Only workers open files in a project, so the agent's worker reads it.
 
 use ipc::message::{CallOutcome, Work};
 use ipc::path::WirePath;
@@ -9,33 +8,30 @@ use protocol::frontend::UiEventKind;
 use super::order::OwnOrder;
 use super::origin::OwnCall;
 
-/// The file that names the branch, in the project's git directory.
+/// File that names the branch, in the project's git directory.
 const HEAD: &str = "HEAD";
 
-/// The digits of a commit that are shown where there is no branch.
+/// Number of digits of a commit that are shown if there is no branch.
 const DIGITS: usize = 8;
 
-/// The looks at the branch that were asked for.
 #[derive(Debug, Default)]
 pub(super) struct Branch {
     asked: u32,
     open: Option<(u32, BranchLook)>,
-    /// True if it was asked for again meanwhile: what is read may be older than that.
+    /// True if a front end asked again during the read, whose result may be outdated.
     again: bool,
 }
 
-/// The file that is being read.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum BranchLook {
-    /// `HEAD` in the project's own directory.
+    /// `HEAD` in the project's own git directory.
     Head,
-    /// The file that stands in the place of that directory in a linked worktree (gitrepository-layout(5)).
+    /// File that replaces the git directory in a linked worktree (gitrepository-layout(5)).
     Link,
-    /// `HEAD` in the directory that it names.
+    /// `HEAD` in the git directory that the link names.
     Linked,
 }
 
-/// The next step of a look.
 #[derive(Debug, PartialEq, Eq)]
 enum NextLook {
     Read(BranchLook, WirePath),
@@ -43,7 +39,7 @@ enum NextLook {
 }
 
 impl Branch {
-    /// Has the worker read the branch; once more if it does so already.
+    /// Has the worker read the branch. If it is doing so, it will read the branch once more.
     pub(super) fn find(&mut self) -> Option<OwnOrder> {
         if self.open.is_some() {
             self.again = true;
@@ -52,7 +48,6 @@ impl Branch {
         Some(self.read(BranchLook::Head, format!(".git/{HEAD}").as_str().into()))
     }
 
-    /// Takes the answer to a look.
     pub(super) fn take(&mut self, count: u32, outcome: &CallOutcome) -> Vec<OwnOrder> {
         let Some((_, look)) = self.open.take_if(|(open, _)| *open == count) else { return Vec::new() };
         let text = match outcome {
@@ -68,7 +63,7 @@ impl Branch {
         }
     }
 
-    /// Forgets the look that is open: the worker that was to read is gone.
+    /// Forgets the open read, after its worker is gone.
     pub(super) fn forget(&mut self) {
         (self.open, self.again) = (None, false);
     }
@@ -95,7 +90,7 @@ fn next(look: BranchLook, text: Option<&str>) -> NextLook {
     }
 }
 
-/// The branch that a `HEAD` names, or the beginning of the commit in it.
+/// Returns the branch that a `HEAD` names, or the beginning of the commit in it.
 fn named(head: &str) -> Option<String> {
     if let Some(reference) = head.strip_prefix("ref: ") {
         return Some(reference.strip_prefix("refs/heads/").unwrap_or(reference).to_owned());

@@ -1,5 +1,4 @@
-//! The names of the project's files, for a person who names one in a message. The agent's worker lists them by a call of our own, as it
-//! does for a patch: nobody but a worker opens anything in a project.
+//! Names of the project's files, for users who mention one in a message. The agent's worker lists them.
 
 use std::time::Duration;
 
@@ -11,23 +10,20 @@ use tokio::time::Instant;
 use super::order::OwnOrder;
 use super::origin::OwnCall;
 
-/// The most names that are listed.
 const MOST: usize = 50_000;
 
-/// The most bytes that they have together: 8 MiB.
+/// Maximum total size of the names, in bytes: 8 MiB.
 const MOST_BYTES: usize = 8 << 20;
 
-/// Age from which a listing that is not finished makes way for another request; a younger one has that request ignored.
+/// Age from which an unfinished listing is replaced on request. Requests during a younger one are ignored.
 const PATIENCE: Duration = Duration::from_secs(10);
 
-/// The lists that were asked for.
 #[derive(Debug, Default)]
 pub(super) struct FileNames {
     asked: u32,
     open: Option<Listing>,
 }
 
-/// A listing under way, with the names so far.
 #[derive(Debug)]
 struct Listing {
     count: u32,
@@ -37,7 +33,7 @@ struct Listing {
 }
 
 impl FileNames {
-    /// Has the worker list the project's files, unless it does so already.
+    /// Has the worker list the project's files, unless it is doing so.
     pub(super) fn list(&mut self) -> Vec<OwnOrder> {
         let late = match &self.open {
             Some(listing) if listing.began.elapsed() < PATIENCE => return Vec::new(),
@@ -48,7 +44,6 @@ impl FileNames {
         late.into_iter().chain([OwnOrder::Send(call, Work::Snapshot { contents: false })]).collect()
     }
 
-    /// Takes names; a list that is full ends with those before them.
     pub(super) fn take_entries(&mut self, count: u32, entries: Vec<SnapshotEntry>) -> Vec<OwnOrder> {
         if entries.into_iter().all(|entry| self.take(count, entry.path)) {
             return Vec::new();
@@ -57,7 +52,7 @@ impl FileNames {
         [cancel].into_iter().chain(self.shown(count, true, None)).collect()
     }
 
-    /// Takes the answer to a listing: the worker has listed all names, or cannot.
+    /// Takes the answer to a listing: the worker has listed all names, or failed.
     pub(super) fn finish(&mut self, count: u32, outcome: &CallOutcome) -> Option<OwnOrder> {
         let failed = match outcome {
             CallOutcome::Done(_) => None,
@@ -67,7 +62,6 @@ impl FileNames {
         self.shown(count, false, failed)
     }
 
-    /// Ends a listing of which the worker is gone.
     pub(super) fn lose(&mut self, count: u32, reason: &str) -> Option<OwnOrder> {
         self.shown(count, false, Some(reason.to_owned()))
     }
@@ -84,7 +78,6 @@ impl FileNames {
         count
     }
 
-    /// Takes a name; false if there is no room for it.
     fn take(&mut self, count: u32, name: WirePath) -> bool {
         let Some(listing) = self.open.as_mut().filter(|listing| listing.count == count) else { return true };
         let bytes = listing.bytes.saturating_add(name.as_bytes().len());
@@ -96,7 +89,6 @@ impl FileNames {
         true
     }
 
-    /// Returns the names of a list that ends, if it is waited for.
     fn end(&mut self, count: u32) -> Option<Vec<WirePath>> {
         self.open.take_if(|listing| listing.count == count).map(|listing| listing.names)
     }

@@ -1,5 +1,5 @@
-//! The words of a project to agents: its instructions, those of its directories, and its skills. The worker finds them by calls of our own, sent
-//! together; nobody but it opens anything in a project.
+//! Instructions of a project and its directories for agents, and its skills. The worker finds them by calls that are
+//! sent together.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,31 +10,29 @@ use tui::text::SafeText;
 
 use agent::core::ContextItem;
 
-/// The project's own instructions.
+/// File of the project's own instructions.
 pub(super) const INSTRUCTIONS: &str = "AGENTS.md";
 
-/// The file that counts where there are none.
+/// File used if there is no [`INSTRUCTIONS`].
 const FALLBACK: &str = "CLAUDE.md";
 
-/// The directory of a project's skills, with one directory for each.
+/// Directory of a project's skills, with one directory for each.
 const SKILLS: &str = ".agents/skills";
 
-/// The most lines of instructions that the model is given.
+/// Maximum number of lines of instructions that the model gets.
 const LINES: u64 = 400;
 
-/// The most skills, and the most directories with instructions of their own, that the model is told of.
+/// Maximum number of skills, and of directories with their own instructions, that the model gets.
 const MOST: usize = 50;
 
-/// The most characters of a skill's name, and of its description.
+/// Maximum number of characters of a skill's name, and of its description.
 const LONGEST: (usize, usize) = (64, 300);
 
-/// The most directories above the project whose instructions count.
+/// Maximum number of directories above the project whose instructions count.
 const MOST_ABOVE: usize = 16;
 
-/// A call that looks for them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum InstructionsLook {
-    /// A file of a directory above the project.
     Above(WirePath),
     Instructions,
     Fallback,
@@ -42,7 +40,7 @@ enum InstructionsLook {
     Skills,
 }
 
-/// The looks within the project, in their order; those above it follow.
+/// Searches within the project, in order; those above it follow.
 const WITHIN: [InstructionsLook; 4] = [
     InstructionsLook::Instructions,
     InstructionsLook::Fallback,
@@ -79,7 +77,7 @@ impl InstructionsLook {
         }
     }
 
-    /// The source of what it finds, for people and for the model.
+    /// Returns the name of the source, for people and for the model.
     fn source(&self) -> String {
         match self {
             Self::Above(path) => path.to_string(),
@@ -91,19 +89,18 @@ impl InstructionsLook {
     }
 }
 
-/// The search for what a project says, while it goes on.
 #[derive(Debug, Default)]
 pub(super) struct InstructionsLooking {
     looks: Vec<InstructionsLook>,
     open: BTreeSet<u8>,
     found: BTreeMap<u8, String>,
-    /// A line for people about each file that is there and was not read, or not all of it.
+    /// One line for people about each file that was not read, or not completely.
     remarks: BTreeMap<u8, String>,
 }
 
 impl InstructionsLooking {
-    /// A search, and the calls to make, each with its place: `above` are files of the repository above the project,
-    /// those of its root first. Only an agent of the top level looks through the whole project.
+    /// Returns a search, and its calls with their indices. `above` are files above the project, from the repository's
+    /// root down. Only an agent of the top level searches the `whole` project.
     pub(super) fn begin(whole: bool, above: Vec<WirePath>) -> (Self, Vec<(u8, ToolCall)>) {
         let above = above.into_iter().take(MOST_ABOVE).map(InstructionsLook::Above);
         let looks: Vec<_> = WITHIN.into_iter().chain(above).collect();
@@ -116,7 +113,7 @@ impl InstructionsLooking {
         (Self { looks, open, ..Self::default() }, calls)
     }
 
-    /// Takes in the answer to the look at this place of the list; true if it was the last.
+    /// Takes the answer to the call at this index. True if it was the last.
     pub(super) fn take(&mut self, at: u8, outcome: &CallOutcome) -> bool {
         if !self.open.contains(&at) {
             return false;
@@ -148,7 +145,7 @@ impl InstructionsLooking {
         self.found.get(&at)
     }
 
-    /// The findings, as the model is told of them: those that hold for most come first.
+    /// Returns the findings for the model, the most general first.
     pub(super) fn items(&self) -> Vec<ContextItem> {
         let item = |look: &InstructionsLook, text: String| ContextItem { source: look.source(), text };
         let is_above = |look: &&InstructionsLook| matches!(look, InstructionsLook::Above(_));
@@ -163,7 +160,7 @@ impl InstructionsLooking {
         above.chain(own).chain(listed).collect()
     }
 
-    /// A line for people about each file that counts and is left out, or cut.
+    /// Returns one line for people about each file that counts and was left out or cut.
     pub(super) fn remarks(&self) -> Vec<String> {
         let own = self.found(&InstructionsLook::Instructions).is_some();
         let counts = |at: &u8| !own || self.looks[usize::from(*at)] != InstructionsLook::Fallback;
@@ -171,7 +168,7 @@ impl InstructionsLooking {
     }
 }
 
-/// A line about a file of which the model gets the beginning alone.
+/// Returns a line about a file of which the model gets only the beginning.
 fn cut_short(source: &str, file: &FileText) -> Option<String> {
     let given = file.lines;
     match file.total_lines {
@@ -187,7 +184,6 @@ fn told_from_above(look: &InstructionsLook, text: &str) -> String {
     format!("Instructions of the repository, from {}:\n{text}", look.source())
 }
 
-/// The directories that have instructions of their own: where they are, and no word of them.
 fn nested(matches: &str) -> Option<String> {
     // The worker's word: a line that names no such file is no directory's.
     let is_one = |path: &&str| path.ends_with("/AGENTS.md");
@@ -203,7 +199,7 @@ fn nested(matches: &str) -> Option<String> {
     ))
 }
 
-/// The skills: name, description and path of each, by the lines of their heads.
+/// Returns the skills: name, description and path of each, from the first lines of their files.
 fn skills(matches: &str) -> Option<String> {
     let mut skills: BTreeMap<&str, (Option<&str>, Option<&str>)> = BTreeMap::new();
     for (path, text) in matches.lines().filter_map(split) {
@@ -234,7 +230,7 @@ fn skills(matches: &str) -> Option<String> {
     ))
 }
 
-/// A name of the project's in a line of ours: nothing in it begins another one, or commands a terminal.
+/// Makes text of the project safe within a line: without line breaks and commands to a terminal.
 fn named(text: &str) -> String {
     SafeText::line(text).as_str().to_owned()
 }
@@ -244,7 +240,7 @@ fn more(all: usize) -> String {
     if more == 0 { String::new() } else { format!("\n(and {more} more)") }
 }
 
-/// A line of a search, `path:line:text`.
+/// Splits a line of a search, `path:line:text`, into path and text.
 fn split(line: &str) -> Option<(&str, &str)> {
     // A path may have colons: the number is the first part between two that is one.
     let mut from = 0;

@@ -1,7 +1,5 @@
-//! The open calls of our own, and how far an agent has come to begin.
-//!
-//! An agent begins when it has a worker and the project's words to agents. Both are waited for like anything else, and the core begins no
-//! turn before them.
+//! Open calls that the supervisor itself sends to a worker, and the start of an agent, which begins its first turn when
+//! it has a worker and the project's instructions.
 
 use std::path::Path;
 use std::time::Duration;
@@ -17,10 +15,9 @@ use super::order::{OwnOrder, ProjectWords};
 use super::origin::OwnCall;
 use super::repository_above::{dead_link, instructions_above};
 
-/// The longest that the search for instructions may hold a run: a worker that was taken over need not answer.
+/// Time limit for the search for instructions: a compromised worker need not answer.
 const INSTRUCTIONS_TIME: Duration = Duration::from_secs(10);
 
-/// Calls of our own to one agent's worker.
 #[derive(Debug, Default)]
 pub(in crate::engine::driver) struct OwnCalls {
     startup: Startup,
@@ -28,15 +25,12 @@ pub(in crate::engine::driver) struct OwnCalls {
     branch: Branch,
 }
 
-/// Progress of an agent's start.
 #[derive(Debug, Default)]
 enum Startup {
-    /// The first worker is on its way.
     #[default]
     Worker,
-    /// The worker looks for the project's instructions.
     Instructions(Search),
-    /// The agent was told of its place.
+    /// The agent has got its environment and instructions.
     Done,
 }
 
@@ -44,17 +38,16 @@ enum Startup {
 struct Search {
     until: Instant,
     looking: InstructionsLooking,
-    /// The project of an agent of the top level: for others nobody is told of files that were not read.
+    /// Project of an agent of the top level; `None` for others, where people get no remarks about unread files.
     told: Option<WirePath>,
 }
 
 impl OwnCalls {
-    /// True until there is a worker.
     pub(in crate::engine::driver) const fn awaits_worker(&self) -> bool {
         matches!(self.startup, Startup::Worker)
     }
 
-    /// Has a new worker look for the project's instructions, once: the supervisor opens nothing in a project.
+    /// Has a new worker search for the project's instructions, once.
     pub(in crate::engine::driver) fn worker_is_ready(
         &mut self,
         is_top_level: bool,
@@ -72,17 +65,18 @@ impl OwnCalls {
         calls.into_iter().map(send).collect()
     }
 
-    /// Waits for nothing any more: there is no first worker.
+    /// Stops waiting, since there is no first worker.
     pub(in crate::engine::driver) fn cannot_start(&mut self) {
         self.startup = Startup::Done;
     }
 
-    /// Begins without instructions if a change of access during the start left no worker: the person knows, and may change it again.
+    /// Begins without instructions if a change of access during the start left no worker. The user can change it again.
     pub(in crate::engine::driver) fn not_replaced(&mut self) -> Option<OwnOrder> {
         self.awaits_worker().then(|| self.begin())
     }
 
-    /// Takes the end of the worker. The next one looks for the instructions if the worker was replaced, and not if it died of the search.
+    /// Handles the end of the worker. A replacement repeats the search for instructions, unless the worker died during
+    /// it.
     pub(in crate::engine::driver) fn worker_ended(&mut self, is_being_replaced: bool) -> Option<OwnOrder> {
         if !matches!(self.startup, Startup::Instructions(_)) {
             return None;
@@ -94,7 +88,7 @@ impl OwnCalls {
         Some(self.begin())
     }
 
-    /// Waits until the instructions are late; pends if nobody waits for them. Cancel safe.
+    /// Waits until the search for instructions has taken too long; pends if there is none. Cancel safe.
     pub(in crate::engine::driver) async fn is_late(&self) {
         match &self.startup {
             Startup::Instructions(search) => sleep_until(search.until).await,
@@ -102,7 +96,7 @@ impl OwnCalls {
         }
     }
 
-    /// Begins without the instructions that are late. The worker that does not answer is replaced.
+    /// Begins without the instructions, and replaces the worker that does not answer.
     pub(in crate::engine::driver) fn give_up(&mut self) -> [OwnOrder; 3] {
         let remark = format!("{INSTRUCTIONS} was not read: the worker did not answer");
         [OwnOrder::Remark(remark), OwnOrder::ReplaceWorker, self.begin()]
@@ -116,7 +110,6 @@ impl OwnCalls {
         self.branch.find()
     }
 
-    /// Takes names of files.
     pub(in crate::engine::driver) fn entries(
         &mut self,
         call: OwnCall,
@@ -140,7 +133,6 @@ impl OwnCalls {
         }
     }
 
-    /// Takes the loss of a call with its worker.
     pub(in crate::engine::driver) fn lost(&mut self, call: OwnCall, reason: &str) -> Option<OwnOrder> {
         match call {
             OwnCall::FileNames(count) => return self.file_names.lose(count, reason),

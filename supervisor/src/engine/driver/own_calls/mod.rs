@@ -1,4 +1,4 @@
-//! Calls that the supervisor sends to an agent's worker by itself: for the project's instructions, the names of its files, and its branch.
+//! Calls that the supervisor itself sends to a worker: for a project's instructions, file names and branch.
 
 mod branch;
 mod file_names;

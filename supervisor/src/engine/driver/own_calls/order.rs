@@ -1,4 +1,4 @@
-//! Results of our own calls, for the agent's run to carry out.
+//! Orders that follow from the supervisor's own calls, for the agent's run to carry out.
 
 use agent::core::ContextItem;
 use ipc::message::Work;
@@ -8,23 +8,19 @@ use super::origin::OwnCall;
 
 /// An order of [`super::OwnCalls`].
 pub(in crate::engine::driver) enum OwnOrder {
-    /// Sends a call to the agent's worker.
     Send(OwnCall, Work),
     Cancel(OwnCall),
     Show(UiEventKind),
-    /// Tells people something about the project's instructions.
     Remark(String),
-    /// Replaces the worker by another one with the same access: it does not answer.
+    /// Replaces the worker, which does not answer, by one with the same access.
     ReplaceWorker,
-    /// Tells the agent of its place: nothing of it is looked for any more.
+    /// Gives the agent its environment and instructions, after the search for them has ended.
     Begin(ProjectWords),
 }
 
-/// Words of the project to an agent, as far as they were found.
 #[derive(Debug, Default)]
 pub(in crate::engine::driver) struct ProjectWords {
-    /// For the model.
+    /// Text for the model.
     pub items: Vec<ContextItem>,
-    /// A line for people about each file that was not read, or not all of it.
     pub remarks: Vec<String>,
 }

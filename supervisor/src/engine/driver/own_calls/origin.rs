@@ -1,26 +1,22 @@
-//! The origin of a call that a worker serves, as its id on the wire says it.
+//! Origin of a call that a worker serves, encoded in the call's id.
 
 use ipc::id::CallId;
 
-/// The bit of the ids of the supervisor's own calls. The core numbers the model's calls from 1.
+/// Bit that marks the ids of the supervisor's own calls. The core numbers the model's calls from 1.
 const OWN: u64 = 1 << 63;
 
-/// The part of such an id that counts calls of one purpose; the purpose is between the two.
+/// Bits that count the supervisor's own calls of one purpose. The purpose is in the bits between these and [`OWN`].
 const COUNT: u64 = u32::MAX as u64;
 
-/// A call that the supervisor sends by itself.
+/// A call that the supervisor itself sends, with the index of a file in the list of a search, or a count from 0.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine::driver) enum OwnCall {
-    /// The search for the project's instructions, and the place of the file in its list.
     Instructions(u8),
-    /// A list of the project's files, counted from 0.
     FileNames(u32),
-    /// A look at the project's branch, counted from 0.
     Branch(u32),
 }
 
 impl OwnCall {
-    /// The id of the call on the wire.
     pub(in crate::engine::driver) fn id(self) -> CallId {
         let own = |purpose: u64, count: u32| CallId(OWN | purpose << 32 | u64::from(count));
         match self {
@@ -31,18 +27,16 @@ impl OwnCall {
     }
 }
 
-/// The asker of a call: the model, or the supervisor.
+/// Sender of a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::engine::driver) enum CallOrigin {
-    /// A call of the agent's core.
     Model(CallId),
-    /// A rewind. Its one-shots carry out one effect each, and need no number.
+    /// Rewind. It needs no number, since each of its one-shot workers carries out one effect.
     Rewind,
     Own(OwnCall),
 }
 
 impl CallOrigin {
-    /// The id of the call on the wire.
     pub(in crate::engine::driver) fn id(self) -> CallId {
         match self {
             Self::Rewind => CallId(0),
@@ -51,7 +45,7 @@ impl CallOrigin {
         }
     }
 
-    /// The origin of the call with this id; `None` for an id that nothing has.
+    /// Returns the origin of the call with this id; `None` for an id that no call has.
     pub(in crate::engine::driver) fn of(call: CallId) -> Option<Self> {
         if call.0 & OWN == 0 {
             return Some(if call.0 == 0 { Self::Rewind } else { Self::Model(call) });

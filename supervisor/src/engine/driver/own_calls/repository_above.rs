@@ -1,7 +1,5 @@
-//! The part of a repository above the project: an agent that starts below the root is told the root's instructions too.
-//!
-//! Nothing is opened here: the worker reads what was found, under its own rights. Above the root of the repository nothing counts, nor does
-//! what another user owns.
+//! Instructions in the part of a repository above the project. The worker reads the files, under its own access. Files
+//! above the repository's root and files of other users do not count.
 
 use std::os::unix::fs::MetadataExt;
 use std::path::Path;
@@ -10,7 +8,7 @@ use ipc::path::WirePath;
 
 use super::instructions::INSTRUCTIONS;
 
-/// The instructions of the directories from the repository's root down to the project, without the project's own.
+/// Returns the instruction files from the repository's root down to the project, without the project's own.
 pub(super) fn instructions_above(project: &Path) -> Vec<WirePath> {
     let own = nix::unistd::geteuid().as_raw();
     let Some(root) = project.ancestors().find(|directory| directory.join(".git").symlink_metadata().is_ok())
@@ -34,7 +32,7 @@ pub(super) fn instructions_above(project: &Path) -> Vec<WirePath> {
     files
 }
 
-/// A line about instructions that are a link to nothing: the worker cannot tell them from none.
+/// Returns a line about instructions that are a dangling link, which the worker cannot distinguish from no file.
 pub(super) fn dead_link(project: &Path) -> Option<String> {
     let file = project.join(INSTRUCTIONS);
     let is_link = file.symlink_metadata().is_ok_and(|about| about.is_symlink());

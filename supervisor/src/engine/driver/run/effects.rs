@@ -1,4 +1,4 @@
-//! Effects of the core, each given to the value that carries it out.
+//! Effects of the core, each passed to the value that carries it out.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -106,7 +106,6 @@ impl AgentRun {
         Ok(())
     }
 
-    /// Begins a call, or has it wait.
     fn dispatch(&mut self, shared: &mut Shared, call: CallId, held: Held) -> Result<(), SessionError> {
         let standing = self.worker.confinement();
         if let Some(held) = self.calls.admit(shared, &mut self.sink, standing, call, held)? {
@@ -115,7 +114,7 @@ impl AgentRun {
         Ok(())
     }
 
-    /// Begins calls that waited, since the base is taken, the tripwire set, or another agent's turn at writing over.
+    /// Begins waiting calls, after the base was taken, the tripwire set, or another agent's turn at writing ended.
     pub(in crate::engine::driver) fn release(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         for note in shared.changes.as_mut().map(ChangeTracker::take_notes).unwrap_or_default() {
             self.sink.notice(shared, NoticeCode::ChangeSet, &one_line(&note))?;
@@ -141,7 +140,7 @@ impl AgentRun {
         }
     }
 
-    /// Starts to carry an approved effect out, under the access of the standing worker and this grant.
+    /// Starts to carry out an approved effect, under the access of the standing worker and this grant.
     fn carry_out(&mut self, call: CallId, effect: Arc<ipc::effect::Effect>, grant: Grant) {
         let standing = self.worker.confinement();
         let standing = match &*effect {
@@ -174,7 +173,7 @@ impl AgentRun {
         is_unsent.then_some(Input::CallFinished { call, outcome: CallOutcome::Cancelled, duration_ms: 0 })
     }
 
-    /// Does the work that waited for the disk. Where that was full, the work waits until the log's lines were written once more.
+    /// Does the work that waited for the disk. If the disk was full, the work waits for the next attempt to write.
     pub(super) fn on_flushed(
         &mut self,
         shared: &mut Shared,

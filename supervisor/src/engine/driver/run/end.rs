@@ -1,4 +1,4 @@
-//! The end of a run: its worker goes, and its account is taken.
+//! End of a run, with its worker and its account.
 
 use std::panic::{self, AssertUnwindSafe};
 
@@ -17,7 +17,6 @@ use super::super::{SessionError, Shared, millis, panicked};
 use super::{AgentRun, Occurrence};
 
 impl AgentRun {
-    /// True if nothing more is to come of this run.
     pub(in crate::engine::driver) const fn is_over(&self) -> bool {
         self.account.is_over()
     }
@@ -43,12 +42,10 @@ impl AgentRun {
         told
     }
 
-    /// The journal by which a rewind writes to the agent's part of the log.
     pub(in crate::engine::driver) fn rewind_journal(&self) -> impl RewindJournal + use<> {
         self.calls.rewind_journal()
     }
 
-    /// True while something is carried out for it beside its worker.
     pub(in crate::engine::driver) fn carries_out(&self) -> bool {
         self.calls.carries_out()
     }
@@ -63,7 +60,7 @@ impl AgentRun {
         }
     }
 
-    /// Ends what is still carried out, and waits for that.
+    /// Ends the approved effects that are still carried out, and waits for that.
     pub(in crate::engine::driver) async fn end_one_shots(
         &mut self,
         shared: &mut Shared,
@@ -81,7 +78,7 @@ impl AgentRun {
         Ok(())
     }
 
-    /// Ends the worker and everything that runs for the agent but approved effects, and waits for that. Returns the worker's last events.
+    /// Ends the worker and everything else except approved effects. Returns the worker's last events.
     pub(in crate::engine::driver) async fn wind_up(&mut self) -> Vec<(Generation, WorkerEvent)> {
         self.stream.close();
         let generation = self.worker.generation();
@@ -119,13 +116,11 @@ impl AgentRun {
         self.guests.record_last(shared, &mut self.sink)
     }
 
-    /// Takes the end of the run, with the totals of all turns.
     pub(in crate::engine::driver) fn take_end(&mut self) -> Option<RunEnd> {
         self.account.take()
     }
 
-    /// The account of a sub-agent that is over, of this call and begun then. Its directories are removed beside the main loop: there may be
-    /// much in them.
+    /// Returns the report on a sub-agent. Its directories are removed outside the main loop because they may be large.
     pub(in crate::engine::driver) fn into_report(
         mut self,
         call: Option<CallId>,
@@ -150,7 +145,7 @@ impl AgentRun {
     }
 }
 
-/// The end of a run that was to make a plan, and made none: that is no success, since a script looks for the path of its file.
+/// Turns the success of a planner without a plan into a failure, since scripts expect the path of the plan's file.
 pub(super) fn without_plan(end: RunEnd) -> RunEnd {
     if end.reason != EndReason::Done {
         return end;
@@ -159,7 +154,6 @@ pub(super) fn without_plan(end: RunEnd) -> RunEnd {
     RunEnd { reason: EndReason::GaveUp, message, ..end }
 }
 
-/// Adds the account of sub-agents to an end of the top level.
 pub(in crate::engine::driver) fn add_below(end: &mut RunEnd, below: Account) {
     end.usage += below.usage;
     end.cost = with_below(end.cost, below);

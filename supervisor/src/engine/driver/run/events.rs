@@ -1,4 +1,4 @@
-//! News of the worker, of calls beside it and of the session, as inputs of the core.
+//! Updates from the worker, from other calls and from the session, converted to inputs of the core.
 
 use agent::core::{ContextItem, EndReason, Input, ReadyWorker};
 use agent::prompt::environment_context;
@@ -22,13 +22,11 @@ use super::super::worker::WorkerUpdate;
 use super::super::{SessionError, Shared};
 use super::AgentRun;
 
-/// The context that the user's own instructions come from.
 const USERS: &str = "the user's AGENTS.md";
 
-/// A request of the session to one of its runs.
 pub(in crate::engine::driver) enum Request {
     Act(AgentAction),
-    /// An answer to an approval; one `for_us` names this session.
+    /// An answer to an approval; `for_us` is true if the answer names this session.
     Answer {
         id: ApprovalId,
         answer: ApprovalAnswer,
@@ -38,16 +36,14 @@ pub(in crate::engine::driver) enum Request {
     ListFiles,
     FindBranch,
     ExpandPrompt(WantedPrompt),
-    /// The user took this back, of whatever agent.
     TakeBack(Change),
-    /// Another agent's request has settled: perhaps this one's may be sent.
+    /// Another agent's request has settled, so that the waiting one may fit into the budget.
     AskForBudget,
-    /// The look after a call of the agent is over.
+    /// A check by the tripwire after a call of the agent is over.
     TakeLook(GuardLook),
 }
 
 impl AgentRun {
-    /// Does what the session asks for.
     pub(in crate::engine::driver) fn take(
         &mut self,
         shared: &mut Shared,
@@ -104,7 +100,6 @@ impl AgentRun {
         }
     }
 
-    /// Gives the core an action of the user as its input, with its path resolved.
     fn act(&mut self, shared: &mut Shared, action: AgentAction) -> Result<(), SessionError> {
         match resolved(self.worker.confinement().project.as_path(), action) {
             Ok(action) => {
@@ -124,7 +119,7 @@ impl AgentRun {
         }
     }
 
-    /// Takes the agent back to an earlier state of its conversation, which these events are, and tells it this.
+    /// Rewinds the agent to the conversation that these events describe, and gives it the text `told`.
     pub(in crate::engine::driver) fn rewind(
         &mut self,
         shared: &mut Shared,
@@ -139,7 +134,7 @@ impl AgentRun {
         }
     }
 
-    /// Takes news of the worker. Returns the core's input, if it is one.
+    /// Handles an update from the worker. Returns the core's input, if there is one.
     pub(super) fn on_worker(
         &mut self,
         shared: &mut Shared,
@@ -246,7 +241,6 @@ impl AgentRun {
         self.do_own(shared, orders)
     }
 
-    /// Takes the loss of calls with their worker.
     fn lose(&mut self, shared: &mut Shared, calls: Vec<CallId>, reason: &str) -> Result<(), SessionError> {
         for call in calls {
             match CallOrigin::of(call) {
@@ -265,7 +259,6 @@ impl AgentRun {
         Ok(())
     }
 
-    /// Carries out orders about our own calls.
     pub(super) fn do_own(
         &mut self,
         shared: &mut Shared,
@@ -284,8 +277,8 @@ impl AgentRun {
         Ok(())
     }
 
-    /// Tells the agent of its place, as its worker sees it, of the user's instructions and of the project's. People hear once for all
-    /// agents of instructions that the agent does not have.
+    /// Gives the agent its environment, the user's instructions and the project's. Users get remarks about unread
+    /// instructions only once for all agents.
     fn tell_place(&mut self, shared: &mut Shared, words: ProjectWords) -> Result<(), SessionError> {
         let text = environment_context(&self.surroundings, self.agent.standing());
         let mut items = vec![ContextItem { source: "environment".to_owned(), text }];
@@ -298,7 +291,7 @@ impl AgentRun {
         self.feed(shared, Input::Context(items))
     }
 
-    /// Takes news of a call beside the standing worker. Returns the core's input, if it is one.
+    /// Handles an update of a call that the agent's worker does not serve. Returns the core's input, if there is one.
     pub(super) fn on_call(
         &mut self,
         shared: &mut Shared,

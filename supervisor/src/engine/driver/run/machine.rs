@@ -1,7 +1,5 @@
-//! The values that an agent run is made of, and the loop between them and the core.
-//!
-//! [`AgentRun::next`] waits for the next occurrence and may be dropped at any moment; [`AgentRun::on`] takes it in. Effects are executed in
-//! order, so that an event which the core logs before a dispatch is in the log before the worker hears of the call.
+//! An agent run, and the loop between its values and the core. Effects are carried out in order, so that an event that
+//! the core logs before a dispatch is in the log before the worker gets the call.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -27,28 +25,25 @@ use super::super::worker::{LiveEntry, WorkerUpdate};
 use super::super::{Lives, ModePlaces, Models, SessionError, SessionWorker, Shared, Turns};
 use crate::journal::session::LogError;
 
-/// Parts of an agent run.
 pub struct AgentParts {
     pub agent: Agent,
     pub provider: Arc<dyn ModelProvider>,
     pub worker: SessionWorker,
-    /// The workers that serve, for others to find them.
+    /// Serving workers, for lookup by others.
     pub live: watch::Sender<Lives>,
-    /// Places that are ready for a change of mode or access.
+    /// Environments for a change of mode or access.
     pub modes: ModePlaces,
-    /// Surroundings that the agent is told of.
+    /// Environment that the agent's prompt describes.
     pub surroundings: PromptEnvironment,
-    /// Number of turns: one, or as many as the user takes.
     pub turns: Turns,
-    /// The models that the agent may change to; `None` where it has one.
+    /// Models that the agent may change to; `None` if it has only one.
     pub models: Option<Arc<dyn Models>>,
-    /// The server of calls that no worker serves. Without one they fail.
+    /// Server of calls that no worker serves. Such calls fail without one.
     pub server: Option<Arc<dyn ToolServer>>,
-    /// Directories of the agent's own, which are removed when it is over.
+    /// Directories of the agent, which are removed when this is dropped.
     pub place: Option<Box<dyn Send>>,
 }
 
-/// One agent of a session.
 pub struct AgentRun {
     pub(super) agent: Agent,
     pub(super) models: Option<Arc<dyn Models>>,
@@ -63,44 +58,35 @@ pub struct AgentRun {
     pub(super) calls: OpenCalls,
     pub(super) own_calls: OwnCalls,
     pub(super) approvals: Approvals,
-    /// Confined processes of the agent that are no workers.
     pub(super) guests: Guests,
     /// Work that waits until the log is on the disk.
     pub(super) flushes: Flushes,
-    /// The rest of an input that the pause of the log cut short.
+    /// Rest of an input that a full disk interrupted.
     suspended: Suspended,
     pub(super) place: Option<Box<dyn Send>>,
 }
 
-/// Effects that are not carried out yet, and the inputs behind them.
 #[derive(Default)]
 struct Suspended {
     effects: VecDeque<Effect>,
     inputs: VecDeque<Input>,
 }
 
-/// An event of an agent run.
 pub(in crate::engine::driver) enum Occurrence {
-    /// A timer of the core's fired.
     Timer(TimerId),
-    /// The project's instructions are late.
+    /// The search for the project's instructions has taken too long.
     NoInstructions,
-    /// The log is on the disk, or cannot be.
+    /// The log is on the disk, or could not be written.
     Flushed(Result<(), LogError>, After),
-    /// A request for an approval is over.
     Approval(Input),
-    /// A guest started or ended.
     Guest(GuestNews),
-    /// A call beside the standing worker is over, or goes on.
     Call(CallUpdate),
-    /// The worker started, said something, or ended.
     Worker(WorkerUpdate),
-    /// The model's reply goes on; `None` where its stream ended.
+    /// Next part of the model's reply; `None` if its stream ended.
     Model(Option<Input>),
 }
 
 impl AgentRun {
-    /// Makes a run that has not begun.
     pub fn new(parts: AgentParts) -> Self {
         let AgentParts {
             agent,
@@ -156,7 +142,6 @@ impl AgentRun {
         &mut self.worker
     }
 
-    /// Has its first worker started.
     pub(in crate::engine::driver) fn begin(&mut self, shared: &Shared) {
         self.sink.begin(shared);
         self.worker.ask_hosts(self.agent.asks_hosts());
@@ -164,7 +149,7 @@ impl AgentRun {
         self.worker.start();
     }
 
-    /// Logs the system prompt and the tools of its requests, and has its first worker started while others are at work.
+    /// Logs the system prompt and the tools of a sub-agent's requests, and starts its first worker.
     pub(in crate::engine::driver) fn begin_below(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         let prompt = shared.prompt(self.agent.prompt());
         self.record(shared, EventKind::PromptFixed(prompt))?;
@@ -192,7 +177,7 @@ impl AgentRun {
         }
     }
 
-    /// Takes an occurrence in. News of guests are logged before the news that they belong to.
+    /// Handles an occurrence. News of guests are logged before updates of their workers.
     pub(in crate::engine::driver) fn on(
         &mut self,
         shared: &mut Shared,
@@ -219,7 +204,7 @@ impl AgentRun {
         input.map_or(Ok(()), |input| self.feed(shared, input))
     }
 
-    /// Gives the core an input and carries out its answer.
+    /// Gives the core an input, and carries out the resulting effects.
     pub(in crate::engine::driver) fn feed(
         &mut self,
         shared: &mut Shared,
@@ -228,7 +213,7 @@ impl AgentRun {
         self.carry_on(shared, Suspended { inputs: VecDeque::from([input]), ..Suspended::default() })
     }
 
-    /// Goes on where the pause of the log cut it short.
+    /// Continues after a full disk interrupted the run.
     pub(in crate::engine::driver) fn go_on(&mut self, shared: &mut Shared) -> Result<(), SessionError> {
         let rest = std::mem::take(&mut self.suspended);
         for after in self.flushes.take_back() {
@@ -237,7 +222,8 @@ impl AgentRun {
         self.carry_on(shared, rest)
     }
 
-    /// Carries out effects, then takes in inputs. Nothing is done that follows on an event which the log does not have.
+    /// Carries out effects, then handles inputs. Stops at a full disk, so that nothing follows an event that is not
+    /// logged.
     fn carry_on(&mut self, shared: &mut Shared, mut rest: Suspended) -> Result<(), SessionError> {
         loop {
             if shared.log.is_full() {
@@ -260,7 +246,6 @@ impl AgentRun {
         }
     }
 
-    /// Logs an event of the agent that the supervisor saw.
     pub(in crate::engine::driver) fn record(
         &mut self,
         shared: &mut Shared,

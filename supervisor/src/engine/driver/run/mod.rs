@@ -1,7 +1,4 @@
-//! An agent run: one agent with its worker, its open stream, its timers, and everything else that is its own.
-//!
-//! It only routes. Each thing that an agent has is a value with private fields; a run gives the core what happens in them, and gives them
-//! what the core decides.
+//! An agent run: one agent with its worker, stream and timers. It only routes between the core and these values.
 
 mod effects;
 mod end;

@@ -1,4 +1,4 @@
-//! The end: workers go, what the host runs later is looked at, the change set is taken, the result is logged.
+//! End of a session: workers end, the tripwire checks files, the change set is taken, and the result is logged.
 
 use agent::core::{EndReason, RunEnd};
 use protocol::error_code::ErrorCode;
@@ -13,7 +13,7 @@ use super::Session;
 use crate::process::messages::one_line;
 
 impl Session {
-    /// Ends the workers, puts back what the host runs later, takes the change set, and logs the result.
+    /// Ends the workers, has the tripwire check files, takes the change set, and logs the result.
     pub(super) async fn finish(&mut self, mut end: RunEnd, began: Instant) -> Result<RunEnd, SessionError> {
         self.see_subtree_off().await?;
         for run in &mut self.runs {
@@ -45,7 +45,7 @@ impl Session {
         self.log_result(end, began)
     }
 
-    /// The end of the first agent, with what all of them came to.
+    /// Returns the end of the first agent, with the totals of all agents.
     pub(super) fn account(&mut self) -> Option<RunEnd> {
         // What sub-agents spent is in what the budget has of them, also where they are cut off with everything else.
         let top_level = self.runs.iter_mut().filter(|run| run.id().is_top_level());
@@ -82,7 +82,6 @@ impl Session {
         Ok(end)
     }
 
-    /// Looks at what the host runs later when no worker lives any more.
     async fn look_at_everything(&mut self) -> Result<(), SessionError> {
         let Some(guard) = self.shared.tripwire.take_if(|guard| !guard.is_setting()) else { return Ok(()) };
         let (looks, report) = guard.look_at_everything().await?;
@@ -92,7 +91,7 @@ impl Session {
         events(None, &[], report).into_iter().try_for_each(|event| self.record(event))
     }
 
-    /// A session goes on without the list of its changes, and ends without the patch that the user wants.
+    /// Continues a session without the list of its changes. A session whose user wants a patch ends instead.
     pub(super) fn give_up_list(&mut self, error: ObserverError) -> Result<(), SessionError> {
         match self.shared.changes.take_if(|tracker| !tracker.writes_patch()) {
             Some(tracker) => self.notice(NoticeCode::ChangeSet, &format!("{}: {error}", tracker.failure())),
@@ -100,7 +99,7 @@ impl Session {
         }
     }
 
-    /// Logs the change set, that of nothing if its base is not taken and not due; the inner error says why there is no
+    /// Logs the change set, empty if its base is neither taken nor due. The inner error is the reason for a missing
     /// patch.
     async fn take_changes(
         &mut self,

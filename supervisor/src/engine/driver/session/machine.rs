@@ -1,7 +1,6 @@
-//! A session: the state that its agent runs share, the runs themselves, and the one loop that waits for all of them.
-//!
-//! One task owns all state. Nothing here waits for a person, the disk, or a walk through the project: what takes time is done
-//! elsewhere and comes back as an input. Every run is served in turn, and what goes wrong with one ends that one alone.
+//! A session, and the one loop that waits for all agent runs. One task owns all state, and never waits for a person,
+//! the disk, or a walk through the project: slow work is done elsewhere and returns as an input. Runs are served in
+//! turn, and an error of one ends that run alone.
 
 use std::collections::VecDeque;
 use std::panic::{self, AssertUnwindSafe};
@@ -28,28 +27,25 @@ use super::super::{AgentRun, ChangeTracker, OpensAgents, SessionError, Shared, T
 use super::rewind::{RewindEnded, RewindTask, rewound};
 use super::tree::{AgentTree, Closed};
 
-/// A session that owns its agent runs.
 pub struct Session {
     pub(super) shared: Shared,
-    /// Its agents; the first is the one that the session's result is about.
+    /// Agent runs. The session's result is about the first.
     pub(super) runs: Vec<AgentRun>,
-    /// The user's actions; `None` once the front end is gone.
+    /// Actions of the user; `None` once the front end is gone.
     pub(super) actions: Option<mpsc::Receiver<UserAction>>,
-    /// The end of the session, whatever happens.
+    /// Time at which the session ends at the latest.
     pub(super) deadline: Option<Instant>,
-    /// The run that is looked at first, next time.
+    /// Index of the run that is polled first next time.
     turn: usize,
     pub(super) tree: AgentTree,
-    /// A rewind that is under way: what the user does next waits for its end; the end of the session overtakes a
-    /// preview.
+    /// A rewind under way, which delays actions of the user. The end of the session interrupts a preview.
     pub(super) rewinding: Option<RewindTask>,
-    /// True if that is only looked at, and nothing is carried out.
+    /// True if `rewinding` is only a preview.
     pub(super) previews: bool,
-    /// Actions of the user that came while the session was paused.
+    /// Actions of the user that arrived while the session was paused.
     pub(super) delayed: VecDeque<UserAction>,
 }
 
-/// An event of a session.
 enum Happened {
     Action(Option<UserAction>),
     TimeUp,
@@ -63,7 +59,6 @@ enum Happened {
 }
 
 impl Session {
-    /// A session with its first agent.
     pub fn new(
         shared: Shared,
         first: AgentRun,
@@ -84,27 +79,26 @@ impl Session {
         }
     }
 
-    /// The same session, whose agents may have sub-agents.
+    /// Allows the agents to have sub-agents.
     #[must_use]
     pub fn with_sub_agents(self, opener: Box<dyn OpensAgents>, limits: TreeLimits) -> Self {
         Self { tree: AgentTree::new(Some(opener), limits), ..self }
     }
 
-    /// The same session, which goes on after these agents of an earlier run.
+    /// Reserves the ids of these agents of an earlier run of the session.
     #[must_use]
     pub fn after(mut self, agents: &[AgentId]) -> Self {
         self.tree.after(agents);
         self
     }
 
-    /// The same session with one more agent at the top level.
+    /// Adds an agent at the top level.
     #[must_use]
     pub fn with(mut self, run: AgentRun) -> Self {
         self.runs.push(run);
         self
     }
 
-    /// State that all its agents share.
     pub const fn shared(&self) -> &Shared {
         &self.shared
     }
@@ -113,8 +107,7 @@ impl Session {
         &self.runs
     }
 
-    /// Runs the session to its end; the last event logged is the result, whatever ended it. Only a log that cannot be
-    /// written leaves none.
+    /// Runs the session to its end. The last logged event is the result, unless the log cannot be written.
     pub async fn run(self, began: Instant) -> Result<RunEnd, SessionError> {
         let span = info_span!("session", id = %self.shared.conversation);
         Box::pin(self.run_to_its_end(began)).instrument(span).await
@@ -134,7 +127,6 @@ impl Session {
         }
     }
 
-    /// Serves the agents until the run of each has an end.
     async fn serve(&mut self) -> Result<(), SessionError> {
         for run in &mut self.runs {
             run.begin(&self.shared);
@@ -149,7 +141,6 @@ impl Session {
         Ok(())
     }
 
-    /// Waits for whatever happens first.
     async fn next(&mut self) -> Happened {
         let rewinds = self.rewinding.is_some();
         tokio::select! {
@@ -223,7 +214,6 @@ impl Session {
         }
     }
 
-    /// Does what the user wants, of the agent that it is wanted of.
     fn act(&mut self, action: UserAction) -> Result<(), SessionError> {
         let UserAction { conversation_id, agent, kind } = action;
         let for_us = conversation_id == self.shared.conversation;
@@ -289,7 +279,6 @@ impl Session {
         }
     }
 
-    /// Logs which files changed, as looks at the project saw it.
     pub(super) fn tell_changes(&mut self) -> Result<(), SessionError> {
         let changes = self.shared.looks.as_mut().map(Looks::changes).unwrap_or_default();
         changes.into_iter().try_for_each(|changed| self.record(EventKind::FilesChanged(changed)))
@@ -305,7 +294,6 @@ impl Session {
         found.into_iter().try_for_each(|event| self.record_for(&after.agent, event))
     }
 
-    /// Does something with every run that is not over.
     pub(super) fn for_each(
         &mut self,
         mut work: impl FnMut(&mut AgentRun, &mut Shared) -> Result<(), SessionError>,
@@ -318,7 +306,7 @@ impl Session {
         self.guarded(run, |run, shared| run.take(shared, request))
     }
 
-    /// Does something with a run. What is the matter with it alone ends it alone.
+    /// Does something with a run. A panic or an error that concerns only this run ends it alone.
     pub(super) fn guarded(
         &mut self,
         run: usize,
@@ -347,7 +335,7 @@ impl Session {
         open.try_for_each(|run| run.break_off(shared, &error))
     }
 
-    /// Takes no more actions, and logs those that came too late. The session has no line after its result.
+    /// Closes the channel of actions, and logs late actions, because the log has no line after the result.
     pub(super) fn close_actions(&mut self) -> Result<(), SessionError> {
         let mut late = std::mem::take(&mut self.delayed);
         if let Some(mut actions) = self.actions.take() {
@@ -370,13 +358,13 @@ impl Session {
         self.notice(code, &message)
     }
 
-    /// Logs what concerns no agent more than another, as an event of the first.
+    /// Logs an event that concerns all agents equally, as one of the first agent.
     pub(super) fn record(&mut self, kind: EventKind) -> Result<(), SessionError> {
         let Some(first) = self.runs.first_mut() else { return Ok(()) };
         first.record(&mut self.shared, kind)
     }
 
-    /// Logs something about an agent, whether or not it still is one.
+    /// Logs an event about an agent, whether or not the agent still exists.
     pub(super) fn record_for(&mut self, agent: &AgentId, kind: EventKind) -> Result<(), SessionError> {
         if let Some(run) = self.runs.iter_mut().find(|run| run.id() == agent) {
             return run.record(&mut self.shared, kind);
@@ -391,13 +379,13 @@ impl Session {
     }
 }
 
-/// Carries something out; a panic of ours is an error like others, so that the session has a result.
+/// Converts a panic to an error, so that the session has a result.
 async fn caught<T>(work: impl Future<Output = Result<T, SessionError>>) -> Result<T, SessionError> {
     AssertUnwindSafe(work).catch_unwind().await.unwrap_or_else(|panic| Err(panicked(&*panic)))
 }
 
-/// The next thing that happens in one of the runs. The one that was served last is looked at last. One that is over is
-/// there for what is still carried out for it, and the first one for a rewind. Cancel safe.
+/// Returns the next occurrence, polling the most recently served run last. Includes runs that are over while effects
+/// are carried out for them, and the first one during a rewind. Cancel safe.
 async fn next_of(
     runs: &mut [AgentRun],
     first: usize,

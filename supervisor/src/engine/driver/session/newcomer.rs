@@ -1,5 +1,5 @@
-//! The start of a sub-agent in steps. Each step takes the result of the one before, so that no agent begins beyond the limits of its session,
-//! with more access than its parent has and a person granted, or without a line in the log.
+//! Start of a sub-agent in steps. Each takes the result of the one before, so that no agent begins beyond its session's
+//! limits, with more access than its parent's and its grant, or without a line in the log.
 
 use agent::core::{Agent, NewAgent, Purpose, TreeLimits};
 use gate::{Change, at_start};
@@ -12,7 +12,6 @@ use super::super::calls::take_back;
 use super::super::{AgentRun, SessionError, Shared};
 use super::tree::{Child, NotOpened, OpenedAgent, OpensAgents};
 
-/// A sub-agent that its parent or the user wants.
 pub(super) struct WantedAgent {
     id: AgentId,
     child: Box<Child>,
@@ -22,13 +21,13 @@ pub(super) struct WantedAgent {
 /// A sub-agent within the limits of its session.
 pub(super) struct Permitted(WantedAgent);
 
-/// A sub-agent with a place among those of its level.
+/// A sub-agent that may start among those of its level.
 pub(super) struct Placed(WantedAgent);
 
-/// A sub-agent with no more rights than its parent has now, but for its grant.
+/// A sub-agent with at most its parent's present access and its grant.
 pub(super) struct Bound(WantedAgent);
 
-/// A sub-agent with a run, of which the log has no line yet.
+/// A sub-agent with a run, not logged yet.
 pub(super) struct Opened {
     run: AgentRun,
     child: Box<Child>,
@@ -36,14 +35,13 @@ pub(super) struct Opened {
     spawned: SubAgentSpawned,
 }
 
-/// A sub-agent that may begin.
+/// A sub-agent that is logged and may begin.
 pub(super) struct Announced {
     run: AgentRun,
     child: Box<Child>,
     task: String,
 }
 
-/// A sub-agent that does not start, and the reason.
 #[derive(Debug)]
 pub(super) struct NotStartedAgent {
     pub(super) id: AgentId,
@@ -58,7 +56,7 @@ impl WantedAgent {
         Self { id, child: Box::new(child), agent }
     }
 
-    /// Holds it to the limits of its session, in which so many were started in this turn.
+    /// Checks the limits of the session. `started_this_turn` is the number of sub-agents started in this turn.
     pub(super) fn permit(
         self,
         has_opener: bool,
@@ -89,16 +87,15 @@ impl WantedAgent {
     }
 }
 
-/// The reason where a session has no sub-agents.
 const NO_SUB_AGENTS: &str = "this session cannot start sub-agents";
 
 impl Permitted {
-    /// Gives it one of the free places of its level; without any it stays what it is.
+    /// Lets the sub-agent start if its level has a free slot. Returns it unchanged otherwise.
     pub(super) fn place(self, free: usize) -> Result<Placed, Self> {
         if free > 0 { Ok(Placed(self.0)) } else { Err(self) }
     }
 
-    /// Has it start beside the others: one that no call waits for takes no place.
+    /// Lets the sub-agent start without a free slot, since no call waits for it.
     pub(super) fn beside(self) -> Placed {
         Placed(self.0)
     }
@@ -115,7 +112,7 @@ impl Permitted {
         &mut self.0.child
     }
 
-    /// Takes back what the user takes back of plans.
+    /// Withdraws access from an executor, as the user did from its plan.
     pub(super) fn take_back(&mut self, change: &Change) {
         take_back(&mut self.0.agent, change);
     }
@@ -126,7 +123,8 @@ impl Placed {
         &self.0.child.parent
     }
 
-    /// Leaves of the rights that were asked for those that this parent may pass on: it may have lost some while the sub-agent waited.
+    /// Limits the access to what the parent may pass on, since the parent may have lost some while the sub-agent
+    /// waited.
     pub(super) fn bound(self, parent: Option<&Agent>) -> Result<Bound, NotStartedAgent> {
         let Self(mut wanted) = self;
         // Between its approval and now the user may have taken back what its plan was given.
@@ -146,7 +144,6 @@ impl Placed {
 }
 
 impl Bound {
-    /// Opens its run.
     pub(super) fn open(
         self,
         agents: Option<&mut (dyn OpensAgents + 'static)>,
@@ -195,7 +192,6 @@ impl Bound {
 }
 
 impl Opened {
-    /// Logs that its parent has it.
     pub(super) fn announce(
         self,
         log: impl FnOnce(&AgentId, EventKind) -> Result<(), SessionError>,
@@ -207,7 +203,7 @@ impl Opened {
 }
 
 impl Announced {
-    /// Has its first worker started. Returns its run, and its task as the first action.
+    /// Starts the first worker. Returns the run, and the task as its first action.
     pub(super) fn begin(self, shared: &mut Shared) -> Result<(AgentRun, Child, Op), SessionError> {
         let Self { mut run, child, task } = self;
         run.begin_below(shared)?;

@@ -1,4 +1,4 @@
-//! A full disk: the session waits, and nothing follows on an event that the log does not have.
+//! A full disk: the session pauses, so that nothing follows an event that the log does not have.
 
 use std::collections::VecDeque;
 use std::time::Duration;
@@ -12,20 +12,18 @@ use super::super::{AgentRun, SessionError};
 use super::Session;
 use super::machine::{next_action, until};
 
-/// The time between two attempts of the session's own.
+/// Interval of the session's own attempts to write.
 const RETRY: Duration = Duration::from_secs(2);
 
 enum Woken {
     Itself,
-    /// The user wants another attempt.
     Asked,
-    /// The session is to end, space or not.
     Ends,
 }
 
 impl Session {
-    /// Waits while the log's disk is full. What the user does meanwhile comes behind, but for an end of the session,
-    /// which ends it with the log's error.
+    /// Waits while the log's disk is full, and delays actions of the user. The end of the session returns the log's
+    /// error.
     pub(super) async fn pause(&mut self) -> Result<(), SessionError> {
         // Going on may fill the disk again.
         while self.shared.log.is_full() {

@@ -1,4 +1,4 @@
-//! Planners that a person starts beside the session's first agent: sub-agents of it, which nothing but their own end ends.
+//! Planners that a person starts in addition to the first agent. They are its sub-agents, but outlast its turns.
 
 use agent::core::{NewAgent, Purpose};
 use gate::Change;
@@ -14,7 +14,6 @@ use super::super::run::Request;
 use super::Session;
 
 impl Session {
-    /// Starts a planner, or says why not.
     pub(super) fn start_planner(&mut self, text: String) -> Result<(), SessionError> {
         match self.planner(text) {
             Ok(agent) => {
@@ -28,8 +27,7 @@ impl Session {
         }
     }
 
-    /// Tells every planner and every executor of what the user takes back, of whatever agent, before anything else
-    /// becomes of it.
+    /// Withdraws access from all planners and executors when the user withdraws it from any agent, before other steps.
     pub(super) fn take_back_from_plans(&mut self, action: &AgentAction) -> Result<(), SessionError> {
         let Some(first) = self.runs.first() else { return Ok(()) };
         let project = first.worker().confinement().project.as_path().to_owned();

@@ -1,4 +1,4 @@
-//! A rewind in a running session: previewed and carried out beside the main loop, while no agent is at work.
+//! A rewind in a running session, previewed and carried out outside the main loop while no agent is at work.
 
 use std::fmt::Write as _;
 
@@ -15,22 +15,19 @@ use super::super::{AgentRun, SessionError};
 use super::Session;
 use crate::journal::session::read_needed;
 
-/// The most files that the model is told of; the log has them all.
+/// Maximum number of files that the model gets to know. The log has them all.
 const MOST_TOLD: usize = 20;
 
-/// A rewind that is under way.
 pub(super) type RewindTask = JoinHandle<Result<RewindEnded, RewindError>>;
 
-/// The end of a rewind.
 pub(super) enum RewindEnded {
-    /// These are its consequences; nothing was done.
     Previewed(RewindPreview),
-    /// It was carried out, in a session with these events so far.
+    /// Result of a rewind, with the events of the session before it.
     Done(RewoundFiles, Vec<SessionEvent>),
 }
 
 impl Session {
-    /// Begins a rewind, or its preview. It is refused while an agent is working.
+    /// Begins a rewind, or its preview. Refused while an agent is working.
     pub(super) fn begin_rewind(
         &mut self,
         target: RewindTarget,
@@ -63,14 +60,13 @@ impl Session {
         Ok(())
     }
 
-    /// Nobody waits any more for what a rewind would do. One that is carried out goes on to its end.
+    /// Aborts a preview. A rewind that is being carried out continues.
     pub(super) fn give_up_preview(&mut self) {
         if let Some(task) = self.rewinding.take_if(|_| self.previews) {
             task.abort();
         }
     }
 
-    /// Takes in what became of a rewind.
     pub(super) fn on_rewound(&mut self, ended: Result<RewindEnded, RewindError>) -> Result<(), SessionError> {
         self.tell_changes()?;
         match ended {
@@ -98,7 +94,7 @@ impl Session {
     }
 }
 
-/// A sentence for the model, with the next message.
+/// Returns a sentence for the model, sent with the next message.
 fn told(rewound: &Rewound) -> String {
     let Rewound { target, files, .. } = rewound;
     let mut text = match (target.to.is_some(), target.scope.has_conversation()) {

@@ -1,4 +1,4 @@
-//! The work that an input leaves in the tree of agents: starts, ends, and access that is taken away below.
+//! Work that an input causes in the tree of agents: starts, ends, and withdrawal of access below.
 
 use agent::core::{Agent, ContextItem, Input, NewAgent, account_of};
 use gate::narrowed;
@@ -14,20 +14,17 @@ use super::Session;
 use super::newcomer::{NotStartedAgent, Placed};
 use super::tree::{AgentTree, Child, Closed, FinishedAgent};
 
-/// Something that is left to do.
 enum Unsettled {
     Order(TreeOrder),
     RightsChanged,
     Finished(FinishedAgent),
     Placed(Placed),
-    /// An agent that waits may have its turn at writing.
     TurnFreed,
-    /// A request that waits may have its part of the budget.
     BudgetFreed,
 }
 
 impl Session {
-    /// Carries out what the last input left to do in the tree, until nothing is left.
+    /// Carries out the work that the last input caused in the tree, until none is left.
     pub(super) fn settle(&mut self) -> Result<(), SessionError> {
         self.take_out_ended();
         while let Some(unsettled) = self.next_unsettled() {
@@ -38,7 +35,6 @@ impl Session {
         Ok(())
     }
 
-    /// The most urgent of what is left to do.
     fn next_unsettled(&mut self) -> Option<Unsettled> {
         if let Some(order) = self.shared.orders.pop_front() {
             return Some(Unsettled::Order(order));
@@ -127,7 +123,7 @@ impl Session {
         })
     }
 
-    /// Takes out sub-agents whose turn is over. They have no worker any longer than it takes to end one, and what is carried out for them.
+    /// Removes sub-agents whose turn is over and whose effects have ended, and begins to end their workers.
     fn take_out_ended(&mut self) {
         let is_ended = |tree: &AgentTree, run: &AgentRun| {
             tree.is_living(run.id()) && run.is_over() && !run.carries_out()
@@ -169,12 +165,12 @@ impl Session {
         self.guarded(at, |run, shared| run.feed(shared, input))
     }
 
-    /// An action of the user's that takes rights away reaches every agent below, whatever it was given.
+    /// Withdraws access from every sub-agent, whatever its grant, when the user withdraws it from any agent.
     pub(super) fn withdraw(&mut self, action: &AgentAction) {
         self.shared.rights_changed |= self.tree.withdraw(action);
     }
 
-    /// Holds every sub-agent to the rights that its parent has now, those above first.
+    /// Limits every sub-agent to its parent's present access, from the top down.
     fn narrow_all(&mut self) -> Result<(), SessionError> {
         for id in self.tree.living_from_above() {
             let Some(child) = self.tree.child(&id) else { continue };
@@ -186,7 +182,7 @@ impl Session {
         Ok(())
     }
 
-    /// A worker with new rights does not begin before every wider one below its agent is gone.
+    /// Holds back a worker with new access until every worker below its agent that is being replaced is gone.
     fn hold_back_replacements(&mut self) {
         let ends = |id: &&AgentId| {
             self.runs.iter().find(|run| run.id() == *id).is_none_or(|run| run.worker().is_being_replaced())
@@ -199,7 +195,6 @@ impl Session {
         }
     }
 
-    /// Waits for the sub-agents that are ending, when all agents of the top level are over.
     pub(super) async fn see_subtree_off(&mut self) -> Result<(), SessionError> {
         let living = self.tree.living_from_above();
         for run in self.runs.iter_mut().filter(|run| living.contains(run.id())) {

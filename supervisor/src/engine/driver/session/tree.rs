@@ -1,7 +1,6 @@
-//! The tree of a session's agents: sub-agents start, lose rights with their parents, and end with everything below them.
-//!
-//! The core of an agent orders starts and ends ([`TreeOrder`](super::super::tree_order::TreeOrder)). The session carries them out between two
-//! inputs: so agents are added and taken out while none of them is at work.
+//! Tree of a session's agents. An agent's core orders starts and ends
+//! ([`TreeOrder`](super::super::tree_order::TreeOrder)), which the session carries out between two inputs, while no
+//! agent is at work.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
@@ -20,20 +19,19 @@ use tokio::time::Instant;
 use super::super::AgentRun;
 use super::newcomer::{NotStartedAgent, Opened, Permitted, Placed, WantedAgent};
 
-/// Makes the agent runs of sub-agents.
+/// Creates the agent runs of sub-agents.
 pub trait OpensAgents: Send {
-    /// A sub-agent that has not begun, with a place of its own.
+    /// Returns a sub-agent that has not begun, with its own directories.
     fn open(&mut self, id: &AgentId, agent: &NewAgent) -> Result<OpenedAgent, NotOpened>;
 
-    /// The planning of a planner beside an agent with these rights, which bound those of execution; none where no
-    /// plans are made.
+    /// Returns the planning for a planner, whose executors have at most this access; `None` if no plans are made.
     fn planning(&self, ceiling: StandingRights) -> Option<Planning>;
 }
 
-/// The reason why there is no sub-agent: a sentence for its parent's model.
+/// Reason why a sub-agent cannot start, as a sentence for its parent's model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum NotOpened {
-    /// Its rights are none that anybody has.
+    /// The requested access can be given to no agent.
     Denied(String),
     /// Something is missing, or failed.
     Failed(String),
@@ -45,16 +43,13 @@ impl From<String> for NotOpened {
     }
 }
 
-/// A sub-agent that has not begun.
 pub struct OpenedAgent {
     pub run: AgentRun,
-    /// Its model's name.
     pub model: String,
-    /// SHA-256 of its rights, in hexadecimal.
+    /// SHA-256 of the agent's access, in hexadecimal.
     pub rights_digest: String,
 }
 
-/// The sub-agents of a session.
 pub(super) struct AgentTree {
     opener: Option<Box<dyn OpensAgents>>,
     limits: TreeLimits,
@@ -62,9 +57,8 @@ pub(super) struct AgentTree {
     /// Sub-agents that wait for others of their level to end, in order.
     waiting: VecDeque<Permitted>,
     ending: FuturesUnordered<BoxFuture<'static, Closed>>,
-    /// Sub-agents without a process, until everything below them is gone too.
+    /// Sub-agents whose worker is gone, until everything below them is gone too.
     closed: Vec<Closed>,
-    /// Number of sub-agents that each agent has had.
     numbers: BTreeMap<AgentId, u32>,
 }
 
@@ -72,17 +66,16 @@ pub(super) struct AgentTree {
 #[derive(Debug)]
 pub(super) struct Child {
     pub(super) parent: AgentId,
-    /// The call of its parent that asked for it; none where the user did.
+    /// Call of the parent that asked for the sub-agent; `None` if the user did.
     pub(super) call: Option<CallId>,
-    /// The part of its rights that its parent does not have, as far as the user has not taken it back.
+    /// Access that the parent does not have, as far as the user has not withdrawn it.
     pub(super) grant: Grant,
     pub(super) began: Instant,
 }
 
-/// A sub-agent whose worker is gone, with nothing below it: its parent hears of its end.
+/// A sub-agent whose worker is gone, with no agent below it. Its parent can be informed.
 pub(super) struct FinishedAgent(Closed);
 
-/// A sub-agent whose worker is gone, and that worker's last words.
 pub(super) struct Closed {
     run: Box<AgentRun>,
     last: Vec<(Generation, WorkerEvent)>,
@@ -95,7 +88,6 @@ impl Closed {
 }
 
 impl FinishedAgent {
-    /// The run, and the last events of its worker.
     pub(super) fn into_parts(self) -> (AgentRun, Vec<(Generation, WorkerEvent)>) {
         (*self.0.run, self.0.last)
     }
@@ -114,7 +106,7 @@ impl AgentTree {
         }
     }
 
-    /// Takes no number that a sub-agent of an earlier run had.
+    /// Reserves the numbers of the sub-agents of an earlier run.
     pub(super) fn after(&mut self, agents: &[AgentId]) {
         for agent in agents {
             let Some((parent, number)) = agent.as_str().rsplit_once('.') else { continue };
@@ -123,7 +115,7 @@ impl AgentTree {
         }
     }
 
-    /// The next sub-agent whose worker is gone; pends while none ends. Cancel safe.
+    /// Returns the next sub-agent whose worker is gone. Pends while none ends. Cancel safe.
     pub(super) async fn next(&mut self) -> Closed {
         match self.ending.next().await {
             Some(closed) => closed,
@@ -135,7 +127,6 @@ impl AgentTree {
         self.opener.as_ref()?.planning(ceiling)
     }
 
-    /// Takes back from executors that wait what the user takes back.
     pub(super) fn take_back_from_waiting(&mut self, change: &Change) {
         self.waiting.iter_mut().for_each(|waiting| waiting.take_back(change));
     }
@@ -144,7 +135,7 @@ impl AgentTree {
         self.living.keys().any(|living| living.is_below(agent))
     }
 
-    /// Numbers a sub-agent that this parent wants for a call, or the user beside it.
+    /// Numbers a sub-agent for a call of this parent; without a call the user wants it.
     pub(super) fn number(
         &mut self,
         parent: AgentId,
@@ -156,7 +147,6 @@ impl AgentTree {
         WantedAgent::new(AgentId(format!("{parent}.{number}")), parent, call, agent)
     }
 
-    /// Holds a sub-agent to the session's limits.
     pub(super) fn permit(
         &self,
         wanted: WantedAgent,
@@ -165,7 +155,7 @@ impl AgentTree {
         wanted.permit(self.opener.is_some(), &self.limits, started_this_turn)
     }
 
-    /// Gives a sub-agent a place among those of its level; without one it waits.
+    /// Lets a sub-agent start if its level has a free slot. Queues it otherwise.
     pub(super) fn place(&mut self, permitted: Permitted) -> Option<Placed> {
         let free = self.free_places(permitted.id());
         match permitted.place(free) {
@@ -177,14 +167,12 @@ impl AgentTree {
         }
     }
 
-    /// Returns the first sub-agent that waited and has a place now.
     pub(super) fn next_placed(&mut self) -> Option<Placed> {
         let at = self.waiting.iter().position(|waiting| self.free_places(waiting.id()) > 0)?;
         let permitted = self.waiting.remove(at)?;
         permitted.place(1).ok()
     }
 
-    /// Opens a sub-agent of this parent.
     pub(super) fn open(&mut self, placed: Placed, parent: Option<&Agent>) -> Result<Opened, NotStartedAgent> {
         placed.bound(parent)?.open(self.opener.as_deref_mut(), parent)
     }
@@ -193,7 +181,6 @@ impl AgentTree {
         self.living.insert(id, child);
     }
 
-    /// Removes a sub-agent. Returns what its parent knows of it.
     pub(super) fn remove(&mut self, id: &AgentId) -> Option<Child> {
         self.living.remove(id)
     }
@@ -202,7 +189,7 @@ impl AgentTree {
         self.living.contains_key(id)
     }
 
-    /// The living sub-agents, those above first.
+    /// Returns the living sub-agents, from the top down.
     pub(super) fn living_from_above(&self) -> Vec<AgentId> {
         let by_level: BTreeSet<_> = self.living.keys().map(|id| (id.level(), id.clone())).collect();
         by_level.into_iter().map(|(_, id)| id).collect()
@@ -212,14 +199,14 @@ impl AgentTree {
         self.living.get(id)
     }
 
-    /// The sub-agent that lives for this call of its parent. One that waits for it is forgotten.
+    /// Returns the living sub-agent of this call, and forgets one that waits.
     pub(super) fn end(&mut self, parent: &AgentId, call: CallId) -> Option<AgentId> {
         let is_of_call = |child: &Child| child.parent == *parent && child.call == Some(call);
         self.waiting.retain(|waiting| !is_of_call(waiting.child()));
         self.living.iter().find(|(_, child)| is_of_call(child)).map(|(id, _)| id.clone())
     }
 
-    /// Begins to end a sub-agent that is over, and forgets those that wait below it. Returns the calls of those that live.
+    /// Begins to end a sub-agent, and forgets those that wait below it. Returns the calls of the living ones below.
     pub(super) fn close(&mut self, run: AgentRun) -> Vec<CallId> {
         self.waiting.retain(|waiting| waiting.child().parent != *run.id());
         let below = self.living.values().filter(|child| child.parent == *run.id());
@@ -228,22 +215,21 @@ impl AgentTree {
         calls
     }
 
-    /// True while a sub-agent is being ended.
     pub(super) fn any_ends(&self) -> bool {
         !self.ending.is_empty()
     }
 
-    /// Takes a sub-agent whose worker is gone.
     pub(super) fn take_closed(&mut self, closed: Closed) {
         self.closed.push(closed);
     }
 
-    /// Sub-agents whose workers are gone, and of which no parent has heard.
+    /// Returns sub-agents whose workers are gone and whose parents are not informed yet.
     pub(super) fn closed(&self) -> impl Iterator<Item = &AgentId> {
         self.closed.iter().map(|closed| closed.run.id())
     }
 
-    /// Returns a sub-agent that is gone with everything below it, unless its files are still looked at.
+    /// Returns a sub-agent that is gone with everything below it, unless `is_open` says that its changes are not known
+    /// yet.
     pub(super) fn next_finished(
         &mut self,
         mut is_open: impl FnMut(&AgentId) -> bool,
@@ -254,15 +240,15 @@ impl AgentTree {
         Some(FinishedAgent(self.closed.swap_remove(at)))
     }
 
-    /// Number of places that are free at the level of a sub-agent. Levels are counted apart: an agent that waits for sub-agents of its own
-    /// takes no place from them.
+    /// Returns the number of free slots at the level of a sub-agent. Levels are counted separately, since an agent
+    /// waits for those below.
     fn free_places(&self, id: &AgentId) -> usize {
         let at_work =
             self.living.iter().filter(|(living, child)| living.level() == id.level() && child.call.is_some());
         (self.limits.at_once as usize).saturating_sub(at_work.count())
     }
 
-    /// Takes back what an action of the user's withdraws from every sub-agent; true if anything of a grant went.
+    /// Withdraws access from the grants of all sub-agents. True if a grant changed.
     pub(super) fn withdraw(&mut self, action: &AgentAction) -> bool {
         let without = |grant: &Grant| match action {
             AgentAction::SetRights { change: RightsChange::RemoveWrite { path } } => {

@@ -1,4 +1,4 @@
-//! A boundary whose workers are tasks of the test: they answer when they are told to, or never, or end.
+//! A boundary whose workers are tasks of the test: they answer on command, or never, or end.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -21,41 +21,33 @@ use tokio::time::sleep;
 use super::stage::Dice;
 use crate::engine::driver::{Boundary, StartedWorker, WorkerControl, WorkerOrder};
 
-/// The file whose reading ends a worker, once.
+/// Name of the file that ends the worker that reads it, once.
 pub(super) const POISON: &str = "poison.txt";
 
-/// How workers behave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Manner {
-    /// They answer each call after some milliseconds.
+    /// Answers each call after some milliseconds.
     Answering,
-    /// They never get ready.
     NeverReady,
-    /// They get ready and answer nothing.
+    /// Becomes ready and answers nothing.
     Silent,
-    /// They get ready at last, but too late for anybody who cancelled the start.
+    /// Becomes ready, but too late for a start that was cancelled.
     ReadyAnyway,
 }
 
-/// The boundary.
 pub(super) struct Imagined {
     manner: Manner,
     dice: Mutex<Dice>,
-    /// How many workers each agent had.
     pub(super) started: Mutex<HashMap<AgentId, u32>>,
-    /// How many live.
     pub(super) alive: Arc<Mutex<i32>>,
-    /// The rights of those.
     living: Arc<Mutex<Vec<(AgentId, Rights)>>>,
-    /// How often a worker began with more rights than a living one above it, or with fewer than a living one below it.
+    /// Workers that began with more access than a living one above, or with less than a living one below.
     pub(super) wider: Arc<Mutex<Vec<String>>>,
-    /// The commands that may still write.
     writing: Arc<Mutex<Vec<(AgentId, CallId)>>>,
-    /// How often a command began while one of another agent could still write.
+    /// Number of commands that began while one of another agent could still write.
     pub(super) clashes: Arc<Mutex<usize>>,
 }
 
-/// The commands of one agent, as the boundary sees them.
 struct Commands {
     agent: AgentId,
     writing: Arc<Mutex<Vec<(AgentId, CallId)>>>,
@@ -165,7 +157,7 @@ impl Boundary for Imagined {
     }
 }
 
-/// The living workers above and below an agent that rights of its own do not go with.
+/// Returns the living workers above and below an agent whose access is inconsistent with the agent's.
 fn unlike(living: &[(AgentId, Rights)], agent: &AgentId, rights: &Rights) -> Vec<String> {
     let is_unlike = |(other, theirs): &&(AgentId, Rights)| {
         agent.is_below(other) && !theirs.covers(rights) || other.is_below(agent) && !rights.covers(theirs)
@@ -176,7 +168,6 @@ fn unlike(living: &[(AgentId, Rights)], agent: &AgentId, rights: &Rights) -> Vec
     living.iter().filter(is_unlike).map(told).collect()
 }
 
-/// The life of a worker.
 async fn live(
     (manner, first): (Manner, bool),
     mut dice: Dice,
@@ -232,7 +223,6 @@ fn nothing_found() -> CallOutcome {
     CallOutcome::Done(ToolOutput::Matches(Matches { text, matches, files, searched, truncated }))
 }
 
-/// What a call is answered; nothing where the worker dies of it.
 fn answer(work: &Work, first: bool) -> Option<CallOutcome> {
     let path = match work {
         Work::Run(ToolCall::ReadFile(ReadFile { path, .. })) => path.to_string(),

@@ -1,4 +1,4 @@
-//! Three agents in one session, in whatever order things happen.
+//! Three agents in one session, in random orders of events.
 
 use std::time::Duration;
 
@@ -12,10 +12,8 @@ use super::model::{Reply, Scripted};
 use super::stage::{Dice, Ended, Stage, run};
 use crate::engine::driver::Turns;
 
-/// How many orders of things are tried.
 const INTERLEAVINGS: u64 = 1000;
 
-/// What an agent is asked, and what its model says.
 fn script(agent: u32) -> Vec<Reply> {
     let reads = |step: u32| match (agent, step) {
         // The worker of the second dies of this.
@@ -39,7 +37,6 @@ fn task(agent: u32) -> String {
     format!("the task of agent {agent}")
 }
 
-/// What came of an agent that had a session for itself.
 struct Solo {
     requests: Vec<String>,
     events: Vec<String>,
@@ -54,7 +51,7 @@ async fn solo(agent: u32) -> Solo {
     Solo { requests: model.requests(), events: ended.of(&id(agent)) }
 }
 
-/// A session of three, the third of which is interrupted at some moment.
+/// Runs a session of three agents, the third of which is interrupted at a random time.
 async fn trio(seed: u64) -> ([Vec<String>; 3], Ended) {
     let mut dice = Dice::new(seed);
     let boundary = Imagined::new(Manner::Answering, dice.below(u64::MAX));
@@ -100,7 +97,7 @@ async fn agents_of_one_session_do_not_notice_each_other() {
     assert!(mixed > 900, "{mixed} mixed");
 }
 
-/// Whether the agents took turns in the log more often than if one had followed the other.
+/// True if the agents' events alternate in the log more often than if one agent had followed the other.
 fn is_mixed(ended: &Ended) -> bool {
     let changes = ended.events.windows(2).filter(|pair| pair[0].agent != pair[1].agent);
     changes.count() > 6

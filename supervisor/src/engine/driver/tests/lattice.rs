@@ -1,6 +1,4 @@
-//! Rights in random trees of agents: at every step a sub-agent has no more than its parent and what a person approved beside it.
-//!
-//! The tree here is plain data, changed by the functions that the driver changes its own by; `tree` runs sessions.
+//! Access in random trees of agents: at every step a sub-agent has at most its parent's access and its grant.
 
 use gate::activity::Activity;
 use gate::modes::Position;
@@ -11,11 +9,9 @@ use ipc::rights::{Grant, Network, Reach, Rights, RightsChange};
 
 use super::stage::Dice;
 
-/// How many trees are grown.
 const TREES: u64 = 10_000;
 
-/// Places that agents may want to write: in the project, in what is closed there, beside it, in the caches, in the temp of
-/// the first.
+/// Paths in the project, protected there, outside it, in the caches, and in the temp directory of the first agent.
 const PLACES: [&str; 12] = [
     "/p",
     "/p/a",
@@ -35,14 +31,12 @@ const SOCKETS: [&str; 2] = ["/run/a", "/run/b"];
 
 struct Member {
     standing: StandingRights,
-    /// The parent's place in the tree.
     parent: Option<usize>,
     level: usize,
     grant: Grant,
     lives: bool,
 }
 
-/// A call that was judged and waits for a place.
 struct Waiting {
     parent: usize,
     rights: Rights,
@@ -55,7 +49,6 @@ struct Tree {
     waiting: Vec<Waiting>,
 }
 
-/// An action of the user's.
 enum Action {
     Change(RightsChange),
     Mode(ApprovalMode),
@@ -133,7 +126,7 @@ impl Tree {
         if *level < 3 && self.dice.below(3) > 0 { self.start(waiting) } else { self.waiting.push(waiting) }
     }
 
-    /// As a sub-agent starts: its parent's rights may have become less while it waited.
+    /// Starts a sub-agent. Its parent may have lost access while it waited.
     fn start(&mut self, waiting: Waiting) {
         let Waiting { parent, rights, grant } = waiting;
         let Member { standing: above, level, lives, .. } = &self.members[parent];
@@ -192,7 +185,6 @@ impl Tree {
         }
     }
 
-    /// Parents stand before their children.
     fn narrow_all(&mut self) {
         for at in 1..self.members.len() {
             let Some(parent) = self.members[at].parent else { continue };
@@ -216,7 +208,7 @@ impl Tree {
         }
     }
 
-    /// Fails unless each living sub-agent has at most its parent's rights and its grant.
+    /// Fails unless each living sub-agent has at most its parent's access and its grant.
     fn check(&self, seed: u64) {
         for member in self.members.iter().filter(|member| member.lives) {
             let Some(parent) = member.parent.map(|parent| &self.members[parent]) else { continue };
@@ -239,7 +231,7 @@ impl Tree {
         }
     }
 
-    /// The lasting caches are for one whose parent has them, and that has no network that its parent has not.
+    /// Fails if a member has the shared caches without a parent that has them, or with a network that the parent lacks.
     fn check_caches(seed: u64, member: &Member, parent: &Member) {
         let of = |member: &Member| {
             let rights = &member.standing.rights;

@@ -1,4 +1,4 @@
-//! Sessions over a boundary that is imagined: no process, virtual time, and every order of happenings that is wanted.
+//! Sessions over an imaginary boundary: without processes, in virtual time, and in any order of events.
 
 mod imagined;
 mod interleavings;

@@ -1,4 +1,4 @@
-//! A model that says what it is told to say, a piece at a time.
+//! A model with scripted replies, which arrive in pieces.
 
 use std::sync::{Arc, LazyLock, Mutex};
 
@@ -15,22 +15,19 @@ use tokio::time::sleep;
 
 use super::stage::Dice;
 
-/// Writes requests as they would be sent; sends none.
+/// Encodes requests as they would be sent, but sends none.
 static CLIENT: LazyLock<Anthropic> = LazyLock::new(|| Anthropic::new(AnthropicConfig::new(None)).unwrap());
 
-/// One reply: a text, the files that it wants to read, the commands that it wants to execute, and the sub-agents
-/// that it wants.
+/// One reply: a text, and the calls that it makes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Reply {
     pub(super) text: String,
     pub(super) reads: Vec<String>,
-    /// Commands that may write.
     pub(super) commands: Vec<String>,
-    /// The sub-agents that it wants: arguments of calls.
+    /// Arguments of the calls that start sub-agents.
     pub(super) spawns: Vec<Value>,
 }
 
-/// The model of one agent.
 pub(super) struct Scripted {
     replies: Vec<Reply>,
     dice: Mutex<Dice>,
@@ -42,7 +39,7 @@ impl Scripted {
         Arc::new(Self { replies, dice: Mutex::new(Dice::new(seed)), requests: Mutex::default() })
     }
 
-    /// The requests so far, each as the bytes that it would be sent as.
+    /// Returns the requests so far, each encoded as it would be sent.
     pub(super) fn requests(&self) -> Vec<String> {
         let requests = self.requests.lock().unwrap();
         requests

@@ -1,4 +1,4 @@
-//! What a session of tests is made of.
+//! Sessions for tests, and their parts.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -28,7 +28,7 @@ use crate::engine::driver::{
 };
 use crate::journal::session::{Loaded, SessionLog, load};
 
-/// Chance that can be had again: `SplitMix64`.
+/// Reproducible random numbers: `SplitMix64`.
 #[derive(Clone, Debug)]
 pub(super) struct Dice(u64);
 
@@ -44,17 +44,14 @@ impl Dice {
         (mixed ^ (mixed >> 31)) % limit
     }
 
-    /// A place in a list of this length.
     pub(super) fn at(&mut self, length: usize) -> usize {
         usize::try_from(self.below(length as u64)).unwrap()
     }
 
-    /// How long something takes.
     pub(super) fn moment(&mut self) -> Duration {
         Duration::from_millis(self.below(20))
     }
 
-    /// Dice for somebody else.
     pub(super) fn split(&mut self) -> Self {
         Self(self.below(u64::MAX))
     }
@@ -108,12 +105,10 @@ fn agent(id: &AgentId, standing: StandingRights) -> Agent {
     })
 }
 
-/// One agent of a session to be.
 pub(super) fn run(boundary: &Arc<Imagined>, id: &AgentId, model: &Arc<Scripted>, turns: Turns) -> AgentRun {
     run_under(boundary, id, model, turns, standing().rights)
 }
 
-/// The same under other rights.
 pub(super) fn run_under(
     boundary: &Arc<Imagined>,
     id: &AgentId,
@@ -130,7 +125,7 @@ pub(super) fn run_under(
     )
 }
 
-/// The same in a project that is there.
+/// Returns an agent run in an existing project.
 pub(super) fn run_in(
     project: &std::path::Path,
     boundary: &Arc<Imagined>,
@@ -171,28 +166,25 @@ fn run_with(
     })
 }
 
-/// A session that runs.
+/// A running session of a test.
 pub(super) struct Stage {
     began: Instant,
     actions: Option<mpsc::Sender<UserAction>>,
     id: ConversationId,
-    /// What comes, and what was logged so far.
     events: Mutex<(mpsc::UnboundedReceiver<UiEvent>, Vec<SessionEvent>)>,
     session: JoinHandle<Result<RunEnd, SessionError>>,
     state: TempDir,
 }
 
-/// What came of a session.
 pub(super) struct Ended {
     pub(super) end: RunEnd,
     pub(super) events: Vec<SessionEvent>,
     pub(super) log: Loaded,
-    /// How long it lived, in virtual time.
     pub(super) lived: Duration,
 }
 
 impl Stage {
-    /// Opens the curtain.
+    /// Starts a session with these agents.
     pub(super) fn open(runs: Vec<AgentRun>, deadline: Option<Duration>) -> Self {
         let mut runs = runs.into_iter();
         let first = runs.next().unwrap();
@@ -200,19 +192,20 @@ impl Stage {
         Self::begin(|shared, inbox| runs.fold(Session::new(shared, first, inbox, deadline), Session::with))
     }
 
-    /// The same, on a disk that is full at this event for three attempts.
+    /// Starts a session on a disk that is full at this event for three attempts.
     pub(super) fn open_full(first: AgentRun, at: EventId) -> Self {
         let log = |log: SessionLog| log.holding_lines().full_at(at, 3);
         Self::begin_with(log, |shared, inbox| Session::new(shared, first, inbox, None))
     }
 
-    /// The same, on a disk that is full so many times when the log is brought there.
+    /// Starts a session on a disk that is full for this many attempts to sync the log.
     pub(super) fn open_unsynced(first: AgentRun, calls: u64) -> Self {
         let log = |log: SessionLog| log.holding_lines().unsynced_for(calls);
         Self::begin_with(log, |shared, inbox| Session::new(shared, first, inbox, None))
     }
 
-    /// Waits until the session is paused, and then half as long as it waits; the number of events that the file has.
+    /// Waits until the session is paused, and then for half of its retry interval. Returns the number of events in the
+    /// file.
     pub(super) async fn paused(&self) -> usize {
         let mut events = self.events.lock().await;
         let (inbox, logged) = &mut *events;
@@ -227,7 +220,6 @@ impl Stage {
         load(&self.state.path().join("sessions/s.jsonl")).unwrap().tree.len()
     }
 
-    /// The same for a session whose agents may have sub-agents.
     pub(super) fn open_tree(first: AgentRun, opener: Box<dyn OpensAgents>, limits: TreeLimits) -> Self {
         Self::begin(|shared, inbox| Session::new(shared, first, inbox, None).with_sub_agents(opener, limits))
     }
@@ -252,7 +244,6 @@ impl Stage {
         Self { began, actions: Some(actions), id, events, session, state }
     }
 
-    /// Waits for an event.
     pub(super) async fn event(&self, is: impl Fn(&SessionEvent) -> bool) {
         let mut events = self.events.lock().await;
         let (inbox, logged) = &mut *events;
@@ -267,7 +258,6 @@ impl Stage {
         }
     }
 
-    /// Acts as the user, of one agent.
     pub(super) async fn act(&self, agent: Option<&AgentId>, kind: UserActionKind) {
         let action = UserAction { conversation_id: self.id.clone(), agent: agent.cloned(), kind };
         // A session that is over takes no more.
@@ -279,12 +269,10 @@ impl Stage {
             .await;
     }
 
-    /// The same, without a front end from now on.
     pub(super) fn without_user(self) -> Self {
         Self { actions: None, ..self }
     }
 
-    /// Waits for the end.
     pub(super) async fn end(self) -> Ended {
         let Self { began, actions, events, session, state, .. } = self;
         let (mut events, mut logged) = events.into_inner();
@@ -302,8 +290,8 @@ impl Stage {
 }
 
 impl Ended {
-    /// All that was logged for an agent, but the session's result, without times; sorted, since what happens in parallel
-    /// may end in any order.
+    /// Returns the events of an agent except the session's result, without times, sorted because parallel work ends in
+    /// any order.
     pub(super) fn of(&self, agent: &AgentId) -> Vec<String> {
         let events = self.events.iter().filter(|event| event.agent == *agent);
         let kinds = events.map(|event| serde_json::to_value(&event.kind).unwrap());
@@ -312,7 +300,6 @@ impl Ended {
         lines
     }
 
-    /// The types of what was logged for an agent, in order.
     pub(super) fn types(&self) -> Vec<String> {
         let kinds = self.events.iter().map(|event| serde_json::to_value(&event.kind).unwrap());
         kinds.map(|kind| kind["type"].as_str().unwrap().to_owned()).collect()

@@ -1,4 +1,4 @@
-//! From the first moment on a session hears its user, its deadline, and the end of its front end.
+//! From its first moment a session reacts to its user, its deadline, and the end of its front end.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ fn says(text: &str) -> Vec<Reply> {
     vec![Reply { text: text.to_owned(), ..Reply::default() }]
 }
 
-/// A session whose worker behaves so, with a task that waits, and what the user does half a second later.
+/// Runs a session with a worker of this behaviour and a waiting task; the user acts half a second later.
 async fn session(manner: Manner, turns: Turns, does: Option<UserActionKind>, limit: Option<u64>) -> Ended {
     let (boundary, model) = (Imagined::new(manner, 1), Scripted::new(says("done"), 1));
     let agent = AgentId::from("1");
@@ -77,7 +77,7 @@ async fn a_front_end_that_goes_ends_a_start() {
     }
 }
 
-/// An interrupt while the start goes on ends the turn that waits, not the session: the next one is carried out.
+/// Checks that an interrupt during the start ends the waiting turn, but not the session.
 #[tokio::test(start_paused = true)]
 async fn after_an_interrupted_start_the_next_turn_goes_on() {
     let (boundary, model) = (Imagined::new(Manner::Answering, 1), Scripted::new(says("done"), 1));
@@ -97,7 +97,6 @@ async fn after_an_interrupted_start_the_next_turn_goes_on() {
     assert_eq!(types.iter().filter(|kind| *kind == "turn_finished").count(), 2, "{types:?}");
 }
 
-/// A worker that does not read the project's instructions is replaced, and the turn goes on without them.
 #[tokio::test(start_paused = true)]
 async fn instructions_that_do_not_come_are_not_waited_for() {
     let (boundary, model) = (Imagined::new(Manner::Silent, 1), Scripted::new(says("done"), 1));
@@ -115,7 +114,7 @@ async fn instructions_that_do_not_come_are_not_waited_for() {
     assert_eq!(notices.count(), 1);
 }
 
-/// A worker that gets ready and answers nothing holds a run no longer than its calls may take.
+/// Checks that a silent worker holds a run no longer than its calls may take.
 #[tokio::test(start_paused = true)]
 async fn a_call_that_is_not_answered_is_lost_and_the_run_goes_on() {
     let read = Reply { reads: vec!["a.txt".to_owned()], ..Reply::default() };

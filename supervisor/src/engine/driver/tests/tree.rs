@@ -1,4 +1,4 @@
-//! Sub-agents over the fake boundary: on virtual time, in whatever order things happen.
+//! Sub-agents over the imaginary boundary, in virtual time and in random orders of events.
 
 use std::collections::{BTreeMap, HashMap};
 use std::sync::{Arc, Mutex};
@@ -18,14 +18,11 @@ use super::model::{Reply, Scripted};
 use super::stage::{Dice, Ended, Stage, run_under};
 use crate::engine::driver::{NotOpened, OpenedAgent, OpensAgents, Turns};
 
-/// How many orders of things are tried with eight agents.
 const INTERLEAVINGS: u64 = 200;
 
-/// The models of a session's agents, by id; one that is not named reads a file and is done.
 #[derive(Clone, Default)]
 struct Scripts(Arc<BTreeMap<AgentId, Vec<Reply>>>);
 
-/// Opens sub-agents whose models say what their scripts have.
 struct Opener {
     boundary: Arc<Imagined>,
     scripts: Scripts,
@@ -77,13 +74,11 @@ fn task(text: &str) -> Value {
     json!({ "task": text })
 }
 
-/// A session that is over, and the models of its agents.
 struct Played {
     ended: Ended,
     models: HashMap<AgentId, Arc<Scripted>>,
 }
 
-/// A session that goes on.
 struct Play {
     stage: Stage,
     boundary: Arc<Imagined>,
@@ -317,7 +312,6 @@ async fn a_right_that_is_taken_from_an_agent_is_taken_from_everything_below_firs
     }
 }
 
-/// Random spawns: of a root, its children, and theirs.
 fn random_tree(dice: &mut Dice) -> Scripts {
     let any = |dice: &mut Dice| {
         let write: Vec<_> = ["a", "a/b", "c"].into_iter().filter(|_| dice.below(3) == 0).collect();
@@ -336,7 +330,6 @@ fn random_tree(dice: &mut Dice) -> Scripts {
     Scripts::new(&scripts)
 }
 
-/// A change of the first agent's rights, or the end of one below it.
 fn random_action(dice: &mut Dice) -> (Option<AgentId>, UserActionKind) {
     let path = ["/p", "/p/a", "/q"][dice.at(3)].into();
     let net = if dice.below(2) == 0 { Network::Off } else { Network::On };

@@ -1,4 +1,4 @@
-//! The worker that a session has now, as it tells its own user.
+//! The present worker of an agent, as published within the supervisor for the user.
 
 use std::collections::BTreeMap;
 
@@ -12,33 +12,29 @@ use tokio::sync::watch;
 
 use super::machine::SessionWorker;
 
-/// An agent's worker as it serves now, and what it is confined by: enough to try the very same confinement beside it.
+/// An agent's present worker and its confinement, which suffice to start a process with the same confinement.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Live {
     pub session: ConversationId,
     pub agent: AgentId,
-    /// The generation of the worker.
     pub generation: Generation,
-    /// The worker's process id.
     pub pid: u32,
     pub tier: Tier,
-    /// Handling of a call beyond the rights.
+    /// Handling of calls beyond the access.
     pub mode: ApprovalMode,
-    /// True if no flag of the user's widens its rights.
+    /// True if no flag of the user widens the worker's access.
     pub is_fixed: bool,
-    /// Its private caches, by which its rights are told. The summary itself leaves out what is usual, and bincode
-    /// reads no such value.
+    /// Private caches, which the description of the worker's access names. The summary omits defaults, which bincode
+    /// cannot decode.
     pub caches: Option<WirePath>,
     /// Digest of the ruleset, as in the log.
     pub ruleset_digest: String,
-    /// Its confinement, without the variables of its environment.
+    /// Confinement, without environment variables.
     pub confinement: Confinement,
 }
 
-/// The agents of a session that have a worker just now.
 pub type Lives = BTreeMap<AgentId, Live>;
 
-/// The entry of one agent among those that have a worker.
 pub(in crate::engine::driver) struct LiveEntry {
     agent: AgentId,
     lives: watch::Sender<Lives>,
@@ -49,7 +45,6 @@ impl LiveEntry {
         Self { agent, lives }
     }
 
-    /// Publishes the worker that serves, of an agent with these rights.
     pub(in crate::engine::driver) fn publish(
         &self,
         session: &ConversationId,
@@ -74,7 +69,6 @@ impl LiveEntry {
         self.lives.send_modify(|lives| drop(lives.insert(self.agent.clone(), live)));
     }
 
-    /// Removes the entry: no worker serves.
     pub(in crate::engine::driver) fn withdraw(&self) {
         self.lives.send_modify(|lives| drop(lives.remove(&self.agent)));
     }

@@ -1,4 +1,4 @@
-//! The session worker through its generations: started, fed with calls, and replaced when it dies.
+//! An agent's worker through its generations: started, fed with calls, and replaced when it dies.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -23,62 +23,57 @@ pub struct SessionWorker {
     agent: AgentId,
     confinement: WatchedConfinement,
     guests: GuestLog,
-    /// True if workers let somebody be asked about hosts beyond their list.
     asks_hosts: bool,
     generation: Generation,
     state: WorkerState,
     waiting: VecDeque<(CallId, Work)>,
-    /// The confinement of the worker that takes the present one's place as soon as that is gone.
+    /// Confinement of the worker that replaces the present one as soon as that is gone.
     replacement: Option<Result<WatchedConfinement, StartError>>,
     renewal: Renewal,
-    /// True while a worker below this agent is being ended since it has access that was taken away.
+    /// True while a worker below this agent is being ended because of withdrawn access.
     waits_for_subtree: bool,
-    /// Promises that the latest worker's ruleset does not enforce.
     not_enforced: Vec<String>,
-    /// The reason why its tier is not the full one, where the best was asked for.
+    /// Reason why the latest worker's tier is not the full one, if the best was requested.
     no_full_tier: Option<String>,
 }
 
-/// The replacement of a worker by one with the same rights.
+/// Replacement of a worker by one with the same access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Renewal {
-    /// The worker stays.
     No,
-    /// As soon as it has no open call.
+    /// Due as soon as the worker has no open call.
     Wanted,
-    /// It is being ended.
     Ending,
 }
 
 enum WorkerState {
     /// No worker; the next call starts one.
     None,
-    /// No worker, and none is started but by a replacement: why.
+    /// No worker, with the reason; only a replacement starts one.
     Closed(String),
-    /// One is on its way.
+    /// A worker is starting.
     Starting {
         starting: BoxFuture<'static, StartOutcome>,
         cancel: Option<oneshot::Sender<()>>,
         replaces: bool,
     },
-    /// One serves. One that nobody was told of is on its way to its end.
+    /// A worker serves. One that was not announced is being ended.
     Serving { worker: StartedWorker, announced: bool, patience: Box<Patience> },
 }
 
-/// An event of the worker.
 pub enum WorkerUpdate {
-    /// The next generation is ready; the calls that waited have been sent.
+    /// The next generation is ready, and the waiting calls have been sent.
     Started,
-    /// The next generation did not come to be; these calls cannot be served.
+    /// The next generation did not start, and these calls cannot be served.
     NotStarted(StartError, Vec<CallId>),
-    /// There is no worker, and none may be started, so that these calls cannot be served.
+    /// No worker may be started, so that these calls cannot be served.
     Closed { reason: String, calls: Vec<CallId> },
-    /// It said something, or ended.
+    /// An event of the worker.
     Event { generation: Generation, event: WorkerEvent },
 }
 
 impl SessionWorker {
-    /// A worker that starts with its first call.
+    /// Creates the worker, which starts with its first call.
     pub fn new(boundary: Arc<dyn Boundary>, agent: AgentId, confinement: WatchedConfinement) -> Self {
         Self {
             boundary,
@@ -97,18 +92,16 @@ impl SessionWorker {
         }
     }
 
-    /// Sets the log of the guests of its workers.
     pub(in crate::engine::driver) fn log_guests(&mut self, guests: GuestLog) {
         self.guests = guests;
     }
 
-    /// True if the worker that takes the present one's place has other rights.
     pub(in crate::engine::driver) fn changes_rights(&self) -> bool {
         let rights = |confinement: &WatchedConfinement| confinement.get().rights.clone();
         matches!(&self.replacement, Some(Ok(next)) if rights(next) != rights(&self.confinement))
     }
 
-    /// The confinement of the next generation, and of the present one unless it is being replaced.
+    /// Returns the confinement of the next generation: the present one, unless the worker is being replaced.
     pub fn confinement(&self) -> &Confinement {
         self.watched().get()
     }
@@ -120,12 +113,11 @@ impl SessionWorker {
         }
     }
 
-    /// The latest generation; 0 before the first.
+    /// Returns the latest generation; 0 before the first.
     pub fn generation(&self) -> Generation {
         self.generation
     }
 
-    /// The worker that serves, if one does.
     pub fn serving(&self) -> Option<&StartedWorker> {
         match &self.state {
             WorkerState::Serving { worker, announced: true, .. } => Some(worker),
@@ -133,42 +125,39 @@ impl SessionWorker {
         }
     }
 
-    /// True if no worker may be started but by a replacement.
+    /// True if only a replacement can start a worker.
     pub fn is_closed(&self) -> bool {
         matches!(self.state, WorkerState::Closed(_))
     }
 
-    /// True if the worker is being ended so that another one takes its place.
+    /// True if the worker is being ended so that another one replaces it.
     pub fn is_being_replaced(&self) -> bool {
         self.replacement.is_some()
     }
 
-    /// True if the next worker has to wait: for workers below the agent, or for what ran beside the old one.
+    /// True if the next worker has to wait for workers below the agent, or for other processes of the old one.
     pub(in crate::engine::driver) fn is_held_back(&self, others_end: bool) -> bool {
         self.is_being_replaced() && (others_end || self.waits_for_subtree)
     }
 
-    /// Sets whether a worker below the agent is being ended.
     pub(in crate::engine::driver) fn wait_for_subtree(&mut self, waits: bool) {
         self.waits_for_subtree = waits;
     }
 
-    /// Promises that the latest worker's ruleset does not enforce.
     pub(in crate::engine::driver) fn not_enforced(&self) -> &[String] {
         &self.not_enforced
     }
 
-    /// The reason why the tier of the latest worker is not the full one, where the best was asked for.
     pub(in crate::engine::driver) fn no_full_tier(&self) -> Option<&str> {
         self.no_full_tier.as_deref()
     }
 
-    /// The boundary, from which workers beside this one come.
+    /// Returns the boundary, for workers in addition to this one.
     pub fn boundary(&self) -> Arc<dyn Boundary> {
         Arc::clone(&self.boundary)
     }
 
-    /// Takes a number for a worker beside this one: numbers are unique within the agent.
+    /// Reserves a generation for a worker in addition to this one, unique within the agent.
     pub fn reserve_generation(&mut self) -> Generation {
         self.generation = self.generation.next();
         self.generation
@@ -188,9 +177,9 @@ impl SessionWorker {
         self.start();
     }
 
-    /// Ends the worker with everything below it, then starts one that is confined so; an error leaves none.
+    /// Ends the worker with everything below it, then starts one with this confinement; an error leaves none.
     ///
-    /// Calls that come meanwhile wait for it. [`SessionWorker::next`] tells when the old one is gone and the new one is ready.
+    /// Calls wait meanwhile. [`SessionWorker::next`] reports the end and the start.
     pub fn replace(&mut self, confinement: Result<WatchedConfinement, StartError>) {
         self.renewal = Renewal::No;
         self.replacement = Some(confinement);
@@ -204,8 +193,8 @@ impl SessionWorker {
         }
     }
 
-    /// Has the next generation serve the calls from now on, under the same rights: its caches get what places of more
-    /// rights have come to have. Open calls end first.
+    /// Replaces the worker by one with the same access, after open calls. Its caches get what levels with more access
+    /// have added.
     pub fn renew(&mut self) {
         let lives = matches!(self.state, WorkerState::Starting { .. } | WorkerState::Serving { .. });
         if lives && self.replacement.is_none() {
@@ -213,7 +202,8 @@ impl SessionWorker {
         }
     }
 
-    /// Sets whether somebody is asked about hosts beyond the list. A worker that has a list is renewed if that changes.
+    /// Sets whether the user is asked about hosts beyond the list. If that changes, a worker that has a list is
+    /// renewed.
     pub(in crate::engine::driver) fn ask_hosts(&mut self, asks: bool) {
         if std::mem::replace(&mut self.asks_hosts, asks) != asks
             && self.confinement.get().rights.net.hosts().is_some()
@@ -222,7 +212,6 @@ impl SessionWorker {
         }
     }
 
-    /// Ends a worker that is to be renewed, if it has nothing to do.
     fn end_for_renewal(&mut self) {
         if let WorkerState::Serving { worker, patience, .. } = &self.state
             && self.renewal == Renewal::Wanted
@@ -233,7 +222,7 @@ impl SessionWorker {
         }
     }
 
-    /// Starts the next generation, if none is alive or closed.
+    /// Starts the next generation, unless one is alive or the worker is closed.
     pub fn start(&mut self) {
         if matches!(self.state, WorkerState::None) && self.replacement.is_none() {
             self.start_as(false);
@@ -256,7 +245,6 @@ impl SessionWorker {
         self.state = WorkerState::Starting { starting, cancel: Some(cancel), replaces };
     }
 
-    /// Cancels a call, wherever it is.
     pub fn cancel(&mut self, call: CallId) -> Cancelled {
         let before = self.waiting.len();
         self.waiting.retain(|(waiting, _)| *waiting != call);
@@ -375,7 +363,7 @@ impl SessionWorker {
         announced.then_some(WorkerUpdate::Event { generation, event })
     }
 
-    /// Fails closed: what was to be confined anew runs under nothing else either.
+    /// Fails closed: work that needs a new confinement never runs under another one.
     fn close(&mut self, error: StartError) -> WorkerUpdate {
         self.state = WorkerState::Closed(format!("no worker could be started: {error}"));
         WorkerUpdate::NotStarted(error, self.take_waiting())
@@ -385,14 +373,14 @@ impl SessionWorker {
         self.waiting.drain(..).map(|(call, _)| call).collect()
     }
 
-    /// Begins to end the worker and everything below it: what is to be ended need not be replaced, and one on its way
-    /// is ended as for a replacement.
+    /// Begins to end the worker and everything below it, without a replacement. A worker that is starting is ended too.
     pub fn abandon(&mut self) {
         self.waiting.clear();
         self.replace(Err(StartError::Cancelled));
     }
 
-    /// Ends the worker and everything below it, and waits for that; gives the last events of one that was announced.
+    /// Ends the worker and everything below it, and waits for that. Returns the last events of a worker that was
+    /// announced.
     pub async fn end(&mut self) -> Vec<(Generation, WorkerEvent)> {
         self.abandon();
         let mut last = Vec::new();
@@ -411,15 +399,14 @@ impl SessionWorker {
     }
 }
 
-/// The end of a worker that nothing reads from any more.
 const GONE: WorkerEvent =
     WorkerEvent::Ended { reason: WorkerEnd::ReaderGone, violation: None, open: Vec::new() };
 
-/// The place of a call when it was cancelled.
+/// State of a call when it was cancelled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Cancelled {
-    /// No worker had it: nothing will be heard of it.
+    /// No worker had the call: no outcome follows.
     BeforeItWasSent,
-    /// The worker has it; its outcome follows.
+    /// The worker has the call: its outcome follows.
     OutcomeFollows,
 }

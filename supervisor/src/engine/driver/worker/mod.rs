@@ -1,4 +1,4 @@
-//! An agent's worker: its process, its generations, the calls that wait for it, and the entry by which others find it.
+//! An agent's worker: its process, its generations, the calls that wait for it, and its published entry.
 
 mod live;
 mod machine;

@@ -1,7 +1,7 @@
-//! The time that a worker has for its open calls: one that says nothing was taken over, or hangs, and is ended.
+//! Time limit of a worker for its open calls: a silent worker counts as hung or compromised and is ended.
 //!
-//! A call may wait in the worker for those before it, so that none has a time of its own: one of the open calls ends within the
-//! longest of their times, counted from the last one that ended.
+//! Calls may wait in the worker for earlier ones. So one of the open calls has to end within the longest of their
+//! times, counted from the last end of a call.
 
 use std::collections::HashMap;
 use std::time::Duration;
@@ -12,10 +12,10 @@ use ipc::rights::Limits;
 use ipc::tool::ToolCall;
 use tokio::time::{Instant, sleep_until};
 
-/// The time for a call of a file tool, and of a command beyond its own: its worker ends it in time.
+/// Time limit for a call of a file tool, and for a command in addition to its own time, at which its worker ends it.
 const PATIENCE: Duration = Duration::from_mins(5);
 
-/// The open calls of a worker, and their time.
+/// Open calls of a worker, and their time limits.
 #[derive(Debug)]
 pub(super) struct Patience {
     open: HashMap<CallId, Duration>,
@@ -24,12 +24,10 @@ pub(super) struct Patience {
 }
 
 impl Patience {
-    /// Returns the patience with a worker that has no call yet.
     pub(super) fn new() -> Self {
         Self { open: HashMap::new(), since: Instant::now(), given_up: false }
     }
 
-    /// A call was sent to a worker with these limits.
     pub(super) fn sent(&mut self, call: CallId, work: &Work, limits: &Limits) {
         if self.open.is_empty() {
             self.since = Instant::now();
@@ -43,22 +41,20 @@ impl Patience {
         }
     }
 
-    /// True if no call is open.
     pub(super) fn is_idle(&self) -> bool {
         self.open.is_empty()
     }
 
-    /// It is over, and the worker is being ended.
     pub(super) fn give_up(&mut self) {
         self.given_up = true;
     }
 
-    /// True of a worker that is being ended since it said nothing.
+    /// True if the worker is being ended because it was silent.
     pub(super) const fn is_given_up(&self) -> bool {
         self.given_up
     }
 
-    /// Waits until the worker is late; pends while it has nothing to do. Cancel safe.
+    /// Waits until the time is over; pends while no call is open. Cancel safe.
     pub(super) async fn is_over(&self) {
         match self.open.values().max() {
             Some(longest) if !self.given_up => sleep_until(self.since + *longest).await,

@@ -1,4 +1,4 @@
-//! An agent that goes on with a log.
+//! An agent that is restored from a log.
 
 use std::time::Duration;
 
@@ -53,7 +53,7 @@ fn config() -> AgentConfig {
     }
 }
 
-/// The conversation, and the numbers that it counts on from, of an agent that goes on with these events.
+/// Returns the restored agent's whole state as text.
 pub(super) fn gone_on(events: &[SessionEvent]) -> String {
     format!("{:?}", Agent::new(config()).restored(events, false))
 }

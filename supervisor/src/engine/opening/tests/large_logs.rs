@@ -1,4 +1,4 @@
-//! A large log is kept in part, and nothing that a session needs to go on is missing.
+//! Only a part of a large log is kept, and a resumed session misses nothing.
 
 use std::collections::BTreeMap;
 
@@ -15,7 +15,7 @@ use crate::journal::session::{Needed, Reopened, SessionLog, Sizes, closing, left
 
 const PLAN: &str = "# Two words\n\n## Steps\n\n### 1. Write two\n\n### 2. Write three\n";
 
-/// A step of a session, by numbers that stand for whatever there is.
+/// A step of a session. Numbers select among existing items.
 #[derive(Clone, Debug)]
 enum Step {
     Say,
@@ -63,15 +63,15 @@ fn any_step() -> impl Strategy<Value = Step> {
     ]
 }
 
-/// A session that is written down.
+/// A session and its log.
 struct Play {
     _state: tempfile::TempDir,
     log: SessionLog,
     events: Vec<SessionEvent>,
-    /// The calls without an end.
+    /// Calls without an end event.
     calls: Vec<(String, u64)>,
     number: u64,
-    /// The agents that live: the first, two below it, and one below the last of them.
+    /// Living agents: the first, two below it, and one below the last of them.
     agents: [Option<String>; 4],
 }
 
@@ -290,7 +290,7 @@ const fn is_message(kind: &EventKind) -> bool {
     matches!(kind, EventKind::UserMessage { .. })
 }
 
-/// Everything that is made of the events of a session that goes on, but what its conversation says.
+/// Returns everything that is derived from the events, without the texts of the conversation.
 fn made_of(events: &[SessionEvent]) -> String {
     let standing = standing(events);
     let messages: Vec<_> =

@@ -1,4 +1,2 @@
-//! Sessions that go on.
-
 mod agent;
 mod large_logs;
