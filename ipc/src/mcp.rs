@@ -232,7 +232,7 @@ pub struct McpPromptArgument {
 pub struct McpDescription {
     /// Name of the program.
     pub name: String,
-    /// Version of the program.
+    /// Version of the server's program, as the server reports it.
     pub version: String,
     /// Version of the MCP protocol in use.
     pub protocol: String,

@@ -79,7 +79,8 @@ pub enum Violation {
     OpenCalls(usize),
 }
 
-/// Returns the next phase, or the violation.
+/// Returns the phase after a message of a worker, or its violation (✗). Other entries name the calls for which the message is
+/// allowed; the phase stays.
 ///
 /// | phase ╲ message | Ready | Output | Prepared | Outcome | Bye |
 /// | --- | --- | --- | --- | --- | --- |

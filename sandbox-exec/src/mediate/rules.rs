@@ -243,7 +243,7 @@ fn named(
     Ok(Target { is_host, asked: named.and_then(|named| named.asked), ..address.into() })
 }
 
-/// `None` for other than placeholder addresses.
+/// Returns the host that a placeholder address stands for; `None` for another address.
 pub(super) fn hosted(
     hosts: &NamedHosts,
     caller: &Caller<'_>,

@@ -51,7 +51,7 @@ enum Beyond {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum ModeApprovals {
     Hold,
-    /// Nothing is approved, and a change to this mode ends earlier approvals.
+    /// No request is approved, and a change to this mode ends earlier approvals.
     End,
 }
 

@@ -1,4 +1,4 @@
-//! Directories of a server's program. A program that the server cannot read does not start.
+//! Finds the directories that a server's program needs, so that its sandbox can read them: otherwise it does not start.
 
 use std::fs::{self, File};
 use std::io::Read;

@@ -111,7 +111,8 @@ impl ApprovalList {
         Some(format!("{before}{added}{after}"))
     }
 
-    /// Returns the text with the setting below the head of the project's table, or of the table of its approvals.
+    /// Returns the text with the setting inserted below the head of the project's table of approvals, or else of the project's
+    /// table. `None` if the text has neither.
     fn in_its_table(self, text: &str, project: &Path, list: &str) -> Option<String> {
         let of_approvals = |line: &str| {
             let name = head(line).strip_suffix(".approvals]");

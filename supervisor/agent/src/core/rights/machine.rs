@@ -320,7 +320,7 @@ impl RightsState {
         })
     }
 
-    /// Returns the text for the model.
+    /// Ends the wait for a worker that could not be started. Returns the reason for the model; `None` if nothing waited.
     pub(in crate::core) fn on_not_replaced(&mut self, reason: &str, out: &mut Outbox) -> Option<String> {
         if !std::mem::take(&mut self.replacement.awaited) {
             return None;

@@ -209,7 +209,7 @@ impl WatchedRoots {
         self.journal.as_mut().map_or(Ok(()), BaselineJournal::unlock_calls)
     }
 
-    /// Restores the changes of another session that was killed during a tool call.
+    /// Undoes the changes to watched files that another session left when it was killed during a tool call.
     fn settle_cut_off(
         &mut self,
         around: &Around,

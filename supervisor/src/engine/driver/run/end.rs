@@ -1,4 +1,4 @@
-//! End of a run, with its worker and its account.
+//! End of a run: stops its worker, and takes its totals (steps, tokens, cost).
 
 use std::panic::{self, AssertUnwindSafe};
 
