@@ -240,6 +240,34 @@ fn crates_import_only_what_the_table_allows() {
     }
 }
 
+/// Maximum numbers of crates, of imports between them, and of crates on the longest way through these.
+const MOST_CRATES: usize = 12;
+const MOST_IMPORTS: usize = 40;
+const MOST_FLOORS: usize = 7;
+
+#[test]
+fn the_graph_of_crates_is_small_and_flat() {
+    let metadata = metadata();
+    let mut imports = Vec::new();
+    for (row, _) in TABLE {
+        let direct = direct(&metadata, row.name, &Value::Null);
+        imports.extend(CRATES.iter().filter(|other| direct.contains(**other)).map(|other| (row.name, *other)));
+    }
+    assert!(TABLE.len() <= MOST_CRATES, "{} crates", TABLE.len());
+    assert!(imports.len() <= MOST_IMPORTS, "{} imports: {imports:?}", imports.len());
+    // A crate without imports is on the lowest floor, every other one above all that it imports.
+    let mut floors: Vec<Vec<&str>> = Vec::new();
+    let mut left: Vec<_> = TABLE.iter().map(|(row, _)| row.name).collect();
+    while !left.is_empty() {
+        let is_above = |name: &&str| imports.iter().any(|(from, to)| from == name && left.contains(to));
+        let (above, floor): (Vec<_>, Vec<_>) = left.iter().partition(|name| is_above(name));
+        assert!(!floor.is_empty(), "imports in a circle among {above:?}");
+        floors.push(floor);
+        left = above;
+    }
+    assert!(floors.len() <= MOST_FLOORS, "{floors:?}");
+}
+
 #[test]
 fn crates_never_link_what_the_table_forbids() {
     for (row, groups) in TABLE {
