@@ -251,7 +251,8 @@ fn the_graph_of_crates_is_small_and_flat() {
     let mut imports = Vec::new();
     for (row, _) in TABLE {
         let direct = direct(&metadata, row.name, &Value::Null);
-        imports.extend(CRATES.iter().filter(|other| direct.contains(**other)).map(|other| (row.name, *other)));
+        imports
+            .extend(CRATES.iter().filter(|other| direct.contains(**other)).map(|other| (row.name, *other)));
     }
     assert!(TABLE.len() <= MOST_CRATES, "{} crates", TABLE.len());
     assert!(imports.len() <= MOST_IMPORTS, "{} imports: {imports:?}", imports.len());

@@ -111,7 +111,10 @@ fn an_order_that_is_none_and_a_second_one_end_the_gateway_with_one_line() {
         Gateway::start(command)
     };
     let (status, said) = started().end();
-    assert_eq!((status.code(), said.as_str()), (Some(1), "bailiwick-worker: the supervisor closed the connection before its first message\n"));
+    assert_eq!(
+        (status.code(), said.as_str()),
+        (Some(1), "bailiwick-worker: the supervisor closed the connection before its first message\n")
+    );
     let mut broken = started();
     broken.write(&[9, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0]);
     let (status, said) = broken.wait();

@@ -47,7 +47,7 @@ const CROWDS: &[Crowd] = &[
         name: "a chain",
         fill: "os.mkdir('.agents'); os.symlink('../c0', '.agents/c'); \
             [(os.mkdir(f'c{n}'), os.symlink(f'../c{n + 1}', f'c{n}/c')) for n in range(20)]",
-        refused: Some(("c12", "more than 12 links or includes lead there")),
+        refused: Some(("c12", "more than 12 links or includes lead to this path")),
     },
     Crowd {
         name: "includes",

@@ -145,9 +145,11 @@ fn what_has_no_part_in_a_git_directory_is_moved_aside_and_can_be_accepted() {
         let done = sandbox(&world, tier, &[], MAKE);
         for (name, inside, content) in [("annex", "deep/file", "kept\n"), ("loose", "", "loose\n")] {
             assert!(!world.project().join(".git").join(name).exists(), "{tier}: {}", done.stderr);
-            let told = format!("changed and restored: .git/{name} (no part of a git directory; moved to ");
-            let moved =
-                done.stderr.lines().find_map(|line| line.split_once(&told)?.1.split_once("; to accept it"));
+            let told = format!("changed and restored: .git/{name} (not a part of a git directory; moved to ");
+            let moved = done
+                .stderr
+                .lines()
+                .find_map(|line| line.split_once(&told)?.1.split_once("; to accept the change"));
             let moved = moved.map(|(path, _)| path);
             let moved = Path::new(moved.unwrap_or_else(|| panic!("{}", done.stderr)));
             let file = if inside.is_empty() { moved.to_owned() } else { moved.join(inside) };

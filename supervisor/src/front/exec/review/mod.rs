@@ -105,7 +105,9 @@ fn refused(error: GitError, target: &ReviewTarget) -> Refusal {
         ReviewTarget::Base(_) => {
             "name a branch or commit of this repository, with its history (fetch-depth: 0 in CI)"
         }
-        ReviewTarget::Commit(_) => "name a commit of this repository whose parent is here too (fetch-depth: 0 in CI)",
+        ReviewTarget::Commit(_) => {
+            "name a commit of this repository whose parent is here too (fetch-depth: 0 in CI)"
+        }
     };
     match error {
         GitError::Setup(error) => Refusal(error.exit(), error.to_string()),
