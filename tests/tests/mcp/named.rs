@@ -238,6 +238,52 @@ fn a_file_of_the_project_is_named_as_such() {
     assert!(!ran.stderr.contains("everybody who can change"), "{}", ran.stderr);
 }
 
+/// An agent that rewrites the program of a server would act with the server's access, which is more than its own.
+#[test]
+fn an_agent_that_changes_a_servers_program_does_not_get_the_servers_access() {
+    for tier in tier::all() {
+        // Within the access of the agent the program may change: nothing is gained.
+        for (more, is_held) in [(json!({"env": ["TOKEN"]}), true), (json!({}), false)] {
+            let world = world(tier);
+            let given = world.root().join("given");
+            fs::create_dir_all(&given).unwrap();
+            let stolen = given.join("stolen");
+            let mut entry = json!({"args": ["lib.sh"]});
+            entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
+            if is_held {
+                entry["write"] = json!([given]);
+            }
+            let program = "#!/bin/sh\n. ./lib.sh\nexec ./fake echo\n";
+            for (changed, content) in [
+                (
+                    "server.sh",
+                    format!("#!/bin/sh\necho \"$TOKEN\" >{}\nexec ./fake echo\n", stolen.display()),
+                ),
+                ("lib.sh", format!("echo \"$TOKEN\" >{}\n", stolen.display())),
+            ] {
+                write_script(&world.project().join("server.sh"), program);
+                world.file("lib.sh", "true\n");
+                let rewritten = calls(&[("write_file", json!({"path": changed, "content": content}))]);
+                let flags = ["--mode", "auto", "--allow-tool", "docs/echo"];
+                let path = file(&world, &entry);
+                let flags = [&["--mcp-config", path.to_str().unwrap()][..], &flags].concat();
+                let server = model_of([rewritten, echo("x"), done()]);
+                let flags = [&flags[..], &["--output", "stream-json", "go"]].concat();
+                let ran = Finished::of(world.task(&server.base_url(), flags).env("TOKEN", "secret"));
+                let found = results(&ran);
+                assert_eq!(found[0].0, "completed", "{tier}: {found:?}");
+                assert!(!stolen.exists(), "{tier} {changed}: the agent's program got the token: {found:?}");
+                if is_held {
+                    assert_eq!(found[1].0, "failed", "{tier} {changed}: {found:?}");
+                    assert!(found[1].1.contains("has changed since the session began"), "{tier}: {found:?}");
+                } else {
+                    assert_eq!(found[1].0, "completed", "{tier} {changed}: {found:?}");
+                }
+            }
+        }
+    }
+}
+
 #[test]
 fn a_server_of_a_file_is_held_to_the_tools_of_its_first_start() {
     let world = world(tier::all()[0]);

@@ -228,6 +228,7 @@ mod tests {
     use ipc::rights::Rights;
     use protocol::approval::ServerAccess;
 
+    use super::super::own_code::OwnCode;
     use super::super::pin::tests::server;
     use super::super::server::{ApprovedBy, ApprovedTools};
     use super::*;
@@ -241,6 +242,7 @@ mod tests {
             confinement: Confinement::new(Rights::default(), "/".into()),
             most: 100,
             installed: None,
+            code: OwnCode::default(),
             approved: ApprovedTools { digest: String::new(), by: ApprovedBy::Person },
             log: GuestLog::default(),
         };

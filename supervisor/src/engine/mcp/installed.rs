@@ -87,6 +87,9 @@ pub(crate) enum NotStarted {
     Changed,
     #[error("the check of the server's installed files did not end")]
     Ended,
+    /// An agent, or somebody else, changed a file of the server's command.
+    #[error("{path}, which the server executes, has changed since the session began", path = .0.display())]
+    CodeChanged(PathBuf),
     #[error("the server's installed files cannot be read: {0}")]
     Tree(#[from] TreeError),
     #[error(
@@ -101,6 +104,9 @@ impl NotStarted {
         match self {
             Self::Changed | Self::Ended | Self::Tree(_) => {
                 format!("bailiwick mcp update {name} reinstalls the server and asks you")
+            }
+            Self::CodeChanged(_) => {
+                "check the file, then start a new session; keep the program of a server outside of the project".to_owned()
             }
             Self::RunsLater(_) => {
                 format!("let the server write another directory, then run bailiwick mcp add {name}")

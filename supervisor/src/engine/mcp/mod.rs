@@ -14,6 +14,7 @@ mod inspect;
 mod installed;
 mod names;
 mod offer;
+mod own_code;
 mod pin;
 mod program;
 mod progress;

@@ -81,7 +81,7 @@ fn programs(command: &str) -> Vec<PathBuf> {
     programs
 }
 
-fn found(command: &str) -> Option<PathBuf> {
+pub(super) fn found(command: &str) -> Option<PathBuf> {
     if command.contains('/') {
         return Some(PathBuf::from(command)).filter(|program| program.exists());
     }

@@ -15,6 +15,7 @@ use tokio::sync::oneshot;
 
 use super::confine::{Confined, keep_what_runs_later};
 use super::installed::{InstalledServer, NotStarted};
+use super::own_code::OwnCode;
 use super::pin::Pin;
 use super::progress::ProgressLines;
 use super::questions::{AnsweredQuestion, OpenQuestions, QuestionOf};
@@ -37,6 +38,7 @@ pub(super) struct ServerSpec {
     pub(super) most: usize,
     /// Installed files, if the server's command installs packages.
     pub(super) installed: Option<InstalledServer>,
+    pub(super) code: OwnCode,
     pub(super) approved: ApprovedTools,
     pub(super) log: GuestLog,
 }
@@ -84,14 +86,17 @@ impl ServerSpec {
             confinement: confined.confinement.clone(),
             most: usize::try_from(setup.policy.limits.output_bytes).unwrap_or(usize::MAX),
             installed: installed.cloned(),
+            code: OwnCode::of(setup, server),
             approved,
             log: GuestLog::default(),
         }
     }
 
-    /// Returns the process to start, after a check of the installed files.
+    /// Returns the process to start, after a check of its files.
     pub(super) async fn process(&self) -> Result<McpServerSpec, NotStarted> {
         let McpServer { name, command, args, .. } = &self.server;
+        let code = self.code.clone();
+        tokio::task::spawn_blocking(move || code.check()).await.map_err(|_| NotStarted::Ended)??;
         let (program, arguments) = match (&self.installed, SelfInstaller::of(command, args)) {
             (Some(files), Some(installer)) => {
                 files.checked().await?;
@@ -511,6 +516,7 @@ mod tests {
             confinement: Confinement::new(Rights::default(), "/".into()),
             most: 100,
             installed: None,
+            code: OwnCode::default(),
             approved: ApprovedTools {
                 digest: super::super::pin::tests::pin(vec![tool("a")]).digest(),
                 by: ApprovedBy::Person,
@@ -583,6 +589,7 @@ mod tests {
             confinement: Confinement::new(Rights::default(), "/".into()),
             most: 100,
             installed: Some(installed),
+            code: OwnCode::default(),
             approved: ApprovedTools { digest: String::new(), by: ApprovedBy::Person },
             log: GuestLog::default(),
         };
