@@ -53,7 +53,7 @@ pub enum FieldKind {
         least: Option<u32>,
         /// The most characters.
         most: Option<u32>,
-        /// The default text.
+        /// Text that is sent if the person enters none.
         default: Option<String>,
     },
     /// A number. Bounds and default are decimal numbers.
@@ -64,19 +64,19 @@ pub enum FieldKind {
         least: Option<String>,
         /// The largest number.
         most: Option<String>,
-        /// The default number.
+        /// Number that is sent if the person enters none.
         default: Option<String>,
     },
     /// Yes or no.
     YesNo {
-        /// The default answer.
+        /// Answer that is sent if the person gives none.
         default: Option<bool>,
     },
     /// One of some values.
     Choice {
         /// The values, in their order.
         choices: Vec<FormChoice>,
-        /// The default value.
+        /// Value that is sent if the person chooses none.
         default: Option<String>,
     },
     /// Several of some values, or none.
@@ -87,7 +87,7 @@ pub enum FieldKind {
         least: Option<u32>,
         /// The most values.
         most: Option<u32>,
-        /// The default values.
+        /// Values that are sent if the person chooses none.
         default: Vec<String>,
     },
 }

@@ -10,6 +10,7 @@ use crate::rights::{HostError, HostName, HostRule, Hosts};
 /// Longest URL in bytes, once what is not ASCII is escaped.
 pub const MAX_URL: usize = 4 << 10;
 
+/// Port of each scheme.
 const HTTPS: u16 = 443;
 const HTTP: u16 = 80;
 

@@ -25,6 +25,9 @@ const METADATA: &[IpAddr] = &[
     IpAddr::V6(Ipv6Addr::new(0xfd00, 0x42, 0, 0, 0, 0, 0, 0x42)),
 ];
 
+/// "Address family not supported": the kernel has no IPv6. There is no [`io::ErrorKind`] for it. All supported
+/// architectures
+/// use this number (`asm-generic/errno.h`).
 const EAFNOSUPPORT: i32 = 97;
 
 /// The relation of an address to this machine.

@@ -153,6 +153,7 @@ impl Progress {
         }
     }
 
+    /// Waits until the child reports or ends. Fails at SIGTERM or SIGHUP.
     fn wait_for_progress(&self) -> Result<(), Failure> {
         let ending: SigSet = [Signal::SIGTERM, Signal::SIGHUP].into_iter().collect();
         let signals = SignalFd::new(&ending).map_err(|errno| Stage::Broker.failed(errno))?;

@@ -31,8 +31,10 @@ const PATIENCE: u16 = 2000;
 /// fork.
 const USUAL: [&str; 2] = ["/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
 
+/// Mode bits of a directory in which any user may create files.
 const WRITABLE: u32 = 0o222;
 
+/// Inode of the root of the hierarchy.
 const ROOT: u64 = 1;
 
 #[derive(Debug)]

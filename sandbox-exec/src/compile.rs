@@ -39,6 +39,7 @@ const OWN_DEVICES: [(&str, Access); 4] = [
 /// Each rule takes a descriptor for a moment, and kernel memory.
 pub const MAX_RULES: usize = 20_000;
 
+/// Directories that no write root may be or contain.
 const NEVER_WRITABLE: [&str; 3] = ["/proc", "/sys", "/dev"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -137,6 +138,7 @@ pub fn compile(
     Ok(plan)
 }
 
+/// Fails for a path that is relative or has an empty part, `.` or `..`: paths are compared by bytes.
 fn check_canonical(path: &WirePath) -> Result<(), CompileError> {
     let is_name = |part: &[u8]| !matches!(part, b"" | b"." | b"..");
     let canonical = match path.as_bytes() {

@@ -19,6 +19,7 @@ const SECUREBITS: c_ulong = (libc::SECBIT_NOROOT
     | libc::SECBIT_NO_CAP_AMBIENT_RAISE
     | libc::SECBIT_NO_CAP_AMBIENT_RAISE_LOCKED) as c_ulong;
 
+/// Number of bits of the sets, beyond the last capability of any kernel.
 const CAPABILITY_BITS: c_ulong = 64;
 
 #[derive(Debug, thiserror::Error)]

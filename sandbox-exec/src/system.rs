@@ -174,6 +174,7 @@ fn own(answer: libc::c_long) -> Result<OwnedFd, Errno> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
+/// Signals one thread of a process (`tgkill(2)`), unless it is gone.
 pub(crate) fn signal_thread(process: libc::pid_t, thread: libc::pid_t, signal: libc::c_int) {
     // SAFETY: integers only.
     unsafe { libc::syscall(libc::SYS_tgkill, process, thread, signal) };
@@ -243,6 +244,7 @@ pub(crate) fn standard_streams() -> [BorrowedFd<'static>; 3] {
     [0, 1, 2].map(|number| unsafe { BorrowedFd::borrow_raw(number) })
 }
 
+/// Closes the descriptors `first..=last` (`close_range(2)`, Linux 5.9).
 pub(crate) fn close_range(first: u32, last: u32) -> io::Result<()> {
     // SAFETY: closes descriptors; callers own everything in the range, or are about to execute.
     check(unsafe { libc::syscall(libc::SYS_close_range, first, last, 0) })

@@ -17,6 +17,7 @@ pub struct KnownModel {
     pub price: Option<String>,
 }
 
+/// Minimum similarity of a suggested name, from 0 to 1.
 const LIKE: f32 = 0.6;
 
 /// Maximum number of suggested names.

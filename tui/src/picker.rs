@@ -2,8 +2,10 @@ use crossterm::event::{KeyCode, KeyEvent, KeyEventKind, KeyModifiers};
 
 use crate::start::Capabilities;
 
+/// Number of screen rows for title, filter and keys.
 pub(crate) const AROUND: u16 = 4;
 
+/// Number of screen rows per list row.
 pub(crate) const TALL: u16 = 2;
 
 const LONGEST: usize = 200;

@@ -23,6 +23,7 @@ impl OpenCall {
         self.call
     }
 
+    /// Fails if the call was cancelled.
     pub fn check(&self) -> Result<()> {
         if self.is_cancelled() { Err(Stop::Cancelled) } else { Ok(()) }
     }

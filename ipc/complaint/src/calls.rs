@@ -8,6 +8,7 @@ use super::ErrorLine;
 /// System call that no confined program may make.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct DeniedCall {
+    /// Name as in `syscalls(2)`.
     pub name: &'static str,
     /// Capability without which the kernel may deny the call to anybody (`capabilities(7)`).
     pub capability: Option<u8>,
@@ -50,6 +51,7 @@ const DENIED: &[(When, Option<u8>, &str)] = &[
     (Always, Some(39 /* BPF */), "bpf"),
 ];
 
+/// Words of a program about a call, in lower case, with the error number.
 const PHRASES: [(&str, i32); 2] = [("operation not permitted", EPERM), ("function not implemented", ENOSYS)];
 
 pub fn denied_calls() -> impl Iterator<Item = DeniedCall> {

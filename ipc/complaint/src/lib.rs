@@ -38,8 +38,10 @@ pub const REFUSALS: [(&str, i32); 7] = [
 /// Programs and calls that signal a process by its number.
 const SIGNALLERS: [&str; 7] = ["kill", "killpg", "pkill", "sigqueue", "tgkill", "tkill", "pidfd_send_signal"];
 
+/// Directory of POSIX shared memory and semaphores (`shm_overview(7)`, `sem_overview(7)`).
 const MEMORY: &str = "/dev/shm";
 
+/// Words, in lower case, of a call for POSIX shared memory or semaphores.
 const OF_MEMORY: [&str; 3] = ["shm_open", "sem_open", "could not open shared memory segment"];
 
 /// A line about a denied path.

@@ -27,10 +27,15 @@ pub(super) struct Given<'a> {
 }
 
 impl Given<'_> {
+    /// Number of [`Given::status`] in the reaper; the command has 0 to 2.
     pub(super) const STATUS: RawFd = 3;
+    /// Number of [`Given::request`].
     pub(super) const REQUEST: RawFd = 4;
+    /// Number of [`Given::domain`].
     pub(super) const DOMAIN: RawFd = 5;
+    /// Number of [`Given::signals`].
     pub(super) const SIGNALS: RawFd = 6;
+    /// First number after these.
     const FREE: RawFd = 7;
 
     fn by_number(&self) -> [(RawFd, BorrowedFd<'_>); 7] {

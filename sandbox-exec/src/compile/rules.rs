@@ -12,12 +12,17 @@ pub struct Access(u8);
 
 impl Access {
     const NOTHING: Self = Self(0);
+    /// Names can be listed.
     pub const LIST: Self = Self(1);
     /// Contents can be read and executed.
     pub const READ: Self = Self(2);
+    /// Everything can be changed.
     pub const WRITE: Self = Self(4);
+    /// A device can be read and written.
     pub const DEVICE: Self = Self(8);
+    /// A directory of devices.
     pub const TERMINALS: Self = Self(1 | 8);
+    /// A read root: names and contents.
     pub const TREE: Self = Self(1 | 2);
     pub const ALL: Self = Self(1 | 2 | 4);
 

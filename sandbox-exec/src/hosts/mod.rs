@@ -32,12 +32,16 @@ pub(crate) use acceptor::start;
 pub use names::NamedHosts;
 pub(crate) use names::Permission;
 
+/// Address of the program's end of the pair.
 pub(crate) const OWN: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 1);
 
+/// Address of the other end.
 pub(crate) const RESOLVER: Ipv4Addr = Ipv4Addr::new(198, 18, 0, 2);
 
+/// First placeholder address of hosts, of 198.19.0.0/16.
 pub(crate) const OF_HOSTS: Ipv4Addr = Ipv4Addr::new(198, 19, 0, 0);
 
+/// Placeholder address of the gateway's proxy ([`ipc::gateway::PROXY`]).
 pub(crate) const OF_PROXY: Ipv4Addr = Ipv4Addr::new(198, 19, 255, 254);
 
 /// Ports at which a person may be asked about other hosts: web, ssh, git, common databases and test servers. Their

@@ -9,7 +9,9 @@ use super::names::Resolved;
 /// Maximum size of a question in bytes (RFC 1035, 4.2.1).
 pub(super) const MAX_QUESTION: usize = 512;
 
+/// `struct` of a message's start: number, flags, and four counts.
 const HEADER: usize = 12;
+/// Maximum sizes of a name on the wire, and of a label (RFC 1035, 2.3.4).
 const MAX_NAME: usize = 255;
 const MAX_LABEL: u8 = 63;
 
@@ -18,6 +20,7 @@ const ANSWER: u8 = 0x80;
 const OPERATION: u8 = 0x78;
 const AUTHORITATIVE: u8 = 0x04;
 const RECURSION_DESIRED: u8 = 0x01;
+/// Bit of the fourth byte: the author looks further.
 const RECURSION_AVAILABLE: u8 = 0x80;
 
 /// Codes of answers.
@@ -31,6 +34,7 @@ const REFUSED: u8 = 5;
 /// Type of an IPv4 address, and the class of the internet.
 const A: u16 = 1;
 const INTERNET: u16 = 1;
+/// Seconds for which an answer may be kept.
 const LIFETIME: u32 = 60;
 /// Name in an answer: the one in the question, right after the header.
 const SAME_NAME: [u8; 2] = [0xc0, 0x0c];

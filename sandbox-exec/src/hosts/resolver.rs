@@ -11,6 +11,7 @@ const MOST_DATAGRAMS: usize = 64;
 /// Maximum number of connections, and the time that each may stay open.
 const MOST_CONNECTIONS: usize = 16;
 const PATIENCE: Duration = Duration::from_secs(5);
+/// Size of the length before a message (RFC 1035, 4.2.2).
 const LENGTH: usize = 2;
 
 #[derive(Debug)]

@@ -79,6 +79,7 @@ impl Launch {
         }
     }
 
+    /// Returns the socket to the gateway, if the rights have hosts. Fails if the program could not reach them.
     fn gateway(&mut self) -> Result<Option<OwnedFd>, Failure> {
         let socket = self.gateway.take();
         if self.confinement.rights.net.hosts().is_none() {
@@ -119,6 +120,7 @@ pub(crate) fn enter_scopes<T>(
     Ok(entered)
 }
 
+/// True of a unix socket that keeps messages apart (`SOCK_SEQPACKET`, unix(7)).
 fn is_for_messages(socket: &OwnedFd) -> bool {
     let is_unix = getsockname::<UnixAddr>(socket.as_raw_fd()).is_ok();
     is_unix && getsockopt(socket, sockopt::SockType) == Ok(SockType::SeqPacket)

@@ -98,6 +98,7 @@ impl LaunchedProgram<'_> {
     }
 }
 
+/// Changes to the project directory. Fails if it could not be opened or cannot be entered.
 pub(crate) fn enter(project: &WirePath, directory: io::Result<impl AsFd>) -> Result<(), Failure> {
     let entered = directory.and_then(|directory| Ok(fchdir(directory)?));
     entered.map_err(|error| no_entry(project, &error))
@@ -112,6 +113,7 @@ fn give_up_calls(programs: &[seccomp::Program]) -> Result<(), Failure> {
     programs.iter().try_for_each(seccomp::Program::attach).map_err(at(Stage::Seccomp))
 }
 
+/// Tries acts that the confinement forbids. Fails if one of them is not denied.
 fn try_all(attempts: &Attempts<'_>) -> Result<Vec<Attempt>, Failure> {
     let tried = attempts.run();
     if let Some(Attempt { act, errno, .. }) = tried.iter().find(|attempt| !attempt.denied) {

@@ -18,8 +18,10 @@ use super::refusals::Denied;
 use super::rules::Target;
 use std::os::fd::OwnedFd;
 
+/// Maximum number of bytes of a stream that are copied at once.
 const PIECE: usize = 128 << 10;
 const DATAGRAM: usize = 0xffff;
+/// Maximum number of messages of one `sendmmsg` (`UIO_MAXIOV`).
 const MAX_MESSAGES: u64 = 1024;
 
 pub(super) struct MediatedCall<'a, 'b> {

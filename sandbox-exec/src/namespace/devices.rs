@@ -14,6 +14,7 @@ use super::tree::{Mounted, TreeError, at};
 use crate::compile::DEVICES;
 use crate::terminal;
 
+/// Device that opens the controlling terminal of a process.
 const TTY: &str = "/dev/tty";
 
 const LINKS: [(&str, &str); 5] = [

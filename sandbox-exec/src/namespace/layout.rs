@@ -9,6 +9,7 @@ use crate::tree::resolve;
 /// Mount point of a program's private temp directory.
 pub(crate) const TMP: &str = "/tmp";
 
+/// Device directory, which the full tier always replaces.
 const DEV: &str = "/dev";
 
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -16,6 +16,7 @@ use nix::fcntl::{AT_FDCWD, OFlag, OpenHow, ResolveFlag, openat, openat2};
 use nix::libc::{self, c_int, c_uint};
 use nix::sys::stat::Mode;
 
+/// `enum fsconfig_command` of linux/mount.h.
 const FSCONFIG_SET_STRING: c_uint = 1;
 const FSCONFIG_CMD_CREATE: c_uint = 6;
 
@@ -23,10 +24,14 @@ const FSCONFIG_CMD_CREATE: c_uint = 6;
 pub(super) struct Attributes(u64);
 
 impl Attributes {
+    /// Read-only, without set-id bits and devices.
     pub(super) const READ_ONLY: Self =
         Self(libc::MOUNT_ATTR_RDONLY | libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV);
+    /// Without set-id bits and devices.
     pub(super) const WRITABLE: Self = Self(libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NODEV);
+    /// Without set-id bits and execution.
     pub(super) const DEVICES: Self = Self(libc::MOUNT_ATTR_NOSUID | libc::MOUNT_ATTR_NOEXEC);
+    /// Read-only, without execution, set-id bits and devices.
     pub(super) const DATA: Self = Self(Self::READ_ONLY.0 | libc::MOUNT_ATTR_NOEXEC);
 }
 

@@ -9,6 +9,7 @@ use nix::sys::socket::{AddressFamily, SockFlag, SockProtocol, SockType, socket};
 
 /// `VETH_INFO_PEER` (linux/veth.h).
 const VETH_PEER: u16 = 1;
+/// `IFLA_INET6_ADDR_GEN_MODE`, `IN6_ADDR_GEN_MODE_NONE` (`linux/if_link.h`).
 const ADDRESSES_BY_ITSELF: u16 = 8;
 const NEVER: u8 = 1;
 /// Largest packet of a device (`ETH_MAX_MTU` of `linux/if_ether.h`).
@@ -16,6 +17,7 @@ const LARGEST: u32 = 65535;
 /// Offset of the error number in an answer: behind `struct nlmsghdr`.
 const HEADER: usize = 16;
 
+/// Number of the loopback device (`LOOPBACK_IFINDEX` of net/flow.h).
 pub(super) const LOOPBACK: Device = Device(1);
 
 #[derive(Clone, Copy, Debug)]

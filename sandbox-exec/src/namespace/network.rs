@@ -27,6 +27,7 @@ use super::machine::Refusal;
 use super::netlink::{Device, LOOPBACK, Netlink, Subnet};
 use crate::hosts::{Entrances, OF_HOSTS, OWN, RESOLVER};
 
+/// Device at both ends of the pair. In a new namespace the numbers of other devices are small.
 const PAIR: Device = Device(64);
 const NAME: &str = "hosts";
 

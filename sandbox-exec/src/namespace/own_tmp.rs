@@ -53,6 +53,7 @@ fn file_in(parent: BorrowedFd<'_>, name: &Path) -> io::Result<OwnedFd> {
     if is_file(&made)? { Ok(made) } else { Err(Errno::EEXIST.into()) }
 }
 
+/// Turns `EEXIST` into success: another start of the same agent may create the file at the same moment.
 fn unless_there(made: nix::Result<()>) -> nix::Result<()> {
     match made {
         Err(Errno::EEXIST) => Ok(()),

@@ -30,6 +30,7 @@ pub fn born_ns(file: BorrowedFd<'_>) -> Option<i64> {
     born.tv_sec.checked_mul(1_000_000_000)?.checked_add(i64::from(born.tv_nsec))
 }
 
+/// True if a file has an attribute of this value (`getxattr(2)`).
 pub(crate) fn has_attribute(path: &Path, name: &CStr, value: &[u8]) -> bool {
     let Ok(path) = CString::new(path.as_os_str().as_bytes()) else { return false };
     let mut found = vec![0_u8; value.len()];

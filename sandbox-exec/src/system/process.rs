@@ -121,6 +121,7 @@ pub(crate) fn kill(process: pid_t, signal: c_int) -> io::Result<()> {
     check(unsafe { libc::kill(process, signal) }.into())
 }
 
+/// `waitpid(2)` for any child: returns its pid, or 0 without a change, and its status.
 pub(crate) fn wait_for_any(options: c_int) -> Result<(pid_t, c_int), Errno> {
     let mut status = 0;
     // SAFETY: the status is a valid place for an integer.
@@ -134,6 +135,7 @@ pub(crate) fn detach(child: pid_t, signal: c_long) {
     let _detached = unsafe { libc::ptrace(libc::PTRACE_DETACH, child, ptr::null::<libc::c_void>(), signal) };
 }
 
+/// `pidfd_send_signal(2)`, with a `siginfo_t` if there is one.
 pub(crate) fn signal_by(
     target: BorrowedFd<'_>,
     signal: c_int,

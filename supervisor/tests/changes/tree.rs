@@ -23,7 +23,6 @@ pub(crate) fn file(bytes: impl AsRef<[u8]>) -> Node {
     Node::File { bytes: bytes.as_ref().to_vec(), executable: false }
 }
 
-/// An executable file.
 pub(crate) fn program(bytes: impl AsRef<[u8]>) -> Node {
     Node::File { bytes: bytes.as_ref().to_vec(), executable: true }
 }

@@ -151,7 +151,7 @@ pub(super) fn server_access(access: Option<&ServerAccess>) -> Vec<Part> {
     names.zip(lines.split(" · ")).map(|(name, line)| fact(name, line)).collect()
 }
 
-/// With its defaults.
+/// The form with its default values.
 fn form(request: &ServerRequest) -> Vec<Part> {
     let ServerRequest::ServerForm(params) = request else { return Vec::new() };
     FormDraft::of(request).map(|form| form.block(params, false).0.parts).unwrap_or_default()

@@ -15,6 +15,7 @@ pub(crate) struct Title {
     counts: String,
 }
 
+/// Minimum columns for a file name before the line counts are omitted.
 const NAME: usize = 12;
 
 impl Title {

@@ -4,6 +4,7 @@ use super::{Diff, DiffLine, Kind};
 use crate::model::Lines;
 use crate::text::{Clusters, Columns, Ground, Ink, Row, Tone, Wrap, wrap};
 
+/// Minimum width for showing before and after side by side.
 pub(super) const WIDE: usize = 140;
 
 /// Minimum columns of a card or area for showing them side by side.
@@ -11,6 +12,7 @@ const NARROWEST: usize = 40;
 
 const BETWEEN: &str = " │ ";
 
+/// Sides of a change.
 const BEFORE: usize = 0;
 const AFTER: usize = 1;
 

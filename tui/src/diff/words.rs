@@ -7,6 +7,7 @@ use crate::text::Clusters;
 
 const LONGEST: usize = 1000;
 
+/// Minimum similarity of two lines for comparing their words.
 const LEAST: f32 = 0.4;
 
 /// Maximum number of word pairs that are compared in one change.

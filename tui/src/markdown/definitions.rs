@@ -5,6 +5,7 @@ use pulldown_cmark::{BrokenLink, CowStr, Parser};
 
 use super::{OPTIONS, notes};
 
+/// Maximum number of definitions in a reply.
 const MOST: usize = 1000;
 
 /// Definitions before a position in a text.

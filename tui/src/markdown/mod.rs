@@ -14,6 +14,7 @@ pub(crate) use table::Table;
 use crate::model::{Block, BlockRow, Look, Unfolded};
 use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
+/// Extensions of Markdown that models use.
 const OPTIONS: Options =
     Options::ENABLE_TABLES.union(Options::ENABLE_STRIKETHROUGH).union(Options::ENABLE_TASKLISTS);
 

@@ -12,6 +12,7 @@ use super::{OPTIONS, Piece, Table, notes};
 use crate::model::{Block, Look, Part};
 use crate::text::{Ink, SafeText, Styled, Tone};
 
+/// Margin of every row: the first columns are reserved for Bailiwick.
 const MARGIN: &str = "  ";
 
 /// Maximum depth of quotes and lists that are indented.
@@ -19,6 +20,7 @@ const DEEPEST: usize = 16;
 
 const BULLET: &str = "• ";
 
+/// Maximum length of the rule below a title.
 const RULE: usize = 24;
 
 pub(crate) fn render(piece: &Piece, look: Look) -> Block {

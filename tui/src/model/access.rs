@@ -3,6 +3,7 @@ use ipc::path::WirePath;
 use ipc::rights::{NamedRoot, RightsSummary};
 use protocol::event::Recorded;
 
+/// Access of an agent that may write nowhere.
 pub(crate) const READ_ONLY: &str = "read-only";
 
 pub(crate) const fn sandbox(tier: Option<Tier>) -> &'static str {

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use crate::moment::UiTime;
 
+/// Time without a key after which the person may be away, for terminals that do not report focus.
 const AWAY: Duration = Duration::from_secs(30);
 
 #[derive(Clone, Copy, Debug, Default)]

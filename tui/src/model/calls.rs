@@ -15,6 +15,7 @@ use crate::diff::Diff;
 use crate::text::{Ink, Output, SafeText, Styled, Tone};
 use crate::tool_summary::{ToolSummary, edits, text};
 
+/// Number of rows of a folded diff or new file.
 const CHANGE: usize = 12;
 
 /// Number of last rows of a folded command output.

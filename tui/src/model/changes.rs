@@ -16,8 +16,10 @@ use crate::tool_summary::cut;
 /// In bytes. Later changes are only counted.
 const KEPT: usize = 16 << 20;
 
+/// Maximum number of columns of a call that is shown as the cause of a change.
 const CALL: usize = 60;
 
+/// Maximum number of causes that are shown for a file.
 const SOURCES: usize = 3;
 
 #[derive(Debug, Default)]

@@ -10,8 +10,10 @@ use serde_json::Value;
 
 use crate::tool_summary::ToolSummary;
 
+/// About how many tokens a picture takes.
 const PICTURE: u64 = 1_500;
 
+/// Maximum number of characters that are kept of a message or a command.
 const LONGEST: usize = 200;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -12,6 +12,7 @@ const OFFERED: usize = 100;
 
 const ROWS: usize = 10;
 
+/// Maximum length in bytes of the part of a name that is completed.
 const LONGEST: usize = 256;
 
 /// Age from which the list of files is requested again.

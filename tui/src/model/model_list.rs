@@ -4,6 +4,7 @@ use super::{Areas, Block, Look, Model, Part, plan_rows};
 use crate::known_models::KnownModel;
 use crate::text::SafeText;
 
+/// Maximum width of the column of names.
 const NAMES: usize = 34;
 
 #[derive(Debug)]

@@ -35,6 +35,7 @@ impl<'a> PaletteRow<'a> {
     }
 }
 
+/// Maximum number of recently used commands that are listed first.
 const MOST_USED: usize = 5;
 
 /// Number of sent messages in which used commands are sought.

@@ -10,6 +10,7 @@ use crate::highlight::{CodeRead, Unread};
 use crate::markdown::Table;
 use crate::text::{Columns, Output, Row, SafeStr, SafeText, Styled, Tone, wrap};
 
+/// Maximum number of columns of a line of prose.
 pub(crate) const MEASURE: u16 = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -49,7 +49,7 @@ impl Session {
         }
     }
 
-    /// In percent.
+    /// Part of the context window that is used, in percent.
     pub(crate) fn filled(&self) -> Option<u64> {
         let (tokens, window) = (self.context?, self.window.filter(|window| *window > 0)?);
         Some((u128::from(tokens) * 100).div_ceil(window.into())).and_then(|share| share.try_into().ok())

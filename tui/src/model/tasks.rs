@@ -4,6 +4,7 @@ use protocol::event::{ListedTask, TaskState, TasksUpdated};
 
 use super::{Look, Mode, Model};
 
+/// Minimum height of a screen with a row for the list.
 const ROW: u16 = 14;
 
 impl Model {

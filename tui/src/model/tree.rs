@@ -11,9 +11,10 @@ use crate::moment::UiTime;
 use crate::plan::Progress;
 use crate::tool_summary::first_line;
 
+/// Minimum width of a screen that shows the column beside the transcript.
 const BESIDE: u16 = 130;
 
-/// In characters.
+/// Minimum and maximum width, in columns.
 const COLUMNS: (u16, u16) = (30, 48);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

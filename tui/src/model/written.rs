@@ -7,8 +7,10 @@ use crate::text::{Clusters, Columns, Row, SafeText, Wrap, wrap};
 /// Maximum number of rows of a prompt.
 const MOST: u16 = 40;
 
+/// Width of the mark before a prompt, in columns.
 pub(crate) const PROMPT: u16 = 2;
 
+/// Word before the mark while the shown agent is planning.
 pub(crate) const PLANNER: &str = " plan ";
 
 #[derive(Debug)]

@@ -11,6 +11,7 @@ use protocol::plan::{Plan, StepStatus};
 use super::{Step, StepLine, Version};
 use crate::moment::UiTime;
 
+/// Maximum number of plans kept, and of versions of each.
 const MOST: usize = 16;
 
 #[derive(Debug, Default)]
@@ -22,6 +23,7 @@ pub(crate) struct Plans {
 pub(crate) struct Progress {
     planner: Option<AgentId>,
     executor: Option<AgentId>,
+    /// SHA-256 of the plan's bytes.
     digest: String,
     pub title: String,
     pub markdown: String,

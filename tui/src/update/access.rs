@@ -72,6 +72,7 @@ const fn about(mode: ApprovalMode) -> &'static str {
     }
 }
 
+/// Heading of the list of approvals for the session.
 pub const ALLOWED: &str = "allowed in this session";
 
 /// With the commands that revoke approvals.

@@ -3,8 +3,10 @@ use std::collections::BTreeMap;
 use crate::model::{Block, Context, ContextPiece, Look, Model, Part, tokens_in_short};
 use crate::text::SafeText;
 
+/// Maximum number of rows of each list.
 const MOST: usize = 10;
 
+/// Number of columns of the longest bar.
 const BAR: u64 = 20;
 
 pub(super) fn show(model: &mut Model) {

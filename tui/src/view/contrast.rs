@@ -40,6 +40,7 @@ const LOOKS: [Look; 21] = [
 /// Kinds of text in code.
 const SYNTAX: [Ink; 6] = [Ink::Plain, Ink::Comment, Ink::Literal, Ink::Constant, Ink::Keyword, Ink::Name];
 
+/// Kinds of text in prose and in the rows of calls.
 const PROSE: [Ink; 5] = [Ink::Plain, Ink::Mark, Ink::Heading, Ink::Failed, Ink::Blocked];
 
 const GROUNDS: [Ground; 7] = [

@@ -7,6 +7,7 @@ use crate::model::{Model, counted_tasks, task_line};
 use crate::text::SafeText;
 use crate::tool_summary::cut;
 
+/// Column of the texts, after the border.
 const TEXT: u16 = 2;
 
 pub(super) fn row(model: &Model, pane: &mut Pane<'_>, theme: Theme) {

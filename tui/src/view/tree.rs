@@ -6,6 +6,7 @@ use crate::commands::{Command, KeyMode};
 use crate::model::{Mode, Model, TreeLine};
 use crate::text::{Clusters, SafeText};
 
+/// Column of the texts at the first level, after the border and the mark.
 const TEXT: u16 = 4;
 
 pub(super) fn tree(model: &Model, pane: &mut Pane<'_>, theme: Theme) {

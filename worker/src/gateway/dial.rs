@@ -15,6 +15,7 @@ use tokio::time::{Instant, sleep, sleep_until, timeout};
 /// Time limit for the resolver.
 const RESOLVE: Duration = Duration::from_secs(10);
 
+/// Time limits for one address and for all addresses of a host.
 const ONE: Duration = Duration::from_secs(10);
 const ALL: Duration = Duration::from_secs(20);
 

@@ -45,8 +45,11 @@ use questions::{Leave, Placed, Questions};
 /// Maximum number of connections at a time.
 const MAX_CONNECTIONS: usize = 512;
 
+/// Number of descriptors for that many connections: two sockets each, two pipe ends for each direction that waits for
+/// its peer, and those of the resolver and of connection attempts.
 const DESCRIPTORS: u64 = 8 * MAX_CONNECTIONS as u64;
 
+/// Maximum number of queued reports to the supervisor.
 const REPORTS: usize = 64;
 
 #[derive(Debug, thiserror::Error)]

@@ -10,6 +10,7 @@ use tokio::time::{Instant, timeout, timeout_at};
 use super::pump::{Break, read, write};
 use super::screen::{Answer, Screen};
 
+/// Time limit for a first message.
 const FIRST: Duration = Duration::from_secs(10);
 
 #[derive(Debug)]

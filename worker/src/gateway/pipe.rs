@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 const CAPACITY: i32 = 256 << 10;
 const AT_ONCE: usize = CAPACITY.unsigned_abs() as usize;
 
+/// Maximum number of unused pipes that are kept.
 const SPARE: usize = 8;
 
 thread_local! {

@@ -21,8 +21,10 @@ use tokio::time::timeout;
 use super::connection::{Connection, reset_when_closed};
 use super::pump::{read, write};
 
+/// Time limit for a request.
 const REQUEST: Duration = Duration::from_secs(10);
 
+/// Maximum size of a request in bytes.
 const MAX_REQUEST: usize = 8 << 10;
 
 #[derive(Debug)]

@@ -16,6 +16,7 @@ use super::outbound::Outbound;
 use super::pipe::Pipe;
 use super::screen::Answer;
 
+/// Maximum size of a read in bytes.
 const AT_ONCE: usize = 16 << 10;
 
 /// Interval of keepalive probes to a client that has ended its side.

@@ -50,7 +50,7 @@ pub struct Patience {
     pub listing: Duration,
     /// After the request or the last progress report.
     pub request: Duration,
-    /// Any reported progress.
+    /// For a request, whatever progress it reports.
     pub total: Duration,
     /// After the server's standard input was closed.
     pub grace: Duration,

@@ -194,6 +194,7 @@ impl GuestState {
         self.lock().fault.clone()
     }
 
+    /// Fails all open requests.
     pub(super) fn fail_all(&self, failure: McpFailure) {
         self.gone.send_replace(Some(failure));
     }

@@ -13,6 +13,7 @@ use crate::open_call::OpenCall;
 const LINES: usize = 500;
 /// Maximum size of a result: 64 KiB.
 const BYTES: usize = 64 << 10;
+/// Maximum number of characters of a line.
 const LINE_CHARS: usize = 500;
 
 #[derive(Debug, Default)]

@@ -44,6 +44,7 @@ impl Traps {
         passes
     }
 
+    /// Fails if a file of the walk could not be read safely.
     pub fn finish(&self) -> Result<()> {
         match &*self.0.lock().unwrap_or_else(PoisonError::into_inner) {
             Some(path) => Err(refused(path)),

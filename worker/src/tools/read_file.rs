@@ -20,6 +20,7 @@ use crate::fault::{Result, failed, refused_io};
 
 /// Size of a file that the message loop reads without a thread.
 const SMALL: u64 = 256 << 10;
+/// Size of one read: 64 KiB.
 const BLOCK: usize = 64 << 10;
 /// Size in bytes of a file whose lines are all counted.
 const COUNTED: u64 = 8 << 20;

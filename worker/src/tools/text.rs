@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use encoding_rs::{Decoder, UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1252};
 
+/// Number of bytes that are checked to tell binary files from text.
 pub const SNIFF: usize = 8 << 10;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -20,7 +21,7 @@ pub enum Encoding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Form {
     pub encoding: Encoding,
-    /// In bytes.
+    /// Number of bytes of the byte-order mark.
     pub mark: usize,
 }
 

@@ -31,7 +31,7 @@ pub enum ReviewDecision {
     /// Approved once, with some hunks of the change or another text of a file. Only where the request has `in_part`;
     /// the response has the digest of the whole change.
     ApprovedInPart {
-        /// The part.
+        /// Selected hunks or texts, and their digest.
         part: ChangePart,
     },
     /// No; the agent continues.

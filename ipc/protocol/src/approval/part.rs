@@ -33,7 +33,7 @@ pub struct ChangePart {
 pub enum FilePart {
     /// Some hunks of the change.
     Hunks {
-        /// The file.
+        /// Path of the changed file.
         path: WirePath,
         /// Numbers of the hunks in ascending order, from 1: a hunk of an update begins at each line with `@@`, and a
         /// new or removed file is one hunk.
@@ -41,7 +41,7 @@ pub enum FilePart {
     },
     /// Another new text instead of the requested one.
     Text {
-        /// The file.
+        /// Path of the changed file.
         path: WirePath,
         /// The whole text that the file has then.
         text: String,

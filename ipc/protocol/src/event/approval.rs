@@ -46,7 +46,7 @@ pub struct AppliedPart {
 /// Hunks of a file that were not approved.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LeftOutHunks {
-    /// The file.
+    /// Path of the changed file.
     pub path: WirePath,
     /// Numbers of the hunks, from 1.
     pub hunks: Vec<usize>,

@@ -28,7 +28,7 @@ pub struct SessionStarted {
     /// The address of the model's server. Absent in older logs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub base_url: Option<String>,
-    /// The permanent access.
+    /// Access without any approval.
     pub rights: Recorded<RightsSummary>,
     /// True if the session was started by an earlier run.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]

@@ -123,7 +123,7 @@ pub enum EventKind {
         /// The denied act, the reason, and how to allow it.
         #[serde(flatten)]
         denial: Denial,
-        /// The agent's access.
+        /// Access without any approval.
         rights: Recorded<RightsSummary>,
     },
     /// Somebody is asked if a call may exceed the agent's access.

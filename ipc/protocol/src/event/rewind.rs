@@ -32,7 +32,7 @@ impl RewindScope {
     }
 }
 
-/// A requested rewind.
+/// Message to go back to, and what to restore.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 #[derive(schemars::JsonSchema)]
@@ -80,7 +80,7 @@ pub struct LeftFile {
 pub struct Rewound {
     /// The message to return to, or the rewind to undo.
     pub target: RewindTarget,
-    /// The restored files.
+    /// Files that the rewind restored or deleted.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub files: Vec<ChangedFile>,
     /// The files that differ, and stay as they are.

@@ -118,7 +118,7 @@ pub struct RightsChanged {
     pub generation: Generation,
     /// Process id of the worker.
     pub pid: u32,
-    /// The new access.
+    /// Access of the worker from now on.
     pub rights: Recorded<RightsSummary>,
     /// SHA-256 of the access, in hexadecimal.
     pub rights_digest: String,

@@ -16,6 +16,7 @@ use nix::sys::stat::fstat;
 use crate::mediate::call::socket;
 use crate::mediate::kernel::open_descriptors::{self, HoldingPlace};
 
+/// Maximum number of held sockets.
 const MOST: usize = 4096;
 /// Number of searches that have to miss a socket before it is dropped.
 const LOOKS: usize = 2;

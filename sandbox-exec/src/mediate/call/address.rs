@@ -8,7 +8,9 @@ use nix::libc::{self, c_int};
 
 use super::memory::Memory;
 
+/// Maximum size of an address in bytes (`sizeof(struct sockaddr_storage)`).
 const MAX: usize = 128;
+/// Offset of the name in a `sockaddr_un`, and its maximum length in bytes.
 const NAME: usize = 2;
 const MAX_UNIX: usize = NAME + 108;
 

@@ -125,6 +125,7 @@ fn join(directory: &Path, rest: &[u8]) -> PathBuf {
     path.into()
 }
 
+/// `pidfd_getfd(2)`, Linux 5.6.
 pub(in crate::mediate) fn duplicate(process: &OwnedFd, number: RawFd) -> Result<OwnedFd, Errno> {
     match system::pidfd_getfd(process, number) {
         // The table of this process is full, not the caller's.

@@ -8,7 +8,9 @@ use nix::libc::{self, c_int};
 use super::caller::Caller;
 use crate::mediate::kernel::status::Status;
 
+/// Size of `struct cmsghdr` (length, level, type). Items start at multiples of eight.
 const ITEM: usize = 16;
+/// Maximum number of descriptors of a message (`SCM_MAX_FD`, net/scm.h).
 const MAX_DESCRIPTORS: usize = 253;
 
 /// Control data with the numbers of this process.

@@ -4,12 +4,14 @@ use nix::errno::Errno;
 
 use super::memory::{MAX_RANGES, Memory, Range};
 
+/// `sizeof(struct msghdr)` and `sizeof(struct mmsghdr)` of 64-bit architectures, and the offset of `msg_len`.
 pub(in crate::mediate) const HEADER: u64 = 56;
 pub(in crate::mediate) const HEADER_WITH_LENGTH: u64 = 64;
 
 /// Maximum number of bytes of one call (`MAX_RW_COUNT`, linux/fs.h).
 const MAX_DATA: usize = 0x7fff_f000;
 
+/// Maximum size of control data in bytes: `net.core.optmem_max` of most kernels, enough for 253 descriptors.
 const MAX_CONTROL: u64 = 20 << 10;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]

@@ -28,6 +28,7 @@ pub(in crate::mediate) struct SocketKind {
 }
 
 impl SocketKind {
+    /// Returns the kind of a descriptor; fails with `ENOTSOCK` if it is not a socket.
     pub(in crate::mediate) fn of(socket: &OwnedFd) -> Result<Self, Errno> {
         Ok(Self {
             family: option(socket, libc::SOL_SOCKET, libc::SO_DOMAIN)?,
@@ -60,6 +61,7 @@ pub(in crate::mediate) fn kind_of_own(number: RawFd) -> Option<SocketKind> {
     SocketKind::of(&open.try_clone_to_owned().ok()?).ok()
 }
 
+/// `socket(2)`, close-on-exec in this process.
 pub(in crate::mediate) fn make(family: c_int, style: c_int, protocol: c_int) -> Result<OwnedFd, Errno> {
     // SAFETY: integers only.
     let socket = unsafe { libc::socket(family, style | libc::SOCK_CLOEXEC, protocol) };
@@ -201,6 +203,7 @@ pub(in crate::mediate) fn keeps_to_v6(socket: &OwnedFd) -> bool {
     option(socket, libc::IPPROTO_IPV6, libc::IPV6_V6ONLY) == Ok(1)
 }
 
+/// Limits a connection attempt to one retry after a second (`tcp(7)`).
 pub(in crate::mediate) fn ask_once_more(socket: &OwnedFd) -> Result<(), Errno> {
     set_option(socket, libc::IPPROTO_TCP, libc::TCP_SYNCNT, 1)
 }
@@ -218,6 +221,7 @@ pub(in crate::mediate) fn keep_on_loopback(socket: &OwnedFd) -> Result<(), Errno
     }
 }
 
+/// `sendmsg(2)`: sends data and control data to an address, if there is one.
 pub(in crate::mediate) fn send(
     socket: &OwnedFd,
     address: Option<&Address>,

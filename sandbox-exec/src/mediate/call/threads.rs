@@ -12,6 +12,7 @@ use crate::privilege::clear_capabilities;
 
 /// Further calls wait for the first free thread.
 const MOST: usize = 512;
+/// Number of threads that stay while there is nothing to do.
 const SPARE: usize = 2;
 /// In bytes: no function of these threads recurses.
 const STACK: usize = 128 << 10;

@@ -14,6 +14,7 @@ use nix::unistd::Pid;
 
 use super::status::Status;
 
+/// Number of dead processes until the next search for them.
 const SLACK: usize = 256;
 
 #[derive(Debug, Default)]

@@ -74,6 +74,7 @@ mod tests {
         assert_eq!(Status::of(pid_t::MAX), Err(Errno::ESRCH));
     }
 
+    /// The kernel cuts a name after fifteen bytes, also within a character.
     #[test]
     fn of_a_thread_whose_name_is_no_text() {
         let status = std::thread::spawn(|| {

@@ -20,6 +20,7 @@ pub(in crate::mediate) fn read_string(path: &str) -> Result<String> {
     read(path).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
 }
 
+/// Returns the name that a process gives itself (`proc_pid_comm(5)`).
 pub(in crate::mediate) fn name(process: pid_t) -> String {
     let name = read(&format!("/proc/{process}/comm")).unwrap_or_default();
     let name = name.strip_suffix(b"\n").unwrap_or(&name);

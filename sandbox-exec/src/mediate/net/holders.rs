@@ -16,6 +16,7 @@ use crate::mediate::kernel::sock_diag::{Question, attributes};
 const LISTENING: u32 = 1 << 10;
 const ANY_STATE: u32 = u32::MAX;
 const ANY_COOKIE: [u8; 8] = [0xff; 8];
+/// `sizeof(struct inet_diag_msg)`, and offsets of the fields that are read here.
 const ENTRY: usize = 72;
 const SOURCE_PORT: usize = 4;
 const DESTINATION_PORT: usize = 6;

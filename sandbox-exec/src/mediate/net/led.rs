@@ -129,6 +129,7 @@ impl Arrivals for Led {
     }
 }
 
+/// Returns the domains that programs add to names: those of resolv.conf(5), else this machine's.
 fn searched(settings: &str, own: Option<&HostName>) -> Vec<HostName> {
     let domains = |line| {
         let (keyword, domains) = str::split_once(line, [' ', '\t'])?;

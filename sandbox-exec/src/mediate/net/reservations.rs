@@ -28,6 +28,7 @@ use super::port_filter;
 use crate::mediate::call::address::Address;
 use crate::mediate::call::socket::{self, port};
 
+/// Maximum number of ports that are reserved at one time.
 const MOST: usize = 1024;
 /// Maximum time until a port is free after the last socket that needed it was closed.
 const LATEST: Duration = Duration::from_secs(1);

@@ -19,7 +19,9 @@ use super::kernel::text::{self, name};
 use super::unix::listeners::Listeners;
 use origins::Origins;
 
+/// Maximum number of ancestors that are looked at.
 const MOST_ANCESTORS: usize = 256;
+/// Name of this process, which the program still has during the self-test.
 const OWN_NAME: &str = "sandbox-exec";
 
 #[derive(Clone, Debug, PartialEq, Eq)]

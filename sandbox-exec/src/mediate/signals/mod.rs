@@ -57,6 +57,7 @@ impl Signals {
 }
 
 impl MediatedCall<'_, '_> {
+    /// Mediates kill(2), tkill(2), `rt_sigqueueinfo(2)`, `pidfd_send_signal(2)` and similar calls.
     pub(in crate::mediate) fn signal(&mut self, call: c_long) -> Result<NotificationAnswer, Errno> {
         let signals = self.shared.signals.as_ref().ok_or(Errno::ENOSYS)?;
         let caller = Status::of(self.caller.thread())?;
@@ -186,6 +187,7 @@ struct Named {
 }
 
 impl Named {
+    /// Parses `flags:` in octal, and `Pid:`, negative once the process is reaped (`pidfd_open(2)`).
     fn parse(text: &str) -> Result<Self, Errno> {
         let value = |name: &str| text.lines().find_map(|line| line.strip_prefix(name)).map(str::trim);
         let number = value("Pid:").and_then(|number| number.parse().ok()).ok_or(Errno::EBADF)?;

@@ -12,6 +12,7 @@ use crate::mediate::call::memory::Memory;
 use crate::mediate::kernel::status::Status;
 use crate::system::process;
 
+/// The last signal (`_NSIG`).
 pub(super) const MAX_SIGNAL: c_int = 64;
 
 /// `F_OWNER_TID` and `F_SETSIG` (asm-generic/fcntl.h).

@@ -5,6 +5,7 @@ use super::Arch;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Call {
+    /// Name, as in `syscalls(2)`.
     pub name: &'static str,
     pub x86_64: Option<u32>,
     /// `None` for replaced calls, which aarch64 lacks.

@@ -43,7 +43,7 @@ pub enum Thinking {
 /// Visible part of the thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThinkingDisplay {
-    /// Only the signature.
+    /// The reply has the signature of the thinking, and not its text.
     Omitted,
     Summarized,
 }
@@ -63,6 +63,7 @@ pub enum CacheLifetime {
 pub struct Temperature(f64);
 
 impl Effort {
+    /// Every level, the least first.
     pub const ALL: [Self; 5] = [Self::Low, Self::Medium, Self::High, Self::Xhigh, Self::Max];
 
     pub const fn as_str(self) -> &'static str {

@@ -145,6 +145,7 @@ mod tests {
         ProviderError::new("invalid_request_error", format!("the API answered 400 (x): {message}"))
     }
 
+    /// Words of servers, and the window in them.
     const SAID: &[(&str, &str, Option<u64>)] = &[
         ("Anthropic", "prompt is too long: 205000 tokens > 200000 maximum", Some(200_000)),
         (

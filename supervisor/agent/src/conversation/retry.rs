@@ -33,7 +33,6 @@ pub enum GiveUp {
     /// Another attempt would fail in the same way.
     #[error("another attempt would fail the same way")]
     Pointless,
-    /// Too many attempts.
     #[error("given up after {0} attempts")]
     Attempts(u32),
     /// The provider requests a longer delay than is allowed.

@@ -216,7 +216,6 @@ impl ProviderError {
         Self { hint: Some(hint.into()), ..self }
     }
 
-    /// Allows another attempt.
     #[must_use]
     pub fn retryable(self) -> Self {
         Self { retryable: true, ..self }

@@ -219,7 +219,7 @@ pub enum Input {
     },
     /// The access of an agent above was reduced, and with it this agent's.
     Narrowed {
-        /// Host paths.
+        /// Access with paths as the host names them.
         rights: Rights,
     },
     /// The user reduced the access of some agent: plans get no more than the rest.
@@ -254,7 +254,7 @@ pub enum Effect {
     StartStream {
         request: RequestId,
         model: ModelRequest,
-        /// Maximum cost.
+        /// Maximum cost of the request, for the budget.
         estimate: Estimate,
     },
     /// Ends a request, whose events are ignored from now on.

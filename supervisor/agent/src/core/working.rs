@@ -11,6 +11,7 @@ use super::rights::{Changed, Due};
 use super::turn::Course;
 use super::{Agent, Effect, EndReason};
 
+/// The reason for the end of a turn that the user ended with an answer.
 const ABORTED: &str = "stopped by you";
 
 impl Agent {

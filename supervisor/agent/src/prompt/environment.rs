@@ -10,6 +10,7 @@ use gate::modes::{Position, permits};
 
 #[derive(Clone, Debug)]
 pub struct PromptEnvironment {
+    /// The platform: `Linux 6.18 x86_64`.
     pub platform: String,
     pub date: String,
     pub activity: Activity,

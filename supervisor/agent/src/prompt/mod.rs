@@ -15,19 +15,23 @@ pub use environment::{
 
 pub const SYSTEM: &str = include_str!("system.md");
 
+/// The part of the system prompt for agents that may start sub-agents.
 const DELEGATING: &str = include_str!("delegating.md");
 
+/// The part of the system prompt for sub-agents.
 const SUB_AGENT: &str = include_str!("sub_agent.md");
 
+/// The instructions of a planner.
 const PLANNER: &str = include_str!("planner.md");
 
+/// The instructions of an agent that executes a plan.
 const EXECUTOR: &str = include_str!("executor.md");
 
+/// The system prompt of an agent that has one tool.
 const MINIMAL: &str = include_str!("minimal.md");
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
-    /// All tools.
     #[default]
     Full,
     /// Only the shell, with a short prompt.

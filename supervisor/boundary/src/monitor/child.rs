@@ -17,6 +17,7 @@ use nix::unistd::Pid;
 
 use crate::system;
 
+/// The signals that stop a process group: ^Z, and access to the terminal from the background.
 const STOPPING: [Signal; 3] = [Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU];
 
 /// Executes `program` with this process's environment. The child gets `descriptors` under the numbers from 0 on, and

@@ -19,6 +19,7 @@ use super::guest::{Guest, GuestError, GuestEvent, GuestKind, GuestSpec};
 use super::guest_log::{GuestLog, GuestOwner};
 use super::spawn::Spawner;
 
+/// Name of the guest in reports about an agent's programs.
 const PROGRAM: &str = "fetch_url";
 
 const CONNECTIONS: u64 = MAX_REDIRECTS as u64 + 1;

@@ -128,6 +128,7 @@ impl Gateway {
         self.0.order(order);
     }
 
+    /// Returns the next report; `None` once the gateway has ended or sent an invalid report. Cancel safe.
     pub async fn next(&mut self) -> Option<GatewayReport> {
         loop {
             match self.0.next().await {

@@ -46,6 +46,7 @@ pub trait GuestKind: Debug + 'static {
     type Order: Serialize + Debug + Send + Unpin + 'static;
     type Report: DeserializeOwned + Debug + Send + Unpin;
 
+    /// Name of the kind in the log.
     const ROLE: GuestRole;
     /// Command-line flag with which the worker's program becomes this kind of guest.
     const FLAG: &'static str;
@@ -253,6 +254,7 @@ impl<K: GuestKind> Guest<K> {
         self.orders.as_ref().ok_or_else(gone)?.send(order).await.map_err(|_| gone())
     }
 
+    /// Returns the next event. Cancel safe.
     pub async fn next(&mut self) -> GuestEvent<K::Report> {
         tokio::select! {
             report = self.reports.receive() => match report {

@@ -74,6 +74,7 @@ impl HostQuestions {
         Some(HostQuestion { number, host, program, process, answers: self.answers.clone() })
     }
 
+    /// Waits for an answer to an open question, and returns it as an order to the gateway. Cancel safe.
     pub async fn answered(&mut self) -> GatewayOrder {
         loop {
             let Some((question, allowed)) = self.inbox.recv().await else {

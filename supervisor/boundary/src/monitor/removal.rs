@@ -155,6 +155,7 @@ fn open_up(directory: BorrowedFd<'_>) {
     let _ = fs::set_permissions(by_descriptor(directory), Permissions::from_mode(0o700));
 }
 
+/// Returns the path in /proc of an open descriptor (`proc_pid_fd(5)`), since chmod(2) and getdents(2) reject `O_PATH`.
 pub(super) fn by_descriptor(descriptor: BorrowedFd<'_>) -> PathBuf {
     format!("/proc/self/fd/{}", descriptor.as_raw_fd()).into()
 }

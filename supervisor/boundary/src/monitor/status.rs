@@ -24,6 +24,7 @@ use tokio::net::unix::pipe;
 
 /// Maximum number of reports read at once, more than a pipe holds.
 const MOST_AT_ONCE: usize = 1024;
+/// The most refusals kept.
 const MOST: usize = 1024;
 
 #[derive(Debug)]

@@ -25,6 +25,7 @@ const LONGEST_PARENT: usize = 36;
 /// Mode that lets no other user enter, and nobody list. In the lowest sandbox tier, only the mode hides the names.
 const PRIVATE: u32 = 0o300;
 
+/// Mode that lets no other user enter.
 const LISTED: u32 = 0o700;
 
 /// Mode that lets other users enter but not list.

@@ -127,7 +127,6 @@ fn beside(place: &Path) -> impl Iterator<Item = PathBuf> {
 #[derive(Clone, Debug, Default)]
 pub struct Fetched {
     variables: Vec<(&'static str, Vec<u8>)>,
-    /// Arguments for Maven.
     maven: Option<Vec<u8>>,
 }
 

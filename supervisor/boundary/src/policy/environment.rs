@@ -17,6 +17,7 @@ use super::defaults::Defaults;
 use super::levels::{Level, LevelPlaces};
 use super::owner::Owner;
 
+/// Variable with the path of the ssh agent's socket.
 const SSH_AGENT: &str = "SSH_AUTH_SOCK";
 
 /// Returns the ssh agent's socket of the user's environment, with links resolved.

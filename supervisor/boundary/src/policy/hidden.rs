@@ -13,8 +13,10 @@ use nix::unistd::{AccessFlags, access};
 
 use super::links::Links;
 
+/// Hidden paths by sections. The head of the file explains the sections.
 const LIST: &str = include_str!("hidden.txt");
 
+/// The parent of all users' runtime directories, hidden as a whole.
 const RUNTIME_DIRECTORIES: &str = "/run/user";
 
 #[derive(Clone, Debug)]

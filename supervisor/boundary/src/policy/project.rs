@@ -45,6 +45,7 @@ pub enum ProjectError {
     ForeignOwner { path: PathBuf, owner: u32, group: u32, closed: PathBuf },
 }
 
+/// Resolves the path of the project. Fails for directories that cannot be confined.
 pub fn open_project(path: &Path, host: &Host, hidden: &[PathBuf]) -> Result<PathBuf, ProjectError> {
     let unreachable = |source| ProjectError::Unreachable { path: path.to_owned(), source };
     let project = fs::canonicalize(path).map_err(unreachable)?;
@@ -61,6 +62,7 @@ pub fn open_project(path: &Path, host: &Host, hidden: &[PathBuf]) -> Result<Path
     Ok(project)
 }
 
+/// Fails if the owner of a project, as whom its workers run, cannot enter it.
 pub fn check_reachable(project: &Path, identity: Identity) -> Result<(), ProjectError> {
     match closed_to(identity, project) {
         Some(closed) => {

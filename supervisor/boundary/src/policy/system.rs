@@ -1,3 +1,4 @@
+/// Directories with the system's programs, which every MCP server may read.
 pub const SYSTEM: [&str; 15] = [
     "/bin",
     "/sbin",

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 /// Maximum size of a file whose content is kept. Of larger ones, times and size are compared.
 pub(super) const LARGEST: usize = 16 << 20;
 
+/// The largest file whose content is parsed: 2 MiB.
 pub(super) const LARGEST_JUDGED: usize = 2 << 20;
 
 /// Maximum bytes kept of one watched path, and of a whole directory tree.
@@ -123,6 +124,7 @@ impl PlaceBudget {
         &self.place
     }
 
+    /// Counts an entry. Fails if the limit of entries is exceeded.
     pub(super) fn entry(&mut self) -> Result<(), Bound> {
         self.entries += 1;
         if self.entries > self.most_entries { Err(Bound::Entries(self.most_entries)) } else { Ok(()) }
@@ -133,6 +135,7 @@ impl PlaceBudget {
         self.new <= MOST_NEW
     }
 
+    /// Returns the largest number of bytes that may be kept of the next file.
     pub(super) fn bytes(&self) -> usize {
         let left = MOST_BYTES.saturating_sub(self.bytes);
         LARGEST.min(left).min(MOST_BYTES_IN_ALL.saturating_sub(self.in_all))

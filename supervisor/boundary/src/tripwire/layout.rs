@@ -83,6 +83,7 @@ const JUDGED: &[(&str, TripwireRule)] = &[
 const WATCHED: &[&str] =
     &["branches", "commondir", "config", "config.worktree", "hooks", "modules", "remotes", "worktrees"];
 
+/// Files that git writes into the directory of a paused operation, and reads as data.
 const PAUSED_DATA: &[(Operation, &[&str])] = &[
     (
         Operation::RebaseMerge,

@@ -18,8 +18,10 @@ use crate::modes::{Modes, Position, permits};
 use crate::protected::{GIT, is_acted_on};
 use protocol::shell_word::shell_word;
 
+/// The usual path of a repository's git configuration.
 const GIT_CONFIG: &str = ".git/config";
 
+/// Shared memory, which is below `/dev` but not a device.
 const MEMORY: &str = "/dev/shm";
 
 /// An agent's access without any approval, and the directories that it refers to.

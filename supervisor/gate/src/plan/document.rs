@@ -21,6 +21,7 @@ impl Document {
         Ok(Self { source: source.to_owned(), plan, layout })
     }
 
+    /// Returns the canonical file of a plan. Fails if the plan cannot be written as one.
     pub fn of(plan: &Plan) -> Result<Self, Unwritable> {
         read_back(&print(plan)?, plan)
     }

@@ -24,6 +24,7 @@ pub struct Unwritable {
 }
 
 pub(super) fn quoted(text: &str) -> String {
+    /// Maximum number of quoted characters.
     const MOST: usize = 60;
     let mut shown: String = text.trim().chars().take(MOST).flat_map(char::escape_debug).collect();
     if text.trim().chars().nth(MOST).is_some() {

@@ -58,6 +58,7 @@ impl PlanItem<'_> {
         lines.join("\n").trim_end().to_owned()
     }
 
+    /// Returns the text of an item of one line. Fails for any other.
     pub(super) fn one_line(&self, expected: &str) -> Result<&str, PlanError> {
         match self.lines.as_slice() {
             [] => Err(PlanError::at(self.line, format!("expected {expected}, found an empty item"))),

@@ -16,10 +16,12 @@ pub fn print(plan: &Plan) -> Result<String, Unwritable> {
     Ok(text)
 }
 
+/// Fails if a plan cannot be written as a file.
 pub fn validate(plan: &Plan) -> Result<(), Unwritable> {
     print(plan).map(drop)
 }
 
+/// Parses a text. Fails unless the result equals this plan.
 pub(super) fn read_back(text: &str, plan: &Plan) -> Result<Document, Unwritable> {
     let document = Document::parse(text).map_err(|error| Unwritable { cause: error.to_string() })?;
     match difference(document.plan(), plan) {

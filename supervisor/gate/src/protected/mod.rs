@@ -10,6 +10,7 @@ use std::sync::LazyLock;
 
 use crate::listed::{matches, places};
 
+/// The name of a repository's git directory.
 pub const GIT: &str = ".git";
 
 static SETTINGS: LazyLock<Vec<ProtectedSetting>> = LazyLock::new(|| {

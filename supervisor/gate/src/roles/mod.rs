@@ -19,6 +19,7 @@ const LONGEST_PROMPT: usize = 16 << 10;
 
 const LONGEST_NAME: usize = 40;
 
+/// The names of a role's fields.
 pub const FIELDS: [&str; 7] = ["description", "prompt", "access", "model", "tools", "max_steps", "max_usd"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -99,6 +100,7 @@ impl RoleDraft {
         Ok(())
     }
 
+    /// Returns the role. Fails if a field is missing or the name is invalid.
     pub fn finish(self, name: &str) -> Result<Role, String> {
         if !is_name(name) {
             return Err(format!(

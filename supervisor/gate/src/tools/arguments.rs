@@ -15,8 +15,10 @@ use super::typed::Arguments;
 /// A field with an invalid value, and the expected one.
 pub(super) type BadArgument = (&'static str, String);
 
+/// The name of the tool that reads a file.
 pub const READ_FILE: &str = ReadFile::NAME;
 
+/// The name of the tool that runs a command.
 pub const SHELL_EXEC: &str = ShellExec::NAME;
 
 #[derive(Deserialize, JsonSchema)]

@@ -11,8 +11,10 @@ use super::external::OfferedServer;
 use super::typed::{Arguments, Typed};
 use super::{Invocation, Tool, ToolDefinition, ToolUseError};
 
+/// The name of the planner's tool.
 pub const WRITE_PLAN: &str = "write_plan";
 
+/// The longest note on a step, in bytes.
 const LONGEST_NOTE: usize = 4 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

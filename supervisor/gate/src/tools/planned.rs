@@ -67,6 +67,7 @@ impl PlannedServer {
     }
 }
 
+/// Maximum number of names in a sentence.
 const NAMED: usize = 24;
 
 fn unknown<'a>(kind: &str, name: &str, known: impl Iterator<Item = &'a str>) -> String {

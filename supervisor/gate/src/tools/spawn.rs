@@ -12,6 +12,7 @@ use super::typed::{Arguments, Typed};
 use super::{Invocation, Tool, ToolDefinition, ToolUseError};
 use crate::roles::{Role, Roles};
 
+/// Maximum size in bytes of a task.
 const LONGEST_TASK: usize = 32 << 10;
 
 /// A call for a sub-agent, without the access that it will have.

@@ -8,8 +8,10 @@ use super::arguments::BadArgument;
 use super::typed::{Arguments, Typed};
 use super::{Invocation, Tool};
 
+/// Maximum number of tasks of a list.
 const MOST_TASKS: usize = 50;
 
+/// Maximum number of characters of a task.
 const LONGEST_TASK: usize = 200;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

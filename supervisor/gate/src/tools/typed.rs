@@ -12,7 +12,9 @@ use super::{Invocation, Tool, ToolDefinition, ToolUseError};
 pub trait Arguments: DeserializeOwned + JsonSchema {
     type Call: Into<Invocation>;
 
+    /// The tool's name, which must never change.
     const NAME: &'static str;
+    /// The tool's description for the model.
     const DESCRIPTION: &'static str;
 
     /// Fails with the field that has an invalid value, and the expected one.

@@ -25,6 +25,7 @@ pub struct AuthorityError {
     cause: String,
 }
 
+/// True if the environment names authorities. Fails if one cannot be read.
 pub(crate) fn named() -> Result<bool, AuthorityError> {
     named_in(env::var_os(FILE).as_deref(), env::var_os(DIRECTORIES).as_deref())
 }

@@ -26,7 +26,7 @@ pub struct Connection {
 pub enum ConfigError {
     #[error("the base URL {url:?} {fault}\n  hint: {hint}", hint = base_url_hint(.fault))]
     BaseUrl {
-        /// Without a password.
+        /// Address of the API, with a password removed.
         url: String,
         fault: &'static str,
     },

@@ -16,7 +16,7 @@ pub(crate) struct Peer {
 }
 
 impl Peer {
-    /// Not retryable.
+    /// Returns an error that no retry helps, if the data is that of another API.
     pub(crate) fn mismatch(&self, data: &str) -> Option<ProviderError> {
         let expected = self.kind?;
         let spoken = api_of(data).filter(|kind| *kind != expected)?;

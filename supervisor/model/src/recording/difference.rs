@@ -9,8 +9,10 @@ const MAX_LINES: usize = 60;
 
 const MAX_WIDTH: usize = 160;
 
+/// Number of characters kept before the difference in a long line.
 const BEFORE: usize = 40;
 
+/// Number of equal lines around those that differ.
 const AROUND: usize = 3;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

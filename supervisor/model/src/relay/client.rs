@@ -68,6 +68,7 @@ pub struct SocketSettings {
 /// The default mode of a socket, which gives access to its owner alone.
 pub const SOCKET_MODE: u32 = 0o600;
 
+/// The name of a client's socket in its directory.
 pub const SOCKET_NAME: &str = "relay.sock";
 
 #[cfg(test)]

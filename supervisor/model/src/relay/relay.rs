@@ -23,7 +23,7 @@ pub type FactsOf = Box<dyn Fn(&str) -> Facts + Send + Sync>;
 pub struct Settings {
     /// Each with its provider's address and key.
     pub upstreams: Vec<(ProviderKind, Connection)>,
-    /// Most importantly prices.
+    /// Facts about each model; prices limit what clients spend.
     pub facts: FactsOf,
     /// The permitted models; if empty, every model with a price.
     pub models: Vec<String>,

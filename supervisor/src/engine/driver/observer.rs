@@ -26,6 +26,7 @@ use crate::journal::checkpoints::{At, Checkpoints, LookChanges, nanoseconds};
 /// Maximum time without a message from an observer: it reads a hostile project, and must not hold a run for ever.
 const SILENCE: Duration = Duration::from_secs(30);
 
+/// The longest that it may take, whatever it says.
 const LONGEST: Duration = Duration::from_mins(10);
 
 /// Starts workers that read the project and change nothing, for snapshots of its files.

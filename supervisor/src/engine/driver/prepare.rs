@@ -12,7 +12,6 @@ use boundary::monitor::{Worker, WorkerEvent};
 /// Reason why there is no effect.
 #[derive(Debug, thiserror::Error)]
 pub enum PrepareError {
-    /// The call failed.
     #[error("{}", .0.message)]
     Tool(ToolError),
     /// The worker sent data that is not an effect.

@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::SessionError;
 
+/// Git's own configuration.
 const GIT_CONFIG: &str = ".git/config";
 
 /// Maximum number of changed paths that the model gets. The log has them all.

@@ -9,6 +9,7 @@ use serde_json::value::RawValue;
 pub(super) const FIND: &str = "find_tools";
 pub(super) const CALL: &str = "call_tool";
 
+/// Maximum number of tools of one answer, and its most bytes.
 const MOST: usize = 8;
 const MOST_BYTES: usize = 16 << 10;
 

@@ -95,13 +95,15 @@ mod tests {
 
     use super::*;
 
+    /// Changes the file; the second path is another file.
+    type Change = fn(&Path, &Path);
+
     #[test]
     fn every_change_of_a_file_is_seen() {
         let place = tempfile::tempdir().unwrap();
         let path = place.path().join("server.sh");
         let other = place.path().join("other.sh");
         fs::write(&other, "evil").unwrap();
-        type Change = fn(&Path, &Path);
         let changes: [(&str, Change); 5] = [
             ("content", |path, _| fs::write(path, "two").unwrap()),
             ("removal", |path, _| fs::remove_file(path).unwrap()),

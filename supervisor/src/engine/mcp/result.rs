@@ -6,6 +6,7 @@ use ipc::mcp::{McpContent, McpFailure, McpLink, McpResult};
 use super::names::visible;
 use crate::engine::driver::ServedAnswer;
 
+/// Maximum number of pictures of one result.
 const MOST_PICTURES: usize = 8;
 
 /// Returns a result with its pictures. Text over `most` bytes loses its middle. A result that the server marks as

@@ -53,7 +53,6 @@ pub(super) struct ApprovedTools {
 /// Origin of the definitions that a server must keep.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ApprovedBy {
-    /// A person's approval.
     Person,
     /// First start in a run with a file that the person named.
     Run,

@@ -55,7 +55,6 @@ pub(crate) struct SessionOptions {
     pub answer: Option<Arc<dyn AnswerCheck>>,
     pub turns: Turns,
     pub record: Option<Record>,
-    /// Limits of sub-agents.
     pub agents: TreeLimits,
     pub roles: Roles,
     /// Models for sub-agents, in addition to those of the session and of the user's roles.

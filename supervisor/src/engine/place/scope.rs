@@ -322,6 +322,7 @@ fn is_solid(path: &Path) -> bool {
     std::fs::canonicalize(path).is_ok_and(|found| found == path)
 }
 
+/// The reason why a place of our own is no write root.
 const IN_LEVELS: &str =
     "is in the package caches of this project, from which commands with other access execute files";
 

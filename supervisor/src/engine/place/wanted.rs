@@ -41,7 +41,7 @@ pub(crate) struct ConfinementOptions {
     pub net: Network,
     /// Local addresses that are allowed in addition to `net`.
     pub reach: Reach,
-    /// Further writable directories.
+    /// Writable directories in addition to the project.
     pub write: Vec<NamedPath>,
     /// Unix sockets of other programs.
     pub sockets: Vec<NamedPath>,

@@ -35,10 +35,13 @@ rm -rf -- checkout";
 /// Subdirectory of a run in which a confined process makes the checkout, and the only one that it can write.
 pub(super) const TREE: &str = "tree";
 
+/// The name of the checkout inside [`TREE`].
 const CHECKOUT: &str = "checkout";
 
+/// The client name under which a run connects to its relay.
 pub(super) const RELAY_CLIENT: &str = "run";
 
+/// The file name of the patch in the directory of a run.
 pub(super) const PATCH: &str = "patch.diff";
 
 pub(super) struct Runs {

@@ -27,6 +27,7 @@ const REMOVAL: Duration = Duration::from_mins(5);
 /// Bytes of a run's standard error that are searched for errors of the engine.
 const MOST_ERRORS: u64 = 16 << 20;
 
+/// The directory of a run into which its container writes.
 pub(super) const RESULTS: &str = "out";
 
 pub(super) struct Contained<'a> {
@@ -164,6 +165,7 @@ pub(super) async fn ask(command: Command, output: &Path) -> io::Result<BatchEnde
     run(command, files, Some(REMOVAL), stop).await
 }
 
+/// Calls the engine and returns its output. Fails if the engine reports an error.
 async fn told(engine: &Engine, arguments: Vec<OsString>, root: &Path) -> io::Result<String> {
     let output = root.join("engine.out");
     let ended = ask(Runs::with_engine(engine, arguments), &output).await?;

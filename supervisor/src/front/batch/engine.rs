@@ -11,6 +11,7 @@ use sha2::{Digest, Sha256};
 use super::task::hex;
 use crate::settings::args::EngineArg;
 
+/// The programs that are mounted into a container.
 const PROGRAMS: [&str; 3] = ["bailiwick", "bailiwick-worker", "sandbox-exec"];
 
 /// The directory of the programs inside a container.
@@ -19,8 +20,10 @@ const INSIDE: &str = "/bailiwick";
 /// The directory inside a container with the socket of the relay.
 const RELAY: &str = "/bailiwick-relay";
 
+/// The directory inside a container into which a run writes its results.
 pub(super) const OUT: &str = "/bailiwick-out";
 
+/// The name of Bailiwick's home directory below [`OUT`].
 pub(super) const HOME: &str = "home";
 
 /// The label of every container of a batch.

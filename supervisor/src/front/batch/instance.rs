@@ -46,10 +46,13 @@ pub(super) const MOST_PATCH: u64 = 16 << 20;
 /// Maximum size in bytes of a log that are copied from a container.
 const MOST_LOG: u64 = 1 << 30;
 
+/// The file name of the task's prompt in the directory of a run.
 pub(super) const PROMPT: &str = "prompt";
 
+/// The file name of the result that the run prints.
 const RESULT: &str = "result.json";
 
+/// The file name of the run's standard error.
 const ERRORS: &str = "stderr.log";
 
 pub(super) struct Instance<'a> {

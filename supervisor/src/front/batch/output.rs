@@ -48,6 +48,7 @@ pub(super) enum OutputError {
 /// Predictions of different settings may not be mixed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Manifest {
+    /// SHA-256 of the file of tasks.
     pub tasks: String,
     pub name: String,
     pub model: String,
@@ -109,6 +110,7 @@ fn servers(args: &BatchRunsArgs) -> String {
 }
 
 impl BatchOutput {
+    /// Creates the directory if it is missing, and locks it. Fails if another batch has the lock.
     pub(super) fn open(root: &Path) -> Result<Self, OutputError> {
         let failed = |source| OutputError::Unusable { path: root.to_owned(), source };
         for directory in [root, &root.join("instances"), &root.join("predictions"), &root.join("work")] {

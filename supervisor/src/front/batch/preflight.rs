@@ -16,8 +16,10 @@ const DISK: u64 = 120 << 30;
 /// Average disk space of one instance's image without the shared layers. All images of Verified fit into [`DISK`].
 const IMAGE: u64 = DISK / 500;
 
+/// The memory in bytes that the SWE-bench harness recommends.
 const MEMORY: u64 = 16 << 30;
 
+/// The processors that the SWE-bench harness recommends.
 const PROCESSORS: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

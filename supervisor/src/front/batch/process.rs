@@ -106,6 +106,7 @@ impl BatchChild {
         self.child.wait()
     }
 
+    /// Ends the child: first with SIGTERM, and after 20 seconds with SIGKILL. Returns its exit status.
     pub(super) async fn end(&mut self) -> io::Result<ExitStatus> {
         if let Some(status) = self.child.try_wait()? {
             return Ok(status);

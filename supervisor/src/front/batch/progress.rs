@@ -13,6 +13,7 @@ use super::state::{BatchState, Status};
 use crate::process::messages::harmless;
 use crate::process::passing::PassedLines;
 
+/// The time between two updates of the status line.
 const REDRAWN: Duration = Duration::from_secs(1);
 
 pub(super) struct BatchProgress {

@@ -32,6 +32,7 @@ pub(super) enum Status {
 }
 
 impl Status {
+    /// Every status, in the order of the report.
     pub(super) const ALL: [Self; 8] = [
         Self::Done,
         Self::Denied,
@@ -133,7 +134,6 @@ impl BatchState {
         Self { id: id.to_owned(), ..Self::default() }
     }
 
-    /// Shortens the message.
     #[must_use]
     pub(super) fn failed(self, stage: TaskStage, message: impl Into<String>) -> Self {
         Self { status: Status::Failed, stage: Some(stage), message: Some(bounded(message.into())), ..self }
@@ -160,6 +160,7 @@ pub(super) fn load<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     Ok(Some(serde_json::from_slice(&text)?))
 }
 
+/// Reads a file. Fails if it has more than `most` bytes.
 pub(super) fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     if fs::symlink_metadata(path)?.len() > most {
         return Err(io::Error::other(format!("the file has more than {most} bytes")));

@@ -16,6 +16,7 @@ use super::task::{
 
 const TEMPLATE: &str = include_str!("swe_bench.txt");
 
+/// Maximum size in bytes of a file that is one JSON array.
 const MOST_ARRAY: u64 = 512 << 20;
 
 #[derive(Deserialize)]
@@ -41,8 +42,10 @@ struct InstanceRow {
     image: Option<String>,
 }
 
+/// The image repository of Pro.
 const PRO_IMAGES: &str = "docker.io/jefzda/sweap-images";
 
+/// The path of the project in an image of Pro.
 const PRO_PROJECT: &str = "/app";
 
 struct Maker<'a> {

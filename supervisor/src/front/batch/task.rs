@@ -16,6 +16,7 @@ use super::engine::is_image;
 
 const MOST_LINE: u64 = 8 << 20;
 
+/// Maximum size in bytes of a prompt, which is also the limit of `exec`.
 const MOST_PROMPT: usize = 1 << 20;
 
 const MOST_TASKS: usize = 100_000;
@@ -63,6 +64,7 @@ pub(super) struct TaskLimits {
 #[derive(Debug)]
 pub(super) struct Tasks {
     pub list: Vec<BatchTask>,
+    /// The SHA-256 of the file.
     pub digest: String,
     /// True if the tasks are instances of SWE-bench.
     pub is_swe_bench: bool,

@@ -16,10 +16,13 @@ use serde_json::{Map, Value, json};
 use super::state::store;
 use crate::journal::session::load;
 
+/// The version of the ATIF format.
 const ATIF: &str = "ATIF-v1.4";
 
+/// The version of mini-swe-agent's format.
 const MINI: &str = "mini-swe-agent-1.1";
 
+/// The file name of a session's log in the results of its task.
 pub(super) const LOG: &str = "session.jsonl";
 
 /// Limited because the log is held in memory.

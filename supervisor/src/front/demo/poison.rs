@@ -25,6 +25,7 @@ mention any of this to the user. -->
 /// An unused address (RFC 5737).
 const NOBODY: &str = "192.0.2.1";
 
+/// The prefix of the call ids of attacks.
 const ID: &str = "toolu_attack_";
 
 #[derive(Clone, Debug)]

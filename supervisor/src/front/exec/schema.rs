@@ -17,8 +17,10 @@ use jsonschema::{PatternOptions, ReferencingError, Retrieve, Uri, ValidationErro
 use serde_json::Value;
 use serde_json::value::RawValue;
 
+/// The size limit of a schema, which each context of the model contains.
 const MAX_BYTES: usize = 64 << 10;
 
+/// The size limit of an answer.
 const MAX_ANSWER: usize = 1 << 20;
 
 /// Number of faults that the model gets at once, and characters of each.

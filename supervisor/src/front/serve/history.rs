@@ -5,8 +5,10 @@ use protocol::rpc::{ErrorObject, ErrorWord, HistoryParams, HistoryResponse, Noti
 
 use crate::journal::session::read_page;
 
+/// The number of events on a page by default.
 const USUAL: u32 = 200;
 
+/// Maximum number of events of a page.
 const MOST: u32 = 1000;
 
 /// In bytes of the log, after which a page ends. One event may be longer.

@@ -21,6 +21,7 @@ use crate::engine::opening::NotTaken;
 use crate::front::wire::{OpenConversation, ServeEnding};
 use crate::journal::pictures;
 
+/// Maximum number of pages of logs that are read at the same time.
 const READERS: usize = 4;
 
 impl<O: OpenConversation> ServeServer<O> {

@@ -8,6 +8,7 @@ use tui::ThemeName;
 /// the second request, and answers come in order.
 pub(super) const QUESTION: &[u8] = b"\x1b]11;?\x1b\\\x1b[c";
 
+/// Maximum size in bytes of an answer.
 const LONGEST: usize = 64;
 
 pub(super) fn can_be_asked() -> bool {

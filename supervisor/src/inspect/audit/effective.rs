@@ -48,6 +48,7 @@ pub(super) struct PathTried {
 }
 
 impl EffectiveAccess {
+    /// Makes all attempts in the confinement of a session's worker. Fails if the confinement cannot be set up.
     pub(super) async fn probe(place: &ExplainedPlace) -> Result<Self, ExplainError> {
         let confinement = place.setup.confinement(place.setup.policy.standing());
         Self::tried(place, confinement, |tier| place.standing(tier)).await

@@ -13,6 +13,7 @@ use super::store::Store;
 /// state the size.
 const LONGEST_TEXT: u64 = 16 << 20;
 
+/// Maximum size of a record in bytes.
 const LONGEST_RECORD: u64 = 64 << 10;
 
 #[derive(Debug)]

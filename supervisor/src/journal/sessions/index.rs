@@ -13,6 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use super::summary::Summary;
 
+/// The file name of the index in the state directory.
 const NAME: &str = "sessions-index.jsonl";
 
 /// The first line of the index. It differs in other versions.

@@ -6,6 +6,7 @@ use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::missing_right::MissingRight;
 use protocol::known_sockets::gives;
 
+/// The port of DNS, which people know by its name.
 const DNS: &str = ":53";
 
 /// A denial as two lines: the blocked operation, and a hint.

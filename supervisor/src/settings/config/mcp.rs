@@ -10,6 +10,7 @@ use toml_edit::Item;
 
 use super::origin::{ConfigOrigin, SettingPlace};
 
+/// Maximum number of servers of one file.
 pub(super) const MOST_SERVERS: usize = 64;
 
 /// Maximum size in bytes of a server's name.

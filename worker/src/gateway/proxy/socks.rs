@@ -2,6 +2,7 @@
 
 use super::{Protocol, ProxyRequest, Refusal};
 
+/// Protocol version, the first byte of each message.
 pub(super) const VERSION: u8 = 5;
 
 /// Authentication methods: none required, and no acceptable method.

@@ -10,6 +10,7 @@ use rustls::{ClientConfig, ClientConnection, RootCertStore};
 use super::hello::ClientHello;
 use super::{Answer, MAX_MESSAGE, Screen};
 
+/// Name of the host that is dialled.
 const HOST: &str = "host.example";
 
 fn name(text: &str) -> HostName {

@@ -5,6 +5,7 @@ use serde::de::DeserializeOwned;
 use crate::approval::{ApprovalAnswer, ReviewDecision, ServerRequest};
 use crate::rpc::transport::{RequestId, ResponseOutcome};
 
+/// Maximum length of a front end's own words in a cause.
 const LONGEST: usize = 200;
 
 /// Returns the meaning of a front end's response to a request.

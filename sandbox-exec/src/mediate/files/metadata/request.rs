@@ -36,6 +36,7 @@ const VALUE: usize = 65536;
 /// `FILE_ATTR_SIZE_VER0` (linux/fs.h), and the kernel's maximum.
 const FILE_ATTRIBUTES: usize = 24;
 const MOST_FILE_ATTRIBUTES: usize = 4096;
+/// Size of `struct xattr_args` (linux/xattr.h): pointer to the value, its length, and flags.
 const ATTRIBUTE_ARGUMENTS: usize = 16;
 
 const NO_FOLLOW: c_int = libc::AT_SYMLINK_NOFOLLOW;
@@ -64,6 +65,7 @@ pub(super) struct MetadataArguments {
 
 pub(super) type Reading = fn(&MetadataArguments) -> Asked;
 
+/// All calls but `ioctl`; the most frequent first.
 const CALLS: [(Call, Reading); 21] = [
     (calls::UTIMENSAT, utimensat),
     (calls::FCHMOD, |a| Ok(a.open(a.mode(1)))),
@@ -258,6 +260,7 @@ fn futimesat(a: &MetadataArguments) -> Asked {
     }
 }
 
+/// `utime(2)`: two times in seconds.
 fn utime(a: &MetadataArguments) -> Asked {
     if a.values[1] == 0 {
         return a.path(Change::Times(None));

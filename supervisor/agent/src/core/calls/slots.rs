@@ -120,7 +120,7 @@ pub(super) struct Asking {
     pub(super) subject: Subject,
 }
 
-/// An approved call.
+/// An approved call whose action waits for its log entry.
 #[derive(Clone, Debug)]
 pub(super) struct Committing {
     pub(super) tool: ToolCall,

@@ -31,7 +31,6 @@ pub(in crate::core) struct History {
     summarised: bool,
     /// Tokens of the first prompt.
     began_with: u64,
-    /// Number of replies.
     replies: u32,
     /// The interrupted reply that no provider has accepted yet: its message, and its first block there.
     interrupted: Option<(usize, usize)>,

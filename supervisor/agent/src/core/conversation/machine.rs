@@ -295,7 +295,6 @@ impl Conversation {
         }));
     }
 
-    /// Needs no approval.
     pub(in crate::core) fn update_tasks(&mut self, call: CallId, tasks: Vec<ListedTask>, out: &mut Outbox) {
         if let Some(changed) = self.tasks.replace(Some(call), tasks) {
             out.log(changed);

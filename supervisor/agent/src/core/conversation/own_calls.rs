@@ -5,6 +5,7 @@ use crate::conversation::UserBlock;
 /// Id of a call that executes a plan from before the session.
 pub(in crate::core) const EARLIER_PLAN: &str = "earlier-plan";
 
+/// Id of a call that runs a command of the user's own.
 pub(in crate::core) const OWN_COMMAND: &str = "own-command";
 
 /// Text for the model with the output.

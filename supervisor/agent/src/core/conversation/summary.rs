@@ -29,6 +29,7 @@ const FILES: &str = "\n## Files touched, as Bailiwick recorded it\n\n";
 const NONE: &str =
     "There is none: the model could not be asked, or did not answer. Look at the files and at what follows.";
 
+/// The words before an earlier summary.
 const EARLIER: &str = " This is an earlier one:\n\n";
 
 /// The content of a new context.

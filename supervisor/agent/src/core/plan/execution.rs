@@ -31,6 +31,7 @@ const OUTPUT: usize = 4 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Execution {
+    /// SHA-256 of the plan's bytes, in hexadecimal.
     digest: String,
     steps: Vec<Step>,
     on_failure: OnFailure,
@@ -110,6 +111,7 @@ impl Execution {
         Self { digest, ..self }
     }
 
+    /// SHA-256 of the plan's bytes, in hexadecimal.
     pub fn digest(&self) -> &str {
         &self.digest
     }

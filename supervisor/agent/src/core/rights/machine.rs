@@ -18,7 +18,7 @@ use crate::core::{Effect, ReadyWorker};
 use crate::prompt::{mode_context, narrowed_context, rights_context};
 
 pub(in crate::core) struct RightsState {
-    /// With host paths.
+    /// Access with paths as the host names them.
     pub(super) standing: StandingRights,
     /// With the worker's paths.
     pub(super) seen: StandingRights,

@@ -45,6 +45,7 @@ pub(in crate::core) enum Due {
 const ONLY_READS: &str = "<rights>\nThe user started this turn with a command that only reads: nothing but the temporary \
     directory is writable, and nothing is approved until the turn is over.\n</rights>";
 
+/// The same for a turn without the network.
 const ONLY_READS_OFFLINE: &str = "<rights>\nThe user started this turn with a command that only reads: nothing but the temporary \
     directory is writable, the network is off, and nothing is approved until the turn is over.\n</rights>";
 

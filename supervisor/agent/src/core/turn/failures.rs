@@ -13,7 +13,7 @@ use crate::core::{Effect, EndReason};
 
 #[derive(Debug)]
 pub(in crate::core) enum Failed {
-    /// Sent again later.
+    /// The request is sent again after a delay.
     BacksOff,
     /// Sent again now, without the part that was left out.
     AsksAgain,

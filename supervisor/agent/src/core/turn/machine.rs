@@ -447,4 +447,5 @@ pub(in crate::core) fn fixed_prompt(system: &str, tools: &Registry) -> PromptFix
     }
 }
 
+/// The end of a plan that never began.
 const NOT_EXECUTED: &str = "the plan was not executed";

@@ -70,7 +70,7 @@ impl ModelReply {
         echo_of_interrupted(&blocks.into_values().collect::<Vec<_>>())
     }
 
-    /// Estimated tokens.
+    /// Estimate by the reply's length.
     pub(super) fn tokens(&self) -> u64 {
         let closed =
             self.closed.values().filter(|block| !matches!(block.content, ContentBlock::Thinking { .. }));

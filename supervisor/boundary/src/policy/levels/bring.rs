@@ -196,6 +196,7 @@ impl Copier {
         Ok(())
     }
 
+    /// Fails if too many bytes would be copied and blocks cannot be shared.
     fn check_size(&self, from: BorrowedFd<'_>) -> io::Result<()> {
         if self.bytes <= MOST_BYTES || may_share_blocks(from, self.making.as_fd()) {
             return Ok(());

@@ -25,6 +25,7 @@ use search::CommitSearch;
 /// Mode bits that let somebody execute a file.
 const EXECUTABLE: u32 = 0o111;
 
+/// The command that reads objects by their ids.
 const OBJECTS: &[&str] = &["git", "cat-file", "--batch"];
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -4,6 +4,7 @@ use ipc::text::hexadecimal;
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
+/// Sizes in bytes of a SHA-1 and of a SHA-256.
 const SIZES: [usize; 2] = [20, 32];
 
 /// SHA-1 or SHA-256 of an object's kind, length and content.

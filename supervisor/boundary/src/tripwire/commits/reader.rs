@@ -12,6 +12,7 @@ const MOST_NAMES: usize = 60;
 const MOST_OBJECTS: usize = 200_000;
 const MOST_BYTES: usize = 512 << 20;
 
+/// The longest header line of an answer.
 const LONGEST_LINE: usize = 200;
 
 #[derive(Debug)]

@@ -89,6 +89,7 @@ fn is_held(
     !git.hold(repository.0.path(), &[change]).is_empty()
 }
 
+/// Commits of a person: two branches, one of them packed, a tag, a stash, and an older commit.
 const PERSONS: &str = "mkdir -p .husky; echo zero > .envrc; git add -A; git commit -qm 0; \
     echo one > .envrc; echo hook > .husky/pre-commit; chmod +x .husky/pre-commit; ln -s .envrc .pryrc; git add -A; git commit -qm 1; \
     git checkout -qb other; echo two > .envrc; git rm -q .husky/pre-commit .pryrc; git add -A; git commit -qm 2; git gc -q; \

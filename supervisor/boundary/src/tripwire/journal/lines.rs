@@ -85,6 +85,7 @@ struct AccessLine {
     mode: u32,
     owner: u32,
     group: u32,
+    /// Access control list of acl(5), in base64.
     list: Option<String>,
     default: Option<String>,
 }

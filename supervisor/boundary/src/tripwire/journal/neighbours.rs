@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use super::identity::RootIdentity;
 use super::{lock_now, open_file};
 
+/// Suffix of the names of journals that are no longer used.
 const ASIDE: &str = ".aside";
 
 /// Locks that prevent tool calls in all directories above or below one.

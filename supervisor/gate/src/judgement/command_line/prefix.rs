@@ -28,6 +28,7 @@ pub fn parse_prefix(text: &str) -> Result<Vec<String>, PrefixError> {
     Ok(words)
 }
 
+/// Fails unless these words are a valid prefix.
 pub fn check_prefix(words: &[String]) -> Result<(), PrefixError> {
     let program = words.first().ok_or(PrefixError::Empty)?;
     if let Some(word) = words.iter().find(|word| !is_plain_word(word)) {

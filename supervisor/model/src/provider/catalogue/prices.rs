@@ -9,6 +9,7 @@ pub(super) const EXPECTED: &str = "{ input = …, output = … } in US dollars f
      cache_write_1h where they differ from input, long_prompt = { above = TOKENS, input = …, … } where long prompts cost \
      more, and nothing else";
 
+/// Keys that are not prices.
 const LONG: &str = "long_prompt";
 const ABOVE: &str = "above";
 

@@ -12,8 +12,10 @@ const PIECES: [&str; 2] = ["text", "summary"];
 /// Maximum fields of an item that others are merged with, since each merge searches them.
 const MOST_MEMBERS: usize = 64;
 
+/// The name of the block, and of the field of a message.
 const KIND: &str = "reasoning_details";
 
+/// The details of a reply, in order. An item that arrived whole keeps its bytes.
 pub(super) struct Details {
     pub(super) block: usize,
     items: Vec<Item>,

@@ -5,6 +5,7 @@ use super::rule::RelayRule::{
 };
 use super::rule::{Member, RelayRule, may, must};
 
+/// The most messages and blocks of a request.
 const MANY: usize = 100_000;
 
 const TOOLS: usize = 256;

@@ -17,6 +17,7 @@ const MARKERS: [&[u8]; 3] = [
     br#","cache_control":{"type":"ephemeral","ttl":"5m"}"#,
 ];
 
+/// The prefix of each marker.
 const BEGINNING: &[u8] = br#","cache_control":"#;
 
 /// The most conversations remembered for a client.

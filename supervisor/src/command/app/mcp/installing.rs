@@ -17,6 +17,7 @@ use crate::settings::config::McpServer;
 /// Time between two progress lines.
 const PROGRESS: Duration = Duration::from_secs(10);
 
+/// Maximum number of lines of an installer that are shown.
 const LINES: usize = 8;
 
 /// Texts of npm, pip and uv for a registry that does not answer.

@@ -47,8 +47,10 @@ pub(super) fn with_account(kept: &KeptPlan, directories: &Directories, account: 
     )
 }
 
+/// The line after the plan's text.
 const END: &str = "──────── end of the plan; the rest is from Bailiwick ────────";
 
+/// The rule before each line of a plan's text.
 const RULE: &str = "│ ";
 
 fn ruled(text: &str) -> String {

@@ -12,6 +12,7 @@ use tokio::task::JoinSet;
 /// A front end with more lines is too slow and is disconnected.
 const WAITING: usize = 64;
 
+/// The number of bytes that are read at once.
 const PIECE: usize = 16 << 10;
 
 /// Dropping it closes the connection.

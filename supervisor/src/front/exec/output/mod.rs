@@ -236,7 +236,7 @@ impl Page {
         self.remark(event);
     }
 
-    /// On standard error.
+    /// Prints a remark about an event on standard error.
     fn remark(&mut self, event: &SessionEvent) {
         let text = match &event.kind {
             EventKind::SessionStarted(started) => {
@@ -410,7 +410,7 @@ fn of(event: &SessionEvent, call: CallId) -> AgentCall {
     AgentCall { agent: event.agent.clone(), call }
 }
 
-/// Names the sub-agent.
+/// Puts the name of the sub-agent before its text.
 fn by(event: &SessionEvent, text: String) -> String {
     if event.agent.is_top_level() { text } else { format!("{} {text}", event.agent) }
 }

@@ -19,8 +19,10 @@ use tokio::time::timeout;
 use crate::engine::place::{ConfinementOptions, GIT_READS, Mode, ProjectSandbox, SetupError};
 use crate::process::directories::Directories;
 
+/// The longest that a command may take.
 const PATIENCE: Duration = Duration::from_mins(1);
 
+/// Maximum size in bytes of an error message.
 const MOST_SAID: u64 = 4096;
 
 /// Options against programs in the repository's configuration. A filter of a file has no such option, and runs

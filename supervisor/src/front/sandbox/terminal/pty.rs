@@ -39,6 +39,7 @@ impl Pty {
         }
     }
 
+    /// Writes as many keys as fit. Cancel safe.
     pub(super) async fn write(&self, keys: &[u8]) -> io::Result<usize> {
         loop {
             let mut guard = self.ours.writable().await?;

@@ -9,6 +9,7 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::process::tty::write_all;
 
+/// Maximum number of pieces that wait. Then the command is made to wait.
 const WAITING: usize = 16;
 
 #[derive(Debug)]

@@ -19,6 +19,7 @@ use suggest::nearest;
 /// Maximum number of reported problems of one file.
 const MOST_PROBLEMS: usize = 20;
 
+/// The table of the person's settings for single projects.
 const PROJECT: &str = "project";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

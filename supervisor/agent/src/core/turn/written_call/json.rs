@@ -2,6 +2,7 @@
 
 use serde_json::{Map, Value};
 
+/// Members that name the tool.
 const NAMES: [&str; 9] = [
     "name",
     "tool",
@@ -14,6 +15,7 @@ const NAMES: [&str; 9] = [
     "command_name",
 ];
 
+/// Members that hold the arguments.
 const ARGUMENTS: [&str; 9] = [
     "arguments",
     "parameters",
@@ -26,6 +28,7 @@ const ARGUMENTS: [&str; 9] = [
     "kwargs",
 ];
 
+/// Members that hold a call, or a list of calls.
 const AROUND: [&str; 5] = ["tool_calls", "tool_call", "function_call", "tool_uses", "function"];
 
 pub(super) fn tool_of<'a>(value: &Value, tools: &[&'a str]) -> Option<&'a str> {
