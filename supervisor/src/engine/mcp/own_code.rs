@@ -27,11 +27,11 @@ pub(super) struct OwnCode(Vec<CodeFile>);
 #[derive(Clone, Debug)]
 struct CodeFile {
     path: PathBuf,
-    content: Content,
+    digest: CodeDigest,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
-struct Content {
+struct CodeDigest {
     length: u64,
     sha256: [u8; 32],
 }
@@ -48,12 +48,12 @@ impl OwnCode {
         let program = found(&server.command).unwrap_or_else(|| PathBuf::from(&server.command));
         let words = server.args.iter().map(PathBuf::from).chain([program]);
         let files = words.map(|word| project.join(word)).filter(|path| is_below(path, &roots));
-        Self(files.filter_map(|path| content(&path).ok().map(|content| CodeFile { path, content })).collect())
+        Self(files.filter_map(|path| digest(&path).ok().map(|digest| CodeFile { path, digest })).collect())
     }
 
     /// Fails if a file has changed. Blocks while it reads.
     pub(super) fn check(&self) -> Result<(), NotStarted> {
-        let is_as_before = |file: &CodeFile| content(&file.path).is_ok_and(|now| now == file.content);
+        let is_as_before = |file: &CodeFile| digest(&file.path).is_ok_and(|now| now == file.digest);
         match self.0.iter().find(|file| !is_as_before(file)) {
             Some(changed) => Err(NotStarted::CodeChanged(changed.path.clone())),
             None => Ok(()),
@@ -69,7 +69,7 @@ fn is_below(path: &Path, roots: &[&WirePath]) -> bool {
 }
 
 /// Returns the content of a regular file, with links followed.
-fn content(path: &Path) -> io::Result<Content> {
+fn digest(path: &Path) -> io::Result<CodeDigest> {
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
     let metadata = file.metadata()?;
     if !metadata.is_file() {
@@ -86,7 +86,7 @@ fn content(path: &Path) -> io::Result<Content> {
         let length = piece.len();
         reader.consume(length);
     }
-    Ok(Content { length: metadata.len(), sha256: hash.finalize().into() })
+    Ok(CodeDigest { length: metadata.len(), sha256: hash.finalize().into() })
 }
 
 #[cfg(test)]
@@ -120,7 +120,7 @@ mod tests {
         for (name, change) in changes {
             let _ = fs::remove_file(&path);
             fs::write(&path, "one").unwrap();
-            let code = OwnCode(vec![CodeFile { path: path.clone(), content: content(&path).unwrap() }]);
+            let code = OwnCode(vec![CodeFile { path: path.clone(), digest: digest(&path).unwrap() }]);
             assert!(code.check().is_ok(), "{name}");
             change(&path, &other);
             assert!(matches!(code.check(), Err(NotStarted::CodeChanged(found)) if found == path), "{name}");
