@@ -68,7 +68,7 @@ fn is_below(path: &Path, roots: &[&WirePath]) -> bool {
     places.iter().flatten().any(|place| roots.iter().any(|root| place.starts_with(root.as_path())))
 }
 
-/// Returns the content of a regular file, with links followed.
+/// Returns the digest of a regular file, with links followed.
 fn digest(path: &Path) -> io::Result<CodeDigest> {
     let file = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path)?;
     let metadata = file.metadata()?;
