@@ -232,13 +232,13 @@ pub(super) fn exec_arguments(args: &BatchRunsArgs, task: &BatchTask, places: &Ba
         line.0.push(format!("--approve-plan={rounds}").into());
     }
     confinement(&mut line, &args.confinement);
-    for server in &args.mcp {
+    for server in &args.servers.mcp {
         line.value("--mcp", Some(server));
     }
     for tool in &args.allow_tool {
         line.value("--allow-tool", Some(tool));
     }
-    if let Some(file) = &args.mcp_config {
+    if let Some(file) = &args.servers.mcp_config {
         line.path("--mcp-config", &absolute(file));
     }
     line.value("--model", args.model.model.as_ref())

@@ -146,7 +146,8 @@ fn check(args: &BatchRunsArgs) -> Result<(), Refusal> {
     if !args.allow_tool.is_empty() && args.activity == ActivityArg::Plan {
         return Err(Refusal::usage("--allow-tool: --activity plan has agents that no flag lets call more"));
     }
-    let servers = [("--mcp", !args.mcp.is_empty()), ("--mcp-config", args.mcp_config.is_some())];
+    let servers =
+        [("--mcp", !args.servers.mcp.is_empty()), ("--mcp-config", args.servers.mcp_config.is_some())];
     if let Some((flag, _)) =
         servers.into_iter().find(|(_, is_given)| *is_given && args.engine != EngineArg::None)
     {
@@ -161,12 +162,12 @@ fn check(args: &BatchRunsArgs) -> Result<(), Refusal> {
 /// would fail otherwise. Returns the file.
 fn check_servers(args: &BatchRunsArgs, effective: &Effective) -> Result<Option<McpFile>, Refusal> {
     let is_known = |name: &String| effective.mcp.iter().any(|server| server.enabled && server.name == *name);
-    if let Some(name) = args.mcp.iter().find(|name| !is_known(name)) {
+    if let Some(name) = args.servers.mcp.iter().find(|name| !is_known(name)) {
         return Err(Refusal::usage(format!(
             "--mcp {name}: your settings have no such MCP server\n  hint: bailiwick mcp list"
         )));
     }
-    let file = args.mcp_config.as_deref().map(|file| McpFile::read(file, effective));
+    let file = args.servers.mcp_config.as_deref().map(|file| McpFile::read(file, effective));
     file.transpose().map_err(Refusal::usage)
 }
 

@@ -106,7 +106,7 @@ impl Manifest {
 /// Returns the names of servers and of allowed tools.
 fn servers(args: &BatchRunsArgs) -> String {
     let tools = args.allow_tool.iter().map(ToString::to_string);
-    args.mcp.iter().cloned().chain(tools).collect::<Vec<_>>().join(",")
+    args.servers.mcp.iter().cloned().chain(tools).collect::<Vec<_>>().join(",")
 }
 
 impl BatchOutput {

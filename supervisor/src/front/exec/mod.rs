@@ -151,7 +151,7 @@ fn plan(args: &ExecArgs, beginning: Beginning, place: &SessionDirs) -> Result<Pl
             "--profile minimal: the agent of this profile has no tool to write a plan",
         ));
     }
-    if args.profile == ProfileArg::Minimal && args.mcp_config.is_some() {
+    if args.profile == ProfileArg::Minimal && args.servers.mcp_config.is_some() {
         return Err(Refusal::usage(
             "--profile minimal: the agent of this profile cannot use MCP servers, but --mcp-config names some",
         ));
@@ -168,7 +168,7 @@ fn plan(args: &ExecArgs, beginning: Beginning, place: &SessionDirs) -> Result<Pl
     };
     let (beginning, reads) = with_command(args, &sources, &mut flags, beginning)?;
     let read = |file| McpFile::read(file, &sources.effective(&flags));
-    let mut servers = args.mcp_config.as_deref().map(read).transpose().map_err(Refusal::usage)?;
+    let mut servers = args.servers.mcp_config.as_deref().map(read).transpose().map_err(Refusal::usage)?;
     let (mut options, limits) = options(args, sources, flags, &beginning);
     if reads {
         (options.mode, options.wanted.write, options.wanted.sockets) =
@@ -178,7 +178,7 @@ fn plan(args: &ExecArgs, beginning: Beginning, place: &SessionDirs) -> Result<Pl
         options.answer = Some(Arc::new(AnswerSchema::read(file).map_err(Refusal::usage)?));
     }
     tell(&servers.iter().flat_map(|file| remarks(file, &args.directory)).collect::<Vec<_>>());
-    options.mcp = chosen_servers(&args.mcp, &options.mcp).map_err(Refusal::usage)?;
+    options.mcp = chosen_servers(&args.servers.mcp, &options.mcp).map_err(Refusal::usage)?;
     allow_tools(&args.allow_tool, &mut options.mcp, &mut servers).map_err(Refusal::usage)?;
     options.resume = resume(args, place).map_err(Refusal::usage)?;
     let executes_plan = matches!(beginning, Beginning::Plan(_));

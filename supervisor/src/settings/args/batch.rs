@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use protocol::cost::Usd;
 
 use super::values::{amount, seconds};
-use super::{ActivityArg, ConfinementArgs, EngineArg, ModeArg, ModelArgs, ProfileArg};
+use super::{ActivityArg, ConfinementArgs, EngineArg, ModeArg, ModelArgs, ProfileArg, ServerArgs};
 use crate::settings::config::ToolName;
 
 /// Arguments of `batch`.
@@ -141,12 +141,9 @@ pub(crate) struct BatchRunsArgs {
     /// Sandbox options.
     #[command(flatten)]
     pub confinement: ConfinementArgs,
-    /// Let the agents use this MCP server of your settings
-    #[arg(long, value_name = "NAME")]
-    pub mcp: Vec<String>,
-    /// Offer the MCP servers of this file, with the access it states
-    #[arg(long, value_name = "FILE")]
-    pub mcp_config: Option<PathBuf>,
+    /// MCP servers.
+    #[command(flatten)]
+    pub servers: ServerArgs,
     /// Let the first agent call this MCP tool without an approval
     #[arg(long, value_name = "SERVER/TOOL")]
     pub allow_tool: Vec<ToolName>,

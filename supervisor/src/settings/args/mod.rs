@@ -40,7 +40,7 @@ pub(crate) use self::sessions::{
     DeleteArgs, ExportSessionArgs, ImportArgs, PruneArgs, SessionOutput, SessionsArgs, SessionsCommand,
     ShowSessionArgs,
 };
-pub(crate) use self::shared::{AgentArgs, ConfinementArgs, ModelArgs, NETWORK};
+pub(crate) use self::shared::{AgentArgs, ConfinementArgs, ModelArgs, NETWORK, ServerArgs};
 pub(crate) use self::task::{ExecArgs, ReplayArgs, ResumeArgs, TuiArgs};
 pub(crate) use self::values::{AccessArg, DeniedArg, EngineArg, OutputFormat, SubjectArg};
 pub(crate) use self::values::{

@@ -7,7 +7,7 @@ use clap::{Args, Subcommand};
 use protocol::cost::Usd;
 
 use super::values::{amount, seconds};
-use super::{ConfinementArgs, ModelArgs, OutputFormat};
+use super::{ConfinementArgs, ModelArgs, OutputFormat, ServerArgs};
 use crate::process::exit::EXIT_STATUS;
 
 #[derive(Debug, Subcommand)]
@@ -104,12 +104,9 @@ pub(crate) struct PlanExecuteArgs {
     /// Sandbox options.
     #[command(flatten)]
     pub confinement: ConfinementArgs,
-    /// Let the agents use this MCP server of your settings
-    #[arg(long, value_name = "NAME")]
-    pub mcp: Vec<String>,
-    /// Offer the MCP servers of this file, with the access it states
-    #[arg(long, value_name = "FILE")]
-    pub mcp_config: Option<PathBuf>,
+    /// MCP servers.
+    #[command(flatten)]
+    pub servers: ServerArgs,
     /// Format of standard output
     #[arg(long, value_enum, default_value_t = OutputFormat::Text)]
     pub output: OutputFormat,

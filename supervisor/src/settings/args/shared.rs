@@ -46,6 +46,16 @@ pub(crate) struct ConfinementArgs {
 }
 
 /// An agent that could be started.
+#[derive(Clone, Debug, Default, Args)]
+pub(crate) struct ServerArgs {
+    /// Let the agents use this MCP server of your settings
+    #[arg(long, value_name = "NAME")]
+    pub mcp: Vec<String>,
+    /// Offer the MCP servers of this file, with the access it states
+    #[arg(long, value_name = "FILE")]
+    pub mcp_config: Option<PathBuf>,
+}
+
 #[derive(Clone, Debug, Args)]
 pub(crate) struct AgentArgs {
     /// Directory of the project

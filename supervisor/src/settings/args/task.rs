@@ -9,7 +9,7 @@ use protocol::cost::Usd;
 use super::values::{amount, seconds, task};
 use super::{
     ActivityArg, ConfinementArgs, DeniedArg, ExecCommand, ModeArg, ModelArgs, OutputFormat, ProfileArg,
-    TierArg,
+    ServerArgs, TierArg,
 };
 use crate::settings::config::ToolName;
 
@@ -131,12 +131,9 @@ pub(crate) struct ExecArgs {
     /// Attach this picture to the task
     #[arg(long, value_name = "FILE")]
     pub image: Vec<PathBuf>,
-    /// Let the agent use this MCP server of your settings
-    #[arg(long, value_name = "NAME")]
-    pub mcp: Vec<String>,
-    /// Offer the MCP servers of this file, with the access it states
-    #[arg(long, value_name = "FILE")]
-    pub mcp_config: Option<PathBuf>,
+    /// MCP servers.
+    #[command(flatten)]
+    pub servers: ServerArgs,
     /// Let the first agent call this MCP tool without an approval
     #[arg(long, value_name = "SERVER/TOOL")]
     pub allow_tool: Vec<ToolName>,
@@ -191,8 +188,7 @@ impl ExecArgs {
             patch: None,
             model,
             image: Vec::new(),
-            mcp: Vec::new(),
-            mcp_config: None,
+            servers: ServerArgs::default(),
             allow_tool: Vec::new(),
             max_steps: None,
             max_tokens: None,
