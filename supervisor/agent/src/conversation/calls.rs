@@ -6,7 +6,7 @@ use ipc::id::ToolUseId;
 use serde::Deserialize;
 use serde_json::value::RawValue;
 
-/// The members of a block that say if it is a call, and of which tool.
+/// The members of a block that identify a tool call.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct CallMembers<'a> {
@@ -16,9 +16,9 @@ struct CallMembers<'a> {
     id: Option<&'a RawValue>,
 }
 
-/// Ids of a reply's calls, in order. An id that is no text gives an empty one.
+/// Returns the ids of a reply's tool calls, in order; an empty id for one that is not a string.
 pub fn calls_of(blocks: &[Box<RawValue>]) -> Vec<ToolUseId> {
-    // A block of another shape is no call.
+    // A block that does not parse is not a call.
     let members = blocks.iter().map(|block| serde_json::from_str(block.get()).unwrap_or_default());
     let calls = members.filter(|members: &CallMembers<'_>| members.r#type == "tool_use");
     calls

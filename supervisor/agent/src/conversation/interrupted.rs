@@ -1,8 +1,8 @@
 //! The part of an interrupted reply that is sent back to the model: complete blocks up to the last text, then the text
 //! that was incomplete.
 //!
-//! Tool calls, calls of the server's tools without a result, thinking without a signature or without a kept block after
-//! it, and empty text are left out. Without text nothing is left.
+//! Left out are tool calls, calls of the provider's own tools without a result, thinking without a signature, reasoning
+//! that no complete text follows, and empty text. Without text nothing is sent back.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use super::{AssistantBlock, ContentBlock};
 
-/// A block of a reply when it was interrupted.
+/// A block of a reply that was interrupted: complete, or the text so far of the incomplete last block.
 #[derive(Clone, Copy, Debug)]
 pub enum Interrupted<'a> {
     Closed(&'a AssistantBlock),
@@ -27,7 +27,6 @@ struct InterruptedMembers {
     signature: Option<String>,
 }
 
-/// A text block of any API.
 #[derive(Serialize)]
 struct Text<'a> {
     r#type: &'static str,
@@ -37,21 +36,21 @@ struct Text<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Fate {
     Text,
-    /// Kept if a text follows.
+    /// Sent back if a text follows anywhere later in the reply.
     Kept,
-    /// Kept if the message that it led to follows at once.
+    /// Reasoning, which is sent back only if its message follows directly.
     LeadsOn,
     Dropped,
 }
 
-/// Blocks that are sent back, in order.
+/// Returns the blocks that are sent back to the model, in the order of the reply.
 pub fn echo_of_interrupted(blocks: &[Interrupted<'_>]) -> Vec<Box<RawValue>> {
     let members: Vec<_> = blocks.iter().map(members).collect();
     let answered: BTreeSet<_> = members.iter().filter_map(|members| members.tool_use_id.as_deref()).collect();
     let mut kept: Vec<(Fate, Box<RawValue>)> = Vec::new();
     for (block, members) in blocks.iter().zip(&members) {
         let fate = fate(block, members, &answered);
-        // What led to something else than a closed text led to nothing that is kept.
+        // Reasoning before anything else than a complete text is dropped.
         if !matches!((fate, block), (Fate::Text, Interrupted::Closed(_))) {
             while kept.pop_if(|(last, _)| *last == Fate::LeadsOn).is_some() {}
         }
@@ -66,7 +65,7 @@ pub fn echo_of_interrupted(blocks: &[Interrupted<'_>]) -> Vec<Box<RawValue>> {
 
 fn members(block: &Interrupted<'_>) -> InterruptedMembers {
     match block {
-        // Members of another shape than ours decide nothing.
+        // A block that does not parse counts as one without these members.
         Interrupted::Closed(block) => serde_json::from_str(block.raw.get()).unwrap_or_default(),
         Interrupted::Open(_) => InterruptedMembers::default(),
     }
@@ -81,11 +80,11 @@ fn fate(block: &Interrupted<'_>, members: &InterruptedMembers, answered: &BTreeS
     };
     match (&block.content, members.r#type.as_str()) {
         (ContentBlock::Text { text: said }, _) => text(said),
-        // The Responses API refuses a reasoning item whose message is not there.
+        // The Responses API refuses a reasoning item without the message that followed it.
         (_, "reasoning") => Fate::LeadsOn,
         (_, "thinking") => kept_if(members.signature.as_ref().is_some_and(|signature| !signature.is_empty())),
         (_, "redacted_thinking") => Fate::Kept,
-        // Chat completions take reasoning back within a turn alone, and this turn is over.
+        // The chat completions API takes reasoning back only within its turn, and the interruption has ended this turn.
         (ContentBlock::ToolUse { .. }, _) | (_, "reasoning_details" | "output_item") => Fate::Dropped,
         (_, kind) if kind.ends_with("tool_use") => {
             kept_if(members.id.as_deref().is_some_and(|id| answered.contains(id)))

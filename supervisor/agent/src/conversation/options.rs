@@ -1,18 +1,18 @@
-//! Options of a request.
+//! Options of a request to the model.
 
-/// Options of every request of a context. Fixed for the context's life: a change of effort or thinking invalidates
-/// cached messages (WIRE R8).
+/// Options of all requests in one context. Fixed until the next context: a change of effort or thinking invalidates the
+/// messages that the provider has cached (WIRE R8).
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct RequestOptions {
-    /// Amount of work for a reply; `None` for the model's default.
+    /// Amount of work that the model puts into a reply; `None` for the model's default.
     pub effort: Option<Effort>,
     pub thinking: Thinking,
-    /// Time for which the provider caches the unchanged part.
+    /// Time for which the provider caches system prompt and tools.
     pub cache: CacheLifetime,
     pub temperature: Option<Temperature>,
 }
 
-/// Amount of work for a reply (WIRE 0.4). Not every model has every level.
+/// Amount of work that a model puts into a reply (WIRE 0.4). Not every model has every level.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Effort {
     Low,
@@ -29,21 +29,21 @@ pub enum Thinking {
     #[default]
     ByModel,
     Off,
-    /// As much as the model decides.
+    /// The model decides how much it thinks.
     Adaptive {
-        /// Visible part of the thinking; `None` for the model's default.
+        /// Form in which a reply shows the thinking; `None` for the model's default.
         display: Option<ThinkingDisplay>,
     },
-    /// At most this many tokens: for models before adaptive thinking.
+    /// At most this many tokens of thinking: for models without adaptive thinking.
     Budget {
         tokens: u32,
     },
 }
 
-/// Visible part of the thinking.
+/// Form in which a reply shows the model's thinking.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ThinkingDisplay {
-    /// The reply has the signature of the thinking, and not its text.
+    /// The signature of the thinking without its text.
     Omitted,
     Summarized,
 }
@@ -51,10 +51,10 @@ pub enum ThinkingDisplay {
 /// Time for which the provider caches tools and system prompt. Messages are always cached for five minutes.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum CacheLifetime {
-    /// Enough for a run that nobody interrupts.
+    /// Long enough for runs without a person, whose requests follow each other closely.
     #[default]
     FiveMinutes,
-    /// More expensive to write, but lasts until a person comes back to the terminal.
+    /// Long enough for a person who reads between two turns. More expensive to write.
     OneHour,
 }
 
@@ -63,7 +63,7 @@ pub enum CacheLifetime {
 pub struct Temperature(f64);
 
 impl Effort {
-    /// Every level, the least first.
+    /// All levels in ascending order.
     pub const ALL: [Self; 5] = [Self::Low, Self::Medium, Self::High, Self::Xhigh, Self::Max];
 
     pub const fn as_str(self) -> &'static str {
@@ -87,7 +87,7 @@ impl ThinkingDisplay {
 }
 
 impl Temperature {
-    /// Accepts 0 to 2: no API takes more, or NaN.
+    /// Returns `None` for NaN and for a value outside of 0 to 2; no API accepts more.
     pub fn new(value: f64) -> Option<Self> {
         (0.0..=2.0).contains(&value).then_some(Self(value))
     }

@@ -1,8 +1,9 @@
-//! Error texts of servers for a conversation that is longer than the model's window, and the window that they name.
+//! Recognises servers' error texts about a conversation longer than the model's context window, and finds the size of
+//! the window in them.
 
 use super::ProviderError;
 
-/// Kinds and codes of such errors.
+/// Kinds and codes of errors about a conversation that is too long.
 const KINDS: [&str; 4] = [
     "context_length_exceeded",
     "exceed_context_size_error",
@@ -10,10 +11,10 @@ const KINDS: [&str; 4] = [
     "context_window_exceeded",
 ];
 
-/// Words of a rate limit that a single request exceeds.
+/// Words of a rate-limit error about a single request that exceeds the limit.
 const ALONE: [&str; 2] = ["request too large", "requested"];
 
-/// Smaller numbers are other counts.
+/// Minimum size of a window in tokens. A smaller number in a message means something else.
 const LEAST: u64 = 1_000;
 
 /// Position of the window's size in a message.
@@ -27,7 +28,7 @@ enum WindowAt {
 
 use WindowAt::{Before, Behind, Nowhere};
 
-/// Lower-case parts that a message must contain, and the position of the window. The first matching row counts.
+/// Lower-case parts that a message must contain, and the position of the window's size. The first matching row counts.
 const WORDS: [(&[&str], WindowAt); 61] = [
     (&["request too large", "limit ", "requested"], Behind("limit ")),
     (&["request body too large", "max size:"], Behind("max size:")),
@@ -95,14 +96,14 @@ const WORDS: [(&[&str], WindowAt); 61] = [
 impl ProviderError {
     pub fn is_context_overflow(&self) -> bool {
         let message = self.message.to_lowercase();
-        // Of a rate limit the same is said, and waiting helps, unless the request alone is beyond the limit.
+        // A rate limit uses the same words, but then waiting helps, unless this single request exceeds the limit.
         if self.status == Some(429) {
             return ALONE.iter().all(|part| message.contains(part));
         }
         KINDS.iter().any(|kind| self.kind == *kind || message.contains(kind)) || row(&message).is_some()
     }
 
-    /// The window that the server names.
+    /// Returns the size of the window in tokens, if the message names it.
     pub fn named_window(&self) -> Option<u64> {
         let message = self.message.to_lowercase();
         let number = match row(&message)? {
@@ -145,7 +146,7 @@ mod tests {
         ProviderError::new("invalid_request_error", format!("the API answered 400 (x): {message}"))
     }
 
-    /// Words of servers, and the window in them.
+    /// A server's name, its message, and the size of the window that the message names.
     const SAID: &[(&str, &str, Option<u64>)] = &[
         ("Anthropic", "prompt is too long: 205000 tokens > 200000 maximum", Some(200_000)),
         (

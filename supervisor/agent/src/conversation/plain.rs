@@ -1,11 +1,11 @@
-//! A reply's block for a model that did not write it.
+//! Converts a block of a reply into one that another model accepts.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 use serde_json::value::{RawValue, to_raw_value};
 
-/// The members of a block that have a meaning for any model.
+/// The members of a block that any model understands.
 #[derive(Deserialize)]
 struct PlainMembers<'a> {
     #[serde(borrow)]
@@ -27,7 +27,8 @@ enum Plain<'a> {
     ToolUse { id: &'a RawValue, name: &'a RawValue, input: &'a RawValue },
 }
 
-/// Removes everything that only the model itself can read; `None` for thinking, a provider's own tools, and empty text.
+/// Returns the block without the members that only its own model can read. `None` for thinking, for a provider's own
+/// tools, and for empty text.
 pub fn plain_block(block: &RawValue) -> Option<Box<RawValue>> {
     let PlainMembers { r#type, text, id, name, input } = serde_json::from_str(block.get()).ok()?;
     let plain = match r#type.as_ref() {

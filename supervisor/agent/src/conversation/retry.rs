@@ -1,14 +1,14 @@
-//! Time of the next attempt after a failed request: a pure policy (WIRE E2, E3).
+//! The delay before the next attempt of a failed request, computed without I/O (WIRE E2, E3).
 
 use std::time::Duration;
 
 use super::ProviderError;
 
-/// First delay without a request by the provider.
+/// Delay after the first failure, unless the provider requests another.
 const FIRST: Duration = Duration::from_millis(500);
-/// Maximum delay without a request by the provider, as in the vendor's SDK.
+/// Maximum delay unless the provider requests another, as in the vendor's SDK.
 const CAP: Duration = Duration::from_secs(8);
-/// The same for an overloaded provider, where waiting helps.
+/// Maximum delay for an overloaded provider that requests none: a longer wait helps there.
 const OVERLOAD_CAP: Duration = Duration::from_mins(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -16,7 +16,7 @@ pub struct RetryPolicy {
     pub attempts: u32,
     /// Maximum delay that a provider may request; a longer one ends the attempts at once.
     pub longest_wait: Duration,
-    /// Maximum delay of all requests of a turn together.
+    /// Maximum total delay in one turn.
     pub budget: Duration,
 }
 
@@ -50,13 +50,13 @@ impl Default for RetryPolicy {
 }
 
 impl RetryPolicy {
-    /// The delay until the next attempt, or the reason why there is none.
+    /// Returns the delay until the next attempt, or the reason why there is none.
     ///
-    /// Without a request by the provider it grows from half a second. `jitter` (0 to 1) shortens it by up to a quarter,
-    /// so that clients do not return all at once.
+    /// Unless the provider requests a delay, it starts at half a second and doubles. `jitter` (0 to 1) shortens it by
+    /// up to a quarter, so that clients do not return all at once.
     pub fn delay(&self, tried: Tried, error: &ProviderError, jitter: f64) -> Result<Duration, GiveUp> {
         let Tried { attempt, waited } = tried;
-        // The same conversation is as long another time.
+        // Another attempt would send a conversation of the same length.
         if !error.retryable || error.is_context_overflow() {
             return Err(GiveUp::Pointless);
         }
@@ -77,7 +77,7 @@ impl RetryPolicy {
 fn back_off(attempt: u32, overloaded: bool, jitter: f64) -> Duration {
     let cap = if overloaded { OVERLOAD_CAP } else { CAP };
     let doubled = FIRST.saturating_mul(2_u32.saturating_pow(attempt.saturating_sub(1)));
-    // A NaN clamps to itself, so it is ruled out first.
+    // `clamp` returns NaN for NaN, so it is ruled out first.
     let jitter = if jitter.is_nan() { 0.0 } else { jitter.clamp(0.0, 1.0) };
     doubled.min(cap).mul_f64(1.0 - 0.25 * jitter)
 }
@@ -117,7 +117,7 @@ mod tests {
     fn e3_an_overloaded_provider_is_given_up_to_a_minute() {
         let ours = [0.5, 1.0, 2.0, 4.0, 8.0, 16.0, 32.0].map(Some);
         assert_eq!(waits(&error("overloaded_error", true, None), 0.0), [&ours[..], &[None]].concat());
-        // Whatever a gateway calls it.
+        // The status decides, whatever kind a gateway names.
         let busy = ProviderError { status: Some(429), ..error("too_many", true, None) };
         assert_eq!(waits(&busy, 0.0)[6], Some(32.0));
         let patient = RetryPolicy { attempts: 100, ..RetryPolicy::default() };

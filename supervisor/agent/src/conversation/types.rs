@@ -1,4 +1,4 @@
-//! Messages between the core and a provider, in the terms of the Messages API.
+//! Requests and replies between the core and a provider, in the terms of the Messages API.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,11 +12,11 @@ use serde_json::value::RawValue;
 
 use super::RequestOptions;
 
-/// One request to the model. Cheap to clone: history is shared, and append-only.
+/// One request to the model. Cheap to clone: the messages are shared and never change.
 #[derive(Clone, Debug)]
 pub struct ModelRequest {
     pub model: String,
-    /// Fixed for an agent's life.
+    /// The system prompt, fixed for an agent's life.
     pub system: Arc<str>,
     /// Fixed for an agent's life.
     pub tools: Arc<[ToolDefinition]>,
@@ -30,7 +30,7 @@ pub struct ModelRequest {
 #[derive(Clone, Debug)]
 pub enum Message {
     User(Vec<UserBlock>),
-    /// Each block byte for byte as it was received.
+    /// The blocks of a reply, byte for byte as they were received.
     Assistant(Vec<Box<RawValue>>),
 }
 
@@ -54,21 +54,21 @@ pub enum StreamEvent {
         message_id: String,
         model: String,
     },
-    /// The provider's token count so far.
+    /// Number of tokens that the provider has counted so far.
     UsageTold {
         usage: TokenUsage,
     },
-    /// A piece of visible text.
+    /// Next piece of a text block.
     TextDelta {
         index: usize,
         text: String,
     },
-    /// A piece of visible thinking.
+    /// Next piece of visible thinking.
     ThinkingDelta {
         index: usize,
         text: String,
     },
-    /// The arguments follow with the complete block.
+    /// A tool call begins. Its arguments follow with the complete block.
     ToolUseStarted {
         index: usize,
         id: ToolUseId,
@@ -89,7 +89,7 @@ pub enum StreamEvent {
 #[derive(Clone, Debug)]
 pub struct AssistantBlock {
     pub content: ContentBlock,
-    /// Sent back to the model byte for byte.
+    /// The block as it was received. It is sent back to the model byte for byte.
     pub raw: Box<RawValue>,
 }
 
@@ -99,7 +99,7 @@ pub enum ContentBlock {
     Text {
         text: String,
     },
-    /// The text may be empty if only a signature was sent.
+    /// Thinking, with empty text if only a signature was sent.
     Thinking {
         thinking: String,
     },
@@ -107,10 +107,10 @@ pub enum ContentBlock {
     ToolUse {
         id: ToolUseId,
         name: String,
-        /// The arguments as JSON; the error says why they are no JSON object.
+        /// The arguments as JSON. An `Err` says why they are not a JSON object.
         input: Result<String, String>,
     },
-    /// Any other block: stored, never interpreted.
+    /// Any other block. It is stored and sent back, but not interpreted.
     Other {
         kind: String,
     },
@@ -122,7 +122,7 @@ pub enum StopReason {
     ToolUse,
     MaxTokens,
     StopSequence,
-    /// The provider paused a long turn: the same history is sent again.
+    /// The provider paused a long turn, and continues when it gets the same history again.
     PauseTurn,
     /// The model refused, perhaps with an explanation.
     Refusal(Option<String>),
@@ -139,15 +139,15 @@ pub struct ProviderError {
     pub message: String,
     /// One line for people: a step that helps.
     pub hint: Option<String>,
-    /// The stable code, unless kind and status determine it.
+    /// The stable error code; `None` if kind and status determine it.
     pub code: Option<ErrorCode>,
     pub status: Option<u16>,
     pub request_id: Option<Box<str>>,
     /// True if the same request may be sent again (WIRE E2).
     pub retryable: bool,
-    /// Delay that the provider requests (WIRE E3).
+    /// Delay before the next attempt that the provider requests (WIRE E3).
     pub retry_after: Option<Duration>,
-    /// The part of the conversation that the provider rejects.
+    /// The part of the conversation that made the provider reject the request.
     pub blames: Option<LeftOut>,
 }
 
@@ -173,7 +173,7 @@ impl StopReason {
 }
 
 impl ProviderError {
-    /// No further attempt, no hint and no other data.
+    /// Returns an error that is not retryable, without a hint and other data.
     pub fn new(kind: impl Into<String>, message: impl Into<String>) -> Self {
         Self {
             kind: kind.into(),
@@ -206,7 +206,7 @@ impl ProviderError {
         })
     }
 
-    /// True if the server lacks the requested model; recognised by the words of a status 404.
+    /// True if the message names a model. With status 404 it means that the server lacks the requested model.
     pub fn lacks_model(&self) -> bool {
         self.message.to_lowercase().contains("model")
     }

@@ -30,7 +30,7 @@ pub struct Agent {
     pub(super) out: Outbox,
 }
 
-/// Prints exactly the state on which later behaviour depends: agents with equal output behave equally.
+/// Prints the state on which later behaviour depends, and nothing else: agents with equal output behave equally.
 impl Debug for Agent {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         let instructions = self.conversation.instructions().iter();
@@ -222,18 +222,18 @@ impl Agent {
         }
     }
 
-    /// Calls a method of the calls with the bounds of its decision.
+    /// Calls a method of [`Calls`] with the current rights and the tokens that the context has left for results.
     pub(super) fn tell_calls<T>(&mut self, tell: impl FnOnce(&mut Calls, Bounds<'_>, &mut Outbox) -> T) -> T {
         let bounds = Bounds { rights: &self.rights, room: self.conversation.room_for_results() };
         tell(&mut self.calls, bounds, &mut self.out)
     }
 
-    /// Reserves an id for a call of the driver's own, such as a snapshot.
+    /// Reserves a call id for an action of the driver, such as a snapshot.
     pub fn reserve_call(&mut self) -> CallId {
         self.calls.next_call()
     }
 
-    /// System prompt and tools, for the log.
+    /// Returns system prompt and tools for the session log.
     pub fn prompt(&self) -> PromptFixed {
         self.turn.prompt()
     }
@@ -242,7 +242,7 @@ impl Agent {
         self.rights.activity()
     }
 
-    /// The conversation as text with quoted lines, shortened in the middle if it is long.
+    /// Returns the conversation as text with quoted lines. The middle of a long text is left out.
     pub fn conversation(&self) -> String {
         self.conversation.text()
     }
@@ -251,12 +251,12 @@ impl Agent {
         self.calls.planning()
     }
 
-    /// Access without an approval, with the worker's paths.
+    /// Returns the access that needs no approval, with paths as the worker sees them.
     pub const fn standing(&self) -> &StandingRights {
         self.rights.seen()
     }
 
-    /// Access without an approval, with host paths.
+    /// Returns the access that needs no approval, with paths of the host.
     pub const fn host_standing(&self) -> &StandingRights {
         self.rights.standing()
     }
@@ -265,7 +265,7 @@ impl Agent {
         &self.rights.standing().rights
     }
 
-    /// True while a run continues or waits for the start.
+    /// True while a turn runs or waits for the start of its agent.
     pub fn is_busy(&self) -> bool {
         match self.turn.phase() {
             Phase::Resting | Phase::Closed => false,

@@ -15,19 +15,19 @@ pub(in crate::core) struct CallResult {
     pub(in crate::core) content: String,
     pub(in crate::core) is_error: bool,
     pub(in crate::core) images: Vec<Image>,
-    /// The changes of files that the worker reported.
+    /// The changes of files that the worker reported, or the reason why they are left out.
     pub(in crate::core) diffs: Result<Vec<FileDiff>, LeftOut>,
     /// Sentence about the denial that caused the result.
     pub(in crate::core) denial: Option<String>,
-    /// End of the content that repeats the events of its denials.
+    /// End of the content that explains the denials. Front ends leave it out: they show the denials themselves.
     pub(in crate::core) explanation: Option<String>,
-    /// A way to read the rest if the result has to be shortened.
+    /// Advice for the model how to read the rest, if the result has to be shortened.
     pub(in crate::core) rest: Option<String>,
     /// Exit of the command, if it ran to its end.
     pub(in crate::core) exit: Option<CommandExit>,
-    /// Denials that are not logged yet.
+    /// Denials that are still to be logged.
     pub(in crate::core) denied: Option<Denials>,
-    /// Offer to run the command again, until it is made or dropped.
+    /// Offer to run the command again with more access, until the person is asked or the offer is dropped.
     pub(in crate::core) offer: Option<Box<Offer>>,
 }
 
@@ -74,7 +74,7 @@ impl CallResult {
         Self { denial: Some(content.clone()), ..Self::not_done(ToolCallStatus::Denied, content) }
     }
 
-    /// `None` if the content was shortened, or does not end with the explanation.
+    /// Returns the size of the explanation. `None` if there is none, or the content was shortened and lacks it.
     pub(in crate::core) fn explanation_bytes(&self) -> Option<u64> {
         let explanation = self.explanation.as_ref().filter(|end| self.content.ends_with(end.as_str()))?;
         u64::try_from(explanation.len()).ok()

@@ -6,9 +6,9 @@ use serde_json::value::RawValue;
 pub(in crate::core) struct ToolUse {
     pub(in crate::core) id: ToolUseId,
     pub(in crate::core) name: String,
-    /// The error says why the arguments are no JSON object.
+    /// The arguments as JSON. An `Err` says why they are not a JSON object.
     pub(in crate::core) input: Result<String, String>,
-    /// The arguments as they are sent back.
+    /// The arguments in the form that is sent back to the model.
     pub(in crate::core) echoed: Box<RawValue>,
     /// Text of the model before the call, in the same reply.
     pub(in crate::core) said: Option<String>,
@@ -18,7 +18,7 @@ impl ToolUse {
     pub(in crate::core) fn read(&self, tools: &Registry) -> Result<Invocation, ToolUseError> {
         match &self.input {
             Ok(input) => tools.parse(&self.name, input),
-            // The registry knows best what was expected; it cannot accept the empty text.
+            // The registry's own error describes the expected arguments, and empty text always causes one.
             Err(reason) => match tools.parse(&self.name, "") {
                 Err(ToolUseError::NotAnObject { tool, arguments, .. }) => {
                     Err(ToolUseError::NotAnObject { tool, reason: reason.clone(), arguments })
@@ -28,13 +28,13 @@ impl ToolUse {
         }
     }
 
-    /// The arguments exactly as the model wrote them; if they are no JSON, as they are sent back.
+    /// Returns the arguments exactly as the model wrote them; if they are not JSON, the form that is sent back.
     pub(in crate::core) fn written(&self) -> Box<RawValue> {
         let exact = self.input.as_ref().ok().and_then(|text| RawValue::from_string(text.clone()).ok());
         exact.unwrap_or_else(|| self.echoed.clone())
     }
 
-    /// Makes a call on behalf of the supervisor.
+    /// Returns a call that the supervisor makes itself; `None` if `input` is not JSON.
     pub(in crate::core) fn ours(id: String, name: &str, input: String) -> Option<Self> {
         let echoed = RawValue::from_string(input.clone()).ok()?;
         Some(Self { id: ToolUseId(id), name: name.to_owned(), input: Ok(input), echoed, said: None })

@@ -1,15 +1,14 @@
-//! The end of a sub-agent in the words for its parent's model.
+//! The report on a sub-agent's end, in words for the model of its parent.
 
 use std::fmt::{Display, Write};
 
 use ipc::denial::Denial;
 use protocol::event::{Account, SubAgentResult};
 
-/// Maximum number of changed files in the words for the parent's model. The log has all.
+/// Maximum number of changed files in the report. The session log has all.
 const LISTED_FILES: usize = 100;
 
-/// Returns the end of a sub-agent in the words for the parent's model: the supervisor's facts, then the sub-agent's own
-/// report.
+/// Returns the report for the parent's model: the supervisor's facts, then the sub-agent's own text.
 pub fn account_of(report: &SubAgentResult) -> String {
     let SubAgentResult {
         agent,
@@ -28,7 +27,7 @@ pub fn account_of(report: &SubAgentResult) -> String {
     } = report;
     let mut told = format!("[account of the supervisor] sub-agent {agent}: {}", status.as_str());
     if let Some(message) = message {
-        // A String takes every write, here and below.
+        // Writing to a `String` cannot fail, here and below.
         let _ = write!(told, " ({})", line(message));
     }
     for step in plan {

@@ -1,11 +1,11 @@
-//! Answers to questions that belong to an open call: about a host, or a form of a server.
+//! Answers to questions that an open call waits for: about a host, or a form of an MCP server.
 
 use ipc::id::CallId;
 
-/// The step after such an answer.
+/// The step after an answer to a question of an open call.
 pub(super) enum Answered {
     Settled,
-    /// The result of the call ends with this sentence.
+    /// This sentence is added to the end of the call's result.
     Remark(CallId, String),
     Aborted,
 }

@@ -34,30 +34,30 @@ use crate::core::outbox::Outbox;
 use crate::core::rights::RightsState;
 use crate::core::{Effect, FormAsked, HostAsked};
 
-/// The longest wait for an answer about a host. Most clients give up after 10 to 30 seconds.
+/// Maximum wait for an answer about a host: most clients give up after 10 to 30 seconds.
 const LONGEST_FOR_HOST: Duration = Duration::from_secs(20);
 
-/// Maximum number of characters of a server's words in a notice.
+/// Maximum number of characters that a notice quotes from an MCP server.
 const MOST_WORDS: usize = 200;
 
-/// The result for the model after a no.
+/// The result for the model after the user's denial.
 const USER_DENIED: &str = "The user denied this call.";
 
 /// The text for model and person if nobody can be asked.
 const NOBODY: &str = "nobody can be asked in this run";
 
-/// A call that needs an approval, with its action.
+/// A call that needs an approval, with the action to approve.
 pub(in crate::core) struct Case {
     pub(in crate::core) call: CallId,
     pub(in crate::core) ask: Ask,
     pub(in crate::core) subject: Subject,
 }
 
-/// Maximum number of changes in one request.
+/// Maximum number of changes of files in one request.
 const MOST: usize = 64;
 
 impl Calls {
-    /// Asks about a command. It needs no preparation, because the model's words are executed.
+    /// Asks about a command. No worker prepares it, because the command is executed as the model wrote it.
     pub(super) fn ask_for_command(
         &mut self,
         call: CallId,
@@ -96,7 +96,8 @@ impl Calls {
     ) -> After {
         if let Some(Open::Preparing(tool)) = self.slots.open(call).cloned() {
             match bounds.rights.seen().judge_change(&proposal.places) {
-                // The mode may have changed meanwhile: where nothing is asked, the kernel has the word.
+                // The mode may have changed meanwhile. In a mode without questions the kernel alone enforces the
+                // access.
                 Verdict::Ask(_) if !bounds.rights.asks() => self.dispatch(call, tool, out),
                 Verdict::Run => self.dispatch(call, tool, out),
                 Verdict::Ask(Ask { grant, .. }) if self.slots.is_gathering() => {
@@ -277,7 +278,7 @@ impl Calls {
         match ruling {
             Ruling::Approved(scope) => After::Approved(Box::new(case), scope),
             Ruling::ForTurn(access) => {
-                // They begin again under the access of the turn, on the next worker.
+                // The calls begin again on the next worker, with the access of the turn.
                 self.slots.put_back(case.call);
                 if let Subject::Changes(all) = case.subject {
                     for (other, _) in all {
@@ -306,7 +307,7 @@ impl Calls {
         }
     }
 
-    /// Starts the approved parts, call by call, and reports the others to the model.
+    /// Carries out the approved parts, call by call, and tells the model which changes were not approved.
     fn take_part(
         &mut self,
         case: Case,
@@ -361,7 +362,7 @@ impl Calls {
             return After::GoOn;
         }
         if let Some((call, asking)) = self.slots.asking(id) {
-            // Nobody was there: each run of the same would wait as long again.
+            // Nobody answered. The next run of the command with this denial does not wait again.
             let Asking { ask, subject, .. } = asking.clone();
             self.decline(&subject, &ask.grant);
             self.deny(call, Some(id), by, cause, bounds, out);
@@ -390,7 +391,7 @@ impl Calls {
         self.leave_held(bounds, out);
     }
 
-    /// Denies a call on which nobody decided.
+    /// Denies a call without a person's decision, for the given cause.
     pub(super) fn deny(
         &mut self,
         call: CallId,
@@ -407,13 +408,14 @@ impl Calls {
         self.close_undecided(call, result, bounds, out);
     }
 
-    /// Withdraws all requests, because nobody can answer any more.
+    /// Withdraws all requests, because the front end has disconnected.
     pub(in crate::core) fn on_front_end_gone(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
         let cause = "the front end has disconnected";
         self.close_asking(DecidedBy::NoFrontEnd, cause, "denied: nobody can answer any more", bounds, out);
     }
 
-    /// Handles a command's connection to a host that is not on the list. Asks the person, or denies it.
+    /// Handles a command's connection to a host that is not on the list of allowed hosts: asks the person, or denies
+    /// it.
     pub(super) fn on_host_asked(&mut self, asked: HostAsked, bounds: Bounds<'_>, out: &mut Outbox) {
         let HostAsked { id, call, process, host, program } = asked;
         let running = call.or_else(|| self.slots.running_command());
@@ -438,14 +440,14 @@ impl Calls {
         out.push(Effect::RequestApproval { id, request: Box::new(request) });
     }
 
-    /// True if the person is asked about hosts that are not on the list.
+    /// True if the person can be asked about hosts that are not on the list of allowed hosts.
     pub(in crate::core) fn asks_hosts(&self, rights: &RightsState) -> bool {
         let approvals = &self.charter.approvals;
         let is_root = rights.is_top_level() && rights.activity() == Activity::Execute;
         is_root && rights.asks() && approvals.answerer && approvals.offers
     }
 
-    /// Handles a server's question to a person during a call.
+    /// Handles an MCP server's question to the person during a call.
     pub(super) fn on_form_asked(&mut self, asked: FormAsked, bounds: Bounds<'_>, out: &mut Outbox) {
         let FormAsked { id: question, call, message, form } = asked;
         let Some(Open::Served(ServedCall::External(external))) = self.slots.open(call) else {
@@ -488,7 +490,7 @@ impl Calls {
         }
     }
 
-    /// Continues a denied call after the search for the path to grant. There may be none.
+    /// Continues a denied call after the driver's search for the path to grant; `None` if it found none.
     pub(super) fn on_located(
         &mut self,
         call: CallId,
@@ -505,7 +507,7 @@ impl Calls {
         After::GoOn
     }
 
-    /// Asks about the first call that waits for it, if no other call is open.
+    /// Asks whether the next denied command may run again with more access, if no other call is open.
     pub(super) fn ask_again(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
         while !self.slots.any_begun()
             && let Some((call, offer)) = self.slots.next_held()
@@ -527,7 +529,7 @@ impl Calls {
         }
     }
 
-    /// Returns the later calls that change other files and would be asked about next.
+    /// Returns the changes of other files that directly follow a call and would be asked about next.
     fn changes_after(&self, call: CallId, bounds: Bounds<'_>) -> Vec<(CallId, ToolCall)> {
         let mut names: Vec<_> =
             self.change(call, bounds).and_then(|tool| named(&tool, bounds.rights)).into_iter().collect();
@@ -547,7 +549,7 @@ impl Calls {
         after
     }
 
-    /// Returns the call if it is a change of files that must be prepared.
+    /// Returns the call's tool if it is a change of files that a worker must prepare, else `None`.
     fn change(&self, call: CallId, bounds: Bounds<'_>) -> Option<ToolCall> {
         let invocation = self.slots.tool_use(call)?.read(&self.charter.tools).ok()?;
         let is_prepared =
@@ -593,7 +595,7 @@ impl Calls {
         After::Rest
     }
 
-    /// Asks about all these changes when the last one is prepared.
+    /// Asks about all gathered changes in one request, once the last one is prepared.
     pub(super) fn ask_gathered(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
         if !self.slots.is_gathering() || self.slots.is_preparing() {
             return;
@@ -601,7 +603,7 @@ impl Calls {
         let mut all: Vec<(CallId, SubjectChange)> = Vec::new();
         for (call, change) in self.slots.changes(Stage::Gathered) {
             let is_new = |path| !all.iter().any(|(_, other)| other.proposal.changes.0.contains_key(path));
-            // Two names of one file: what the second would do is known when the first is done.
+            // Two paths can name one file. The effect of the second change is known only after the first.
             if change.proposal.changes.0.keys().all(is_new) {
                 all.push((call, change));
             } else {
@@ -625,7 +627,8 @@ impl Calls {
         );
     }
 
-    /// Approves all these changes. Returns the first; the others wait for their turn.
+    /// Approves all changes of a shared request. Returns the one of `call`; each other waits until it can be carried
+    /// out.
     fn approve_together(
         &mut self,
         call: CallId,
@@ -662,7 +665,7 @@ impl Calls {
         }
     }
 
-    /// Closes the other changes of a shared request.
+    /// Denies the other changes of a shared request, and closes their calls with `result`.
     pub(super) fn close_together(
         &mut self,
         by: DecidedBy,
@@ -678,7 +681,7 @@ impl Calls {
         }
     }
 
-    /// Closes every change that will share a request or waits for its turn.
+    /// Closes every change that shares a request, whether it is being prepared, asked about, or approved and waiting.
     fn close_all_together(&mut self, result: &CallResult, bounds: Bounds<'_>, out: &mut Outbox) {
         for (call, _) in self.slots.changes(Stage::Approved) {
             let text = "interrupted: the call was approved together with other changes, and no part of it was carried out";

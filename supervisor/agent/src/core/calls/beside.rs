@@ -1,6 +1,6 @@
-//! Denials outside of calls, of processes that outlived their call or were ended with it.
+//! Denials outside of calls: those of processes that outlived their call or were ended with it.
 //!
-//! They are events of the agent. The model reads them after the next result.
+//! They are logged as events of the agent. The model reads them after the next result.
 
 use gate::{StandingRights, is_same};
 use ipc::denial::Denial;
@@ -10,19 +10,19 @@ use protocol::event::{EventKind, NoticeCode, ObservedBy};
 use crate::core::call::CallResult;
 use crate::core::outbox::Outbox;
 
-/// Maximum number of reported denials of one worker's processes.
+/// Maximum number of denials outside of calls that are logged for one worker.
 const MOST: usize = 32;
-/// Maximum number of sentences after one result.
+/// Maximum number of such denials that one result quotes.
 const MOST_SENTENCES: usize = 3;
 
 /// The reported denials, and those that the model has not read yet.
 #[derive(Debug, Default)]
 pub(super) struct OrphanDenials {
     told: Vec<Denial>,
-    /// True once the existence of more denials was reported.
+    /// True once a notice has said that there are more denials than the limit.
     overflowed: bool,
     waiting: Vec<String>,
-    /// The number of further denials that wait.
+    /// Number of denials that the next result counts and does not quote.
     more: usize,
 }
 
@@ -32,7 +32,7 @@ impl OrphanDenials {
         self.overflowed = false;
     }
 
-    /// True if a denial is new and the limit is not reached.
+    /// Records a denial. Returns true if it is new and the limit is not reached.
     fn is_news(&mut self, denial: &Denial) -> bool {
         let is_news = self.told.len() < MOST && !self.told.iter().any(|known| is_same(known, denial));
         if is_news {
@@ -46,13 +46,13 @@ impl OrphanDenials {
         is_news
     }
 
-    /// True if this is the first denial beyond the limit.
+    /// Returns true once: for the first denial beyond the limit.
     fn overflows(&mut self, denial: &Denial) -> bool {
         let is_unknown = !self.told.iter().any(|known| is_same(known, denial));
         is_unknown && !std::mem::replace(&mut self.overflowed, true)
     }
 
-    /// Removes and returns the text for the end of the next result, if there is one.
+    /// Removes and returns the text for the end of the next result; `None` if no denial waits for the model.
     fn take_sentence(&mut self) -> Option<String> {
         if self.waiting.is_empty() {
             return None;
@@ -83,7 +83,7 @@ impl OrphanDenials {
         }
     }
 
-    /// Adds the denials since the last result to this one.
+    /// Returns the result with the denials that the model has not read yet at its end.
     pub(super) fn joined(&mut self, mut result: CallResult) -> CallResult {
         if let Some(sentence) = self.take_sentence() {
             result.content.push('\n');

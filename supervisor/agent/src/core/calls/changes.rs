@@ -15,10 +15,10 @@ use crate::core::rights::RightsState;
 pub(super) const NOT_THIS: &str =
     "The user approved other changes of this reply, and not this one. It was not carried out.";
 
-/// The cause in the log of the same.
+/// The cause that the log has for such a denial.
 pub(super) const LEFT_OUT: &str = "the user left it out of the changes that they approved";
 
-/// Returns the change of each call of a request with its approved part.
+/// Returns each change of a request with its call and its approved part; `None` for the whole change.
 pub(super) fn in_parts(
     case: Case,
     parts: Vec<Option<CallPart>>,
@@ -32,7 +32,7 @@ pub(super) fn in_parts(
     changes.into_iter().zip(parts).map(|((call, change), part)| (call, change, part))
 }
 
-/// Returns the answer of the user about a call, with the part that is carried out.
+/// Returns the log entry for the user's answer about a call.
 pub(super) const fn by_user(
     id: Option<ApprovalId>,
     call: CallId,
@@ -42,7 +42,7 @@ pub(super) const fn by_user(
     ApprovalAnswered { id, call, decision, by: DecidedBy::User, cause: None, in_part }
 }
 
-/// Returns the file that a call changes.
+/// Returns the path of the file that a call changes; `None` for a call of another kind.
 pub(super) fn named(tool: &ToolCall, rights: &RightsState) -> Option<WirePath> {
     match tool {
         ToolCall::WriteFile(WriteFile { path, .. }) | ToolCall::EditFile(EditFile { path, .. }) => {

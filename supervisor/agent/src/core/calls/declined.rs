@@ -22,7 +22,8 @@ struct DeclinedAttempt {
 }
 
 impl Declined {
-    /// Records a denial that was not lifted. For a write this is the whole path that would have been granted.
+    /// Records a denial that the person did not lift. For a write it covers all of the path that would have been
+    /// granted.
     pub(super) fn add(&mut self, denial: &Denial, grant: &Grant) {
         if self.covers(denial) {
             return;
@@ -36,7 +37,7 @@ impl Declined {
         }
     }
 
-    /// True if the same denial was recorded before.
+    /// True if a recorded denial covers this one.
     pub(super) fn covers(&self, denial: &Denial) -> bool {
         match &denial.object {
             Object::Path(path) if denial.operation == Operation::Write => {

@@ -1,7 +1,7 @@
 //! Results of calls: each call is closed once, and all results make one message.
 //!
-//! A command with denials may be held without a result while the person is asked about another run with more access.
-//! After a no, the model gets the result of the first run, and after a yes only that of the second.
+//! A command with denials may be held without a result while the person is asked about another run with more access. If
+//! the person refuses, the model gets the result of the first run, otherwise only that of the second.
 
 use gate::StandingRights;
 use gate::approval::Subject;
@@ -30,10 +30,10 @@ use crate::core::outbox::Outbox;
 use crate::core::rights::Withdrawal;
 use crate::core::{Effect, EndReason, ServedOutcome};
 
-/// The tokens around a result and at its cut.
+/// Tokens that are reserved for the text around a result and the note at its cut.
 const AROUND: u64 = 50;
 
-/// The advice for the rest of a shortened result that has no other.
+/// The advice in a shortened result that has none of its own.
 const ELSE: &str = "ask for less at once";
 
 /// The text for the model after the person did not lift a denial.
@@ -42,16 +42,16 @@ const LEFT: &str = "(The user was asked whether to allow this, and did not allow
 /// The result for the model if a tool returned nothing.
 const EMPTY: &str = "(the answer of the tool is empty)";
 
-/// The end of a call, by the component that had it.
+/// The end of a call, as its worker, server or sub-agent reported it.
 #[derive(Debug)]
 pub(in crate::core) enum CallEnd {
-    /// By the permanent worker.
+    /// From the agent's standing worker.
     OfWorker(CallOutcome),
-    /// By a one-shot worker; an error if the outcome is unknown.
+    /// From a one-shot worker; `Err` if the outcome is unknown.
     OfOneShot(Result<CallOutcome, String>),
     OfServer(ServedOutcome),
     OfAgent(Box<SubAgentResult>),
-    /// A lost worker, with the reason.
+    /// The worker was lost, for this reason.
     Lost(String),
 }
 
@@ -68,7 +68,7 @@ impl CallEnd {
     }
 }
 
-/// The pictures of a result: those that fit into the conversation, and the reason for each other one.
+/// The pictures of a result: those that fit into the conversation, and for each other one the reason.
 #[derive(Debug, Default)]
 pub(in crate::core) struct Pictures {
     pub(in crate::core) shown: Vec<Image>,
@@ -83,13 +83,13 @@ struct Ran<'a> {
 }
 
 impl Calls {
-    /// Returns the pictures of an ended call, if the call is open in a matching way.
+    /// Returns the pictures in a call's end; none if the call is not open, or cannot end in this way.
     pub(in crate::core) fn pictures(&self, call: CallId, end: &CallEnd) -> Vec<Image> {
         let is_ours = matches!(self.slots.open(call), Some(Open::WritingPlan(_) | Open::Looking(_)));
         if is_ours || !self.expects(call, end) { Vec::new() } else { end.pictures() }
     }
 
-    /// True if a call is open in a way that can have this end.
+    /// True if the call is open in a state that can have this end.
     fn expects(&self, call: CallId, end: &CallEnd) -> bool {
         match (self.slots.open(call), end) {
             (Some(Open::Serving(_) | Open::Preparing(_)), CallEnd::OfWorker(_))
@@ -212,7 +212,7 @@ impl Calls {
                 let ran = Ran { tool: &tool, standing: &standing, pictures };
                 self.end_worked(call, ran, outcome, Observation::by_worker(duration_ms), bounds, out);
             }
-            // The place may be another one now: it becomes no standing right either.
+            // The path may lead elsewhere by now, so it becomes no standing right either.
             Err(reason) if self.slots.had_run(call) => {
                 self.leave_not_run_again(call, &reason, after.is_some(), bounds, out);
                 return After::GoOn;
@@ -223,11 +223,11 @@ impl Calls {
                 self.finish_call(call, result, Observation::by_supervisor(duration_ms), bounds, out);
             }
         }
-        // The new rights come before the calls that follow: those are judged by them, and wait for their worker.
+        // The new rights come before the calls that follow, which are judged by them and wait for the new worker.
         after.map_or(After::GoOn, After::Change)
     }
 
-    /// Returns the result with the partial output of its command. A complete result already has all of it.
+    /// Returns the result with the partial output of its command, unless the result is complete and has all of it.
     fn with_partial_output(&mut self, call: CallId, mut result: CallResult, is_whole: bool) -> CallResult {
         let prints = self.slots.open(call).is_some_and(Open::prints);
         let progress = self.slots.take_progress(call).filter(|it| !is_whole && !it.output.is_empty());
@@ -260,7 +260,7 @@ impl Calls {
         self.close_after(call, result, 0, bounds, out);
     }
 
-    /// Closes a call in the same way after so many milliseconds.
+    /// Does the same as `close_at_once`, for a call that took this time.
     fn close_after(
         &mut self,
         call: CallId,
@@ -332,7 +332,7 @@ impl Calls {
         out.log_seen_by(observed.by, kind);
     }
 
-    /// Returns the changes of a completed call: from the approved bytes, else from its worker.
+    /// Returns the file changes of a completed call: from the approved bytes, else as its worker reported them.
     fn diffs(&self, call: CallId, result: &CallResult) -> Result<Vec<FileDiff>, LeftOut> {
         if let Some(Open::Committing(committing)) = self.slots.open(call)
             && let Approved::Patch(patch) = &*committing.effect
@@ -342,7 +342,8 @@ impl Calls {
         result.diffs.clone()
     }
 
-    /// Removes and returns the results of closed calls in order, each with the model's id of its call. Open calls stay.
+    /// Removes and returns the results of closed calls in order, each with the model's id of its call (`None` for a
+    /// call of the person). Open calls stay.
     pub(in crate::core) fn take_results(&mut self) -> Vec<(Option<ToolUseId>, CallResult)> {
         self.slots.take_results()
     }
@@ -351,7 +352,7 @@ impl Calls {
         self.slots.results().next()
     }
 
-    /// Returns a result that leaves space for those that follow, and for a summary.
+    /// Returns the result, shortened so that later results and a summary still fit into the context.
     fn fitted(&self, mut result: CallResult, bounds: Bounds<'_>) -> CallResult {
         let taken = self.slots.results().map(|result| tokens(&result.content)).sum();
         let most = Budget::share(bounds.room.saturating_sub(taken), self.slots.count_unclosed()) - AROUND;
@@ -364,7 +365,8 @@ impl Calls {
         result
     }
 
-    /// Returns the access of a call beyond the permanent access, if the person can be asked about another run.
+    /// Returns the access that a call has beyond the standing rights; `None` if the person cannot be asked about
+    /// another run.
     fn offers(&self, call: CallId, bounds: Bounds<'_>) -> Option<Grant> {
         let approvals = &self.charter.approvals;
         let may_ask = approvals.answerer && approvals.offers && !self.slots.is_part(call);
@@ -373,7 +375,7 @@ impl Calls {
         }
         match self.slots.open(call)? {
             Open::Serving(_) => Some(Grant::default()),
-            // Where the standing rights are about to change, the model asks under the new ones.
+            // An approval for the session changes the standing rights, and the model can try again under the new ones.
             Open::Committing(committing) if committing.after.is_none() => Some(committing.grant.clone()),
             _ => None,
         }
@@ -398,7 +400,7 @@ impl Calls {
         self.hosts.end_call(call, self.slots.running_command().is_none(), out);
     }
 
-    /// Closes a call that the person denied, with the result of its first run if there is one, else with this one.
+    /// Closes a call that the person denied: with the result of its first run if there was one, else with `otherwise`.
     pub(super) fn close_denied(
         &mut self,
         call: CallId,
@@ -421,7 +423,7 @@ impl Calls {
         }
     }
 
-    /// Closes a call on which nobody decided.
+    /// Closes a call on which nobody decided: with the result of its first run if there was one, else with `otherwise`.
     pub(super) fn close_undecided(
         &mut self,
         call: CallId,
@@ -462,7 +464,7 @@ impl Calls {
         }
     }
 
-    /// Closes a call with the result of its first run. `words` come before the explanation of its denials.
+    /// Closes a call with the result of its first run. `words` are added before the explanation of its denials.
     pub(super) fn leave(&mut self, call: CallId, words: Option<&str>, bounds: Bounds<'_>, out: &mut Outbox) {
         let Some(FirstRun { mut result, observed }) = self.slots.take_first_run(call) else { return };
         if let Some(words) = words {
@@ -470,7 +472,7 @@ impl Calls {
             let said = result.content.strip_suffix(end.as_str()).unwrap_or(&result.content);
             let explanation = format!("\n{words}{end}");
             result.content = format!("{said}{explanation}");
-            // The person has answered, and needs neither.
+            // Front ends leave the explanation out, because the person knows the denial and the own answer.
             result.explanation = Some(explanation);
         }
         self.finish_call(call, result, observed, bounds, out);
@@ -484,10 +486,10 @@ impl Calls {
         self.close_waiting(&why.sentence(None), bounds, out);
     }
 
-    /// Ends open calls and requests after a change of access, because the shown access is no longer correct.
+    /// Ends open calls and requests after a change of access, because the access that was shown is no longer correct.
     pub(in crate::core) fn interrupt_for_rights(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
         self.withdraw("the access was changed", &POLICY_CHANGED.sentence(None), bounds, out);
-        // A sub-agent has a worker of its own, and loses of its rights what its parent loses: it goes on.
+        // A sub-agent goes on: it has its own worker, and loses the rights that its parent loses.
         self.end_open(POLICY_CHANGED, |open| !matches!(open, Open::Delegated), bounds, out);
     }
 
@@ -527,7 +529,7 @@ impl Calls {
         self.end_open(why, is_taken, bounds, out)
     }
 
-    /// Ends the matching open calls with this result. Returns true if there were any.
+    /// Ends the open calls for which `ends` is true. Returns true if there were any.
     pub(super) fn end_open(
         &mut self,
         why: Interruption,
@@ -555,7 +557,7 @@ impl Calls {
         !ended.is_empty()
     }
 
-    /// Closes calls that have not begun. Each gets its start and end in the log.
+    /// Closes calls that have not begun. The log gets the start and the end of each.
     fn close_waiting(&mut self, text: &str, bounds: Bounds<'_>, out: &mut Outbox) {
         for call in self.slots.all_waiting() {
             if let Some(tool_use) = self.slots.tool_use(call).cloned() {
@@ -578,7 +580,7 @@ fn served_result(
     };
     match outcome {
         ServedOutcome::Answered(text) => (answered(text), by),
-        // As many of the pictures are shown as the conversation has room for.
+        // Only the pictures that fit into the conversation are shown.
         ServedOutcome::Pictured(text, _) => {
             let Pictures { shown, left_out } = pictures;
             let text = left_out.into_iter().fold(text, |text, cause| format!("{text}\n({cause})"));

@@ -1,4 +1,4 @@
-//! Questions of MCP servers to a person. Each is a form of an open call.
+//! Questions of MCP servers to a person. Each is a form that belongs to an open call.
 //!
 //! The server gets only the values that the person sees before they are sent. An answer gives no access.
 
@@ -36,7 +36,7 @@ impl HeldForms {
         self.open.insert(id, held);
     }
 
-    /// Handles an answer to a form. Returns `None` if the request is about something else.
+    /// Handles an answer to a form. Returns `None` if no open form has this id.
     pub(super) fn on_answer(
         &mut self,
         id: ApprovalId,
@@ -57,14 +57,13 @@ impl HeldForms {
         })
     }
 
-    /// Handles the end of a form without a valid answer. Returns false if the request is about something else.
+    /// Handles the end of a form without a valid answer. Returns false if no open form has this id.
     pub(super) fn on_lapsed(&mut self, id: ApprovalId, by: DecidedBy, cause: &str, out: &mut Outbox) -> bool {
         let Some(held) = self.open.remove(&id) else { return false };
         leave(id, &held, by, cause.to_owned(), out);
         true
     }
 
-    /// Withdraws all forms.
     pub(super) fn withdraw(&mut self, by: DecidedBy, cause: &str, out: &mut Outbox) {
         self.end(by, cause, |_| true, out);
     }
@@ -105,7 +104,7 @@ fn leave(id: ApprovalId, held: &HeldForm, by: DecidedBy, cause: String, out: &mu
     out.log_answer(held.call, Some(id), ReviewDecision::Cancelled, by, Some(cause));
 }
 
-/// Returns the fields of a form that somebody may be asked for. The error says why nobody is.
+/// Returns the fields of a form that the person can be asked to fill in. An `Err` says why nobody is asked.
 pub(super) fn askable(
     message: &str,
     form: McpForm,

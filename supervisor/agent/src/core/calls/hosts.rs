@@ -1,7 +1,8 @@
-//! Questions about hosts that are not on the list, while the connections of a running command wait.
+//! Questions about hosts that are not on the list of allowed hosts. The connections of the running command wait
+//! meanwhile.
 //!
-//! No other question comes from a confined process. A yes is valid for one name and port, and for one worker until the
-//! command has ended.
+//! No other question comes from a confined process. An approval is valid for one name and port, and only for the
+//! command's worker until the command has ended.
 
 use std::collections::BTreeMap;
 
@@ -17,30 +18,30 @@ use crate::core::outbox::Outbox;
 use crate::core::rights::RightsState;
 use crate::core::{Effect, HostQuestionId};
 
-/// The cause of a request's end after its command has ended.
+/// The cause that the log has for a request that ended with its command.
 const ENDED: &str = "the command has ended";
 
 #[derive(Debug, Default)]
 pub(super) struct HeldHosts {
     open: BTreeMap<ApprovalId, HeldHost>,
-    /// Hosts that were allowed for the session. They join the list when no command runs, because a change of access
-    /// ends open calls.
+    /// Hosts that were allowed for the session. They join the list of allowed hosts when no command runs, because a
+    /// change of access ends open calls.
     allowed: Vec<HostRule>,
 }
 
 #[derive(Debug)]
 pub(super) struct HeldHost {
     pub(super) id: HostQuestionId,
-    /// The call in the request.
+    /// The call that the request names.
     pub(super) call: CallId,
-    /// The process below which the connections are made, if the worker also serves other calls.
+    /// The process below which the connections are made; `None` if the worker serves no other call.
     pub(super) process: Option<u32>,
     pub(super) host: HostRule,
     pub(super) digest: String,
 }
 
 impl HeldHosts {
-    /// True if the host joins the list soon, so another command of the turn may connect to it.
+    /// True if the host was allowed for the session, so that another command of the turn may connect to it.
     pub(super) fn allows(&self, host: &HostRule) -> bool {
         self.allowed.contains(host)
     }
@@ -49,7 +50,7 @@ impl HeldHosts {
         self.open.insert(id, held);
     }
 
-    /// Handles an answer about a host. Returns `None` if the request is about something else.
+    /// Handles an answer about a host. Returns `None` if no open request has this id.
     pub(super) fn on_answer(
         &mut self,
         id: ApprovalId,
@@ -88,24 +89,23 @@ impl HeldHosts {
         }
     }
 
-    /// Handles the end of a request without a valid answer. Returns false if it is about something else.
+    /// Handles the end of a request without a valid answer. Returns false if no open request has this id.
     pub(super) fn on_lapsed(&mut self, id: ApprovalId, by: DecidedBy, cause: &str, out: &mut Outbox) -> bool {
         let Some(held) = self.open.remove(&id) else { return false };
         refuse(id, &held, by, cause.to_owned(), out);
         true
     }
 
-    /// Withdraws all requests.
     pub(super) fn withdraw(&mut self, by: DecidedBy, cause: &str, out: &mut Outbox) {
         self.end(by, cause, |_| true, out);
     }
 
-    /// Withdraws the requests of a command that has ended, by its process.
+    /// Withdraws the requests of a command that has ended, found by the id of its process.
     pub(super) fn end_process(&mut self, process: u32, out: &mut Outbox) {
         self.end(DecidedBy::Interrupted, ENDED, |held| held.process == Some(process), out);
     }
 
-    /// Withdraws the requests of a call that has ended, and all of them if no command runs any more.
+    /// Withdraws the requests of a call that has ended; all requests if no command runs any more.
     pub(super) fn end_call(&mut self, call: CallId, none_runs: bool, out: &mut Outbox) {
         let is_over = |held: &HeldHost| none_runs || held.process.is_none() && held.call == call;
         self.end(DecidedBy::Interrupted, ENDED, is_over, out);
@@ -123,7 +123,7 @@ impl HeldHosts {
         self.allowed.clear();
     }
 
-    /// Removes and returns the hosts that were allowed for the session.
+    /// Removes and returns the hosts that were allowed for the session; `None` if there are none.
     pub(super) fn take_allowed(&mut self) -> Option<Hosts> {
         Hosts::new(std::mem::take(&mut self.allowed))
     }
@@ -134,7 +134,7 @@ fn refuse(id: ApprovalId, held: &HeldHost, by: DecidedBy, cause: String, out: &m
     out.log_answer(held.call, Some(id), ReviewDecision::DENIED, by, Some(cause));
 }
 
-/// Returns the right to a host, if an approval can give it.
+/// Returns the right to connect to a host; `None` if no approval can give it.
 pub(super) fn offered_host(host: &HostRule, program: &str, rights: &RightsState) -> Option<Grant> {
     let refusal = Refusal {
         process: 0,
