@@ -1,7 +1,7 @@
 use gate::Change;
 use gate::modes::{Position, permits};
 
-/// True if no approval is valid after a change.
+/// True if the change ends all approvals of the session.
 pub(super) fn ends_approvals(change: &Change) -> bool {
     match change {
         Change::Mode(mode) => !permits(Position::FIRST, *mode).keeps_approvals(),

@@ -23,14 +23,14 @@ pub struct AgentConfig {
     /// Prices of the model, if known.
     pub prices: Option<Prices>,
     pub window: Window,
-    /// Surroundings of the agent, which each of its contexts describes.
+    /// Facts about the agent's surroundings, which each of its contexts describes.
     pub surroundings: PromptEnvironment,
     pub limits: RunLimits,
     pub fails_when_denied: bool,
-    /// The check of a task's last reply, if it has to fit a schema.
+    /// Check of a task's last reply; `None` if it need not fit a schema.
     pub answer: Option<Arc<dyn AnswerCheck>>,
     pub backoff: Box<dyn Backoff>,
-    /// Access without an approval, with host paths.
+    /// Access that needs no approval, with host paths.
     pub standing: StandingRights,
     pub conversation: ConversationId,
     pub approvals: ApprovalSettings,
@@ -49,9 +49,9 @@ impl AgentConfig {
 /// Limits for a session's sub-agents.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct TreeLimits {
-    /// Number of levels below the first agent.
+    /// Maximum number of levels below the first agent.
     pub depth: u32,
-    /// Maximum number of sub-agents of one level that work at a time; others wait.
+    /// Maximum number of sub-agents of one level that work at a time. Others wait.
     pub at_once: u32,
     /// Maximum number of sub-agents per turn of the user's.
     pub per_turn: u32,

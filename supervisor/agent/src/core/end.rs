@@ -12,7 +12,7 @@ pub struct RunEnd {
     pub reason: EndReason,
     pub message: Option<String>,
     pub text: String,
-    /// The answer that fits the schema of the run.
+    /// The answer that fits the schema of the run; `None` without a schema or without such an answer.
     pub output: Option<Value>,
     pub steps: u32,
     pub usage: TokenUsage,
@@ -34,14 +34,14 @@ impl Ending {
         Self { reason, message: Some(message.into()) }
     }
 
-    /// No context has enough space for the conversation.
+    /// Returns the end of a run whose conversation fits into no context.
     pub(super) fn context_full(message: &str) -> Self {
         Self::because(EndReason::ContextFull, ErrorCode::ContextTooLong.mark_anew(message))
     }
 }
 
 impl RunEnd {
-    /// Nothing else of the run is known.
+    /// Returns an end of which only reason and message are known.
     pub fn without_account(reason: EndReason, message: String) -> Self {
         Self {
             reason,

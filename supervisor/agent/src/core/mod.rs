@@ -3,9 +3,8 @@
 //! [`Agent::handle`] takes an [`Input`] and returns [`Effect`]s, which the driver executes in order. There is no I/O,
 //! clock or randomness, so that every run can be replayed.
 //!
-//! The agent routes; four machines decide: `conversation`, `rights`, `turn` and `calls`. The fields of a machine are
-//! private to its folder; values pass between two of them. `turns` and `working` connect them, all other modules are
-//! values.
+//! The agent passes inputs to four machines, which decide: `conversation`, `rights`, `turn` and `calls`. The fields of
+//! a machine are private to its folder; machines exchange values. `turns` and `working` connect them.
 //!
 //! Invariants:
 //! * a context is append-only: one that is too long is replaced by a new one that begins with a summary;

@@ -30,12 +30,12 @@ impl Window {
     /// Smallest window of an agent: system prompt and tools alone take a fifth of it.
     pub const LEAST: u64 = 16_000;
 
-    /// At least the smallest window.
+    /// Returns a window of this size, or the smallest one if that is larger.
     pub const fn new(context: u64) -> Self {
         Self { context: if context < Self::LEAST { Self::LEAST } else { context } }
     }
 
-    /// Limits the window to the model's context.
+    /// Returns the smaller one of this window and the model's context.
     #[must_use]
     pub const fn within(self, context: u64) -> Self {
         if context < self.context { Self::new(context) } else { self }
@@ -48,17 +48,18 @@ impl Default for Window {
     }
 }
 
-/// Limits for one run, from a user's message to the agent's rest. The driver limits the time.
+/// Limits for one run, which lasts from a user's message until the agent waits for the next one. The driver limits the
+/// time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunLimits {
     pub max_steps: Option<u32>,
     pub max_tokens: Option<u64>,
-    /// Counts only if the model's prices are known.
+    /// Maximum cost. It has no effect if the model's prices are unknown.
     pub max_usd: Option<Usd>,
 }
 
 /// Decides if and when a failed request is sent again.
 pub trait Backoff: Send {
-    /// The delay until the next attempt, or the reason why there is none.
+    /// Returns the delay until the next attempt, or the reason why there is none.
     fn delay(&self, tried: Tried, error: &ProviderError) -> Result<Duration, GiveUp>;
 }

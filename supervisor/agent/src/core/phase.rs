@@ -1,11 +1,9 @@
-//! The state of the turn as a value.
-
 /// The state of the turn, as far as other parts need it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     Resting,
     Waiting,
-    /// Waits for the model, or for the next attempt.
+    /// Waits for the model, or for the next attempt of a request.
     Asking,
     Working,
     Closed,

@@ -1,22 +1,22 @@
-//! The texts about calls that ended early: by the person, by the end of the run, or by a change of access.
+//! Texts about calls that ended early: because of the person, the end of the run, or a change of access.
 
 use gate::tools::{ServedCall, seconds};
 
 use super::slots::Open;
 use crate::core::{CallProgress, EndReason};
 
-/// The text about an approved call that was ended.
+/// The text about an approved call that was ended early.
 pub(super) const IN_PART: &str =
     "it was approved, and may have been carried out in part: look before you repeat it";
 
-/// The text about a call of the supervisor itself that was ended.
+/// The text about a call of the supervisor itself that was ended early.
 pub(super) const SERVED_IN_PART: &str = "it may have been carried out in part: look before you repeat it";
 
 /// The reason for the early end of a call, as the parts of a sentence around the elapsed time.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Interruption {
     pub(super) by: &'static str,
-    /// The end of the sentence.
+    /// The end of the sentence, after the elapsed time.
     pub(super) then: &'static str,
 }
 
@@ -38,19 +38,19 @@ impl Interruption {
         Self { by: "", then }
     }
 
-    /// Returns the sentence about a call that had begun, or about one that had not.
+    /// Returns the sentence about a call. `progress` is `None` for a call that had not begun.
     pub(super) fn sentence(self, progress: Option<&CallProgress>) -> String {
         let Self { by, then } = self;
         format!("interrupted{by}{}{then}", after(progress))
     }
 }
 
-/// Returns the time that a call took until its end, if it is known.
+/// Returns the words about the elapsed time of a call; empty if it is not known.
 pub(super) fn after(progress: Option<&CallProgress>) -> String {
     progress.map_or_else(String::new, |it| format!(" after {}", seconds(it.duration_ms)))
 }
 
-/// Returns the text with the output of the command until its end.
+/// Returns the text, followed by the command's output so far if the call `prints`.
 pub(super) fn with_output(text: String, progress: Option<&CallProgress>, prints: bool) -> String {
     match progress {
         Some(progress) if prints && progress.output.is_empty() => format!("{text}\n(no output until then)"),
@@ -63,7 +63,7 @@ pub(super) fn with_output(text: String, progress: Option<&CallProgress>, prints:
 const SUBTREE_ENDED: &str =
     "the sub-agent was ended with its own sub-agents; changes that were already made stay";
 
-/// Returns the result of a call that was ended early.
+/// Returns the text of the result of a call that was ended early.
 pub(super) fn cut_short(
     open: &Open,
     of_user: bool,
@@ -91,7 +91,7 @@ pub(super) fn cut_short(
 pub(super) const POLICY_CHANGED: Interruption =
     Interruption::because(": the access changed; the call was ended with everything that it had started");
 
-/// The text after a change of the mode during a request.
+/// The text about a request that a change of the approval mode ended.
 pub(super) const MODE_CHANGED: &str = "interrupted: the approval mode changed";
 
 /// The reason after a change to the mode without approvals.
@@ -106,7 +106,7 @@ pub(super) const NETWORK_OFF: Interruption =
 pub(super) const NETWORK_NARROWED: Interruption =
     Interruption::because(": the user restricted the network; the call was ended");
 
-/// The reason for a call of a server that a plan's approval allowed.
+/// The reason for a call of an MCP server after the person withdrew access that the plan's approval had allowed.
 pub(super) const SERVER_TAKEN_BACK: Interruption = Interruption::because(
     ": the user withdrew access that the plan's approval had allowed; the call was ended",
 );

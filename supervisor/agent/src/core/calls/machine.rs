@@ -1,4 +1,4 @@
-//! The beginning of calls: their meaning, the gate's verdict, and the component that serves them.
+//! The beginning of calls: each is parsed, judged by the gate, and passed to the component that carries it out.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -54,7 +54,7 @@ pub(in crate::core) struct Charter {
     pub(in crate::core) approvals: ApprovalSettings,
 }
 
-/// The basis of a decision about calls: the access, and the approximate number of tokens for results.
+/// The basis of a decision about calls: the access, and the approximate number of tokens that are left for results.
 #[derive(Clone, Copy)]
 pub(in crate::core) struct Bounds<'a> {
     pub(in crate::core) rights: &'a RightsState,
@@ -67,15 +67,15 @@ pub(in crate::core) enum After {
     Rest,
     /// Waiting calls may begin, and results may be complete.
     GoOn,
-    /// The person ended the turn with an answer.
+    /// The person's answer ended the turn.
     Abort,
-    /// The person approved a call, and perhaps later ones.
+    /// The person approved a call. The scope says which later calls are covered too; `None` for none.
     Approved(Box<Case>, Option<Scope>),
-    /// The person approved everything in the turn with an answer about this call. The turn has this access.
+    /// With the answer about this call, the person allowed this access for the rest of the turn.
     AllowTurn(CallId, TurnAccess),
     /// The access changes, and calls continue.
     Change(RightsChange),
-    /// The execution of a plan is over, with the reason if it is incomplete.
+    /// The execution of a plan is over. The text says why it is incomplete; `None` if it is complete.
     Executed(Option<String>),
 }
 
@@ -83,11 +83,11 @@ pub(in crate::core) enum After {
 pub(in crate::core) enum Begun {
     /// All possible calls have begun.
     All,
-    /// This call sets the list of tasks, which the agent keeps.
+    /// This call sets the agent's list of tasks, which the agent has to store before other calls begin.
     Listed(CallId, Vec<ListedTask>),
 }
 
-/// A call before it reaches a worker.
+/// The decision about a call before a worker gets it.
 enum Begin {
     /// An invalid call, with its result.
     Answered(CallResult),
@@ -96,9 +96,9 @@ enum Begin {
     Delegated(SpawnAgent, ChildRights),
     /// A sub-agent whose access needs an approval.
     Asked(SpawnAgent, ChildRights, Ask),
-    /// A call about a plan.
+    /// A new plan, or a report on a step of one.
     Planned(PlanCall),
-    /// A call about the list of tasks.
+    /// A new list of tasks.
     Listed(TaskList),
 }
 
@@ -132,12 +132,12 @@ impl Calls {
         }
     }
 
-    /// Continues the numbering after these ids.
+    /// Continues the numbers of calls and approvals after these.
     pub(in crate::core) const fn restore(&mut self, call: CallId, approval: ApprovalId) {
         (self.last_call, self.last_approval) = (call, approval);
     }
 
-    /// Returns the last ids.
+    /// Returns the last ids of a call and of an approval.
     pub(in crate::core) const fn last_ids(&self) -> (CallId, ApprovalId) {
         (self.last_call, self.last_approval)
     }
@@ -160,8 +160,8 @@ impl Calls {
         }
     }
 
-    /// Adds the execution of an earlier plan, as if it had just been written. Returns false if there cannot be a call
-    /// for it.
+    /// Adds a call of the person that executes an earlier plan, as if the planner had just written the plan. Returns
+    /// false if no such call is possible.
     pub(in crate::core) fn add_plan(&mut self, markdown: &str) -> bool {
         let input = json!({ "markdown": markdown }).to_string();
         let Some(tool_use) = ToolUse::ours(EARLIER_PLAN.to_owned(), WRITE_PLAN, input) else { return false };
@@ -170,7 +170,7 @@ impl Calls {
         true
     }
 
-    /// Begins a command of the person.
+    /// Begins a command that the person typed.
     pub(in crate::core) fn begin_own(
         &mut self,
         command: String,
@@ -187,7 +187,7 @@ impl Calls {
         match own_subject(command, bounds.rights) {
             Ok(subject) => {
                 out.log_answer(call, None, ReviewDecision::Approved, DecidedBy::OwnCommand, None);
-                // The project, as far as it is not writable anyway, and nothing else.
+                // The command may write in the project, and gets no other access beyond the standing rights.
                 let grant = Grant { write: vec![bounds.rights.seen().project.clone()], ..Grant::default() };
                 let ask = Ask { kind: AskKind::Exec, grant };
                 self.carry_out(Case { call, ask, subject }, None, bounds, out);
@@ -205,7 +205,7 @@ impl Calls {
     pub(in crate::core) fn on(&mut self, input: Input, bounds: Bounds<'_>, out: &mut Outbox) -> After {
         match input {
             Input::Progress { call, progress } => self.slots.note_progress(call, progress),
-            // What the supervisor saw after a call goes with its result.
+            // The supervisor's remark about a call is added to the call's result.
             Input::Remark { call, text } => self.slots.remark(call, text),
             Input::Refused(refused) => self.beside.on_refused(&refused, bounds.rights.seen(), out),
             Input::HostAsked(asked) => self.on_host_asked(asked, bounds, out),
@@ -219,14 +219,15 @@ impl Calls {
         After::Rest
     }
 
-    /// Asks the next request, and carries out changes of a shared approval, if no other call is open.
+    /// Makes the next request, or carries out the next change of a shared approval, if no other call is open.
     pub(in crate::core) fn ask_next(&mut self, bounds: Bounds<'_>, out: &mut Outbox) {
         self.ask_gathered(bounds, out);
         self.carry_out_next(bounds, out);
         self.ask_again(bounds, out);
     }
 
-    /// Returns the hosts that were allowed for the session as a change of access, if the change would end no call.
+    /// Returns the hosts that were allowed for the session as a change of access. `None` if there are none, or the
+    /// change would end a call.
     pub(in crate::core) fn take_allowed_hosts(&mut self) -> Option<Change> {
         if self.slots.any_begun() || self.slots.next_held().is_some() {
             return None;
@@ -250,7 +251,7 @@ impl Calls {
         Begun::All
     }
 
-    /// Closes a call about the list of tasks.
+    /// Closes a call that set the list of tasks.
     pub(in crate::core) fn close_listed(
         &mut self,
         call: CallId,
@@ -329,7 +330,7 @@ impl Calls {
             Begin::Judged(Invocation::Fetch(fetch), Verdict::Ask(ask)) => {
                 self.ask(Case { call, ask, subject: Subject::Fetch(fetch) }, bounds, out);
             }
-            // What no line above names is carried out by nobody.
+            // The other combinations cannot be carried out.
             Begin::Listed(_)
             | Begin::Judged(
                 Invocation::Supervisor(_)
@@ -373,7 +374,7 @@ impl Calls {
         self.slots.open_as(call, Open::Delegated);
     }
 
-    /// Asks for access of a sub-agent that its parent does not have.
+    /// Asks the person for access of a sub-agent that its parent does not have.
     fn ask_to_delegate(
         &mut self,
         call: CallId,
@@ -393,7 +394,8 @@ impl Calls {
         }
     }
 
-    /// Returns the remedy for a denied call of a server, if nobody can be asked.
+    /// Returns the way to allow a denied call of an MCP server, for a run in which nobody can be asked; `None` for
+    /// other calls.
     fn remedy_for(&self, invocation: &Invocation, bounds: Bounds<'_>) -> Option<String> {
         let Invocation::External(external) = invocation else { return None };
         let part = match (&self.planner, &self.execution) {
@@ -431,7 +433,7 @@ impl Calls {
         }
     }
 
-    /// True if the agent executes a plan that lists the tool of a call.
+    /// True if the agent executes a plan that lists this MCP tool.
     fn plan_lists(&self, external: &ExternalCall) -> bool {
         self.execution.as_ref().is_some_and(|execution| execution.lists(external))
     }

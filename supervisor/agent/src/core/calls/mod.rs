@@ -1,4 +1,4 @@
-//! The calls of an agent: each begins, is asked about or carried out, and gets exactly one result.
+//! The calls of an agent: each begins, may need an approval, is carried out, and gets exactly one result.
 //!
 //! [`Calls`] judges by the access in [`Bounds`] and does not change it. An approval that gives more access is returned
 //! as a value.

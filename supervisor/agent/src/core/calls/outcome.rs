@@ -17,27 +17,27 @@ use super::machine::Bounds;
 use crate::core::call::{CallResult, Denials};
 use crate::core::outbox::Outbox;
 
-/// The hint if the command's own declaration caused the denial.
+/// The hint after a denial in a command that declared that it only reads.
 const READ_HINT: &str = "\n(This command ran with access \"read\": it can write only $TMPDIR, and has no network. \
     If it has to do more, leave access out.)";
 
-/// The same hint if the command may ask for more.
+/// The same hint for a run in which the model can ask for more access.
 const READ_HINT_TO_ASK: &str = "\n(This command ran with access \"read\": it can write only $TMPDIR, and has no network. If it has to change files, call it again with access \"write\": the user is asked.)";
 
-/// The hint to ask for a denied write.
+/// The hint that the model can ask for write access.
 const WRITE_HINT: &str =
     "\n(If it has to change files of the project, call it again with access \"write\": the user is asked.)";
 
-/// The hint to ask for the network.
+/// The hint that the model can ask for the network.
 const NETWORK_HINT: &str = "\n(If it needs the network, call it again with network true: the user is asked.)";
 
-/// The basis for the words: the access that the call had, and that of the agent.
+/// The context in which an outcome is put into words: the access of the agent, and that of the call.
 pub(super) struct Reading<'a> {
     pub(super) bounds: Bounds<'a>,
-    /// The permanent access of the call.
+    /// The access that the call had without an approval.
     pub(super) standing: &'a StandingRights,
     pub(super) declined: &'a Declined,
-    /// The access of the call beyond the permanent one, if the person can be asked about another run.
+    /// The approved access that the call had besides; `None` if the person cannot be asked about another run.
     pub(super) given: Option<Grant>,
 }
 
@@ -62,7 +62,7 @@ impl Reading<'_> {
                 ToolCallStatus::Interrupted,
                 "the call was interrupted before it was done",
             ),
-            // Nothing was asked to be prepared: a worker that says so anyway has done nothing.
+            // The worker was not asked to prepare anything, so its outcome is wrong.
             CallOutcome::Prepared => CallResult::not_done(
                 ToolCallStatus::Failed,
                 "the worker gave a result that does not match the call",
@@ -108,7 +108,7 @@ impl Reading<'_> {
                     rendered.content.push_str(self.asking_hint(command, first));
                 }
                 let result = explained(denials, rendered, standing, ObservedBy::Worker);
-                // The command failed; that a denial was the reason is no more than likely.
+                // The denial is only a likely reason for the command's failure.
                 return CallResult { status: ToolCallStatus::Failed, exit: Some(ran.exit), offer, ..result };
             }
         }
@@ -126,10 +126,11 @@ impl Reading<'_> {
         CallResult { status, is_error, explanation, exit, denied, offer, ..CallResult::answered(content) }
     }
 
-    /// Returns the offer for a command that was just denied something, if the person can be asked. After a success only
-    /// proved denials count, except those that were not lifted before.
+    /// Returns the offer to run a denied command again with more access; `None` if no denial is worth a question, or
+    /// the person cannot be asked. After a success only denials of grade `Proved` count, and only those that the person
+    /// has not declined before.
     fn offer(&self, command: &ShellExec, exit: CommandExit, denials: &[Denial]) -> Option<Box<Offer>> {
-        // A command that was killed, or ran out of time, may have failed for that alone.
+        // A command that was killed or ran out of time may have failed for that reason alone.
         let given = self.given.as_ref().filter(|_| matches!(exit, CommandExit::Code(_)))?;
         let is_worth_asking = |denial: &&Denial| {
             exit != CommandExit::Code(0) || denial.grade == Grade::Proved && !self.declined.covers(denial)
@@ -138,8 +139,8 @@ impl Reading<'_> {
         self.bounds.rights.seen().offer(command, denials, given).map(Box::new)
     }
 
-    /// Returns text about denied writes of a command that exited with 0, which seem to be done, and about the denial
-    /// that the person is asked about.
+    /// Returns the text about denials of a command that exited with 0: its denied writes, which look successful, and
+    /// the denial that the person is asked about.
     fn despite_success(&self, command: &ShellExec, denials: &[Denial], offer: Option<&Offer>) -> String {
         let standing = self.standing;
         let is_told = |denial: &&Denial| {
@@ -153,13 +154,13 @@ impl Reading<'_> {
         format!("{hint}\nDespite exit code 0: {sentences}. Your rights: {rights}")
     }
 
-    /// Returns the hint with which a denied command could ask for access.
+    /// Returns the hint how the model can ask for the denied access; empty if it cannot.
     fn asking_hint(&self, command: &ShellExec, denial: &Denial) -> &'static str {
         let in_project = matches!(&denial.object, Object::Path(path) if path.is_within(&self.bounds.rights.seen().project));
         let lacks_network = denial.missing_right.value() == Some(&MissingRight::Network);
         match denial.operation {
             _ if !self.bounds.rights.asks() => "",
-            // Under the roots that it holds, the same command would run and fail again, and nobody would be asked.
+            // With write access to another directory, the command would run without a question and fail again.
             Operation::Write
                 if in_project
                     && denial.grant.is_some()
@@ -192,7 +193,7 @@ fn result_of_error(error: &ToolError, standing: &StandingRights) -> CallResult {
     let rendered = Rendered::from(error);
     if let Some(denial) = standing.explain(error) {
         let said = match denial.layer {
-            // The worker saw the mode of what covers the place, and cannot know it from the place's own.
+            // The worker saw the mode of the mask over the path, and cannot know that from the mode of the path itself.
             Layer::Mask => Rendered::failure("the path is hidden from the sandbox"),
             _ => rendered,
         };
@@ -232,7 +233,7 @@ pub(super) fn log_denials(call: CallId, result: &mut CallResult, out: &mut Outbo
     }
 }
 
-/// Returns advice about the rest of a shortened result.
+/// Returns advice how to read the rest of a shortened result; `None` if there is no way.
 fn rest(tool: &ToolCall, output: &ToolOutput) -> Option<String> {
     match output {
         ToolOutput::Command(result) => result.saved.as_ref().map(whole_output),

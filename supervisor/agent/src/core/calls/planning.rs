@@ -22,16 +22,16 @@ pub(super) struct Draft {
 }
 
 pub(super) enum DraftFault {
-    /// It cannot be parsed, or is not the requested kind of plan.
+    /// The plan cannot be parsed, or is not of the requested kind.
     Unreadable(String),
-    /// It asks for access that no approval can give in this session.
+    /// The plan asks for access that no approval can give in this session.
     Beyond(String),
 }
 
 #[derive(Debug)]
 pub(in crate::core) struct Planner {
     planning: Planning,
-    /// The steps of the plans that are executed, and the handling of the rest after a failure.
+    /// For each call that executes a plan: the steps of the plan, and the handling of a failed step.
     executed: BTreeMap<CallId, (Vec<PlanStep>, OnFailure)>,
     /// True if the next plan of the run revises the last one and must keep its finished steps.
     must_keep: bool,
@@ -46,17 +46,16 @@ impl Planner {
         &self.planning
     }
 
-    /// True if the next plan of the run revises the last one.
     pub(super) const fn must_keep(&self) -> bool {
         self.must_keep
     }
 
-    /// Ends the run, after which no plan is revised.
+    /// Ends the run: the next plan revises no earlier one.
     pub(super) const fn end_run(&mut self) {
         self.must_keep = false;
     }
 
-    /// Parses a plan of this author. `rights` is the access of the agent.
+    /// Parses a plan of `author`. `rights` is the access of the planner.
     pub(super) fn draft(
         &self,
         markdown: String,
@@ -74,7 +73,8 @@ impl Planner {
         Ok(Draft { author, markdown, plan })
     }
 
-    /// Returns the current access for a plan's execution. The flag is true if a requested network is missing from it.
+    /// Returns the access that a plan's execution gets now. The flag is true if the plan asks for the network and does
+    /// not get it.
     pub(super) fn rights_of(
         &self,
         plan: &Plan,
@@ -85,19 +85,19 @@ impl Planner {
         child.map_err(|PlanRefusal(why)| format!("Rights: {why}"))
     }
 
-    /// Returns the servers that a plan lists, with their current access.
+    /// Returns the MCP servers that a plan lists, with their current access.
     pub(super) fn servers_of(&self, plan: &Plan) -> Result<Vec<PlannedServer>, String> {
         let servers = PlannedServer::of(plan.rights.as_ref(), &self.planning.servers);
         servers.map_err(|why| format!("Rights: {why}"))
     }
 
-    /// Returns the number of a plan's first steps that are finished and unchanged.
+    /// Returns how many steps at the beginning of a plan are finished and unchanged.
     pub(super) fn finished_of(&self, plan: &Plan) -> usize {
         let finished = self.planning.finished.iter();
         finished.zip(&plan.steps).take_while(|(finished, step)| finished == step).count()
     }
 
-    /// Records an approval of a plan by the flags of this run. `rest` more are possible.
+    /// Records that the flags of this run approved a plan, and can approve `rest` more.
     pub(super) const fn count_round(&mut self, rest: u32) {
         self.planning.approver = Approver::Flags { rounds: rest };
     }
@@ -111,8 +111,8 @@ impl Planner {
         planning
     }
 
-    /// Handles the result of an execution. For a plan, returns the end of the planner's result, and the reason if the
-    /// plan is incomplete.
+    /// Handles the result of a plan's execution. Returns text for the end of the planner's result, and the reason if
+    /// the plan is incomplete. `None` if the call does not execute a plan.
     pub(super) fn after_execution(
         &mut self,
         call: CallId,
@@ -121,7 +121,7 @@ impl Planner {
         let (steps, on_failure) = self.executed.remove(&call)?;
         let is_done = |status: StepStatus| matches!(status, StepStatus::Completed | StepStatus::Skipped);
         let finished = report.plan.iter().zip(steps).take_while(|(account, _)| is_done(account.status));
-        // An execution that did not begin has finished nothing, and what was finished before stays so.
+        // An execution that did not begin leaves the finished steps as they were.
         if !report.plan.is_empty() {
             self.planning.finished = finished.map(|(_, step)| step).collect();
         }
@@ -130,14 +130,14 @@ impl Planner {
         let interrupted = report.status == SubAgentStatus::Interrupted;
         let revises = !whole && on_failure == OnFailure::Replan && !interrupted;
         if whole {
-            // Another plan has nothing to do with this one.
+            // The next plan does not revise this one.
             self.planning.finished.clear();
         }
         let kept = self.planning.finished.len();
         let began = !report.plan.is_empty();
         if let (false, false, Approver::Flags { rounds }) = (began, interrupted, &mut self.planning.approver)
         {
-            // Nothing was executed by this approval.
+            // The approval led to no execution, so it does not count.
             *rounds = rounds.saturating_add(1);
         }
         let unexecuted = (!whole).then(|| match (open, &report.message) {
@@ -188,13 +188,13 @@ impl Planner {
         true
     }
 
-    /// Checks that the access of a plan's execution is still within that of the session. The error has the reason.
+    /// Checks that the access of a plan's execution is still within that of the session. An `Err` says what is not.
     pub(super) fn still_allows(&self, rights: &Rights) -> Result<(), String> {
         self.planning.ceiling.still_allows_plan(rights)
     }
 }
 
-/// Checks that finished steps are unchanged.
+/// Checks that a plan keeps its finished steps. An `Err` names the first one that differs.
 fn kept(finished: &[PlanStep], plan: &Plan) -> Result<(), String> {
     let changed = finished.iter().enumerate().find(|(at, step)| plan.steps.get(*at) != Some(step));
     changed.map_or(Ok(()), |(at, step)| {

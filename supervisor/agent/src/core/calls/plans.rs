@@ -1,5 +1,5 @@
-//! Calls about plans: a planner's plan is written to its file, somebody decides on it, and another agent executes it.
-//! The executor reports its steps, whose acceptance commands are separate calls.
+//! Calls about plans: a planner's plan is written to its file, a person or the run's flags decide on it, and another
+//! agent executes it. The executor reports its steps, whose acceptance commands are separate calls.
 //!
 //! Only the plan's bytes go from the planner to the executor, and only their approval gives the executor its access.
 
@@ -33,14 +33,14 @@ use crate::core::plan::{
 use crate::core::{Effect, NewAgent, Purpose, ServedOutcome};
 use crate::prompt::task_of_plan;
 
-/// The result for a plan on which nobody decides.
+/// The result for a plan on which nobody can decide.
 const UNDECIDED: &str = "The plan is written to its file. Nobody can approve it in this run; the user executes it later. End \
     your turn with a short summary of the plan.";
 
 /// The time limit for writing a plan.
 const WRITING: Duration = Duration::from_secs(30);
 
-/// The time limit for a look at the project.
+/// The time limit for the search for changed files in the project.
 const LOOKING: Duration = Duration::from_secs(30);
 
 impl Calls {
@@ -56,14 +56,14 @@ impl Calls {
         self.planner.as_ref().is_some_and(Planner::must_keep)
     }
 
-    /// Ends the run, after which no plan is revised.
+    /// Ends the run: the next plan revises no earlier one.
     pub(in crate::core) fn end_run(&mut self) {
         if let Some(planner) = &mut self.planner {
             planner.end_run();
         }
     }
 
-    /// Writes a plan of the planner. An invalid one is rejected at once.
+    /// Writes a plan to its file. Rejects an invalid one at once.
     pub(super) fn write_plan(
         &mut self,
         call: CallId,
@@ -178,7 +178,7 @@ impl Calls {
         After::GoOn
     }
 
-    /// Returns the proposal of a written plan. The error has the reason if there is none.
+    /// Returns the proposal of a plan that was written to its file. An `Err` says why there is none.
     fn proposal(
         &mut self,
         call: CallId,
@@ -196,7 +196,7 @@ impl Calls {
             serde_json::from_str(&json).map_err(|error| error.to_string())?;
         let planner = self.planner.as_ref().ok_or("this agent cannot make plans")?;
         let Draft { author, markdown, plan } = draft;
-        // The user may have taken rights back meanwhile.
+        // The user may have withdrawn access meanwhile.
         let (child, network_refused) =
             planner.rights_of(&plan, &to_create, &bounds.rights.standing().rights)?;
         let servers = planner.servers_of(&plan)?;
@@ -353,7 +353,7 @@ impl Calls {
         After::GoOn
     }
 
-    /// Ends calls of servers that a plan's approval allowed, if they may use the withdrawn access.
+    /// Ends calls of MCP servers that a plan's approval allowed, if they may use the withdrawn access.
     pub(in crate::core) fn take_back_servers(
         &mut self,
         change: &Change,
@@ -377,7 +377,7 @@ impl Calls {
         if ended { After::GoOn } else { After::Rest }
     }
 
-    /// Handles the executor's claim about a step.
+    /// Handles the executor's report on a step.
     pub(super) fn update_step(
         &mut self,
         call: CallId,
@@ -401,7 +401,7 @@ impl Calls {
         }
     }
 
-    /// Requests a look at the project, so that the changes belong to the step in the claim.
+    /// Requests the files that changed in the project since the last report, to record them for the reported step.
     fn look(&mut self, claim: MadeUp, out: &mut Outbox) {
         let when = if claim.update.status == StepStatus::InProgress { STEP_BEGINS } else { STEP_ENDS };
         let served = SupervisorCall { tool: STEP_CHANGES.into(), json: when.to_owned() };
@@ -410,7 +410,7 @@ impl Calls {
         self.slots.open_as(call, Open::Looking(Box::new(claim)));
     }
 
-    /// Handles the result of a look, and judges the claim.
+    /// Handles the answer with the changed files, then judges the report.
     pub(super) fn on_looked(
         &mut self,
         claim: MadeUp,
@@ -433,8 +433,8 @@ impl Calls {
         After::GoOn
     }
 
-    /// Judges a claim about a step. A step counts as done if its acceptance commands succeed. Also returns the event of
-    /// the step.
+    /// Judges a report on a step. A step counts as done if its acceptance commands succeed. Returns the result of the
+    /// report's call, and the event of the step.
     fn judged(&mut self, claim: MadeUp, seen: Option<BTreeSet<WirePath>>) -> (CallResult, Option<EventKind>) {
         let MadeUp { update, results, .. } = claim;
         let failed = |text: String| CallResult::not_done(ToolCallStatus::Failed, text);
@@ -494,7 +494,7 @@ impl Calls {
         }
     }
 
-    /// Requests a look at the project when all acceptance commands of a step have a result.
+    /// Requests the changed files when all acceptance commands of a step have a result.
     pub(in crate::core) fn conclude_step(&mut self, out: &mut Outbox) {
         if let Some(claim) = self.slots.made_up() {
             self.look(claim, out);
@@ -502,7 +502,7 @@ impl Calls {
     }
 }
 
-/// Returns the access of a plan beyond that of this run's flags, if there is any.
+/// Returns the access of a plan beyond that of this run's flags; `None` if there is none.
 fn beyond_flags(planning: &Planning, proposal: &PlanProposal) -> Option<String> {
     let ceiling = &planning.ceiling;
     let network = proposal.network_refused.then(|| "the network (--net on allows it)".to_owned());
@@ -510,7 +510,7 @@ fn beyond_flags(planning: &Planning, proposal: &PlanProposal) -> Option<String> 
     rights.or_else(|| ceiling.server_beyond_flags(&proposal.servers))
 }
 
-/// Returns the text about paths that will be created, if there are any.
+/// Returns the text about paths that will be created; `None` if there are none.
 fn remark_on(to_create: &[PlaceToCreate]) -> Option<String> {
     let instead = |PlaceToCreate { path, directory }: &PlaceToCreate| {
         format!("{path} does not exist yet: to create it, execution can write the directory {directory}")

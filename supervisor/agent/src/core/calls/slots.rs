@@ -31,17 +31,16 @@ struct Slot {
     call: CallId,
     tool_use: ToolUse,
     state: CallState,
-    /// The last reported progress, if there is any.
     progress: Option<CallProgress>,
-    /// The text for the end of the result.
+    /// A text for the end of the result.
     remark: Option<String>,
-    /// The call that this one is a part of, if the model did not make it.
+    /// The open call that this one is a part of; `None` if the model or the person made the call.
     within: Option<CallId>,
     /// True if the person made the call, so that its result answers no call of the model.
     of_user: bool,
-    /// The duration until the end, in milliseconds.
+    /// The duration of a closed call in milliseconds.
     duration_ms: u64,
-    /// The first run, if the person is asked about another one.
+    /// The first run of the command, if the person is asked about another one.
     first_run: Option<Box<FirstRun>>,
     /// True if the log has the start of the call.
     logged: bool,
@@ -50,18 +49,18 @@ struct Slot {
 #[derive(Debug)]
 enum CallState {
     Waiting,
-    /// Served by a worker or another component.
+    /// A worker or another component works on the call.
     Open(Open),
-    /// A change of files that shares a request with others.
+    /// A change of files that shares a request with other changes.
     Together(Box<SubjectChange>, Stage),
-    /// The command was denied something and waits for the question about another run.
+    /// A command that was denied something. The person will be asked about another run.
     Held(Box<Offer>),
     /// An approval is requested.
     Asking(Box<Asking>),
     Closed(Box<CallResult>),
 }
 
-/// The first run of a call that is asked about.
+/// The first run of a command that may run again with more access.
 #[derive(Clone, Debug)]
 pub(super) struct FirstRun {
     pub(super) result: CallResult,
@@ -85,7 +84,7 @@ impl Observation {
     }
 }
 
-/// The component that has an open call.
+/// The work on an open call, and the component that does it.
 #[derive(Clone, Debug)]
 pub(super) enum Open {
     Serving(ToolCall),
@@ -101,11 +100,11 @@ pub(super) enum Open {
     WritingPlan(Box<Draft>),
     /// The acceptance commands of a step run, each as a separate call.
     Accepting(StepUpdate),
-    /// The project is looked at before the step gets its status.
+    /// The files that changed in the project are determined, then the step gets its status.
     Looking(Box<MadeUp>),
 }
 
-/// A claim about a step whose acceptance commands all have a result.
+/// A report on a step whose acceptance commands all have a result.
 #[derive(Clone, Debug)]
 pub(super) struct MadeUp {
     pub(super) call: CallId,
@@ -120,14 +119,14 @@ pub(super) struct Asking {
     pub(super) subject: Subject,
 }
 
-/// An approved call whose action waits for its log entry.
+/// An approved call. Its action starts when the approval is in the log.
 #[derive(Clone, Debug)]
 pub(super) struct Committing {
     pub(super) tool: ToolCall,
     pub(super) effect: Arc<Effect>,
-    /// The access beyond the permanent one.
+    /// The approved access beyond the standing rights.
     pub(super) grant: Grant,
-    /// The change of the permanent access after the call.
+    /// The change of the standing rights after the call; `None` if the approval is for this call alone.
     pub(super) after: Option<RightsChange>,
 }
 
@@ -146,7 +145,7 @@ impl Open {
         }
     }
 
-    /// True if the call was or may soon be approved, so that no other call begins.
+    /// True if no other call may begin: this one is approved, or is prepared for an approval.
     const fn is_alone(&self) -> bool {
         matches!(
             self,
@@ -195,7 +194,7 @@ impl Slots {
         });
     }
 
-    /// Returns the open call that has parts, if all parts are closed.
+    /// Returns the report on a step that waits for acceptance commands, once all of them have a result.
     pub(super) fn made_up(&self) -> Option<MadeUp> {
         let made = |slot: &Slot| match &slot.state {
             CallState::Open(Open::Accepting(update)) => Some((slot.call, update.clone())),
@@ -210,7 +209,7 @@ impl Slots {
         Some(MadeUp { call: whole, update, results: results.collect::<Option<_>>()? })
     }
 
-    /// Returns the next call to begin. None begins during a request or an approved action.
+    /// Returns the next call to begin; `None` while a request or an approved action is open.
     pub(super) fn next(&self) -> Option<(CallId, ToolUse)> {
         let holds = |slot: &Slot| match &slot.state {
             CallState::Together(..) | CallState::Held(_) | CallState::Asking(_) => true,
@@ -225,7 +224,8 @@ impl Slots {
         next.filter(|_| other.is_none()).map(|slot| (slot.call, slot.tool_use.clone()))
     }
 
-    /// True if any begun call is open, except one that has parts.
+    /// True if a begun call is open. Calls that wait do not count: for their parts, for the question about another run,
+    /// or for their turn after a shared approval.
     pub(super) fn any_begun(&self) -> bool {
         self.slots.iter().any(|slot| match &slot.state {
             CallState::Open(Open::Accepting(_))
@@ -237,7 +237,7 @@ impl Slots {
         })
     }
 
-    /// True if the model made the call.
+    /// True if the model made the call, and not the person or the supervisor.
     pub(super) fn is_whole(&self, call: CallId) -> bool {
         !self.is_of_user(call) && !self.is_part(call)
     }
@@ -254,7 +254,7 @@ impl Slots {
         self.slots.iter().all(|slot| matches!(slot.state, CallState::Closed(_)))
     }
 
-    /// Marks a call as open with this component.
+    /// Marks a call as open.
     pub(super) fn open_as(&mut self, call: CallId, open: Open) {
         self.set(call, CallState::Open(open));
     }
@@ -263,7 +263,7 @@ impl Slots {
         self.set(call, CallState::Asking(Box::new(asking)));
     }
 
-    /// Marks a call as waiting for the question about another run.
+    /// Holds a command with the result of its first run until the person is asked about another run.
     pub(super) fn hold(&mut self, call: CallId, offer: Box<Offer>, first: FirstRun) {
         if let Some(slot) = self.slots.iter_mut().find(|slot| slot.call == call) {
             slot.first_run = Some(Box::new(first));
@@ -271,17 +271,17 @@ impl Slots {
         self.set(call, CallState::Held(offer));
     }
 
-    /// Replaces the offer of a call that waits for its question.
+    /// Replaces the offer of a held command.
     pub(super) fn set_offer(&mut self, call: CallId, offer: Offer) {
         self.set(call, CallState::Held(Box::new(offer)));
     }
 
-    /// Returns the offer of a call that waits for its question.
+    /// Returns the offer of a held command.
     pub(super) fn held(&self, call: CallId) -> Option<&Offer> {
         self.all_held().find(|(held, _)| *held == call).map(|(_, offer)| offer)
     }
 
-    /// Returns the calls that wait for their question, with their offers.
+    /// Returns the held commands with their offers.
     pub(super) fn all_held(&self) -> impl Iterator<Item = (CallId, &Offer)> {
         self.slots.iter().filter_map(|slot| match &slot.state {
             CallState::Held(offer) => Some((slot.call, &**offer)),
@@ -289,12 +289,12 @@ impl Slots {
         })
     }
 
-    /// Returns the first call that waits for its question.
+    /// Returns the first held command.
     pub(super) fn next_held(&self) -> Option<(CallId, Offer)> {
         self.all_held().next().map(|(call, offer)| (call, offer.clone()))
     }
 
-    /// True if the person is or was asked about another run of the call.
+    /// True if the result of a first run is kept, because the person is or was asked about another run.
     pub(super) fn had_run(&self, call: CallId) -> bool {
         self.slots.iter().any(|slot| slot.call == call && slot.first_run.is_some())
     }
@@ -312,19 +312,17 @@ impl Slots {
         }
     }
 
-    /// Records the progress of an open call.
     pub(super) fn note_progress(&mut self, call: CallId, progress: CallProgress) {
         if let Some(slot) = self.slots.iter_mut().find(|slot| slot.call == call) {
             slot.progress = Some(progress);
         }
     }
 
-    /// Removes and returns the last progress of a call.
     pub(super) fn take_progress(&mut self, call: CallId) -> Option<CallProgress> {
         self.slots.iter_mut().find(|slot| slot.call == call)?.progress.take()
     }
 
-    /// Records a text for the end of an open call's result.
+    /// Records a text for the end of a call's result.
     pub(super) fn remark(&mut self, call: CallId, text: String) {
         if let Some(slot) = self.slots.iter_mut().find(|slot| slot.call == call) {
             slot.remark = Some(text);
@@ -341,7 +339,7 @@ impl Slots {
         result
     }
 
-    /// Returns the component that has an open call.
+    /// Returns the work on an open call; `None` if the call is not open.
     pub(super) fn open(&self, call: CallId) -> Option<&Open> {
         self.slots.iter().find_map(|slot| match &slot.state {
             CallState::Open(open) if slot.call == call => Some(open),
@@ -349,7 +347,7 @@ impl Slots {
         })
     }
 
-    /// Returns the call of this request.
+    /// Returns the call of an open request for an approval.
     pub(super) fn asking(&self, approval: ApprovalId) -> Option<(CallId, &Asking)> {
         self.slots.iter().find_map(|slot| match &slot.state {
             CallState::Asking(asking) if asking.approval == approval => Some((slot.call, &**asking)),
@@ -383,7 +381,7 @@ impl Slots {
         })
     }
 
-    /// Returns the calls that workers and servers have.
+    /// Returns the calls on which a worker or another component works.
     pub(super) fn all_open(&self) -> Vec<CallId> {
         self.ids(|state| matches!(state, CallState::Open(_)))
     }
@@ -392,7 +390,7 @@ impl Slots {
         self.ids(|state| matches!(state, CallState::Waiting))
     }
 
-    /// Returns the open requests.
+    /// Returns the ids of the open requests for approvals.
     pub(super) fn all_asking(&self) -> Vec<ApprovalId> {
         let asking = self.slots.iter().filter_map(|slot| match &slot.state {
             CallState::Asking(asking) => Some(asking.approval),
@@ -415,19 +413,19 @@ impl Slots {
         self.slots.iter().any(|slot| slot.call == call && slot.within.is_some())
     }
 
-    /// Gives a call its result, unless the call is closed.
+    /// Closes a call with its result, unless it is closed already.
     pub(super) fn close(&mut self, call: CallId, result: CallResult, duration_ms: u64) {
         let unclosed = |slot: &&mut Slot| slot.call == call && !matches!(slot.state, CallState::Closed(_));
         if let Some(slot) = self.slots.iter_mut().find(unclosed) {
             slot.duration_ms = duration_ms;
         }
-        // What has not begun of a call that is over never begins.
+        // Parts of a closed call that have not begun never begin.
         self.slots.retain(|slot| slot.within != Some(call) || !matches!(slot.state, CallState::Waiting));
         self.set(call, CallState::Closed(Box::new(result)));
     }
 
-    /// Removes and returns the results of closed calls in order, each with the model's id of its call. Calls of the
-    /// person have none. Open calls stay.
+    /// Removes and returns the results of closed calls in order, each with the model's id of its call (`None` for a
+    /// call of the person). Open calls stay.
     pub(super) fn take_results(&mut self) -> Vec<(Option<ToolUseId>, CallResult)> {
         let is_closed = |slot: &mut Slot| matches!(slot.state, CallState::Closed(_));
         let closed: Vec<_> = self.slots.extract_if(.., is_closed).collect();
@@ -443,13 +441,13 @@ impl Slots {
         results.collect()
     }
 
-    /// Returns the first command that a worker runs.
+    /// Returns the first open command.
     pub(super) fn running_command(&self) -> Option<CallId> {
         let runs = |call: &CallId| self.open(*call).is_some_and(Open::prints);
         self.all_open().into_iter().find(runs)
     }
 
-    /// Returns the text of a command that a worker runs.
+    /// Returns the text of an open command; `None` for any other call.
     pub(super) fn command(&self, call: CallId) -> Option<String> {
         let tool = match self.open(call)? {
             Open::Serving(tool) => tool,

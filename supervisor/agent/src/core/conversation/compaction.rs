@@ -23,7 +23,7 @@ use crate::core::outbox::Outbox;
 use crate::core::phase::Phase;
 use crate::core::tariff::Tariff;
 
-/// The awaited summary, and the user's request for one.
+/// The state of summaries: one that is being written, and a request by the user for one.
 #[derive(Debug, Default)]
 pub(super) struct Compaction {
     underway: Option<Compacting>,
@@ -36,44 +36,44 @@ struct Compacting {
     cause: CompactionCause,
     from: SummaryFrom,
     then: Then,
-    /// Estimated tokens of the next prompt without the summary.
+    /// Estimated tokens of the prompt before the summary.
     before: u64,
     usage: TokenUsage,
 }
 
-/// Continuation after a summary.
+/// Continuation of the run after a summary.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum Then {
-    /// The step that was delayed.
+    /// The step that waited for the summary.
     Step,
     End,
 }
 
-/// Decision on the context before a step.
+/// Decision about the context before a step.
 #[derive(Debug)]
 pub(in crate::core) enum Next {
     /// The context has space for the step.
     Step,
     /// A summary comes first.
     Compact(CompactionCause),
-    /// Nothing would help; the sentence says what to do.
+    /// No context has space for the step. The sentence tells the user what to do.
     Full(String),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum AfterSummary {
-    /// The model is asked again, in another way.
+    /// The model is asked for a summary again, now with a record of the conversation.
     Ask,
     Begun(Then),
 }
 
-/// Replacement for a request that failed permanently.
+/// Way to go on after a request that failed permanently.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum Mended {
     Summary(AfterSummary),
-    /// The same request without the interrupted reply that the provider rejects.
+    /// The same request is sent without the interrupted reply, which the provider rejects.
     WithoutInterrupted,
-    /// A new context may be short enough.
+    /// A summary may make the context short enough for the provider.
     Shortened,
     Nothing,
 }
@@ -88,7 +88,8 @@ impl Conversation {
         self.compaction.underway.is_some()
     }
 
-    /// True if the summary begins now, at rest; otherwise it precedes the next request.
+    /// Handles the user's request for a summary. Returns true if the summary begins at once; during a turn it precedes
+    /// the next request.
     pub(in crate::core) fn on_compact(&mut self, phase: Phase, out: &mut Outbox) -> bool {
         match phase {
             Phase::Closed => false,
@@ -112,7 +113,7 @@ impl Conversation {
         }
     }
 
-    /// True if a summary was requested and is possible at the end of a turn.
+    /// Handles such a request at the end of a turn. Returns true if there was one and a summary is possible.
     pub(in crate::core) fn takes_wish(&mut self, out: &mut Outbox) -> bool {
         if !std::mem::take(&mut self.compaction.wanted) || !self.history.has_replies() {
             return false;
@@ -124,7 +125,7 @@ impl Conversation {
         wins
     }
 
-    /// Decides if the next prompt leaves enough tokens for its reply and the results after it.
+    /// Decides about the next step: its prompt has to leave tokens for a reply and for the results after it.
     pub(in crate::core) fn next(&mut self, out: &mut Outbox) -> Next {
         let next = self.history.tokens().saturating_add(self.unsaid.tokens());
         let wanted = std::mem::take(&mut self.compaction.wanted);
@@ -146,7 +147,8 @@ impl Conversation {
         Next::Compact(CompactionCause::Limit)
     }
 
-    /// Sentence for a context that nothing would make short enough.
+    /// Returns the sentence about a context that no summary can make short enough. `next` is the number of tokens in a
+    /// new context.
     pub(in crate::core) fn full(&self, next: u64) -> String {
         format!(
             "the context is full: even a new context has about {next} tokens, and the model's window has room for {} with the reply; \
@@ -155,7 +157,7 @@ impl Conversation {
         )
     }
 
-    /// True if the new context would be shorter: even without a summary it repeats the user's words and the last
+    /// True if a summary would make the context shorter: a new context also repeats the user's words and the last
     /// messages.
     fn summary_is_shorter(&mut self, out: &mut Outbox) -> bool {
         self.read(out);
@@ -174,9 +176,9 @@ impl Conversation {
         out.notice(NoticeCode::NothingToCompact, message);
     }
 
-    /// Makes the next request ask for a summary.
+    /// Makes the next request one for a summary. `then` is the continuation after it.
     pub(in crate::core) fn compact(&mut self, cause: CompactionCause, then: Then, out: &mut Outbox) {
-        // The provider has said that the conversation is too long: it is not asked about all of it again.
+        // The provider has rejected the conversation as too long, so that it does not get all of it again.
         let is_too_long = cause == CompactionCause::Overflow;
         let before = self.history.tokens().saturating_add(self.unsaid.tokens());
         let window = self.budget.context();
@@ -187,12 +189,12 @@ impl Conversation {
         self.compaction.underway = Some(Compacting { cause, from, then, before, usage });
     }
 
-    /// True if a new context could be short enough for the provider.
+    /// True if a summary could make the context short enough for the provider.
     pub(in crate::core) fn can_shorten(&self) -> bool {
         !self.is_compacting() && self.history.has_replies()
     }
 
-    /// Derives the window from a rejected request, for the rest of the session.
+    /// Derives a smaller window from a rejected request, for the rest of the session. `named` is the size in the error.
     fn narrow_window(&mut self, named: Option<u64>) {
         let refused = match self.compaction.underway {
             Some(Compacting { from: SummaryFrom::Record, .. }) => self.budget.record(),
@@ -201,12 +203,12 @@ impl Conversation {
         self.budget = self.budget.in_window(self.budget.window_after(refused, named));
     }
 
-    /// Derives the window from a reply that was cut by it.
+    /// Derives a smaller window from a reply that was cut at the window's end.
     pub(in crate::core) fn overflow(&mut self, usage: TokenUsage) {
         self.narrow_window(Some(usage.total()).filter(|total| *total >= Window::LEAST));
     }
 
-    /// Looks for a replacement for a request that failed permanently.
+    /// Finds a way to go on after a request that failed permanently.
     pub(in crate::core) fn mend(
         &mut self,
         error: &ProviderError,
@@ -232,7 +234,7 @@ impl Conversation {
         if self.can_shorten() { Mended::Shortened } else { Mended::Nothing }
     }
 
-    /// The next request: for a reply, or for a summary, which is not a part of the history.
+    /// Returns the next request: for a reply, or for a summary, which is not a part of the history.
     pub(in crate::core) fn asked(&mut self, out: &mut Outbox) -> Asked {
         let Some(compacting) = self.compaction.underway else {
             return Asked { messages: self.history.messages(), max_tokens: self.budget.reply() };
@@ -249,7 +251,7 @@ impl Conversation {
         Asked { messages: vec![Arc::new(asked)], max_tokens }
     }
 
-    /// Handles a reply with a summary. Calls in it do not run.
+    /// Handles a reply with a summary. Tool calls in it do not run.
     pub(in crate::core) fn on_summary(
         &mut self,
         words: &str,
@@ -261,7 +263,7 @@ impl Conversation {
     ) -> AfterSummary {
         self.count_summary(usage);
         match stop {
-            // Asked otherwise, it would refuse again.
+            // The model would refuse another request for a summary too.
             StopReason::Refusal(_) => self.begin_context(None, tariff, seen, out),
             StopReason::ContextWindowExceeded => {
                 self.overflow(usage);
@@ -276,7 +278,8 @@ impl Conversation {
         }
     }
 
-    /// `None` if no other request would succeed.
+    /// Handles the failure of a request for a summary. Returns `None` if it was no such request, or no other one would
+    /// succeed.
     fn on_summary_failed(
         &mut self,
         error: &ProviderError,
@@ -285,7 +288,7 @@ impl Conversation {
         out: &mut Outbox,
     ) -> Option<AfterSummary> {
         self.compaction.underway?;
-        // What the provider refuses for its form or length may go well otherwise; a bad key never does.
+        // A request that is rejected for its form or length may succeed in another form. With a bad key none succeeds.
         let is_too_long = is_too_long(error);
         if is_too_long {
             self.narrow_window(error.named_window());
@@ -294,14 +297,14 @@ impl Conversation {
         otherwise.then(|| self.ask_otherwise(tariff, seen, out))
     }
 
-    /// Counts an incomplete summary, too.
+    /// Adds the tokens of a summary, even if it is incomplete.
     pub(in crate::core) fn count_summary(&mut self, usage: TokenUsage) {
         if let Some(compacting) = &mut self.compaction.underway {
             compacting.usage += usage;
         }
     }
 
-    /// Ends the wait for a summary with the run: logs its cost, as an empty reply.
+    /// Gives up the summary at the end of the run, and logs its cost in an empty reply.
     pub(in crate::core) fn give_summary_up(&mut self, tariff: Tariff, out: &mut Outbox) {
         self.compaction.wanted = false;
         let Some(Compacting { usage, .. }) = self.compaction.underway.take() else { return };
@@ -316,7 +319,7 @@ impl Conversation {
                 cost_usd: tariff.cost(&usage),
             }));
         }
-        // What waited behind the summary was said all the same.
+        // Messages that waited for the summary belong to the conversation all the same.
         self.say_what_waits(out);
     }
 
@@ -361,12 +364,12 @@ impl Conversation {
     }
 }
 
-/// True if the provider rejects the content of the request, and not its length.
+/// True if the provider rejects the request for its content, and not for its length.
 fn is_refused(error: &ProviderError) -> bool {
     matches!(error.status, Some(400 | 422)) && !is_too_long(error)
 }
 
-/// True if a shorter conversation might be accepted: by its tokens (WIRE R12), or by its bytes (WIRE E1).
+/// True if the conversation has too many tokens (WIRE R12) or bytes (WIRE E1) for the provider.
 pub(in crate::core) fn is_too_long(error: &ProviderError) -> bool {
     error.is_context_overflow() || error.status == Some(413)
 }

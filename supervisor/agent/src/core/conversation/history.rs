@@ -1,4 +1,5 @@
-//! The conversation as the model receives it: append-only, with messages of one role joined, and its estimated length.
+//! The conversation as the model receives it, and its estimated length. It is append-only, with successive messages of
+//! one role joined.
 
 use std::sync::Arc;
 
@@ -12,10 +13,10 @@ use super::record::{RecordEntry, entries};
 use super::window::tokens;
 use crate::conversation::{Message, UserBlock, plain_block};
 
-/// Tokens that the API adds to a block.
+/// Estimated tokens of a block besides its content.
 const BLOCK: u64 = 8;
 
-/// Pixels of a picture per token.
+/// Pixels that count as one token of a picture.
 const PIXELS: u64 = 750;
 
 /// Maximum tokens of a picture.
@@ -26,26 +27,27 @@ pub(in crate::core) struct History {
     messages: Vec<Arc<Message>>,
     images: Images,
     size: Size,
-    /// Number of initial blocks from Bailiwick: surroundings, instructions, a summary.
+    /// Number of blocks at the beginning that are from Bailiwick: surroundings, instructions, a summary.
     opening: usize,
     summarised: bool,
-    /// Tokens of the first prompt.
+    /// Tokens of the first prompt, as far as it was sent.
     began_with: u64,
     replies: u32,
-    /// The interrupted reply that no provider has accepted yet: its message, and its first block there.
+    /// Position of the interrupted reply until a provider accepts it: indices of its message, and of its first block
+    /// there.
     interrupted: Option<(usize, usize)>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Size {
-    /// Last count of the provider; an estimate before.
+    /// Tokens by the provider's last count; an estimate before the first one.
     known: u64,
-    /// Estimate of everything after that.
+    /// Estimated tokens of everything after that count.
     added: u64,
 }
 
 impl History {
-    /// Every prompt begins with `fixed` tokens.
+    /// Returns an empty history. `fixed` is the number of tokens before the messages: system prompt and tools.
     pub(in crate::core) fn new(fixed: u64, sees_images: bool) -> Self {
         Self {
             messages: Vec::new(),
@@ -59,7 +61,7 @@ impl History {
         }
     }
 
-    /// `sees_images` must be as before the summary.
+    /// Returns a history that begins with a summary. `sees_images` must be as in the one before.
     pub(super) fn summarised(fixed: u64, sees_images: bool, first_message: Vec<String>) -> Self {
         let opening = first_message.len();
         let mut history = Self { summarised: true, opening, ..Self::new(fixed, sees_images) };
@@ -83,25 +85,25 @@ impl History {
         (admitted, left_out)
     }
 
-    /// Must be called before anything else is added.
+    /// Adds the blocks from Bailiwick at the beginning. Must be called before anything else is added.
     pub(super) fn open(&mut self, opening: Vec<UserBlock>) {
         self.opening = opening.len();
         self.push_user(opening);
     }
 
-    /// Entries without the opening.
+    /// Returns the conversation as text entries, without the blocks from Bailiwick at the beginning.
     pub(super) fn said(&self) -> Vec<RecordEntry> {
         let mut entries = entries(&self.messages);
         entries.drain(..self.opening.min(entries.len()));
         entries
     }
 
-    /// Estimated tokens without the opening.
+    /// Returns the estimated tokens of the conversation, without the blocks from Bailiwick at the beginning.
     pub(super) fn said_tokens(&self) -> u64 {
         self.estimates().skip(self.opening).fold(0, u64::saturating_add)
     }
 
-    /// Estimated tokens of each block.
+    /// Returns the estimated tokens of each block.
     fn estimates(&self) -> impl Iterator<Item = u64> {
         self.messages.iter().flat_map(|message| match &**message {
             Message::User(blocks) => blocks.iter().map(of_block).collect::<Vec<_>>(),
@@ -109,8 +111,8 @@ impl History {
         })
     }
 
-    /// Counts again with `fixed` tokens in front: after a rewind, replies may follow messages that their prompts did
-    /// not have.
+    /// Estimates the length again, with `fixed` tokens in front. After a rewind, replies may follow messages that were
+    /// not in their prompts, so that the provider's count is too low.
     pub(super) fn count_again(&mut self, fixed: u64) {
         let estimate = self.estimates().fold(fixed, u64::saturating_add);
         self.size = Size { known: self.tokens().max(estimate), added: 0 };
@@ -120,7 +122,7 @@ impl History {
         self.messages.is_empty()
     }
 
-    /// Estimated tokens of a prompt with all messages.
+    /// Returns the estimated tokens of a prompt with all messages.
     pub(in crate::core) const fn tokens(&self) -> u64 {
         self.size.known.saturating_add(self.size.added)
     }
@@ -129,13 +131,13 @@ impl History {
         self.messages.iter().any(|message| matches!(**message, Message::Assistant(_)))
     }
 
-    /// True if a summary at the beginning already has this many tokens: another summary would not help.
+    /// True if the context began with a summary, and with more tokens than `limit`: another summary would not help.
     pub(super) const fn began_too_long(&self, limit: u64) -> bool {
         self.summarised && self.replies <= 1 && self.began_with > limit
     }
 
-    /// Appends blocks of the user. Joins messages of one role like the API (WIRE R3), so that the prefix stays what the
-    /// model saw.
+    /// Appends blocks of the user. Joins successive messages of one role like the API (WIRE R3), so that the beginning
+    /// of the next prompt is the same as before.
     pub(in crate::core) fn push_user(&mut self, blocks: Vec<UserBlock>) {
         self.add(blocks.iter().map(of_block).sum());
         match self.messages.last_mut().map(Arc::make_mut) {
@@ -145,10 +147,10 @@ impl History {
         }
     }
 
-    /// Appends blocks of the model. The provider's count of the prompt may be less than the sum, if the server shortens
-    /// the messages itself.
+    /// Appends blocks of the model. The provider's count of the prompt may be below the estimate, if the server
+    /// shortens the messages itself.
     pub(in crate::core) fn push_assistant(&mut self, blocks: Vec<Box<RawValue>>, usage: TokenUsage) {
-        // There is a reply to what stands before it.
+        // The model has replied, so that the provider has accepted the interrupted reply.
         self.interrupted = None;
         self.replies = self.replies.saturating_add(1);
         if self.replies == 1 {
@@ -174,7 +176,7 @@ impl History {
         self.interrupted = Some(place);
     }
 
-    /// Removes the interrupted reply, which the provider rejects; false if there is none.
+    /// Removes the interrupted reply, which the provider rejects. Returns false if there is none.
     pub(super) fn drop_interrupted(&mut self) -> bool {
         let Some((message, block)) = self.interrupted.take() else { return false };
         let Some(Message::Assistant(blocks)) = self.messages.get_mut(message).map(Arc::make_mut) else {
@@ -185,7 +187,7 @@ impl History {
             return true;
         }
         self.messages.remove(message);
-        // Neighbours of one role are one message.
+        // Adjacent messages of one role are joined.
         if let Some(Message::User(said)) = self.messages.get(message).map(|next| (**next).clone())
             && let Some(Message::User(before)) =
                 message.checked_sub(1).and_then(|before| self.messages.get_mut(before)).map(Arc::make_mut)
@@ -196,7 +198,7 @@ impl History {
         true
     }
 
-    /// Removes a part that the provider rejects; false if nothing of it is there.
+    /// Removes a part that the provider rejects. Returns false if the history does not have it.
     pub(super) fn leave_out(&mut self, part: LeftOut, sees_images: bool) -> bool {
         match part {
             LeftOut::Thinking => {
@@ -219,8 +221,8 @@ impl History {
         self.messages.iter().map(of).sum()
     }
 
-    /// The conversation for another model: no thinking, signatures, or blocks of a provider's own tools. Text replaces
-    /// pictures for a model that sees none.
+    /// Returns the conversation for another model: no thinking, signatures, or blocks of a provider's own tools. Text
+    /// replaces pictures for a model that sees none.
     pub(super) fn for_another_model(&self, fixed: u64, sees_images: bool) -> Self {
         let Self { opening, summarised, began_with, replies, .. } = *self;
         let mut history = Self { opening, summarised, began_with, replies, ..Self::new(fixed, sees_images) };
@@ -240,7 +242,7 @@ impl History {
         history
     }
 
-    /// Counts the pictures of a user's block.
+    /// Returns a block of the user in which text replaces each picture beyond the limits.
     fn admitted(&mut self, block: &UserBlock) -> UserBlock {
         match block {
             UserBlock::Image(image) => match self.images.admit(image) {
@@ -280,12 +282,12 @@ fn of_block(block: &UserBlock) -> u64 {
     in_block(content)
 }
 
-/// Estimated tokens of a block with this content.
+/// Returns the estimated tokens of a block, given those of its content.
 pub(super) const fn in_block(content: u64) -> u64 {
     content.saturating_add(BLOCK)
 }
 
-/// One token for 750 pixels; the provider scales larger pictures down.
+/// Returns the estimated tokens of a picture: one for 750 pixels; the provider scales larger pictures down.
 pub(super) fn of_image(image: &Image) -> u64 {
     let (width, height) = image.size();
     (u64::from(width) * u64::from(height)).div_ceil(PIXELS).min(MAX_IMAGE)
@@ -345,13 +347,13 @@ mod tests {
         assert!(history.drop_interrupted() && !history.drop_interrupted());
         let [message] = &history.messages()[..] else { panic!("one message: {history:?}") };
         assert!(matches!(&**message, Message::User(blocks) if blocks.len() == 2));
-        // Behind another reply, whose blocks stay.
+        // Joined to another reply, whose blocks stay.
         history.push_assistant(reply(), usage(1, 0, 1));
         history.push_interrupted(reply());
         history.push_user(text("c"));
         assert!(history.drop_interrupted());
         assert!(matches!(&*history.messages()[1], Message::Assistant(blocks) if blocks.len() == 1));
-        // One that was answered is accepted.
+        // A reply after the interrupted one shows that the provider has accepted it.
         history.push_interrupted(reply());
         history.push_user(text("d"));
         history.push_assistant(reply(), usage(1, 0, 1));

@@ -1,22 +1,22 @@
 use ipc::image::Image;
 
-/// The vendors' limit per request.
+/// Maximum number of pictures in a request; a limit of the vendors.
 const MAX_IMAGES: usize = 100;
 
-/// With more pictures in a request, none may have a side of more than [`SMALL_SIDE`] pixels.
+/// Maximum number of pictures in a request with sides of more than [`SMALL_SIDE`] pixels.
 const FEW_IMAGES: usize = 20;
 
-/// In pixels, see [`FEW_IMAGES`].
+/// Maximum side of a picture in pixels, in a request with more than [`FEW_IMAGES`].
 const SMALL_SIDE: u32 = 2000;
 
-/// Bytes of all pictures: 20 MiB in base64, which leaves a third of a request (WIRE R2) for words.
+/// Maximum bytes of all pictures: 20 MiB in base64, which leaves a third of a request (WIRE R2) for words.
 const MAX_BYTES: usize = 15 << 20;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct Images {
     count: usize,
     bytes: usize,
-    /// Longest side of any picture.
+    /// Longest side of any picture, in pixels.
     side: u32,
     /// True if the model sees no pictures.
     blind: bool,
@@ -40,12 +40,12 @@ pub(super) enum Full {
 }
 
 impl Images {
-    /// Contains no pictures. `by_model` is true if the model sees them.
+    /// Returns the count of a conversation without pictures. `by_model` is true if the model sees pictures.
     pub(super) fn seen(by_model: bool) -> Self {
         Self { blind: !by_model, ..Self::default() }
     }
 
-    /// Counts the picture, unless it exceeds a limit.
+    /// Counts a picture. An `Err` says which limit the picture exceeds; then it does not count.
     pub(super) fn admit(&mut self, image: &Image) -> Result<(), Full> {
         let (width, height) = image.size();
         let sum = Self {

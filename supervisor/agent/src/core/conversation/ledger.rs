@@ -1,5 +1,5 @@
 //! Facts of a session that are known without asking the model: the user's words, the files, and the last summary. All
-//! are derived from the agent's own events, so that a resumed session has the same.
+//! are derived from the agent's own events, so that a resumed session knows the same facts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -21,7 +21,7 @@ pub(in crate::core) struct Ledger {
     files: BTreeMap<String, Deeds>,
     /// Number of commands that may have changed files.
     commands: u64,
-    /// Number of accesses, to sort files by the latest one.
+    /// Number of accesses to files so far, to sort the files by their latest access.
     clock: u64,
 }
 
@@ -32,7 +32,7 @@ enum BegunCall {
     Command,
 }
 
-/// Accesses to a file.
+/// Accesses of the agent to one file.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Deeds {
     reads: u64,
@@ -43,7 +43,7 @@ struct Deeds {
 }
 
 impl Ledger {
-    /// Paths of files are relative to the project.
+    /// Returns the facts in these events. Paths of files are relative to the project.
     pub(super) fn of<'a>(events: impl Iterator<Item = &'a EventKind>, project: &WirePath) -> Self {
         events.fold(Self::default(), |mut ledger, event| {
             ledger.see(event, project);
@@ -86,7 +86,7 @@ impl Ledger {
     fn end(&mut self, begun: BegunCall, status: ToolCallStatus, diffs: &[FileDiff], project: &WirePath) {
         self.clock += 1;
         match (begun, status) {
-            // One that failed or was cut off has changed what it had changed by then.
+            // A command that failed or was ended may have changed files before.
             (BegunCall::Command, status) if status != ToolCallStatus::Denied => {
                 self.commands += 1;
             }
@@ -101,7 +101,7 @@ impl Ledger {
                     self.file(path, project).created = true;
                 }
                 let changed = diffs.iter().filter(|diff| diff.old_text.is_some()).map(|diff| &diff.path);
-                // Changes that are too large to be told are those of the files that the call names.
+                // If a change is too large for the event, the files that the call names count as changed.
                 let untold = named.iter().filter(|_| diffs.is_empty());
                 for path in changed.chain(untold).collect::<BTreeSet<_>>() {
                     self.file(path, project).changes += 1;
@@ -118,7 +118,7 @@ impl Ledger {
         deeds
     }
 
-    /// A line for each file: changed ones first, the latest first.
+    /// Returns a line for each file: changed ones first, the latest first.
     pub(super) fn lines(&self) -> Vec<String> {
         let mut files: Vec<_> = self.files.iter().collect();
         files.sort_by_key(|(_, deeds)| (!deeds.changed(), std::cmp::Reverse(deeds.last)));
@@ -131,7 +131,7 @@ impl Ledger {
 }
 
 impl BegunCall {
-    /// `None` if the end of the call is not of interest.
+    /// Returns the part of a call that its end is matched with; `None` if the call cannot have changed or read files.
     fn of(name: &str, kind: ToolKind, locations: &[Location], input: &RawValue) -> Option<Self> {
         let files = || locations.iter().map(|place| place.path.clone()).collect();
         match kind {
@@ -225,7 +225,7 @@ mod tests {
         did(4, ToolKind::Edit, "/p/new.rs", vec![diff("/p/new.rs", None)]);
         did(5, ToolKind::Edit, "/p/src/a.rs", vec![diff("/p/src/a.rs", Some("y")); 2]);
         did(6, ToolKind::Edit, "/p/new.rs", vec![diff("/p/new.rs", Some("y"))]);
-        // Too large to be told.
+        // A change that is too large for the event.
         did(7, ToolKind::Edit, "/p/new.rs", vec![]);
         events.push(began(8, "edit_file", ToolKind::Edit, Some("/p/never"), "{}"));
         events.push(ended(8, ToolCallStatus::Failed, vec![]));

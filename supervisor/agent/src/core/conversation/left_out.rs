@@ -1,7 +1,7 @@
-//! A message without the part that the provider rejects.
+//! Removes the part of a message that the provider rejects.
 //!
-//! It is not known which block is at fault. Pictures and thinking are removed first, then everything; a note says that
-//! something was there.
+//! The provider does not say which block is at fault. Pictures and thinking are removed first, then everything; a note
+//! says that something was there.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::value::{RawValue, to_raw_value};
 
 use crate::conversation::{Message, UserBlock, calls_of, plain_block};
 
-/// Replacement for removed content.
+/// Text in the place of removed content.
 const LEFT_OUT: &str = "(left out: the provider does not accept it in a request)";
 
 #[derive(Serialize)]
@@ -20,7 +20,7 @@ struct LeftOutText {
     text: &'static str,
 }
 
-/// False if there is nothing to remove.
+/// Removes content of the message at `index`. Returns false if there is nothing to remove.
 pub(super) fn of(messages: &mut [Arc<Message>], index: u32) -> bool {
     let Some(at) = usize::try_from(index).ok().filter(|at| *at < messages.len()) else { return false };
     match Arc::make_mut(&mut messages[at]) {
@@ -72,7 +72,7 @@ fn without_words(blocks: &mut [UserBlock]) -> bool {
     is_changed
 }
 
-/// Keeps only what every provider accepts.
+/// Keeps only the blocks that every provider accepts. Returns true if that changed the message.
 fn without_thinking(blocks: &mut Vec<Box<RawValue>>) -> bool {
     let plain: Vec<_> = blocks.iter().filter_map(|block| plain_block(block)).collect();
     let is_changed = !plain.is_empty()
@@ -91,7 +91,7 @@ fn without_anything(blocks: &mut Vec<Box<RawValue>>) -> bool {
     is_changed
 }
 
-/// Replaces results whose calls are gone by text.
+/// Replaces the results of removed calls by text.
 fn told_in_words(message: &mut Message, calls: &[ToolUseId]) {
     let Message::User(blocks) = message else { return };
     for block in blocks {

@@ -1,4 +1,4 @@
-//! One conversation: its past, its next message, and the space in the model's context.
+//! One conversation of an agent: its past, its next message, and the space in the model's context.
 
 use std::sync::Arc;
 
@@ -38,7 +38,7 @@ pub(in crate::core) struct Conversation {
     pub(super) project: WirePath,
 }
 
-/// The window and the reply limit change with the model.
+/// Settings of a conversation. The window and the reply limit change with the model.
 pub(in crate::core) struct ConversationSettings {
     pub(in crate::core) window: Window,
     pub(in crate::core) max_tokens: u32,
@@ -46,7 +46,7 @@ pub(in crate::core) struct ConversationSettings {
     pub(in crate::core) fixed: u64,
     pub(in crate::core) sees_images: bool,
     pub(in crate::core) surroundings: PromptEnvironment,
-    /// The requirement for the answer of a task, if it has to fit a schema.
+    /// Text that tells the model the schema for its answer; `None` without a schema.
     pub(in crate::core) demand: Option<String>,
     pub(in crate::core) project: WirePath,
 }
@@ -69,7 +69,7 @@ impl Conversation {
         }
     }
 
-    /// Adds events that are about to be logged, for a summary without the model.
+    /// Adds the events that are about to be logged to the facts for a summary without the model.
     pub(in crate::core) fn read(&mut self, out: &mut Outbox) {
         for event in out.unread() {
             self.ledger.see(event, &self.project);
@@ -84,7 +84,7 @@ impl Conversation {
         self.opening.instructions()
     }
 
-    /// All lines are quoted; a long conversation is shortened in the middle.
+    /// Returns the conversation as text with quoted lines. The middle of a long conversation is left out.
     pub(in crate::core) fn text(&self) -> String {
         const MOST: u64 = 6_000;
         const LONGEST: u64 = 800;
@@ -95,7 +95,7 @@ impl Conversation {
         self.history.is_empty()
     }
 
-    /// Size of the window, if known.
+    /// Returns the size of the model's window in tokens.
     #[cfg(test)]
     pub(in crate::core) const fn window(&self) -> u64 {
         self.budget.context()
@@ -106,7 +106,7 @@ impl Conversation {
         &self.ledger
     }
 
-    /// Estimated tokens of a prompt with the whole conversation.
+    /// Returns the estimated tokens of a prompt with the whole conversation.
     pub(in crate::core) const fn tokens(&self) -> u64 {
         self.history.tokens()
     }
@@ -115,12 +115,12 @@ impl Conversation {
         self.budget.reply()
     }
 
-    /// Estimated tokens for the remaining results, with space for a summary after them.
+    /// Returns the estimated tokens for the remaining results, with space for a summary after them.
     pub(in crate::core) fn room_for_results(&self) -> u64 {
         self.budget.results_after(self.history.tokens().saturating_add(self.unsaid.tokens()))
     }
 
-    /// Sentence about a message that is too long to be sent.
+    /// Returns the sentence about a message that is too long to be sent; `None` if it is not.
     pub(in crate::core) fn too_long(&self, said: &UserSaid, seen: &StandingRights) -> Option<String> {
         let context = self.opening.texts(seen).iter().map(|text| tokens(text)).sum();
         let (length, most) = (said.tokens(), self.budget.message(context));
@@ -142,7 +142,7 @@ impl Conversation {
         self.unsaid.has_words()
     }
 
-    /// Adds information to the next message that the model needs to understand it.
+    /// Adds information to the beginning of the next message, which the model needs to understand the rest.
     pub(in crate::core) fn note(&mut self, text: String) {
         self.unsaid.add_first(ContextItem { source: OURS.to_owned(), text });
     }
@@ -151,16 +151,16 @@ impl Conversation {
         self.unsaid.add(ContextItem { source: RIGHTS.to_owned(), text });
     }
 
-    /// Adds the requirement for the answer to the next message.
+    /// Adds the requirement for the answer, if there is one, to the next message.
     pub(in crate::core) fn demand_answer(&mut self) {
         if let Some(text) = self.opening.demand().map(str::to_owned) {
             self.unsaid.add(ContextItem { source: OURS.to_owned(), text });
         }
     }
 
-    /// Items of the start come before existing ones.
+    /// Adds context to the next message. `at_start` puts it before earlier items.
     pub(in crate::core) fn add_context(&mut self, items: Vec<ContextItem>, at_start: bool, out: &mut Outbox) {
-        // What changed before the agent was told where it is comes behind that.
+        // The description of the surroundings comes before changes that happened meanwhile.
         let changed = if at_start { self.unsaid.take_context() } else { Vec::new() };
         for mut item in items {
             let most = self.budget.context_item();
@@ -177,7 +177,7 @@ impl Conversation {
         }
     }
 
-    /// Joins context and new words of the user to the user's message, after the results (WIRE R4).
+    /// Adds context and new words of the user to the user's message, after the results (WIRE R4).
     pub(in crate::core) fn say_what_waits(&mut self, out: &mut Outbox) {
         let is_first = self.history.is_empty();
         let mut blocks = Vec::new();
@@ -196,7 +196,7 @@ impl Conversation {
         self.history.push_user(blocks);
     }
 
-    /// Pictures come before the words about them.
+    /// Adds the user's words and pictures to `blocks`. Pictures come before the words about them.
     fn say(
         &mut self,
         UserSaid { mut text, images }: UserSaid,
@@ -234,18 +234,18 @@ impl Conversation {
         self.history.push_interrupted(echo);
     }
 
-    /// Removes the interrupted reply, which the provider rejects; false if there is none.
+    /// Removes the interrupted reply, which the provider rejects. Returns false if there is none.
     pub(in crate::core) fn drop_interrupted(&mut self) -> bool {
         self.history.drop_interrupted()
     }
 
-    /// Removes a part that the provider rejects; false if nothing of it is there.
+    /// Removes a part that the provider rejects. Returns false if the conversation does not have it.
     pub(in crate::core) fn leave_out(&mut self, part: LeftOut) -> bool {
         !self.is_compacting() && self.history.leave_out(part, self.sees_images)
     }
 
-    /// Continues with another model in a new context, since no provider accepts another model's thinking. True if the
-    /// old one had replies.
+    /// Continues with another model in a new context, since no provider accepts another model's thinking. Returns true
+    /// if the old context had replies.
     pub(in crate::core) fn change_model(
         &mut self,
         window: Window,
@@ -259,7 +259,7 @@ impl Conversation {
         had_replies
     }
 
-    /// Only possible at rest.
+    /// Handles the user's request for an empty context, which is only possible between turns.
     pub(in crate::core) fn on_clear(
         &mut self,
         phase: Phase,
@@ -276,13 +276,13 @@ impl Conversation {
         out.notice(NoticeCode::NotCleared, &format!("the conversation was not cleared: {why}"));
     }
 
-    /// The old conversation stays in the log.
+    /// Begins an empty context. The old conversation stays in the log.
     fn clear(&mut self, seen: &StandingRights, out: &mut Outbox) {
         let tokens_before = self.history.tokens();
         let first_message = self.opening.texts(seen);
         self.history = History::summarised(self.budget.fixed(), self.sees_images, first_message.clone());
         self.tasks.forget(out);
-        // What was to be said about the conversation before is said to nobody; the surroundings are told anew.
+        // Waiting notes about the old conversation are dropped. The new context describes the surroundings.
         self.unsaid.take_context();
         out.log(EventKind::ContextCompacted(ContextCompacted {
             cause: CompactionCause::Clear,

@@ -6,13 +6,13 @@ use super::history::{in_block, of_image};
 use super::window::tokens;
 use crate::core::ContextItem;
 
-/// Label of an added message that describes the agent's directory and access.
+/// Source of a context item that describes the agent's directory and access.
 pub(super) const ENVIRONMENT: &str = "environment";
 
-/// Label of an added message about changed access.
+/// Source of a context item about changed access.
 pub(super) const RIGHTS: &str = "rights";
 
-/// Label of other messages that Bailiwick adds.
+/// Source of other context items from Bailiwick.
 pub(super) const OURS: &str = "bailiwick";
 
 #[derive(Debug)]
@@ -26,13 +26,13 @@ impl UserSaid {
         self.text.trim().is_empty() && self.images.is_empty()
     }
 
-    /// Estimated tokens of its blocks.
+    /// Returns the estimated tokens of the message's blocks.
     pub(super) fn tokens(&self) -> u64 {
         self.images.iter().map(of_image).map(in_block).fold(in_block(tokens(&self.text)), u64::saturating_add)
     }
 }
 
-/// Parts of the next message: context, then words of the user that came while the agent was busy.
+/// Parts of the user's next message: context, then words that the user typed while the agent was busy.
 #[derive(Debug, Default)]
 pub(super) struct Unsaid {
     context: Vec<ContextItem>,

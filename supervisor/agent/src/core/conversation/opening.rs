@@ -19,7 +19,7 @@ impl Opening {
         Self { surroundings, instructions: Vec::new(), demand }
     }
 
-    /// Describes the surroundings with the current access.
+    /// Returns the texts with which a context begins. They describe the surroundings with the current access.
     pub(super) fn texts(&self, seen: &StandingRights) -> Vec<String> {
         let mut texts = vec![environment_context(&self.surroundings, seen)];
         texts.extend(self.instructions.iter().map(|item| item.text.clone()));
@@ -35,14 +35,15 @@ impl Opening {
         &self.instructions
     }
 
-    /// Keeps an item for later contexts, unless it is about the surroundings, which each context describes anew.
+    /// Keeps an item for the beginning of later contexts, unless it is about the surroundings, which each context
+    /// describes anew.
     pub(super) fn keep(&mut self, item: &ContextItem) {
         if item.source != ENVIRONMENT {
             self.instructions.push(item.clone());
         }
     }
 
-    /// Replaces all items by those of these events.
+    /// Replaces all items by those in these events.
     pub(super) fn restore<'a>(&mut self, events: impl Iterator<Item = &'a EventKind>) {
         let instructions = events.filter_map(|kind| match kind {
             EventKind::ContextAdded { source, text } if source != ENVIRONMENT && source != OURS => {

@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::window::{bytes, tokens};
 use crate::conversation::{Message, UserBlock};
 
-/// Share of a shortened record that comes from its beginning: a quarter.
+/// Divisor for the part of a shortened record that comes from its beginning: a quarter of it.
 const HEAD: u64 = 4;
 
 /// One message, call or result.
@@ -27,13 +27,13 @@ impl RecordEntry {
         Self { label: label.into(), text: text.into() }
     }
 
-    /// Shortens the entry in the middle to this many tokens.
+    /// Returns the entry, shortened in the middle to this many tokens.
     fn within(&self, budget: u64) -> String {
         let whole = self.quoted(&self.text);
         if tokens(&whole) <= budget {
             return whole;
         }
-        // Cut before it is quoted: no line of it may lose its mark.
+        // The text is cut before it is quoted, so that no line loses its quotation mark.
         self.quoted(&ends(&self.text, bytes(&whole, budget).min(self.text.len())))
     }
 
@@ -51,7 +51,8 @@ pub(super) fn entries(messages: &[Arc<Message>]) -> Vec<RecordEntry> {
     messages.iter().flat_map(of_message).collect()
 }
 
-/// The last entries that fit together, and the number of omitted ones. The first of them may be shortened.
+/// Returns the number of omitted entries, and the last ones that fit into the budget together. The first of these may
+/// be shortened.
 pub(super) fn last(entries: &[RecordEntry], budget: u64) -> (usize, Vec<String>) {
     let mut left = budget;
     let mut kept = Vec::new();
@@ -59,7 +60,7 @@ pub(super) fn last(entries: &[RecordEntry], budget: u64) -> (usize, Vec<String>)
         let text = entry.within(left);
         kept.push(text);
         left = left.saturating_sub(kept.last().map_or(0, |text| tokens(text)));
-        // A few words of a long entry tell less than that it is not there.
+        // Only a few words of the next entry would fit, so it is left out.
         if left <= budget / HEAD / HEAD {
             break;
         }
@@ -68,7 +69,7 @@ pub(super) fn last(entries: &[RecordEntry], budget: u64) -> (usize, Vec<String>)
     (entries.len() - kept.len(), kept)
 }
 
-/// Entries from the beginning and the end, each of at most `longest` tokens.
+/// Returns entries from the beginning and the end, each of at most `longest` tokens.
 pub(super) fn both_ends(entries: &[RecordEntry], budget: u64, longest: u64) -> String {
     let mut parts: Vec<_> = entries.iter().map(|entry| entry.within(longest)).collect();
     let mut left = budget - budget / HEAD;
@@ -82,13 +83,13 @@ pub(super) fn both_ends(entries: &[RecordEntry], budget: u64, longest: u64) -> S
     parts.concat()
 }
 
-/// The number of parts that fit.
+/// Returns the number of parts that fit, and subtracts their tokens from `left`.
 fn fitting<'a>(parts: impl Iterator<Item = &'a String>, left: &mut u64) -> usize {
     let fits = |part: &&String| left.checked_sub(tokens(part)).map(|rest| *left = rest).is_some();
     parts.take_while(fits).count()
 }
 
-/// The beginning and the end of a text, with the number of omitted bytes between.
+/// Returns the beginning and the end of a text, with the number of omitted bytes between.
 pub(in crate::core) fn ends(text: &str, kept: usize) -> String {
     if kept >= text.len() {
         return text.to_owned();
@@ -101,14 +102,14 @@ pub(in crate::core) fn ends(text: &str, kept: usize) -> String {
 fn of_user(block: &UserBlock) -> RecordEntry {
     match block {
         UserBlock::Text(text) => RecordEntry::new("user", text),
-        // Its bytes are not carried: a file can be read again.
+        // The bytes of a picture are left out, because the model can read the file again.
         UserBlock::Image(image) => RecordEntry::new("user", format!("({image}, not shown any more)")),
         UserBlock::ToolResult { content, is_error: false, .. } => RecordEntry::new("result", content),
         UserBlock::ToolResult { content, is_error: true, .. } => RecordEntry::new("failed", content),
     }
 }
 
-/// `None` for thinking, and for tools that a server has run.
+/// Returns the entry for a block of the model; `None` for thinking, and for tools that a server has run.
 fn of_model(block: &RawValue) -> Option<RecordEntry> {
     #[derive(Deserialize)]
     struct RecordBlock<'a> {

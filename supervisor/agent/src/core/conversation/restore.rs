@@ -20,17 +20,17 @@ use crate::conversation::UserBlock;
 /// Text for the model in the message after an interruption.
 pub(in crate::core) const INTERRUPTED_HERE: &str = "The user interrupted you here.";
 
-/// Reason of the end of an interrupted reply in the log.
+/// Stop reason in the log of an interrupted reply.
 pub(in crate::core) const INTERRUPTED: &str = "interrupted";
 
-/// Text for the model in the next message.
+/// Text for the model in the first message of a resumed session.
 const GOES_ON: &str = "This conversation goes on after a pause, in another run of the program. Files may have changed meanwhile: read \
     them again before you edit them. What you may do stands in the environment above.";
 
 /// Result of a call whose end is not in the log.
 const NO_RESULT: &str = "interrupted: the session ended before this call did";
 
-/// A conversation that is being read.
+/// The state of a conversation while its events are read.
 struct Reader {
     history: History,
     fixed: u64,
@@ -39,13 +39,14 @@ struct Reader {
     opening: Vec<UserBlock>,
     /// Blocks for the next message of the user.
     said: Vec<UserBlock>,
-    /// Calls of the last reply, and the results so far.
+    /// Ids of the calls in the last reply, in order.
     calls: Vec<ToolUseId>,
     results: BTreeMap<ToolUseId, UserBlock>,
 }
 
 impl Conversation {
-    /// `standing` has the events that no rewind took back. A new context contains no thinking of the old one.
+    /// Restores the conversation from its events: `all`, and `standing`, those that no rewind took back. A new context
+    /// contains no thinking of the old one.
     pub(in crate::core) fn restore(
         &mut self,
         all: &[&EventKind],
@@ -70,11 +71,11 @@ impl Conversation {
         }
     }
 
-    /// Restores an earlier state from these events, of which the rewind is the last. Returns the change of the task
-    /// list, for the log.
+    /// Restores the state before a rewind, which is the last of these events. Returns the change of the task list, for
+    /// the log.
     pub(in crate::core) fn rewind(&mut self, standing: &[&EventKind]) -> Option<EventKind> {
         self.take_past(standing);
-        // What was to be said about what is taken back is said to nobody.
+        // The model is not told about an interruption that the rewind takes back.
         self.unsaid.retain_context(|item| item.text != INTERRUPTED_HERE);
         self.tasks.replace_by(Tasks::after(standing.iter().copied()))
     }
@@ -87,7 +88,7 @@ impl Conversation {
     }
 }
 
-/// True if the conversation ends with an interrupted reply of which the model was not told.
+/// True if the conversation ends with an interrupted reply, and the model has not been told that it was interrupted.
 fn ends_cut_off<'a>(events: impl Iterator<Item = &'a EventKind>) -> bool {
     events.fold(false, |ends, kind| match kind {
         EventKind::AssistantMessage(message) => message.stop_reason == INTERRUPTED,
@@ -96,7 +97,7 @@ fn ends_cut_off<'a>(events: impl Iterator<Item = &'a EventKind>) -> bool {
     })
 }
 
-/// The window that earlier runs derived from rejected requests of this model.
+/// Returns the window that earlier runs derived from rejected requests of this model; `None` if they derived none.
 fn learnt_window<'a>(events: impl Iterator<Item = &'a EventKind>) -> Option<u64> {
     events.fold(None, |learnt, kind| match kind {
         EventKind::ModelChanged(_) => None,
@@ -134,8 +135,8 @@ impl Counted for SessionEvent {
     }
 }
 
-/// The valid events: without those that a rewind of the conversation took back, unless it was undone. Events about the
-/// model are always valid.
+/// Returns the valid events: without those that a rewind of the conversation took back, unless it was undone. Events
+/// about the model are always valid.
 pub fn standing<T: Counted>(events: &[T]) -> Vec<&T> {
     let mut standing: Vec<&T> = Vec::new();
     let mut taken_back = Vec::new();
@@ -240,7 +241,7 @@ impl Reader {
         self.flush();
         let content = message.content.clone();
         self.calls = content.iter().filter_map(|block| tool_use(block)).collect();
-        // Nobody counts the tokens of a reply that was interrupted.
+        // The provider sends no final token count for an interrupted reply.
         if message.estimated {
             self.history.push_interrupted(content);
         } else {
@@ -268,7 +269,7 @@ impl Reader {
         self.history.push_user(std::mem::take(&mut self.said));
     }
 
-    /// Completes the conversation. If nobody has said anything in it, the surroundings are still described.
+    /// Completes the conversation. An empty one still describes the surroundings.
     fn settle(&mut self) {
         self.flush();
         if self.history.is_empty() {
@@ -282,7 +283,7 @@ impl Reader {
     }
 }
 
-/// The id of a call's block.
+/// Returns the id of a block that is a tool call.
 fn tool_use(block: &RawValue) -> Option<ToolUseId> {
     #[derive(Deserialize)]
     struct RestoredBlock {

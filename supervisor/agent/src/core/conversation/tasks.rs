@@ -9,7 +9,7 @@ pub(super) struct Tasks {
 }
 
 impl Tasks {
-    /// State of the list after these events.
+    /// Returns the list of tasks after these events.
     pub(super) fn after<'a>(events: impl Iterator<Item = &'a EventKind>) -> Self {
         let list = events.fold(Vec::new(), |list, kind| match kind {
             EventKind::TasksUpdated(updated) => updated.tasks.clone(),
@@ -18,7 +18,7 @@ impl Tasks {
         Self { list }
     }
 
-    /// Returns the event if the list changed.
+    /// Sets the list. Returns the event for the log if the list changed.
     pub(super) fn replace(&mut self, call: Option<CallId>, tasks: Vec<ListedTask>) -> Option<EventKind> {
         if self.list == tasks {
             return None;
@@ -27,7 +27,6 @@ impl Tasks {
         Some(EventKind::TasksUpdated(TasksUpdated { call, tasks }))
     }
 
-    /// Returns the event if the list changed.
     pub(super) fn replace_by(&mut self, other: Self) -> Option<EventKind> {
         self.replace(None, other.list)
     }
@@ -38,7 +37,8 @@ impl Tasks {
         }
     }
 
-    /// The open tasks as text for a new context, which lacks the calls with the list.
+    /// Returns the open tasks as text for a new context, which lacks the calls that set the list; `None` if no task is
+    /// open.
     pub(super) fn told(&self) -> Option<String> {
         let list = TasksUpdated { call: None, tasks: self.list.clone() };
         list.is_open().then(|| {

@@ -41,7 +41,7 @@ fn logged(out: &mut Outbox) -> Vec<String> {
     out.take().into_iter().map(name).collect()
 }
 
-/// A conversation with one reply, of this many tokens in all.
+/// Returns a conversation with one reply, whose prompt had this many tokens.
 fn answered(window: u64, tokens: u64) -> (Conversation, Outbox) {
     let (mut conversation, mut out) = (conversation(window), Outbox::default());
     conversation.hear(said("do it"));

@@ -1,4 +1,4 @@
-//! The space of a context: number of tokens, estimates for texts, and reserves.
+//! The space of a context in tokens, estimates for texts, and reserves.
 //!
 //! The provider counts exactly, but only what it has answered. Later additions are estimated from bytes: three bytes of
 //! ASCII are a token, and two bytes of anything else. English, code and JSON have three to five bytes a token. Denser
@@ -6,16 +6,16 @@
 
 use crate::core::Window;
 
-/// Maximum tokens of a new context's first message.
+/// Maximum tokens of the first message in a context with a summary.
 const FIRST_MESSAGE: u64 = 24_000;
 
-/// Tokens of the request for a summary.
+/// Reserved tokens for the text that asks for a summary.
 const INSTRUCTION: u64 = 1_000;
 
-/// Smallest window that a server may name.
+/// Minimum for the size of a window that a server names, in tokens.
 const SMALLEST: u64 = 4_000;
 
-/// Smallest window that is derived from an error without a number.
+/// Minimum for the size of a window that is derived from an error without a number, in tokens.
 const LEAST_GUESS: u64 = 8_000;
 
 /// Minimum tokens of a result, however full the context is.
@@ -26,12 +26,12 @@ pub(in crate::core) struct Budget {
     context: u64,
     reply: u32,
     limit: u32,
-    /// Tokens of system prompt and tools.
+    /// Estimated tokens of system prompt and tools.
     fixed: u64,
 }
 
 impl Budget {
-    /// A reply gets its limit, but at most a quarter of the window.
+    /// Returns the budget for a window. A reply gets its limit, but at most a quarter of the window.
     pub(super) fn new(window: Window, reply: u32, fixed: u64) -> Self {
         let quarter = u32::try_from(window.context / 4).unwrap_or(u32::MAX);
         Self { context: window.context, reply: reply.min(quarter), limit: reply, fixed }
@@ -41,8 +41,8 @@ impl Budget {
         Self::new(Window { context }, self.limit, self.fixed)
     }
 
-    /// The window after a rejected request: the one that the server names, or a part of the estimate that is certainly
-    /// too small, since the server may count one token for two estimated ones.
+    /// Returns the size of the window after a rejected request: the one that the server names, else three quarters of
+    /// the estimated prompt. The server may count twice the estimate or half of it.
     pub(super) fn window_after(self, refused: u64, named: Option<u64>) -> u64 {
         match named.filter(|named| *named < self.context) {
             Some(named) => named.max(SMALLEST),
@@ -66,7 +66,8 @@ impl Budget {
         self.context.saturating_sub(self.reply.into())
     }
 
-    /// A longer prompt is summarised first: a reply and results of an eighth of the window need space after it.
+    /// Returns the length of a prompt above which a summary comes first: a reply and results of an eighth of the window
+    /// need space after the prompt.
     pub(super) fn compact_at(self) -> u64 {
         self.prompt().saturating_sub(self.context / 8)
     }
@@ -80,13 +81,13 @@ impl Budget {
         conversation.saturating_add(INSTRUCTION).saturating_add(self.summary().into()) <= self.context
     }
 
-    /// Maximum tokens of results after which a summary is still possible.
+    /// Returns the maximum tokens of results after which a summary is still possible.
     pub(super) fn results_after(self, conversation: u64) -> u64 {
         let kept = conversation.saturating_add(INSTRUCTION).saturating_add(self.summary().into());
         self.context.saturating_sub(kept)
     }
 
-    /// Tokens of one of the remaining results.
+    /// Returns the maximum tokens of the next result, if so many results share what is left.
     pub(in crate::core) fn share(left: u64, results: u64) -> u64 {
         (left / results.max(1)).max(LEAST_RESULT)
     }
@@ -95,7 +96,7 @@ impl Budget {
         FIRST_MESSAGE.min(self.compact_at() / 4)
     }
 
-    /// Maximum tokens of the record from which a summary can be made without the conversation.
+    /// Returns the maximum tokens of a record from which the model writes a summary without the conversation.
     pub(super) fn record(self) -> u64 {
         self.compact_at() / 2
     }
@@ -104,20 +105,21 @@ impl Budget {
         self.compact_at() / 8
     }
 
-    /// Maximum tokens of a user's message: it has to fit after a summary and the `context` of every request.
+    /// Returns the maximum tokens of a user's message: it has to fit after a summary and the `context` of every
+    /// request.
     pub(super) fn message(self, context: u64) -> u64 {
         let before = self.fixed.saturating_add(self.first_message()).saturating_add(context);
         self.compact_at().saturating_sub(before)
     }
 }
 
-/// Estimated tokens of a text.
+/// Returns the estimated tokens of a text.
 pub(in crate::core) fn tokens(text: &str) -> u64 {
     let ascii = text.bytes().filter(u8::is_ascii).count();
     (ascii.div_ceil(3) + (text.len() - ascii).div_ceil(2)) as u64
 }
 
-/// Estimated bytes of a text of this many tokens.
+/// Returns the estimated bytes of a text that are this many tokens.
 pub(in crate::core) fn bytes(text: &str, budget: u64) -> usize {
     let (length, whole) = (text.len() as u128, u128::from(tokens(text)));
     let share = length * u128::from(budget) / whole.max(1);

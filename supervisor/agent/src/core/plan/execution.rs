@@ -17,16 +17,17 @@ use super::planning::Planning;
 use crate::core::call::{CallResult, ToolUse};
 use crate::core::change::ends_approvals;
 
-/// Name under which an executor's server returns the files that changed since the last report, as a JSON list of paths.
+/// Name of the tool that returns the files that changed since the last report, as a JSON list of paths. The executor's
+/// server has it.
 pub const STEP_CHANGES: &str = "step_changes";
 
-/// Argument at the beginning of a step, for a first comparison.
+/// Argument of [`STEP_CHANGES`] at the beginning of a step, for a first comparison.
 pub const STEP_BEGINS: &str = "begins";
 
-/// Argument at the end of a step.
+/// Argument of [`STEP_CHANGES`] at the end of a step.
 pub(in crate::core) const STEP_ENDS: &str = "ends";
 
-/// Maximum bytes of an acceptance command's output in the result of a step.
+/// Maximum bytes of a failed acceptance command's output in the result of a step.
 const OUTPUT: usize = 4 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -39,12 +40,12 @@ pub struct Execution {
     timeout: Duration,
     /// True once a step has failed permanently.
     stopped: bool,
-    /// Files that changed since the last report: those of file tools, until the project is compared.
+    /// Files that changed since the last report. File tools add theirs; a comparison of the project replaces all.
     files: BTreeSet<WirePath>,
     servers: Vec<PlannedServer>,
 }
 
-/// A step with its progress.
+/// A step of a plan with its progress.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Step {
     pub step: PlanStep,
@@ -56,7 +57,7 @@ pub struct Step {
 }
 
 impl Execution {
-    /// The planner knows the finished steps.
+    /// Returns the execution of a plan. `planning` says which steps are finished already.
     pub fn new(plan: &Plan, planning: &Planning) -> Self {
         let Planning { on_failure, retries, acceptance_timeout, finished, .. } = planning;
         let step = |(at, step): (usize, &PlanStep)| Step {
@@ -84,12 +85,12 @@ impl Execution {
         Self { servers, ..self }
     }
 
-    /// True if the plan lists the call's tool.
+    /// True if the plan lists the MCP tool of a call.
     pub fn lists(&self, call: &ExternalCall) -> bool {
         self.servers.iter().any(|server| server.covers(call))
     }
 
-    /// Removes the servers that may do what the user no longer allows. True if there were any.
+    /// Removes the MCP servers that may do more than the user now allows. Returns true if there were any.
     pub fn take_back(&mut self, change: &Change) -> bool {
         let keeps = |server: &PlannedServer| match (change, server.guest()) {
             (_, None) => true,
@@ -120,13 +121,13 @@ impl Execution {
         &self.steps
     }
 
-    /// Number of finished steps at the beginning.
+    /// Returns the number of steps before the first one that is neither completed nor skipped.
     pub fn finished(&self) -> u32 {
         let open = self.first_open().map_or(self.steps.len(), |(number, _)| number as usize - 1);
         u32::try_from(open).unwrap_or(u32::MAX)
     }
 
-    /// Progress of each step.
+    /// Returns the progress of each step.
     pub fn account(&self) -> Vec<StepAccount> {
         let each = (1..).zip(&self.steps).map(|(number, step)| StepAccount {
             step: number,
@@ -139,7 +140,7 @@ impl Execution {
         each.collect()
     }
 
-    /// First step that is neither completed nor skipped.
+    /// Returns number and step of the first one that is neither completed nor skipped.
     fn first_open(&self) -> Option<(u32, &Step)> {
         (1..)
             .zip(&self.steps)
@@ -151,7 +152,7 @@ impl Execution {
         self.steps.get_mut(at)
     }
 
-    /// The reason why a report is invalid.
+    /// Returns the reason why a report is invalid; `None` if it is valid.
     pub(in crate::core) fn misfit(&self, update: &StepUpdate) -> Option<String> {
         if self.stopped {
             return Some("execution has ended with the failed step: end your turn".to_owned());
@@ -169,17 +170,17 @@ impl Execution {
         (update.step != open).then(|| format!("got step {}, expected {open}: {word}", update.step))
     }
 
-    /// True if only reports are possible any more.
+    /// True if a step has failed permanently: only calls about plans and tasks are possible.
     pub(in crate::core) const fn is_stopped(&self) -> bool {
         self.stopped
     }
 
-    /// True if all steps are done.
+    /// True if every step is completed or skipped.
     pub(in crate::core) fn is_finished(&self) -> bool {
         self.first_open().is_none()
     }
 
-    /// The reason why the plan is incomplete.
+    /// Returns the reason why the plan is incomplete; `None` if it is complete.
     pub(in crate::core) fn unexecuted(&self) -> Option<String> {
         let (number, step) = self.first_open()?;
         Some(format!("step {number} of the plan is {}: {}", step.status, step.step.title))
@@ -190,7 +191,7 @@ impl Execution {
         self.files.extend(places);
     }
 
-    /// Adds the files that changed since the last report.
+    /// Replaces the files of the current step by those that changed in the project since the last report.
     pub(in crate::core) fn see(&mut self, files: BTreeSet<WirePath>) {
         self.files = files;
     }
@@ -201,7 +202,7 @@ impl Execution {
         step.map(|step| step.step.commands().map(str::to_owned).collect()).unwrap_or_default()
     }
 
-    /// A call for each acceptance command of a step; `None` if an id is not possible.
+    /// Returns a call for each acceptance command of a step; `None` if one cannot be made.
     pub(in crate::core) fn acceptance_calls(&self, claim: &ToolUseId, step: u32) -> Option<Vec<ToolUse>> {
         let timeout_s = self.timeout.as_secs().max(1);
         let one = |(number, command): (u32, &String)| {
@@ -211,7 +212,7 @@ impl Execution {
         (1..).zip(&self.commands(step)).map(one).collect()
     }
 
-    /// Sets the status of a step. Returns the event.
+    /// Sets the status of a step. Returns the event for the log; `None` if the plan has no such step.
     pub(in crate::core) fn set(
         &mut self,
         update: &StepUpdate,
@@ -234,7 +235,7 @@ impl Execution {
         }))
     }
 
-    /// Completes a step whose acceptance commands passed. Returns the text for the executor, and the event.
+    /// Completes a step whose acceptance commands passed. Returns the text for the executor, and the event for the log.
     pub(in crate::core) fn complete(
         &mut self,
         update: &StepUpdate,
@@ -246,7 +247,7 @@ impl Execution {
     }
 
     /// Fails a step: it is tried again if that is allowed, else execution ends. Returns the text for the executor, and
-    /// the event.
+    /// the event for the log.
     pub(in crate::core) fn fail(
         &mut self,
         update: &StepUpdate,
@@ -276,7 +277,7 @@ impl Execution {
         (format!("{}{then}", told(&outcomes, &outputs)), event)
     }
 
-    /// Text for the executor about the next step.
+    /// Returns the text for the executor about the next step.
     pub(in crate::core) fn next(&self) -> String {
         match self.first_open() {
             Some((number, step)) => {
@@ -287,7 +288,7 @@ impl Execution {
     }
 }
 
-/// Outcome of an acceptance command.
+/// Returns the outcome of an acceptance command.
 pub(in crate::core) fn outcome(
     call: CallId,
     command: &str,
@@ -304,7 +305,7 @@ pub(in crate::core) fn outcome(
     AcceptanceOutcome { call, command: command.to_owned(), passed, ended, duration_ms }
 }
 
-/// Outcomes of acceptance commands for the executor, with the end of the output of failed ones.
+/// Returns the outcomes of acceptance commands as text for the executor, with the end of the output of failed ones.
 fn told(outcomes: &[AcceptanceOutcome], results: &[CallResult]) -> String {
     let mut told = String::new();
     for (at, outcome) in outcomes.iter().enumerate() {

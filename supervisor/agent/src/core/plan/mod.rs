@@ -1,4 +1,4 @@
-//! Plans as values: the session for their planner, and the progress of their executor.
+//! Data of plans: the facts about the session that a planner needs, and the progress of an executor.
 
 mod execution;
 mod planning;

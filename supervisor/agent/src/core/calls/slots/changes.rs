@@ -1,4 +1,4 @@
-//! Changes of files that share a request: prepared, asked about, or approved and waiting for their turn.
+//! Changes of files that share a request: prepared, asked about, or approved and waiting until they are carried out.
 
 use gate::approval::SubjectChange;
 use ipc::id::CallId;
@@ -8,16 +8,16 @@ use super::{CallState, Open, Slots};
 /// The progress of a change that shares a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core::calls) enum Stage {
-    /// Prepared, while others are not yet.
+    /// Prepared, while other changes are not yet.
     Gathered,
-    /// Asked about by another call of the reply.
+    /// Shown in the request of another call.
     Asked,
     /// Approved, and waiting for the changes before it.
     Approved,
 }
 
 impl Slots {
-    /// Adds a call to those that share a request.
+    /// Makes a call one of those that share a request.
     pub(in crate::core::calls) fn put(&mut self, call: CallId, change: SubjectChange, stage: Stage) {
         self.set(call, CallState::Together(Box::new(change), stage));
     }
@@ -36,7 +36,7 @@ impl Slots {
         self.ids(|state| matches!(state, CallState::Together(..)))
     }
 
-    /// True while changes for a shared request are prepared.
+    /// True while a change of a shared request waits for others to be prepared.
     pub(in crate::core::calls) fn is_gathering(&self) -> bool {
         self.slots.iter().any(|slot| matches!(slot.state, CallState::Together(_, Stage::Gathered)))
     }
@@ -46,7 +46,7 @@ impl Slots {
         self.slots.iter().any(|slot| matches!(slot.state, CallState::Open(Open::Preparing(_))))
     }
 
-    /// Resets a call so that it begins again in its turn.
+    /// Resets a call, so that it begins again when its turn comes.
     pub(in crate::core::calls) fn put_back(&mut self, call: CallId) {
         self.set(call, CallState::Waiting);
     }
@@ -57,7 +57,7 @@ impl Slots {
         slot.is_some_and(|slot| std::mem::replace(&mut slot.logged, true))
     }
 
-    /// Returns the calls after this one that have not begun.
+    /// Returns the calls directly after this one that have not begun.
     pub(in crate::core::calls) fn waiting_after(&self, call: CallId) -> impl Iterator<Item = CallId> {
         let after = self.slots.iter().skip_while(move |slot| slot.call != call).skip(1);
         after.take_while(|slot| matches!(slot.state, CallState::Waiting)).map(|slot| slot.call)
