@@ -33,7 +33,7 @@ pub struct TimerId(pub u64);
 /// Text for the model besides the user's words.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ContextItem {
-    /// Such as `environment` and `AGENTS.md`.
+    /// Origin of the text, such as `environment` or `AGENTS.md`.
     pub source: String,
     pub text: String,
 }
@@ -42,7 +42,7 @@ pub struct ContextItem {
 pub struct ReadyWorker {
     pub generation: Generation,
     pub pid: u32,
-    /// Determines the paths that tool calls see.
+    /// Sandbox tier of the worker, which determines the paths that tool calls see.
     pub tier: Tier,
     /// SHA-256 of the worker's access.
     pub rights_digest: String,
@@ -50,16 +50,16 @@ pub struct ReadyWorker {
     pub ruleset_digest: String,
 }
 
-/// The outcome of a call that no worker serves.
+/// The outcome of a call that no worker carries out.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ServedOutcome {
-    /// Text for the model, untrusted.
+    /// Untrusted text for the model.
     Answered(String),
-    /// The same, with pictures whose places the text names.
+    /// Untrusted text for the model, with pictures. The text says where each one belongs.
     Pictured(String, Vec<Image>),
-    /// The tool's error text, untrusted.
+    /// Untrusted error text of the tool.
     Failed(String),
-    /// The reason why nobody served the call.
+    /// Nobody carried out the call, for this reason.
     Unserved(String),
     Late(Duration),
 }
@@ -77,27 +77,27 @@ pub struct HostQuestionId {
     pub number: u64,
 }
 
-/// A host beyond the list that a running command connects to.
+/// A host that is not on the list of allowed hosts, and to which a running command connects.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct HostAsked {
-    /// Answered once, with [`Effect::AnswerHost`].
+    /// Id of the question, which is answered once, with [`Effect::AnswerHost`].
     pub id: HostQuestionId,
-    /// The call of an approved worker; `None` for the main worker, which may serve several.
+    /// Call of the one-shot worker that asks; `None` for the main worker, which may serve several calls.
     pub call: Option<CallId>,
-    /// The process from which the connecting one descends, as in the result of a command.
+    /// Id of the command's process, from which the connecting process descends.
     pub process: u32,
     pub host: HostRule,
     /// Name that the connecting process has set for itself.
     pub program: String,
 }
 
-/// A question of a server to a person, during a call.
+/// A question of an MCP server to the person, during a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct FormAsked {
-    /// Never used again. Answered once, with [`Effect::AnswerForm`].
+    /// Id of the question, never used again. It is answered once, with [`Effect::AnswerForm`].
     pub id: u64,
     pub call: CallId,
-    /// Text of the server.
+    /// Text of the MCP server for the person.
     pub message: String,
     pub form: McpForm,
 }
@@ -106,17 +106,16 @@ pub struct FormAsked {
 #[derive(Clone, Debug)]
 pub struct NewAgent {
     pub spawn: SpawnAgent,
-    /// Host paths, without a private temp directory.
+    /// The access of the sub-agent, with host paths and without a private temp directory.
     pub rights: Rights,
-    /// The approved part that the parent itself does not have.
+    /// The approved part of the access, which the parent itself does not have.
     pub grant: Grant,
     pub purpose: Purpose,
 }
 
-/// The purpose of a sub-agent.
 #[derive(Clone, Debug)]
 pub enum Purpose {
-    /// A task with the parent's activity.
+    /// Carries out a task with the parent's activity.
     Task(Activity),
     Planner(Box<Planning>),
     Executor(Arc<Execution>),
@@ -134,9 +133,9 @@ impl Purpose {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
-    /// An estimate of the prompt, and the longest reply.
+    /// Estimated tokens of the prompt, plus those of the longest possible reply.
     pub tokens: u64,
-    /// `None` if the model's prices are unknown.
+    /// Maximum cost; `None` if the model's prices are unknown.
     pub cost: Option<Usd>,
 }
 
@@ -170,14 +169,14 @@ pub enum Input {
         call: CallId,
         text: String,
     },
-    /// Denials for processes without a call.
+    /// Denials for processes that belong to no call.
     Refused(Vec<Refusal>),
-    /// A connection to a host beyond the list waits.
+    /// A connection to a host that is not on the list of allowed hosts waits for an answer.
     HostAsked(HostAsked),
     FormAsked(FormAsked),
     CallLost {
         call: CallId,
-        /// A call will never be answered: its worker has ended.
+        /// The reason why the call gets no result: the end of its worker.
         reason: String,
     },
     Prepared {
@@ -191,7 +190,7 @@ pub enum Input {
     /// The search for the directory of a denied path has ended.
     Located {
         call: CallId,
-        /// Canonical; `None` if nothing can be granted.
+        /// Canonical path; `None` if no access to the denied path can be granted.
         place: Option<WirePath>,
     },
     /// A request for an approval ended without a valid answer.
@@ -200,10 +199,10 @@ pub enum Input {
         by: DecidedBy,
         cause: String,
     },
-    /// An approved effect was executed, or its worker ended before.
+    /// An approved effect was carried out, or its one-shot worker ended before that.
     OneShotFinished {
         call: CallId,
-        /// The error is the reason why the outcome is unknown.
+        /// An `Err` says why the outcome is unknown.
         outcome: Result<CallOutcome, String>,
         duration_ms: u64,
     },
@@ -217,18 +216,18 @@ pub enum Input {
         call: CallId,
         report: Box<SubAgentResult>,
     },
-    /// The access of an agent above was reduced, and with it this agent's.
+    /// The access of a parent, or of its parents, was reduced, and with it this agent's.
     Narrowed {
-        /// Access with paths as the host names them.
+        /// The remaining access, with host paths.
         rights: Rights,
     },
-    /// The user reduced the access of some agent: plans get no more than the rest.
+    /// The user reduced the access of an agent of the session. Plans cannot give that access any more.
     TakenBack(Change),
     /// The session's budget does not suffice for a request that was not sent.
     OutOfBudget {
         request: RequestId,
         reason: EndReason,
-        /// A sentence for people.
+        /// A sentence for the user.
         message: String,
     },
     WorkerReady(ReadyWorker),
@@ -284,17 +283,18 @@ pub enum Effect {
         id: u64,
         answer: McpAnswer,
     },
-    /// Closes a request, whoever decided.
+    /// Closes the request at the front end, whoever decided on it.
     CloseApproval(ApprovalId),
-    /// Writes an approval for the project into the person's settings.
+    /// Writes an approval for the whole project into the user's settings.
     Keep(KeptSetting),
-    /// Executes an approved effect in another worker.
+    /// Carries out an approved effect in a one-shot worker.
     CarryOut {
         call: CallId,
         effect: Arc<ipc::effect::Effect>,
         grant: Grant,
     },
-    /// Serves a call without a worker. An approved call of an MCP server begins after the approval is on the disk.
+    /// Starts a call that needs no worker. An approved call of an MCP server starts when fsync of its approval has
+    /// returned.
     Serve {
         call: CallId,
         served: ServedCall,
@@ -305,9 +305,9 @@ pub enum Effect {
         call: CallId,
         agent: Box<NewAgent>,
     },
-    /// Ends a call, whose outcome is ignored.
+    /// Ends a call. Its outcome will be ignored.
     CancelCall(CallId),
-    /// Ends the worker with its descendants, then starts one with this access. Calls wait for it.
+    /// Ends the worker with its descendants, then starts one with this access. Calls wait for the new worker.
     ReplaceWorker {
         rights: Rights,
     },
@@ -319,8 +319,8 @@ pub enum Effect {
         kind: EventKind,
         observed_by: ObservedBy,
     },
-    /// Tells the front end.
+    /// Shows an event at the front end.
     Show(UiEventKind),
-    /// The run has ended, and another turn of the user may follow.
+    /// The run has ended. Another turn of the user may follow.
     Finish(RunEnd),
 }

@@ -9,7 +9,7 @@ use super::conversation::standing;
 use crate::prompt::rewound_context;
 
 impl Agent {
-    /// Continues with the conversation of these events, without those of other agents. A new context contains no
+    /// Continues the conversation of these events. Events of other agents are ignored. A new context contains no
     /// thinking of the old one.
     #[must_use]
     pub fn restored(mut self, events: &[SessionEvent], in_new_context: bool) -> Self {
@@ -30,7 +30,7 @@ impl Agent {
         self
     }
 
-    /// Tells the model that the project was elsewhere before.
+    /// Tells the model that the project's directory was another one before.
     #[must_use]
     pub fn moved(mut self, from: Option<&WirePath>) -> Self {
         if let Some(from) = from.filter(|_| !self.conversation.is_empty()) {
@@ -48,7 +48,7 @@ impl Agent {
         let mut changed = None;
         if let Some(events) = events {
             changed = self.conversation.rewind(&events_of(self.id(), standing(events).into_iter()));
-            // Changes of the rights were perhaps told in what is taken back.
+            // The rewind may have taken back messages about changed rights.
             if !self.turn.is_starting() {
                 self.conversation.tell_of_rights(rewound_context(self.rights.seen()));
             }

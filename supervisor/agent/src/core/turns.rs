@@ -1,4 +1,4 @@
-//! The course of a turn: the machine that decides next, and the values that it gets.
+//! The course of a turn: which of the machines decides next, and with which values.
 
 use protocol::event::{CompactionCause, NoticeCode, TurnAllowanceEnd};
 
@@ -10,7 +10,7 @@ use super::{Agent, EndReason, Execution, RequestId};
 use crate::conversation::{ProviderError, StreamEvent};
 
 impl Agent {
-    /// The message begins a turn, or joins the running one.
+    /// Begins a turn with the user's message, or adds the message to the running turn.
     pub(super) fn on_user_turn(&mut self, said: UserSaid) {
         if said.is_empty() {
             return self.out.notice(NoticeCode::EmptyMessage, "an empty message was not sent");
@@ -31,7 +31,8 @@ impl Agent {
         }
     }
 
-    /// A command of the user's own comes first. Does nothing without budget or space in the context.
+    /// Begins the next step: a command that the user typed comes first. Does nothing without budget or space in the
+    /// context.
     pub(super) fn begin_step(&mut self) {
         if let Some(command) = self.turn.take_command() {
             self.conversation.say_what_waits(&mut self.out);
@@ -153,7 +154,7 @@ impl Agent {
         }
     }
 
-    /// Ends the model's turn: the run ends, or continues with new words of the user.
+    /// Handles the end of the model's turn: the run ends, or continues with new words of the user.
     pub(super) fn end_turn(&mut self) {
         if self.conversation.has_unread_words() {
             return self.begin_step();
@@ -171,7 +172,7 @@ impl Agent {
         }
     }
 
-    /// Keeps complete parts. Does nothing at rest.
+    /// Ends the turn. Complete parts of it are kept. Does nothing between turns.
     pub(super) fn stop(&mut self, ending: Ending) {
         let ends_here = match self.turn.stop(&ending, &mut self.out) {
             Stopped::Nothing => return,
@@ -188,22 +189,22 @@ impl Agent {
             }
             Stopped::Working => {
                 self.tell_calls(|calls, bounds, out| calls.interrupt(ending.reason, bounds, out));
-                // The results alone: what the user has said meanwhile waits for a turn that answers it.
+                // Only the results are added: new words of the user wait for a turn that answers them.
                 let results = self.turn.take_results(self.calls.take_results());
                 self.conversation.answer_calls(results);
                 !self.turn.is_own_command()
             }
         };
-        // The model would take what it did not finish for finished.
+        // Without a note the model would believe that it had finished.
         if ends_here && ending.reason == EndReason::Interrupted {
             self.conversation.note(INTERRUPTED_HERE.to_owned());
         }
         self.finish(ending);
     }
 
-    /// Also reports the end of an agent at rest, so that waiting tasks learn of it.
+    /// Ends the agent for good. Reports the end even of an agent without a turn, so that waiting tasks learn of it.
     pub(super) fn close(&mut self, ending: Ending) {
-        // No worker is started for a session that ends.
+        // No new worker starts for a session that ends.
         self.rights.end_session();
         match self.turn.phase() {
             Phase::Resting | Phase::Waiting => self.finish(ending),

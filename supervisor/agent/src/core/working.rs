@@ -22,7 +22,7 @@ impl Agent {
         self.ask_calls(|calls, bounds, out| calls.on_end(call, end, duration_ms, pictures, bounds, out));
     }
 
-    /// Calls a method of the calls, and takes the step that follows.
+    /// Calls a method of [`Calls`], and takes the step that follows.
     pub(super) fn ask_calls(&mut self, ask: impl FnOnce(&mut Calls, Bounds<'_>, &mut Outbox) -> After) {
         match self.tell_calls(ask) {
             After::Rest => return,
@@ -69,7 +69,7 @@ impl Agent {
         let results = self.turn.take_results(self.calls.take_results());
         self.conversation.answer_calls(results);
         if is_user {
-            // The model is asked nothing about a call of the user's, unless it has a plan to revise.
+            // No model is asked after a call of the user, unless there is a plan to revise.
             return if self.calls.must_keep_steps() { self.begin_step() } else { self.end_turn() };
         }
         match self.turn.end_step() {
@@ -80,7 +80,7 @@ impl Agent {
         self.begin_step();
     }
 
-    /// Runs a command of the user's own, if the agent rests. The model is not asked.
+    /// Runs a command that the user typed, if no turn is running. The model is not asked.
     pub(super) fn on_own_command(&mut self, command: String) {
         let said = UserSaid { text: format!("!{command}"), images: Vec::new() };
         if !self.turn.takes_command(&command, &mut self.out) {
@@ -104,7 +104,7 @@ impl Agent {
         let decided = self.rights.decide(&change);
         let is_refused = due == Due::Now && matches!(decided, Err(Unchanged::Refused(_)));
         let taken = if is_refused { None } else { self.rights.withdraw(&change, &mut self.out) };
-        // What an approval gave and the user takes back is ended first.
+        // Calls with approved access that the user withdraws end first.
         let withdrawn = taken.is_some_and(|taken| {
             self.tell_calls(|calls, bounds, out| calls.withdraw_approved(&taken, bounds, out))
                 || taken.revoked
@@ -125,7 +125,7 @@ impl Agent {
         }
     }
 
-    /// Tells the model of its access with the next message, and makes the deferred changes.
+    /// Tells the model of its access with the next message, then makes the changes that waited for the worker.
     pub(super) fn tell_of_rights(&mut self, told: Option<String>) {
         let Some(told) = told else { return };
         self.conversation.tell_of_rights(told);
@@ -138,14 +138,14 @@ impl Agent {
         self.go_on();
     }
 
-    /// `offline` turns the network off in the turn.
+    /// Begins a turn that only reads; `offline` turns the network off in it.
     pub(super) fn on_reading_turn(&mut self, said: UserSaid, offline: bool) {
-        // A turn that runs already would have to lose its access halfway.
+        // The running turn would lose its access in the middle.
         if !matches!(self.turn.phase(), Phase::Resting | Phase::Closed) {
             let why = "the message was not sent: a turn is running, and this message needs a turn of its own that only reads";
             return self.out.notice(NoticeCode::CommandNotRun, why);
         }
-        // A sub-agent's access is fixed. The other two start no turn.
+        // A sub-agent's access is fixed. An empty message or one that is too long starts no turn.
         let starts = self.rights.is_top_level()
             && self.conversation.too_long(&said, self.rights.seen()).is_none()
             && !said.is_empty();
@@ -157,7 +157,7 @@ impl Agent {
         self.on_user_turn(said);
     }
 
-    /// Sets the access for new calls, and starts a worker that has it.
+    /// Sets the access for new calls, and replaces the worker if that is needed.
     pub(super) fn take_access(&mut self, changed: Changed) {
         match changed {
             Changed::Nothing => {}

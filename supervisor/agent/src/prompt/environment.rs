@@ -1,4 +1,4 @@
-//! Facts that vary from run to run, as text for the first user message.
+//! Text for the first user message, about facts that vary from run to run.
 
 use std::fmt::Write;
 
@@ -10,21 +10,21 @@ use gate::modes::{Position, permits};
 
 #[derive(Clone, Debug)]
 pub struct PromptEnvironment {
-    /// The platform: `Linux 6.18 x86_64`.
+    /// Operating system, kernel version and architecture: `Linux 6.18 x86_64`.
     pub platform: String,
     pub date: String,
     pub activity: Activity,
-    /// The user's own instructions for every project.
+    /// The user's own instructions for every project; `None` without any.
     pub instructions: Option<String>,
 }
 
-/// The agent's surroundings and access, as its worker sees them.
+/// Returns the text about the agent's surroundings and access, with paths as its worker sees them.
 pub fn environment_context(surroundings: &PromptEnvironment, standing: &StandingRights) -> String {
     let PromptEnvironment { platform, date, activity, .. } = surroundings;
     let activity = activity.as_str();
     let project = &standing.project;
     let mut text = String::from("<environment>\n");
-    // A String takes every write.
+    // Writing to a `String` cannot fail.
     let _ = writeln!(text, "project: {project} (relative paths begin here)");
     if let Some(temp) = &standing.temp {
         let _ = writeln!(text, "TMPDIR: {temp}");
@@ -44,7 +44,7 @@ pub fn mode_context(standing: &StandingRights) -> String {
     text
 }
 
-/// Text for an agent after a rewind, when its access may have been different.
+/// Returns the text about the access after a rewind, since it may have been different before.
 pub fn rewound_context(standing: &StandingRights) -> String {
     let mut text = String::from("<rights>\nFrom here on:\n");
     mode(&mut text, standing);
@@ -72,7 +72,7 @@ pub fn rights_context(standing: &StandingRights) -> String {
     text
 }
 
-/// Text for a sub-agent when the access of an agent above was reduced.
+/// Returns the text for a sub-agent after a reduction of its parent's access.
 pub fn narrowed_context(standing: &StandingRights) -> String {
     let mut text = String::from(
         "<rights>\nThe user took rights from your parent, and so from you. What ran was ended for it; from now on they are:\n",

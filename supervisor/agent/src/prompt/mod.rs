@@ -1,4 +1,4 @@
-//! The instructions for the model.
+//! The system prompts.
 //!
 //! The system prompt is fixed, byte for byte, for an agent's life: the prompt cache and the provider's prefix check
 //! depend on it (WIRE §0.2). Everything that varies comes as context with the first user message.
@@ -27,19 +27,19 @@ const PLANNER: &str = include_str!("planner.md");
 /// The instructions of an agent that executes a plan.
 const EXECUTOR: &str = include_str!("executor.md");
 
-/// The system prompt of an agent that has one tool.
+/// The system prompt of an agent whose only tool is the shell.
 const MINIMAL: &str = include_str!("minimal.md");
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Profile {
     #[default]
     Full,
-    /// Only the shell, with a short prompt.
+    /// The shell as the only tool, with a short prompt.
     Minimal,
 }
 
 impl Profile {
-    /// `None` for all tools.
+    /// Returns the names of the tools; `None` for all tools.
     pub const fn tools(self) -> Option<&'static [&'static str]> {
         match self {
             Self::Full => None,
@@ -79,7 +79,7 @@ fn of_part(part: Option<Part>) -> String {
     })
 }
 
-/// The task of an agent that executes a plan: the plan's bytes, and the number of finished steps.
+/// Returns the task of an agent that executes a plan: the plan's bytes, and the number of finished steps.
 pub fn task_of_plan(markdown: &str, finished: usize) -> String {
     let finished = match finished {
         0 => String::new(),
@@ -103,7 +103,7 @@ mod tests {
     use gate::activity::Activity;
     use gate::tools::{Registry, ToolDefinition as Tool};
 
-    /// Limit for the fixed prefix of every request, from PERF.md.
+    /// Maximum bytes of system prompt and tools, with which every request begins; from PERF.md.
     const MAX_PREFIX: usize = 12 << 10;
 
     #[test]

@@ -119,7 +119,7 @@ pub(super) struct Asking {
     pub(super) subject: Subject,
 }
 
-/// An approved call. Its action starts when the approval is in the log.
+/// An approved call, which a one-shot worker carries out once the approval is in the log.
 #[derive(Clone, Debug)]
 pub(super) struct Committing {
     pub(super) tool: ToolCall,

@@ -131,7 +131,7 @@ impl Ledger {
 }
 
 impl BegunCall {
-    /// Returns the part of a call that its end is matched with; `None` if the call cannot have changed or read files.
+    /// Returns the effect that a call may have on files; `None` if it has none.
     fn of(name: &str, kind: ToolKind, locations: &[Location], input: &RawValue) -> Option<Self> {
         let files = || locations.iter().map(|place| place.path.clone()).collect();
         match kind {

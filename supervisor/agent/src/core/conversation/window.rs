@@ -42,7 +42,7 @@ impl Budget {
     }
 
     /// Returns the size of the window after a rejected request: the one that the server names, else three quarters of
-    /// the estimated prompt. The server may count twice the estimate or half of it.
+    /// the estimated prompt.
     pub(super) fn window_after(self, refused: u64, named: Option<u64>) -> u64 {
         match named.filter(|named| *named < self.context) {
             Some(named) => named.max(SMALLEST),

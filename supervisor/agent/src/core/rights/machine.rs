@@ -20,11 +20,11 @@ use crate::prompt::{mode_context, narrowed_context, rights_context};
 pub(in crate::core) struct RightsState {
     /// Access with paths as the host names them.
     pub(super) standing: StandingRights,
-    /// With the worker's paths.
+    /// The same access with paths as the worker names them.
     pub(super) seen: StandingRights,
     pub(super) replacement: Replacement,
     grants: SessionGrants,
-    /// Access after the current turn, if that turn has its own.
+    /// Access after the current turn; `None` if the turn has no access of its own.
     pub(super) access_after: Option<AccessAfter>,
     position: Position,
 }
@@ -33,31 +33,31 @@ pub(in crate::core) struct RightsState {
 pub(super) struct Replacement {
     /// True while a worker with new access is starting.
     awaited: bool,
-    /// True if the last worker did not start.
+    /// True if the last worker could not be started.
     failed: bool,
-    /// Mode of the starting worker, if it differs.
+    /// New approval mode that is logged when the worker has started; `None` if the mode stays.
     mode: Option<ApprovalMode>,
-    /// Deferred changes, in order.
+    /// Changes that wait until the worker has started, in order.
     next: VecDeque<Change>,
 }
 
-/// Approved access that a change of the user takes back.
+/// Approved access that a change by the user takes back.
 pub(in crate::core) struct Withdrawal {
-    /// Network access that may stay approved.
+    /// Maximum network access that may stay approved.
     pub(in crate::core) bound: Network,
-    /// True if nothing stays approved.
+    /// True if no approval stays valid.
     pub(in crate::core) nothing: bool,
-    /// True if the session had such approvals.
+    /// True if the session had approvals that end now.
     pub(in crate::core) revoked: bool,
 }
 
-/// Step after a change.
+/// The step that follows a change of access.
 #[derive(Debug, PartialEq, Eq)]
 pub(in crate::core) enum Changed {
     Nothing,
-    /// Only the mode differs, and pending requests end. The text is for the model.
+    /// Only the mode differs, so that pending requests end. The text is for the model.
     ModeAlone(String),
-    /// Another worker needs this access.
+    /// A new worker is needed, with this access.
     Worker(Rights),
 }
 
@@ -97,7 +97,7 @@ impl RightsState {
         self.position.rank == Rank::Top
     }
 
-    /// True if somebody may be asked.
+    /// True if the approval mode allows questions to the person.
     pub(in crate::core) fn asks(&self) -> bool {
         permits(self.position, self.seen.mode).asks()
     }
@@ -106,12 +106,12 @@ impl RightsState {
         self.replacement.awaited
     }
 
-    /// True if no worker has the current access.
+    /// True if no worker has the current access, because it could not be started.
     pub(in crate::core) const fn has_failed(&self) -> bool {
         self.replacement.failed
     }
 
-    /// Source of an earlier approval that covers a call.
+    /// Returns the source of an earlier approval that covers a call; `None` if there is none.
     pub(in crate::core) fn approved_before(
         &self,
         subject: &Subject,
@@ -124,7 +124,7 @@ impl RightsState {
         self.grants.approve(subject, ask, &self.seen, preapproved)
     }
 
-    /// Access of a worker for an approved effect, with its paths.
+    /// Returns the access of the one-shot worker for an approved effect, with the paths that this worker sees.
     pub(in crate::core) fn with_grant(&self, grant: &Grant) -> StandingRights {
         self.standing.with_grant(grant).seen_in(self.seen.tier)
     }
@@ -133,8 +133,8 @@ impl RightsState {
         self.grants = SessionGrants::after(last);
     }
 
-    /// Keeps an approval for the session. Returns a change of access that waits until the call has ended, since it must
-    /// not interrupt the call.
+    /// Stores an approval for the session. Returns a change of access that must wait for the end of the call, since it
+    /// would interrupt the call; `None` if the access stays.
     pub(in crate::core) fn remember(
         &mut self,
         scope: Scope,
@@ -165,7 +165,7 @@ impl RightsState {
         }
     }
 
-    /// Takes back approvals that a change of the user excludes. `None` if it excludes none.
+    /// Withdraws approvals that a change by the user excludes. Returns `None` if the change excludes none.
     pub(in crate::core) fn withdraw(&mut self, change: &Change, out: &mut Outbox) -> Option<Withdrawal> {
         let nothing = ends_approvals(change);
         let bound = match change {
@@ -180,7 +180,7 @@ impl RightsState {
         Some(withdrawal)
     }
 
-    /// Keeps a change if a worker is starting; else returns it.
+    /// Stores a change if a worker is starting, else returns it.
     pub(super) fn defer(&mut self, change: Change) -> Option<Change> {
         if self.replacement.awaited {
             self.replacement.next.push_back(change);
@@ -203,8 +203,8 @@ impl RightsState {
         }
     }
 
-    /// Makes the change, whose result is `decided`. `withdrawn` is true if calls or approvals ended for it: then the
-    /// user and the model are told, even if the access stays the same.
+    /// Makes a change, of which `decided` is the resulting access. `withdrawn` is true if calls or approvals ended
+    /// because of the change: then user and model are told even if the access stays the same.
     pub(in crate::core) fn make(
         &mut self,
         change: &Change,
@@ -221,7 +221,7 @@ impl RightsState {
                 );
                 Changed::Nothing
             }
-            // The rights are those already, but nobody has them.
+            // The access is the current one already, but no worker has it.
             Err(Unchanged::Same(_)) if self.replacement.failed => {
                 Changed::Worker(self.standing.rights.clone())
             }
@@ -253,14 +253,14 @@ impl RightsState {
         *rights == self.standing.rights.clone().normalised() && !self.replacement.failed
     }
 
-    /// Returns the text for the model.
+    /// Sets the mode. Returns the text about it for the model.
     pub(super) fn changed_mode(&mut self, mode: ApprovalMode, out: &mut Outbox) -> String {
         self.seen.mode = mode;
         out.log(EventKind::ModeChanged { mode });
         mode_context(&self.seen)
     }
 
-    /// Reports a change of the mode with the next worker.
+    /// Stores a change of the mode until the next worker has started.
     pub(super) fn announce(&mut self, mode: Option<ApprovalMode>) {
         self.replacement.mode = mode.or_else(|| self.replacement.mode.take());
     }
@@ -268,7 +268,7 @@ impl RightsState {
     /// Stores the parts of a change that do not concern the worker.
     pub(super) fn keep(&mut self, change: &Change) {
         match change {
-            // What the user took back does not come back with a mode.
+            // A write root that the user removed does not come back with another mode.
             Change::Rights(RightsChange::RemoveWrite { path }) => {
                 if let Some(modes) = &mut self.standing.modes {
                     modes.always.retain(|root| root != path);
@@ -279,7 +279,7 @@ impl RightsState {
         }
     }
 
-    /// `rights` is the remaining access after a reduction for an agent above.
+    /// Returns the step after a reduction of a parent's access. `rights` is the access that remains for this agent.
     pub(in crate::core) fn narrow(&self, rights: Rights) -> Changed {
         if rights == self.standing.rights { Changed::Nothing } else { Changed::Worker(rights) }
     }
@@ -291,7 +291,7 @@ impl RightsState {
         self.replacement.awaited = true;
     }
 
-    /// Returns the text for the model, if the worker has other access than the last one.
+    /// Handles the start of a worker. Returns the text for the model if the access differs from the last worker's.
     pub(in crate::core) fn on_worker_ready(
         &mut self,
         worker: ReadyWorker,
@@ -320,7 +320,8 @@ impl RightsState {
         })
     }
 
-    /// Ends the wait for a worker that could not be started. Returns the reason for the model; `None` if nothing waited.
+    /// Ends the wait for a worker that could not be started. Returns the text for the model; `None` if no worker was
+    /// awaited.
     pub(in crate::core) fn on_not_replaced(&mut self, reason: &str, out: &mut Outbox) -> Option<String> {
         if !std::mem::take(&mut self.replacement.awaited) {
             return None;

@@ -1,4 +1,4 @@
-//! The access of an agent: what it has, what the user changes, and approvals for the session.
+//! The access of an agent: its current rights, the user's changes, and approvals for the session.
 //!
 //! Access never changes in place: the worker is replaced. [`RightsState`] decides when; it does not depend on calls.
 //! Results are held back until the next worker is ready, so that the model reads them together with its new access.

@@ -25,36 +25,37 @@ pub(super) struct AccessAfter {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum TurnKind {
-    /// The worker writes only the private temp directory, and nothing is approved.
+    /// The worker can write only in the private temp directory, and nothing is approved.
     OnlyReads,
-    /// The user said yes to everything: the worker writes in the project, and has no network.
+    /// The user approved everything in the project: the worker can write there, and has no network.
     Allowed,
 }
 
-/// Time of a user's change during a turn with its own access.
+/// Time at which a user's change takes effect in a turn with access of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::core) enum Due {
     Now,
-    /// At once: the change ends the allowance.
+    /// At once; the access of the turn ends.
     EndsAllowance,
-    /// After the turn; until then it limits approvals of the turn.
+    /// After the turn. Until then the change only limits what can be approved.
     AfterTurn,
 }
 
-/// Text for the model with the message.
+/// Text for the model with the first message of a turn that only reads.
 const ONLY_READS: &str = "<rights>\nThe user started this turn with a command that only reads: nothing but the temporary \
     directory is writable, and nothing is approved until the turn is over.\n</rights>";
 
-/// The same for a turn without the network.
+/// The same text for a turn without the network.
 const ONLY_READS_OFFLINE: &str = "<rights>\nThe user started this turn with a command that only reads: nothing but the temporary \
     directory is writable, the network is off, and nothing is approved until the turn is over.\n</rights>";
 
-/// Text for the model with the next results.
+/// Text for the model with its next results, after the user has approved everything in the turn.
 const ALLOWED: &str = "<rights>\nThe user said yes to everything in the project until this turn ends: changes in the project are \
     made without asking, and the network is off. What is beyond the rights is asked about as before.\n</rights>";
 
 impl RightsState {
-    /// `offline` turns the network off, too. Returns the text for the model, and the next step.
+    /// Begins a turn that only reads; `offline` turns the network off, too. Returns the text for the model, and the
+    /// next step.
     pub(in crate::core) fn begin_reading(
         &mut self,
         offline: bool,
@@ -71,7 +72,8 @@ impl RightsState {
         (told, self.take_access(narrow.normalised(), ApprovalMode::Deny, out))
     }
 
-    /// The access of a yes to everything in the turn, if nobody would be asked about this action then.
+    /// Returns the access that an approval of everything in the turn would give; `None` if this action would need an
+    /// approval even then.
     pub(in crate::core) fn offered_turn(&self, ask: &Ask, subject: &Subject) -> Option<TurnAccess> {
         if self.access_after.is_some() || self.is_awaited() {
             return None;
@@ -85,8 +87,8 @@ impl RightsState {
         seen.allows_in_turn(&host, ask, subject).then(|| self.seen.turn_access(&seen))
     }
 
-    /// Gives the rest of the turn the access that the request showed. Returns the text for the model, and the next
-    /// step.
+    /// Begins the access that the request showed, for the rest of the turn. Returns the text for the model, and the
+    /// next step; `None` if the mode forbids it.
     pub(in crate::core) fn begin_allowed(
         &mut self,
         call: CallId,
@@ -105,13 +107,14 @@ impl RightsState {
             Some(AccessAfter { kind, rights: rights.clone(), mode: *mode, changes: Vec::new() });
     }
 
-    /// True if an earlier approval does not apply: the network is off in a turn that was allowed as a whole.
+    /// True if earlier approvals do not cover an action that needs the network: it is off in a turn that was allowed as
+    /// a whole.
     pub(super) fn is_offline_turn(&self, ask: &Ask) -> bool {
         let is_allowed = self.access_after.as_ref().is_some_and(|after| after.kind == TurnKind::Allowed);
         is_allowed && ask.grant.net.reaches_out()
     }
 
-    /// Restores the previous access, with the user's changes.
+    /// Ends the access of the turn: restores the previous access, with the user's changes since then.
     pub(in crate::core) fn end_turn(&mut self, cause: TurnAllowanceEnd, out: &mut Outbox) -> Changed {
         let Some(AccessAfter { kind, rights, mode, changes }) = self.access_after.take() else {
             return Changed::Nothing;
@@ -135,12 +138,12 @@ impl RightsState {
         self.take_access(rights, mode, out)
     }
 
-    /// Forgets the previous access, so that no worker starts for a session that ends.
+    /// Drops the previous access, so that no worker starts for a session that ends.
     pub(in crate::core) fn end_session(&mut self) {
         self.access_after = None;
     }
 
-    /// Sets access and mode, with another worker if the access differs.
+    /// Sets access and mode. Another worker is needed if the access differs.
     fn take_access(&mut self, rights: Rights, mode: ApprovalMode, out: &mut Outbox) -> Changed {
         let has_changed = std::mem::replace(&mut self.standing.mode, mode) != mode;
         if !self.has(&rights) {
@@ -151,12 +154,12 @@ impl RightsState {
         if has_changed { Changed::ModeAlone(self.changed_mode(mode, out)) } else { Changed::Nothing }
     }
 
-    /// `None` if nothing is to be done before a worker is ready, or the turn ends. Additional access waits for the end
-    /// of a turn with its own access.
+    /// Returns a change and the time at which it takes effect; `None` if that is later, when a worker is ready or the
+    /// turn ends. More access waits for the end of a turn with access of its own.
     pub(in crate::core) fn due(&mut self, change: Change, out: &mut Outbox) -> Option<(Change, Due)> {
         let Some(after) = &mut self.access_after else { return self.due_now(change) };
         let (kind, mode_after) = (after.kind, after.mode);
-        // The mode that comes back anyway is no change.
+        // The mode that the end of the turn restores is no change.
         if change != Change::Mode(mode_after) {
             after.changes.push(change.clone());
         }
@@ -178,7 +181,8 @@ impl RightsState {
         self.defer(change).map(|change| (change, Due::Now))
     }
 
-    /// True for a mode that does not make the project writable: it ends the turn's allowance.
+    /// True if the change is to a mode that does not make the project writable: such a change ends the access of the
+    /// turn.
     fn takes_yes_back(&self, change: &Change) -> bool {
         match change {
             Change::Mode(mode) => !permits(self.position(), *mode).writes_project(),

@@ -1,4 +1,5 @@
-//! A sub-agent with more access than its parent: one question, for exactly this task and access.
+//! Tests of a sub-agent that needs more access than its parent has: the person is asked once, for exactly this task and
+//! access.
 
 use gate::activity::Activity;
 use gate::tools::{Kit, Registry};

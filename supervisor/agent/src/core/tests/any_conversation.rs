@@ -1,4 +1,5 @@
-//! Long conversations in the smallest window: each request is valid for the API, and the log is complete.
+//! Tests of random long conversations in the smallest window: each request is valid for the API, and the log is
+//! complete.
 
 use ipc::id::{CallId, EventId};
 use ipc::message::CallOutcome;
@@ -25,7 +26,8 @@ enum Move {
     },
     /// The reply ends for this reason.
     Stop(StopReason),
-    /// The request fails: too long, worth another attempt, invalid, hopeless, or rejected in part.
+    /// The request fails. The number selects the error: conversation too long, overloaded, invalid, permanent, or one
+    /// that rejects a part.
     Fail(usize),
     Interrupt,
     Compact,
@@ -84,7 +86,7 @@ struct Play {
     witness: Witness,
     /// Tokens of the last request.
     asked: u64,
-    /// True if the provider counts tokens.
+    /// True if the provider reports token counts.
     counts: bool,
     open: Vec<CallId>,
     log: Vec<SessionEvent>,
@@ -98,7 +100,7 @@ impl Play {
         Self { script, witness: Witness::new(window), asked: 0, counts, open: Vec::new(), log: Vec::new() }
     }
 
-    /// Checks the new effects.
+    /// Checks the effects since the last call.
     fn look(&mut self) {
         for effect in std::mem::take(&mut self.script.effects) {
             self.witness.see(&effect);
@@ -150,7 +152,7 @@ impl Play {
         self.look();
     }
 
-    /// Only for an agent at rest, as in the driver.
+    /// Rewinds the conversation if the agent rests, like the driver.
     fn rewind(&mut self, to: Option<EventId>) {
         if self.script.agent.is_busy() {
             return;
@@ -191,7 +193,7 @@ impl Play {
     }
 
     fn complete(&mut self, stop_reason: StopReason) {
-        // No reply above has more tokens than these.
+        // The real reply has no more tokens than these.
         let usage = TokenUsage { input: self.asked, output: 1_100, ..TokenUsage::default() };
         let usage = if self.counts { usage } else { TokenUsage::default() };
         self.script.stream(self.request(), StreamEvent::MessageCompleted { stop_reason, usage });
@@ -255,14 +257,14 @@ proptest! {
         for next in moves {
             play.play(next);
         }
-        // Few moves may leave a conversation that the window holds.
+        // A few moves may leave a conversation that fits into the window, so more follow until it is summarised.
         for _ in 0..100 {
             if play.witness.contexts == 0 {
                 play.play(Move::Say(300));
                 play.play(Move::Answer { words: 300, calls: vec![40, 40] });
             }
         }
-        // Where the user alone fills the context, with what nobody answered, there is nothing to summarise.
+        // Without any reply there is nothing to summarise, even if the user's messages fill the context.
         let answered = play.script.agent.conversation.messages().iter().any(|message| matches!(**message, Message::Assistant(_)));
         prop_assert!(play.witness.contexts > 0 || !answered, "nothing was summarised");
     }

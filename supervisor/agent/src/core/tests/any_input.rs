@@ -94,7 +94,7 @@ enum Any {
     Served(u64, usize),
 }
 
-/// A part of the change of a file: another text, or all of it, which is no part.
+/// An approval of a part of a file's change: another text, or every hunk, which is invalid because it is not a part.
 fn in_part(is_edited: bool) -> ReviewDecision {
     let path: WirePath = "/p/x".into();
     let file = if is_edited {
@@ -213,7 +213,8 @@ fn input(any: Any, script: &Script) -> Input {
     }
 }
 
-/// Adapts the provider's count: one that leaves out most of a prompt would let the conversation outgrow its window.
+/// Replaces the provider's token count by one that fits the prompt: too low a count would let the conversation outgrow
+/// its window.
 fn counted(mut input: Input, prompt: u64) -> Input {
     if let Input::Stream { event: StreamEvent::MessageCompleted { usage, .. }, .. } = &mut input {
         *usage = TokenUsage { input: prompt, output: 200, ..TokenUsage::default() };
@@ -283,7 +284,7 @@ proptest! {
             }
             let ends = effects.iter().filter(|effect| matches!(effect, Effect::Finish(_))).count();
             prop_assert!(ends <= 1, "one end a run");
-            // A command that cannot run, and a message that no context holds, begin and end at once.
+            // A command that cannot run begins and ends at once. So does a message that fits into no context.
             let at_once = begins && !was_busy && !script.agent.is_busy() && ends == 1;
             prop_assert_eq!(was_busy && !script.agent.is_busy() || at_once, ends == 1, "no run ends without saying so");
         }

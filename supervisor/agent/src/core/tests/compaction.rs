@@ -14,7 +14,7 @@ fn small() -> Script {
     Script::with(AgentConfig { window: Window::new(0), max_tokens: 32_000, ..config() })
 }
 
-/// A reply after a prompt of this many tokens.
+/// Ends a request with a reply. The provider counts `prompt` tokens for its prompt.
 fn reply_at(script: &mut Script, request: u64, prompt: u64, blocks: &[AssistantBlock], stop: StopReason) {
     script.started(request);
     for (index, block) in blocks.iter().enumerate() {
@@ -24,7 +24,7 @@ fn reply_at(script: &mut Script, request: u64, prompt: u64, blocks: &[AssistantB
     script.stream(request, StreamEvent::MessageCompleted { stop_reason: stop, usage });
 }
 
-/// A run that has filled a small window, and waits for a summary.
+/// An agent that has filled a small window, and waits for a summary.
 fn full() -> Script {
     let mut script = small();
     script.context("environment", "old").context("AGENTS.md", "Use tabs.").user("fix the bug");
@@ -136,7 +136,7 @@ fn the_run_goes_on_with_the_summary_in_a_new_context() {
     result:
     > created /p/b.rs (12 bytes)
     "#);
-    // The log holds exactly what is sent.
+    // The log has exactly the text that is sent.
     let sent = script.last_messages();
     for text in &compacted.first_message {
         assert!(sent.contains(&format!("{text:?}")), "{sent}");
@@ -218,7 +218,7 @@ fn a_summary_that_fails_is_tried_again_and_a_bad_key_leaves_the_context_as_it_wa
     "#);
     assert_eq!(compactions(&script).len(), 0);
     script.user("again");
-    // It is as full as before: the summary is asked for again.
+    // The context is as full as before, so the summary is requested again.
     assert!(script.lines().contains("log compacting Limit"));
 }
 
@@ -350,7 +350,7 @@ fn nothing_is_summarised_that_is_shorter_than_its_summary() {
     script.user("hi").reply(1, &[text("Hello")], StopReason::EndTurn).lines();
     script.input(Input::Op(Op::Act(AgentAction::Compact)));
     assert_snapshot!(script.lines(), @"log notice nothing_to_compact the conversation is not summarised: a summary would be longer than the conversation by Supervisor");
-    // While a turn runs that is found out at its next request, or at its end.
+    // During a turn, this is noticed at the next request or at the turn's end.
     script.user("look").input(Input::Op(Op::Act(AgentAction::Compact)));
     script.reply(2, &[read("a", "a")], StopReason::ToolUse).lines();
     script.outcome(1, file("x\n")).input(Input::Op(Op::Act(AgentAction::Compact)));
@@ -397,7 +397,7 @@ fn results_share_what_is_left_of_the_context() {
     assert!(messages.contains("read the file in pieces, with offset and limit"), "{messages}");
     assert!(messages.contains("in /tmp/bw-1/out.log: search_files"), "{messages}");
     assert!(messages.contains("1\\tshort\\n"), "{messages}");
-    // What is left of the window is enough for a summary of it all.
+    // The rest of the window is enough for a summary of the conversation.
     assert!(messages.len() < 3 * 12_000, "{}", messages.len());
     let mut logged = script.effects.iter().filter_map(|effect| match effect {
         Effect::Log { kind: EventKind::ToolCallFinished { call: CallId(1), content, .. }, .. } => {

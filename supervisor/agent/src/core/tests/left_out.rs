@@ -1,4 +1,4 @@
-//! Errors that name a part of the conversation (WIRE Z3).
+//! Tests of errors that name a part of the conversation: the request is sent again without that part (WIRE Z3).
 
 use insta::assert_snapshot;
 use protocol::event::LeftOut;
@@ -10,7 +10,7 @@ fn refused(part: LeftOut) -> ProviderError {
     ProviderError { status: Some(400), blames: Some(part), ..error("invalid_request_error", false) }
 }
 
-/// A second turn, after one with thinking.
+/// An agent in its second turn, after one with thinking.
 fn begun() -> Script {
     let mut script = Script::new();
     script.user("one").reply(1, &[thinking(), text("I look."), read("a", "a.rs")], StopReason::ToolUse);

@@ -44,7 +44,7 @@ fn money_is_bounded_and_what_is_spent_is_told() {
     let limits = RunLimits { max_usd: "1.50".parse().ok(), ..RunLimits::default() };
     let mut script = Script::with(AgentConfig { limits, prices: Some(dollar_a_reply()), ..config() });
     script.user("go").reply(1, &[read("a", "a")], StopReason::ToolUse).outcome(1, file("x\n"));
-    // An attempt that fails brings no count of tokens, and costs nothing that is known.
+    // A failed attempt has no token count, so that no cost is added.
     script.failed(2, error("connection", true)).timer(1);
     script.reply(3, &[read("b", "b")], StopReason::ToolUse).lines();
     script.outcome(2, file("y\n"));

@@ -1,4 +1,5 @@
-//! Commands with exit code 0 and denials: a question only for proved ones, and once per session.
+//! Tests of commands with exit code 0 and denials: the person is asked only about denials of grade `Proved`, and once
+//! per session.
 
 use insta::assert_snapshot;
 use ipc::id::{ApprovalId, CallId};
@@ -38,7 +39,7 @@ fn chmod(path: &str) -> CallOutcome {
     refused_command(0, "", vec![refusal])
 }
 
-/// One command in each reply; true if somebody is asked.
+/// Ends the command of reply `n`. Returns true if the person is asked about another run.
 fn asked(script: &mut Script, (n, line): (u64, &str), outcome: CallOutcome) -> bool {
     if n > 1 {
         script.reply(n, &[run("a", line)], StopReason::ToolUse);
@@ -107,7 +108,7 @@ fn a_no_holds_for_the_session_where_the_command_carries_on() {
     assert!(asked(&mut script, (1, ""), telemetry()));
     decide(&mut script, 1, no.clone());
     assert!(!asked(&mut script, (2, "npm test"), telemetry()), "the same again");
-    // Another address, another program, and a command that fails for it.
+    // Asked about again: another address, another program, and a command that fails because of the denial.
     assert!(asked(&mut script, (3, "npm test"), offline("node", "192.0.2.10:443")));
     decide(&mut script, 2, no.clone());
     assert!(asked(&mut script, (4, "curl x | head"), offline("curl", "192.0.2.9:443")));
@@ -115,7 +116,7 @@ fn a_no_holds_for_the_session_where_the_command_carries_on() {
     let failed = refused_command(1, "", vec![tried_by("node", "192.0.2.9:443")]);
     assert!(asked(&mut script, (5, "npm ci"), failed));
     decide(&mut script, 4, no.clone());
-    // What was left stands beside what was not.
+    // A declined denial beside one that was not declined.
     let both = vec![tried_by("node", "192.0.2.9:443"), tried_by("git", "192.0.2.11:22")];
     assert!(asked(&mut script, (6, "npm test"), refused_command(0, "", both)));
 }

@@ -98,7 +98,7 @@ fn a_resumed_conversation_has_the_command_and_its_output_where_they_were() {
     );
     own(&mut script, "ls");
     ends(&mut script, 1, "a\n");
-    // A model that takes the id for one of its own gets its own result all the same.
+    // A call of the model with the id of the user's command gets its own result.
     script.user("go").reply(2, &[read("own-command", "a")], StopReason::ToolUse);
     script.outcome(2, super::script::file("x\n")).reply(3, &[text("Done.")], StopReason::EndTurn);
     let log = script.log();
@@ -107,7 +107,7 @@ fn a_resumed_conversation_has_the_command_and_its_output_where_they_were() {
         format!("{:?}", restored.conversation.messages()),
         format!("{:?}", script.agent.conversation.messages())
     );
-    // Our own remarks are no instructions, which every new context would begin with.
+    // Bailiwick's remarks are not instructions, which would begin every new context.
     assert!(restored.conversation.instructions().is_empty(), "{:?}", restored.conversation.instructions());
     assert!(messages(script.requests().last().unwrap()).contains("!ls"));
 }

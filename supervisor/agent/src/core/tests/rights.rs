@@ -24,7 +24,7 @@ fn calls_are_interrupted_and_the_model_hears_of_it_with_its_new_rights() {
     log finished 1 a Interrupted "interrupted: the access changed; the call was ended with everything that it had started" by Supervisor
     replace the worker
     "#);
-    // What the dying worker still says changes nothing.
+    // Later messages of the replaced worker have no effect.
     script.outcome(1, file("late")).lost(1);
     assert_snapshot!(script.lines(), @"");
     script.ready(2);

@@ -271,6 +271,6 @@ fn a_command_that_the_setting_would_not_approve_is_not_offered_for_the_project()
         script.exec(1, in_project(&["make"]));
         assert!(!script.lines().contains("keep"), "{named}");
     }
-    // Without a file that keeps it, nothing is offered.
+    // Without a settings file to store the approval in, an approval for the project is not offered.
     assert!(!asking(&[make("a", "make")]).lines().contains("in_project"));
 }

@@ -46,7 +46,7 @@ fn a_list_is_logged_when_it_changes_and_needs_neither_worker_nor_approval() {
         "{}",
         script.last_messages()
     );
-    // Beside a call that a worker has, it is answered at once.
+    // While a worker works on another call, the list is answered at once.
     script.reply(2, &[read("c", "a"), update("d", &["done", "in_progress"])], StopReason::ToolUse);
     assert_eq!(lists(&script).last().unwrap(), "tasks 1/2 · now: task 1");
     assert_eq!(script.requests().len(), 2, "the other call is still open");

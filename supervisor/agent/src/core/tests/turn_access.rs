@@ -1,4 +1,4 @@
-//! Access for one turn, and the access after it.
+//! Tests of access for one turn, and of the access after it.
 
 use gate::StandingRights;
 use gate::modes::Modes;
@@ -223,7 +223,8 @@ fn a_yes_to_the_turn_gives_the_project_without_the_network_until_it_ends() {
     dispatch 1 write_file
     ");
     script.ready(2).lines();
-    // What would have been asked about runs; what needs the network is asked about, and offers no such yes again.
+    // Actions that would need an approval run. The network still does, and that request does not offer the whole turn
+    // again.
     script.outcome(1, written()).reply(2, &[make("b", "make"), write("c", "w.txt")], StopReason::ToolUse);
     let lines = script.lines();
     assert!(lines.contains("dispatch 2 shell_exec") && lines.contains("dispatch 3 write_file"), "{lines}");
@@ -266,7 +267,7 @@ fn however_an_allowed_turn_ends_nothing_of_it_is_left() {
             end(&mut script);
             script.ready(3);
             if !is_ready {
-                // Results wait for the worker: the end comes behind it.
+                // Results wait for the worker, so the turn ends after its start.
                 end(&mut script);
                 script.ready(4);
             }
@@ -297,13 +298,13 @@ fn only_a_request_that_the_turn_would_answer_offers_it() {
     assert!(offers(&[make("a", "make")]));
     let online = r#"{"command":"curl x","access":"write","network":true}"#;
     assert!(!offers(&[call("a", "shell_exec", online)]), "the network would be off");
-    // What the host runs later is not in the project's right.
+    // Write access to the project does not include files that the host runs later.
     for (place, offers) in [("/p/v.txt", true), ("/p/.git/config", false), ("/etc/hosts", false)] {
         let mut script = asking(&[write("a", place)]);
         script.prepared(1, place);
         assert_eq!(offered(&script).is_some(), offers, "{place}: {}", script.lines());
     }
-    // The mode is fixed, or nobody is to be asked for less.
+    // No offer if the mode is fixed, or if the person wants to be asked about every command.
     let mut fixed = ask_config();
     fixed.standing.modes = None;
     assert_eq!(offered(&asking_with(fixed, &[make("a", "make")])), None);
@@ -324,7 +325,7 @@ fn such_a_yes_to_another_request_denies_it() {
         "{lines}"
     );
     assert!(replaced(&script).is_empty());
-    // A second answer to the same request counts for nothing.
+    // A second answer to the same request has no effect.
     let mut script = allowed();
     allow(&mut script, 1, AskKind::Patch);
     assert!(script.lines().contains("approval_ignored"));

@@ -1,5 +1,5 @@
-//! Invariants of every sequence of effects: no call without a log line, no approval decided twice, and every request
-//! valid for the API, within its window and append-only within its context.
+//! Checks invariants of every sequence of effects: no call without a log line, no approval decided twice, and every
+//! request valid for the API, within its window and append-only within its context.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::LazyLock;
@@ -20,10 +20,10 @@ pub(super) struct Witness {
     started: BTreeSet<CallId>,
     dispatched: BTreeSet<CallId>,
     prepared: BTreeSet<CallId>,
-    /// Approved calls that are not executed yet.
+    /// Approved calls that are not carried out yet.
     approved: BTreeSet<CallId>,
     asked: BTreeSet<ApprovalId>,
-    /// Denied commands that somebody was asked about, with the shown access.
+    /// Denied commands that the person was asked about, with the access in the request.
     again: BTreeMap<CallId, Grant>,
     finished: BTreeSet<CallId>,
     window: u64,
@@ -32,7 +32,7 @@ pub(super) struct Witness {
     /// Messages sent in the current context.
     last_history: Vec<String>,
     pub(super) contexts: u32,
-    /// True if a summary is awaited: its requests belong to no context.
+    /// True if a summary is awaited: requests for it belong to no context.
     compacting: bool,
 }
 
@@ -72,7 +72,7 @@ impl Witness {
             }
             Effect::RequestApproval { id, request } => {
                 if let ServerRequest::DeniedCommandApproval(params) = &**request {
-                    // It has run, and may run again: with what was shown.
+                    // The command has run, and may run again with the access in the request.
                     let call = params.call_id;
                     assert!(self.dispatched.remove(&call) && !self.finished.contains(&call), "call {call}");
                     self.again.insert(call, params.grant.clone());
@@ -122,7 +122,7 @@ impl Witness {
         }
     }
 
-    /// Forgets the sent messages.
+    /// Forgets the messages that were sent, because a rewind takes some back.
     pub(super) fn takes_back(&mut self) {
         self.last_history.clear();
     }
@@ -133,7 +133,7 @@ impl Witness {
         let whole = self.prompt + u64::from(model.max_tokens);
         assert!(whole <= self.window, "{whole} tokens in a window of {}", self.window);
         assert_eq!(self.started, self.finished, "no request while a call is open");
-        // Append-only: what was sent before is a prefix of what is sent now, block by block.
+        // Append-only: the blocks that were sent before are a prefix of the blocks that are sent now.
         let history = blocks(model);
         if self.compacting {
             assert!(history.starts_with(&self.last_history) || model.messages.len() == 1, "{history:?}");
@@ -170,7 +170,7 @@ fn calls(message: &Message) -> Vec<String> {
         .collect()
 }
 
-/// Checks WIRE R3, R4 and R5.
+/// Checks that a request is valid by WIRE R3, R4 and R5.
 fn assert_acceptable(request: &ModelRequest) {
     let messages = &request.messages;
     assert!(matches!(*messages[0], Message::User(_)), "{messages:?}");
@@ -198,7 +198,7 @@ fn assert_answered(calls: &[String], next: Option<&Message>) {
         return;
     }
     let Some(Message::User(blocks)) = next else { panic!("{calls:?} without results: {next:?}") };
-    // Results come first, each once, in the order of the calls.
+    // Results come first, one for each call, in the order of the calls.
     assert_eq!(results(&blocks[..calls.len()]), calls);
 }
 

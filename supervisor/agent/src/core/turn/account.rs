@@ -1,4 +1,4 @@
-//! The use of resources and the results of a run.
+//! The resources that a run has used, and its results.
 
 use std::time::Duration;
 
@@ -22,16 +22,16 @@ pub(super) struct RunAccount {
     /// Text of the latest reply.
     pub(super) text: String,
     pub(super) output: Option<Value>,
-    /// The last denial, if no call has succeeded after it.
+    /// The last denial; `None` if a call has succeeded after it.
     pub(super) denial: Option<String>,
-    /// The reason why the last plan is incomplete.
+    /// The reason why the last plan is incomplete; `None` if it is complete.
     pub(super) unexecuted: Option<String>,
-    /// True if the run is a command of the user's own.
+    /// True if the run is a command that the user typed.
     pub(super) is_own_command: bool,
     pub(super) in_a_row: Odd,
     /// Steps so far, to detect repetition.
     pub(super) past: Steps,
-    /// The part that was left out after an error, until the next reply.
+    /// The part of the conversation that was left out after an error, until the next reply.
     pub(super) left_out: Option<LeftOut>,
     pub(super) overflowed: bool,
 }
@@ -42,7 +42,7 @@ pub(super) struct Odd {
     /// Replies that reached the token limit.
     pub(super) cuts: u32,
     pub(super) silences: u32,
-    /// Replies with a call as text, since the last real call.
+    /// Replies that contain a call as text, since the last real call.
     pub(super) written_calls: u32,
     pub(super) pauses: u32,
     /// Replies that did not fit the schema.
@@ -60,7 +60,7 @@ impl RunAccount {
         self.spend(usage, tariff);
     }
 
-    /// The end of the run, if its limits allow no further request.
+    /// Returns the end of the run if its limits allow no further request, else `None`.
     pub(super) fn spent(&self, limits: RunLimits) -> Option<Ending> {
         if let Some(max) = limits.max_steps.filter(|max| self.steps >= *max) {
             return Some(Ending::because(

@@ -1,13 +1,14 @@
-//! Answers that have to fit a schema: the last reply of a task is checked, and requested again if it does not fit.
+//! Checks answers that have to fit a schema: the last reply of a task is checked, and requested again if it does not
+//! fit.
 
 use std::fmt::Debug;
 
 use serde_json::Value;
 
-/// The check of an answer against a schema.
+/// A schema for answers.
 pub trait AnswerCheck: Debug + Send + Sync {
-    /// The requirement for the answer, for the model.
+    /// Returns the text that tells the model the schema.
     fn demand(&self) -> &str;
-    /// The error has one line for each fault.
+    /// Parses a reply. An `Err` has one line for each fault.
     fn check(&self, reply: &str) -> Result<Value, String>;
 }

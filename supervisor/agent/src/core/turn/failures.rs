@@ -15,24 +15,25 @@ use crate::core::{Effect, EndReason};
 pub(in crate::core) enum Failed {
     /// The request is sent again after a delay.
     BacksOff,
-    /// Sent again now, without the part that was left out.
+    /// The request is sent again now, without the part that the provider rejects.
     AsksAgain,
     GivenUp(GiveUp),
 }
 
 impl Turn {
-    /// Decides if and when a failed request is sent again.
+    /// Returns the delay before a failed request is sent again, or the reason why it is not.
     pub(in crate::core) fn retry(&self, error: &ProviderError) -> Result<Duration, GiveUp> {
         let tried = Tried { attempt: self.run.attempt, waited: self.run.waited };
         self.settings.backoff.delay(tried, error)
     }
 
-    /// The part of the conversation that an error names; each request is changed once (WIRE Z3).
+    /// Returns the part of the conversation that an error names. `None` if a part was left out before: each request is
+    /// changed once (WIRE Z3).
     pub(in crate::core) fn blamed(&self, error: &ProviderError) -> Option<LeftOut> {
         error.blames.filter(|_| self.run.left_out.is_none())
     }
 
-    /// Drops the incomplete reply.
+    /// Drops the incomplete reply of a failed request, and takes the next step.
     pub(in crate::core) fn fail(
         &mut self,
         error: &ProviderError,
@@ -64,7 +65,7 @@ impl Turn {
         }
     }
 
-    /// True if a new context may help against a too long conversation: once until the next reply.
+    /// True once until the next reply: a new context may help if the conversation is too long.
     pub(in crate::core) const fn takes_overflow(&mut self) -> bool {
         !std::mem::replace(&mut self.run.overflowed, true)
     }
@@ -83,7 +84,7 @@ pub(in crate::core) fn lost(error: &ProviderError, why: &GiveUp) -> Ending {
     Ending::because(EndReason::Provider, hinted(message, error.hint.as_deref()))
 }
 
-/// One line about the removed part.
+/// Returns one line about the part that was left out.
 const fn without(part: LeftOut) -> &'static str {
     match part {
         LeftOut::Thinking => {
@@ -95,7 +96,7 @@ const fn without(part: LeftOut) -> &'static str {
     }
 }
 
-/// A message for people: the cause in one line, a step that helps in the next.
+/// Returns a message for the user: the cause in one line, and in the next one a step that helps.
 fn hinted(message: String, hint: Option<&str>) -> String {
     match hint {
         Some(hint) => format!("{message}\n  hint: {hint}"),

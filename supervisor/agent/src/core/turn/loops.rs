@@ -1,22 +1,22 @@
-//! Detects a model that repeats itself: it is told, and then its run ends.
+//! Detects a model that repeats itself: the model is told, and if it goes on, the run ends.
 //!
-//! A step is the calls of a reply with their results, so a changed result, as while waiting, makes another step.
+//! A step is the calls of a reply with their results. A changed result, as while waiting, makes it a different step.
 
 use std::collections::VecDeque;
 use std::hash::{DefaultHasher, Hash, Hasher};
 
 use crate::core::call::{CallResult, ToolUse};
 
-/// Maximum length of a repeated sequence of steps.
+/// Maximum length of a sequence of steps whose repetition is detected.
 const LONGEST: usize = 3;
 
-/// Rounds of the same steps until the model is told.
+/// Number of repetitions after which the model is told.
 const TOLD_AFTER: usize = 10;
 
-/// Rounds of the same steps until the run ends.
+/// Number of repetitions after which the run ends.
 const ENDS_AFTER: usize = 20;
 
-/// Maximum number of shown characters of a call.
+/// Maximum number of characters of a call in a message.
 const SHOWN: usize = 120;
 
 #[derive(Debug, Default)]
@@ -24,7 +24,7 @@ pub(super) struct Steps {
     past: VecDeque<u64>,
     present: DefaultHasher,
     call: String,
-    /// True if the model was told that it repeats itself, and has not done anything else since.
+    /// True if the model was told that it repeats itself, and has done nothing else since.
     told: bool,
 }
 
@@ -37,7 +37,7 @@ pub(in crate::core) enum Course {
 }
 
 impl Steps {
-    /// Ignores the arguments of a tool that does not exist.
+    /// Begins a step with these calls; the flag is true if the tool exists. Arguments of other tools are ignored.
     pub(super) fn begin<'a>(&mut self, calls: impl Iterator<Item = (&'a ToolUse, bool)>) {
         self.present = DefaultHasher::new();
         self.call.clear();
@@ -79,7 +79,7 @@ impl Steps {
         }
     }
 
-    /// Number of repetitions of the last `length` steps.
+    /// Returns how often the last `length` steps were repeated.
     fn rounds(&self, length: usize) -> usize {
         let last: Vec<_> = self.past.iter().rev().take(length).collect();
         let steps: Vec<_> = self.past.iter().rev().collect();
@@ -108,7 +108,7 @@ fn told_to_the_model(length: usize, times: usize) -> String {
     }
 }
 
-/// Removes the duration of a command from its result.
+/// Returns the result without the duration of its command.
 fn without_time(content: &str) -> String {
     let is_end = |line: &str| ["[exit code ", "[ended "].iter().any(|start| line.starts_with(start));
     let line = |line: &str| {

@@ -24,9 +24,9 @@ use crate::core::{
 pub(in crate::core) struct Turn {
     state: TurnState,
     pub(super) run: RunAccount,
-    /// True until the agent has its surroundings: turns wait for them.
+    /// True until the description of the agent's surroundings arrives. Turns wait for it.
     starting: bool,
-    /// True if a turn begins as soon as `starting` is false.
+    /// True if a turn waits, and begins as soon as `starting` is false.
     waits: bool,
     earlier_plan: Option<String>,
     own_command: Option<String>,
@@ -35,7 +35,7 @@ pub(in crate::core) struct Turn {
     pub(super) settings: TurnSettings,
 }
 
-/// The model may change between two turns.
+/// Settings of a turn. The model may change between two turns.
 pub(in crate::core) struct TurnSettings {
     pub(in crate::core) model: String,
     pub(in crate::core) system: Arc<str>,
@@ -45,7 +45,7 @@ pub(in crate::core) struct TurnSettings {
     pub(in crate::core) limits: RunLimits,
     pub(in crate::core) backoff: Box<dyn Backoff>,
     pub(in crate::core) answer: Option<Arc<dyn AnswerCheck>>,
-    /// True if a turn that ends after a denied call has failed.
+    /// True if a turn counts as failed when its last call was denied.
     pub(in crate::core) fails_when_denied: bool,
 }
 
@@ -67,7 +67,7 @@ pub(in crate::core) struct Whole {
 pub(in crate::core) enum Stopped {
     Nothing,
     Ends(Ending),
-    /// The turn waited for the end of this reply.
+    /// A reply was being received; this is the part so far.
     Asking(ModelReply),
     Working,
 }
@@ -105,7 +105,7 @@ impl Turn {
         }
     }
 
-    /// System prompt and tools of each request, for the log.
+    /// Returns system prompt and tools of each request, for the log.
     pub(in crate::core) fn prompt(&self) -> PromptFixed {
         fixed_prompt(&self.settings.system, &self.settings.tools)
     }
@@ -124,19 +124,19 @@ impl Turn {
         self.last_timer
     }
 
-    /// True if the run asks at once; else it waits for the start.
+    /// Begins a run. Returns true if it asks the model at once, and false if it waits for the agent's surroundings.
     pub(in crate::core) fn begin(&mut self) -> bool {
         self.run = RunAccount::default();
         self.waits = self.starting;
         !self.starting
     }
 
-    /// True if the agent had no surroundings before.
+    /// Records that the agent's surroundings have arrived. Returns true if they are the first.
     pub(in crate::core) const fn start(&mut self) -> bool {
         std::mem::replace(&mut self.starting, false)
     }
 
-    /// True if a turn waited for the start, which begins now.
+    /// Returns true if a turn waited for the surroundings, and begins now.
     pub(in crate::core) const fn takes_start(&mut self) -> bool {
         std::mem::replace(&mut self.waits, false)
     }
@@ -146,8 +146,8 @@ impl Turn {
         self.run = RunAccount::default();
     }
 
-    /// Makes the next run begin with the execution of a plan from before the session. Returns the message of the user
-    /// with which the run begins.
+    /// Makes the next run begin with the execution of a plan from before the session. Returns the user's message with
+    /// which that run begins; `None` if it cannot begin.
     pub(in crate::core) fn plan_ahead(
         &mut self,
         markdown: String,
@@ -173,7 +173,7 @@ impl Turn {
         self.earlier_plan.take()
     }
 
-    /// Decides if a command of the user's own may begin a run.
+    /// True if a command that the user typed may begin a run; else the user is told why it may not.
     pub(in crate::core) fn takes_command(&self, command: &str, out: &mut Outbox) -> bool {
         let why = match self.phase() {
             Phase::Closed => return false,
@@ -197,7 +197,7 @@ impl Turn {
         self.state = TurnState::Working;
     }
 
-    /// Waits for a command of the user's own.
+    /// Waits for a command that the user typed.
     pub(in crate::core) fn work_for_user(&mut self) {
         self.run.is_own_command = true;
         self.work();
@@ -207,7 +207,7 @@ impl Turn {
         self.run.is_own_command
     }
 
-    /// The end of the run, if its limits allow no further request.
+    /// Returns the end of the run if its limits allow no further request, else `None`.
     pub(in crate::core) fn spent(&self) -> Option<Ending> {
         self.run.spent(self.settings.limits)
     }
@@ -217,7 +217,7 @@ impl Turn {
         self.run.attempt = 0;
     }
 
-    /// `prompt` is the estimated number of tokens.
+    /// Sends a request to the model. `prompt` is its estimated number of tokens.
     pub(in crate::core) fn ask(&mut self, asked: Asked, prompt: u64, out: &mut Outbox) {
         self.run.attempt = self.run.attempt.saturating_add(1);
         self.last_request = RequestId(self.last_request.0.saturating_add(1));
@@ -243,7 +243,7 @@ impl Turn {
         matches!(self.state, TurnState::Streaming { request, .. } if request == id)
     }
 
-    /// Handles a part of a reply, and shows its text unless it is a summary. Returns the complete reply.
+    /// Handles a part of a reply, and shows its text unless it is a summary. Returns the reply once it is complete.
     pub(in crate::core) fn on_stream(
         &mut self,
         id: RequestId,
@@ -255,7 +255,7 @@ impl Turn {
         if *request != id {
             return None;
         }
-        // A summary is no answer to the user: it is shown as what it is, when it is whole.
+        // A summary is no answer to the user, so it is shown only when it is complete.
         let mut show = |event| {
             if !is_summary {
                 out.push(Effect::Show(event));
@@ -284,7 +284,7 @@ impl Turn {
         None
     }
 
-    /// True if the failed reply had begun; `None` if the request is not awaited.
+    /// True if a part of the failed reply had arrived; `None` if the request is not awaited.
     pub(in crate::core) fn had_begun(&self, id: RequestId) -> Option<bool> {
         match &self.state {
             TurnState::Streaming { request, reply } if *request == id => Some(reply.has_begun()),
@@ -298,7 +298,7 @@ impl Turn {
         self.last_timer
     }
 
-    /// True if the timer ends the delay before the next attempt.
+    /// True if this timer ends the delay before the next attempt.
     pub(in crate::core) fn on_timer(&self, fired: TimerId) -> bool {
         matches!(self.state, TurnState::BackingOff { timer, .. } if timer == fired)
     }
@@ -329,18 +329,18 @@ impl Turn {
         self.run.past.end()
     }
 
-    /// `unexecuted` is the reason why the plan is incomplete.
+    /// Records an execution's end. `unexecuted` is the reason why the plan is incomplete; `None` if it is complete.
     pub(in crate::core) fn note_plan(&mut self, unexecuted: Option<String>) {
         self.run.unexecuted = unexecuted;
     }
 
-    /// Waits for the execution of a plan.
+    /// Waits for the execution of a plan from before the session.
     pub(in crate::core) fn begin_plan(&mut self) {
         self.work();
         self.run.unexecuted = Some(NOT_EXECUTED.to_owned());
     }
 
-    /// A plan from before the session that did not begin is no success.
+    /// Records the result of a plan from before the session. A plan that was not executed is a failure.
     pub(in crate::core) fn conclude_plan(&mut self, result: &CallResult) {
         if self.run.is_own_command {
             return;
@@ -355,18 +355,18 @@ impl Turn {
         }
     }
 
-    /// Does nothing at rest.
+    /// Ends the turn's request or calls. Does nothing between turns.
     pub(in crate::core) fn stop(&mut self, ending: &Ending, out: &mut Outbox) -> Stopped {
         let is_time = ending.reason == EndReason::TimeLimit;
         match std::mem::replace(&mut self.state, TurnState::Resting) {
-            // A turn that waits for the start is one that can be stopped, and so is a start that takes too long.
+            // A turn that waits for its start can be ended, and so can a start that takes too long.
             TurnState::Resting if self.waits || self.starting && is_time => Stopped::Ends(ending.clone()),
             TurnState::Resting => Stopped::Nothing,
             TurnState::Closed => {
                 self.state = TurnState::Closed;
                 Stopped::Nothing
             }
-            // What the time was spent on was the provider's failure: that is the reason.
+            // The provider's failure used up the time, so it is the reason.
             TurnState::BackingOff { failure, code, .. } if is_time => {
                 let message =
                     format!("{failure}; the time limit of this run is reached before another attempt");
@@ -437,7 +437,7 @@ impl Turn {
     }
 }
 
-/// System prompt and tools of each request, for the log.
+/// Returns system prompt and tools of each request, for the log.
 pub(in crate::core) fn fixed_prompt(system: &str, tools: &Registry) -> PromptFixed {
     PromptFixed {
         system: Some(system.to_owned()),
@@ -447,5 +447,5 @@ pub(in crate::core) fn fixed_prompt(system: &str, tools: &Registry) -> PromptFix
     }
 }
 
-/// The end of a plan that never began.
+/// The reason for the end of a plan that never began.
 const NOT_EXECUTED: &str = "the plan was not executed";

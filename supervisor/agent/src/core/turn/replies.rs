@@ -1,4 +1,4 @@
-//! Complete and interrupted replies: what is kept, and the next step (WIRE, "Stop reasons").
+//! Complete and interrupted replies: the blocks that are kept, and the next step (WIRE, "Stop reasons").
 
 use gate::tools::ToolUseError;
 use protocol::event::{AssistantMessage, EventKind, NoticeCode, TokenUsage};
@@ -14,7 +14,7 @@ use crate::core::conversation::INTERRUPTED;
 use crate::core::end::Ending;
 use crate::core::outbox::Outbox;
 
-/// Maximum number of consecutive replies that reach their limit.
+/// Maximum number of consecutive replies that are cut at the token limit.
 const MAX_CUTS: u32 = 3;
 
 /// Maximum number of consecutive empty replies.
@@ -34,7 +34,7 @@ const SILENT: &str =
     "Your reply was empty: no words, and no tool call. Go on with the task, or say in words what came of it.";
 
 pub(in crate::core) struct Kept {
-    /// The blocks that are sent back; `None` for a reply that is no part of the conversation.
+    /// The blocks that are sent back to the model; `None` if the reply does not become a part of the conversation.
     pub(in crate::core) echo: Option<Vec<Box<RawValue>>>,
     pub(in crate::core) then: Replied,
 }
@@ -61,8 +61,8 @@ impl Turn {
         self.run.count(usage, self.settings.tariff);
     }
 
-    /// `has_executed` is true for an executor with nothing left to do. `unread` words of the user are answered before
-    /// the turn ends. `limit` is the token limit of a reply.
+    /// Handles a complete reply. `has_executed` is true for an executor with nothing left to do. With `unread` words of
+    /// the user the turn goes on. `limit` is the token limit of a reply.
     pub(in crate::core) fn on_reply(
         &mut self,
         whole: Whole,
@@ -94,7 +94,7 @@ impl Turn {
                 out.log(EventKind::AssistantMessage(self.said(&reply, Vec::new(), "refusal", usage)));
                 let details = details.as_ref().map_or_else(String::new, |details| format!(": {details}"));
                 let message = format!("the model refused to continue{details}");
-                // Sent back, it would be refused again.
+                // If the refusal were sent back, the model would refuse again.
                 Kept { echo: None, then: Replied::Ends(Ending::because(EndReason::Refusal, message)) }
             }
             StopReason::ContextWindowExceeded => {
@@ -121,7 +121,7 @@ impl Turn {
         Kept { echo: Some(echo), then: then(self) }
     }
 
-    /// Calls are run, whatever stop reason the server gives (WIRE Z5).
+    /// Returns the next step after a complete reply. Its calls run, whatever stop reason the server gives (WIRE Z5).
     fn after_whole(&mut self, calls: Vec<ToolUse>, is_silent: bool) -> Replied {
         self.forget_trouble();
         if !calls.is_empty() {
@@ -136,7 +136,7 @@ impl Turn {
         if !is_silent {
             return Replied::TurnEnds;
         }
-        // The model is asked once more, since nobody knows what silence means.
+        // The reason for an empty reply is unknown, so the model is asked once more.
         self.run.in_a_row.silences = self.run.in_a_row.silences.saturating_add(1);
         if self.run.in_a_row.silences > MAX_SILENCES {
             let message = "the model said nothing, and called no tool, twice in a row";
@@ -145,7 +145,7 @@ impl Turn {
         Replied::Step(Some(SILENT.to_owned()))
     }
 
-    /// The same history is sent again, with the reply.
+    /// After a pause, the same history is sent again, with the reply.
     fn after_pause(&mut self) -> Replied {
         self.run.in_a_row.pauses = self.run.in_a_row.pauses.saturating_add(1);
         if self.run.in_a_row.pauses > MAX_PAUSES {
@@ -155,7 +155,7 @@ impl Turn {
         Replied::Step(None)
     }
 
-    /// Tells the model that its reply was cut.
+    /// Returns the next step after a reply that was cut: the model is told.
     fn after_cut(&mut self, limit: u32, calls: &str) -> Replied {
         self.run.in_a_row.cuts = self.run.in_a_row.cuts.saturating_add(1);
         let cuts = self.run.in_a_row.cuts;
@@ -169,7 +169,7 @@ impl Turn {
     /// Asks the model once to repeat a call that it wrote as text.
     fn on_written_call(&mut self, whole: &Whole, tool: &str, unread: bool, out: &mut Outbox) -> Kept {
         self.forget_trouble();
-        // Before the reply, so that nobody prints it as an answer.
+        // The notice comes before the reply, so that no front end prints the reply as an answer.
         let said = format!(
             "the model wrote a call of {tool} as text; the model's server did not recognise the call, so it was not run"
         );
@@ -188,7 +188,7 @@ impl Turn {
         (self.run.in_a_row.cuts, self.run.in_a_row.pauses, self.run.overflowed) = (0, 0, false);
     }
 
-    /// `unexecuted` is the executor's reason why a plan is incomplete.
+    /// Ends the turn. `unexecuted` is the reason why an executor's plan is incomplete; `None` if it is complete.
     pub(in crate::core) fn end(&mut self, unexecuted: Option<String>, out: &mut Outbox) -> TurnEnd {
         if let Some(message) = self.run.unexecuted.clone().or(unexecuted) {
             return TurnEnd::Ends(Ending::because(EndReason::GaveUp, message));
@@ -197,7 +197,7 @@ impl Turn {
             return self.ask_for_another_answer(&faults, out);
         }
         match self.run.denial.take() {
-            // Whoever typed a command knows what was denied.
+            // A user who typed the command sees what was denied.
             Some(denial) if self.settings.fails_when_denied && !self.run.is_own_command => {
                 TurnEnd::Ends(Ending::because(EndReason::DeniedAtEnd, denial))
             }
@@ -209,7 +209,7 @@ impl Turn {
         self.settings.answer.as_ref().is_some_and(|answer| answer.check(reply).is_ok())
     }
 
-    /// Keeps the last words of a turn if they are a valid answer. Returns their faults otherwise.
+    /// Stores the last reply of a turn if it is a valid answer, else returns its faults.
     fn faults(&mut self) -> Option<String> {
         let answer = self.settings.answer.as_ref().filter(|_| !self.run.is_own_command)?;
         match answer.check(&self.run.text) {
@@ -236,8 +236,8 @@ impl Turn {
         ))
     }
 
-    /// Returns the blocks that are sent back: the visible text stays in the conversation. Estimates missing token
-    /// counts.
+    /// Logs an interrupted reply, with estimates for missing token counts. Returns the blocks that are sent back: the
+    /// text that the user has seen stays in the conversation.
     pub(in crate::core) fn cut_off(
         &mut self,
         reply: &ModelReply,
@@ -255,12 +255,13 @@ impl Turn {
         echo
     }
 
-    /// Returns the estimated tokens of an interrupted summary.
+    /// Counts the tokens of an interrupted summary, and returns them.
     pub(in crate::core) fn cut_summary_off(&mut self, reply: &ModelReply, prompt: u64) -> TokenUsage {
         if reply.has_begun() { self.estimated(reply, prompt) } else { TokenUsage::default() }
     }
 
-    /// Completes the provider's count by an estimate, after a prompt of this many tokens.
+    /// Counts the tokens of an interrupted reply: the provider's count, completed by an estimate. `prompt` is the
+    /// estimate for the prompt.
     fn estimated(&mut self, reply: &ModelReply, prompt: u64) -> TokenUsage {
         let told = reply.told;
         let input = if told.prompt() == 0 { prompt } else { told.input };
@@ -299,7 +300,7 @@ impl Turn {
 }
 
 impl Whole {
-    /// The fault of a reply that cannot be answered, as some gateways send it.
+    /// Returns the error for a reply that cannot be answered, as some gateways send; `None` for any other reply.
     pub(in crate::core) fn fault(&self) -> Option<ProviderError> {
         let twins = "the provider sent a reply with two tool calls of the same id";
         self.reply.has_twin_calls().then(|| ProviderError::new("invalid_response", twins).retryable())
@@ -314,7 +315,7 @@ fn cut_note(limit: u32, calls: &str) -> String {
     format!("Your reply was cut at its limit of {limit} tokens.{lost} Go on from where it ends.")
 }
 
-/// True for a text of blanks, control characters, and characters without width.
+/// True for a text without visible characters.
 fn says_nothing(text: &str) -> bool {
     let is_unseen =
         |c: char| matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{2060}'..='\u{2064}' | '\u{feff}');

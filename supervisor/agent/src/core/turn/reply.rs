@@ -9,7 +9,7 @@ use crate::conversation::{AssistantBlock, ContentBlock, Interrupted, echo_of_int
 use crate::core::call::ToolUse;
 use crate::core::conversation::tokens;
 
-/// Maximum number of shown characters of a model's reason.
+/// Maximum number of characters of the model's reason for a request.
 const MAX_CLAIM: usize = 600;
 
 #[derive(Debug, Default)]
@@ -18,9 +18,9 @@ pub(in crate::core) struct ModelReply {
     pub(super) model: String,
     closed: BTreeMap<usize, AssistantBlock>,
     open: BTreeMap<usize, String>,
-    /// The provider's count so far; zero if it comes at the end.
+    /// The provider's token count so far; zero if the provider sends it at the end.
     pub(super) told: TokenUsage,
-    /// Estimated tokens of thinking.
+    /// Estimated tokens of the thinking so far.
     thought: u64,
 }
 
@@ -42,7 +42,7 @@ impl ModelReply {
         !self.message_id.is_empty() || !self.closed.is_empty() || !self.open.is_empty()
     }
 
-    /// The visible text, including open blocks.
+    /// Returns the visible text, including blocks that are not complete.
     pub(in crate::core) fn text(&self) -> String {
         let closed = self.closed.iter().filter_map(|(index, block)| match &block.content {
             ContentBlock::Text { text } => Some((*index, text)),
@@ -62,7 +62,7 @@ impl ModelReply {
         })
     }
 
-    /// The blocks of an incomplete reply that are sent back.
+    /// Returns the blocks of an incomplete reply that are sent back to the model.
     pub(super) fn interrupted(&self) -> Vec<Box<RawValue>> {
         let closed = self.closed.iter().map(|(index, block)| (*index, Interrupted::Closed(block)));
         let mut blocks: BTreeMap<_, _> = closed.collect();
@@ -70,7 +70,7 @@ impl ModelReply {
         echo_of_interrupted(&blocks.into_values().collect::<Vec<_>>())
     }
 
-    /// Estimate by the reply's length.
+    /// Returns the estimated tokens of the reply so far.
     pub(super) fn tokens(&self) -> u64 {
         let closed =
             self.closed.values().filter(|block| !matches!(block.content, ContentBlock::Thinking { .. }));
@@ -87,7 +87,8 @@ impl ModelReply {
         self.closed.values().filter_map(name).collect()
     }
 
-    /// Returns the blocks to send back, and the calls. Leaves out empty text, which the API rejects (WIRE R5).
+    /// Returns the blocks that are sent back to the model, and the calls. Empty text, which the API rejects, is left
+    /// out (WIRE R5).
     pub(super) fn complete(&self) -> (Vec<Box<RawValue>>, Vec<ToolUse>) {
         let (mut echo, mut calls) = (Vec::new(), Vec::new());
         let mut said = None;
@@ -107,8 +108,8 @@ impl ModelReply {
         (echo, calls)
     }
 
-    /// The blocks to send back of a reply that reached its limit: up to the last text before the first tool call. Calls
-    /// that never ran have no result, and a message must not end with thinking.
+    /// Returns the blocks of a reply that was cut at its limit that are sent back: up to the last text before the first
+    /// tool call. Calls that never ran have no result, and a message must not end with thinking.
     pub(super) fn cut(&self) -> Vec<Box<RawValue>> {
         let mut kept: Vec<_> = self
             .closed
@@ -122,7 +123,7 @@ impl ModelReply {
     }
 }
 
-/// Words as the reason of a request.
+/// Returns the model's text as its reason for a request, shortened; `None` for an empty text.
 fn claim(text: &str) -> Option<String> {
     let text = text.trim();
     let mut bounded: String = text.chars().take(MAX_CLAIM).collect();
@@ -132,7 +133,7 @@ fn claim(text: &str) -> Option<String> {
     (!bounded.is_empty()).then_some(bounded)
 }
 
-/// The `input` of a block, as it is sent back.
+/// Returns the `input` of a block as it is sent back to the model.
 fn arguments(block: &RawValue) -> Box<RawValue> {
     #[derive(serde::Deserialize)]
     struct ReplyBlock<'a> {

@@ -1,4 +1,4 @@
-//! The start of an execution, and executions that never began.
+//! Tests of the start of an execution, and of executions that never began.
 
 use super::*;
 
@@ -40,7 +40,7 @@ fn another_plan_may_follow_one_whose_execution_never_began_or_crashed() {
         );
         assert!(told.contains(&format!("the first {finished} steps")), "{told}");
         script.reply(2, &[writes("b", PLAN)], StopReason::ToolUse).plan_in_file(2);
-        // An approval that executed nothing is not spent.
+        // An approval that led to no execution is not used up.
         assert_eq!(script.executions().len(), if steps.is_empty() { 2 } else { 1 });
     }
 }

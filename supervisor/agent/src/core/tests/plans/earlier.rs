@@ -1,7 +1,7 @@
 use super::*;
 use protocol::frontend::AgentAction;
 
-/// A planner without messages, in a session with this approved plan.
+/// A planner that has got no message, in a session with this approved plan.
 fn with_approved(markdown: &str, change: impl FnOnce(&mut Planning)) -> Script {
     let mut planning = planning(Approver::Person);
     planning.approved = Some(gate::plan::digest(markdown));
@@ -20,7 +20,7 @@ fn it_is_executed_and_the_model_is_asked_nothing() {
     script.executed(1, &[StepStatus::Completed, StepStatus::Completed]);
     assert_eq!(script.end(), Some((EndReason::Done, None)));
     assert!(script.requests().is_empty());
-    // What the user says then goes out behind the plan and its account, and answers no call that the model never made.
+    // The user's next message contains the plan and the report on it as text, because the model made no call for them.
     script.user("thanks");
     let sent = messages(script.requests()[0]);
     assert!(sent.contains("### 1. One") && !sent.contains("tool_result"), "{sent}");

@@ -1,12 +1,12 @@
-//! Calls as elements with tags: `<function=NAME>`, `<invoke name="NAME">`, `<NAME>`.
+//! Recognises calls in the form of elements with tags: `<function=NAME>`, `<invoke name="NAME">`, `<NAME>`.
 
 use super::json;
 
-/// Maximum bytes of a parsed tag.
+/// Maximum bytes of a tag that is parsed.
 const LONGEST_TAG: usize = 200;
 
 pub(super) struct Tag<'a> {
-    /// The text between the brackets.
+    /// The text between the angle brackets.
     pub(super) inner: &'a str,
     pub(super) rest: &'a str,
 }
@@ -19,7 +19,7 @@ impl<'a> Tag<'a> {
         (!inner.contains(['\n', '<', '{'])).then_some(Self { inner, rest })
     }
 
-    /// True for a token of a chat template: `<|…|>`, or with wide bars.
+    /// True for a special token of a chat template: `<|…|>`, also with wide bars.
     pub(super) fn is_token(&self) -> bool {
         let ends = |bar: char| {
             self.inner.len() > bar.len_utf8() && self.inner.starts_with(bar) && self.inner.ends_with(bar)
@@ -60,7 +60,7 @@ impl<'a> Tag<'a> {
     }
 }
 
-/// Returns the tool of an element, and the text after it.
+/// Returns the tool of a call at the beginning of a text, and the text after the call.
 pub(super) fn call<'a, 't>(text: &'a str, tools: &[&'t str]) -> Option<(&'t str, &'a str)> {
     let tag = Tag::at(text)?;
     let tool = tag.tool(tools)?;
@@ -68,17 +68,17 @@ pub(super) fn call<'a, 't>(text: &'a str, tools: &[&'t str]) -> Option<(&'t str,
         return Some((tool, tag.rest));
     }
     let close = format!("</{}>", tag.element());
-    // The last one: what is written may hold such tags too.
+    // The last closing tag counts, because the arguments may contain such tags too.
     let rest = tag.rest.rsplit_once(&close).map_or("", |(_, rest)| rest);
     Some((tool, rest))
 }
 
-/// For an element whose first child names the tool: `<name>read_file</name>`.
+/// Does the same for a call whose first child element names the tool: `<name>read_file</name>`.
 pub(super) fn named_by_child<'a, 't>(text: &'a str, tools: &[&'t str]) -> Option<(&'t str, &'a str)> {
     let tag = Tag::at(text).filter(|tag| matches!(tag.inner, "name" | "tool_name"))?;
     let (name, rest) = tag.rest.split_once("</")?;
     let tool = json::offered(name, tools)?;
-    // Its arguments end with the element around both.
+    // The arguments end with the element around the whole call.
     let behind =
         rest.rsplit_once("</").and_then(|(_, last)| last.split_once('>')).map_or("", |(_, rest)| rest);
     Some((tool, behind))

@@ -1,8 +1,8 @@
-//! Calls as JSON: each family of models has its own names for the two members.
+//! Recognises calls in JSON. Each family of models has its own names for the members with the tool and the arguments.
 
 use serde_json::{Map, Value};
 
-/// Members that name the tool.
+/// Members whose value is the name of the tool.
 const NAMES: [&str; 9] = [
     "name",
     "tool",
@@ -15,7 +15,7 @@ const NAMES: [&str; 9] = [
     "command_name",
 ];
 
-/// Members that hold the arguments.
+/// Members whose value is the arguments.
 const ARGUMENTS: [&str; 9] = [
     "arguments",
     "parameters",
@@ -28,7 +28,7 @@ const ARGUMENTS: [&str; 9] = [
     "kwargs",
 ];
 
-/// Members that hold a call, or a list of calls.
+/// Members whose value is a call, or a list of calls.
 const AROUND: [&str; 5] = ["tool_calls", "tool_call", "function_call", "tool_uses", "function"];
 
 pub(super) fn tool_of<'a>(value: &Value, tools: &[&'a str]) -> Option<&'a str> {
@@ -46,7 +46,7 @@ pub(super) fn tool_of<'a>(value: &Value, tools: &[&'a str]) -> Option<&'a str> {
 }
 
 fn of_call<'a>(call: &Map<String, Value>, tools: &[&'a str]) -> Option<&'a str> {
-    // The definition of a tool, and no call of it.
+    // This is the definition of a tool, and no call.
     if call.contains_key("description") || call.contains_key("input_schema") {
         return None;
     }
@@ -56,7 +56,7 @@ fn of_call<'a>(call: &Map<String, Value>, tools: &[&'a str]) -> Option<&'a str> 
         Some(Value::Object(arguments)) => !is_schema(arguments),
         Some(Value::String(_)) => true,
         Some(Value::Null | Value::Bool(_) | Value::Number(_) | Value::Array(_)) => false,
-        // The arguments beside the name; a `name` alone is anything's.
+        // The arguments are members beside the tool's name. A `name` alone can mean anything.
         None => member != "name",
     };
     has_arguments.then_some(tool)
@@ -67,7 +67,7 @@ fn is_schema(arguments: &Map<String, Value>) -> bool {
         || arguments.contains_key("$schema")
 }
 
-/// Accepts a namespace and a number around the name, as some models write them.
+/// Returns the agent's tool with this name. Models may write a namespace before the name and a number after it.
 pub(super) fn offered<'a>(name: &str, tools: &[&'a str]) -> Option<&'a str> {
     let name = name.trim();
     let name = ["functions.", "function.", "tools.", "default_api."]

@@ -1,7 +1,7 @@
-//! A tool call that a model wrote as text, in a form that its server did not parse (WIRE Z5).
+//! Detects a tool call that a model wrote as text, in a form that its server did not parse (WIRE Z5).
 //!
-//! Such a text is never run: an answer may quote a call. A reply counts as one if all of it, or its end, is a call of a
-//! tool that the agent has. The model is told once; a second such reply in a row ends the run.
+//! Such a text is never run: an answer may quote a call. A reply counts as a call if all of it, or its end, is a call
+//! of a tool that the agent has. The model is told once; a second such reply in a row ends the run.
 
 mod elements;
 mod json;
@@ -21,10 +21,10 @@ const MOST_PLACES: usize = 40;
 /// Maximum bytes of a reply in which a call is searched for.
 const LONGEST: usize = 1 << 20;
 
-/// Step that helps people whose server does not parse the calls of its model.
+/// Hint for users whose server does not parse the calls of its model.
 const HINT: &str = "choose another model with --model, or turn on the server's parser of tool calls (llama.cpp: --jinja; vLLM: --enable-auto-tool-choice)";
 
-/// Finds the tool that a text calls, as a whole or at its end.
+/// Returns the tool that a text calls, as a whole or at its end; `None` if it calls none.
 fn find<'a>(text: &str, tools: &[&'a str]) -> Option<&'a str> {
     if text.len() > LONGEST {
         return None;
@@ -45,7 +45,7 @@ fn find<'a>(text: &str, tools: &[&'a str]) -> Option<&'a str> {
     })
 }
 
-/// The tool that a complete reply without calls names in its text.
+/// Returns the tool that a complete reply calls in its text; `None` for a reply with real calls.
 pub(super) fn of(reply: &ModelReply, stop: &StopReason, tools: &Registry) -> Option<String> {
     let is_finished = match stop {
         StopReason::ToolUse | StopReason::EndTurn | StopReason::StopSequence | StopReason::Other(_) => true,
@@ -62,7 +62,7 @@ pub(super) fn of(reply: &ModelReply, stop: &StopReason, tools: &Registry) -> Opt
     find(&reply.text(), &names).map(str::to_owned)
 }
 
-/// Text for people at the end of a run whose model did it twice.
+/// Returns the text for the user at the end of a run whose model did this twice.
 pub(super) fn twice() -> String {
     format!(
         "the model wrote a tool call as text, twice in a row; the model's server did not recognise the calls\n  hint: {HINT}"

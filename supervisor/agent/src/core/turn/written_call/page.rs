@@ -1,9 +1,9 @@
-//! A reply as text: its blocks of code, and the positions at which a call may begin.
+//! A reply as text: its code blocks, and the positions at which a call may begin.
 
-/// Maximum number of characters before a block of code that announce it.
+/// Maximum number of bytes before a code block that can introduce a call.
 const LONGEST_LEAD: usize = 600;
 
-/// Words of an explanation, which calls nothing.
+/// Words in an explanation, after which a code block is no call.
 const EXPLAINING: [&str; 17] = [
     "looks like",
     "look like",
@@ -24,10 +24,10 @@ const EXPLAINING: [&str; 17] = [
     "documented",
 ];
 
-/// Labels of blocks that may hold a call.
+/// Labels of code blocks that may contain a call.
 const LABELS: [&str; 9] = ["", "json", "json5", "jsonc", "xml", "text", "txt", "plaintext", "python"];
 
-/// Marks of calls in letters, which may follow a word.
+/// Beginnings of calls that are letters and may follow a word.
 const MARKS: [&str; 3] = ["to=functions.", "functions.", "assistantcommentary"];
 
 pub(super) struct ReplyPage<'a> {
@@ -44,7 +44,7 @@ struct PageLine<'a> {
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum ReplyLineKind {
     Words,
-    /// A quoted or indented line, or one of a block of code.
+    /// A quoted or indented line, or one in a code block.
     Quoted,
     Opens,
     Closes,
@@ -63,7 +63,7 @@ pub(super) struct CodeBlock<'a> {
 }
 
 impl CodeBlock<'_> {
-    /// True if the label of the block says that it is a call.
+    /// True if the label of the code block says that it contains a call.
     pub(super) fn is_for_calls(&self) -> bool {
         self.label.starts_with("tool") || self.label.starts_with("function_call")
     }
@@ -109,7 +109,7 @@ impl<'a> ReplyPage<'a> {
         Self { text, lines }
     }
 
-    /// The block of code at the end of the text, if it is the only one and may contain a call.
+    /// Returns the code block at the end of the text, if it is the only one and may contain a call.
     pub(super) fn last_block(&self) -> Option<CodeBlock<'a>> {
         let opens: Vec<_> = self.lines.iter().filter(|line| line.kind == ReplyLineKind::Opens).collect();
         let [open] = opens[..] else { return None };
@@ -155,7 +155,7 @@ impl PageLine<'_> {
     }
 }
 
-/// True if words before a call may introduce it: few, and none that explain.
+/// True if words before a call may introduce it: they are few, and do not explain.
 pub(super) fn announces(before: &str) -> bool {
     let words = before.trim();
     let paragraph = words.rsplit("\n\n").next().unwrap_or_default().to_lowercase();
@@ -166,18 +166,18 @@ fn is_fence(line: &str) -> bool {
     line.starts_with("```") || line.starts_with("~~~")
 }
 
-/// Removes the word that Command R writes before its block of calls.
+/// Removes the word that Command R writes before its code block of calls.
 fn without_action(line: &str) -> &str {
     line.strip_prefix("Action:").map(str::trim_start).filter(|rest| is_fence(rest)).unwrap_or(line)
 }
 
-/// True for a mark by which a model ends its turn.
+/// True for a line with a special token or tag by which a model ends its turn.
 fn is_end(line: &str) -> bool {
     let line = line.trim();
     line.starts_with("<|") && line.ends_with("|>") || line.starts_with("</") && line.ends_with('>')
 }
 
-/// Removes the thinking that some servers leave in a text.
+/// Removes the thinking that some servers leave at the beginning of a text.
 fn without_thoughts(text: &str) -> &str {
     match text.rsplit_once("</think>") {
         Some((thoughts, rest)) if !thoughts.trim_start().starts_with(['`', '>']) => rest,

@@ -1,11 +1,11 @@
-//! A text of nothing but calls, in the forms of model training.
+//! Recognises a text that consists of calls only, in the forms that models are trained on.
 
 use serde_json::Value;
 
 use super::elements::{self, Tag};
 use super::json;
 
-/// Words between the marks of a call that belong to it.
+/// Words between special tokens that belong to a call.
 const WORDS: [&str; 9] = [
     "assistantcommentary",
     "assistant",
@@ -18,11 +18,11 @@ const WORDS: [&str; 9] = [
     "tool_call",
 ];
 
-/// Marks in square brackets.
+/// Special tokens of calls in square brackets.
 const BRACKETS: [&str; 6] =
     ["[TOOL_CALLS]", "[/TOOL_CALLS]", "[TOOL_REQUEST]", "[END_TOOL_REQUEST]", "[ARGS]", "[tool_calls]"];
 
-/// Marks of a call that are words.
+/// Special beginnings of calls that are words.
 const MARKED: [&str; 5] =
     ["functions.", "functools[", "to=functions.", "commentary to=", "assistantcommentary"];
 
@@ -36,7 +36,7 @@ impl<'a, 't> CallScan<'a, 't> {
         Self { text, tools }
     }
 
-    /// True if the text begins with a mark that has no other meaning.
+    /// True if the text begins with a special token that only calls have.
     pub(super) fn is_marked(&self) -> bool {
         let text = self.text.trim_start();
         let tag = Tag::at(text).filter(|tag| !tag.is_closing());
@@ -44,14 +44,14 @@ impl<'a, 't> CallScan<'a, 't> {
             || BRACKETS.iter().chain(&MARKED).any(|mark| text.starts_with(mark))
     }
 
-    /// True if the text begins like a call without a mark.
+    /// True if the text begins like a call without a special token.
     pub(super) fn may_be_call(&self) -> bool {
         let text = self.text.trim_start();
         text.starts_with(['{', '['])
             || ["Action:", "print("].iter().chain(self.tools).any(|word| text.starts_with(word))
     }
 
-    /// The first called tool, if there is nothing but calls.
+    /// Returns the tool of the first call, if the text consists of calls only.
     pub(super) fn whole(&self) -> Option<&'t str> {
         let is_marked = self.is_marked();
         let mut rest = self.text;
@@ -67,7 +67,7 @@ impl<'a, 't> CallScan<'a, 't> {
         }
     }
 
-    /// Returns the tool, and the text after the call.
+    /// Returns the tool of the call at the beginning of a text, and the text after the call.
     fn call(&self, text: &'a str, is_marked: bool) -> Option<(&'t str, &'a str)> {
         if text.starts_with(['{', '[']) {
             return self
@@ -86,7 +86,7 @@ impl<'a, 't> CallScan<'a, 't> {
         Some((json::tool_of(&value, self.tools)?, rest))
     }
 
-    /// Invalid JSON, which may be why the server did not parse the call.
+    /// Recognises a call in invalid JSON, which may be why the server did not parse it.
     fn broken_json(&self, text: &'a str) -> Option<(&'t str, &'a str)> {
         if value(text).is_some() {
             return None;
@@ -119,7 +119,7 @@ impl<'a, 't> CallScan<'a, 't> {
         Some((tool, behind.trim_start().strip_prefix("Observation:").map_or(behind, str::trim_start)))
     }
 
-    /// A name, then arguments in one of many forms.
+    /// Recognises a name that is followed by arguments in one of many forms.
     fn named(&self, text: &'a str, is_marked: bool) -> Option<(&'t str, &'a str)> {
         let text = ["to=", "call:", "print("].iter().find_map(|word| text.strip_prefix(word)).unwrap_or(text);
         let is_of_name = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '.' | ':');
@@ -143,7 +143,7 @@ impl<'a, 't> CallScan<'a, 't> {
     }
 }
 
-/// The text after the arguments of a function: `(path="a")`.
+/// Returns the text after the arguments of a function, such as `(path="a")`; `None` if there are none.
 fn behind_arguments(text: &str) -> Option<&str> {
     let inner = text.strip_prefix('(')?;
     let is_name = |c: char| c.is_ascii_alphanumeric() || c == '_';
@@ -166,14 +166,14 @@ fn behind_arguments(text: &str) -> Option<&str> {
     is_list.then(|| &inner[end + 1..])
 }
 
-/// A JSON value, and the text after it.
+/// Returns the JSON value at the beginning of a text, and the text after it.
 fn value(text: &str) -> Option<(Value, &str)> {
     let mut values = serde_json::Deserializer::from_str(text).into_iter::<Value>();
     let value = values.next()?.ok()?;
     Some((value, text.get(values.byte_offset()..)?))
 }
 
-/// Removes the marks before, between and after calls.
+/// Removes special tokens before, between and after calls.
 fn without_marks<'a>(text: &'a str, tools: &[&str]) -> &'a str {
     let mut rest = text;
     loop {
@@ -195,7 +195,7 @@ fn without_marks<'a>(text: &'a str, tools: &[&str]) -> &'a str {
     }
 }
 
-/// The text after a word of a mark, which no letter follows.
+/// Returns the text after a word that belongs to a call and that no letter follows.
 fn behind_word(text: &str) -> Option<&str> {
     let behind = WORDS.iter().find_map(|word| text.strip_prefix(word))?;
     behind

@@ -2,7 +2,7 @@ use super::find;
 
 const TOOLS: [&str; 4] = ["read_file", "shell_exec", "write_file", "list_directory"];
 
-/// Calls as text, by model, server or client.
+/// Calls as text, each after the model, server or client that writes them so.
 const CALLS: &[(&str, &str)] = &[
     (
         "Hermes, Qwen",
@@ -127,7 +127,7 @@ const CALLS: &[(&str, &str)] = &[
     ("its name, then JSON", "Now I read it.\n\nread_file\n{\"path\": \"a\"}"),
 ];
 
-/// Answers that name tools or forms, and call nothing.
+/// Answers that name tools or show such forms, and are no calls.
 const INNOCENT: &[(&str, &str)] = &[
     ("an answer", "The file `a` has three lines."),
     ("a tool by its name", "I used read_file(path) to look at it, and shell_exec (twice)."),
