@@ -1,12 +1,12 @@
-//! The arguments of a tool call in the model's own text.
+//! Parses the arguments of a tool call, which are the model's own text.
 
 use serde_json::Value;
 
-/// Maximum bytes of invalid arguments that the model is shown again.
+/// Maximum bytes of invalid arguments that are sent back to the model.
 const SHOWN_INVALID: usize = 1024;
 
-/// The text as one line of JSON if it is an object. Parses it in full: raw JSON may contain a lone surrogate, which an
-/// API rejects in a request (R2).
+/// Returns the text as one line of JSON if it is an object. An `Err` says why it is not one. The text is parsed in
+/// full: raw JSON may contain a lone surrogate, which an API rejects in a request (R2).
 pub(crate) fn object(text: &str) -> Result<String, String> {
     match serde_json::from_str::<Value>(text) {
         Ok(Value::Object(_)) => Ok(one_line(text)),
@@ -15,7 +15,7 @@ pub(crate) fn object(text: &str) -> Result<String, String> {
     }
 }
 
-/// An object that contains invalid JSON as a string, so that the model sees its own text.
+/// Returns an object that contains the invalid text as a string, so that the model sees its own text.
 pub(crate) fn invalid(text: &str) -> Result<String, serde_json::Error> {
     let end = text.floor_char_boundary(SHOWN_INVALID);
     let shown = serde_json::to_string(&text[..end])?;

@@ -1,5 +1,5 @@
-//! Certificate authorities from environment variables. If one cannot be read, that is an error: the system's are not
-//! used instead.
+//! Certificate authorities from environment variables. If a file that they name cannot be read, that is an error: the
+//! system's authorities are not used instead.
 
 use std::env;
 use std::ffi::OsStr;
@@ -10,11 +10,11 @@ use std::path::{Path, PathBuf};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-/// These variables replace the system's file and directories.
+/// Variable with a file of authorities. [`DIRECTORIES`] has directories; both replace the authorities of the system.
 const FILE: &str = "SSL_CERT_FILE";
 const DIRECTORIES: &str = "SSL_CERT_DIR";
 
-/// In bytes; a file of all public authorities has a quarter of a megabyte.
+/// Maximum bytes of a file of authorities; a file of all public ones has a quarter of a megabyte.
 const LARGEST: u64 = 16 << 20;
 
 #[derive(Debug, thiserror::Error)]
@@ -25,7 +25,7 @@ pub struct AuthorityError {
     cause: String,
 }
 
-/// True if the environment names authorities. Fails if one cannot be read.
+/// True if the environment names authorities. An `Err` names a file that cannot be read.
 pub(crate) fn named() -> Result<bool, AuthorityError> {
     named_in(env::var_os(FILE).as_deref(), env::var_os(DIRECTORIES).as_deref())
 }

@@ -7,7 +7,7 @@ use serde_json::value::RawValue;
 use super::ProviderError;
 use super::messages::MessageText;
 
-/// Phrases in errors about rejected thinking that no setting could fix.
+/// Phrases in errors about rejected thinking in the conversation, which no setting could fix.
 const THINKING: [&str; 17] = [
     "`signature` in `thinking`",
     "signature in thinking",
@@ -28,17 +28,17 @@ const THINKING: [&str; 17] = [
     "items are not persisted",
 ];
 
-/// Phrases in errors about missing thinking, where leaving out more would not help.
+/// Phrases in errors about missing thinking. To leave out more of it would not help.
 const MISSING: [&str; 4] =
     ["is missing", "missing `reasoning_content`", "missing reasoning_content", "must be passed back"];
 
-/// Members of a request that contain its messages, as paths in errors name them.
+/// Fields of a request that contain its messages, as paths in errors name them.
 const MEMBERS: [&str; 2] = ["messages", "input"];
 
-/// Texts between a member and an index, in paths of the vendors, JSON Pointer and Python's validators.
+/// Texts between the name of such a field and an index: in paths of the vendors, JSON Pointer and Python's validators.
 const SEPARATORS: [&str; 8] = [".", "[", ".[", "/", "', ", "\",", "\", ", " -> "];
 
-/// The messages of a request, to find the one that an error names.
+/// The messages of a request as JSON, to find the one that an error names.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SentMessages {
     lead: usize,
@@ -69,7 +69,8 @@ impl SentMessages {
         Some(LeftOut::Message(u32::try_from(source).ok()?))
     }
 
-    /// Converts an index in the request to one in the conversation. One message may be several in a request.
+    /// Converts the index of a message in the request to that in the conversation; `None` if no message has it. One
+    /// message of the conversation may be several in a request.
     fn source(&self, index: usize) -> Option<usize> {
         let mut before = self.lead;
         self.texts.iter().find_map(|(json, source)| {
@@ -101,7 +102,7 @@ fn index(message: &str) -> Option<usize> {
 }
 
 /// True if the word that begins in `before` may be a JSON Pointer: `/messages/0`, `#/messages/0`, `body/messages/0`.
-/// The address of an endpoint, such as `/v1/messages/3`, names nothing of a request.
+/// The address of an endpoint, such as `/v1/messages/3`, names no part of a request.
 fn may_begin_pointer(before: &str) -> bool {
     let is_end = |c: char| c.is_whitespace() || "\"'`(<=,".contains(c);
     let word = before.rsplit(is_end).next().unwrap_or_default();

@@ -10,13 +10,13 @@ use crate::secrets::Credential;
 
 #[derive(Debug)]
 pub struct Connection {
-    /// The address, whose path precedes the API's own.
+    /// The base URL of the server. Its path precedes the path of the API.
     pub base_url: String,
     pub api_key: Option<SecretString>,
-    /// `ANTHROPIC_API_KEY`, or the name of a file. Shown to users if the key is rejected.
+    /// The source of the key: `ANTHROPIC_API_KEY`, or the name of a file. It is shown if the server rejects the key.
     pub key_origin: String,
     pub credential: Credential,
-    /// The reason for the choice of the API, unless a user chose it. Shown if the server has another API.
+    /// The reason for the choice of the API; `None` if the user chose it. It is shown if the server has another API.
     pub chosen_by: Option<String>,
     pub timeouts: Timeouts,
     pub recorder: Option<Recorder>,
@@ -38,7 +38,7 @@ pub enum ConfigError {
 
 const QUERY: &str = "has a query";
 
-/// The endpoints of the APIs, as a server's page shows them. One that a base URL ends with counts once.
+/// Paths of endpoints, as documentation shows them. If a base URL ends with one of them, it is removed there.
 const ENDPOINTS: [&str; 8] = [
     "/chat/completions",
     "/messages/count_tokens",
@@ -60,7 +60,7 @@ fn base_url_hint(fault: &str) -> &'static str {
 
 const SOCKET: &str = "unix";
 
-/// The longest path of a socket (unix(7)).
+/// Maximum length of a socket's path in bytes (unix(7)).
 const MOST_OF_SOCKET: usize = 107;
 
 pub fn socket_of(base_url: &str) -> Option<&Path> {
@@ -71,7 +71,7 @@ pub(crate) fn socket_path(base: &Url) -> Option<&Path> {
     (base.scheme() == SOCKET).then(|| Path::new(base.path()))
 }
 
-/// True if an address is a socket or a port on this machine.
+/// True if an address is a Unix socket, or a port on this machine.
 pub fn is_of_this_machine(text: &str) -> bool {
     socket_of(text).is_some() || base_url(text).is_ok_and(|url| super::http::is_loopback(&url))
 }
@@ -101,8 +101,8 @@ pub(crate) fn base_url(text: &str) -> Result<Url, ConfigError> {
     }
 }
 
-/// Removes an endpoint at the end of an address, unless no version precedes it: then it may be a path of the server's
-/// own.
+/// Removes an endpoint from the end of an address. It stays if no version precedes it: then it may be a path of the
+/// server's own.
 fn without_endpoint(mut url: Url) -> Url {
     let path = url.path().trim_end_matches('/');
     let is_version = |segment: &str| {
@@ -116,8 +116,8 @@ fn without_endpoint(mut url: Url) -> Url {
     url
 }
 
-/// The base URL keeps its path (R1). A version at its end is not doubled: `https://host/v1` and `/v1/messages` give
-/// `https://host/v1/messages`.
+/// Returns the URL of an endpoint. The base URL keeps its path (R1). A version at its end is not doubled:
+/// `https://host/v1` and `/v1/messages` give `https://host/v1/messages`.
 pub(crate) fn endpoint(base: &Url, path: &str) -> Url {
     // The server at a socket has one path for each API.
     let local = (base.scheme() == SOCKET).then(|| Url::parse("http://localhost").ok()).flatten();

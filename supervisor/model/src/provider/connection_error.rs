@@ -36,7 +36,7 @@ pub(crate) fn connection_error(error: &reqwest::Error, way: &Way) -> ProviderErr
                 .coded(ErrorCode::TlsFailed)
                 .hint("check the port, or write http:// in --base-url")
         }
-        // Another attempt would find the same certificate.
+        // Another attempt would get the same certificate.
         HttpFault::Tls(fault) => connection(format!("no TLS connection to {host}: {}", fault.words))
             .coded(ErrorCode::TlsFailed)
             .hint(fault.hint),
@@ -45,7 +45,7 @@ pub(crate) fn connection_error(error: &reqwest::Error, way: &Way) -> ProviderErr
             None => connection(format!("no connection to {host}: a proxy needs a user (407)"))
                 .coded(ErrorCode::ProxyFailed),
         },
-        // Another attempt would find the same program.
+        // Another attempt would reach the same program.
         HttpFault::NotHttp => connection(format!("{host} does not speak HTTP"))
             .coded(ErrorCode::ProviderFailed)
             .hint("check --base-url"),
@@ -60,7 +60,7 @@ pub(crate) fn connection_error(error: &reqwest::Error, way: &Way) -> ProviderErr
     }
 }
 
-/// Includes the proxy from the environment.
+/// Returns the hint to check the network, and the proxy if the environment has one.
 fn check_network(way: &Way) -> String {
     match &way.proxy {
         _ if connection::socket_path(&way.base).is_some() => START_RELAY.to_owned(),
@@ -69,7 +69,7 @@ fn check_network(way: &Way) -> String {
     }
 }
 
-/// Not retried on this machine, where there is no network that could recover.
+/// Describes a refused connection. It is not retried on this machine, where there is no network that could recover.
 fn refused(way: &Way) -> ProviderError {
     let (host, base) = (host(&way.base), &way.base);
     match &way.proxy {
@@ -123,7 +123,7 @@ enum HttpFault {
     Refused,
     NotHttp,
     NoTls,
-    /// The proxy requires a user.
+    /// The proxy requires a user and a password.
     NoTunnel,
     Tls(TlsFault),
     Other(String),
@@ -163,7 +163,7 @@ fn tls_fault(error: &rustls::Error) -> HttpFault {
     }
 }
 
-/// `source` of an I/O error skips the wrapped error.
+/// Finds the fault that an I/O error wraps, which its `source` skips.
 fn io_fault(error: &io::Error) -> Option<HttpFault> {
     if error.kind() == io::ErrorKind::ConnectionRefused {
         return Some(HttpFault::Refused);

@@ -1,4 +1,5 @@
-//! Tests that cut a reply at every byte (S7). The result is the same reply, or its beginning and an error.
+//! Tests that cut recorded replies at every byte (S7). The decoder returns the same reply, or its beginning and an
+//! error.
 //!
 //! Each cut is decoded from its event on, with a copy of the decoder before it, which takes linear time. Events up to 1
 //! KB are cut at every byte, longer ones at every 61st.
@@ -17,10 +18,10 @@ use super::{ProviderError, StreamEvent};
 
 type DecodedItem = Result<StreamEvent, ProviderError>;
 
-/// Longer events are not cut at every byte, since each cut decodes from the start.
+/// Maximum bytes of an event that is cut at every byte, since each cut decodes the event from its start.
 const LONG_EVENT: usize = 1024;
 
-/// Distance of the cuts in a long event: a prime, so that all kinds of positions occur.
+/// Distance of the cuts in a longer event, in bytes: a prime, so that all kinds of positions occur.
 const LONG_STRIDE: usize = 61;
 
 fn bodies(directory: &Path) -> Vec<(PathBuf, Bytes)> {
@@ -41,7 +42,7 @@ async fn play<D: Decode + Clone + 'static>(decoder: &D, bytes: Bytes) -> Vec<Dec
     items.collect().await
 }
 
-/// Makes the ends of events easy to find.
+/// Replaces CR and CR LF by LF, so that the ends of events are easy to find.
 fn with_lf(body: &[u8]) -> Bytes {
     let crlf = |(index, byte): (usize, &u8)| match byte {
         b'\n' if index > 0 && body[index - 1] == b'\r' => None,
@@ -51,13 +52,13 @@ fn with_lf(body: &[u8]) -> Bytes {
     body.iter().enumerate().filter_map(crlf).collect()
 }
 
-/// Ends of events: after each blank line.
+/// Returns the ends of events: after each blank line.
 fn boundaries(body: &[u8]) -> Vec<usize> {
     let ends = body.windows(2).enumerate().filter(|(_, pair)| *pair == b"\n\n").map(|(at, _)| at + 2);
     std::iter::once(0).chain(ends).collect()
 }
 
-/// Returns the number of cuts.
+/// Cuts a reply at all these bytes, and checks the results. Returns the number of cuts.
 async fn assert_harmless_where_it_is_cut<D: Decode + Clone + 'static>(
     name: &str,
     body: &Bytes,
@@ -75,7 +76,7 @@ async fn assert_harmless_where_it_is_cut<D: Decode + Clone + 'static>(
             assert_cut(&format!("{name} cut at {cut}"), &items, rest);
             cuts += 1;
         }
-        // Nothing after an error is read.
+        // A decoder reads nothing after an error.
         let Ok(events) = take(&mut decoder, body.slice(begin..end)).await else { break };
         let came: Vec<_> = events.into_iter().map(Ok).collect();
         rest = rest.strip_prefix(&came[..]).expect("what came before a cut is what came of the whole");
@@ -93,7 +94,7 @@ async fn take(decoder: &mut impl Decode, bytes: Bytes) -> Result<Events, Provide
     Ok(events)
 }
 
-/// `items` are those after a cut, `rest` those of the whole reply.
+/// Checks the result of a cut: `items` are the items after it, `rest` those of the whole reply.
 fn assert_cut(name: &str, items: &[DecodedItem], rest: &[DecodedItem]) {
     if items == rest {
         return;

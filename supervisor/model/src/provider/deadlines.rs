@@ -10,10 +10,10 @@ use tokio::time::Instant;
 use super::ProviderError;
 use super::http::Timeouts;
 
-/// Time for reading the body of an error.
+/// Maximum time for reading the body of an error.
 const ERROR_BODY: Duration = Duration::from_secs(10);
 
-/// Limit on a reply that sends bytes without progress.
+/// Limit for a reply that sends bytes without progress.
 pub struct ReplyProgress {
     pub limit: Duration,
     /// The error if the limit is reached.
@@ -38,7 +38,8 @@ impl Deadlines {
         tokio::time::timeout_at(self.first, reply).await.map_err(|_| self.silent())
     }
 
-    /// Returns an error if bytes are late: the first by the deadline of the attempt, later ones within the idle limit.
+    /// Returns the bytes, or an error if they are late: the first by the deadline of the attempt, later ones within the
+    /// idle limit.
     ///
     /// Decompressed bytes are always ready, so other tasks run before each chunk.
     pub(crate) fn body(
@@ -69,7 +70,7 @@ impl Deadlines {
         ReplyProgress { limit, lapsed: timeout(message).hint(hint) }
     }
 
-    /// Short, because the status is already known.
+    /// Returns the deadline for the body of an error. It is short, because the status is already known.
     pub(crate) fn of_error(&self) -> Instant {
         Instant::now() + self.timeouts.idle.min(ERROR_BODY)
     }

@@ -10,8 +10,8 @@ use super::reply::{Context, HttpReply};
 use super::responses::Responses;
 use super::{ConfigError, Connection, ProviderError, ProviderKind, StreamEvent};
 
-/// Sends a body unchanged, except that `stream` becomes true. Returns `{"ok":true,"message":{…}}` in the shape of the
-/// Messages API, for any provider, or `{"ok":false,"error":{"type":…,"message":…}}`. Makes one attempt.
+/// Sends a request's body unchanged, except that `stream` becomes true. Returns `{"ok":true,"message":{…}}` in the
+/// shape of the Messages API, for any provider, or `{"ok":false,"error":{"type":…,"message":…}}`. Makes one attempt.
 pub async fn stream(kind: ProviderKind, connection: Connection, request: &[u8]) -> Value {
     answer(attempt(kind, connection, request).await)
 }
@@ -84,7 +84,7 @@ fn describe(error: &ProviderError) -> Value {
     })
 }
 
-/// Leaves all bytes but `"stream": true` unchanged.
+/// Returns the request with `"stream": true`, and with all other bytes unchanged.
 fn streaming(request: &[u8]) -> Result<Bytes, ProviderError> {
     let invalid = |error: &serde_json::Error| {
         ProviderError::new("invalid_request_error", format!("the request is not a JSON object: {error}"))

@@ -8,18 +8,18 @@ use super::{ProviderError, StreamEvent};
 pub(crate) type Events = VecDeque<StreamEvent>;
 
 pub trait Decode: Send {
-    /// Appends the events of one SSE event's data.
+    /// Decodes the data of one SSE event, and appends the resulting events.
     fn push(&mut self, data: &str, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError>;
 
-    /// Fails with a truncated stream if the model gave no stop reason (S7).
+    /// Ends the reply with its stream. Fails with a truncated stream if the model gave no stop reason (S7).
     fn finish(&mut self, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError>;
 
     fn push_whole(&mut self, json: &str, events: &mut VecDeque<StreamEvent>) -> Result<(), ProviderError>;
 
-    /// Grows with each part of the reply, but not with pings.
+    /// Returns a number that grows with each part of the reply, but not with pings.
     fn progress(&self) -> u64;
 
-    /// Later bytes are ignored.
+    /// True if the reply is complete: later bytes are ignored.
     fn is_complete(&self) -> bool;
 
     fn envelope(&self) -> &Envelope;
@@ -27,7 +27,7 @@ pub trait Decode: Send {
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum ReplyPhase {
-    /// Nothing, or pings only.
+    /// Nothing has arrived yet, or pings only.
     #[default]
     Waiting,
     Started,
@@ -35,7 +35,7 @@ pub(crate) enum ReplyPhase {
 }
 
 impl ReplyPhase {
-    /// A reply that is not complete was cut off.
+    /// Returns an error if the stream ends before the reply is complete.
     pub(crate) fn at_end(self) -> Result<(), ProviderError> {
         match self {
             Self::Complete => Ok(()),
@@ -57,10 +57,10 @@ pub struct Envelope {
     pub model: String,
     pub role: String,
     pub stop_reason: Option<String>,
-    /// The stop sequence that ended the reply, if any.
+    /// The stop sequence that ended the reply; `None` if none did.
     pub stop_sequence: Option<String>,
     pub stop_details: Option<Value>,
-    /// In the API's own form; cumulative (S6).
+    /// Token counts in the API's own form; cumulative (S6).
     pub usage: Map<String, Value>,
 }
 
@@ -77,17 +77,17 @@ pub(crate) fn in_messages_words(usage: TokenUsage) -> Map<String, Value> {
     .collect()
 }
 
-/// Retryable error for a reply that ended too early.
+/// Returns a retryable error for a reply that ended too early.
 pub(crate) fn truncated(what: &str) -> ProviderError {
     ProviderError::new("truncated_stream", what).retryable()
 }
 
-/// Retryable error for a reply that violates the protocol.
+/// Returns a retryable error for a reply that violates the protocol.
 pub(crate) fn violation(what: &str) -> ProviderError {
     ProviderError::new("invalid_response", format!("the provider sent {what}")).retryable()
 }
 
-/// JSON that was cut off counts as a truncated stream (S7).
+/// Returns the error for invalid JSON. JSON that was cut off counts as a truncated stream (S7).
 pub(crate) fn invalid(error: &serde_json::Error) -> ProviderError {
     if error.is_eof() {
         return truncated("the reply has an event that is cut short");

@@ -35,13 +35,13 @@ pub(crate) struct Endpoint {
     path: &'static str,
 }
 
-/// One request, with separate headers.
+/// One request, with its own headers.
 pub(crate) struct OutgoingRequest {
     pub body: Bytes,
     pub headers: HeaderMap,
-    /// A decoder that knows the conversation, if necessary.
+    /// A decoder that knows the conversation; `None` for the usual one.
     pub decoder: Option<Box<dyn Decode>>,
-    /// The conversation, of which an error may name a part.
+    /// The messages of the request, one of which an error may name.
     pub sent: SentMessages,
 }
 
@@ -54,7 +54,7 @@ impl From<Bytes> for OutgoingRequest {
 pub(crate) struct Dialect {
     pub kind: ProviderKind,
     pub path: &'static str,
-    /// Besides content type and key.
+    /// Headers of every request besides content type and key.
     pub headers: HeaderMap,
     pub key_header: fn(&ProviderApiKey) -> HeaderMap,
     pub decoder: fn() -> Box<dyn Decode>,
@@ -94,7 +94,7 @@ impl Endpoint {
         http::host(&self.way.base)
     }
 
-    /// If the request is an error, the stream has only that error.
+    /// Sends a request. If it is an `Err`, the stream has only that error.
     pub(crate) fn stream(
         self: Arc<Self>,
         request: Result<impl Into<OutgoingRequest>, ProviderError>,
@@ -194,7 +194,8 @@ impl Endpoint {
     }
 }
 
-/// Encoding of a body that was not decoded. Requests accept only gzip.
+/// Returns the encoding of a body that cannot be decoded, since requests accept only gzip; `None` if the body is not
+/// encoded.
 fn foreign_encoding(headers: &HeaderMap) -> Option<String> {
     let encoding = headers.get(CONTENT_ENCODING)?.to_str().unwrap_or_default();
     (encoding != "identity").then(|| failure::one_line(encoding))

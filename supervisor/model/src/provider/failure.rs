@@ -17,12 +17,12 @@ pub(crate) struct Failure<'a> {
     pub body: &'a [u8],
     /// The key that was sent, which the hint names.
     pub key: &'a ProviderApiKey,
-    /// Named by the hint if the server does not respond.
+    /// The server, which hints describe.
     pub peer: &'a Peer,
 }
 
 impl Failure<'_> {
-    /// The API's message in one line, and a hint.
+    /// Returns the error: the API's message in one line, and a hint.
     pub(crate) fn into_error(self) -> ProviderError {
         let fault = ReplyFault::parse(self.body);
         let kind = one_line(&fault.kind().unwrap_or_else(|| kind_of(self.status).to_owned()));
@@ -47,7 +47,7 @@ impl Failure<'_> {
         ProviderError { message, hint, ..error }
     }
 
-    /// E2: true if the request may succeed later. The provider's own header decides.
+    /// True if the same request may succeed later (E2). The provider's own header decides, if there is one.
     fn may_retry(&self, fault: &ReplyFault) -> bool {
         match self.headers.get("x-should-retry").map(reqwest::header::HeaderValue::as_bytes) {
             Some(b"true") => true,
@@ -66,7 +66,7 @@ impl Failure<'_> {
         fault.remedy(error).or_else(|| remedy(error, self.key, self.peer))
     }
 
-    /// True if a web server got plain words at a port for TLS: nginx, Apache, Go, Tomcat.
+    /// True if the body is a web server's error about plain HTTP at a port for TLS: nginx, Apache, Go, Tomcat.
     fn wants_tls(&self) -> bool {
         const WORDS: [&str; 4] = [
             "plain HTTP request was sent to HTTPS port",
@@ -140,7 +140,7 @@ pub(crate) fn kind_of(status: StatusCode) -> &'static str {
     }
 }
 
-/// Makes one line for a terminal: no control characters, single spaces, bounded.
+/// Returns a text as one line for a terminal: no control characters, single spaces, bounded.
 pub(crate) fn one_line(text: &str) -> String {
     let visible = |c: char| !c.is_control() && !is_bidi_control(c);
     let mut line = String::new();

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use super::ProviderError;
 use super::blame::names_message;
 
-/// Kinds and codes of errors, with the status that each would have.
+/// Kinds and codes of errors, with the HTTP status to which each corresponds.
 const MEANT: [(&str, u16); 31] = [
     ("invalid_request_error", 400),
     ("invalid_request", 400),
@@ -40,7 +40,7 @@ const MEANT: [(&str, u16); 31] = [
     ("server_error", 500),
 ];
 
-/// Lower-case phrases in messages without a known kind.
+/// Lower-case phrases in the messages of other errors, with the HTTP status to which each corresponds.
 const SAID: [(&str, u16); 5] = [
     ("rate limit", 429),
     ("too many requests", 429),
@@ -65,7 +65,7 @@ pub(crate) struct ReplyFault {
     kind: Option<String>,
     pub message: Option<String>,
     code: Option<String>,
-    /// The code, if it is a status.
+    /// The code as a number, if it is an HTTP status.
     pub status: Option<u16>,
     detail_code: Option<String>,
     pub request_id: Option<String>,
@@ -90,11 +90,11 @@ impl ReplyFault {
         }
     }
 
-    /// The API's type, or the code if that is more specific.
+    /// Returns the API's type of the error, or its code if that is more specific.
     pub(crate) fn kind(&self) -> Option<String> {
         match self.code.as_deref() {
             Some(code @ ("context_length_exceeded" | "insufficient_quota")) => Some(code.to_owned()),
-            // OpenAI's type says what was counted: `tokens`, `requests`.
+            // OpenAI's type only says what was counted: `tokens`, `requests`.
             Some("rate_limit_exceeded") => Some("rate_limit_error".to_owned()),
             _ => self.kind.clone(),
         }
@@ -105,7 +105,7 @@ impl ReplyFault {
         self.kind().or_else(|| self.code.as_ref().filter(is_word).cloned())
     }
 
-    /// The corresponding status of an error without one.
+    /// Returns the HTTP status to which an error without one corresponds.
     pub(crate) fn meant_status(&self) -> Option<u16> {
         let words = [&self.code, &self.kind].into_iter().flatten();
         let of_word = |word: &String| MEANT.iter().find(|(known, _)| word.eq_ignore_ascii_case(known));
@@ -117,7 +117,7 @@ impl ReplyFault {
             .or_else(|| names_message(&said).then_some(400))
     }
 
-    /// E2: true if the same request may succeed later.
+    /// True if the same request may succeed later (E2).
     pub(crate) fn may_retry(&self, status: Option<u16>) -> bool {
         match status {
             Some(408 | 409) => true,
@@ -128,7 +128,7 @@ impl ReplyFault {
         }
     }
 
-    /// Hint if the account has no money.
+    /// Returns a hint for an account without money; `None` for other errors.
     pub(crate) fn remedy(&self, error: &ProviderError) -> Option<String> {
         let is_money = matches!(error.status, Some(429) | None);
         if is_money && self.is_limited() {
@@ -147,12 +147,12 @@ impl ReplyFault {
         self.is_limited() || words.into_iter().any(|word| spent.contains(&word.as_str()))
     }
 
-    /// True if a limit of the account's owner is reached.
+    /// True if a spend limit is reached that the account's owner has set.
     pub(crate) fn is_limited(&self) -> bool {
         self.detail_code.as_deref().is_some_and(|code| code.contains("spend_limit"))
     }
 
-    /// True if the model is at fault, not the request: Groq validates its models' calls.
+    /// True if the model caused the error, and not the request: Groq validates the calls of its models.
     pub(crate) fn is_failed_generation(&self) -> bool {
         self.code.as_deref() == Some("tool_use_failed")
     }
@@ -189,7 +189,7 @@ fn text(value: &Value) -> Option<String> {
     value.as_str().filter(|text| !text.is_empty()).map(str::to_owned)
 }
 
-/// Accepts a number as text.
+/// Returns the HTTP status in a code, which is a number or its text.
 fn status(code: &Value) -> Option<u16> {
     let number = code.as_u64().or_else(|| code.as_str()?.parse().ok())?;
     u16::try_from(number).ok().filter(|status| (400..600).contains(status))

@@ -7,13 +7,13 @@ use super::authorities::{self, AuthorityError};
 use super::connection;
 use super::proxy::{Proxy, ProxyError};
 
-/// Time limits (E5). A whole reply has no limit.
+/// Time limits for a request (E5). A whole reply has no limit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Timeouts {
     pub connect: Duration,
-    /// From the start of the attempt. A small machine needs minutes for a long prompt.
+    /// Time from the start of the attempt to the first byte. A small machine needs minutes for a long prompt.
     pub first_byte: Duration,
-    /// Pings arrive about every 15 seconds.
+    /// Time between two parts of the body. Pings arrive about every 15 seconds.
     pub idle: Duration,
     /// Time until the next delta or block.
     pub progress: Duration,
@@ -54,8 +54,8 @@ pub enum HttpError {
 }
 
 impl Http {
-    /// Follows no redirects (E6). Trusts the authorities from the environment, or the system's, or bundled ones if the
-    /// system has none (containers).
+    /// Returns a client for a base URL. It follows no redirects (E6). It trusts the authorities from the environment,
+    /// or the system's, or bundled ones if the system has none (containers).
     pub(crate) fn new(base: &Url, timeouts: Timeouts, has_key: bool) -> Result<Self, HttpError> {
         Self::through(base, timeouts, has_key, Proxy::of(base)?)
     }
@@ -78,7 +78,7 @@ impl Http {
                 let what = if has_key { "the API key is sent" } else { "everything for the model is sent" };
                 notices.push(format!("{what} to {} without encryption", host(base)));
             }
-            // Without TLS no authorities are needed, and reading them takes time.
+            // Without TLS no authorities are needed, and reading the files takes time.
             let client = way.builder()?.tls_certs_only([]).build().map_err(HttpError::Client)?;
             return Ok(Self { client, notices, way });
         }
@@ -121,7 +121,7 @@ fn bundled_roots() -> Vec<Certificate> {
         .collect()
 }
 
-/// rustls is built without a provider of cryptography.
+/// Installs ring as the cryptography provider of rustls, which is built without one.
 fn install_crypto() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {

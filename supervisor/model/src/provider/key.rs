@@ -14,7 +14,7 @@ pub struct ProviderApiKey {
     origin: String,
 }
 
-/// The key has characters that a header cannot have.
+/// Error for a key with characters that an HTTP header cannot have.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the API key from {origin} has characters that a key cannot have: set the key again, on one line and without spaces"
@@ -39,19 +39,19 @@ impl ProviderApiKey {
         self.secret.is_some()
     }
 
-    /// For hiding the key in texts.
+    /// Returns the key, to hide it in texts.
     pub fn secret(&self) -> Option<SecretString> {
         self.secret.clone()
     }
 
-    /// The value's debug output is `Sensitive`.
+    /// Returns the key as a header's value; `None` without a key. The value's debug output is `Sensitive`.
     pub fn header(&self) -> Option<HeaderValue> {
         let mut value = HeaderValue::from_str(self.secret.as_ref()?.expose_secret()).ok()?;
         value.set_sensitive(true);
         Some(value)
     }
 
-    /// The value's debug output is `Sensitive`.
+    /// Returns the key as a bearer token; `None` without a key. The value's debug output is `Sensitive`.
     pub fn bearer(&self) -> Option<HeaderValue> {
         let text = Zeroizing::new(format!("Bearer {}", self.secret.as_ref()?.expose_secret()));
         let mut value = HeaderValue::from_str(&text).ok()?;
@@ -66,7 +66,7 @@ impl ProviderApiKey {
         }
     }
 
-    /// The provider may echo the key.
+    /// Hides the key in an error, because the provider may echo it.
     pub fn redact(&self, error: ProviderError) -> ProviderError {
         ProviderError {
             kind: self.hide(&error.kind),

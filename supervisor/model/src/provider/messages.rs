@@ -1,4 +1,4 @@
-//! Messages as JSON text, each serialised once.
+//! Messages of requests as JSON text, each serialised once.
 //!
 //! A request consists of texts from earlier requests and has the same bytes each time (R8: the provider's cache needs
 //! the same prefix).
@@ -13,13 +13,13 @@ use ipc::image::Image;
 use super::fit::{FitRules, FittedMessage, Fitting};
 use super::{Message, ModelRequest};
 
-/// Number of messages at which unused ones are first removed.
+/// Number of stored texts at which unused ones are removed for the first time.
 const FIRST_SWEEP: usize = 256;
 
-/// JSON objects separated by commas. `None` for an empty message, which APIs reject.
+/// Serialises a message as JSON objects separated by commas. `None` for an empty message, which APIs reject.
 pub(crate) type Serialise = fn(&Message) -> Result<Option<Vec<u8>>, serde_json::Error>;
 
-/// For all agents that use a provider.
+/// Serialised messages of all agents that use a provider.
 pub(crate) struct Messages {
     serialise: Serialise,
     fitting: Fitting,
@@ -28,7 +28,8 @@ pub(crate) struct Messages {
 
 #[derive(Default)]
 struct Texts {
-    /// By the message's address. The weak reference prevents reuse of the address.
+    /// Texts by the address of the message. Each has a weak reference to the message, which prevents reuse of the
+    /// address.
     by_address: HashMap<usize, (Weak<Message>, Option<Bytes>)>,
     sweep_at: usize,
 }
@@ -37,7 +38,7 @@ pub(crate) struct MessageText {
     pub json: Bytes,
     pub of_user: bool,
     pub message: Arc<Message>,
-    /// Index of the message's origin in the conversation.
+    /// Index in the conversation of the message from which this one was made.
     pub source: usize,
 }
 
@@ -46,7 +47,7 @@ impl Messages {
         Self { serialise, fitting: Fitting::new(rules), texts: Mutex::default() }
     }
 
-    /// Converts messages for the provider, and leaves out empty ones.
+    /// Returns the texts of all messages of a request, converted for the provider. Empty messages are left out.
     pub(crate) fn texts(&self, request: &ModelRequest) -> Result<Vec<MessageText>, serde_json::Error> {
         let fitted = self.fitting.fit(&request.messages, &request.model);
         let mut texts = self.texts.lock().unwrap_or_else(PoisonError::into_inner);
@@ -77,7 +78,7 @@ impl Texts {
         Ok(text)
     }
 
-    /// Runs each time that the number of messages has doubled.
+    /// Removes texts whose message is gone, each time that the number of texts has doubled.
     fn sweep(&mut self) {
         if self.by_address.len() >= self.sweep_at.max(FIRST_SWEEP) {
             self.by_address.retain(|_, (message, _)| message.strong_count() > 0);
@@ -86,7 +87,7 @@ impl Texts {
     }
 }
 
-/// The text of a tool's result for an API without a field for failures. No result may be empty (R5).
+/// Returns the text of a tool's result for an API without a field for failures. No result may be empty (R5).
 pub(crate) fn told(content: &str, is_error: bool) -> Cow<'_, str> {
     let says_so = content.get(..5).is_some_and(|start| start.eq_ignore_ascii_case("error"));
     match (content, is_error) {

@@ -1,4 +1,5 @@
-//! Counts the tokens of a reply that is forwarded unchanged. Only lines that name a usage are parsed.
+//! Counts the tokens of a reply that is forwarded unchanged. Only lines that contain the name of a usage field are
+//! parsed.
 
 use memchr::memchr2;
 use memchr::memmem::Finder;
@@ -10,18 +11,18 @@ use serde_json::{Map, Value};
 use super::ProviderKind;
 use super::{anthropic, chat, responses};
 
-/// The last event of the Responses API contains the whole reply.
+/// Maximum bytes of a line. The last event of the Responses API contains the whole reply.
 const MOST: usize = 32 << 20;
 
 pub struct Meter {
     kind: ProviderKind,
     usage_name: Finder<'static>,
     error_name: Finder<'static>,
-    /// Beginning of an incomplete line.
+    /// Beginning of a line that is not complete yet.
     line: Vec<u8>,
-    /// True within a line that is too long.
+    /// True while the rest of a line that is too long is skipped.
     skips: bool,
-    /// In the form of the Messages API, which sends two events.
+    /// Token counts of the Messages API, which sends them in two events.
     members: Map<String, Value>,
     usage: Option<TokenUsage>,
     is_final: bool,
@@ -99,11 +100,11 @@ impl Meter {
         }
     }
 
-    /// Handles the end of a complete body.
+    /// Handles the end of a body that is complete.
     pub fn finish(&mut self) {
         let rest = std::mem::take(&mut self.line);
         self.read(&rest);
-        // Only the end of chat completions shows which usage is the last.
+        // In chat completions any token counts may be the last, until the body ends.
         self.is_final |= self.usage.is_some() && self.kind == ProviderKind::OpenAi;
     }
 
@@ -116,7 +117,7 @@ impl Meter {
         self.has_failed
     }
 
-    /// True if the token counts are of the whole reply.
+    /// True if the token counts are those of the whole reply.
     pub const fn is_final(&self) -> bool {
         self.is_final
     }
@@ -135,7 +136,7 @@ impl Meter {
         match self.kind {
             ProviderKind::Anthropic => self.of_messages(&event),
             ProviderKind::OpenAi => {
-                // Groq's older field is ignored, since Groq sends the usual one on request.
+                // Groq's older field for token counts is ignored, since Groq sends the usual one on request.
                 self.usage = event.usage.and_then(chat::usage_of).or(self.usage);
             }
             ProviderKind::Responses => {
@@ -149,7 +150,8 @@ impl Meter {
         }
     }
 
-    /// `message_start` has the prompt's usage, `message_delta` the reply's, a whole reply both.
+    /// Adds the token counts of an event of the Messages API: `message_start` has those of the prompt, `message_delta`
+    /// those of the reply, a whole reply both.
     fn of_messages(&mut self, event: &Event<'_>) {
         let kind = event.kind.map_or("", |kind| kind.get().trim_matches('"'));
         let usage = match kind {

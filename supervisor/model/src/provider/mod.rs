@@ -64,13 +64,14 @@ use std::pin::Pin;
 
 use futures_util::Stream;
 
-/// Dropping the stream ends the request at once (E5).
+/// The events of a reply. Dropping the stream ends the request at once (E5).
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, ProviderError>> + Send>>;
 
-/// One call of `stream` is one attempt; the core decides about further ones (see [`RetryPolicy`]).
+/// A provider of models. One call of `stream` is one attempt; the core decides about further ones (see
+/// [`RetryPolicy`]).
 pub trait ModelProvider: Send + Sync {
     fn name(&self) -> &'static str;
 
-    /// Errors arrive as the stream's last item.
+    /// Sends a request. An error is the stream's last item.
     fn stream(&self, request: ModelRequest) -> EventStream;
 }

@@ -21,7 +21,7 @@ pub struct Opened {
     pub notices: Vec<String>,
 }
 
-/// Sends nothing. Only the Messages API has a version.
+/// Makes a provider, without sending anything. Only the Messages API has a version.
 pub fn open(kind: ProviderKind, connection: Connection, version: ApiVersion) -> Result<Opened, ConfigError> {
     Ok(match kind {
         ProviderKind::Anthropic => {
@@ -66,7 +66,7 @@ impl ProviderKind {
         Self::ALL.into_iter().find(|kind| kind.as_str() == name)
     }
 
-    /// Also the name of the key's file. A vendor's APIs share key and address.
+    /// Returns the name of the vendor, which is also that of the key's file. A vendor's APIs share key and address.
     pub const fn vendor(self) -> &'static str {
         match self {
             Self::Anthropic => "anthropic",
@@ -95,7 +95,7 @@ impl ProviderKind {
         }
     }
 
-    /// The default address is the provider's own.
+    /// Returns a connection to `base_url`; `None` is the vendor's own address.
     pub fn connection(
         self,
         base_url: Option<String>,
@@ -116,7 +116,7 @@ impl ProviderKind {
 
     /// True if requests without a key are pointless: only the vendor's own server is known to need one.
     pub fn needs_key(self, base_url: &str) -> bool {
-        // A relay has the key.
+        // The relay has the key.
         if connection::socket_of(base_url).is_some() {
             return false;
         }

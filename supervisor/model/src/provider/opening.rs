@@ -4,10 +4,10 @@ use bytes::{Buf, Bytes, BytesMut};
 
 use super::failure::one_line;
 
-/// A gateway may send blanks every few seconds to keep a connection open.
+/// Maximum number of blanks before a body. A gateway may send some every few seconds to keep a connection open.
 pub(crate) const MAX_BLANKS: usize = 64 * 1024;
 
-/// Maximum shown bytes of a text that is not a reply.
+/// Maximum bytes of a text in an error about a body that is not a reply.
 const MAX_LINE: usize = 200;
 
 const BOM: &[u8] = "\u{feff}".as_bytes();
@@ -15,7 +15,7 @@ const BOM: &[u8] = "\u{feff}".as_bytes();
 /// Names with which a line of an event stream may begin.
 const FIELDS: [&[u8]; 4] = [b"data", b"event", b"id", b"retry"];
 
-/// Without blanks and byte-order marks at the start.
+/// The beginning of a body, without blanks and byte-order marks.
 #[derive(Default)]
 pub(crate) struct Opening {
     head: BytesMut,
@@ -46,7 +46,7 @@ impl Opening {
         if self.blanks > MAX_BLANKS { Some(BodyKind::Blank) } else { self.kind(false) }
     }
 
-    /// For a body that ends here.
+    /// Returns the kind of a body that ends here.
     pub(crate) fn finish(&self) -> BodyKind {
         self.kind(true).unwrap_or(BodyKind::Empty)
     }
@@ -75,7 +75,7 @@ impl Opening {
         }
     }
 
-    /// True if the first line has this field name, as far as it has arrived.
+    /// True if the first line has this field name, or may still get it.
     fn may_begin_with(&self, field: &[u8]) -> bool {
         match self.head.strip_prefix(field) {
             Some(rest) => rest.first().is_none_or(|next| b":\r\n".contains(next)),
@@ -96,7 +96,7 @@ impl Opening {
 mod tests {
     use super::*;
 
-    /// The kind of a body in chunks of this size, and its beginning.
+    /// Returns the kind of a body in chunks of this size, and its beginning.
     fn opened(body: &[u8], size: usize) -> (BodyKind, Bytes) {
         let mut opening = Opening::default();
         let kind = body.chunks(size).find_map(|chunk| opening.push(chunk));

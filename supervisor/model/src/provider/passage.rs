@@ -76,12 +76,12 @@ impl Passage {
         http::host(&self.url)
     }
 
-    /// The variant of chat completions that the server accepts.
+    /// Returns the variant of chat completions that the server accepts.
     pub const fn form(&self) -> chat::Form {
         self.form
     }
 
-    /// Also hides keys of other connections, which a server may quote.
+    /// Makes [`Self::hide`] hide keys of other connections, too, because a server may quote them.
     pub fn hide_also(&mut self, keys: &[SecretString]) {
         self.other_keys = keys.iter().map(|key| Redactor::new(Some(key.clone()))).collect();
     }
@@ -90,7 +90,7 @@ impl Passage {
         self.key.secret()
     }
 
-    /// Hides this connection's key and those of [`Self::hide_also`].
+    /// Hides the keys of this connection and of [`Self::hide_also`] in a text.
     pub fn hide(&self, text: &str) -> String {
         self.other_keys.iter().fold(self.key.hide(text), |text, key| key.masked(&text))
     }

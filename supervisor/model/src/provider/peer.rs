@@ -4,19 +4,19 @@ use serde_json::value::RawValue;
 
 use super::{ProviderError, ProviderKind};
 
-/// First events of a stream of the Messages API; `message` is a whole reply.
+/// Types of the first events in a stream of the Messages API; `message` is a whole reply.
 const MESSAGES: [&str; 4] = ["message_start", "content_block_start", "message_delta", "message"];
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Peer {
-    /// `None` for a recorded reply of any API.
+    /// The expected API; `None` for a recorded reply, which can be of any API.
     pub kind: Option<ProviderKind>,
     pub url: Option<Url>,
     pub chosen_by: Option<String>,
 }
 
 impl Peer {
-    /// Returns an error that no retry helps, if the data is that of another API.
+    /// Returns an error that is not retryable if the data is of another API, else `None`.
     pub(crate) fn mismatch(&self, data: &str) -> Option<ProviderError> {
         let expected = self.kind?;
         let spoken = api_of(data).filter(|kind| *kind != expected)?;
@@ -24,7 +24,7 @@ impl Peer {
         Some(error.hint(format!("try --provider {}{}", spoken.as_str(), self.choice())))
     }
 
-    /// For a reply in one JSON text.
+    /// Does the same for a reply in one JSON text.
     pub(crate) fn mismatch_of_whole(&self, json: &str) -> Option<ProviderError> {
         let members: Members<'_> = serde_json::from_str(json.trim_start_matches('\u{feff}')).ok()?;
         match members.api() {
@@ -42,13 +42,13 @@ impl Peer {
         ProviderError::new("invalid_response", message).hint(hint)
     }
 
-    /// Hint for an address without the API.
+    /// Returns the hint for an address at which the server has no API.
     pub(crate) fn not_found(&self) -> String {
         let asked = self.url.as_ref().map_or("the address", Url::as_str);
         format!("check --base-url and --provider: nothing is at {asked}{}", self.choice())
     }
 
-    /// True for a socket of a relay with its own budget.
+    /// True for the Unix socket of a relay, which has a budget of its own.
     pub(crate) fn is_socket(&self) -> bool {
         self.url.as_ref().is_some_and(|url| url.scheme() == "unix")
     }
@@ -62,7 +62,7 @@ impl Peer {
     }
 }
 
-/// The API of an event or reply, if its fields show it. An error may be of any.
+/// Returns the API of an event or reply; `None` if its fields do not show it. An error may be of any API.
 fn api_of(data: &str) -> Option<ProviderKind> {
     serde_json::from_str::<Members<'_>>(data.trim_start_matches('\u{feff}')).ok()?.api()
 }
@@ -105,7 +105,7 @@ impl Members<'_> {
     }
 }
 
-/// Escapes are not decoded.
+/// Returns the text of a JSON string, without decoding escapes.
 fn word(raw: Option<&RawValue>) -> &str {
     raw.map_or("", |raw| raw.get().trim_matches('"'))
 }

@@ -1,4 +1,4 @@
-//! Tests for `doctor` if a provider can be reached, without a key or costs.
+//! Finds out for `doctor` if a provider can be reached, without a key or costs.
 
 use std::time::{Duration, SystemTime};
 

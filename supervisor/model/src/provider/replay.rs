@@ -10,7 +10,7 @@ use super::{EventStream, ModelProvider, ModelRequest, ProviderError, ProviderKin
 
 #[derive(Default)]
 pub struct ReplayProvider {
-    /// In bytes; `None` for a single chunk.
+    /// Size of the chunks in bytes; `None` to send the reply in one.
     chunk: Option<NonZeroUsize>,
     kind: ProviderKind,
     state: Mutex<ReplayedState>,
@@ -32,7 +32,7 @@ impl ReplayProvider {
         Self { chunk: None, kind: ProviderKind::default(), state: Mutex::new(state) }
     }
 
-    /// In chunks of `size` bytes, as a network might.
+    /// Sends replies in chunks of `size` bytes, as a network might.
     #[must_use]
     pub fn in_chunks(self, size: NonZeroUsize) -> Self {
         Self { chunk: Some(size), ..self }

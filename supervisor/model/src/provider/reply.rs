@@ -17,9 +17,9 @@ use super::peer::Peer;
 use super::sse::{self, MAX_EVENT, SseError};
 use super::{ProviderError, ProviderKind, StreamEvent};
 
-/// Bytes with comments and blank lines: many times the longest reply of any model.
+/// Maximum bytes of a body, with comments and blank lines: many times the longest reply of any model.
 const MAX_REPLY: usize = 64 * 1024 * 1024;
-/// Time until a complete reply's connection is closed.
+/// Maximum wait for the end of a body whose reply is complete.
 const DRAIN: Duration = Duration::from_millis(100);
 
 type BoxStream<T> = Pin<Box<dyn Stream<Item = Result<T, ProviderError>> + Send>>;
@@ -31,9 +31,9 @@ pub struct HttpReply {
     ready: VecDeque<StreamEvent>,
     failure: Option<ProviderError>,
     context: Context,
-    /// True if nothing was decoded so far. The first events show if a reply is of another API.
+    /// True if nothing was decoded so far: the first events show if the reply is of another API.
     is_new: bool,
-    /// The deadline for progress of the reply.
+    /// Deadline for the next progress of the reply; `None` without a limit.
     stalls_at: Option<Instant>,
 }
 
@@ -43,7 +43,7 @@ pub struct Context {
     pub key: Arc<ProviderApiKey>,
     pub progress: Option<ReplyProgress>,
     pub(crate) peer: Arc<Peer>,
-    /// The conversation, of which an error may name a part.
+    /// The messages of the request, one of which an error may name.
     pub(crate) sent: SentMessages,
 }
 
@@ -101,7 +101,7 @@ impl HttpReply {
         }
     }
 
-    /// Enforces the limit on time without progress.
+    /// Reads the next part of the body, and enforces the limit on time without progress.
     async fn advance(&mut self, body: Body) {
         let before = self.decoder.progress();
         let Some(deadline) = self.stalls_at else { return self.step(body).await };
@@ -213,8 +213,8 @@ impl HttpReply {
     }
 }
 
-/// Reads the rest of the body, so that the connection can be reused. A caller that stops at the last event does not
-/// wait.
+/// Reads the rest of a body, so that the connection can be reused. The reader does not wait for it after the last
+/// event.
 async fn drain(mut data: Data) {
     let rest = async { while let Some(Ok(_)) = data.next().await {} };
     if timeout(DRAIN, rest).await.is_err() {
@@ -222,7 +222,7 @@ async fn drain(mut data: Data) {
     }
 }
 
-/// Exceeding the limit is an error.
+/// Returns the body with an error if it exceeds [`MAX_REPLY`].
 fn bounded(
     bytes: impl Stream<Item = Result<Bytes, ProviderError>> + Send + 'static,
 ) -> impl Stream<Item = Result<Bytes, ProviderError>> + Send + 'static {

@@ -1,10 +1,10 @@
-//! Delay before the next attempt that a provider asks for (E3).
+//! The delay before the next attempt that a provider requests (E3).
 
 use std::time::{Duration, SystemTime};
 
 use reqwest::header::{HeaderMap, RETRY_AFTER};
 
-/// From `retry-after-ms`, or `retry-after` in seconds or as an HTTP date.
+/// Returns the delay in `retry-after-ms`, or in `retry-after` as seconds or as an HTTP date.
 ///
 /// `None` for zero, a negative number and a past date. Azure sends `retry-after: 1` together with `retry-after-ms: 0`,
 /// and means the second.
@@ -17,7 +17,7 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     if let Ok(number) = text.parse::<f64>() {
         return seconds(number);
     }
-    // Some gateways add a unit.
+    // Some gateways send a number with a unit.
     if let Some(wait) = duration(text) {
         return seconds(wait);
     }
@@ -25,7 +25,7 @@ pub(crate) fn retry_after(headers: &HeaderMap, now: SystemTime) -> Option<Durati
     date.duration_since(now).ok().filter(|wait| !wait.is_zero())
 }
 
-/// Phrases before a delay, in lower case.
+/// Lower-case phrases before a delay in a message.
 const BEFORE: [&str; 7] = [
     "try again in",
     "try again after",
@@ -36,7 +36,7 @@ const BEFORE: [&str; 7] = [
     "retrydelay",
 ];
 
-/// For a message such as "Please try again in 1m2.5s", without the header.
+/// Returns the delay in a message such as "Please try again in 1m2.5s", for errors without the header.
 pub(crate) fn wait_in_words(message: &str) -> Option<Duration> {
     let message = message.to_lowercase();
     let behind = BEFORE.iter().find_map(|words| Some(message.split_once(words)?.1))?;
@@ -44,7 +44,7 @@ pub(crate) fn wait_in_words(message: &str) -> Option<Duration> {
     seconds(duration(text)?)
 }
 
-/// `20s`, `1m2.5s`, `579ms`, `2 minutes`. `None` without a unit.
+/// Parses a duration in seconds: `20s`, `1m2.5s`, `579ms`, `2 minutes`. `None` without a unit.
 fn duration(text: &str) -> Option<f64> {
     let (mut rest, mut sum) = (text.trim_start(), None);
     while rest.starts_with(|c: char| c.is_ascii_digit()) {
@@ -65,7 +65,7 @@ fn duration(text: &str) -> Option<f64> {
     sum
 }
 
-/// Too large a number gives the longest duration.
+/// Returns the duration of so many seconds; `None` for zero and less. Too large a number gives the longest duration.
 fn seconds(number: f64) -> Option<Duration> {
     (number > 0.0)
         .then(|| Duration::try_from_secs_f64(number).unwrap_or(Duration::MAX))
@@ -110,7 +110,7 @@ mod tests {
         }
     }
 
-    /// Messages about rate limits, without a header.
+    /// Messages about rate limits from errors without the header.
     #[test]
     fn e3_a_wait_in_words_is_found() {
         let ms = |ms| Some(Duration::from_millis(ms));

@@ -1,4 +1,4 @@
-//! Examines a server or proxy that closed a connection, since the HTTP library gives no reason.
+//! Connects once more to a server or proxy that closed a connection, since the HTTP library gives no reason.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -20,10 +20,10 @@ use super::proxy::Proxy;
 
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// First bytes of a TLS record from a server: an alert, or a part of the handshake.
+/// First bytes of TLS records that a server can send: an alert, or a part of the handshake.
 const RECORDS: [u8; 2] = [0x15, 0x16];
 
-/// Replaces a connection error by a more specific one.
+/// Returns a more specific error in place of a connection error, if there is one.
 pub(crate) async fn looked_at(error: ProviderError, way: &Way) -> ProviderError {
     if error.kind != "connection" {
         return error;
@@ -62,7 +62,7 @@ fn refused_tunnel(status: u16, proxy: &Proxy, base: &Url) -> Option<ProviderErro
     }
 }
 
-/// The status with which a proxy answers a request for a tunnel.
+/// Returns the HTTP status with which a proxy answers a request for a tunnel; `None` if it gives none.
 async fn tunnel_status(proxy: &Proxy, base: &Url) -> Option<u16> {
     if proxy.url.scheme() != "http" {
         return None;
@@ -113,7 +113,7 @@ fn percent_decoded(text: &str) -> Vec<u8> {
     decoded
 }
 
-/// True if a server answers a TLS handshake.
+/// True if a server answers a TLS handshake; `None` if it does not answer at all.
 async fn speaks_tls(base: &Url) -> Option<bool> {
     let name = ServerName::try_from(base.host_str()?.trim_matches(['[', ']']).to_owned()).ok()?;
     let config = ClientConfig::builder().with_root_certificates(RootCertStore::empty()).with_no_client_auth();
@@ -140,7 +140,7 @@ mod tests {
     use crate::provider::connection_error::connection_error;
     use crate::provider::http::{Http, Timeouts};
 
-    /// Answers the first bytes of each connection. Returns the port.
+    /// Starts a server that sends `answer` after the first bytes of each connection. Returns its port.
     fn answering(answer: &'static [u8]) -> u16 {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).unwrap();
         let port = listener.local_addr().unwrap().port();
@@ -148,7 +148,7 @@ mod tests {
             for stream in listener.incoming() {
                 let Ok(mut stream) = stream else { return };
                 let mut first = [0; 4096];
-                // Does not wait for a client that hangs up.
+                // The server does not wait for a client that hangs up.
                 let _ = stream.read(&mut first);
                 let _ = stream.write_all(answer);
             }

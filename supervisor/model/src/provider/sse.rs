@@ -1,4 +1,4 @@
-//! Parses server-sent events. A guard protects `eventsource-stream` 0.2.3.
+//! Parses server-sent events (SSE). A guard filters the input of the crate `eventsource-stream` 0.2.3.
 //!
 //! That crate panics on a byte-order mark, loses the last event of a stream with CR line ends, and takes quadratic time
 //! for a large event. The guard passes it single complete lines that end with LF and are valid UTF-8, without a
@@ -11,7 +11,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use eventsource_stream::{EventStream, EventStreamError};
 use futures_util::{Stream, StreamExt};
 
-/// In bytes, without comments.
+/// Maximum bytes of an event, without comments.
 pub(crate) const MAX_EVENT: usize = 16 * 1024 * 1024;
 
 const BOM: &[u8] = "\u{feff}".as_bytes();
@@ -28,7 +28,7 @@ pub(crate) enum SseError<E> {
     CutShort,
 }
 
-/// Data of each event. Names of events are ignored: gateways omit them, and the data has a `type` (S1).
+/// Returns the data of each event. Names of events are ignored: gateways omit them, and the data has a `type` (S1).
 pub(crate) fn events<S, E>(bytes: S) -> impl Stream<Item = Result<String, SseError<E>>> + Unpin
 where
     S: Stream<Item = Result<Bytes, E>> + Unpin,
@@ -104,11 +104,11 @@ enum SseFault {
     IncompleteUtf8,
 }
 
-/// Each byte is examined once.
+/// Splits a stream into lines. Each byte is examined once.
 struct SseLines {
     chunk: Bytes,
     partial: BytesMut,
-    /// True if the last line ended with CR: an LF that follows belongs to it.
+    /// True if the last line ended with CR, so that a following LF belongs to it.
     after_cr: bool,
     first: bool,
     event: usize,
@@ -124,12 +124,12 @@ impl SseLines {
         self.chunk = chunk;
     }
 
-    /// Servers omit the blank line after the last event (S7).
+    /// Ends the stream with a blank line, which servers omit after the last event (S7).
     fn end(&mut self) {
         self.chunk = Bytes::from_static(b"\n\n");
     }
 
-    /// The next line with an LF at its end; `None` if more bytes are needed.
+    /// Returns the next line with an LF at its end; `None` if more bytes are needed.
     fn next_line(&mut self) -> Result<Option<Bytes>, SseFault> {
         // Skips comments, and blank lines that end no event.
         loop {
@@ -167,12 +167,12 @@ impl SseLines {
     }
 
     fn check(&mut self, mut line: Bytes) -> Result<Bytes, SseFault> {
-        // Removes every mark: eventsource-stream panics on a second one.
+        // All marks are removed, because eventsource-stream panics on a second one.
         while self.first && line.starts_with(BOM) {
             line.advance(BOM.len());
         }
         if let Err(error) = std::str::from_utf8(&line) {
-            // The line end is part of the check, so a cut character shows as one that is followed by LF.
+            // The line end is checked, too, so that a character that was cut off shows as one before LF.
             let cut = error.valid_up_to() + error.error_len().unwrap_or(0) + 1 >= line.len();
             return Err(if cut { SseFault::IncompleteUtf8 } else { SseFault::InvalidUtf8 });
         }
@@ -205,7 +205,7 @@ mod tests {
 
     type Data = Result<Vec<String>, SseError<Infallible>>;
 
-    /// Results of guard and parser for chunks of `size` bytes.
+    /// Returns the results of guard and parser for chunks of `size` bytes.
     fn parse(text: &[u8], size: usize) -> Data {
         let chunks: Vec<_> = text.chunks(size).map(|chunk| Ok(Bytes::copy_from_slice(chunk))).collect();
         let all = events(stream::iter(chunks)).collect::<Vec<_>>().now_or_never().expect("never pending");

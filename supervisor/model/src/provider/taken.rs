@@ -22,7 +22,7 @@ impl TakenKeys {
         }
     }
 
-    /// Warning about keys that are set but not used.
+    /// Returns a warning if several keys are set, of which one is not used.
     pub fn notice(&self, provider: ProviderKind) -> Option<String> {
         let both = self.anthropic.is_some() && self.anthropic_token.is_some();
         let variable = provider.key_variable();

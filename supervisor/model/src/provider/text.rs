@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::de::{Deserialize, Deserializer, Error, Visitor};
 
-/// A JSON string that may begin or end with half a character.
+/// A JSON string that may begin or end with half a character (a lone surrogate).
 #[derive(Debug)]
 pub(crate) struct Piece<'a>(Cow<'a, [u8]>);
 
@@ -46,11 +46,12 @@ impl<'de: 'a, 'a> Deserialize<'de> for Piece<'a> {
     }
 }
 
-/// A half without its other half becomes U+FFFD, since requests must not contain it (R2).
+/// Text that was joined from pieces. A half without its other half becomes U+FFFD, since requests must not contain it
+/// (R2).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Joined {
     text: String,
-    /// The first half of a character, in WTF-8.
+    /// The first half of a character whose second half has not arrived, in WTF-8.
     half: Option<[u8; 3]>,
 }
 
@@ -67,7 +68,7 @@ impl Joined {
         self.text
     }
 
-    /// Incomplete characters become U+FFFD.
+    /// Returns the whole text. An incomplete character becomes U+FFFD.
     pub(crate) fn into_whole(mut self) -> String {
         self.finish();
         self.text
@@ -82,7 +83,7 @@ impl Joined {
         &self.text[before..]
     }
 
-    /// Returns all text that this added.
+    /// Adds a text. Returns everything that this added, which may include U+FFFD for an incomplete character.
     pub(crate) fn push_str(&mut self, text: &str) -> &str {
         let before = self.text.len();
         self.finish();
@@ -90,7 +91,7 @@ impl Joined {
         &self.text[before..]
     }
 
-    /// Returns the added text.
+    /// Ends the text: an incomplete character becomes U+FFFD. Returns the added text.
     pub(crate) fn finish(&mut self) -> &str {
         let before = self.text.len();
         if self.half.take().is_some() {
@@ -121,7 +122,7 @@ impl Joined {
         }
     }
 
-    /// Adds the character that begins with the half `first`. Returns the bytes after it.
+    /// Adds the character that begins with the surrogate `first`. Returns the bytes after it.
     fn pair<'a>(&mut self, first: u16, after: &'a [u8]) -> &'a [u8] {
         if let Some((second, rest)) = surrogate(after)
             && let Some(Ok(joined)) = char::decode_utf16([first, second]).next()
@@ -146,7 +147,7 @@ pub(crate) fn without_lone_halves(json: String) -> String {
         let (kept, length) = match (half(escape), escape.get(ESCAPE..).and_then(half)) {
             (Some(first), Some(second)) if is_lead(first) && !is_lead(second) => (None, 2 * ESCAPE),
             (Some(_), _) => (Some(r"\ufffd"), ESCAPE),
-            // A backslash with the character that it escapes. The digits of a number are copied later.
+            // A backslash and the character that it escapes. The digits of `\u` are copied later.
             (None, _) => (None, 2),
         };
         let (escape, after) = escape.split_at_checked(length).unwrap_or((escape, ""));
@@ -156,7 +157,7 @@ pub(crate) fn without_lone_halves(json: String) -> String {
     whole + rest
 }
 
-/// The UTF-16 surrogate of an escape at the beginning of a text.
+/// Returns the UTF-16 surrogate of an escape at the beginning of a text, if there is one.
 fn half(text: &str) -> Option<u16> {
     let unit = u16::from_str_radix(text.strip_prefix("\\u")?.get(..ESCAPE - 2)?, 16).ok()?;
     (0xD800..0xE000).contains(&unit).then_some(unit)

@@ -1,4 +1,4 @@
-//! Describes faults of a server's certificate, with hints.
+//! Describes faults of a server's TLS certificate, with hints.
 
 use rustls::{CertificateError, Error};
 

@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 const LONGEST: usize = 128;
 
-/// Replaces characters that APIs reject by `_`; the call is then of an unknown tool. `None` for an empty name.
+/// Replaces characters that APIs reject by `_`, so that the call is one of an unknown tool. `None` for an empty name.
 pub(crate) fn harmless(name: &str) -> Option<Cow<'_, str>> {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     if name.is_empty() {

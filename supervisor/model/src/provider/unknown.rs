@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-/// More kinds than any version of an API will ever add.
+/// Maximum number of kinds that are remembered: more than any version of an API will ever add.
 const REMEMBERED: usize = 32;
 
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Unknown(BTreeSet<String>);
 
 impl Unknown {
-    /// Logs only a text with the form of a kind, since the provider chose it.
+    /// Logs an unknown kind once. A text without the form of a kind is not logged, since the provider chose it.
     pub(crate) fn note(&mut self, kind: &str) {
         let is_plain = |byte: u8| byte.is_ascii_lowercase() || matches!(byte, b'_' | b'.');
         let plain = kind.len() <= 64 && kind.bytes().all(is_plain);

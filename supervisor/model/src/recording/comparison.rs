@@ -9,11 +9,11 @@ use super::format::request_name;
 use super::headers::COMPARED;
 use super::{Places, Recorded, RecordedRequest};
 
-/// Placeholders replace values that differ between runs.
+/// Comparison of two runs. Placeholders replace values that differ between runs.
 #[derive(Clone, Debug)]
 pub struct RecordingComparison {
     pub recorded: Places,
-    /// The values of this run.
+    /// The values of the current run.
     pub now: Places,
 }
 

@@ -9,23 +9,23 @@ const MAX_LINES: usize = 60;
 
 const MAX_WIDTH: usize = 160;
 
-/// Number of characters kept before the difference in a long line.
+/// Number of characters before the difference that are shown of a long line.
 const BEFORE: usize = 40;
 
-/// Number of equal lines around those that differ.
+/// Number of equal lines that are shown around those that differ.
 const AROUND: usize = 3;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Difference {
-    /// Path such as `messages[2].content[0].text`.
+    /// Path of the value, such as `messages[2].content[0].text`.
     place: String,
-    /// Empty if nothing was recorded.
+    /// Recorded value as text; empty if none was recorded.
     recorded: String,
     now: String,
 }
 
 impl Difference {
-    /// `None` if both are equal.
+    /// Returns the first difference; `None` if the values are equal.
     pub(super) fn first(recorded: &Value, now: &Value) -> Option<Self> {
         let (place, recorded, now) = first("", Some(recorded), Some(now))?;
         let place = place.strip_prefix('.').unwrap_or(&place).to_owned();
@@ -49,7 +49,7 @@ fn first<'a>(place: &str, recorded: Option<&'a Value>, now: Option<&'a Value>) -
     }
 }
 
-/// A string as it is, and anything else as JSON.
+/// Returns a string as it is, and any other value as JSON.
 fn readable(value: Option<&Value>) -> String {
     match value {
         None => String::new(),

@@ -69,7 +69,7 @@ mod tests {
         let mode = |path: &Path| path.metadata().unwrap().mode() & 0o777;
         let directory = RecordingDirectory::create(&place).unwrap();
         assert_eq!(mode(&place), 0o700);
-        // An empty directory of this user is used, and closed to others.
+        // An empty directory of this user is used. Other users lose access to it.
         std::fs::set_permissions(&place, std::fs::Permissions::from_mode(0o755)).unwrap();
         RecordingDirectory::create(&place).unwrap();
         assert_eq!(mode(&place), 0o700);

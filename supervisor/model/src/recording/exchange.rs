@@ -13,13 +13,13 @@ use crate::secrets::Redactor;
 
 pub struct ExchangeHead<'a> {
     pub path: &'a str,
-    /// End of the path that belongs to the API.
+    /// End of the path that belongs to the API, after the path of the address.
     pub endpoint: &'a str,
-    /// The headers, without those that identify the user.
+    /// Headers without those that identify the user.
     pub headers: &'a HeaderMap,
 }
 
-/// Dropping it before the end records that the client left.
+/// An exchange that is being recorded. Dropping it before its end records that the client left.
 #[derive(Debug)]
 pub struct Exchange {
     recorder: Recorder,
@@ -111,7 +111,7 @@ impl Drop for Exchange {
     }
 }
 
-/// By the content type of the server.
+/// Returns the file extension of a body, by the content type that the server sent.
 fn extension(headers: &HeaderMap) -> &'static str {
     let kind = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
     match kind {

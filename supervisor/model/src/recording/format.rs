@@ -10,26 +10,26 @@ use super::Places;
 
 pub const FORMAT: u32 = 1;
 
-/// `run.json`: the run and its settings.
+/// Content of `run.json`: the run and its settings.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Run {
     pub format: u32,
     pub bailiwick: String,
     pub front_end: FrontEnd,
-    /// `None` if the user had several turns.
+    /// The task of the run; `None` if the user had several turns.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<Task>,
     pub provider: String,
     pub model: String,
     pub activity: Activity,
-    /// The number of plans that flags approve.
+    /// Number of plans that the run's flags approve; `None` without this flag.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approve_plan: Option<u32>,
     pub mode: ApprovalMode,
     pub net: Network,
     pub reach: Reach,
-    /// Besides the project, as the user named them.
+    /// Writable directories besides the project, as the user named them.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub write: Vec<WirePath>,
     /// Unix sockets of other programs that the run could reach.
@@ -62,7 +62,7 @@ pub struct Task {
     pub images: Vec<Image>,
 }
 
-/// `NNNN.meta.json`: the exchange without its bodies.
+/// Content of `NNNN.meta.json`: the exchange without its bodies.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct Meta {
@@ -88,11 +88,11 @@ pub(super) struct ResponseMeta {
     pub(super) status: u16,
     pub(super) headers: Vec<(String, String)>,
     pub(super) body: String,
-    /// Time and length of each chunk.
+    /// Time and length of each chunk, in order of arrival.
     pub(super) chunks: Vec<RecordedChunk>,
 }
 
-/// Milliseconds since the request was sent, and number of bytes.
+/// A chunk of a body: milliseconds since the request was sent, and number of bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RecordedChunk(pub(super) u64, pub(super) usize);
 

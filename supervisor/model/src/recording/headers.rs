@@ -1,8 +1,8 @@
-//! Allowlist of headers in a recording, since vendors may add others at any time.
+//! The headers that a recording contains: an allowlist, since vendors may add others at any time.
 
 use reqwest::header::HeaderMap;
 
-/// Headers of requests, which do not identify the user.
+/// Headers of requests that do not identify the user.
 const OF_REQUESTS: [&str; 4] = ["accept", "anthropic-beta", "anthropic-version", "content-type"];
 
 /// Headers of responses that a client acts on, or that a vendor's support needs.

@@ -8,25 +8,25 @@ use serde_json::Value;
 #[serde(deny_unknown_fields)]
 pub struct Places {
     pub project: WirePath,
-    /// `None` if the agent sees the private temp directory as `/tmp`.
+    /// Private temp directory; `None` if the agent sees it as `/tmp`.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub temp: Option<WirePath>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub home: Option<WirePath>,
     pub conversation: ConversationId,
     pub date: String,
-    /// The kernel and the machine.
+    /// Kernel and machine.
     pub platform: String,
 }
 
 impl Places {
-    /// Replaces these values, temp directories of tool calls, and durations by placeholders.
+    /// Replaces these values, temp directories of commands, and durations by placeholders.
     pub fn normalise(&self, body: &mut Value) {
         let names = self.names();
         visit(body, &|text| normalised(text, &names));
     }
 
-    /// The longest value first, since one may contain another.
+    /// Returns the values with their placeholders. The longest value is first, since one may contain another.
     fn names(&self) -> Vec<(String, &'static str)> {
         let path = |path: &WirePath| path.as_path().to_string_lossy().into_owned();
         let mut names = vec![
@@ -37,14 +37,14 @@ impl Places {
         ];
         names.extend(self.temp.as_ref().map(|temp| (path(temp), "<temp>")));
         names.extend(self.home.as_ref().map(|home| (path(home), "<home>")));
-        // `/` is in every path.
+        // `/` is left out, because every path contains it.
         names.retain(|(name, _)| name.len() > 1);
         names.sort_by_key(|(name, _)| std::cmp::Reverse(name.len()));
         names
     }
 }
 
-/// Changes every string in a value, but not the keys.
+/// Changes every string in a value, but not the names of fields.
 fn visit(value: &mut Value, change: &impl Fn(&str) -> String) {
     match value {
         Value::String(text) => *text = change(text),
@@ -60,7 +60,7 @@ fn normalised(text: &str, names: &[(String, &'static str)]) -> String {
     without_durations(&without_own_directories(&replaced))
 }
 
-/// Replaces temp directories of commands, `r-` and sixteen hexadecimal digits, by `<call>`.
+/// Replaces the names of commands' temp directories, `r-` and sixteen hexadecimal digits, by `<call>`.
 fn without_own_directories(text: &str) -> String {
     const DIGITS: usize = 16;
     let is_own = |rest: &str| {
@@ -85,7 +85,7 @@ fn without_durations(text: &str) -> String {
         let (before, number) = rest.split_at(at);
         kept.push_str(before);
         let length = match duration(number) {
-            // Digits within a word are not a number.
+            // Digits at the end of a word are not a number.
             Some(length) if !ends_in_word(&kept) => {
                 kept.push_str("<time>");
                 length
@@ -101,7 +101,8 @@ fn without_durations(text: &str) -> String {
     kept + rest
 }
 
-/// Length of a duration at the beginning of a text: a decimal fraction, an optional blank, and a unit.
+/// Returns the length of a duration at the beginning of a text: a decimal fraction, an optional blank, and a unit.
+/// `None` if there is none.
 fn duration(text: &str) -> Option<usize> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let whole = digits(text);

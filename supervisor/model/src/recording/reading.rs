@@ -49,7 +49,7 @@ impl Recording {
         Ok(Self { run, exchanges: exchanges.collect::<Result<_, _>>()? })
     }
 
-    /// The part of the path between the address and the API's own end.
+    /// Returns the part of the path between the address and the end that belongs to the API.
     pub fn prefix(&self) -> &str {
         let path = self.exchanges.first().map(|exchange| &exchange.meta.request);
         path.and_then(|request| request.path.strip_suffix(&request.endpoint)).unwrap_or_default()
@@ -70,7 +70,7 @@ fn numbers(directory: &Path) -> Result<Vec<usize>, RecordingError> {
         found.extend(number);
     }
     match found.last() {
-        // Does not count up to a number that is far too large.
+        // With a number that is far too large, the missing numbers are not listed.
         Some(last) if *last > found.len() => Ok((1..=found.len() + 1).collect()),
         last => Ok((1..=last.copied().unwrap_or(0)).collect()),
     }
@@ -88,13 +88,13 @@ impl Recorded {
         Ok(Self { number, request, meta, body })
     }
 
-    /// In the recorded chunks; with `timing`, also at their recorded times.
+    /// Returns the recorded response in its chunks; with `timing`, also at their recorded times.
     pub fn reply(&self, timing: bool) -> Reply {
         let Some(response) = &self.meta.response else { return Reply::hang_up() };
         let mut reply = Reply::new(response.status, Bytes::new());
         for (name, value) in &response.headers {
             reply = match name.as_str() {
-                // No need to wait for a server that does not exist.
+                // A replay need not wait for a server.
                 "retry-after" | "retry-after-ms" if !timing => reply,
                 _ => reply.header(name, value),
             };
@@ -144,7 +144,7 @@ fn json<T: DeserializeOwned>(path: &Path) -> Result<T, RecordingError> {
     parsed.map_err(|error| RecordingError::Content { path: path.to_owned(), fault: error.to_string() })
 }
 
-/// Fails for a fifo, which would block.
+/// Reads a file. Fails for a fifo, which would block.
 fn read(path: &Path) -> Result<Vec<u8>, RecordingError> {
     let failed = |source| RecordingError::File { path: path.to_owned(), source };
     let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);

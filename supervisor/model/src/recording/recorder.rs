@@ -15,7 +15,8 @@ use super::exchange::ExchangeHead;
 use super::format::{Run, request_name};
 use crate::secrets::Redactor;
 
-/// Cheap to clone. A failure to write ends the recording, but not the run, and is reported once.
+/// Records the exchanges of a run. Cheap to clone. A failure to write ends the recording, but not the run, and is
+/// reported once.
 #[derive(Clone)]
 pub struct Recorder(Arc<RecorderInner>);
 
@@ -27,7 +28,7 @@ struct RecorderInner {
 }
 
 impl Recorder {
-    /// `complain` is called once if the recording fails.
+    /// Begins a recording in an empty or new directory. `complain` is called once if writing fails later.
     pub fn create(
         path: &Path,
         complain: impl Fn(&str) + Send + Sync + 'static,
@@ -48,7 +49,7 @@ impl Recorder {
         self.attempt(|| self.write_json("run.json", run));
     }
 
-    /// Begins to record the next exchange, with its request.
+    /// Begins to record the next exchange, with its request. `None` if the recording has failed.
     pub fn exchange(
         &self,
         head: ExchangeHead<'_>,

@@ -11,9 +11,9 @@ pub struct Reply {
     pub status: u16,
     pub headers: Vec<(String, String)>,
     pub chunks: VecDeque<Bytes>,
-    /// Delay before each chunk that has none in `waits`.
+    /// Delay before each chunk that has none in [`Self::waits`].
     pub pace: Duration,
-    /// Delays before the first chunks, one for each, in place of `pace`.
+    /// Delays before the first chunks, one for each, in place of [`Self::pace`].
     pub waits: VecDeque<Duration>,
     pub end: ReplyEnd,
 }
@@ -22,7 +22,7 @@ pub struct Reply {
 pub enum ReplyEnd {
     Whole,
     Cut,
-    /// No further bytes until the client leaves.
+    /// No further bytes follow until the client leaves.
     Silence,
     /// The connection is closed before the first byte.
     HungUp,
@@ -33,7 +33,7 @@ impl Reply {
         Self::new(200, text).header("content-type", "text/event-stream; charset=utf-8")
     }
 
-    /// Creates an error in the API's shape.
+    /// Returns an error response in the shape of the Messages API.
     pub fn error(status: u16, kind: &str, message: &str) -> Self {
         let body = json!({"type": "error", "error": {"type": kind, "message": message}});
         Self::new(status, body.to_string()).header("content-type", "application/json")
@@ -85,14 +85,14 @@ impl Reply {
         self
     }
 
-    /// Closes the connection without ending the body.
+    /// Closes the connection after the chunks, without ending the body.
     #[must_use]
     pub const fn then_cut(mut self) -> Self {
         self.end = ReplyEnd::Cut;
         self
     }
 
-    /// Sends no further bytes, without ending the body.
+    /// Sends no bytes after the chunks, without ending the body.
     #[must_use]
     pub const fn then_silence(mut self) -> Self {
         self.end = ReplyEnd::Silence;

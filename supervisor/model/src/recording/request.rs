@@ -7,10 +7,10 @@ use bytes::Bytes;
 pub struct RecordedRequest {
     pub method: String,
     pub path: String,
-    /// A key is replaced by its length; the scheme before it stays.
+    /// Headers, in which the key is replaced by its length; the scheme before the key stays.
     pub headers: Vec<(String, String)>,
     pub body: Bytes,
-    /// Arrival of the last byte.
+    /// Time at which the last byte arrived.
     pub received: Instant,
 }
 

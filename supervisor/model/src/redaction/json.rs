@@ -1,4 +1,4 @@
-//! All bytes outside of redacted strings stay unchanged.
+//! Redacts the strings in a JSON text. All other bytes stay unchanged.
 
 use std::borrow::Cow;
 
@@ -6,7 +6,7 @@ use super::Redaction;
 
 pub(super) fn without<'a>(json: &'a str, redaction: &mut Redaction) -> Cow<'a, str> {
     let (mut out, mut kept, mut at) = (String::new(), 0, 0);
-    // The name of the field whose value comes next.
+    // Name of the field whose value comes next.
     let mut name: Option<String> = None;
     while let Some((start, end)) = next(json, at) {
         let literal = json.get(start..end).unwrap_or_default();
@@ -28,7 +28,7 @@ pub(super) fn without<'a>(json: &'a str, redaction: &mut Redaction) -> Cow<'a, s
     Cow::Owned(out)
 }
 
-/// `None` without secrets.
+/// Redacts a text, which may be the value of a field with a name; `None` if it has no secrets.
 fn clean(text: &str, name: Option<&str>, redaction: &mut Redaction) -> Option<String> {
     let of_name = name.and_then(|name| redaction.value(name, text));
     let without = redaction.text(of_name.as_deref().unwrap_or(text));
@@ -38,7 +38,7 @@ fn clean(text: &str, name: Option<&str>, redaction: &mut Redaction) -> Option<St
     }
 }
 
-/// True if only a colon is between a name and its value.
+/// True if the text between a name and a string is only a colon, so that the string is the value of that name.
 fn is_value(between: &str) -> bool {
     between.trim() == ":"
 }
@@ -56,7 +56,7 @@ fn next(json: &str, from: usize) -> Option<(usize, usize)> {
     }
 }
 
-/// Decodes a string. One with a lone surrogate stays as it is written.
+/// Decodes a JSON string. One with a lone surrogate stays as it is written.
 fn decoded(literal: &str) -> Cow<'_, str> {
     let inner = || literal.get(1..literal.len().saturating_sub(1)).unwrap_or_default();
     match serde_json::from_str::<String>(literal) {

@@ -1,4 +1,4 @@
-//! Removes secrets, which it recognises by their form, from text that leaves the machine.
+//! Removes secrets from text that leaves the machine. It recognises them by their form.
 //!
 //! The rules (`rules.txt`) have forms that providers document, with the names that secret scanners use. Secrets without
 //! a form, such as a password in a sentence, are not found, nor split or encoded ones.
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 pub use self::rule::NotRules;
 use self::rule::{RedactionRule, rules};
 
-/// The version of the rules: the date of their last change.
+/// Version of the rules: the date of their last change.
 pub const RULES_OF: &str = "2026-11-25";
 
 pub struct Redaction {
@@ -45,7 +45,7 @@ impl Redaction {
         text
     }
 
-    /// Redacts the value of a field whose name suggests a secret.
+    /// Redacts the value of a field if the field's name suggests a secret; `None` if nothing changes.
     fn value(&mut self, name: &str, value: &str) -> Option<String> {
         let rule = self.rules.iter().find(|rule| rule.is_generic())?;
         if !rule.is_possible(&name.to_lowercase()) {

@@ -8,7 +8,7 @@ use regex_automata::meta::{BuildError, Regex};
 
 const LIST: &str = include_str!("rules.txt");
 
-/// Depends on names, not on the form of a secret.
+/// Id of the rule that recognises names of secrets, such as `api_key=`, and not the form of the secret itself.
 const GENERIC: &str = "generic-api-key";
 
 /// Minimum Shannon entropy of a text that looks random, in bits per character.
@@ -27,7 +27,7 @@ pub enum NotRules {
 
 pub(super) struct RedactionRule {
     name: &'static str,
-    /// A text with such a secret contains one of these, in any case.
+    /// Words of which a text with such a secret contains at least one, in any case.
     words: Vec<String>,
     expression: Regex,
 }
@@ -56,7 +56,8 @@ impl RedactionRule {
         self.name == GENERIC
     }
 
-    /// Replaces such secrets by the rule's name, and counts them. `None` without secrets.
+    /// Replaces such secrets by the rule's name. Returns the new text (`None` without secrets) and the number of
+    /// secrets.
     pub(super) fn without(&self, text: &str) -> (Option<String>, u64) {
         let (mut without, mut kept, mut count) = (String::new(), 0, 0);
         let mut captures = self.expression.create_captures();
@@ -85,7 +86,8 @@ impl RedactionRule {
         (if count > 0 { Some(without) } else { None }, count)
     }
 
-    /// False for most texts, for which this test is the only cost.
+    /// True if a lower-case text contains one of the rule's words. It is false for most texts, for which this test is
+    /// the only cost.
     pub(super) fn is_possible(&self, small: &str) -> bool {
         self.words.iter().any(|word| memmem::find(small.as_bytes(), word.as_bytes()).is_some())
     }

@@ -11,13 +11,13 @@ use crate::provider::ProviderKind;
 
 pub(super) type AnswerBody = UnsyncBoxBody<Bytes, std::io::Error>;
 
-/// The header that tells if a retry makes sense (E2).
+/// The header that says if a retry makes sense (E2).
 pub(super) const SHOULD_RETRY: HeaderName = HeaderName::from_static("x-should-retry");
 
 #[derive(Clone, Debug)]
 pub(super) struct RelayAnswer {
     pub(super) status: StatusCode,
-    /// The kind, in the terms of the Messages API.
+    /// Kind of the error, in the terms of the Messages API.
     pub(super) kind: &'static str,
     pub(super) message: String,
     /// True if the same request may succeed later.

@@ -45,13 +45,13 @@ pub struct ClientSettings {
 
 #[derive(Clone, Debug)]
 pub enum Listen {
-    /// Every process that can reach the socket counts as the client.
+    /// A Unix socket. Every process that can reach it counts as the client.
     Socket(SocketSettings),
-    /// Every process with the token counts as the client.
+    /// A port on this machine. Every process with the token counts as the client.
     Loopback {
-        /// With port 0 the system chooses a port.
+        /// Address to listen at. With port 0 the system chooses a port.
         address: SocketAddr,
-        /// Sent by the client as its API key.
+        /// Token that the client sends as its API key.
         token: SecretString,
     },
 }
@@ -59,9 +59,9 @@ pub enum Listen {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SocketSettings {
     pub path: PathBuf,
-    /// Mode of the socket. The directory admits the same users.
+    /// File mode of the socket. Its directory admits the same users.
     pub mode: u32,
-    /// The group only if it differs from the relay's.
+    /// User id, and a group id if it differs from the relay's; `None` for the user of the relay.
     pub owner: Option<(u32, Option<u32>)>,
 }
 

@@ -8,7 +8,7 @@ use super::request::RelayEstimate;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Limits {
     pub max_usd: Option<Usd>,
-    /// Tokens of prompts and replies together.
+    /// Maximum tokens of prompts and replies together.
     pub max_tokens: Option<u64>,
 }
 
@@ -16,17 +16,17 @@ pub struct Limits {
 pub struct Account {
     pub requests: u64,
     pub refused: u64,
-    /// Tokens, including estimates.
+    /// Spent tokens, including estimates.
     pub tokens: u64,
-    /// Money, including estimates.
+    /// Spent money, including estimates.
     pub cost: Usd,
-    /// Estimated part of the money, for incomplete replies.
+    /// The part of the money that is estimated, because replies were incomplete.
     pub estimated: Usd,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NoBudget {
-    /// Open requests have reserved the rest of the budget.
+    /// Other open requests have reserved the rest of the budget.
     Now,
     Spent(String),
 }
@@ -35,7 +35,7 @@ pub(super) enum NoBudget {
 struct Books {
     account: Account,
     open_tokens: u64,
-    /// In millionths of a millionth of a dollar.
+    /// Reserved money in picodollars (10⁻¹² dollars).
     open_picos: u64,
 }
 
@@ -45,8 +45,8 @@ pub(super) struct RelayLedger {
     books: Arc<Mutex<Books>>,
 }
 
-/// Money reserved for one request. Dropping it charges the estimate, in case the client hangs up or the reply breaks
-/// off.
+/// Budget that is reserved for one request. Dropping it charges the estimate, in case the client hangs up or the reply
+/// breaks off.
 #[derive(Debug)]
 pub(super) struct Reservation {
     ledger: RelayLedger,
@@ -69,7 +69,7 @@ impl RelayLedger {
         books.account.refused
     }
 
-    /// Fails if the estimate exceeds the budget.
+    /// Reserves the estimate for one request. Fails if the budget does not suffice for it.
     pub(super) fn reserve(&self, estimate: RelayEstimate) -> Result<Reservation, NoBudget> {
         let mut books = self.books();
         let Account { tokens, cost, .. } = books.account;
@@ -92,7 +92,7 @@ impl RelayLedger {
         Ok(Reservation { ledger: self.clone(), estimate, is_open: true })
     }
 
-    /// The limit that would be exceeded.
+    /// Returns the limit that would be exceeded; `None` if none would.
     fn over(&self, tokens: u64, picos: u64) -> Option<String> {
         let Limits { max_usd, max_tokens } = self.limits;
         let money = max_usd.filter(|max| picos > max.picos()).map(|max| max.to_string());
@@ -112,7 +112,7 @@ impl Reservation {
         cost
     }
 
-    /// For an incomplete reply: the prompt, if its size is known, and the longest possible reply.
+    /// Charges an incomplete reply: the prompt if its size is known, and the longest possible reply.
     pub(super) fn settle_cut(mut self, usage: Option<&TokenUsage>, prices: &Prices) -> Usd {
         let known =
             usage.map(|usage| TokenUsage { output: self.estimate.output.max(usage.output), ..*usage });
@@ -122,7 +122,7 @@ impl Reservation {
         cost
     }
 
-    /// For a request that the provider did not begin to answer.
+    /// Charges nothing, for a request that the provider did not begin to answer.
     pub(super) fn release(mut self) {
         self.close(0, Usd::ZERO, Usd::ZERO);
     }

@@ -1,4 +1,4 @@
-//! Requests in the state directory: one JSON object a line, without prompts, replies or keys.
+//! The log of requests in the state directory: one JSON object a line, without prompts, replies or keys.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, Write};
@@ -13,10 +13,10 @@ use serde::Serialize;
 
 use crate::redaction::Redaction;
 
-/// In bytes, so that a client cannot fill the disk.
+/// Maximum bytes of the log, so that a client cannot fill the disk.
 const MOST: u64 = 256 << 20;
 
-/// The most characters of a text from a client or a provider.
+/// Maximum characters of a text from a client or a provider.
 const SHOWN: usize = 300;
 
 #[derive(Clone, Debug, Default, Serialize)]
@@ -29,7 +29,7 @@ pub(super) struct RelayLogEntry {
     pub(super) model: Option<String>,
     pub(super) status: u16,
     pub(super) end: &'static str,
-    /// Reason for an error, or the denied part of the request.
+    /// Reason for an error, or the part of the request that was denied.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) why: Option<String>,
     pub(super) request_bytes: u64,
@@ -61,7 +61,7 @@ struct RelayLogInner {
 }
 
 impl RelayLog {
-    /// `complain` is called once if writing fails.
+    /// Creates a log in the directory. `complain` is called once if writing fails.
     pub(super) fn create(directory: &Path, complain: fn(&str)) -> io::Result<Self> {
         DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
         let path = directory.join(format!("{}.jsonl", uuid::Uuid::now_v7()));
@@ -78,7 +78,7 @@ impl RelayLog {
         &self.path
     }
 
-    /// A failure is reported once, and does not affect clients.
+    /// Adds an entry. A failure is reported once, and does not affect clients.
     pub(super) fn write(&self, entry: &RelayLogEntry) {
         let entry = RelayLogEntry {
             model: entry.model.as_deref().map(bounded),

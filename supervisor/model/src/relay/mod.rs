@@ -1,8 +1,8 @@
 //! `bailiwick relay`: gives programs without a key or network access to the model's API.
 //!
 //! Each client has a separate socket. Each request is parsed completely ([`request`]) and serialised again with the
-//! relay's own headers. Unknown fields are rejected, since a POST could otherwise search the web, run code or read
-//! other clients' files. Money is reserved before and charged after each request ([`ledger`]).
+//! relay's own headers. Unknown fields are rejected, since a request could otherwise search the web, run code or read
+//! other clients' files at the provider. Money is reserved before and charged after each request ([`ledger`]).
 
 mod answer;
 mod client;

@@ -26,14 +26,14 @@ pub(super) type Upstream = Pin<Box<dyn Stream<Item = Result<Bytes, ProviderError
 pub(super) struct RelayPassing {
     pub(super) meter: Meter,
     pub(super) prices: Prices,
-    /// Records the token counts of prompts.
+    /// Token counts of earlier prompts, to which that of this one is added.
     pub(super) counted: Arc<CountedPrompts>,
     pub(super) trail: Trail,
     pub(super) reservation: Option<Reservation>,
     pub(super) entry: RelayLogEntry,
     pub(super) began: Instant,
     pub(super) log: Arc<RelayLog>,
-    /// Memory for the request, until it is sent.
+    /// Reserved memory for the request, until it is sent.
     pub(super) room: Option<OwnedSemaphorePermit>,
 }
 
@@ -59,7 +59,7 @@ impl RelayPassing {
         self.end("broken");
     }
 
-    /// The provider's usage for the whole reply counts, even if the client hung up.
+    /// Charges the reply, and logs it. The provider's count of a whole reply applies even if the client hung up.
     fn end(&mut self, end: &'static str) {
         let Some(reservation) = self.reservation.take() else { return };
         self.entry.usage = self.meter.usage();
@@ -70,7 +70,7 @@ impl RelayPassing {
         let has_failed = self.meter.has_failed();
         let cost = match (is_whole, self.meter.usage()) {
             (true, Some(usage)) => reservation.settle(&usage, &self.prices),
-            // An error replaced the reply.
+            // The provider sent an error in place of a reply.
             (_, None) if has_failed => {
                 reservation.release();
                 Usd::ZERO
@@ -106,7 +106,7 @@ pub(super) fn millis(began: Instant) -> u64 {
 pub(super) struct PassingBody {
     pub(super) bytes: Upstream,
     pub(super) passing: RelayPassing,
-    /// Held until the reply has ended.
+    /// Permit for one open request, held until the reply has ended.
     pub(super) _permit: OwnedSemaphorePermit,
 }
 
@@ -132,7 +132,7 @@ impl Body for PassingBody {
             Some(Err(error)) => {
                 self.passing.entry.why = Some(error.message);
                 self.passing.end("broken");
-                // Makes the client see that the reply broke off.
+                // The error shows the client that the reply broke off.
                 Some(Err(io::ErrorKind::ConnectionReset.into()))
             }
         })

@@ -21,20 +21,20 @@ use crate::provider::{ConfigError, Connection, ProviderKind, socket_of};
 pub type FactsOf = Box<dyn Fn(&str) -> Facts + Send + Sync>;
 
 pub struct Settings {
-    /// Each with its provider's address and key.
+    /// Providers that the relay forwards to, each with its address and key.
     pub upstreams: Vec<(ProviderKind, Connection)>,
     /// Facts about each model; prices limit what clients spend.
     pub facts: FactsOf,
     /// The permitted models; if empty, every model with a price.
     pub models: Vec<String>,
-    /// The longest reply, in tokens.
+    /// Maximum tokens of a reply.
     pub max_reply: u64,
     pub log: PathBuf,
-    /// Warns a person that the log cannot be written.
+    /// Warns the user that the log cannot be written.
     pub complain: fn(&str),
 }
 
-/// In tokens. Bailiwick's own client never asks for more.
+/// Default limit for a reply, in tokens. Bailiwick's own client never asks for more.
 pub const MAX_REPLY: u64 = 32_000;
 
 #[derive(Debug, thiserror::Error)]
@@ -66,12 +66,12 @@ pub struct Relay {
     clients: BTreeMap<ClientName, ServedRequest>,
 }
 
-/// Dropping it closes the client's connections.
+/// A client that is being served. Dropping this value closes its connections.
 struct ServedRequest {
     base_url: String,
     ledger: RelayLedger,
     serving: JoinHandle<()>,
-    /// Dropped to stop the client.
+    /// Dropped to stop serving the client.
     stop: Option<oneshot::Sender<Infallible>>,
     _name: Option<SocketName>,
 }
@@ -103,7 +103,7 @@ impl Relay {
         Ok(Self { shared: Arc::new(shared), clients: BTreeMap::new() })
     }
 
-    /// Returns the address in the form of `--base-url`. Must be called within the runtime.
+    /// Adds a client. Returns the client's address in the form of `--base-url`. Must be called within the runtime.
     pub fn add(&mut self, settings: ClientSettings) -> Result<String, RelayError> {
         let ClientSettings { name, listen, limits } = settings;
         if self.clients.contains_key(&name) {
@@ -123,7 +123,8 @@ impl Relay {
         Ok(base_url)
     }
 
-    /// Closes the client's connections and removes its socket. Returns its spending.
+    /// Closes the client's connections and removes its socket. Returns the client's account; `None` for an unknown
+    /// client.
     pub async fn remove(&mut self, name: &ClientName) -> Option<Account> {
         let mut served = self.clients.remove(name)?;
         served.stop.take();
@@ -144,16 +145,16 @@ impl Relay {
         self.shared.log.path()
     }
 
-    /// For a relay that never served a client.
+    /// Removes the log of a relay that never served a client.
     pub fn withdraw_log(&self) {
         let is_empty = std::fs::metadata(self.log_path()).is_ok_and(|log| log.len() == 0);
         if is_empty {
-            // An empty log that stays does no harm.
+            // It does no harm if an empty log stays.
             let _ = std::fs::remove_file(self.log_path());
         }
     }
 
-    /// Returns warnings for a person: bundled certificates in use, or a key sent without encryption.
+    /// Returns warnings for the user: bundled certificates are in use, or a key is sent without encryption.
     pub fn notices(&self) -> Vec<String> {
         self.shared.passages.iter().flat_map(|passage| passage.notices().iter().cloned()).collect()
     }

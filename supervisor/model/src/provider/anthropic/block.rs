@@ -24,12 +24,12 @@ pub(super) struct OpenBlock {
     thinking: Joined,
     input: Joined,
     citations: Vec<Box<RawValue>>,
-    /// Members whose value a delta sets as a whole.
+    /// Fields that a delta sets as a whole, with their values.
     set: Vec<(&'static str, Box<RawValue>)>,
     text_changed: bool,
     thinking_changed: bool,
     cited: bool,
-    /// Arrives in one delta (S3); another one replaces it.
+    /// The signature of thinking. It arrives in one delta (S3); another one replaces it.
     signature: Option<String>,
 }
 
@@ -83,7 +83,7 @@ impl OpenBlock {
         })
     }
 
-    /// A tool call, or text in the start itself.
+    /// Returns the event for the block's start: a tool call, or text that the start contains. `None` for other blocks.
     pub(super) fn opening(&self, index: usize) -> Option<StreamEvent> {
         match &self.view {
             View::ToolUse { id, name } => {
@@ -95,7 +95,7 @@ impl OpenBlock {
         }
     }
 
-    /// The model that continues the reply, if the block reports a change.
+    /// Returns the model that continues the reply, if the block reports that another model does.
     pub(super) fn fallback_model(&self) -> Option<String> {
         let View::Other(kind) = &self.view else {
             return None;
@@ -107,7 +107,7 @@ impl OpenBlock {
         Some(fallback.to.model)
     }
 
-    /// False for an unknown kind, which is ignored (S3).
+    /// Handles a delta. Returns false for a delta of an unknown kind, which is ignored (S3).
     pub(super) fn push(
         &mut self,
         index: usize,
@@ -150,7 +150,7 @@ impl OpenBlock {
         if matches!(self.view, View::Thinking) { thinking_delta(index, added) } else { None }
     }
 
-    /// Reports the last parts of the texts.
+    /// Adds events with the rest of the block's text or thinking.
     pub(super) fn finish_text(&mut self, index: usize, events: &mut VecDeque<StreamEvent>) {
         let text = self.text.finish();
         let thinking = self.thinking.finish();
@@ -167,7 +167,8 @@ impl OpenBlock {
         self.set.push((name, value));
     }
 
-    /// `None` for a thinking block that was cut off before its signature: the API would reject it in a request.
+    /// Returns the complete block. `None` for thinking that was cut off before its signature: the API would reject it
+    /// in a request.
     pub(super) fn close(mut self, end: BlockEnd) -> Result<Option<AssistantBlock>, serde_json::Error> {
         if end == BlockEnd::CutOff && matches!(self.view, View::Thinking) && self.signature.is_none() {
             return Ok(None);
@@ -184,7 +185,8 @@ impl OpenBlock {
         Ok(Some(AssistantBlock { content, raw }))
     }
 
-    /// Returns the tool input, and sets it in the block for later requests.
+    /// Returns the tool input, and sets it in the block for later requests. The inner `Err` says why the input is not a
+    /// JSON object.
     fn close_input(&mut self, end: BlockEnd) -> Result<Result<String, String>, serde_json::Error> {
         let text = self.input.as_str();
         let is_blank = text.trim().is_empty();
@@ -232,7 +234,7 @@ impl OpenBlock {
     }
 }
 
-/// JSON for later requests: one line, without lone surrogates.
+/// Returns JSON for later requests: on one line, without lone surrogates.
 fn echo(json: &str) -> Result<Box<RawValue>, serde_json::Error> {
     RawValue::from_string(without_lone_halves(one_line(json)))
 }

@@ -22,7 +22,7 @@ const VERSION: HeaderName = HeaderName::from_static("anthropic-version");
 const KEY: HeaderName = HeaderName::from_static("x-api-key");
 const BETA: HeaderName = HeaderName::from_static("anthropic-beta");
 
-/// Beta feature: a model with a thinking budget thinks between tool calls as well.
+/// Beta feature that lets a model with a thinking budget think between tool calls as well.
 const INTERLEAVED_THINKING: &str = "interleaved-thinking-2025-05-14";
 
 /// Form of a conversation that the API accepts.
@@ -86,7 +86,8 @@ impl ModelProvider for Anthropic {
     }
 }
 
-/// Beta features that a request uses, separated by commas (R1). All others are in both versions of the API.
+/// Returns the beta features that a request uses, separated by commas (R1). All others are in both versions of the API.
+/// `None` if it uses none.
 const fn betas(options: &RequestOptions) -> Option<HeaderValue> {
     match options.thinking {
         Thinking::Budget { .. } => Some(HeaderValue::from_static(INTERLEAVED_THINKING)),

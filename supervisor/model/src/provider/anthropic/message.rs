@@ -5,7 +5,7 @@ use serde_json::value::RawValue;
 use crate::provider::messages::MessageText;
 use crate::provider::{Message, UserBlock};
 
-/// `marked` adds a cache marker to the last block.
+/// Appends a message to the body of a request. `marked` adds a cache marker to the message's last block.
 pub(super) fn write(text: &MessageText, marked: bool, body: &mut Vec<u8>) {
     // `…}]}`: the ends of the last block, of the content and of the message.
     const TAIL: usize = 3;
@@ -62,7 +62,7 @@ enum AnthropicBlock<'a> {
     },
 }
 
-/// R5: text alone is a string, text with pictures a list of blocks.
+/// Content of a tool's result. Text alone is a string, text with pictures a list of blocks (R5).
 #[derive(Serialize)]
 #[serde(untagged)]
 enum AnthropicContent<'a> {
@@ -70,7 +70,7 @@ enum AnthropicContent<'a> {
     Blocks(Vec<AnthropicBlock<'a>>),
 }
 
-/// R10: an [`Image`] always has the media type of its bytes.
+/// Data of a picture. An [`Image`] always has the media type of its bytes (R10).
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Source {
@@ -82,7 +82,7 @@ fn picture(image: &Image) -> AnthropicBlock<'_> {
     AnthropicBlock::Image { source }
 }
 
-/// R5: `None` for an empty text; an empty result becomes a text.
+/// Returns a block for a request; `None` for an empty text. An empty result of a tool becomes a text (R5).
 fn user_block(block: &UserBlock) -> Option<AnthropicBlock<'_>> {
     match block {
         UserBlock::Text(text) if text.is_empty() => None,
@@ -103,7 +103,7 @@ fn user_block(block: &UserBlock) -> Option<AnthropicBlock<'_>> {
     }
 }
 
-/// R5: models may send empty text, but the API rejects it in requests.
+/// True for an empty text block: models may send one, but the API rejects it in requests (R5).
 fn is_empty_text(block: &RawValue) -> bool {
     #[derive(serde::Deserialize)]
     struct MessageView {

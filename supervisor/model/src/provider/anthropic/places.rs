@@ -49,7 +49,7 @@ fn blocks(message: &Message) -> usize {
     }
 }
 
-/// False for thinking, and for unknown kinds of blocks.
+/// True if the message's last block can have a cache marker. Thinking and unknown kinds of blocks cannot.
 fn takes_marker(message: &Message) -> bool {
     match message {
         Message::User(_) => true,

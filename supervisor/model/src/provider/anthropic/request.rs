@@ -14,10 +14,11 @@ pub(super) const CACHE_MARKER: &str = r#""cache_control":{"type":"ephemeral"}"#;
 
 const MAX_BODY: usize = 32 * 1000 * 1000;
 
-/// In tokens; the API accepts no smaller budget.
+/// Minimum thinking budget that the API accepts, in tokens.
 const MIN_BUDGET: u32 = 1024;
 
-/// The JSON of a request. Parts that never change come first, with the same bytes (R8). Unset options are left out.
+/// Returns the JSON of a request. Parts that never change come first, with the same bytes (R8). Unset options are left
+/// out.
 pub(super) fn body(
     request: &ModelRequest,
     version: ApiVersion,
@@ -54,7 +55,7 @@ fn write_messages(texts: &[MessageText], places: CachePlaces, body: &mut Vec<u8>
 fn prefix(request: &ModelRequest, version: ApiVersion) -> Result<Vec<u8>, serde_json::Error> {
     let has_system = !request.system.is_empty();
     let last = request.tools.len().saturating_sub(1);
-    // R8: parts that are cached longer come first, and nothing comes before tools and system prompt.
+    // R8: parts that are cached longer come first, and tools and system prompt come before everything else.
     let cache_control = CacheControl::of(request.options.cache);
     let tools = request.tools.iter().enumerate().map(|(index, tool)| AnthropicTool {
         name: &tool.name,
@@ -77,7 +78,8 @@ fn prefix(request: &ModelRequest, version: ApiVersion) -> Result<Vec<u8>, serde_
     })
 }
 
-/// `thinking`, with the budget moved into the API's limits; `None` if the reply is too short for any budget.
+/// Returns the `thinking` field. A budget outside of the API's limits is moved into them; `None` if the model decides,
+/// or the reply is too short for any budget.
 fn thinking(request: &ModelRequest) -> Option<ThinkingConfig> {
     match request.options.thinking {
         Thinking::ByModel => None,
@@ -93,7 +95,8 @@ fn thinking(request: &ModelRequest) -> Option<ThinkingConfig> {
     }
 }
 
-/// The temperature, if the API accepts one: not since 2026-10-21, nor together with thinking before.
+/// Returns the temperature if the API accepts one: version 2026-10-21 does not, and an older version not together with
+/// thinking.
 fn temperature(options: &RequestOptions, version: ApiVersion) -> Option<Temperature> {
     let thinks = matches!(options.thinking, Thinking::Adaptive { .. } | Thinking::Budget { .. });
     options.temperature.filter(|_| version == ApiVersion::V2023_06_01 && !thinks)
@@ -164,7 +167,7 @@ struct CacheControl {
 impl CacheControl {
     const fn of(lifetime: CacheLifetime) -> Self {
         let ttl = match lifetime {
-            // The API's default. Gateways without lifetimes accept it, too.
+            // This is the API's default. Gateways that know no lifetimes accept it, too.
             CacheLifetime::FiveMinutes => None,
             CacheLifetime::OneHour => Some("1h"),
         };

@@ -132,8 +132,9 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    /// Begins a reply without `message_start`, which llama.cpp's server leaves out if the first token is not a whole
-    /// character. Any first event but the first block or the end shows that one was lost.
+    /// Begins a reply whose `message_start` is missing, as from llama.cpp's server if the first token is not a whole
+    /// character. `is_beginning` says that the event can be the first: only the first block and the end can, with any
+    /// other event an earlier one was lost.
     fn start_unannounced(&mut self, is_beginning: bool, events: &mut Events) {
         if self.phase == ReplyPhase::Waiting && is_beginning {
             self.phase = ReplyPhase::Started;
@@ -190,7 +191,7 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    /// An event that does not parse is an error, unless its kind is unknown (S3).
+    /// Handles an event that does not parse. It is an error unless its kind is unknown (S3).
     fn misfit(&mut self, data: &str, error: &serde_json::Error) -> Result<(), ProviderError> {
         let Ok(event) = serde_json::from_str::<wire::AnthropicEventKind<'_>>(data) else {
             return Err(if tells_error(data) { broken_off(data) } else { invalid(error) });
@@ -228,7 +229,7 @@ impl AnthropicDecoder {
         Ok(())
     }
 
-    /// Newer values replace older ones; missing values replace nothing (S6).
+    /// Adds token counts. Newer values replace older ones; missing values replace nothing (S6).
     fn add_usage(&mut self, usage: Option<&RawValue>) {
         let Some(Value::Object(usage)) = usage.and_then(value) else {
             return;

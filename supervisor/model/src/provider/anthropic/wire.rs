@@ -1,7 +1,7 @@
 //! The events of a stream, as flat structures that borrow from the text.
 //!
-//! They have every known field, so that an event is parsed in one pass. An event that does not fit is parsed again as
-//! [`AnthropicEventKind`], since an unknown kind may have another shape.
+//! They have every known field, so that an event is parsed in one pass. An event that does not parse so is parsed again
+//! as [`AnthropicEventKind`], since an unknown kind may have another shape.
 
 use std::borrow::Cow;
 
@@ -10,7 +10,7 @@ use serde_json::value::RawValue;
 
 use crate::provider::text::Piece;
 
-/// Decoded kinds of events, except pings.
+/// Kinds of events that are decoded: all but pings.
 pub(super) const EVENTS: [&str; 7] = [
     "content_block_delta",
     "content_block_start",
@@ -21,7 +21,7 @@ pub(super) const EVENTS: [&str; 7] = [
     "error",
 ];
 
-/// Decoded kinds of deltas. The delta of a message has no kind.
+/// Kinds of deltas that are decoded. The delta of a message has an empty kind.
 pub(super) const DELTAS: [&str; 7] = [
     "",
     "text_delta",
@@ -49,7 +49,7 @@ pub(super) struct AnthropicEvent<'a> {
 
 #[derive(Deserialize)]
 pub(super) struct AnthropicDelta<'a> {
-    /// Empty in the delta of a message.
+    /// Kind of the delta; empty in the delta of a message.
     #[serde(borrow, rename = "type", default)]
     pub(super) kind: Cow<'a, str>,
     #[serde(borrow)]

@@ -20,7 +20,7 @@ pub struct Entry {
 }
 
 impl Entry {
-    /// Sets one property from a file. Fails for an unknown name or an invalid value.
+    /// Sets one property from a settings file. Fails for an unknown name or an invalid value.
     pub fn set(&mut self, name: &str, item: &Item) -> Result<(), BadFact> {
         let field = FIELDS.iter().find(|field| field.name == name).ok_or(BadFact::Unknown)?;
         (field.read)(self, item).ok_or(BadFact::Expected(field.expected))

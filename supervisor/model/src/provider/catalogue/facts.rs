@@ -34,7 +34,7 @@ pub enum ThinkingKind {
 }
 
 impl Facts {
-    /// The first entry with a property decides.
+    /// Returns the properties of a model: each is from the first entry that has it, else the default.
     pub fn of(entries: &[&Entry]) -> Self {
         let preset = Self::default();
         Self {

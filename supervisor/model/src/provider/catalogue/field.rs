@@ -11,16 +11,16 @@ pub struct Field {
     pub name: &'static str,
     pub expected: &'static str,
     pub about: &'static str,
-    /// `None` for an invalid value.
+    /// Sets the property from a settings file; `None` for an invalid value.
     pub read: fn(&mut Entry, &Item) -> Option<()>,
-    /// The value as in a settings file.
+    /// Returns the value in the syntax of a settings file; `None` if it is not set.
     pub shown: fn(&Entry) -> Option<String>,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BadFact {
     Unknown,
-    /// The field describes a valid value.
+    /// The value is invalid; the text describes a valid one.
     Expected(&'static str),
 }
 

@@ -1,7 +1,7 @@
 //! The catalogue of models: their APIs, limits, abilities and prices.
 //!
-//! From `models.toml`; users override it under `[models]`. Every property except the price has a default for unknown
-//! models.
+//! The entries are in `models.toml`; users override them under `[models]`. Every property except the price has a
+//! default for unknown models.
 
 mod entry;
 mod facts;

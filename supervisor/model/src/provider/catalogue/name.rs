@@ -1,4 +1,4 @@
-/// One model with its dated snapshots, or with `*` at the end all models with a prefix.
+/// Pattern for names of models: one model with its dated snapshots, or with `*` at the end all models with a prefix.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Pattern(String);
 
@@ -11,7 +11,7 @@ impl Pattern {
         &self.0
     }
 
-    /// Returns the closeness of the match; `None` without one.
+    /// Returns how closely the pattern matches a model: a larger number is closer. `None` if it does not match.
     fn closeness(&self, model: &str) -> Option<usize> {
         match self.0.strip_suffix('*') {
             Some(beginning) => model.starts_with(beginning).then_some(beginning.len()),

@@ -1,4 +1,4 @@
-//! Prices in a file: `{ input = 3, output = 15, cache_read = 0.3, … }`.
+//! Parses prices in a file: `{ input = 3, output = 15, cache_read = 0.3, … }`.
 
 use protocol::cost::{LongPrompt, Price, Prices, Rates};
 use toml_edit::{Item, TableLike, Value};
@@ -9,7 +9,7 @@ pub(super) const EXPECTED: &str = "{ input = …, output = … } in US dollars f
      cache_write_1h where they differ from input, long_prompt = { above = TOKENS, input = …, … } where long prompts cost \
      more, and nothing else";
 
-/// Keys that are not prices.
+/// Key of the prices for long prompts. Their table also has [`ABOVE`], the length in tokens above which they apply.
 const LONG: &str = "long_prompt";
 const ABOVE: &str = "above";
 
@@ -26,7 +26,7 @@ pub(super) fn read(item: &Item) -> Option<Prices> {
     Some(Prices { rates: rates(table, LONG)?, long })
 }
 
-/// `besides` is the only other allowed key.
+/// Parses the prices in a table; `None` if they are invalid. `besides` is the only key besides them that is allowed.
 fn rates(table: &dyn TableLike, besides: &str) -> Option<Rates> {
     const NAMES: [&str; 5] = ["input", "output", "cache_read", "cache_write_5m", "cache_write_1h"];
     if !table.iter().all(|(name, _)| name == besides || NAMES.contains(&name)) {
@@ -47,7 +47,7 @@ fn rates(table: &dyn TableLike, besides: &str) -> Option<Rates> {
 fn price(item: &Item) -> Option<Price> {
     match item.as_value()? {
         Value::Integer(number) => number.value().to_string().parse().ok(),
-        // The shortest text of the same number is the text in the file.
+        // The shortest text of a float is the text in the file.
         Value::Float(number) => number.value().to_string().parse().ok(),
         _ => None,
     }

@@ -18,15 +18,15 @@ use crate::provider::{Message, ProviderError};
 pub(super) enum ReasoningBack {
     Never,
     WithCalls,
-    /// A blank replaces missing reasoning.
+    /// In every message of the model. A blank replaces missing reasoning.
     Everywhere,
 }
 
-/// Rules that were learned from errors, by model.
+/// Rules that were learned from errors, by the name of the model.
 #[derive(Clone, Default)]
 pub(super) struct Lessons(Arc<Mutex<HashMap<String, ReasoningBack>>>);
 
-/// The name of the field for reasoning, in error texts of all servers.
+/// The name of the field for reasoning, as error texts of all servers have it.
 const MEMBER: &str = "reasoning_content";
 
 /// Phrases by which a server demands the field.
@@ -49,7 +49,8 @@ impl Lessons {
         self.0.lock().unwrap_or_else(PoisonError::into_inner).get(model).copied()
     }
 
-    /// If the rule changes, the error becomes retryable, because the next attempt differs.
+    /// Learns from an error if the server accepts reasoning. If the rule changes, the error becomes retryable, because
+    /// the next attempt differs.
     pub(super) fn learn(&self, model: &str, error: ProviderError) -> ProviderError {
         let Some(lesson) = lesson(&error).filter(|lesson| self.of(model) != Some(*lesson)) else {
             return error;
@@ -73,7 +74,7 @@ fn lesson(error: &ProviderError) -> Option<ReasoningBack> {
     }
 }
 
-/// Without reasoning in the conversation no server demands any.
+/// True if the conversation has reasoning. Without any, no server demands it.
 pub(super) fn has_reasoning(messages: &[Arc<Message>]) -> bool {
     messages.iter().any(|message| match &**message {
         Message::Assistant(blocks) => blocks.iter().any(|block| {

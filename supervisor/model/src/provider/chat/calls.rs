@@ -1,6 +1,6 @@
 //! The tool calls of a reply that is being received.
 //!
-//! A delta belongs to the call with its `index`, which some servers leave out or use for all calls; those are
+//! A delta belongs to the call with its `index`, which some servers leave out or use for all calls. Those calls are
 //! distinguished by id, or by a name, which begins a new call. Ids may be missing, or null after the first delta.
 
 use std::borrow::Cow;
@@ -21,12 +21,12 @@ pub(super) enum End {
     CutOff,
 }
 
-/// Limited because each delta searches for its call.
+/// Maximum number of calls in a reply. It is limited because each delta searches for its call.
 const MAX_CALLS: usize = 1024;
 
 pub(super) struct ChatCalls {
     calls: Vec<Call>,
-    /// First number for generated ids.
+    /// Number in the first generated id.
     first: usize,
 }
 
@@ -40,7 +40,7 @@ struct Call {
 }
 
 impl ChatCalls {
-    /// The conversation already had `earlier` tool calls.
+    /// Returns the calls of a reply, in a conversation with `earlier` calls so far.
     pub(super) const fn after(earlier: usize) -> Self {
         Self { calls: Vec::new(), first: earlier }
     }
@@ -49,7 +49,7 @@ impl ChatCalls {
         self.calls.is_empty()
     }
 
-    /// A new tool call's block gets the index `next_block`, which is then incremented.
+    /// Adds the delta of a call. The block of a new call gets the index `next_block`, which is then incremented.
     pub(super) fn push(
         &mut self,
         delta: &CallDelta<'_>,
@@ -85,7 +85,7 @@ impl ChatCalls {
         Ok(())
     }
 
-    /// The position of the tool call that a delta continues; `None` if it begins one.
+    /// Returns the position of the call that a delta continues; `None` if the delta begins a new one.
     fn position(&self, index: Option<u64>, id: Option<&str>, is_named: bool) -> Option<usize> {
         let last = |fits: &dyn Fn(&Call) -> bool| self.calls.iter().rposition(fits);
         match (index, id) {
@@ -116,12 +116,12 @@ impl Call {
 
     fn add_arguments(&mut self, function: &Function<'_>) {
         let Some(raw) = function.arguments else { return };
-        // A value that is not a string is the object itself.
+        // A value that is not a string is the object of the arguments itself.
         let piece = serde_json::from_str(raw.get()).unwrap_or_else(|_| Piece::from(raw.get()));
         self.arguments.push(&piece);
     }
 
-    /// Arguments that were cut off are never valid, unless there are none.
+    /// Returns the block of the call. Arguments that were cut off are never valid, unless there are none.
     fn close(mut self, end: End) -> Result<AssistantBlock, ProviderError> {
         let (Some(id), Some(name)) = (self.id, self.name) else {
             return Err(violation("a tool call without a name"));
@@ -140,8 +140,8 @@ impl Call {
     }
 }
 
-/// The block for later requests. An object replaces invalid arguments and contains them, since some servers parse them
-/// again.
+/// Returns the block for later requests. Invalid arguments become an object that contains them as text, since some
+/// servers parse the arguments again.
 fn raw_block(
     id: &str,
     name: &str,

@@ -19,7 +19,8 @@ use crate::provider::{
 
 pub struct OpenAiChat {
     endpoint: Arc<Endpoint>,
-    /// Without reasoning, with reasoning in messages with tool calls, and with reasoning in all messages.
+    /// Messages in three forms: without reasoning, with reasoning in messages with tool calls, and with reasoning in
+    /// all messages.
     messages: Box<[Messages; 3]>,
     server: ChatServer,
     lessons: Lessons,
@@ -61,7 +62,7 @@ impl OpenAiChat {
         })
     }
 
-    /// The messages with the reasoning that the server accepts from this model.
+    /// Returns the messages in the form that the server accepts from this model.
     fn messages(&self, request: &ModelRequest) -> &Messages {
         let [never, with_calls, everywhere] = &*self.messages;
         let is_thinking = || self.server.wants_reasoning && has_reasoning(&request.messages);
@@ -92,7 +93,7 @@ impl ModelProvider for OpenAiChat {
     }
 }
 
-/// As many tool results as tool calls (R4).
+/// Returns the number of tool calls in the conversation, which is that of their results (R4).
 fn answered_calls(messages: &[Arc<Message>]) -> usize {
     let results = |message: &Arc<Message>| match &**message {
         Message::User(blocks) => {

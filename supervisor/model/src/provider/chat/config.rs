@@ -8,8 +8,7 @@ use crate::provider::{Connection, Credential};
 
 pub const BASE_URL: &str = "https://api.openai.com";
 
-/// The longest id of a tool call that the vendor's servers accept ("Expected a string with maximum length
-/// 40").
+/// Maximum length of a tool call's id on the vendor's servers ("Expected a string with maximum length 40").
 const LONGEST_ID: usize = 40;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,7 +22,7 @@ pub enum ReplyLimit {
 #[derive(Debug)]
 pub struct Config {
     pub connection: Connection,
-    /// The field that limits the reply, if it differs from the host's known one.
+    /// The field that limits the length of a reply; `None` for the one that the host is known to accept.
     pub reply_limit: Option<ReplyLimit>,
 }
 
@@ -51,7 +50,7 @@ pub(super) struct ChatServer {
     pub(super) path: &'static str,
     pub(super) reply_limit: ReplyLimit,
     pub(super) ids: IdForm,
-    /// Without `stream_options` most servers send no usage.
+    /// True if the server accepts `stream_options`. Without this field most servers send no token counts.
     pub(super) takes_stream_options: bool,
     /// True if a thinking model's reasoning is required in each of its messages.
     pub(super) wants_reasoning: bool,
@@ -68,11 +67,11 @@ impl ChatServer {
         };
         let ids = match reply_limit {
             ReplyLimit::MaxCompletionTokens => IdForm::Visible(LONGEST_ID),
-            // The server's own ids, which some servers parse again.
+            // The ids that the server sent, because some servers parse them again.
             ReplyLimit::MaxTokens if within("mistral.ai") => IdForm::Nine,
             ReplyLimit::MaxTokens => IdForm::Visible(usize::MAX),
         };
-        // Mistral always sends the usage, and rejects unknown fields.
+        // Mistral always sends token counts, and rejects unknown fields.
         let wants_reasoning =
             ["deepseek.com", "moonshot.ai", "moonshot.cn", "kimi.com"].into_iter().any(within);
         Self {
@@ -85,7 +84,7 @@ impl ChatServer {
     }
 }
 
-/// The endpoint's path, for base URLs with and without a version. One with a version anywhere is complete:
+/// Returns the path of the endpoint after a base URL. A base URL with a version anywhere needs no other version:
 /// `https://gw.example/v1beta/openai`, `https://host/api/paas/v4`.
 fn path(base: &Url) -> &'static str {
     if socket_path(base).is_some() {

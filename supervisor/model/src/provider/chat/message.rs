@@ -1,4 +1,4 @@
-//! Messages in the form of the chat completions API: one, or one for each tool result.
+//! Converts messages to the form of the chat completions API. Each tool result becomes a message of its own.
 
 use std::borrow::Cow;
 
@@ -9,7 +9,7 @@ use serde_json::value::RawValue;
 use super::back::ReasoningBack;
 use crate::provider::{Message, UserBlock, messages};
 
-/// Includes reasoning in messages with tool calls.
+/// Serialises a message, with reasoning only if it has tool calls.
 pub(super) fn serialise(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
     serialise_as(message, ReasoningBack::WithCalls)
 }
@@ -18,7 +18,7 @@ pub(super) fn without_reasoning(message: &Message) -> Result<Option<Vec<u8>>, se
     serialise_as(message, ReasoningBack::Never)
 }
 
-/// Includes reasoning in each message of the model.
+/// Serialises a message, with reasoning in each message of the model.
 pub(super) fn with_all_reasoning(message: &Message) -> Result<Option<Vec<u8>>, serde_json::Error> {
     serialise_as(message, ReasoningBack::Everywhere)
 }
@@ -30,7 +30,7 @@ fn serialise_as(message: &Message, back: ReasoningBack) -> Result<Option<Vec<u8>
     }
 }
 
-/// Each tool result is a separate message before the text (R4).
+/// Serialises a user's message. Each tool result becomes a separate message before the text (R4).
 fn of_user(blocks: &[UserBlock]) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let mut json = Vec::new();
     let (mut seen, mut said) = (Vec::new(), Vec::new());
@@ -50,7 +50,7 @@ fn of_user(blocks: &[UserBlock]) -> Result<Option<Vec<u8>>, serde_json::Error> {
     seen.append(&mut said);
     match &seen[..] {
         [] => {}
-        // A plain string, since some servers accept nothing else.
+        // Text alone is a plain string, since some servers accept nothing else.
         [ChatPart::Text { text }] => push(&mut json, &UserMessage { role: "user", content: text })?,
         parts => push(&mut json, &UserMessage { role: "user", content: parts })?,
     }
@@ -61,7 +61,7 @@ fn picture(image: &Image) -> ChatPart<'_> {
     ChatPart::ImageUrl { image_url: Url { url: messages::data_url(image) } }
 }
 
-/// `None` for a message without text and calls.
+/// Serialises a model's message; `None` for one without text and calls.
 fn of_assistant(blocks: &[Box<RawValue>], back: ReasoningBack) -> Result<Option<Vec<u8>>, serde_json::Error> {
     let mut message = AssistantMessage::default();
     let mut reasoning = Reasoning::default();
@@ -83,7 +83,8 @@ fn of_assistant(blocks: &[Box<RawValue>], back: ReasoningBack) -> Result<Option<
         return Ok(None);
     }
     match back {
-        // Most servers need reasoning within a tool loop. After the turn they ignore it, or it costs tokens. Details contain it, too.
+        // Most servers need reasoning while tool calls go on. After the turn they ignore it, or it costs tokens.
+        // `reasoning_details` contains it, too.
         ReasoningBack::WithCalls => {
             if !message.tool_calls.is_empty() && message.reasoning_details.is_none() {
                 (message.reasoning_content, message.reasoning) =
@@ -140,7 +141,7 @@ struct ChatBlock<'a> {
     reasoning_details: Option<&'a RawValue>,
 }
 
-/// Reasoning by the name of its field. That of another API is not sent.
+/// Reasoning, by the name of the field in which it arrived. Reasoning from another API is not sent.
 #[derive(Default)]
 struct Reasoning {
     reasoning_content: Option<String>,
@@ -148,7 +149,7 @@ struct Reasoning {
 }
 
 impl Reasoning {
-    /// A blank if empty, since an empty text counts as missing.
+    /// Returns the reasoning of either field; a blank if there is none, since an empty text counts as missing.
     fn any(self) -> String {
         let any = self.reasoning_content.or(self.reasoning);
         any.filter(|text| !text.is_empty()).unwrap_or_else(|| " ".to_owned())
@@ -193,7 +194,7 @@ struct Url {
 #[serde(tag = "role", rename = "assistant")]
 #[derive(Default)]
 struct AssistantMessage<'a> {
-    /// Null if there are only calls: servers differ on whether the field may be missing.
+    /// Text; null if there are only calls, since servers differ on whether the field may be missing.
     content: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning_content: Option<String>,
@@ -308,7 +309,7 @@ mod tests {
             |member: &str| Some(format!(r#"{{"role":"assistant","content":null,{member}{CALLS}}}"#));
         assert_eq!(assistant(&[&ours, &ours, CALL]), expected(r#""reasoning_content":"aa","#));
         assert_eq!(assistant(&[&of("reasoning", "b"), CALL]), expected(r#""reasoning":"b","#));
-        // Thinking of another API, and a field that no server has.
+        // Thinking of another API, and reasoning from a field that no server has.
         let signed = r#"{"type":"thinking","thinking":"a","signature":"s"}"#;
         assert_eq!(assistant(&[signed, &of("role", "user"), CALL]), expected(""));
         let details = r#"{"type":"reasoning_details","reasoning_details":[{"data" : "\u00e9"}]}"#;

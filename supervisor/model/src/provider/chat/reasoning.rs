@@ -9,23 +9,23 @@ use crate::provider::{AssistantBlock, ContentBlock};
 
 const PIECES: [&str; 2] = ["text", "summary"];
 
-/// Maximum fields of an item that others are merged with, since each merge searches them.
+/// Maximum number of fields of items that are merged, since each merge searches them.
 const MOST_MEMBERS: usize = 64;
 
 /// The name of the block, and of the field of a message.
 const KIND: &str = "reasoning_details";
 
-/// The details of a reply, in order. An item that arrived whole keeps its bytes.
+/// The `reasoning_details` of a reply, in order. An item that arrived whole keeps its bytes.
 pub(super) struct Details {
     pub(super) block: usize,
     items: Vec<Item>,
 }
 
 struct Item {
-    /// Until something is merged.
+    /// The bytes of the item, until another one is merged into it.
     raw: Option<Box<RawValue>>,
     members: ReplyMembers,
-    /// The joined texts. Adding the text of each delta to the fields would take quadratic time.
+    /// The joined texts, separate from the fields: to add the text of each delta there would take quadratic time.
     texts: [String; 2],
 }
 
@@ -34,7 +34,7 @@ impl Details {
         Self { block, items: Vec::new() }
     }
 
-    /// Returns the texts for the user.
+    /// Adds the items of a delta. Returns their texts, which are shown to the user.
     pub(super) fn push(&mut self, items: &[&RawValue]) -> Result<Vec<String>, serde_json::Error> {
         let mut shown = Vec::new();
         for raw in items {
@@ -62,7 +62,7 @@ impl Item {
         Self { raw: Some(raw.to_owned()), members, texts }
     }
 
-    /// True for readable reasoning with the same type, index and id.
+    /// True if the item is readable reasoning, and `piece` has the same type, index and id.
     fn goes_on_with(&self, piece: &ReplyMembers) -> bool {
         let kind = string(piece.get("type")).unwrap_or_default();
         let is_readable = matches!(kind.as_str(), "reasoning.text" | "reasoning.summary");
@@ -78,7 +78,7 @@ impl Item {
             && same("id")
     }
 
-    /// Joins the texts, and replaces the other fields.
+    /// Merges another item into this one: joins the texts, and replaces the other fields.
     fn add(&mut self, piece: &ReplyMembers) {
         self.raw = None;
         for (name, text) in PIECES.iter().zip(&mut self.texts) {

@@ -21,8 +21,8 @@ const DEEPEST_PART: usize = 2;
 
 /// A decoder for one reply.
 ///
-/// A reply is complete with `[DONE]` or the end of the body, if it had a finish reason before. For servers without
-/// reasons (Claude behind Snowflake), `[DONE]` after content completes it.
+/// A reply is complete with `[DONE]` or at the end of the body, if it had a finish reason before. Claude behind
+/// Snowflake sends no reason; there `[DONE]` after content completes the reply.
 pub struct Decoder {
     phase: ReplyPhase,
     open: Option<OpenText>,
@@ -34,7 +34,7 @@ pub struct Decoder {
     usage: TokenUsage,
     envelope: Envelope,
     progress: u64,
-    /// True if the debug output already mentions additional choices.
+    /// True if the debug output already mentions that the reply has several choices.
     told_of_others: bool,
 }
 
@@ -49,7 +49,7 @@ impl Decoder {
         Self::after(0)
     }
 
-    /// The number of earlier tool calls keeps generated ids unique (R4).
+    /// Returns a decoder. The number of earlier tool calls keeps generated ids unique (R4).
     pub fn after(earlier_calls: usize) -> Self {
         Self {
             phase: ReplyPhase::Waiting,
@@ -142,7 +142,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Keeps the first id and model: some servers send them late, or change them.
+    /// Records the first id and the first model: some servers send them late, or change them.
     fn name(&mut self, chunk: &Chunk<'_>) {
         if self.envelope.id.is_empty() {
             self.envelope.id = string(chunk.id).unwrap_or_default();
@@ -184,14 +184,15 @@ impl Decoder {
             self.call(call, events)?;
         }
         if let Some(function) = &delta.function_call {
-            // A reply has only one call of this kind.
+            // A reply has only one call in this older field.
             let call = CallDelta { index: Some(0), function: Some(*function), ..CallDelta::default() };
             self.call(&call, events)?;
         }
         Ok(())
     }
 
-    /// If reasoning arrives in two fields and in `reasoning_details`, the user sees only the first.
+    /// Handles the reasoning in a delta. If it is in two fields and in `reasoning_details`, the user sees only the
+    /// first.
     fn reasoning(&mut self, delta: &ChatDelta<'_>, events: &mut Events) -> Result<(), ProviderError> {
         let members = [("reasoning_content", delta.reasoning_content), ("reasoning", delta.reasoning)];
         let plain = members
@@ -208,7 +209,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Returns the texts for the user.
+    /// Handles `reasoning_details` in a delta. Returns their texts, which are shown to the user.
     fn details(&mut self, items: Option<&RawValue>) -> Result<Vec<String>, ProviderError> {
         let Some(items) = items.filter(|items| items.get().starts_with('[')) else { return Ok(Vec::new()) };
         let items: Vec<&RawValue> = serde_json::from_str(items.get()).map_err(|error| invalid(&error))?;
@@ -223,7 +224,7 @@ impl Decoder {
         details.push(&items).map_err(|error| invalid(&error))
     }
 
-    /// Accepts a string, or a list of parts.
+    /// Handles the content of a delta: a string, or a list of parts.
     fn content(
         &mut self,
         raw: &RawValue,
@@ -309,7 +310,8 @@ impl Decoder {
         Ok(())
     }
 
-    /// With calls it is tool use, whatever the server sends, unless the reply was cut off or refused (S5).
+    /// Returns the stop reason. A reply with calls ends for tool use, whatever the server says, unless it was cut off
+    /// or refused (S5).
     fn stop_reason(&self) -> Result<StopReason, ProviderError> {
         let refusal = self.refusal.as_str();
         Ok(match self.finish_reason.as_deref().unwrap_or("stop") {

@@ -2,7 +2,8 @@ use protocol::event::TokenUsage;
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-/// The server's prompt tokens include those of the cache; the names of its fields differ between servers.
+/// Parses token counts. The server counts tokens of the cache as part of the prompt, and the names of its fields differ
+/// between servers.
 pub(super) fn parse(raw: &RawValue) -> Option<TokenUsage> {
     let Ok(Value::Object(usage)) = serde_json::from_str(raw.get()) else { return None };
     let count = |names: &[&[&str]]| names.iter().find_map(|path| at(&usage, path));
@@ -26,7 +27,7 @@ pub(super) fn parse(raw: &RawValue) -> Option<TokenUsage> {
     Some(TokenUsage {
         input: prompt.saturating_sub(cache_read).saturating_sub(cache_creation),
         cache_creation,
-        // There is only one lifetime.
+        // There is only one lifetime of cached tokens.
         cache_creation_1h: 0,
         cache_read,
         output: if beside { said.saturating_add(reasoning) } else { said },

@@ -1,4 +1,4 @@
-//! The chunks of a stream, and whole replies, whose message has the shape of a delta.
+//! The chunks of a stream, and replies without a stream, whose message has the shape of a delta.
 //!
 //! Fields whose type varies between servers are kept raw, and parsed where they are used.
 
@@ -19,10 +19,10 @@ pub(super) struct Chunk<'a> {
     pub(super) x_groq: Option<&'a RawValue>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
-    /// Present in errors without `error` (Mistral, older vLLM).
+    /// Text of an error that has no `error` field (Mistral, older vLLM).
     #[serde(borrow)]
     pub(super) message: Option<&'a RawValue>,
-    /// The error of servers made with `FastAPI`.
+    /// Error of servers that are written with `FastAPI`.
     #[serde(borrow)]
     pub(super) detail: Option<&'a RawValue>,
 }
@@ -43,7 +43,7 @@ impl<'a> Chunk<'a> {
 /// One of several replies, of which requests ask for one.
 #[derive(Deserialize)]
 pub(super) struct Choice<'a> {
-    /// Missing for the first reply.
+    /// Index of the reply; missing for the first one.
     #[serde(default)]
     pub(super) index: Option<u64>,
     #[serde(borrow)]
@@ -57,7 +57,7 @@ pub(super) struct Choice<'a> {
 
 #[derive(Deserialize)]
 pub(super) struct ChatDelta<'a> {
-    /// A string, null, or a list of parts.
+    /// Text: a string, null, or a list of parts.
     #[serde(borrow)]
     pub(super) content: Option<&'a RawValue>,
     #[serde(borrow)]
@@ -90,7 +90,7 @@ pub(super) struct CallDelta<'a> {
 pub(super) struct Function<'a> {
     #[serde(borrow)]
     pub(super) name: Option<&'a RawValue>,
-    /// A part of JSON text as a string; from some servers, the object itself.
+    /// A part of the arguments' JSON as a string; from some servers, the whole object.
     #[serde(borrow)]
     pub(super) arguments: Option<&'a RawValue>,
 }

@@ -1,4 +1,4 @@
-//! Converts the blocks of a message to a form that a provider accepts.
+//! Converts the blocks of a message into blocks that a provider accepts.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ const NO_RESULT: &str = "interrupted: the call has no result";
 pub(super) enum Fit {
     AsItIs,
     Changed(Arc<Message>),
-    /// The message cannot be sent at all.
+    /// The provider accepts nothing of the message.
     Nothing,
 }
 
-/// The fields of a block that decide about its form.
+/// The fields of a block on which its conversion depends.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct FitMembers<'a> {
@@ -46,7 +46,7 @@ struct FitMembers<'a> {
 
 impl<'a> FitMembers<'a> {
     fn of(block: &'a RawValue) -> Self {
-        // A block of another shape is sent unchanged.
+        // A block that does not parse is sent unchanged.
         serde_json::from_str(block.get()).unwrap_or_default()
     }
 
@@ -54,12 +54,12 @@ impl<'a> FitMembers<'a> {
         self.r#type == "tool_use"
     }
 
-    /// True for a text without visible characters, which APIs send, but reject in requests (R5).
+    /// True for a text without visible characters. APIs send such texts, but reject them in requests (R5).
     fn is_blank(&self) -> bool {
         self.r#type == "text" && string(self.text).is_none_or(|text| is_blank(&text))
     }
 
-    /// True for a block of another API, and for thinking without a signature.
+    /// True for a block that the Messages API rejects: one of another API, or thinking without a signature.
     fn is_foreign_to_messages(&self) -> bool {
         matches!(&*self.r#type, "reasoning" | "reasoning_details" | "output_item")
             || self.r#type == "thinking" && self.signature.is_none()
@@ -70,7 +70,8 @@ impl<'a> FitMembers<'a> {
     }
 }
 
-/// Python's `str.strip`, which vendors use, also removes the separators U+001C to U+001F.
+/// True if a text consists of white space, or of the separators U+001C to U+001F: Python's `str.strip`, which vendors
+/// use, removes these, too.
 fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}'))
 }
@@ -79,14 +80,14 @@ fn string(raw: Option<&RawValue>) -> Option<Cow<'_, str>> {
     serde_json::from_str(raw?.get()).ok()
 }
 
-/// `named` has the new ids of the tool calls, in order.
+/// Converts a model's message. `named` has its tool calls with their new ids, in order.
 pub(super) fn of_assistant(blocks: &[Box<RawValue>], named: &[NamedCall], kind: ProviderKind) -> Fit {
     let mut named = named.iter();
     let mut kept: Vec<Cow<'_, RawValue>> = Vec::with_capacity(blocks.len());
     for block in blocks {
         let members = FitMembers::of(block);
         if members.is_blank() {
-            // The reasoning before an empty text belongs to nothing that is sent.
+            // Reasoning before the empty text is left out with it.
             while kind == ProviderKind::Responses && kept.pop_if(|last| is_reasoning(last)).is_some() {}
         } else if kind == ProviderKind::Anthropic && members.is_foreign_to_messages() {
         } else if members.is_call() {
@@ -96,7 +97,7 @@ pub(super) fn of_assistant(blocks: &[Box<RawValue>], named: &[NamedCall], kind: 
             kept.push(Cow::Borrowed(block));
         }
     }
-    // "The final block in an assistant message cannot be `thinking`."
+    // The API's rule: "The final block in an assistant message cannot be `thinking`."
     while kind == ProviderKind::Anthropic && kept.pop_if(|last| FitMembers::of(last).is_thinking()).is_some()
     {
     }
@@ -110,7 +111,7 @@ pub(super) fn of_assistant(blocks: &[Box<RawValue>], named: &[NamedCall], kind: 
     Fit::Changed(Arc::new(Message::Assistant(kept)))
 }
 
-/// True if a block can be a message by itself. In chat completions, thinking cannot.
+/// True if a block can be a message by itself. Thinking cannot in chat completions.
 fn says_something(block: &RawValue, kind: ProviderKind) -> bool {
     kind != ProviderKind::OpenAi || matches!(&*FitMembers::of(block).r#type, "text" | "tool_use")
 }
@@ -119,7 +120,8 @@ fn is_reasoning(block: &RawValue) -> bool {
     FitMembers::of(block).r#type == "reasoning"
 }
 
-/// A tool call with its id for the request, and a name and arguments that every API accepts. `None` if it is unchanged.
+/// Returns a tool call with its id for the request, and with a name and arguments that every API accepts. `None` if
+/// nothing changes.
 fn call(block: &RawValue, members: &FitMembers<'_>, wire: &str) -> Option<Box<RawValue>> {
     let (id, name) = (string(members.id).unwrap_or_default(), string(members.name).unwrap_or_default());
     let fitting = fitting_name(&name);
@@ -145,13 +147,13 @@ fn call(block: &RawValue, members: &FitMembers<'_>, wire: &str) -> Option<Box<Ra
     RawValue::from_string(block.to_json().ok()?).ok()
 }
 
-/// No tool has a longer name.
+/// Returns a tool's name in a form that every API accepts, shortened to the longest name of a tool.
 fn fitting_name(name: &str) -> String {
     let name = tool_name::harmless(name).unwrap_or(Cow::Borrowed("unknown"));
     name.chars().take(LONGEST_NAME).collect()
 }
 
-/// Converts a user's message after these tool calls: one result for each, and no other (R4).
+/// Converts a user's message. Each tool call in `open` gets one result; other results are left out (R4).
 pub(super) fn of_user(blocks: &[UserBlock], open: &[NamedCall]) -> Fit {
     let mut open: Vec<_> = open.iter().collect();
     let (mut kept, mut behind, mut changed) = (Vec::with_capacity(blocks.len()), Vec::new(), false);
@@ -178,7 +180,8 @@ pub(super) fn of_user(blocks: &[UserBlock], open: &[NamedCall]) -> Fit {
     Fit::Changed(Arc::new(Message::User(kept)))
 }
 
-/// The Messages API accepts pictures only in results of successful tool calls.
+/// Converts a tool's result. The pictures of a failed call move to `behind`, since the Messages API accepts them only
+/// in results of successful calls.
 fn result<'a>(block: &'a UserBlock, wire: &str, behind: &mut Vec<UserBlock>) -> Cow<'a, UserBlock> {
     let UserBlock::ToolResult { tool_use, content, is_error, images } = block else {
         return Cow::Borrowed(block);

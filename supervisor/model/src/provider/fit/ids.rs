@@ -2,7 +2,7 @@
 
 use std::collections::{HashMap, HashSet};
 
-/// A limit of gateways; the Messages API itself has none.
+/// Maximum length of an id in the form `Words`: a limit of gateways. The Messages API itself has none.
 const LONGEST_WORD: usize = 64;
 
 /// Length of an id for Mistral's models: "must be a-z, A-Z, 0-9, with a length of 9".
@@ -29,12 +29,13 @@ pub(super) struct NamedCall {
 pub(super) struct CallIds {
     form: IdForm,
     taken: HashSet<String>,
-    /// Number of ids that had this form before a suffix was added.
+    /// Number of calls whose ids were equal after the conversion, before suffixes distinguished them.
     wanted: HashMap<String, usize>,
 }
 
 impl IdForm {
-    /// On other servers, a model needs the same form because of its chat template.
+    /// Returns the form of ids for a model. Mistral's models need theirs on other servers, too, because of their chat
+    /// template.
     pub(super) fn of_model(self, model: &str) -> Self {
         let name = model.to_lowercase();
         match self {
@@ -43,7 +44,7 @@ impl IdForm {
         }
     }
 
-    /// Returns the id in this form, unchanged if it fits.
+    /// Returns an id in this form. An id that has it already stays unchanged.
     fn shaped(self, id: &str) -> String {
         let shaped: String = match self {
             Self::Words => id.chars().take(LONGEST_WORD).map(word_character).collect(),
@@ -59,7 +60,7 @@ impl IdForm {
         if shaped.is_empty() { "call".to_owned() } else { shaped }
     }
 
-    /// Makes an id unique by a number.
+    /// Returns an id that a number makes unique.
     fn numbered(self, shape: &str, number: usize) -> String {
         let suffix = format!("_{number}");
         let cut =

@@ -1,4 +1,4 @@
-//! Converts a conversation to a form that a provider accepts, whatever the log contains (Z1).
+//! Converts a conversation into one that a provider accepts, whatever the log contains (Z1).
 //!
 //! Providers send data that they reject in requests: blank texts, ids in another form, thinking at the end of a
 //! message. The log keeps them unchanged. Each message is converted once, so that a request begins with the same bytes
@@ -19,11 +19,11 @@ pub(crate) use ids::IdForm;
 
 use super::{Message, ProviderKind, UserBlock, calls_of};
 
-/// Number of messages at which unused ones are first removed.
+/// Number of stored conversions at which unused ones are removed for the first time.
 const FIRST_SWEEP: usize = 256;
 
-/// Added before a reply at the start of a conversation, and after one at its end: the first (R3) and the last message
-/// must be the user's.
+/// Text that is added before a reply at the start of a conversation, and after one at its end: the first (R3) and the
+/// last message must be the user's.
 const GOES_ON: &str = "(the conversation goes on)";
 
 #[derive(Clone, Copy, Debug)]
@@ -45,7 +45,8 @@ pub(crate) struct Fitting {
 
 #[derive(Default)]
 struct KeptFits {
-    /// By address. The weak reference prevents reuse of the address.
+    /// Converted messages by the address of the original. Each has a weak reference to the original, which prevents
+    /// reuse of the address.
     by_address: HashMap<usize, KeptFit>,
     sweep_at: usize,
 }
@@ -54,7 +55,7 @@ struct KeptFit {
     message: Weak<Message>,
     ids: IdForm,
     named: Vec<NamedCall>,
-    /// The original ids of the message's tool calls.
+    /// The original ids of the calls in the message.
     calls: Vec<String>,
     fit: Fit,
 }
@@ -74,7 +75,7 @@ impl Fitting {
         if messages.last().is_some_and(|last| matches!(**last, Message::User(_))) {
             walk.end_with_user(messages.len() - 1);
         }
-        // Calls at the end stay without results: such a request is never sent.
+        // Calls at the end stay without results, because such a request is never sent.
         walk.fitted
     }
 }
@@ -108,7 +109,7 @@ impl FitWalk {
         }
     }
 
-    /// R4: adds missing results.
+    /// Adds results for calls that have none (R4).
     fn answer_open_calls(&mut self, source: usize) {
         let open = std::mem::take(&mut self.open);
         if !open.is_empty() {
@@ -117,7 +118,7 @@ impl FitWalk {
         }
     }
 
-    /// R11: adds a user's message after a last reply.
+    /// Adds a user's message if the last message is a reply (R11).
     fn end_with_user(&mut self, source: usize) {
         if self.fitted.last().is_some_and(|last| matches!(*last.message, Message::Assistant(_))) {
             let going_on = Message::User(vec![UserBlock::Text(GOES_ON.to_owned())]);
@@ -125,7 +126,7 @@ impl FitWalk {
         }
     }
 
-    /// R3: the first message must be the user's, and neighbours of one role are joined.
+    /// Adds a message. The first one must be the user's, and adjacent ones of one role are joined (R3).
     fn push(&mut self, source: usize, message: Arc<Message>) {
         match (self.fitted.last_mut(), &*message) {
             (None, Message::Assistant(_)) => {
@@ -179,7 +180,7 @@ impl KeptFits {
         fit
     }
 
-    /// Runs each time that the number of messages has doubled.
+    /// Removes converted messages whose original is gone, each time that the number of conversions has doubled.
     fn sweep(&mut self) {
         if self.by_address.len() >= self.sweep_at.max(FIRST_SWEEP) {
             self.by_address.retain(|_, kept| kept.message.strong_count() > 0);

@@ -12,7 +12,7 @@ use crate::provider::messages::Messages;
 use crate::provider::reply::HttpReply;
 use crate::provider::{EventStream, ModelProvider, ModelRequest, ProviderError, ProviderKind};
 
-/// "Expected a string with maximum length 64".
+/// Maximum length of a call's id, by the API's error "Expected a string with maximum length 64".
 const LONGEST_ID: usize = 64;
 
 /// Form of a conversation that the API accepts.

@@ -1,4 +1,4 @@
-//! Errors after a status of 200 (S8).
+//! Errors within a reply, after the status 200 (S8).
 
 use reqwest::StatusCode;
 use serde::Deserialize;
@@ -8,7 +8,7 @@ use super::wire::ResponsesApiError;
 use crate::provider::ProviderError;
 use crate::provider::failure::{kind_of, one_line};
 
-/// Errors after which the same request may succeed.
+/// Kinds and codes of errors after which the same request may succeed.
 const PASSING: [&str; 8] = [
     "server_error",
     "api_error",
@@ -20,7 +20,7 @@ const PASSING: [&str; 8] = [
     "timeout_error",
 ];
 
-/// The documentation shows the error flat; the API nests it.
+/// Parses an error event. The documentation shows the error flat; the API nests it.
 pub(super) fn from_event(data: &str) -> ProviderError {
     #[derive(Deserialize)]
     struct Nested {
@@ -29,7 +29,7 @@ pub(super) fn from_event(data: &str) -> ProviderError {
     let nested = serde_json::from_str::<Nested>(data).map(|nested| nested.error);
     let error = nested.or_else(|_| {
         let flat = serde_json::from_str::<ResponsesApiError>(data)?;
-        // Its type says that it is an error, and no more.
+        // The type of a flat event only says that it is an error.
         Ok::<_, serde_json::Error>(ResponsesApiError { kind: None, ..flat })
     });
     describe(error.unwrap_or_default())
@@ -52,7 +52,7 @@ pub(super) fn describe(error: ResponsesApiError) -> ProviderError {
     ProviderError { status, retryable, ..ProviderError::new(kind, message) }
 }
 
-/// Some gateways send a server's status as their code (E2).
+/// Returns the HTTP status that some gateways send as the code of an error (E2).
 fn status(code: &Value) -> Option<StatusCode> {
     let code = u16::try_from(code.as_u64()?).ok()?;
     StatusCode::from_u16(code).ok().filter(|status| status.is_client_error() || status.is_server_error())

@@ -24,7 +24,7 @@ pub(super) struct OpenItem {
 }
 
 pub(super) struct ClosedItem {
-    /// `None` for an item that the API would not accept back.
+    /// The block of the item; `None` for an item that the API would not accept back.
     pub(super) block: Option<AssistantBlock>,
     pub(super) refusal: Option<String>,
 }
@@ -36,7 +36,7 @@ struct ResponsesCall {
 }
 
 impl OpenItem {
-    /// Announces a tool call.
+    /// Begins an item. Adds an event if it is a tool call.
     pub(super) fn start(
         raw: &RawValue,
         index: usize,
@@ -45,7 +45,7 @@ impl OpenItem {
         let mut item = Self::default();
         if kind(raw)? == "function_call" {
             let call: wire::FunctionCall<'_> = serde_json::from_str(raw.get())?;
-            // Otherwise the final item has these fields.
+            // Without these fields, only the final item has them.
             if let Some(call) = identify(call.call_id, call.name) {
                 item.announce(call, index, events);
             }
@@ -65,14 +65,14 @@ impl OpenItem {
         }
     }
 
-    /// Each part of a summary is a paragraph.
+    /// Begins a part of a summary, which is shown as a paragraph.
     pub(super) fn begin_part(&mut self, index: usize, events: &mut Events) {
         if !self.thinking.as_str().is_empty() {
             show_thinking(index, self.thinking.push_str(PARAGRAPH), events);
         }
     }
 
-    /// Shows text that no delta had.
+    /// Closes an item with its final form. Shows text that no delta contained.
     pub(super) fn close(
         mut self,
         raw: &RawValue,
@@ -94,7 +94,7 @@ impl OpenItem {
         }
     }
 
-    /// Keeps the text of an incomplete item, but not its arguments.
+    /// Closes an incomplete item. Its text is kept, but not its arguments.
     pub(super) fn cut(
         mut self,
         index: usize,
@@ -205,7 +205,7 @@ impl OpenItem {
         events.push_back(StreamEvent::ToolUseStarted { index, id, name });
     }
 
-    /// Shows the last parts of the texts.
+    /// Shows the rest of the item's text and thinking.
     fn finish(&mut self, index: usize, events: &mut Events) {
         show_text(index, self.text.finish(), events);
         show_thinking(index, self.thinking.finish(), events);
@@ -216,7 +216,7 @@ impl OpenItem {
 /// Separator of a summary's parts, which are paragraphs.
 const PARAGRAPH: &str = "\n\n";
 
-/// A block in the form of the history.
+/// A block as the conversation stores it.
 #[derive(Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum Echo<'a> {
@@ -235,7 +235,7 @@ enum Echo<'a> {
         #[serde(skip_serializing_if = "Option::is_none")]
         item: Option<&'a RawValue>,
     },
-    /// Sent back without interpretation.
+    /// Any other item, which is sent back without interpretation.
     OutputItem {
         item: &'a RawValue,
     },
@@ -245,7 +245,7 @@ fn kind(raw: &RawValue) -> Result<String, serde_json::Error> {
     serde_json::from_str::<wire::ResponsesItem<'_>>(raw.get()).map(|item| item.kind.into_owned())
 }
 
-/// `None` without an id and a name.
+/// Returns a call; `None` without an id and a name.
 fn identify(id: Option<String>, name: Option<String>) -> Option<ResponsesCall> {
     let id = id.filter(|id| !id.is_empty())?;
     Some(ResponsesCall { id: ToolUseId(id), name: tool_name::harmless(&name?)?.into_owned() })
@@ -261,7 +261,7 @@ fn cut_off() -> Result<String, String> {
     Err("the reply ended before the arguments were complete".to_owned())
 }
 
-/// The item on one line; `None` if the API would reject it: raw JSON may contain a lone surrogate (R2).
+/// Returns the item on one line; `None` if the API would reject it: raw JSON may contain a lone surrogate (R2).
 fn sendable(raw: &RawValue) -> Result<Option<Box<RawValue>>, serde_json::Error> {
     match serde_json::from_str::<Value>(raw.get()) {
         Ok(_) => RawValue::from_string(one_line(raw.get())).map(Some),
@@ -269,7 +269,7 @@ fn sendable(raw: &RawValue) -> Result<Option<Box<RawValue>>, serde_json::Error> 
     }
 }
 
-/// The part of the text that was not shown; empty if the shown text differs.
+/// Returns the part of the text that was not shown; empty if the shown text differs from it.
 fn rest<'a>(shown: &str, whole: &'a str) -> &'a str {
     whole.strip_prefix(shown).unwrap_or_default()
 }

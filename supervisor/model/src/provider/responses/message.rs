@@ -1,7 +1,7 @@
-//! Converts messages to input items of the Responses API.
+//! Converts messages into input items of the Responses API.
 //!
-//! Its own items are sent back unchanged. Blocks of other APIs are converted, except reasoning, which only their own
-//! API can read.
+//! Items of this API are sent back unchanged. Blocks of other APIs are converted, except reasoning, which only the API
+//! that sent it can read.
 
 use ipc::image::Image;
 use serde::{Deserialize, Serialize};
@@ -31,14 +31,15 @@ enum ResponsesInputPart<'a> {
     InputText {
         text: &'a str,
     },
-    /// Servers that enforce the vendor's types need `detail`, which the vendor's own does not.
+    /// A picture. Servers that enforce the vendor's types need `detail`; the vendor's own server does not.
     InputImage {
         detail: &'static str,
         image_url: String,
     },
 }
 
-/// Text alone, which every server accepts, or text with pictures. Parts of a reply would need an id and a status.
+/// Content of a message: text alone, which every server accepts, or text with pictures. Parts of a reply would need an
+/// id and a status.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum ResponsesContent<'a> {
@@ -46,7 +47,7 @@ enum ResponsesContent<'a> {
     Parts(Vec<ResponsesInputPart<'a>>),
 }
 
-/// R4: results come before text.
+/// Returns the items of a user's message: results, then text (R4).
 fn user_items(blocks: &[UserBlock]) -> Result<Vec<String>, serde_json::Error> {
     let mut items = Vec::new();
     let mut parts = Vec::new();
@@ -108,7 +109,8 @@ fn assistant_items(blocks: &[Box<RawValue>]) -> Result<Vec<String>, serde_json::
         items.extend(item.map(|item| (item, reasoning(&block))));
     }
     items.retain(|(_, reasoning)| reasoning.as_ref().is_none_or(ReasoningItem::says_something));
-    // "… was provided without its required following item": reasoning must precede an item that it led to.
+    // The API's error: "… was provided without its required following item". Reasoning must precede an item that it led
+    // to.
     while items.last().is_some_and(|(_, reasoning)| reasoning.as_ref().is_some_and(ReasoningItem::leads_on)) {
         items.pop();
     }
@@ -128,7 +130,7 @@ fn translated(block: &ResponsesBlock<'_>) -> Result<Option<String>, serde_json::
     serde_json::to_string(&item).map(Some)
 }
 
-/// Fields that decide if a reasoning item can be sent.
+/// Fields of a reasoning item that decide if it can be sent.
 #[derive(Deserialize)]
 struct ReasoningItem {
     encrypted_content: Option<String>,
@@ -144,7 +146,7 @@ impl ReasoningItem {
         is_encrypted || self.content.as_ref().is_some_and(|content| !content.is_empty())
     }
 
-    /// True if the item precedes those that it led to. A gateway puts it after them for some models.
+    /// True if the item stands before those that it led to. For some models a gateway puts it after them.
     fn leads_on(&self) -> bool {
         self.format.as_ref().is_none_or(|format| format.starts_with("openai"))
     }
@@ -170,7 +172,7 @@ mod tests {
         text(Message::Assistant(blocks.iter().map(raw).collect()))
     }
 
-    /// A block of the history with encrypted reasoning.
+    /// A reasoning item with encrypted content. `REASONING` is its block in the conversation.
     const ITEM: &str = r#"{"id":"rs_1", "type":"reasoning","encrypted_content":"e\u00e9","summary":[ ]}"#;
     const REASONING: &str = r#"{"type":"reasoning","item":{"id":"rs_1", "type":"reasoning","encrypted_content":"e\u00e9","summary":[ ]}}"#;
 
@@ -238,7 +240,7 @@ mod tests {
         assert_eq!(assistant(&[REASONING]), "");
         assert_eq!(assistant(&[message, REASONING]), r#"{"type":"message"}"#);
         assert_eq!(assistant(&[REASONING, message]), format!(r#"{ITEM},{{"type":"message"}}"#));
-        // The order of such a gateway is kept.
+        // The order in which such a gateway sends items is kept.
         let behind = r#"{"type":"reasoning","item":{"format":"google-gemini-v1","encrypted_content":"e"}}"#;
         assert!(assistant(&[message, behind]).ends_with(r#","encrypted_content":"e"}"#));
     }

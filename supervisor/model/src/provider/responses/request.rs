@@ -7,13 +7,14 @@ use crate::provider::{
     Effort, ModelRequest, ProviderError, RequestOptions, Temperature, Thinking, ThinkingDisplay,
 };
 
-/// Requests reasoning in a form that the server accepts back.
+/// Value of `include` that requests reasoning in a form that the server accepts back.
 const INCLUDE: [&str; 1] = ["reasoning.encrypted_content"];
 
-/// Prefixes of models that reject requests for reasoning: "Encrypted content is not supported with this model."
+/// Prefixes of models for which such a request fails: "Encrypted content is not supported with this model."
 const WITHOUT_REASONING: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt-4o", "computer-use"];
 
-/// The input is last, so that each request begins with the same bytes as the previous one.
+/// Returns the JSON of a request. The input is last, so that each request begins with the same bytes as the previous
+/// one.
 pub(super) fn body(request: &ModelRequest, texts: &[MessageText]) -> Result<Bytes, ProviderError> {
     let prefix = prefix(request).map_err(|error| unserialisable(&error))?;
     let length = prefix.len() + texts.iter().map(|text| text.json.len() + 1).sum::<usize>();
@@ -52,7 +53,7 @@ fn prefix(request: &ModelRequest) -> Result<Vec<u8>, serde_json::Error> {
     })
 }
 
-/// Judges by the name, before which a gateway may put a vendor.
+/// True if the model can reason, by its name. A gateway may put a vendor before the name.
 fn reasons(model: &str) -> bool {
     let name = model.rsplit_once('/').map_or(model, |(_, name)| name);
     !WITHOUT_REASONING.iter().any(|beginning| name.starts_with(beginning))
@@ -75,7 +76,7 @@ struct ResponsesPrefix<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     reasoning: Option<ReasoningOptions>,
     stream: bool,
-    /// Bailiwick could not delete a kept response.
+    /// Always false: Bailiwick could not delete a response that the server stores.
     store: bool,
     #[serde(skip_serializing_if = "<[_]>::is_empty")]
     include: &'static [&'static str],
@@ -90,7 +91,7 @@ struct ResponsesTool<'a> {
     strict: bool,
 }
 
-/// This API has no token budgets for reasoning.
+/// Options for reasoning. This API has no token budgets for it.
 #[derive(Debug, Serialize, PartialEq, Eq)]
 struct ReasoningOptions {
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -103,7 +104,7 @@ impl ReasoningOptions {
     fn of(options: &RequestOptions) -> Option<Self> {
         let effort = match (options.thinking, options.effort) {
             (Thinking::Off, _) => Some("none"),
-            // The highest level of this API.
+            // The highest level that this API has.
             (_, Some(Effort::Max)) => Some(Effort::Xhigh.as_str()),
             (_, effort) => effort.map(Effort::as_str),
         };

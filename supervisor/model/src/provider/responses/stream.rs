@@ -20,7 +20,7 @@ pub struct ResponsesDecoder {
     phase: ReplyPhase,
     open: BTreeMap<usize, OpenItem>,
     closed: BTreeSet<usize>,
-    /// For servers that send only the id.
+    /// Indices of items by id, for servers that send only the id.
     indices: HashMap<String, usize>,
     unknown: Unknown,
     envelope: Envelope,
@@ -104,15 +104,15 @@ impl ResponsesDecoder {
         }
     }
 
-    /// True for an event of another response (S9). llama.cpp's server starts the same response again before every delta
-    /// if the first token is not a whole character.
+    /// True for an event about another response (S9). llama.cpp's server starts the same response again before every
+    /// delta if the first token is not a whole character.
     fn is_another(&self, event: &wire::ResponsesEvent<'_>) -> bool {
         let is_same = response(event)
             .is_ok_and(|again| again.id.as_ref().is_some_and(|id| !id.is_empty() && *id == self.envelope.id));
         self.phase != ReplyPhase::Waiting && !is_same
     }
 
-    /// The server may first report the response as queued.
+    /// Begins the reply, unless it has begun: a server may first report the response as queued.
     fn begin(&mut self, event: &wire::ResponsesEvent<'_>, events: &mut Events) -> Result<(), ProviderError> {
         if self.phase == ReplyPhase::Waiting {
             let response = response(event)?;
@@ -135,7 +135,7 @@ impl ResponsesDecoder {
         }
     }
 
-    /// Some servers send the model only at the end.
+    /// Records id and model once they are known: some servers send the model only at the end.
     fn name(&mut self, response: &wire::Response<'_>) {
         let Envelope { id, model, .. } = &mut self.envelope;
         for (ours, theirs) in [(id, &response.id), (model, &response.model)] {
@@ -205,7 +205,7 @@ impl ResponsesDecoder {
         self.end(response, if status.is_empty() { &said } else { status }, events)
     }
 
-    /// Handles the end of a response, or a whole one.
+    /// Handles the end of a response, or a response without a stream.
     fn end(
         &mut self,
         response: wire::Response<'_>,
@@ -236,7 +236,7 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// Adds items from the final response that the stream lacked.
+    /// Adds items of the final response that the stream did not have.
     fn take_output(&mut self, output: Vec<&RawValue>, events: &mut Events) -> Result<(), ProviderError> {
         let nothing_came = self.open.is_empty() && self.closed.is_empty();
         for (position, raw) in output.into_iter().enumerate() {
@@ -252,7 +252,7 @@ impl ResponsesDecoder {
         Ok(())
     }
 
-    /// A tool call among incomplete items does not count (S5), and is an error in a complete response.
+    /// Closes incomplete items. A tool call among them does not count (S5), and is an error in a complete response.
     fn cut_open(&mut self, is_whole: bool, events: &mut Events) -> Result<(), ProviderError> {
         for (index, item) in std::mem::take(&mut self.open) {
             let block = item.cut(index, events).map_err(|error| invalid(&error))?;
@@ -320,7 +320,7 @@ impl ResponsesDecoder {
         last.map_or(0, |last| last.saturating_add(1))
     }
 
-    /// An event that does not parse is an error, unless its kind is unknown (S3).
+    /// Handles an event that does not parse. It is an error unless its kind is unknown (S3).
     fn misfit(&mut self, data: &str, error: &serde_json::Error) -> Result<(), ProviderError> {
         match serde_json::from_str::<wire::ResponsesEventKind<'_>>(data) {
             Ok(event) if event.kind == "error" => Err(broken_off(data)),

@@ -11,7 +11,7 @@ use serde_json::value::RawValue;
 
 use crate::provider::text::Piece;
 
-/// Kinds of events whose fields must be valid.
+/// Kinds of events that are decoded, and whose fields must be valid.
 pub(super) const EVENTS: [&str; 17] = [
     TEXT_DELTA,
     REFUSAL_DELTA,
@@ -32,7 +32,7 @@ pub(super) const EVENTS: [&str; 17] = [
     "error",
 ];
 
-/// Kinds of events that only repeat others, or that are not shown.
+/// Kinds of events that are ignored: they repeat others, or are not shown.
 pub(super) const REPETITIONS: [&str; 10] = [
     "response.output_text.done",
     "response.output_text.annotation.added",
@@ -50,7 +50,7 @@ pub(super) const TEXT_DELTA: &str = "response.output_text.delta";
 /// A delta of the model's refusal.
 pub(super) const REFUSAL_DELTA: &str = "response.refusal.delta";
 pub(super) const SUMMARY_DELTA: &str = "response.reasoning_summary_text.delta";
-/// A delta of reasoning itself, from open models.
+/// A delta of unencrypted reasoning, which open models send.
 pub(super) const REASONING_DELTA: &str = "response.reasoning_text.delta";
 pub(super) const ARGUMENTS_DELTA: &str = "response.function_call_arguments.delta";
 
@@ -58,7 +58,7 @@ pub(super) const ARGUMENTS_DELTA: &str = "response.function_call_arguments.delta
 pub(super) struct ResponsesEvent<'a> {
     #[serde(borrow, rename = "type")]
     pub(super) kind: Cow<'a, str>,
-    /// Index of the item. Some servers send only the id.
+    /// Index of the item; missing from some servers, which send only the id.
     pub(super) output_index: Option<usize>,
     #[serde(borrow)]
     pub(super) item_id: Option<&'a RawValue>,
@@ -80,14 +80,14 @@ pub(super) struct ResponsesEventKind<'a> {
 pub(super) struct Response<'a> {
     pub(super) id: Option<String>,
     pub(super) model: Option<String>,
-    /// `completed`, `incomplete` …
+    /// Status of the response: `completed`, `incomplete` …
     pub(super) status: Option<String>,
     #[serde(borrow)]
     pub(super) output: Option<Vec<&'a RawValue>>,
     pub(super) incomplete_details: Option<IncompleteDetails>,
     #[serde(borrow)]
     pub(super) error: Option<&'a RawValue>,
-    /// Invalid numbers count as zero.
+    /// Token counts. Invalid numbers count as zero.
     pub(super) usage: Option<Value>,
 }
 
@@ -120,7 +120,7 @@ pub(super) struct ResponsesReasoning<'a> {
 
 #[derive(Deserialize)]
 pub(super) struct FunctionCall<'a> {
-    /// A result refers to the call by this id, not by the item's own.
+    /// Id of the call, to which its result refers. The item has another id.
     pub(super) call_id: Option<String>,
     pub(super) name: Option<String>,
     #[serde(borrow)]

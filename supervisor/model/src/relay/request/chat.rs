@@ -5,7 +5,7 @@ use super::rule::RelayRule::{
 };
 use super::rule::{Member, RelayRule, may, must};
 
-/// The most messages and parts of a request.
+/// Maximum number of messages, and of the parts of a message. [`TOOLS`] limits the tools.
 const MANY: usize = 100_000;
 
 const TOOLS: usize = 256;
@@ -44,7 +44,7 @@ const USER: &[Member] = &[
     ),
 ];
 
-/// Reasoning in the form of a gateway.
+/// An item of `reasoning_details`, which gateways use.
 const DETAIL: RelayRule = Tagged(
     "type",
     &[
@@ -86,7 +86,7 @@ const CALL: RelayRule = Object(&[
     must("id", Text),
     must("type", Word(&["function"])),
     must("function", Object(&[must("name", Text), must("arguments", Text)])),
-    // A signature that one vendor's models need back.
+    // Signature that one vendor's models need back.
     may("extra_content", Object(&[must("google", Object(&[must("thought_signature", Text)]))])),
 ]);
 

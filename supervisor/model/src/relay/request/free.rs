@@ -1,4 +1,4 @@
-//! Checks JSON without a list of fields: arguments of tools, and their schemas.
+//! Checks JSON without a list of allowed fields: arguments of tool calls, and schemas of tools.
 
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -11,13 +11,13 @@ const DEEPEST: usize = 48;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Free {
-    /// An object from the model.
+    /// The object with the arguments that a model wrote.
     Arguments,
     /// A JSON schema without references to other documents.
     Schema,
 }
 
-/// Fails for duplicate names and deep nesting.
+/// Checks the value. Fails for duplicate names and deep nesting.
 pub(super) fn check(json: &str, free: Free) -> Result<(), String> {
     if !json.starts_with('{') {
         return Err("must be an object".to_owned());
@@ -31,7 +31,7 @@ pub(super) fn check(json: &str, free: Free) -> Result<(), String> {
     let walk = FreeWalk { free, depth: 0, is_reference: false };
     walk.deserialize(&mut deserializer).map_err(|error| {
         let text = error.to_string();
-        // The position is relative to the value, and useless for the client.
+        // The position is relative to the value, so that it would not help the client.
         text.split(" at line ").next().unwrap_or_default().to_owned()
     })
 }
@@ -46,7 +46,7 @@ struct FreeKind<'a> {
 struct FreeWalk {
     free: Free,
     depth: usize,
-    /// True for the value of a reference in a schema.
+    /// True for the value of `$ref` in a schema.
     is_reference: bool,
 }
 

@@ -5,7 +5,7 @@ use super::rule::RelayRule::{
 };
 use super::rule::{Member, RelayRule, may, must};
 
-/// The most messages and blocks of a request.
+/// Maximum number of messages, and of the blocks of a message. [`TOOLS`] limits the tools.
 const MANY: usize = 100_000;
 
 const TOOLS: usize = 256;
@@ -16,12 +16,12 @@ pub(super) const CACHE: RelayRule =
 const TEXT: &[Member] = &[
     must("type", Text),
     must("text", Text),
-    // The two forms of a reply without citations.
+    // A reply without citations has one of these two forms.
     may("citations", ByKind(&[Null, Empty])),
     may("cache_control", CACHE),
 ];
 
-/// Within the request, neither a URL nor a file at the provider.
+/// A picture in the request itself, and not a URL or a file at the provider.
 const IMAGE: &[Member] = &[
     must("type", Text),
     must(
@@ -54,7 +54,7 @@ const TOOL_USE: &[Member] = &[
     must("id", Text),
     must("name", Text),
     must("input", FreeJson(Free::Arguments)),
-    // A call by the model itself, and not by code that the provider runs.
+    // The call is the model's own, and not from code that the provider runs.
     may("caller", Object(&[must("type", Word(&["direct"]))])),
     may("cache_control", CACHE),
 ];
@@ -63,7 +63,7 @@ const THINKING: &[Member] = &[must("type", Text), must("thinking", Text), must("
 
 const REDACTED_THINKING: &[Member] = &[must("type", Text), must("data", Text)];
 
-/// A note that another model continued the reply.
+/// A block which says that another model continued the reply.
 const FALLBACK: &[Member] = &[must("type", Text), may("from", MODEL), must("to", MODEL)];
 
 const MODEL: RelayRule = Object(&[must("model", Text)]);

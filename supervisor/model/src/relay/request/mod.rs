@@ -1,8 +1,8 @@
 //! Parses a client's request completely, and serialises it again.
 //!
-//! [`rule`] defines the language of the allowlist; [`messages`], [`chat`] and [`responses`] are the lists, one for each
-//! API, with what Bailiwick's own client sends. So no request can make a provider search the web, run code, fetch a
-//! URL, keep a conversation or read files.
+//! [`rule`] defines the language of the allowlists; [`messages`], [`chat`] and [`responses`] are the lists, one for
+//! each API. They allow only the fields that Bailiwick's own client sends. So no request can make a provider search the
+//! web, run code, fetch a URL, keep a conversation or read files.
 
 mod chat;
 mod free;
@@ -29,13 +29,13 @@ use crate::provider::ProviderKind;
 use crate::provider::catalogue::Facts;
 use crate::provider::chat::{Form, ReplyLimit};
 
-/// The most fields of an object with rules.
+/// Maximum number of fields of an object that has rules.
 const MOST_MEMBERS: usize = 64;
 
-/// In tokens, whatever the file's size.
+/// Estimated tokens of a picture, whatever the size of its file.
 const OF_PICTURE: u64 = 6_000;
 
-/// In tokens, for the description of tools.
+/// Estimated tokens that a provider adds for the description of tools.
 const ADDED: u64 = 2_000;
 
 /// Parts of the names of models that search the web by themselves.
@@ -53,13 +53,13 @@ impl fmt::Display for Refused {
     }
 }
 
-/// Limits of a request that do not concern its form.
+/// Limits on a request besides its form.
 pub(super) struct RequestBounds<'a> {
     pub(super) facts: &'a (dyn Fn(&str) -> Facts + Send + Sync),
     /// The permitted models; if empty, every model with a price.
     pub(super) models: &'a [String],
     pub(super) max_reply: u64,
-    /// The variant of chat completions that the server accepts.
+    /// The variant of chat completions that the provider accepts.
     pub(super) chat: Form,
 }
 
@@ -69,15 +69,15 @@ pub(super) struct RelayRequest {
     pub(super) body: Bytes,
     pub(super) prices: Prices,
     pub(super) estimate: RelayEstimate,
-    /// Data that identify the next request as a continuation of this conversation.
+    /// Data by which the next request is recognised as a continuation of this conversation.
     pub(super) trail: Trail,
 }
 
-/// The highest possible cost of a request.
+/// The maximum cost of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RelayEstimate {
-    /// The prompt's beginning has the count of an earlier request; the rest counts one token per byte, which no
-    /// tokenizer exceeds.
+    /// Tokens of the prompt: its beginning has the count of an earlier request; in the rest each byte is one token,
+    /// which no tokenizer exceeds.
     pub(super) prompt: u64,
     pub(super) output: u64,
     pub(super) cost: Usd,
