@@ -4,7 +4,7 @@ use std::process::Command;
 use model::provider::anthropic::{Anthropic, AnthropicConfig};
 use secrecy::SecretString;
 
-/// Marks the process of this test that has no authorities.
+/// Variable of the test's child process, which finds no authorities.
 const WITHOUT: &str = "BAILIWICK_TEST_WITHOUT_AUTHORITIES";
 
 #[test]
@@ -16,7 +16,7 @@ fn z7_named_authorities_that_cannot_be_read_are_an_error() {
         assert!(error.contains("SSL_CERT_FILE=/dev/null: the path is not a file of certificates"), "{error}");
         return;
     }
-    // Changing a variable of one's own is not safe: a child has other ones.
+    // To change a variable of this process is not safe, so that a child process gets other variables.
     let name = "z7_named_authorities_that_cannot_be_read_are_an_error";
     let output = Command::new(env::current_exe().expect("this program"))
         .args(["--exact", name])

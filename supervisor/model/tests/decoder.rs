@@ -1,4 +1,4 @@
-//! Properties of the decoder, on replies that no provider would send and on those that one would.
+//! Tests of the decoder with any events: replies that no provider would send, and valid ones.
 
 use std::collections::VecDeque;
 
@@ -8,7 +8,7 @@ use model::provider::{ContentBlock, ProviderError, StreamEvent};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-/// JSON of any shape, for members that should have another one.
+/// JSON of any shape, for fields that should have another one.
 fn any_json() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![
         Just(Value::Null),
@@ -29,7 +29,7 @@ fn word(words: &'static [&'static str]) -> impl Strategy<Value = Value> {
     prop::sample::select(words).prop_map(Value::from)
 }
 
-/// A block, a delta or a message: members that fit, and some that do not.
+/// A block, a delta or a message: fields that are valid, and some that are not.
 fn part() -> impl Strategy<Value = Value> {
     let kind = word(&[
         "text",
@@ -74,7 +74,7 @@ fn event(kind: &str, index: usize, part: &Value) -> Value {
     })
 }
 
-/// An event that may be anything, in any place.
+/// An event with any content, in any order.
 fn any_event() -> impl Strategy<Value = String> {
     let kind = prop::sample::select(vec![
         "message_start",
@@ -89,7 +89,7 @@ fn any_event() -> impl Strategy<Value = String> {
     ]);
     let event =
         (kind, 0..3_usize, part()).prop_map(|(kind, index, part)| event(kind, index, &part).to_string());
-    // Now and then cut short, with half a character as an escape, or no JSON at all.
+    // Some events are cut short, have half a character as an escape, or are no JSON at all.
     (event, 0..5_u8, any::<prop::sample::Index>()).prop_map(|(event, fate, at)| match fate {
         0 => event.chars().take(at.index(event.chars().count())).collect(),
         1 => event.replace("\\n", "\\ud83e"),
@@ -98,7 +98,7 @@ fn any_event() -> impl Strategy<Value = String> {
     })
 }
 
-/// A block from its start to its end, with deltas that fit it or not; sometimes it is not closed.
+/// A block from its start to its end, with deltas that may be of another kind; sometimes it is not closed.
 fn block() -> impl Strategy<Value = (Value, Vec<Value>, bool)> {
     let kind = word(&["text", "thinking", "tool_use", "tool_use", "redacted_thinking", "hologram"]);
     let start = (kind, any_input()).prop_map(|(kind, input)| {
@@ -129,7 +129,7 @@ fn reply() -> impl Strategy<Value = Vec<String>> {
             }
             data.push(json!({"type": "message_delta", "delta": {"stop_reason": stop}}).to_string());
             for (event, at) in odd {
-                // After the beginning: a stream that begins with something else is another test.
+                // The events come after the first one: a stream that begins with something else is another test.
                 data.insert(1 + at.index(data.len()), event);
             }
             data
@@ -177,7 +177,7 @@ proptest! {
         any::<char>().prop_map(|c| c.encode_utf16(&mut [0; 2]).to_vec()),
         any::<u16>().prop_map(|unit| vec![unit]),
     ], 0..20), cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..5)) {
-        // As escapes of UTF-16 units, so that a cut may fall within a character.
+        // The text is written as escapes of UTF-16 units, so that a cut may fall within a character.
         let units = units.concat();
         let mut at: Vec<_> = cuts.iter().map(|cut| cut.index(units.len() + 1)).chain([0, units.len()]).collect();
         at.sort_unstable();

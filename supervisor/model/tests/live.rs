@@ -1,4 +1,4 @@
-//! The real APIs: run by hand before a release, with `BAILIWICK_LIVE=1` and a key for each.
+//! Tests with the real APIs: run by hand before a release, with `BAILIWICK_LIVE=1` and a key for each.
 
 #![expect(
     clippy::expect_used,
@@ -59,7 +59,7 @@ fn says(text: &str) -> UserBlock {
     UserBlock::Text(text.to_owned())
 }
 
-/// A call, its result, and the answer; returns the tokens of both replies.
+/// Requests a call, sends its result, and gets the answer. Returns the tokens of both replies.
 async fn tool_loop(provider: &Arc<dyn ModelProvider>, mut request: ModelRequest) -> [TokenUsage; 2] {
     let first = reply(provider, &request).await;
     assert_eq!(first.stop_reason, StopReason::ToolUse);
@@ -85,7 +85,7 @@ async fn tool_loop(provider: &Arc<dyn ModelProvider>, mut request: ModelRequest)
 #[tokio::test]
 async fn thinking_and_a_tool_call_go_back_as_they_came_and_the_prompt_is_cached() {
     let Some((provider, model)) = anthropic() else { return };
-    // More than the shortest prefix that any model caches.
+    // The prompt is longer than the shortest prefix that any model caches.
     let system = format!("You read files with the tool when asked to. {}", "Answer briefly. ".repeat(2_000));
     let mut request = request(model, &system, vec![says("Think, then say what is in hello.txt.")]);
     request.options.thinking = Thinking::Adaptive { display: None };

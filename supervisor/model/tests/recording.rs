@@ -1,4 +1,4 @@
-//! Contents of recordings of real exchanges.
+//! Tests of the files in recordings of real exchanges.
 
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -27,7 +27,7 @@ fn request(text: &str) -> ModelRequest {
     }
 }
 
-/// Records a request for each reply of a script; returns the bodies as they were sent.
+/// Records a request for each reply of a script. Returns the bodies that were sent, and the complaints.
 async fn record(directory: &Path, script: Script, text: &str) -> (Vec<Vec<u8>>, Vec<String>) {
     let complaints = Arc::new(Mutex::new(Vec::new()));
     let told = Arc::clone(&complaints);
@@ -103,7 +103,7 @@ async fn no_key_and_no_account_is_in_a_recording_whoever_says_it() {
     };
     let script = Script::new()
         .push(account(Reply::sse(echo.clone())))
-        // However the pieces part.
+        // The key is found however the chunks split it.
         .push(account(Reply::sse(echo.clone()).chunked(7)))
         .push(account(Reply::error(401, "authentication_error", &format!("bad key {KEY}"))));
     record(&place, script, &format!("is {KEY} my key?")).await;

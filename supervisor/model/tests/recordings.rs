@@ -1,4 +1,4 @@
-//! The decoder against recorded traffic: the same result as the vendor's SDK.
+//! Tests that the decoder gives the same result for recorded traffic as the vendor's SDK.
 //!
 //! The recordings are not a part of the repository: `BAILIWICK_WIRE` names their directory.
 
@@ -24,14 +24,14 @@ use serde_json::{Map, Value};
 
 const VARIABLE: &str = "BAILIWICK_WIRE";
 
-/// Streams with another result than the SDK's.
+/// Recorded streams whose result differs from the SDK's.
 const OTHERWISE: &[(&str, Expected)] = &[
     // S9: two generations in one stream are never merged.
     ("vercel-anthropic-duplicate-message-start", Expected::Error("invalid_response")),
     ("vercel-anthropic-spliced-message-start", Expected::Error("invalid_response")),
     // A gateway's `[DONE]`, on which the SDK fails.
     ("rig-streaming-gateway-message-delta-metadata-t0", Expected::Text("max_tokens")),
-    // S5: a tool input that was cut off; the SDK repairs it, we show it as the text that it is.
+    // S5: a tool input that was cut off. The SDK repairs it; the decoder gives it as invalid text.
     ("sdk-incomplete-partial-json-response", Expected::InvalidInput("max_tokens")),
 ];
 
@@ -64,7 +64,7 @@ fn without_nulls(value: Value) -> Value {
     }
 }
 
-/// Counters of which the SDK keeps the last value, too.
+/// Returns the token counts of a message. The SDK, too, keeps the last value of each.
 fn counters(message: &Value) -> [Option<u64>; 4] {
     ["input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens"]
         .map(|name| message["usage"][name].as_u64())
@@ -127,7 +127,7 @@ async fn s1_every_recorded_stream_means_the_same_however_it_comes() {
     }
 }
 
-/// The blocks of a message as the next request sends them.
+/// Returns the blocks of a message as the next request sends them.
 fn echoed(content: Vec<Box<RawValue>>) -> Vec<Box<RawValue>> {
     #[derive(serde::Deserialize)]
     struct Body {
@@ -152,7 +152,7 @@ fn echoed(content: Vec<Box<RawValue>>) -> Vec<Box<RawValue>> {
     if body.messages.len() == 3 { body.messages.remove(1).content } else { Vec::new() }
 }
 
-/// Blocks to which no delta adds anything, in the bytes of the stream.
+/// Returns the blocks to which no delta adds anything, in the bytes of the stream.
 fn sent_whole(body: &Bytes) -> Vec<String> {
     #[derive(serde::Deserialize)]
     struct Event<'a> {
@@ -187,7 +187,7 @@ async fn r6_every_recorded_reply_goes_back_as_it_came() {
             .collect();
         blocks.sort_by_key(|(index, _)| *index);
         let echo = echoed(blocks.into_iter().map(|(_, raw)| raw).collect());
-        // R5: a text of blanks is what the API does not take back.
+        // R5: the API rejects a text of blanks in a request.
         let is_empty = |block: &Value| {
             block["type"] == "text" && block["text"].as_str().is_some_and(|text| text.trim().is_empty())
         };

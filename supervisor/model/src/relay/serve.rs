@@ -29,34 +29,34 @@ use crate::provider::ProviderKind;
 use crate::provider::meter::Meter;
 use crate::provider::passage::Passage;
 
-/// Others wait in the client's own queue.
+/// Maximum number of connections of a client. Others wait in the client's own queue.
 const CONNECTIONS: usize = 32;
 
-/// Bodies that are read at a time, each of up to [`MOST_BODY`] bytes.
+/// Maximum number of bodies that are read at a time, each of up to [`MOST_BODY`] bytes.
 const READING: usize = 4;
 
-/// In KiB, for bodies that were read but not sent yet.
+/// Memory for bodies that were read but not sent yet, in KiB.
 const ROOM: usize = 96 << 10;
 
-/// Simultaneous requests of a client.
+/// Maximum number of simultaneous requests of a client.
 const UNDER_WAY: usize = 16;
 
-/// The longest body, as in the Messages API.
+/// Maximum bytes of a body, as in the Messages API.
 const MOST_BODY: usize = 32 * 1000 * 1000;
 
-/// Longer bodies are parsed on a blocking thread, so that other clients do not wait.
+/// Bytes of a body above which it is parsed on a blocking thread, so that other clients do not wait.
 const LONG_BODY: usize = 64 << 10;
 
-/// The time for the head of a request, and for its body.
+/// Maximum time for the head of a request. [`BODY`] is that for its body.
 const HEAD: Duration = Duration::from_mins(1);
 const BODY: Duration = Duration::from_mins(2);
 
-/// The time for which a client may read nothing of a reply.
+/// Maximum time for which a client may read nothing of a reply.
 const STALL: Duration = Duration::from_mins(2);
 
 const HEAD_BYTES: usize = 64 << 10;
 
-/// After this number, only every power of two is logged.
+/// Number of rejected requests of a client after which only every power of two is logged.
 const ALL_REFUSED: u64 = 1_000;
 
 const KEY: HeaderName = HeaderName::from_static("x-api-key");
@@ -86,7 +86,7 @@ impl Client {
     }
 }
 
-/// Closes the client's connections at the end.
+/// Serves a client until `stopped`, then closes the client's connections.
 pub(super) async fn serve(client: Arc<Client>, listener: Listener, stopped: oneshot::Receiver<Infallible>) {
     let mut connections = JoinSet::new();
     tokio::select! {
@@ -109,7 +109,7 @@ async fn let_in(client: Arc<Client>, listener: Listener, connections: &mut JoinS
                 connections.spawn(attend(Arc::clone(&client), stream, permit));
             }
             Err(error) => {
-                // Most likely there are no descriptors left at the moment.
+                // Most likely no file descriptors are left at the moment.
                 tracing::warn!(%error, client = client.name, "relay: accept");
                 tokio::time::sleep(Duration::from_millis(100)).await;
             }
@@ -134,7 +134,7 @@ async fn attend<S: AsyncRead + AsyncWrite + Unpin + Send + 'static>(
     }
 }
 
-/// The error for the client, and the result for the log.
+/// A rejected request: the error for the client, and the result for the log.
 pub(super) struct Rejected {
     pub(super) answer: RelayAnswer,
     pub(super) end: &'static str,
@@ -226,7 +226,7 @@ fn admit(
     }
 }
 
-/// Compares in constant time.
+/// True if the headers have the client's token. Compares in constant time.
 fn has_token(headers: &HeaderMap, token: &SecretString) -> bool {
     let key = headers.get(KEY).map(HeaderValue::as_bytes);
     let bearer = headers.get(AUTHORIZATION).and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
@@ -328,7 +328,7 @@ async fn read(body: Incoming) -> Result<Bytes, Rejected> {
     }
 }
 
-/// A long body is parsed on another thread, so that other clients do not wait.
+/// Parses a body. A long one is parsed on another thread, so that other clients do not wait.
 async fn checked(client: &Client, passage: &Passage, body: Bytes) -> Result<Understood, Rejected> {
     let (kind, chat) = (passage.kind(), passage.form());
     let (shared, counted) = (Arc::clone(&client.shared), Arc::clone(&client.counted));
@@ -375,7 +375,7 @@ mod tests {
         tokio::spawn(async move {
             let head = b"POST /v1/messages HTTP/1.1\r\nhost: relay\r\ncontent-length: 100\r\n\r\n";
             requests.write_all(head).await.expect("somebody reads");
-            // Each byte is in time, but the whole body is not.
+            // Each byte is in time, but the body as a whole is not.
             while requests.write_all(b"x").await.is_ok() {
                 tokio::time::sleep(Duration::from_secs(7)).await;
             }

@@ -17,7 +17,7 @@ use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
 
 use super::client::{Listen, SocketSettings};
 
-/// Connections that may wait to be accepted.
+/// Maximum number of connections that wait to be accepted.
 const BACKLOG: i32 = 128;
 
 #[derive(Debug, thiserror::Error)]
@@ -55,7 +55,7 @@ pub(super) struct OpenedSocket {
     pub(super) listener: Listener,
     /// The address in the form of `--base-url`.
     pub(super) base_url: String,
-    /// Removes the socket when it is dropped.
+    /// File of the socket, which is removed when this value is dropped; `None` for a port.
     pub(super) name: Option<SocketName>,
 }
 
@@ -65,7 +65,7 @@ pub(super) enum Stream {
     Loopback(TcpStream),
 }
 
-/// Dropping it removes the socket, and its directory if it was created.
+/// File of a socket. Dropping this value removes the socket, and its directory if the relay created that.
 #[derive(Debug)]
 pub(super) struct SocketName {
     path: PathBuf,
@@ -73,7 +73,7 @@ pub(super) struct SocketName {
     made: Option<PathBuf>,
 }
 
-/// Opens a socket or address. Must be called within the runtime.
+/// Opens a socket or a port. Must be called within the runtime.
 pub(super) fn open(place: &Listen) -> Result<OpenedSocket, PlaceError> {
     match place {
         Listen::Socket(settings) => of_socket(settings),
@@ -125,7 +125,7 @@ fn of_socket(settings: &SocketSettings) -> Result<OpenedSocket, PlaceError> {
         fchown(&directory, Some(uid), gid).map_err(|error| failed(error.into()))?;
     }
     if made {
-        // Users who may connect may enter the directory, and a narrow umask must not keep the owner out.
+        // Users who may connect may enter the directory. A restrictive umask must not keep the owner out.
         let enter = 0o700 | (*mode & 0o060).min(0o010) | (*mode & 0o006).min(0o001);
         fchmod(&directory, Mode::from_bits_truncate(enter)).map_err(|error| failed(error.into()))?;
     }
@@ -134,7 +134,7 @@ fn of_socket(settings: &SocketSettings) -> Result<OpenedSocket, PlaceError> {
     Ok(OpenedSocket { listener, base_url: format!("unix:{}", path.display()), name: Some(name) })
 }
 
-/// True if the directory was created.
+/// Opens the directory, and creates it if it is missing. The flag is true if it was created.
 fn directory(path: &Path, owner: Option<(u32, Option<u32>)>) -> Result<(File, bool), PlaceError> {
     let failed = |source| PlaceError::Directory { path: path.to_owned(), source };
     if let Some(above) = path.parent().filter(|above| !above.as_os_str().is_empty()) {
@@ -156,7 +156,7 @@ fn directory(path: &Path, owner: Option<(u32, Option<u32>)>) -> Result<(File, bo
     Ok((opened, made))
 }
 
-/// Fails if there is something other than a socket.
+/// Removes an old socket at the path. Fails if a process uses the socket, or if something else is there.
 fn clear(path: &Path) -> Result<(), PlaceError> {
     let failed = |source| PlaceError::Listen { path: path.display().to_string(), source };
     match fs::symlink_metadata(path) {
@@ -173,8 +173,8 @@ fn clear(path: &Path) -> Result<(), PlaceError> {
     }
 }
 
-/// For the file that bind(2) creates, Linux takes the mode of the descriptor (`unix_bind_bsd`) without the bits of the
-/// umask, which are added afterwards.
+/// Binds a socket. Linux takes the mode of the file that bind(2) creates from the descriptor (`unix_bind_bsd`), without
+/// the bits of the umask; these are added afterwards.
 fn bound(path: &Path, mode: u32) -> nix::Result<StdListener> {
     let flags = SockFlag::SOCK_CLOEXEC | SockFlag::SOCK_NONBLOCK;
     let socket = socket(AddressFamily::Unix, SockType::Stream, flags, None)?;
@@ -185,7 +185,7 @@ fn bound(path: &Path, mode: u32) -> nix::Result<StdListener> {
     Ok(StdListener::from(socket))
 }
 
-/// Does not follow a link that may have replaced the socket.
+/// Opens a socket's file without following a link that may have replaced it.
 fn held(path: &Path) -> io::Result<File> {
     File::options().read(true).custom_flags(libc::O_PATH | libc::O_NOFOLLOW).open(path)
 }

@@ -15,7 +15,7 @@ use super::passing::{PassingBody, RelayPassing};
 use crate::provider::ProviderKind;
 use crate::provider::passage::{Passage, Passed, Unanswered};
 
-/// The most bytes of an error's body that are read, and the longest time for it.
+/// Maximum bytes that are read of an error's body. [`ERROR_BODY`] is the maximum time for it.
 const MOST_ERROR: usize = 64 << 10;
 const ERROR_BODY: Duration = Duration::from_secs(10);
 
@@ -25,14 +25,14 @@ const REQUEST_ID: HeaderName = HeaderName::from_static("request-id");
 const X_REQUEST_ID: HeaderName = HeaderName::from_static("x-request-id");
 const RETRY_AFTER_MS: HeaderName = HeaderName::from_static("retry-after-ms");
 
-/// The versions of the Messages API, and the one beta feature that Bailiwick's own client uses.
+/// Permitted versions of the Messages API. [`BETAS`] has the one beta feature that Bailiwick's own client uses.
 const VERSIONS: [&str; 2] = ["2026-10-21", "2023-06-01"];
 const BETAS: [&str; 1] = ["interleaved-thinking-2025-05-14"];
 
-/// The headers of an answer that are forwarded.
+/// The headers of an answer that are forwarded to the client.
 const PASSED: [HeaderName; 5] = [REQUEST_ID, X_REQUEST_ID, RETRY_AFTER, RETRY_AFTER_MS, SHOULD_RETRY];
 
-/// Known headers of the client, with values written anew.
+/// Returns the headers for the provider: known ones of the client, with values written anew.
 pub(super) fn headers(kind: ProviderKind, given: &HeaderMap) -> Result<HeaderMap, String> {
     let mut headers = HeaderMap::new();
     let value = |name: &HeaderName| {
@@ -70,7 +70,7 @@ pub(super) async fn pass(
     let passed = match passage.send(body, headers).await {
         Ok(passed) => passed,
         Err(Unanswered { error, may_have_arrived }) => {
-            // The log is for the relay's owner. The client is not told which server it is.
+            // Details are for the relay's owner, in the log. The client is not told which server it is.
             let message = if may_have_arrived {
                 "the provider did not answer"
             } else {
@@ -87,7 +87,7 @@ pub(super) async fn pass(
             return answer.response(kind);
         }
     };
-    // The body is sent, so its memory is free.
+    // The body has been sent, so its memory is free.
     passing.room.take();
     passing.entry.status = passed.status.as_u16();
     passing.entry.request_id = [REQUEST_ID, X_REQUEST_ID]
@@ -120,7 +120,8 @@ fn copy(passage: &Passage, from: &HeaderMap, to: &mut HeaderMap) {
     }
 }
 
-/// JSON is forwarded, since it may help. HTML pages and statements about the key are not.
+/// Answers a client after an error of the provider. JSON is forwarded, since it may help. HTML pages and statements
+/// about the key are not.
 async fn failed(passage: &Passage, passed: Passed, passing: RelayPassing) -> Response<AnswerBody> {
     let Passed { status, headers, mut body } = passed;
     let (mut bytes, deadline) = (Vec::new(), Instant::now() + ERROR_BODY);

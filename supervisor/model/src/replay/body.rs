@@ -16,7 +16,7 @@ pub(super) struct ReplyBody {
     waits: VecDeque<Duration>,
     wait: Option<Pin<Box<Sleep>>>,
     end: ReplyEnd,
-    /// True if the part before a cut was flushed.
+    /// True if the bytes before a cut were flushed.
     flushed: bool,
 }
 

@@ -18,16 +18,16 @@ use super::body::ReplyBody;
 use super::script::Script;
 use crate::recording::{RecordedRequest, Reply, ReplyEnd};
 
-/// Dropping it ends the server.
+/// A server with prepared replies. Dropping it ends the server.
 pub struct ReplayServer {
     address: SocketAddr,
     state: Arc<Mutex<ServerState>>,
-    /// Dropped to end the thread.
+    /// Dropped to end the server's thread.
     stop: Option<oneshot::Sender<Infallible>>,
     thread: Option<JoinHandle<()>>,
 }
 
-/// Checks the n-th request, from 1. A returned reply replaces the script's.
+/// Checks the n-th request, counted from 1. A returned reply replaces the script's.
 pub type Check = Box<dyn FnMut(usize, &RecordedRequest) -> Option<Reply> + Send>;
 
 struct ServerState {
@@ -52,7 +52,8 @@ impl ReplayServer {
         let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
         let (stop, stopped) = oneshot::channel();
         let shared = Arc::clone(&state);
-        // A thread of its own, so that its work is not measured with the caller's, who needs no runtime.
+        // The server has its own thread, so that its work is not measured with the caller's, and the caller needs no
+        // runtime.
         let thread = std::thread::Builder::new().name("replay-server".to_owned()).spawn(move || {
             runtime.block_on(async {
                 tokio::select! {

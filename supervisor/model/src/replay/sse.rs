@@ -74,7 +74,7 @@ impl Default for Usage {
     }
 }
 
-/// From `message_start` to `message_stop`, in the shape of the API.
+/// Returns the text of a stream, from `message_start` to `message_stop`, in the shape of the API.
 pub fn message(blocks: &[Block], stop_reason: &str, usage: Usage) -> String {
     let mut text = event(
         "message_start",
@@ -107,7 +107,7 @@ pub fn event(kind: &str, rest: &Value) -> String {
         data.extend(rest.iter().map(|(name, value)| (name.clone(), value.clone())));
     }
     let mut text = String::new();
-    // Writing to a string does not fail.
+    // Writing to a `String` cannot fail.
     let _ = write!(text, "event: {kind}\ndata: {data}\n\n");
     text
 }

@@ -14,10 +14,10 @@ use secrecy::SecretString;
 
 use super::Credential;
 
-/// The variables that can have a key.
+/// Environment variables that can have a key.
 pub(crate) const KEY_VARIABLES: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"];
 
-/// The variable whose value is sent as `authorization: Bearer`, for gateways to the Messages API.
+/// The variable of these whose value is sent as `authorization: Bearer`, for gateways to the Messages API.
 pub const AUTH_TOKEN: &str = KEY_VARIABLES[1];
 
 #[derive(Clone, Debug, Default)]
@@ -28,7 +28,7 @@ pub struct TakenKeys {
 }
 
 impl TakenKeys {
-    /// To pass keys to another of Bailiwick's own processes.
+    /// Returns variables and keys, to pass them to another of Bailiwick's own processes.
     pub fn variables(&self) -> impl Iterator<Item = (&'static str, &SecretString)> {
         let keys = [&self.anthropic, &self.anthropic_token, &self.openai];
         KEY_VARIABLES.into_iter().zip(keys).filter_map(|(name, key)| Some((name, key.as_ref()?)))
@@ -42,14 +42,14 @@ pub struct TakenKey {
     pub credential: Credential,
 }
 
-/// No ptrace, no `/proc/PID/mem` for other processes of the same user, no core files.
+/// Protects the process: no ptrace and no `/proc/PID/mem` for other processes of the same user, and no core files.
 pub fn harden_process() -> io::Result<()> {
     set_dumpable(false)?;
     Ok(setrlimit(Resource::RLIMIT_CORE, 0, 0)?)
 }
 
-/// Overwrites the keys in `/proc/PID/environ`, too. Must be called before any other thread exists: environ(7) has no
-/// lock.
+/// Takes the keys out of the environment, and overwrites them in `/proc/PID/environ`. Must be called before any other
+/// thread exists: environ(7) has no lock.
 pub fn take_keys() -> TakenKeys {
     let [anthropic, anthropic_token, openai] = KEY_VARIABLES.map(take);
     TakenKeys { anthropic, anthropic_token, openai }

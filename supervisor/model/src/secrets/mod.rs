@@ -33,7 +33,7 @@ pub enum Credential {
 #[derive(Clone, Debug)]
 pub struct ApiKey {
     pub secret: SecretString,
-    /// The variable or file of the key, for error messages.
+    /// Variable or file that the key is from, for error messages.
     pub origin: String,
     pub credential: Credential,
 }
@@ -61,7 +61,7 @@ pub enum KeyError {
     Malformed { origin: String },
 }
 
-/// The value of the variable at the start, or the content of the key file.
+/// Returns the key that the variable had when the process started, or that of the key file.
 pub fn find_key(taken: Option<TakenKey>, variable: &'static str, file: &Path) -> Result<ApiKey, KeyError> {
     use secrecy::ExposeSecret;
     let key = match taken {

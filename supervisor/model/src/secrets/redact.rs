@@ -1,25 +1,25 @@
 //! Hides the key in everything that is written: replies, errors, the session log, recordings.
 //!
-//! Finds it in plain text and in JSON, also with escaped characters (`sk\u002d`), and with doubly escaped ones. Not in
-//! another case, in base64 or with other characters in between.
+//! The key is found in plain text and in JSON, also with escaped characters (`sk\u002d`), and with doubly escaped ones.
+//! It is not found in another case, in base64, or with other characters in between.
 
 use memchr::memchr2;
 use secrecy::{ExposeSecret, SecretString};
 
-/// Replaces each byte of the key, so that lengths stay the same.
+/// Byte in the place of each byte of the key, so that lengths stay the same.
 const MASK: u8 = b'*';
 
-/// Servers that need no key accept a plain word (`ollama`, `not-needed`).
+/// Minimum bytes of a key that is hidden. Servers that need no key accept a plain word (`ollama`, `not-needed`).
 const SHORTEST: usize = 12;
 
-/// The most backslashes of one escape, for JSON within JSON within JSON.
+/// Maximum backslashes of one escape, for JSON within JSON within JSON.
 const BACKSLASHES: usize = 4;
 
-/// Text may arrive in chunks that split the secret.
+/// Hides a secret in a text, which may arrive in chunks that split the secret.
 #[derive(Clone, Debug, Default)]
 pub struct Redactor {
     secret: Option<SecretString>,
-    /// End of the text that may be the beginning of the secret.
+    /// End of the last chunk that may be the beginning of the secret.
     held: Vec<u8>,
 }
 
@@ -38,7 +38,7 @@ impl Redactor {
         Self { secret, held: Vec::new() }
     }
 
-    /// Returns the complete text, with the secret hidden.
+    /// Adds a chunk. Returns the text that is complete, with the secret hidden.
     pub fn push(&mut self, piece: &[u8]) -> Vec<u8> {
         let mut text = std::mem::take(&mut self.held);
         text.extend_from_slice(piece);
@@ -56,12 +56,12 @@ impl Redactor {
         std::mem::take(&mut self.held)
     }
 
-    /// Returns the rest as text.
+    /// Returns the rest of the text.
     pub fn finish_str(&mut self) -> String {
         into_text(self.finish())
     }
 
-    /// True if the text contained the secret.
+    /// Hides the secret in a whole text. Returns true if the text contained it.
     pub fn mask(&self, text: &mut [u8]) -> bool {
         self.mend(text).found
     }
@@ -97,11 +97,11 @@ impl Redactor {
 
 struct Mended {
     found: bool,
-    /// Start of a secret that may continue in the next chunk.
+    /// Index of a secret's beginning that may continue in the next chunk; `None` if there is none.
     open: Option<usize>,
 }
 
-/// The mask and the held bytes are ASCII, so only whole characters are cut apart.
+/// Converts bytes to text. They are valid UTF-8, because the mask and the bytes that are held back are ASCII.
 fn into_text(bytes: Vec<u8>) -> String {
     String::from_utf8(bytes).unwrap_or_else(|error| String::from_utf8_lossy(error.as_bytes()).into_owned())
 }
@@ -135,7 +135,7 @@ fn spelled_byte(text: &[u8], wanted: u8) -> Spelled {
     }
 }
 
-/// Compares the four digits of an escape.
+/// Compares the beginning of `text` with the four digits of the character's escape.
 fn by_number(text: &[u8], wanted: u8) -> Spelled {
     let digits = format!("{wanted:04x}");
     let came = &text[..text.len().min(digits.len())];

@@ -1,4 +1,4 @@
-//! Servers that are strict about reasoning, each with its vendor's own errors.
+//! Tests of servers with strict rules about reasoning, each with its vendor's own errors.
 
 use std::sync::Arc;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::{Item, provider, raw, request_of, user};
 
-/// An error for the model's messages of a request, each with its index among all.
+/// Rule of a server: returns the error for a model's message and its index in the request; `None` for a valid one.
 type Rule = fn(usize, &Value) -> Option<String>;
 
 fn has_calls(message: &Value) -> bool {
@@ -65,7 +65,7 @@ fn fault(rule: Rule, body: &[u8]) -> Option<String> {
     of_model.find_map(|(index, message)| rule(index, message))
 }
 
-/// Answers requests that follow its rule.
+/// Starts a server that rejects requests which break its rule.
 fn strict(rule: Rule) -> ReplayServer {
     let check = move |_: usize, request: &model::replay::RecordedRequest| {
         let done = || Reply::sse(chat::message(&[Block::text("Done.")], "stop", Usage::default()));

@@ -1,4 +1,4 @@
-//! Logs of any provider's conversations, sent to every provider: each request follows all of the vendor's rules.
+//! Tests that a log of any provider can be sent to every provider: each request follows all of the vendor's rules.
 
 use std::sync::{Arc, LazyLock};
 
@@ -59,7 +59,7 @@ fn any_reply() -> impl Strategy<Value = Vec<Value>> {
     proptest::collection::vec(block, 0..6)
 }
 
-/// Results of some open calls, and other content.
+/// A user's message: results of some open calls, and other content.
 #[derive(Clone, Debug)]
 struct Said {
     results: Vec<(bool, usize, bool)>,
@@ -153,7 +153,7 @@ proptest! {
                 let body = writer.body(&request(messages[..upto].to_vec(), "m"));
                 let body: Value = serde_json::from_slice(&body).expect("JSON");
                 prop_assert_eq!(strict::fault(path(kind), &body), None, "{:?}: {}", kind, body);
-                // R8: what was sent stays as it was sent.
+                // R8: the part that was sent before stays the same.
                 let calls = ids(&body.to_string());
                 if let Some(before) = before.replace(calls.clone()) {
                     prop_assert!(calls.starts_with(&before), "{before:?} {calls:?}");
@@ -178,7 +178,7 @@ proptest! {
     }
 }
 
-/// The ids of calls in a body, in order.
+/// Returns the ids of the calls in a body, in order.
 fn ids(body: &str) -> Vec<Value> {
     let body: Value = serde_json::from_str(body).expect("JSON");
     let messages =

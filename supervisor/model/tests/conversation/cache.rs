@@ -1,5 +1,5 @@
-//! The provider's prompt cache as documented (R8): exact prefixes that end at a marker, found again from a marker and
-//! the blocks before it, for a limited time.
+//! Imitates the provider's prompt cache as documented (R8): exact prefixes that end at a marker, found again from a
+//! marker and the blocks before it, for a limited time.
 
 use std::collections::HashMap;
 use std::collections::hash_map::DefaultHasher;
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use serde_json::Value;
 
-/// Number of positions that are looked at from a marker, its own included.
+/// Number of blocks at which a cached prefix may end, counted back from a marker with its own block.
 const LOOK_BACK: usize = 20;
 
 /// Minimum tokens of a cached prefix.
@@ -25,7 +25,7 @@ struct Entry {
     expires: Duration,
 }
 
-/// Use of the tokens of one request's prompt.
+/// Tokens of one request's prompt.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Split {
     pub(crate) read: usize,
@@ -34,7 +34,7 @@ pub(crate) struct Split {
     pub(crate) marked: usize,
 }
 
-/// A block of a prompt: tools, system prompt, messages.
+/// A block of a prompt: of tools, system prompt or messages.
 struct Block {
     hash: u64,
     tokens: usize,

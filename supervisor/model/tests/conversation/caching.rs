@@ -1,4 +1,5 @@
-//! Share of a long run's prompts that comes from the provider's cache (R8), with a control of the measurement.
+//! Tests of the share of a long run's prompts that comes from the provider's cache (R8), with a control of the
+//! measurement.
 
 use std::time::Duration;
 
@@ -10,7 +11,6 @@ use serde_json::Value;
 use crate::cache::{Cache, Split};
 use crate::plan;
 
-/// Time between two requests.
 const STEP: Duration = Duration::from_secs(20);
 
 const OPTIONS: RequestOptions = RequestOptions {

@@ -33,7 +33,7 @@ pub(crate) enum Answer {
     Interrupted(String, usize),
 }
 
-/// Three immediate attempts.
+/// Sends a failed request again at once, up to three times.
 struct AtOnce;
 
 impl Backoff for AtOnce {
@@ -90,7 +90,7 @@ impl Conversation {
         self.take(Input::Op(Op::Act(AgentAction::Prompt { text: text.to_owned(), images }))).await;
     }
 
-    /// Number of answers that were not requested.
+    /// Returns the number of prepared answers that no request has used.
     pub(crate) fn unused(&self) -> usize {
         self.answers.len()
     }

@@ -1,4 +1,4 @@
-//! History is append-only: each request of a context begins with the bytes of the previous one.
+//! Tests that history is append-only: each request of a context begins with the bytes of the previous one.
 
 use model::provider::RequestOptions;
 use model::replay::{Block, Usage, sse};
@@ -10,7 +10,7 @@ use crate::driver::{Answer, Conversation};
 
 const MARKER: &str = r#","cache_control":{"type":"ephemeral"}"#;
 
-/// The parts of a request without markers: all but the messages, then role and block by block.
+/// Returns the parts of a request without cache markers: all but the messages, then role and block by block.
 fn parts(body: &[u8]) -> Vec<String> {
     #[derive(serde::Deserialize)]
     struct Body<'a> {
@@ -45,7 +45,7 @@ fn block() -> impl Strategy<Value = Block> {
     ]
 }
 
-/// Any reaction but a full context, which is replaced.
+/// Any reaction of the model except a full context, which would be replaced.
 fn answer() -> impl Strategy<Value = Answer> {
     let stop = prop::sample::select(vec![
         "tool_use",
@@ -96,8 +96,8 @@ proptest! {
     }
 }
 
-/// R4: every call has its result in the next message, before any text, and there is no other result. R5: no block is
-/// empty text.
+/// Checks R4 (every call has its result in the next message, before any text, and there is no other result) and R5 (no
+/// block is empty text).
 fn assert_answered(body: &Value) {
     let messages = body["messages"].as_array().expect("messages");
     let ids = |message: Option<&Value>, kind: &str, id: &str| {

@@ -1,5 +1,5 @@
-//! A conversation that the user interrupts after each event of each stream continues with a valid request, which
-//! contains the text that was shown.
+//! Tests that a conversation continues with a valid request after an interruption at any event of a stream, and that
+//! the request contains the text that was shown.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -22,7 +22,7 @@ use crate::writer::Writer;
 
 const VARIABLE: &str = "BAILIWICK_WIRE";
 
-/// Maximum number of events of a recording at which it is interrupted.
+/// Maximum number of events after which one recording is interrupted.
 const EVENTS: usize = 60;
 
 const SAMPLE: usize = 25;
@@ -71,7 +71,7 @@ impl Play {
     }
 }
 
-/// The request after an interruption, and the text that was shown before.
+/// Returns the request after an interruption, and the text that was shown before.
 fn interrupted_after(events: &[StreamEvent]) -> (ModelRequest, String) {
     let mut play = Play::new();
     play.user("begin");
@@ -85,7 +85,8 @@ fn interrupted_after(events: &[StreamEvent]) -> (ModelRequest, String) {
     (play.request().1, shown)
 }
 
-/// Texts of a reply by block. A complete block has its final text, which differs from the deltas in one stream.
+/// Returns the texts of a reply, by block. A complete block has its final text, which differs from the deltas in one
+/// stream.
 fn texts(events: &[StreamEvent]) -> Vec<String> {
     let mut texts = BTreeMap::<usize, String>::new();
     for event in events {
@@ -102,12 +103,12 @@ fn texts(events: &[StreamEvent]) -> Vec<String> {
     texts.into_values().filter(|text| !text.trim().is_empty()).collect()
 }
 
-/// True for a reply that would be rejected again, and is left out.
+/// True for a reply with a refusal, which is left out because the model would refuse again.
 fn is_refused(events: &[StreamEvent]) -> bool {
     matches!(events.last(), Some(StreamEvent::MessageCompleted { stop_reason: StopReason::Refusal(_), .. }))
 }
 
-/// Interrupts a stream after each of its events; returns the following requests.
+/// Interrupts a stream after each of its events. Returns the requests that follow.
 fn check(kind: ProviderKind, writer: &Writer, name: &str, events: &[StreamEvent]) -> Vec<Bytes> {
     let step = events.len().div_ceil(EVENTS).max(1);
     let is_last_of_kind = |at: usize| !matches!(events.get(at), Some(StreamEvent::TextDelta { .. }));
@@ -132,7 +133,7 @@ fn check(kind: ProviderKind, writer: &Writer, name: &str, events: &[StreamEvent]
     places.map(one).collect()
 }
 
-/// Text of a reply in the order of arrival.
+/// Returns the text of a reply in the order of arrival.
 fn shown_of(events: &[StreamEvent]) -> String {
     let text = |event: &StreamEvent| match event {
         StreamEvent::TextDelta { text, .. } => Some(text.clone()),
@@ -158,7 +159,7 @@ const DIALECTS: [(ProviderKind, &str); 3] = [
     (ProviderKind::Responses, "responses"),
 ];
 
-/// Returns the following requests by dialect and stream.
+/// Returns the requests after interruptions, by API and stream.
 async fn check_all(root: &Path) -> [Vec<Vec<Bytes>>; 3] {
     let mut all = [const { Vec::new() }; 3];
     for ((kind, name), bodies) in DIALECTS.into_iter().zip(&mut all) {
@@ -171,8 +172,8 @@ async fn check_all(root: &Path) -> [Vec<Vec<Bytes>>; 3] {
     all
 }
 
-/// Checks a sample of requests against the vendor's types. These lack beta features, so streams whose whole reply is
-/// invalid are left out.
+/// Checks a sample of the requests by the vendor's types. These lack beta features, so that streams whose whole reply
+/// is invalid are left out.
 fn check_types(streams: &[Vec<Bytes>]) {
     let sample = |bodies: &Vec<Bytes>| {
         let parts = bodies.iter().step_by(SAMPLE).cloned();

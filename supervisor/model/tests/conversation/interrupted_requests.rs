@@ -1,4 +1,4 @@
-//! Rules for requests after any interruption: those of all dialects, and those of each.
+//! Checks requests after any interruption: by rules of all APIs, and by those of each.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -74,7 +74,7 @@ fn check_content(name: &str, messages: &[Value]) {
     }
 }
 
-/// Each call is answered by the next messages, before anything else.
+/// Checks that the next messages answer each call before anything else.
 fn check_chat(name: &str, messages: &[Value]) {
     let mut open = BTreeSet::new();
     for message in messages {
@@ -96,13 +96,13 @@ fn check_chat(name: &str, messages: &[Value]) {
     assert!(open.is_empty(), "{name}: calls without results: {open:?}");
 }
 
-/// Each call has its output, and reasoning precedes what it led to.
+/// Checks that each call has its output, and that reasoning precedes the items that it led to.
 fn check_items(name: &str, items: &[Value]) {
     let ids = |kind: &'static str| -> BTreeSet<_> {
         of_type(items, kind).map(|item| item["call_id"].to_string()).collect()
     };
     assert_eq!(ids("function_call"), ids("function_call_output"), "{name}: each call has its output");
-    // A gateway puts that of some models behind it.
+    // For some models a gateway puts reasoning after the items that it led to.
     let leads_on = |item: &Value| {
         item["type"] == "reasoning"
             && item["format"].as_str().is_none_or(|format| format.starts_with("openai"))

@@ -1,4 +1,4 @@
-//! The strict server itself: rejects exactly the requests that break a rule, in each dialect.
+//! Tests of the strict server itself: it rejects exactly the requests that break a rule, in each API.
 
 use serde_json::{Value, json};
 
@@ -66,7 +66,7 @@ fn fault(dialect: usize, headers: &[(String, String)], body: &[u8]) -> Option<St
     Sent { method: "POST", path: PATHS[dialect], headers, body }.fault()
 }
 
-/// Replaces the value at a pointer; null removes the member.
+/// Replaces the value at a JSON Pointer; null removes the field.
 fn with(mut body: Value, pointer: &str, value: Value) -> Vec<u8> {
     let (parent, name) = pointer.rsplit_once('/').expect("a pointer");
     let parent = body.pointer_mut(parent).expect("the parent");
@@ -151,7 +151,7 @@ fn r2_a_body_is_strict_json_in_utf_8_and_not_too_long() {
     }
 }
 
-/// A rule, a dialect, and a value at a place of its body that breaks the rule.
+/// A rule, the index of an API, and a JSON Pointer with a value that breaks the rule there.
 type Row<'a> = (&'a str, usize, &'a str, Value);
 
 fn are_refused(rows: Vec<Row<'_>>) {

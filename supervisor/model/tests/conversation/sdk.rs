@@ -1,4 +1,4 @@
-//! Every request of a long conversation against the types of each vendor's Python SDK.
+//! Tests that every request of a long conversation is valid by the types of each vendor's Python SDK.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,7 +12,7 @@ use model::provider::{
 
 use crate::plan;
 
-/// Names the Python with the packages, if it is not the usual one.
+/// Variable with the Python that has the packages, if it is not the usual one.
 const VARIABLE: &str = "BAILIWICK_PYTHON";
 
 /// Exit status of the script if the package is missing.
@@ -117,7 +117,7 @@ async fn a_request_that_is_wrong_anywhere_is_not_valid() {
     none_is_valid(ProviderKind::Anthropic, &body, &wrong);
 }
 
-/// Checks that each of these mistakes is found by the vendor's types.
+/// Checks that the vendor's types reject each of these mistakes.
 fn none_is_valid(kind: ProviderKind, body: &str, wrong: &[(&str, &str)]) {
     let directory = tempfile::tempdir().expect("a directory");
     let replaced = |(right, wrong): &(&str, &str)| {

@@ -1,4 +1,4 @@
-//! Bodies of requests in each dialect, without a server.
+//! Writes bodies of requests in each API, without a server.
 
 use bytes::Bytes;
 use model::provider::anthropic::{Anthropic, AnthropicConfig, ApiVersion};

@@ -29,7 +29,7 @@ pub(crate) async fn play(kind: ProviderKind, body: Bytes, chunk: Option<usize>) 
     provider.stream(request()).collect().await
 }
 
-/// A body in chunks of one byte, and in other forms: each has the same meaning.
+/// Checks that a body has the same result in chunks of any size, and in every form that the format allows.
 pub(crate) async fn assert_same_however_it_comes(kind: ProviderKind, name: &str, body: &Bytes) {
     let whole = play(kind, body.clone(), None).await;
     for size in [1, 2, 3, 7, 64, 1000] {
@@ -41,7 +41,7 @@ pub(crate) async fn assert_same_however_it_comes(kind: ProviderKind, name: &str,
     }
 }
 
-/// The body in every form that the format allows (S1).
+/// Returns the body in every form that the format of server-sent events allows (S1).
 fn forms(body: &Bytes) -> Vec<(&'static str, Bytes)> {
     const BOM: &[u8] = "\u{feff}".as_bytes();
     let lf = lines_of(body);

@@ -1,4 +1,4 @@
-//! Damage to a body, by a generator whose state identifies the case.
+//! Damages a body. The state of the random generator identifies each case.
 
 use super::corpus::Body;
 
@@ -9,7 +9,7 @@ impl Random {
         Self(seed)
     }
 
-    /// Start value with which a run repeats the rest.
+    /// Returns the seed with which a run repeats the cases that follow.
     pub(crate) const fn state(&self) -> u64 {
         self.0
     }
@@ -58,7 +58,7 @@ const PIECES: &[&str] = &[
     "<",
 ];
 
-/// One way to damage a body.
+/// Random changes of a body.
 pub(crate) struct Damage;
 
 impl Damage {

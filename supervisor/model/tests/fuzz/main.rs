@@ -1,4 +1,4 @@
-//! Damaged replies: every decoder of a stream returns a reply or a typed error, and the same for any chunks, over
+//! Tests with damaged replies: every decoder returns a reply or a typed error, and the same for any chunks, over
 //! loopback HTTP too, compressed or not.
 //!
 //! A generator with a seed damages the bodies of `fixtures/streams`. The suite takes a few hundred; for a long run set
@@ -24,7 +24,7 @@ use corpus::{Body, corpus};
 use damage::{Damage, Random};
 use reader::{Item, Model, in_memory};
 
-/// A hundred times the usual time for a reply of a few kilobytes.
+/// Maximum time to decode a reply: a hundred times the usual time for a few kilobytes.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 const FEW: usize = 400;
@@ -32,7 +32,7 @@ const FEW: usize = 400;
 /// Distance between two cuts of one body, in a short run: a prime, so that all kinds of positions occur.
 const STRIDE: usize = 211;
 
-/// Duration of a long run, if this is one.
+/// Returns the duration of a long run; `None` for a short one.
 fn soak() -> Option<Duration> {
     std::env::var("BAILIWICK_SOAK_S").ok()?.parse().ok().map(Duration::from_secs)
 }
@@ -47,7 +47,7 @@ fn gzip(body: &[u8]) -> Vec<u8> {
     encoder.finish().expect("a vector takes everything")
 }
 
-/// Any reply begins once, ends once or with an error, and each block is closed once and is one line of JSON.
+/// Checks that a reply begins once, and ends once or with an error. Each block is closed once, and is one line of JSON.
 fn assert_in_order(case: &str, items: &[Item]) {
     let count = |wanted: fn(&Item) -> bool| items.iter().filter(|item| wanted(item)).count();
     let is_start = |item: &Item| matches!(item, Ok(StreamEvent::MessageStarted { .. }));
@@ -65,7 +65,7 @@ fn assert_in_order(case: &str, items: &[Item]) {
     }
 }
 
-/// Decodes a body as a whole and in chunks; returns its meaning.
+/// Decodes a body as a whole and in chunks, and compares the results. Returns the items.
 async fn assert_harmless(case: &str, kind: ProviderKind, body: &Bytes, chunk: usize) -> Vec<Item> {
     let began = Instant::now();
     let whole = in_memory(kind, body.clone(), None).await;
@@ -75,7 +75,7 @@ async fn assert_harmless(case: &str, kind: ProviderKind, body: &Bytes, chunk: us
     whole
 }
 
-/// The same over HTTP: plain, compressed, and cut while it is compressed.
+/// Does the same over HTTP: plain, compressed, and cut while it is compressed.
 async fn assert_harmless_over_http(case: &str, model: &Model, body: &Bytes, cut: usize, whole: &[Item]) {
     let packed = gzip(body);
     let as_packed = |bytes: Vec<u8>| Reply::sse(bytes).header("content-encoding", "gzip");
@@ -86,7 +86,7 @@ async fn assert_harmless_over_http(case: &str, model: &Model, body: &Bytes, cut:
     assert_in_order(case, &model.play(as_packed(packed).cut_after(cut)).await);
 }
 
-/// Errors have the same kind; over HTTP they have more text.
+/// Compares two results. Their errors have the same kind; over HTTP they have more text.
 fn assert_same(case: &str, items: &[Item], expected: &[Item]) {
     let plain = |items: &[Item]| -> Vec<_> {
         items.iter().map(|item| item.clone().map_err(|error| (error.kind, error.retryable))).collect()
@@ -103,7 +103,7 @@ async fn a_damaged_reply_is_a_reply_or_a_typed_error_however_it_comes() {
     while soak.map_or(cases < FEW, |soak| began.elapsed() < soak) {
         let state = random.state();
         let Body { kind, bytes, name } = &corpus[random.below(corpus.len())];
-        // Another API's stream is a damage too.
+        // The stream of another API counts as damage, too.
         let model = &models[if random.below(8) == 0 { random.below(3) } else { *kind as usize }];
         let body = Bytes::from(Damage::inflict(bytes, &corpus, &mut random));
         let case = format!("{name} as {:?}, seed {state}", model.kind);

@@ -1,4 +1,4 @@
-//! Cost of a byte: the same in a large reply as in a small one.
+//! Tests that a byte of a large reply costs the same time as one of a small reply.
 
 use std::thread;
 use std::time::Duration;
@@ -15,10 +15,10 @@ use super::{gzip, soak};
 
 const KIB: usize = 1 << 10;
 
-/// Maximum ratio of the costs per byte, since allocators and caches differ.
+/// Maximum ratio of the times per byte, since allocators and caches differ.
 const FLAT: u32 = 4;
 
-/// Processor time of this thread, which other load does not affect.
+/// Returns the processor time of this thread, which other load does not affect.
 fn own_time() -> Duration {
     let usage = getrusage(UsageWho::RUSAGE_THREAD).expect("a thread's own usage");
     let time = |value: TimeVal| {
@@ -27,7 +27,7 @@ fn own_time() -> Duration {
     time(usage.user_time()) + time(usage.system_time())
 }
 
-/// A reply of about this size, in which one part is repeated.
+/// Returns a reply of about this size, in which one part is repeated.
 fn large(kind: ProviderKind, repeated: &str, size: usize) -> Bytes {
     let blocks = [Block::text("PIECE"), Block::tool_use("c1", "none", "{}")];
     let whole = match kind {
@@ -42,10 +42,10 @@ fn large(kind: ProviderKind, repeated: &str, size: usize) -> Bytes {
     [events[..at].concat(), middle, events[at..].concat()].concat().into()
 }
 
-/// Rounds per reply: a kernel may count a thread's time in ticks of some milliseconds.
+/// Measurements of a reply: a kernel may count a thread's time in ticks of some milliseconds.
 const ROUNDS: usize = 4;
 
-/// The shortest time for a reply.
+/// Returns the shortest time in which a reply was decoded.
 async fn price(model: &Model, body: &Bytes, packed: bool) -> Duration {
     let mut least = Duration::MAX;
     for _ in 0..ROUNDS {

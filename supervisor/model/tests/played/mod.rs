@@ -1,4 +1,4 @@
-//! Playback of recorded bodies.
+//! Decodes recorded bodies.
 
 use std::num::NonZeroUsize;
 

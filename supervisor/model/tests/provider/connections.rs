@@ -1,4 +1,4 @@
-//! Failed, silent, broken and dropped connections.
+//! Tests of failed, silent, broken and dropped connections.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -39,7 +39,7 @@ async fn e5_a_connection_that_does_not_come_about_is_a_timeout() {
     nix::sys::socket::listen(&listener, nix::sys::socket::Backlog::new(0).expect("a backlog"))
         .expect("listen");
     let address = listener.local_addr().expect("an address");
-    // Nobody accepts: once the queue is full the kernel drops what asks to connect (listen(2), backlog).
+    // Nobody accepts connections: once the queue is full, the kernel drops further ones (listen(2), backlog).
     let mut queued = Vec::new();
     while let Ok(stream) = TcpStream::connect_timeout(&address, Duration::from_millis(50)) {
         queued.push(stream);
@@ -59,7 +59,7 @@ async fn e5_silence_is_a_timeout_before_and_within_a_reply() {
     let text = hello();
     let half = text[..text.len() / 2].to_owned();
     let (short, long) = (Duration::from_millis(100), Duration::from_mins(5));
-    // Each limit by itself: the other one is too long to matter.
+    // Each limit is tested by itself: the other one is too long to matter.
     for (reply, first_byte, idle, expected) in [
         (Reply::sse(half).then_silence(), long, short, "sent nothing for 100ms"),
         (Reply::sse("").then_silence(), short, long, "did not begin to answer within 100ms"),
@@ -130,7 +130,7 @@ async fn e6_a_redirect_is_an_error_and_the_key_does_not_follow_it_in_either_head
         assert!(server.requests()[0].header(header).is_some(), "the key is sent as {header}");
     }
     assert_eq!((other.connections(), other.requests().len()), (0, 0));
-    // The twin: asked directly, the other server answers.
+    // If it is asked directly, the other server answers.
     assert!(ask(&provider(&other.base_url())).await.iter().all(Result::is_ok));
 }
 
@@ -161,7 +161,7 @@ async fn e5_dropping_the_stream_closes_the_socket_at_once() {
     let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
     let provider = provider(&format!("http://{}", listener.local_addr().expect("an address")));
 
-    // Within the reply.
+    // The stream is dropped within the reply.
     let mut events = provider.stream(request(&[user("hello")]));
     let server = std::thread::spawn(move || {
         let mut stream = accept(&listener);
@@ -177,7 +177,7 @@ async fn e5_dropping_the_stream_closes_the_socket_at_once() {
         tokio::task::spawn_blocking(|| server.join().expect("the server")).await.expect("joined");
     assert!(took < Duration::from_secs(5), "{took:?}");
 
-    // Before the reply.
+    // The stream is dropped before the reply.
     let mut events = provider.stream(request(&[user("hello")]));
     let (sender, receiver) = tokio::sync::oneshot::channel();
     let server = std::thread::spawn(move || {

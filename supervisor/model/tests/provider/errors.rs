@@ -1,4 +1,4 @@
-//! Errors by a status other than 200.
+//! Tests of errors with a status other than 200.
 
 use std::time::Duration;
 

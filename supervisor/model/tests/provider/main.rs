@@ -1,4 +1,4 @@
-//! The provider over real HTTP on loopback. Names of tests begin with the rule that they test.
+//! Tests of the provider over real HTTP on loopback. Names of tests begin with the rule that they test.
 
 #![expect(clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -45,7 +45,7 @@ pub(crate) async fn ask(provider: &Anthropic) -> Vec<Item> {
     provider.stream(request(&[user("hello")])).collect().await
 }
 
-/// The only item, which is an error.
+/// Sends a request. Returns the only item of the reply, which is an error.
 pub(crate) async fn failure(base_url: &str) -> ProviderError {
     let mut items = ask(&provider(base_url)).await;
     match (items.pop(), items.len()) {

@@ -1,4 +1,4 @@
-//! Options of a request (WIRE 0.1, 0.4).
+//! Tests of the options of a request (WIRE 0.1, 0.4).
 
 use futures_util::StreamExt;
 use model::provider::anthropic::{Anthropic, AnthropicConfig, ApiVersion};
@@ -9,7 +9,7 @@ use model::replay::Script;
 
 use crate::{config, hello, request, serve, user};
 
-/// The part of a request before its tools.
+/// Returns the part of a request before its tools.
 fn head(options: RequestOptions, version: ApiVersion) -> String {
     head_of(&ModelRequest { options, ..request(&[user("hello")]) }, version)
 }
@@ -75,7 +75,7 @@ fn a_thinking_budget_is_within_the_bounds_of_the_api() {
     };
     assert_eq!(budget(10, 4096).as_deref(), Some("1024"));
     assert_eq!(budget(u32::MAX, 4096).as_deref(), Some("4095"));
-    // No room for any: the API would refuse it.
+    // No budget is possible: the API would reject any.
     assert_eq!(budget(2000, 1024), None);
 }
 

@@ -1,4 +1,4 @@
-//! Properties of the decoder, on replies that no provider would send and on those that one would.
+//! Tests of the decoder with any events: replies that no provider would send, and valid ones.
 
 use std::collections::VecDeque;
 
@@ -67,7 +67,7 @@ const KINDS: [&str; 18] = [
     "weather",
 ];
 
-/// An event that may be anything, in any place.
+/// An event with any content, in any order.
 fn any_event() -> impl Strategy<Value = String> {
     let parts = (prop::sample::select(&KINDS[..]), prop::option::of(0..3_usize), item(), any_json());
     let event = parts.prop_map(|(kind, index, item, odd)| {
@@ -78,7 +78,7 @@ fn any_event() -> impl Strategy<Value = String> {
         })
         .to_string()
     });
-    // Now and then cut short, with half a character as an escape, or no JSON at all.
+    // Some events are cut short, have half a character as an escape, or are no JSON at all.
     (event, 0..6_u8, any::<prop::sample::Index>()).prop_map(|(event, fate, at)| match fate {
         0 => event.chars().take(at.index(event.chars().count())).collect(),
         1 => event.replace("\\n", "\\ud83e"),
@@ -107,7 +107,7 @@ fn reply() -> impl Strategy<Value = Vec<String>> {
         }
         data.push(json!({"type": end, "response": response}).to_string());
         for (event, at) in odd {
-            // After the beginning: a stream that begins with something else is another test.
+            // The events come after the first one: a stream that begins with something else is another test.
             data.insert(1 + at.index(data.len()), event);
         }
         data

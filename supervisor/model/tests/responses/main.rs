@@ -1,4 +1,4 @@
-//! The Responses API: streams and requests.
+//! Tests of the Responses API: streams and requests.
 
 #![expect(clippy::expect_used, reason = "a test fails by panicking")]
 

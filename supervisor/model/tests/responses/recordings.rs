@@ -1,5 +1,5 @@
-//! The decoder against recorded traffic of many servers. `BAILIWICK_WIRE` names the directory of recordings, which the
-//! repository lacks. Their meaning is kept as structure and digests.
+//! Tests of the decoder with recorded traffic of many servers. `BAILIWICK_WIRE` names the directory of the recordings,
+//! which the repository lacks. The expected results are stored as structure and digests.
 
 #![expect(clippy::print_stderr, reason = "a test says aloud what it skips")]
 
@@ -16,7 +16,7 @@ use crate::{Item, lines, play};
 
 const VARIABLE: &str = "BAILIWICK_WIRE";
 
-/// A recording whose text was shortened, but only in the deltas.
+/// A recording whose text was shortened, though only in the deltas.
 const ABRIDGED: &str = "vercel-openai-shell-container-1";
 
 fn recordings() -> Option<BTreeMap<String, Bytes>> {

@@ -96,7 +96,7 @@ async fn a_server_that_needs_no_key_gets_none() {
 
 #[tokio::test]
 async fn r6_a_tool_loop_sends_each_item_back_byte_for_byte() {
-    // Spaces, numbers and escapes that any parser in between would change.
+    // These have spaces, numbers and escapes that any parser in between would change.
     let items = [
         r#"{"id":"rs_1", "type":"reasoning","encrypted_content":"gAA\u003d","summary":[ ],"n":1.0}"#,
         r#"{"id":"msg_1","type":"message","phase":"commentary","role":"assistant","content":[{"type":"output_text","annotations":[],"text":"I l\u00f6ok."}]}"#,

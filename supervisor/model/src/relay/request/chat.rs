@@ -5,7 +5,7 @@ use super::rule::RelayRule::{
 };
 use super::rule::{Member, RelayRule, may, must};
 
-/// Maximum number of messages, and of the parts of a message. [`TOOLS`] limits the tools.
+/// Maximum number of messages, and of the parts of a message.
 const MANY: usize = 100_000;
 
 const TOOLS: usize = 256;

@@ -159,7 +159,7 @@ impl<'de> Visitor<'de> for MembersVisitor {
 struct RelayBody(Vec<(&'static str, Vec<u8>)>);
 
 impl RelayBody {
-    /// Replaces an existing field, or adds it before the conversation.
+    /// Sets a field: replaces its value, or adds it before the conversation, which is the last field.
     fn set(&mut self, name: &'static str, json: String) {
         let json = json.into_bytes();
         if let Some((_, value)) = self.0.iter_mut().find(|(known, _)| *known == name) {
@@ -175,7 +175,7 @@ impl RelayBody {
         Some(self.0.remove(place).1)
     }
 
-    /// Returns the number in a field that was already written.
+    /// Returns the number in a field; `None` if the body does not have it.
     fn number(&self, name: &str) -> Option<u64> {
         let (_, value) = self.0.iter().find(|(known, _)| *known == name)?;
         serde_json::from_slice(value).ok()
@@ -196,7 +196,8 @@ impl RelayBody {
     }
 }
 
-/// `counted` has the client's earlier prompts.
+/// Parses a client's request, and writes it for the provider. `counted` has the client's earlier prompts, for the
+/// estimate.
 pub(super) fn understand(
     kind: ProviderKind,
     body: &[u8],
@@ -234,7 +235,7 @@ pub(super) fn understand(
     Ok(RelayRequest { model, estimate: RelayEstimate::of(prompt, output, &prices), body, prices, trail })
 }
 
-/// Messages are the last field of the body.
+/// Returns the digests by which the next request is recognised. Messages are the last field of the body.
 fn trail(members: &RelayBody, pictures: u64, counted: &CountedPrompts) -> Trail {
     let Some(((_, conversation), others)) = members.0.split_last() else { return Trail::default() };
     let mut before = Vec::new();
@@ -259,7 +260,7 @@ fn field(name: &str, why: impl Into<String>) -> Refused {
     Refused { field: name.to_owned(), why: why.into() }
 }
 
-/// Prices of a permitted model, and its longest reply.
+/// Returns the prices of a permitted model, and the maximum tokens of its reply.
 fn known_model(model: &str, bounds: &RequestBounds<'_>) -> Result<(Prices, u64), Refused> {
     let refused = |why: &str| Err(field("model", format!("\"{}\" {why}", shown(model))));
     if model.is_empty() || model.len() > 200 || !model.bytes().all(|byte| byte.is_ascii_graphic()) {
@@ -279,7 +280,7 @@ fn known_model(model: &str, bounds: &RequestBounds<'_>) -> Result<(Prices, u64),
     }
 }
 
-/// Fails if the thinking budget exceeds the reply, which one feature of the Messages API would allow.
+/// Fails if the thinking budget exceeds the limit of the reply, which one feature of the Messages API would allow.
 fn within_reply(found: &RelayMembers<'_>, output: u64) -> Result<(), Refused> {
     #[derive(Deserialize)]
     struct ThinkingBounds {
@@ -296,7 +297,7 @@ fn within_reply(found: &RelayMembers<'_>, output: u64) -> Result<(), Refused> {
     }
 }
 
-/// Uses the API's own field. Returns the limit.
+/// Sets the limit of the reply in the field that the API has for it. Returns the limit in tokens.
 fn bound_reply(
     kind: ProviderKind,
     members: &mut RelayBody,
@@ -308,7 +309,7 @@ fn bound_reply(
         ProviderKind::OpenAi => &["max_tokens", "max_completion_tokens"],
         ProviderKind::Responses => &["max_output_tokens"],
     };
-    // Servers differ on a reply of no tokens: some send one of any length, for which nothing would be reserved.
+    // Servers differ on a limit of zero: some then send a reply of any length, for which nothing would be reserved.
     if let Some(name) = names.iter().find(|name| members.number(name) == Some(0)) {
         return Err(field(name, "must be at least 1"));
     }
@@ -325,7 +326,7 @@ fn bound_reply(
     members.set(name, limit.to_string());
     match kind {
         ProviderKind::Anthropic => {}
-        // Without this option, there would be no usage to charge.
+        // Without this option, there would be no token counts to charge.
         ProviderKind::OpenAi if bounds.chat.takes_stream_options => {
             members.set("stream_options", "{\"include_usage\":true}".to_owned());
         }

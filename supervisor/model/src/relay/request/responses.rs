@@ -5,7 +5,7 @@ use super::rule::RelayRule::{
 };
 use super::rule::{Member, RelayRule, may, must};
 
-/// The most items and parts of a request.
+/// Maximum number of items, and of the parts of an item.
 const MANY: usize = 100_000;
 
 const TOOLS: usize = 256;
@@ -89,7 +89,7 @@ const REASONING: &[Member] = &[
     ),
     may("encrypted_content", ByKind(&[Text, Null])),
     may("status", STATUS),
-    // The vendor of the reasoning that a gateway forwards.
+    // Vendor of the reasoning, which a gateway forwards.
     may("format", ByKind(&[Text, Null])),
     may("signature", ByKind(&[Text, Null])),
 ];

@@ -1,4 +1,4 @@
-//! The language of the allowlist: the permitted content of a request, as data.
+//! The language of the allowlists: the permitted content of a request, as data.
 //!
 //! [`RelayRule::write`] parses JSON by a rule and serialises it again. Only below [`RelayRule::Kept`] are the client's
 //! own bytes kept, because a provider's cache depends on the bytes of a conversation.
@@ -12,7 +12,7 @@ use serde_json::value::RawValue;
 use super::free::{self, Free};
 use super::{Refused, RelayMembers};
 
-/// The most characters of a client's text in an error.
+/// Maximum characters of a client's text in an error.
 const SHOWN: usize = 60;
 
 /// The permitted values at one position.
@@ -33,16 +33,16 @@ pub(super) enum RelayRule {
     Base64,
     /// A picture in a data URL.
     PictureUrl,
-    /// JSON that only the model and its tools read.
+    /// JSON whose fields have no rules: only the model and its tools read it.
     Free(Free),
     List(&'static RelayRule, usize),
     Empty,
     Object(&'static [Member]),
-    /// The named field decides about the other fields.
+    /// An object. The value of the named field decides which other fields are permitted.
     Tagged(&'static str, &'static [(&'static str, &'static [Member])]),
-    /// The first rule that fits the JSON type of the value.
+    /// The first of these rules that fits the JSON type of the value.
     ByKind(&'static [RelayRule]),
-    /// Checked, and kept byte for byte.
+    /// A value that this rule checks. Its bytes are kept.
     Kept(&'static RelayRule),
 }
 
@@ -122,7 +122,7 @@ impl Out {
     }
 }
 
-/// A text, borrowed if it has no escapes.
+/// Text of a JSON string; borrowed if it has no escapes.
 #[derive(Deserialize)]
 struct TextRule<'a>(#[serde(borrow)] Cow<'a, str>);
 
@@ -206,7 +206,7 @@ impl RelayRule {
         }
     }
 
-    /// Compares only the first character.
+    /// True if the value can be of the rule's JSON type, by its first character.
     fn fits(&self, json: &str) -> bool {
         let first = json.as_bytes().first().copied().unwrap_or_default();
         match self {

@@ -10,32 +10,32 @@ use std::sync::{Mutex, PoisonError};
 use memchr::memmem;
 use serde_json::value::RawValue;
 
-/// They move with the end of a conversation.
+/// Cache markers. They move with the end of a conversation, so that digests leave them out.
 const MARKERS: [&[u8]; 3] = [
     br#","cache_control":{"type":"ephemeral"}"#,
     br#","cache_control":{"type":"ephemeral","ttl":"1h"}"#,
     br#","cache_control":{"type":"ephemeral","ttl":"5m"}"#,
 ];
 
-/// The prefix of each marker.
+/// Common prefix of all markers.
 const BEGINNING: &[u8] = br#","cache_control":"#;
 
-/// The most conversations remembered for a client.
+/// Maximum number of prompts that are remembered for a client.
 const REMEMBERED: usize = 64;
 
 /// Digests of the beginnings of a conversation, one up to the end of each message.
 #[derive(Clone, Debug, Default)]
 pub(in crate::relay) struct Trail {
-    /// Digest and length of everything up to the end of each message.
+    /// Digest and length in bytes, for each message.
     ends: Vec<(u64, u64)>,
     pictures: u64,
 }
 
-/// The prompts of a client with known token counts.
+/// The earlier prompts of a client, with the token counts of the provider.
 #[derive(Debug, Default)]
 pub(in crate::relay) struct CountedPrompts {
     prompts: Mutex<VecDeque<PromptTrail>>,
-    /// Random, so that no client can produce a collision.
+    /// Random keys of the digests, so that no client can produce a collision.
     keys: RandomState,
 }
 
@@ -48,7 +48,7 @@ struct PromptTrail {
 }
 
 impl CountedPrompts {
-    /// `before` is the part of the request before its messages.
+    /// Returns the digests of a conversation. `before` is the part of the request before its messages.
     pub(super) fn trail(&self, before: &[u8], messages: &[&RawValue], pictures: u64) -> Trail {
         let mut hasher = self.keys.build_hasher();
         add(&mut hasher, before);
@@ -56,7 +56,7 @@ impl CountedPrompts {
         let end = |message: &&RawValue| {
             let text = message.get().as_bytes();
             add(&mut hasher, text);
-            // Separates a message from the next one.
+            // This separates a message from the next one.
             hasher.write_u8(0);
             bytes += text.len() as u64 + 1;
             (hasher.finish(), bytes)
@@ -64,7 +64,7 @@ impl CountedPrompts {
         Trail { ends: messages.iter().map(end).collect(), pictures }
     }
 
-    /// Upper bound on the tokens of a prompt, from its longest known beginning; `None` if none is known.
+    /// Returns an upper bound on the tokens of a prompt, from its longest known beginning; `None` if none is known.
     pub(super) fn bound(&self, trail: &Trail, of_picture: u64) -> Option<u64> {
         let prompts = self.prompts.lock().unwrap_or_else(PoisonError::into_inner);
         let known = |digest| prompts.iter().rev().find(|prompt| prompt.digest == digest);
@@ -88,7 +88,7 @@ impl CountedPrompts {
     }
 }
 
-/// Leaves out cache markers, which no string can contain, since its quotes would be escaped.
+/// Adds a text without its cache markers. No string can contain a marker, since its quotes would be escaped.
 fn add(hasher: &mut impl Hasher, text: &[u8]) {
     let mut rest = text;
     while let Some(at) = memmem::find(rest, BEGINNING) {

@@ -1,4 +1,5 @@
-//! Valid requests with random changes.
+//! Tests that valid requests with random changes are rejected, or still make no provider reach the network or its
+//! files.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
@@ -7,7 +8,7 @@ use super::super::{CountedPrompts, understand};
 use super::{bounds, facts, read, usual};
 use crate::provider::ProviderKind;
 
-/// Paths of all objects with rules. Arguments and schemas belong to the tools.
+/// Collects the paths of all objects with rules. Arguments and schemas have none: they belong to the tools.
 fn listed(value: &Value, at: &mut Vec<Step>, found: &mut Vec<Vec<Step>>) {
     match value {
         Value::Object(members) => {

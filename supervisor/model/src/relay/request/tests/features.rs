@@ -1,4 +1,4 @@
-//! Features of the APIs that Bailiwick's own client does not use.
+//! Tests that features of the APIs are rejected if Bailiwick's own client does not use them.
 
 use serde_json::{Value, json};
 

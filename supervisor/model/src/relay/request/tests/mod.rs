@@ -171,7 +171,7 @@ fn whatever_our_own_client_asks_for_goes_on_unchanged() {
     }
 }
 
-/// Sets a value at a path; `[+]` adds an element.
+/// Sets the value at a path such as `messages[0].content`; `[+]` adds an element.
 fn put(body: &mut Value, place: &str, value: Value) {
     let steps: Vec<_> = place.split(['.', '[']).map(|step| step.trim_end_matches(']')).collect();
     let (last, steps) = steps.split_last().expect("a place");

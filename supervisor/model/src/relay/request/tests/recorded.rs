@@ -1,6 +1,6 @@
-//! Recorded replies of providers, in the form in which the next request sends them back.
+//! Tests that recorded replies of providers are accepted in the form in which the next request sends them back.
 //!
-//! Not a part of the repository: `BAILIWICK_WIRE` names their directory.
+//! The recordings are not a part of the repository: `BAILIWICK_WIRE` names their directory.
 
 use std::collections::VecDeque;
 use std::fs;
@@ -10,8 +10,8 @@ use std::sync::Arc;
 use super::{PRICED, body_of, read};
 use crate::provider::{Message, ProviderKind, RequestOptions, StreamEvent};
 
-/// Parts of replies that the relay rejects: tools of the provider, and options that Bailiwick's own client does not
-/// send.
+/// Texts in errors about parts of replies that the relay rejects: tools of the provider, and results of options that
+/// Bailiwick's own client does not send.
 const OF_OTHERS: [&str; 10] = [
     "_tool_use\"",
     "_call\"",
