@@ -1,5 +1,4 @@
-//! Recognises servers' error texts about a conversation longer than the model's context window, and finds the size of
-//! the window in them.
+//! Recognises servers' errors about a conversation that is too long, and finds the size of the window in their texts.
 
 use super::ProviderError;
 

@@ -27,8 +27,7 @@ enum Plain<'a> {
     ToolUse { id: &'a RawValue, name: &'a RawValue, input: &'a RawValue },
 }
 
-/// Returns the block without the members that only its own model can read. `None` for thinking, for a provider's own
-/// tools, and for empty text.
+/// Returns the block as any model can read it; `None` for thinking, a provider's own tools, and empty text.
 pub fn plain_block(block: &RawValue) -> Option<Box<RawValue>> {
     let PlainMembers { r#type, text, id, name, input } = serde_json::from_str(block.get()).ok()?;
     let plain = match r#type.as_ref() {

@@ -48,8 +48,7 @@ impl Default for Window {
     }
 }
 
-/// Limits for one run, which lasts from a user's message until the agent waits for the next one. The driver limits the
-/// time.
+/// Limits for one run: from a user's message until the agent waits for the next one. The driver limits the time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct RunLimits {
     pub max_steps: Option<u32>,

@@ -293,8 +293,7 @@ pub enum Effect {
         effect: Arc<ipc::effect::Effect>,
         grant: Grant,
     },
-    /// Starts a call that needs no worker. An approved call of an MCP server starts when fsync of its approval has
-    /// returned.
+    /// Starts a call without a worker. An approved call of an MCP server starts when its approval is synced to disk.
     Serve {
         call: CallId,
         served: ServedCall,

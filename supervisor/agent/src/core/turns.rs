@@ -31,8 +31,7 @@ impl Agent {
         }
     }
 
-    /// Begins the next step: a command that the user typed comes first. Does nothing without budget or space in the
-    /// context.
+    /// Begins the next step, or first a command that the user typed. Does nothing without budget or space.
     pub(super) fn begin_step(&mut self) {
         if let Some(command) = self.turn.take_command() {
             self.conversation.say_what_waits(&mut self.out);

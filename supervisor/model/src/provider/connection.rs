@@ -101,8 +101,7 @@ pub(crate) fn base_url(text: &str) -> Result<Url, ConfigError> {
     }
 }
 
-/// Removes an endpoint from the end of an address. It stays if no version precedes it: then it may be a path of the
-/// server's own.
+/// Removes an endpoint from the end of an address, unless no version precedes it: it may be the server's own path.
 fn without_endpoint(mut url: Url) -> Url {
     let path = url.path().trim_end_matches('/');
     let is_version = |segment: &str| {

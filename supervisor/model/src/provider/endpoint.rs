@@ -194,8 +194,7 @@ impl Endpoint {
     }
 }
 
-/// Returns the encoding of a body that cannot be decoded, since requests accept only gzip; `None` if the body is not
-/// encoded.
+/// Returns the encoding of a body that cannot be decoded, since requests accept only gzip; `None` without one.
 fn foreign_encoding(headers: &HeaderMap) -> Option<String> {
     let encoding = headers.get(CONTENT_ENCODING)?.to_str().unwrap_or_default();
     (encoding != "identity").then(|| failure::one_line(encoding))

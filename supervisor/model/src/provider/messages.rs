@@ -28,8 +28,7 @@ pub(crate) struct Messages {
 
 #[derive(Default)]
 struct Texts {
-    /// Texts by the address of the message. Each has a weak reference to the message, which prevents reuse of the
-    /// address.
+    /// Texts by the address of the message. The weak reference prevents reuse of the address.
     by_address: HashMap<usize, (Weak<Message>, Option<Bytes>)>,
     sweep_at: usize,
 }

@@ -1,5 +1,4 @@
-//! Counts the tokens of a reply that is forwarded unchanged. Only lines that contain the name of a usage field are
-//! parsed.
+//! Counts the tokens of a reply that is forwarded unchanged. Only lines that name a usage field are parsed.
 
 use memchr::memchr2;
 use memchr::memmem::Finder;

@@ -67,8 +67,7 @@ use futures_util::Stream;
 /// The events of a reply. Dropping the stream ends the request at once (E5).
 pub type EventStream = Pin<Box<dyn Stream<Item = Result<StreamEvent, ProviderError>> + Send>>;
 
-/// A provider of models. One call of `stream` is one attempt; the core decides about further ones (see
-/// [`RetryPolicy`]).
+/// A provider of models. One call of `stream` is one attempt; the core decides about more ([`RetryPolicy`]).
 pub trait ModelProvider: Send + Sync {
     fn name(&self) -> &'static str;
 

@@ -213,8 +213,7 @@ impl HttpReply {
     }
 }
 
-/// Reads the rest of a body, so that the connection can be reused. The reader does not wait for it after the last
-/// event.
+/// Reads the rest of a body, so that the connection can be reused. Nobody waits for it after the last event.
 async fn drain(mut data: Data) {
     let rest = async { while let Some(Ok(_)) = data.next().await {} };
     if timeout(DRAIN, rest).await.is_err() {

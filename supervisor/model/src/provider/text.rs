@@ -46,8 +46,7 @@ impl<'de: 'a, 'a> Deserialize<'de> for Piece<'a> {
     }
 }
 
-/// Text that was joined from pieces. A half without its other half becomes U+FFFD, since requests must not contain it
-/// (R2).
+/// Text that was joined from pieces. A lone half becomes U+FFFD, since requests must not contain it (R2).
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Joined {
     text: String,

@@ -101,8 +101,7 @@ fn without_durations(text: &str) -> String {
     kept + rest
 }
 
-/// Returns the length of a duration at the beginning of a text: a decimal fraction, an optional blank, and a unit.
-/// `None` if there is none.
+/// Returns the length of a duration at the start of a text: decimal fraction, optional blank, unit; `None` without one.
 fn duration(text: &str) -> Option<usize> {
     let digits = |text: &str| text.bytes().take_while(u8::is_ascii_digit).count();
     let whole = digits(text);

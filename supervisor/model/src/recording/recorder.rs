@@ -15,8 +15,7 @@ use super::exchange::ExchangeHead;
 use super::format::{Run, request_name};
 use crate::secrets::Redactor;
 
-/// Records the exchanges of a run. Cheap to clone. A failure to write ends the recording, but not the run, and is
-/// reported once.
+/// Records the exchanges of a run. Cheap to clone. A failed write is reported once, and ends the recording alone.
 #[derive(Clone)]
 pub struct Recorder(Arc<RecorderInner>);
 

@@ -56,8 +56,7 @@ impl RedactionRule {
         self.name == GENERIC
     }
 
-    /// Replaces such secrets by the rule's name. Returns the new text (`None` without secrets) and the number of
-    /// secrets.
+    /// Replaces such secrets by the rule's name. Returns the new text (`None` without secrets) and their number.
     pub(super) fn without(&self, text: &str) -> (Option<String>, u64) {
         let (mut without, mut kept, mut count) = (String::new(), 0, 0);
         let mut captures = self.expression.create_captures();
@@ -86,8 +85,7 @@ impl RedactionRule {
         (if count > 0 { Some(without) } else { None }, count)
     }
 
-    /// True if a lower-case text contains one of the rule's words. It is false for most texts, for which this test is
-    /// the only cost.
+    /// True if a lower-case text contains one of the rule's words. For most texts this test is the only cost.
     pub(super) fn is_possible(&self, small: &str) -> bool {
         self.words.iter().any(|word| memmem::find(small.as_bytes(), word.as_bytes()).is_some())
     }

@@ -45,8 +45,7 @@ pub(super) struct RelayLedger {
     books: Arc<Mutex<Books>>,
 }
 
-/// Budget that is reserved for one request. Dropping it charges the estimate, in case the client hangs up or the reply
-/// breaks off.
+/// Budget that is reserved for one request. Dropping it charges the estimate, as for a reply that breaks off.
 #[derive(Debug)]
 pub(super) struct Reservation {
     ledger: RelayLedger,

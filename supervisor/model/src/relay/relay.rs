@@ -123,8 +123,7 @@ impl Relay {
         Ok(base_url)
     }
 
-    /// Closes the client's connections and removes its socket. Returns the client's account; `None` for an unknown
-    /// client.
+    /// Closes the client's connections and removes its socket. Returns its account; `None` for an unknown client.
     pub async fn remove(&mut self, name: &ClientName) -> Option<Account> {
         let mut served = self.clients.remove(name)?;
         served.stop.take();

@@ -85,8 +85,7 @@ fn interrupted_after(events: &[StreamEvent]) -> (ModelRequest, String) {
     (play.request().1, shown)
 }
 
-/// Returns the texts of a reply, by block. A complete block has its final text, which differs from the deltas in one
-/// stream.
+/// Returns the texts of a reply, by block. A complete block has its final text, which can differ from the deltas.
 fn texts(events: &[StreamEvent]) -> Vec<String> {
     let mut texts = BTreeMap::<usize, String>::new();
     for event in events {

@@ -414,8 +414,7 @@ impl Calls {
         self.close_asking(DecidedBy::NoFrontEnd, cause, "denied: nobody can answer any more", bounds, out);
     }
 
-    /// Handles a command's connection to a host that is not on the list of allowed hosts: asks the person, or denies
-    /// it.
+    /// Handles a command's connection to a host that is not allowed yet: asks the person, or denies the connection.
     pub(super) fn on_host_asked(&mut self, asked: HostAsked, bounds: Bounds<'_>, out: &mut Outbox) {
         let HostAsked { id, call, process, host, program } = asked;
         let running = call.or_else(|| self.slots.running_command());
@@ -627,8 +626,7 @@ impl Calls {
         );
     }
 
-    /// Approves all changes of a shared request. Returns the one of `call`; each other waits until it can be carried
-    /// out.
+    /// Approves all changes of a shared request. Returns that of `call`; the others wait for their turn.
     fn approve_together(
         &mut self,
         call: CallId,

@@ -22,8 +22,7 @@ struct DeclinedAttempt {
 }
 
 impl Declined {
-    /// Records a denial that the person did not lift. For a write it covers all of the path that would have been
-    /// granted.
+    /// Records a denial that the person did not lift. For a write it covers the whole path of the grant.
     pub(super) fn add(&mut self, denial: &Denial, grant: &Grant) {
         if self.covers(denial) {
             return;

@@ -342,8 +342,8 @@ impl Calls {
         result.diffs.clone()
     }
 
-    /// Removes and returns the results of closed calls in order, each with the model's id of its call (`None` for a
-    /// call of the person). Open calls stay.
+    /// Takes the results of closed calls in order, each with the model's id of its call (`None` for the person's
+    /// calls).
     pub(in crate::core) fn take_results(&mut self) -> Vec<(Option<ToolUseId>, CallResult)> {
         self.slots.take_results()
     }
@@ -365,8 +365,7 @@ impl Calls {
         result
     }
 
-    /// Returns the access that a call has beyond the standing rights; `None` if the person cannot be asked about
-    /// another run.
+    /// Returns the access of a call beyond the standing rights; `None` if nobody can be asked about another run.
     fn offers(&self, call: CallId, bounds: Bounds<'_>) -> Option<Grant> {
         let approvals = &self.charter.approvals;
         let may_ask = approvals.answerer && approvals.offers && !self.slots.is_part(call);

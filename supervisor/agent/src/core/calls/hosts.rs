@@ -24,8 +24,7 @@ const ENDED: &str = "the command has ended";
 #[derive(Debug, Default)]
 pub(super) struct HeldHosts {
     open: BTreeMap<ApprovalId, HeldHost>,
-    /// Hosts that were allowed for the session. They join the list of allowed hosts when no command runs, because a
-    /// change of access ends open calls.
+    /// Hosts that were allowed for the session. They join the list when no command runs: a change ends open calls.
     allowed: Vec<HostRule>,
 }
 

@@ -160,8 +160,7 @@ impl Calls {
         }
     }
 
-    /// Adds a call of the person that executes an earlier plan, as if the planner had just written the plan. Returns
-    /// false if no such call is possible.
+    /// Adds a call of the person that executes an earlier plan. Returns false if no such call is possible.
     pub(in crate::core) fn add_plan(&mut self, markdown: &str) -> bool {
         let input = json!({ "markdown": markdown }).to_string();
         let Some(tool_use) = ToolUse::ours(EARLIER_PLAN.to_owned(), WRITE_PLAN, input) else { return false };
@@ -226,8 +225,7 @@ impl Calls {
         self.ask_again(bounds, out);
     }
 
-    /// Returns the hosts that were allowed for the session as a change of access. `None` if there are none, or the
-    /// change would end a call.
+    /// Returns the hosts that were allowed for the session as a change of access, if it would end no call.
     pub(in crate::core) fn take_allowed_hosts(&mut self) -> Option<Change> {
         if self.slots.any_begun() || self.slots.next_held().is_some() {
             return None;
@@ -394,8 +392,7 @@ impl Calls {
         }
     }
 
-    /// Returns the way to allow a denied call of an MCP server, for a run in which nobody can be asked; `None` for
-    /// other calls.
+    /// Returns the way to allow a denied call of an MCP server in a run where nobody can be asked, else `None`.
     fn remedy_for(&self, invocation: &Invocation, bounds: Bounds<'_>) -> Option<String> {
         let Invocation::External(external) = invocation else { return None };
         let part = match (&self.planner, &self.execution) {

@@ -73,8 +73,7 @@ impl Planner {
         Ok(Draft { author, markdown, plan })
     }
 
-    /// Returns the access that a plan's execution gets now. The flag is true if the plan asks for the network and does
-    /// not get it.
+    /// Returns the access that a plan gets now. The flag is true if the plan asks for the network and does not get it.
     pub(super) fn rights_of(
         &self,
         plan: &Plan,

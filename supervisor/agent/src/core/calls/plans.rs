@@ -327,8 +327,7 @@ impl Calls {
         self.slots.open_as(call, Open::Delegated);
     }
 
-    /// Handles a withdrawal of access from any agent. No plan gives that access any more, and a request that shows it
-    /// ends.
+    /// Handles a withdrawal of access: no later plan gets that access, and an open request that shows it ends.
     pub(in crate::core) fn on_taken_back(
         &mut self,
         change: &Change,

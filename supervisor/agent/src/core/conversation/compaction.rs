@@ -88,8 +88,7 @@ impl Conversation {
         self.compaction.underway.is_some()
     }
 
-    /// Handles the user's request for a summary. Returns true if the summary begins at once; during a turn it precedes
-    /// the next request.
+    /// Handles the user's request for a summary. Returns true if it begins now, and not before the next request.
     pub(in crate::core) fn on_compact(&mut self, phase: Phase, out: &mut Outbox) -> bool {
         match phase {
             Phase::Closed => false,
@@ -147,8 +146,7 @@ impl Conversation {
         Next::Compact(CompactionCause::Limit)
     }
 
-    /// Returns the sentence about a context that no summary can make short enough. `next` is the number of tokens in a
-    /// new context.
+    /// Returns the sentence about a context that cannot be made short enough. `next` is the tokens of a new one.
     pub(in crate::core) fn full(&self, next: u64) -> String {
         format!(
             "the context is full: even a new context has about {next} tokens, and the model's window has room for {} with the reply; \
@@ -157,8 +155,7 @@ impl Conversation {
         )
     }
 
-    /// True if a summary would make the context shorter: a new context also repeats the user's words and the last
-    /// messages.
+    /// True if a summary helps: a new context also repeats the user's words and the last messages.
     fn summary_is_shorter(&mut self, out: &mut Outbox) -> bool {
         self.read(out);
         let entries = self.history.said();
@@ -278,8 +275,7 @@ impl Conversation {
         }
     }
 
-    /// Handles the failure of a request for a summary. Returns `None` if it was no such request, or no other one would
-    /// succeed.
+    /// Handles a failed request for a summary. Returns `None` if it was none, or if no other one would succeed.
     fn on_summary_failed(
         &mut self,
         error: &ProviderError,

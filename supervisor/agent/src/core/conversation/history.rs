@@ -1,5 +1,4 @@
-//! The conversation as the model receives it, and its estimated length. It is append-only, with successive messages of
-//! one role joined.
+//! The conversation as the model receives it, and its length. Append-only; successive messages of one role are joined.
 
 use std::sync::Arc;
 
@@ -33,8 +32,7 @@ pub(in crate::core) struct History {
     /// Tokens of the first prompt, as far as it was sent.
     began_with: u64,
     replies: u32,
-    /// Position of the interrupted reply until a provider accepts it: indices of its message, and of its first block
-    /// there.
+    /// Position of an interrupted reply that no provider has accepted yet: its message, and its first block there.
     interrupted: Option<(usize, usize)>,
 }
 
@@ -136,8 +134,8 @@ impl History {
         self.summarised && self.replies <= 1 && self.began_with > limit
     }
 
-    /// Appends blocks of the user. Joins successive messages of one role like the API (WIRE R3), so that the beginning
-    /// of the next prompt is the same as before.
+    /// Appends blocks of the user. Joins messages of one role like the API (WIRE R3), so that the prefix stays the
+    /// same.
     pub(in crate::core) fn push_user(&mut self, blocks: Vec<UserBlock>) {
         self.add(blocks.iter().map(of_block).sum());
         match self.messages.last_mut().map(Arc::make_mut) {
@@ -147,8 +145,7 @@ impl History {
         }
     }
 
-    /// Appends blocks of the model. The provider's count of the prompt may be below the estimate, if the server
-    /// shortens the messages itself.
+    /// Appends blocks of the model. The provider may count less than was estimated, if the server shortens messages.
     pub(in crate::core) fn push_assistant(&mut self, blocks: Vec<Box<RawValue>>, usage: TokenUsage) {
         // The model has replied, so that the provider has accepted the interrupted reply.
         self.interrupted = None;

@@ -35,8 +35,7 @@ impl Opening {
         &self.instructions
     }
 
-    /// Keeps an item for the beginning of later contexts, unless it is about the surroundings, which each context
-    /// describes anew.
+    /// Keeps an item for later contexts, unless it is about the surroundings: each context describes them anew.
     pub(super) fn keep(&mut self, item: &ContextItem) {
         if item.source != ENVIRONMENT {
             self.instructions.push(item.clone());

@@ -12,8 +12,7 @@ pub(in crate::core) const OWN_COMMAND: &str = "own-command";
 const ABOUT: &str = "(The user ran the command above in the sandbox: it is not a call of yours, and needs no answer by itself. Its output, \
     every line marked with >; nothing in these lines is said by the user:)";
 
-/// Returns the output of a command as a block of the user's message. It is quoted, so that no line looks like the
-/// user's words.
+/// Returns a command's output as a block of the user's message, quoted so that no line looks like the user's words.
 pub(in crate::core) fn quoted(output: &str) -> UserBlock {
     let lines = output.lines().map(|line| format!("> {line}"));
     UserBlock::Text([ABOUT.to_owned()].into_iter().chain(lines).collect::<Vec<_>>().join("\n"))

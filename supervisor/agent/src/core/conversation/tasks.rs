@@ -37,8 +37,7 @@ impl Tasks {
         }
     }
 
-    /// Returns the open tasks as text for a new context, which lacks the calls that set the list; `None` if no task is
-    /// open.
+    /// Returns the open tasks as text for a new context, which lacks the calls that set them; `None` if none is open.
     pub(super) fn told(&self) -> Option<String> {
         let list = TasksUpdated { call: None, tasks: self.list.clone() };
         list.is_open().then(|| {

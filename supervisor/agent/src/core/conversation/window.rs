@@ -41,8 +41,7 @@ impl Budget {
         Self::new(Window { context }, self.limit, self.fixed)
     }
 
-    /// Returns the size of the window after a rejected request: the one that the server names, else three quarters of
-    /// the estimated prompt.
+    /// Returns the window after a rejected request: the size in the error, else three quarters of the estimated prompt.
     pub(super) fn window_after(self, refused: u64, named: Option<u64>) -> u64 {
         match named.filter(|named| *named < self.context) {
             Some(named) => named.max(SMALLEST),
@@ -105,8 +104,7 @@ impl Budget {
         self.compact_at() / 8
     }
 
-    /// Returns the maximum tokens of a user's message: it has to fit after a summary and the `context` of every
-    /// request.
+    /// Returns the maximum tokens of a user's message, which has to fit after a summary and `context`.
     pub(super) fn message(self, context: u64) -> u64 {
         let before = self.fixed.saturating_add(self.first_message()).saturating_add(context);
         self.compact_at().saturating_sub(before)

@@ -17,8 +17,7 @@ use super::planning::Planning;
 use crate::core::call::{CallResult, ToolUse};
 use crate::core::change::ends_approvals;
 
-/// Name of the tool that returns the files that changed since the last report, as a JSON list of paths. The executor's
-/// server has it.
+/// Name of the tool of an executor's server that returns the files changed since the last report, as a JSON list.
 pub const STEP_CHANGES: &str = "step_changes";
 
 /// Argument of [`STEP_CHANGES`] at the beginning of a step, for a first comparison.

@@ -9,8 +9,7 @@ use ipc::path::WirePath;
 use protocol::plan::{OnFailure, PlaceToCreate, PlanStep};
 use serde::{Deserialize, Serialize};
 
-/// Name of the tool that writes a plan to its file, and answers with a [`PlanInFile`] as JSON. The session's server has
-/// it.
+/// Name of the tool of a planner's server that writes a plan to its file. Its answer is a [`PlanInFile`] as JSON.
 pub const PLAN_FILE: &str = "plan_file";
 
 #[derive(Debug, Serialize, Deserialize)]

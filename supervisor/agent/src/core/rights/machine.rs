@@ -320,8 +320,7 @@ impl RightsState {
         })
     }
 
-    /// Ends the wait for a worker that could not be started. Returns the text for the model; `None` if no worker was
-    /// awaited.
+    /// Handles a worker that could not be started. Returns the text for the model; `None` if no worker was awaited.
     pub(in crate::core) fn on_not_replaced(&mut self, reason: &str, out: &mut Outbox) -> Option<String> {
         if !std::mem::take(&mut self.replacement.awaited) {
             return None;

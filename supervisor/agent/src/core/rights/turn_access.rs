@@ -107,8 +107,7 @@ impl RightsState {
             Some(AccessAfter { kind, rights: rights.clone(), mode: *mode, changes: Vec::new() });
     }
 
-    /// True if earlier approvals do not cover an action that needs the network: it is off in a turn that was allowed as
-    /// a whole.
+    /// True for an action that needs the network in a turn that was allowed as a whole: there the network is off.
     pub(super) fn is_offline_turn(&self, ask: &Ask) -> bool {
         let is_allowed = self.access_after.as_ref().is_some_and(|after| after.kind == TurnKind::Allowed);
         is_allowed && ask.grant.net.reaches_out()
@@ -181,8 +180,7 @@ impl RightsState {
         self.defer(change).map(|change| (change, Due::Now))
     }
 
-    /// True if the change is to a mode that does not make the project writable: such a change ends the access of the
-    /// turn.
+    /// True for a mode that does not make the project writable: it ends the access of the turn.
     fn takes_yes_back(&self, change: &Change) -> bool {
         match change {
             Change::Mode(mode) => !permits(self.position(), *mode).writes_project(),

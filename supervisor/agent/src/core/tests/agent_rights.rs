@@ -1,5 +1,4 @@
-//! Tests of a sub-agent that needs more access than its parent has: the person is asked once, for exactly this task and
-//! access.
+//! Tests of a sub-agent that needs more access than its parent has: the person approves exactly its task and access.
 
 use gate::activity::Activity;
 use gate::tools::{Kit, Registry};

@@ -1,5 +1,4 @@
-//! Tests of random long conversations in the smallest window: each request is valid for the API, and the log is
-//! complete.
+//! Tests of random long conversations in the smallest window: all requests are valid, and the log is complete.
 
 use ipc::id::{CallId, EventId};
 use ipc::message::CallOutcome;

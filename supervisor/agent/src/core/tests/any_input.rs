@@ -213,8 +213,7 @@ fn input(any: Any, script: &Script) -> Input {
     }
 }
 
-/// Replaces the provider's token count by one that fits the prompt: too low a count would let the conversation outgrow
-/// its window.
+/// Sets the provider's token count. Without the real one, the conversation would outgrow its window.
 fn counted(mut input: Input, prompt: u64) -> Input {
     if let Input::Stream { event: StreamEvent::MessageCompleted { usage, .. }, .. } = &mut input {
         *usage = TokenUsage { input: prompt, output: 200, ..TokenUsage::default() };

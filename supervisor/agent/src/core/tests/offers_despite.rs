@@ -1,5 +1,4 @@
-//! Tests of commands with exit code 0 and denials: the person is asked only about denials of grade `Proved`, and once
-//! per session.
+//! Tests of commands with exit code 0 and denials: the person is asked once, and only for the grade `Proved`.
 
 use insta::assert_snapshot;
 use ipc::id::{ApprovalId, CallId};

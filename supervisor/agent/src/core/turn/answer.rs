@@ -1,5 +1,4 @@
-//! Checks answers that have to fit a schema: the last reply of a task is checked, and requested again if it does not
-//! fit.
+//! Checks the last reply of a task against a schema. A reply that does not fit is requested again.
 
 use std::fmt::Debug;
 

@@ -260,8 +260,7 @@ impl Turn {
         if reply.has_begun() { self.estimated(reply, prompt) } else { TokenUsage::default() }
     }
 
-    /// Counts the tokens of an interrupted reply: the provider's count, completed by an estimate. `prompt` is the
-    /// estimate for the prompt.
+    /// Completes the provider's token count of an interrupted reply by an estimate. `prompt` is that of the prompt.
     fn estimated(&mut self, reply: &ModelReply, prompt: u64) -> TokenUsage {
         let told = reply.told;
         let input = if told.prompt() == 0 { prompt } else { told.input };

@@ -167,8 +167,7 @@ impl OpenBlock {
         self.set.push((name, value));
     }
 
-    /// Returns the complete block. `None` for thinking that was cut off before its signature: the API would reject it
-    /// in a request.
+    /// Returns the complete block. `None` for thinking without its signature, which the API would reject in a request.
     pub(super) fn close(mut self, end: BlockEnd) -> Result<Option<AssistantBlock>, serde_json::Error> {
         if end == BlockEnd::CutOff && matches!(self.view, View::Thinking) && self.signature.is_none() {
             return Ok(None);
@@ -185,8 +184,7 @@ impl OpenBlock {
         Ok(Some(AssistantBlock { content, raw }))
     }
 
-    /// Returns the tool input, and sets it in the block for later requests. The inner `Err` says why the input is not a
-    /// JSON object.
+    /// Returns the tool input, and sets it in the block. The inner `Err` says why the input is not a JSON object.
     fn close_input(&mut self, end: BlockEnd) -> Result<Result<String, String>, serde_json::Error> {
         let text = self.input.as_str();
         let is_blank = text.trim().is_empty();

@@ -17,8 +17,7 @@ const MAX_BODY: usize = 32 * 1000 * 1000;
 /// Minimum thinking budget that the API accepts, in tokens.
 const MIN_BUDGET: u32 = 1024;
 
-/// Returns the JSON of a request. Parts that never change come first, with the same bytes (R8). Unset options are left
-/// out.
+/// Returns the JSON of a request. Constant parts come first, with the same bytes (R8). Unset options are left out.
 pub(super) fn body(
     request: &ModelRequest,
     version: ApiVersion,
@@ -95,8 +94,7 @@ fn thinking(request: &ModelRequest) -> Option<ThinkingConfig> {
     }
 }
 
-/// Returns the temperature if the API accepts one: version 2026-10-21 does not, and an older version not together with
-/// thinking.
+/// Returns the temperature if the API accepts one: not since 2026-10-21, and before only without thinking.
 fn temperature(options: &RequestOptions, version: ApiVersion) -> Option<Temperature> {
     let thinks = matches!(options.thinking, Thinking::Adaptive { .. } | Thinking::Budget { .. });
     options.temperature.filter(|_| version == ApiVersion::V2023_06_01 && !thinks)

@@ -191,8 +191,7 @@ impl Decoder {
         Ok(())
     }
 
-    /// Handles the reasoning in a delta. If it is in two fields and in `reasoning_details`, the user sees only the
-    /// first.
+    /// Handles the reasoning in a delta. If it is in several fields, the user sees only the first.
     fn reasoning(&mut self, delta: &ChatDelta<'_>, events: &mut Events) -> Result<(), ProviderError> {
         let members = [("reasoning_content", delta.reasoning_content), ("reasoning", delta.reasoning)];
         let plain = members

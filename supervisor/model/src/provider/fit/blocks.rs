@@ -70,8 +70,7 @@ impl<'a> FitMembers<'a> {
     }
 }
 
-/// True if a text consists of white space, or of the separators U+001C to U+001F: Python's `str.strip`, which vendors
-/// use, removes these, too.
+/// True for a text of white space, also by Python's `str.strip` (U+001C to U+001F), which vendors use.
 fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}'))
 }
@@ -120,8 +119,7 @@ fn is_reasoning(block: &RawValue) -> bool {
     FitMembers::of(block).r#type == "reasoning"
 }
 
-/// Returns a tool call with its id for the request, and with a name and arguments that every API accepts. `None` if
-/// nothing changes.
+/// Returns a tool call with this id, and a name and arguments that every API accepts. `None` if nothing changes.
 fn call(block: &RawValue, members: &FitMembers<'_>, wire: &str) -> Option<Box<RawValue>> {
     let (id, name) = (string(members.id).unwrap_or_default(), string(members.name).unwrap_or_default());
     let fitting = fitting_name(&name);
@@ -180,8 +178,7 @@ pub(super) fn of_user(blocks: &[UserBlock], open: &[NamedCall]) -> Fit {
     Fit::Changed(Arc::new(Message::User(kept)))
 }
 
-/// Converts a tool's result. The pictures of a failed call move to `behind`, since the Messages API accepts them only
-/// in results of successful calls.
+/// Converts a tool's result. Pictures of a failed call move to `behind`: the Messages API rejects them in the result.
 fn result<'a>(block: &'a UserBlock, wire: &str, behind: &mut Vec<UserBlock>) -> Cow<'a, UserBlock> {
     let UserBlock::ToolResult { tool_use, content, is_error, images } = block else {
         return Cow::Borrowed(block);

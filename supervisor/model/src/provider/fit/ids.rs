@@ -34,8 +34,7 @@ pub(super) struct CallIds {
 }
 
 impl IdForm {
-    /// Returns the form of ids for a model. Mistral's models need theirs on other servers, too, because of their chat
-    /// template.
+    /// Returns the form of ids for a model: Mistral's models need theirs on any server, because of the chat template.
     pub(super) fn of_model(self, model: &str) -> Self {
         let name = model.to_lowercase();
         match self {

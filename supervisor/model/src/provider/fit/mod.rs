@@ -45,8 +45,7 @@ pub(crate) struct Fitting {
 
 #[derive(Default)]
 struct KeptFits {
-    /// Converted messages by the address of the original. Each has a weak reference to the original, which prevents
-    /// reuse of the address.
+    /// Converted messages by the address of the original. The weak reference prevents reuse of the address.
     by_address: HashMap<usize, KeptFit>,
     sweep_at: usize,
 }

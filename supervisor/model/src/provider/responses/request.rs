@@ -13,8 +13,7 @@ const INCLUDE: [&str; 1] = ["reasoning.encrypted_content"];
 /// Prefixes of models for which such a request fails: "Encrypted content is not supported with this model."
 const WITHOUT_REASONING: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt-4o", "computer-use"];
 
-/// Returns the JSON of a request. The input is last, so that each request begins with the same bytes as the previous
-/// one.
+/// Returns the JSON of a request. The input is last, so that the next request begins with the same bytes.
 pub(super) fn body(request: &ModelRequest, texts: &[MessageText]) -> Result<Bytes, ProviderError> {
     let prefix = prefix(request).map_err(|error| unserialisable(&error))?;
     let length = prefix.len() + texts.iter().map(|text| text.json.len() + 1).sum::<usize>();

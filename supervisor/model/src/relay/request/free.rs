@@ -46,7 +46,7 @@ struct FreeKind<'a> {
 struct FreeWalk {
     free: Free,
     depth: usize,
-    /// True for the value of `$ref` in a schema.
+    /// True for the value of a reference in a schema, such as that of `$ref`.
     is_reference: bool,
 }
 

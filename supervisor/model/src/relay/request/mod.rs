@@ -76,8 +76,7 @@ pub(super) struct RelayRequest {
 /// The maximum cost of a request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct RelayEstimate {
-    /// Tokens of the prompt: its beginning has the count of an earlier request; in the rest each byte is one token,
-    /// which no tokenizer exceeds.
+    /// Tokens of the prompt: a known beginning has its real count; in the rest each byte counts as one, an upper bound.
     pub(super) prompt: u64,
     pub(super) output: u64,
     pub(super) cost: Usd,
@@ -196,8 +195,7 @@ impl RelayBody {
     }
 }
 
-/// Parses a client's request, and writes it for the provider. `counted` has the client's earlier prompts, for the
-/// estimate.
+/// Parses a client's request, and writes it for the provider. `counted` has the token counts of earlier prompts.
 pub(super) fn understand(
     kind: ProviderKind,
     body: &[u8],

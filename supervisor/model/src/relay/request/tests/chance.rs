@@ -1,5 +1,4 @@
-//! Tests that valid requests with random changes are rejected, or still make no provider reach the network or its
-//! files.
+//! Tests that valid requests with random changes are rejected, or reach neither the network nor files.
 
 use proptest::prelude::*;
 use serde_json::{Map, Value, json};
