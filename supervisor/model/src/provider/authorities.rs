@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use rustls::pki_types::CertificateDer;
 use rustls::pki_types::pem::PemObject;
 
-/// Variable with a file of authorities. [`DIRECTORIES`] has directories; both replace the authorities of the system.
+/// Variable with the path of a file of authorities. This and [`DIRECTORIES`] replace the authorities of the system.
 const FILE: &str = "SSL_CERT_FILE";
 const DIRECTORIES: &str = "SSL_CERT_DIR";
 

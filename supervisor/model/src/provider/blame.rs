@@ -35,7 +35,7 @@ const MISSING: [&str; 4] =
 /// Fields of a request that contain its messages, as paths in errors name them.
 const MEMBERS: [&str; 2] = ["messages", "input"];
 
-/// Texts between the name of such a field and an index: in paths of the vendors, JSON Pointer and Python's validators.
+/// Texts between one of [`MEMBERS`] and an index, in paths of the vendors, JSON Pointer and Python's validators.
 const SEPARATORS: [&str; 8] = [".", "[", ".[", "/", "', ", "\",", "\", ", " -> "];
 
 /// The messages of a request as JSON, to find the one that an error names.

@@ -24,7 +24,7 @@ impl Peer {
         Some(error.hint(format!("try --provider {}{}", spoken.as_str(), self.choice())))
     }
 
-    /// Does the same for a reply in one JSON text.
+    /// Returns an error that is not retryable if a reply in one JSON text is of another API, else `None`.
     pub(crate) fn mismatch_of_whole(&self, json: &str) -> Option<ProviderError> {
         let members: Members<'_> = serde_json::from_str(json.trim_start_matches('\u{feff}')).ok()?;
         match members.api() {

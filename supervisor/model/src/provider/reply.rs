@@ -213,7 +213,7 @@ impl HttpReply {
     }
 }
 
-/// Reads the rest of a body, so that the connection can be reused. Nobody waits for it after the last event.
+/// Reads the rest of a body, so that the connection can be reused. A caller that stops at the last event does not wait.
 async fn drain(mut data: Data) {
     let rest = async { while let Some(Ok(_)) = data.next().await {} };
     if timeout(DRAIN, rest).await.is_err() {

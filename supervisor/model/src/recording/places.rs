@@ -20,7 +20,7 @@ pub struct Places {
 }
 
 impl Places {
-    /// Replaces these values, temp directories of commands, and durations by placeholders.
+    /// Replaces the values of this run, temp directories of commands, and durations in a request by placeholders.
     pub fn normalise(&self, body: &mut Value) {
         let names = self.names();
         visit(body, &|text| normalised(text, &names));

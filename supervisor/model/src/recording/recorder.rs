@@ -15,7 +15,7 @@ use super::exchange::ExchangeHead;
 use super::format::{Run, request_name};
 use crate::secrets::Redactor;
 
-/// Records the exchanges of a run. Cheap to clone. A failed write is reported once, and ends the recording alone.
+/// Records the exchanges of a run; cheap to clone. A failed write is reported, and ends the recording but not the run.
 #[derive(Clone)]
 pub struct Recorder(Arc<RecorderInner>);
 

@@ -27,7 +27,7 @@ pub enum NotRules {
 
 pub(super) struct RedactionRule {
     name: &'static str,
-    /// Words of which a text with such a secret contains at least one, in any case.
+    /// Words of which every text with a secret of this form contains one, in any case.
     words: Vec<String>,
     expression: Regex,
 }
@@ -56,7 +56,8 @@ impl RedactionRule {
         self.name == GENERIC
     }
 
-    /// Replaces such secrets by the rule's name. Returns the new text (`None` without secrets) and their number.
+    /// Replaces the secrets that the rule finds by its name. Returns the text (`None` without secrets) and their
+    /// number.
     pub(super) fn without(&self, text: &str) -> (Option<String>, u64) {
         let (mut without, mut kept, mut count) = (String::new(), 0, 0);
         let mut captures = self.expression.create_captures();

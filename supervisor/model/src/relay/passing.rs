@@ -26,7 +26,7 @@ pub(super) type Upstream = Pin<Box<dyn Stream<Item = Result<Bytes, ProviderError
 pub(super) struct RelayPassing {
     pub(super) meter: Meter,
     pub(super) prices: Prices,
-    /// Token counts of earlier prompts, to which that of this one is added.
+    /// Token counts of earlier prompts. At the end of the reply that of its own prompt is added.
     pub(super) counted: Arc<CountedPrompts>,
     pub(super) trail: Trail,
     pub(super) reservation: Option<Reservation>,
@@ -106,7 +106,7 @@ pub(super) fn millis(began: Instant) -> u64 {
 pub(super) struct PassingBody {
     pub(super) bytes: Upstream,
     pub(super) passing: RelayPassing,
-    /// Permit for one open request, held until the reply has ended.
+    /// Permit of the client for one more request, held until the reply has ended.
     pub(super) _permit: OwnedSemaphorePermit,
 }
 

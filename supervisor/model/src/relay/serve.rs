@@ -35,7 +35,7 @@ const CONNECTIONS: usize = 32;
 /// Maximum number of bodies that are read at a time, each of up to [`MOST_BODY`] bytes.
 const READING: usize = 4;
 
-/// Memory for bodies that were read but not sent yet, in KiB.
+/// Maximum memory for bodies that were read but not sent yet, in KiB.
 const ROOM: usize = 96 << 10;
 
 /// Maximum number of simultaneous requests of a client.

@@ -17,7 +17,7 @@ use super::Credential;
 /// Environment variables that can have a key.
 pub(crate) const KEY_VARIABLES: [&str; 3] = ["ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "OPENAI_API_KEY"];
 
-/// The variable of these whose value is sent as `authorization: Bearer`, for gateways to the Messages API.
+/// The key variable whose value is sent as `authorization: Bearer`, for gateways to the Messages API.
 pub const AUTH_TOKEN: &str = KEY_VARIABLES[1];
 
 #[derive(Clone, Debug, Default)]

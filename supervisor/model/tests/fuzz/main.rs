@@ -75,7 +75,7 @@ async fn assert_harmless(case: &str, kind: ProviderKind, body: &Bytes, chunk: us
     whole
 }
 
-/// Does the same over HTTP: plain, compressed, and cut while it is compressed.
+/// Decodes a body over HTTP: plain, compressed, and cut while it is compressed. Compares the results with `whole`.
 async fn assert_harmless_over_http(case: &str, model: &Model, body: &Bytes, cut: usize, whole: &[Item]) {
     let packed = gzip(body);
     let as_packed = |bytes: Vec<u8>| Reply::sse(bytes).header("content-encoding", "gzip");

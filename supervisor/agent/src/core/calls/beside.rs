@@ -12,7 +12,7 @@ use crate::core::outbox::Outbox;
 
 /// Maximum number of denials outside of calls that are logged for one worker.
 const MOST: usize = 32;
-/// Maximum number of such denials that one result quotes.
+/// Maximum number of denials outside of calls that one result quotes.
 const MOST_SENTENCES: usize = 3;
 
 /// The reported denials, and those that the model has not read yet.

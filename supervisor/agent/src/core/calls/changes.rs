@@ -15,7 +15,7 @@ use crate::core::rights::RightsState;
 pub(super) const NOT_THIS: &str =
     "The user approved other changes of this reply, and not this one. It was not carried out.";
 
-/// The cause that the log has for such a denial.
+/// The cause that the log has for the denial of a change that a person left out.
 pub(super) const LEFT_OUT: &str = "the user left it out of the changes that they approved";
 
 /// Returns each change of a request with its call and its approved part; `None` for the whole change.

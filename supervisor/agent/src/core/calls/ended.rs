@@ -260,7 +260,7 @@ impl Calls {
         self.close_after(call, result, 0, bounds, out);
     }
 
-    /// Does the same as `close_at_once`, for a call that took this time.
+    /// Closes a call like `close_at_once`, and logs that it took `duration_ms`.
     fn close_after(
         &mut self,
         call: CallId,

@@ -87,26 +87,26 @@ pub(super) fn cut_short(
     with_output(text, progress, open.prints())
 }
 
-/// The reason after a change of access.
+/// The reason for the end of a call after a change of access.
 pub(super) const POLICY_CHANGED: Interruption =
     Interruption::because(": the access changed; the call was ended with everything that it had started");
 
 /// The text about a request that a change of the approval mode ended.
 pub(super) const MODE_CHANGED: &str = "interrupted: the approval mode changed";
 
-/// The reason after a change to the mode without approvals.
+/// The reason for the end of a call after a change to the mode without approvals.
 pub(super) const NOTHING_APPROVED: Interruption =
     Interruption::because(": the approval mode is deny now; the call was ended");
 
-/// The reason for a call with the network after the person turned it off.
+/// The reason for the end of a call with the network, which the person has turned off.
 pub(super) const NETWORK_OFF: Interruption =
     Interruption::because(": the user turned the network off; the call was ended");
 
-/// The reason for a call with more of the network than the person allows now.
+/// The reason for the end of a call with more of the network than the person allows now.
 pub(super) const NETWORK_NARROWED: Interruption =
     Interruption::because(": the user restricted the network; the call was ended");
 
-/// The reason for a call of an MCP server after the person withdrew access that the plan's approval had allowed.
+/// The reason for the end of an MCP server's call whose access the person has withdrawn from a plan's approval.
 pub(super) const SERVER_TAKEN_BACK: Interruption = Interruption::because(
     ": the user withdrew access that the plan's approval had allowed; the call was ended",
 );

@@ -21,7 +21,7 @@ use crate::core::outbox::Outbox;
 const READ_HINT: &str = "\n(This command ran with access \"read\": it can write only $TMPDIR, and has no network. \
     If it has to do more, leave access out.)";
 
-/// The same hint for a run in which the model can ask for more access.
+/// The hint after a denial in a command that declared that it only reads, where the model can ask for more access.
 const READ_HINT_TO_ASK: &str = "\n(This command ran with access \"read\": it can write only $TMPDIR, and has no network. If it has to change files, call it again with access \"write\": the user is asked.)";
 
 /// The hint that the model can ask for write access.

@@ -112,7 +112,7 @@ impl Conversation {
         }
     }
 
-    /// Handles such a request at the end of a turn. Returns true if there was one and a summary is possible.
+    /// Handles a request for a summary at the end of a turn. Returns true if there was one and a summary is possible.
     pub(in crate::core) fn takes_wish(&mut self, out: &mut Outbox) -> bool {
         if !std::mem::take(&mut self.compaction.wanted) || !self.history.has_replies() {
             return false;
@@ -146,7 +146,7 @@ impl Conversation {
         Next::Compact(CompactionCause::Limit)
     }
 
-    /// Returns the sentence about a context that cannot be made short enough. `next` is the tokens of a new one.
+    /// Returns the sentence about a context that cannot be made short enough. `next` is the tokens of a new context.
     pub(in crate::core) fn full(&self, next: u64) -> String {
         format!(
             "the context is full: even a new context has about {next} tokens, and the model's window has room for {} with the reply; \
@@ -155,7 +155,7 @@ impl Conversation {
         )
     }
 
-    /// True if a summary helps: a new context also repeats the user's words and the last messages.
+    /// True if a new context would be shorter, although it repeats the user's words and the last messages.
     fn summary_is_shorter(&mut self, out: &mut Outbox) -> bool {
         self.read(out);
         let entries = self.history.said();

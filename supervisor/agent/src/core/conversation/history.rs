@@ -29,7 +29,7 @@ pub(in crate::core) struct History {
     /// Number of blocks at the beginning that are from Bailiwick: surroundings, instructions, a summary.
     opening: usize,
     summarised: bool,
-    /// Tokens of the first prompt, as far as it was sent.
+    /// Tokens of the first prompt in the context; 0 before its reply.
     began_with: u64,
     replies: u32,
     /// Position of an interrupted reply that no provider has accepted yet: its message, and its first block there.
@@ -40,7 +40,7 @@ pub(in crate::core) struct History {
 struct Size {
     /// Tokens by the provider's last count; an estimate before the first one.
     known: u64,
-    /// Estimated tokens of everything after that count.
+    /// Estimated tokens of everything that was added after the provider's last count.
     added: u64,
 }
 
@@ -134,8 +134,7 @@ impl History {
         self.summarised && self.replies <= 1 && self.began_with > limit
     }
 
-    /// Appends blocks of the user. Joins messages of one role like the API (WIRE R3), so that the prefix stays the
-    /// same.
+    /// Appends blocks of the user. Joins messages of one role like the API (WIRE R3), which keeps the prefix the same.
     pub(in crate::core) fn push_user(&mut self, blocks: Vec<UserBlock>) {
         self.add(blocks.iter().map(of_block).sum());
         match self.messages.last_mut().map(Arc::make_mut) {

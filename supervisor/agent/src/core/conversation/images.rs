@@ -3,7 +3,7 @@ use ipc::image::Image;
 /// Maximum number of pictures in a request; a limit of the vendors.
 const MAX_IMAGES: usize = 100;
 
-/// Maximum number of pictures in a request with sides of more than [`SMALL_SIDE`] pixels.
+/// Maximum number of pictures in a request if one has a side of more than [`SMALL_SIDE`] pixels.
 const FEW_IMAGES: usize = 20;
 
 /// Maximum side of a picture in pixels, in a request with more than [`FEW_IMAGES`].

@@ -71,7 +71,7 @@ impl Conversation {
         }
     }
 
-    /// Restores the state before a rewind, the last of these events. Returns the change of the task list for the log.
+    /// Restores the conversation after a rewind from the valid events. Returns the change of the task list for the log.
     pub(in crate::core) fn rewind(&mut self, standing: &[&EventKind]) -> Option<EventKind> {
         self.take_past(standing);
         // The model is not told about an interruption that the rewind takes back.

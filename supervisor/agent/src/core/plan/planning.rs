@@ -23,7 +23,6 @@ pub struct PlanInFile {
 pub struct Planning {
     /// Access that flags and settings of the session allow: the limit for a plan's execution.
     pub ceiling: StandingRights,
-    /// Decides on a plan.
     pub approver: Approver,
     /// Default handling of failed steps.
     pub on_failure: OnFailure,

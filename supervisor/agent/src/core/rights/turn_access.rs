@@ -45,7 +45,7 @@ pub(in crate::core) enum Due {
 const ONLY_READS: &str = "<rights>\nThe user started this turn with a command that only reads: nothing but the temporary \
     directory is writable, and nothing is approved until the turn is over.\n</rights>";
 
-/// The same text for a turn without the network.
+/// Text for the model with the first message of a turn that only reads and has no network.
 const ONLY_READS_OFFLINE: &str = "<rights>\nThe user started this turn with a command that only reads: nothing but the temporary \
     directory is writable, the network is off, and nothing is approved until the turn is over.\n</rights>";
 

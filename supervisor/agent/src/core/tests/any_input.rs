@@ -213,7 +213,7 @@ fn input(any: Any, script: &Script) -> Input {
     }
 }
 
-/// Sets the provider's token count. Without the real one, the conversation would outgrow its window.
+/// Replaces the token count of a reply: with too low a count, the conversation would outgrow its window.
 fn counted(mut input: Input, prompt: u64) -> Input {
     if let Input::Stream { event: StreamEvent::MessageCompleted { usage, .. }, .. } = &mut input {
         *usage = TokenUsage { input: prompt, output: 200, ..TokenUsage::default() };

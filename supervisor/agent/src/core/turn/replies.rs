@@ -145,7 +145,7 @@ impl Turn {
         Replied::Step(Some(SILENT.to_owned()))
     }
 
-    /// After a pause, the same history is sent again, with the reply.
+    /// Returns the next step after a reply that the provider paused: the same history is sent again, with the reply.
     fn after_pause(&mut self) -> Replied {
         self.run.in_a_row.pauses = self.run.in_a_row.pauses.saturating_add(1);
         if self.run.in_a_row.pauses > MAX_PAUSES {

@@ -133,8 +133,8 @@ impl AnthropicDecoder {
     }
 
     /// Begins a reply whose `message_start` is missing, as from llama.cpp's server if the first token is not a whole
-    /// character. `is_beginning` says that the event can be the first: only the first block and the end can, with any
-    /// other event an earlier one was lost.
+    /// character. `is_beginning` is true for the first block and the end; before any other event, more than that was
+    /// lost.
     fn start_unannounced(&mut self, is_beginning: bool, events: &mut Events) {
         if self.phase == ReplyPhase::Waiting && is_beginning {
             self.phase = ReplyPhase::Started;

@@ -1,7 +1,7 @@
 //! The events of a stream, as flat structures that borrow from the text.
 //!
-//! They have every known field, so that an event is parsed in one pass. An event that does not parse so is parsed again
-//! as [`AnthropicEventKind`], since an unknown kind may have another shape.
+//! They have every known field, so that an event is parsed in one pass. An event that does not parse is parsed again as
+//! [`AnthropicEventKind`], since an unknown kind may have another shape.
 
 use std::borrow::Cow;
 

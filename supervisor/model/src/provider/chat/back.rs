@@ -29,10 +29,10 @@ pub(super) struct Lessons(Arc<Mutex<HashMap<String, ReasoningBack>>>);
 /// The name of the field for reasoning, as error texts of all servers have it.
 const MEMBER: &str = "reasoning_content";
 
-/// Phrases by which a server demands the field.
+/// Phrases by which a server demands the field for reasoning.
 const WANTED: [&str; 4] = ["missing", "must be passed back", "required", "must be provided"];
 
-/// Phrases by which a server rejects the field.
+/// Phrases by which a server rejects the field for reasoning.
 const UNWANTED: [&str; 8] = [
     "not allowed",
     "unsupported",

@@ -12,7 +12,7 @@ const PIECES: [&str; 2] = ["text", "summary"];
 /// Maximum number of fields of items that are merged, since each merge searches them.
 const MOST_MEMBERS: usize = 64;
 
-/// The name of the block, and of the field of a message.
+/// Kind of the blocks with signed or encrypted reasoning, and name of their field in a message.
 const KIND: &str = "reasoning_details";
 
 /// The `reasoning_details` of a reply, in order. An item that arrived whole keeps its bytes.
@@ -25,7 +25,8 @@ struct Item {
     /// The bytes of the item, until another one is merged into it.
     raw: Option<Box<RawValue>>,
     members: ReplyMembers,
-    /// The joined texts, separate from the fields: to add the text of each delta there would take quadratic time.
+    /// The joined texts. They are separate, since adding the text of each delta to the fields would take quadratic
+    /// time.
     texts: [String; 2],
 }
 

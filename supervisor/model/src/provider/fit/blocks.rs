@@ -70,7 +70,7 @@ impl<'a> FitMembers<'a> {
     }
 }
 
-/// True for a text of white space, also by Python's `str.strip` (U+001C to U+001F), which vendors use.
+/// True for a text of white space and of U+001C to U+001F, which the vendors' `str.strip` in Python removes as well.
 fn is_blank(text: &str) -> bool {
     text.chars().all(|c| c.is_whitespace() || matches!(c, '\u{1c}'..='\u{1f}'))
 }

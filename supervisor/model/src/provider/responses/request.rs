@@ -10,7 +10,7 @@ use crate::provider::{
 /// Value of `include` that requests reasoning in a form that the server accepts back.
 const INCLUDE: [&str; 1] = ["reasoning.encrypted_content"];
 
-/// Prefixes of models for which such a request fails: "Encrypted content is not supported with this model."
+/// Prefixes of models without encrypted reasoning: "Encrypted content is not supported with this model."
 const WITHOUT_REASONING: [&str; 4] = ["gpt-3.5", "gpt-4", "chatgpt-4o", "computer-use"];
 
 /// Returns the JSON of a request. The input is last, so that the next request begins with the same bytes.

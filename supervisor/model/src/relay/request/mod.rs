@@ -1,8 +1,8 @@
 //! Parses a client's request completely, and serialises it again.
 //!
 //! [`rule`] defines the language of the allowlists; [`messages`], [`chat`] and [`responses`] are the lists, one for
-//! each API. They allow only the fields that Bailiwick's own client sends. So no request can make a provider search the
-//! web, run code, fetch a URL, keep a conversation or read files.
+//! each API, with the fields that Bailiwick's own client sends. So no request can make a provider search the web, run
+//! code, fetch a URL, keep a conversation or read files.
 
 mod chat;
 mod free;

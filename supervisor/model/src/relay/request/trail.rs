@@ -26,7 +26,7 @@ const REMEMBERED: usize = 64;
 /// Digests of the beginnings of a conversation, one up to the end of each message.
 #[derive(Clone, Debug, Default)]
 pub(in crate::relay) struct Trail {
-    /// Digest and length in bytes, for each message.
+    /// Digest and length in bytes of everything up to the end of each message.
     ends: Vec<(u64, u64)>,
     pictures: u64,
 }

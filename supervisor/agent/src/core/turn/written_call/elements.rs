@@ -73,7 +73,7 @@ pub(super) fn call<'a, 't>(text: &'a str, tools: &[&'t str]) -> Option<(&'t str,
     Some((tool, rest))
 }
 
-/// Does the same for a call whose first child element names the tool: `<name>read_file</name>`.
+/// Returns the tool of a call that a child element names, `<name>read_file</name>`, and the text after the call.
 pub(super) fn named_by_child<'a, 't>(text: &'a str, tools: &[&'t str]) -> Option<(&'t str, &'a str)> {
     let tag = Tag::at(text).filter(|tag| matches!(tag.inner, "name" | "tool_name"))?;
     let (name, rest) = tag.rest.split_once("</")?;

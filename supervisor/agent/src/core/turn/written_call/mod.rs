@@ -62,7 +62,7 @@ pub(super) fn of(reply: &ModelReply, stop: &StopReason, tools: &Registry) -> Opt
     find(&reply.text(), &names).map(str::to_owned)
 }
 
-/// Returns the text for the user at the end of a run whose model did this twice.
+/// Returns the text for the user at the end of a run whose model wrote a call as text twice in a row.
 pub(super) fn twice() -> String {
     format!(
         "the model wrote a tool call as text, twice in a row; the model's server did not recognise the calls\n  hint: {HINT}"

@@ -27,7 +27,7 @@ const EXPLAINING: [&str; 17] = [
 /// Labels of code blocks that may contain a call.
 const LABELS: [&str; 9] = ["", "json", "json5", "jsonc", "xml", "text", "txt", "plaintext", "python"];
 
-/// Beginnings of calls that are letters and may follow a word.
+/// Words with which a call may begin in the middle of a line.
 const MARKS: [&str; 3] = ["to=functions.", "functions.", "assistantcommentary"];
 
 pub(super) struct ReplyPage<'a> {

@@ -22,7 +22,7 @@ const WORDS: [&str; 9] = [
 const BRACKETS: [&str; 6] =
     ["[TOOL_CALLS]", "[/TOOL_CALLS]", "[TOOL_REQUEST]", "[END_TOOL_REQUEST]", "[ARGS]", "[tool_calls]"];
 
-/// Special beginnings of calls that are words.
+/// Words with which only a call begins.
 const MARKED: [&str; 5] =
     ["functions.", "functools[", "to=functions.", "commentary to=", "assistantcommentary"];
 
