@@ -1,5 +1,4 @@
-//! Tests that cut recorded replies at every byte (S7). The decoder returns the same reply, or its beginning and an
-//! error.
+//! Tests that cut recorded replies at every byte (S7). The result is the same reply, or its beginning and an error.
 //!
 //! Each cut is decoded from its event on, with a copy of the decoder before it, which takes linear time. Events up to 1
 //! KB are cut at every byte, longer ones at every 61st.
@@ -58,7 +57,7 @@ fn boundaries(body: &[u8]) -> Vec<usize> {
     std::iter::once(0).chain(ends).collect()
 }
 
-/// Cuts a reply at all these bytes, and checks the results. Returns the number of cuts.
+/// Cuts a reply at every tested position, and checks the results. Returns the number of cuts.
 async fn assert_harmless_where_it_is_cut<D: Decode + Clone + 'static>(
     name: &str,
     body: &Bytes,

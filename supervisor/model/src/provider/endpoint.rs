@@ -39,7 +39,7 @@ pub(crate) struct Endpoint {
 pub(crate) struct OutgoingRequest {
     pub body: Bytes,
     pub headers: HeaderMap,
-    /// A decoder that knows the conversation; `None` for the usual one.
+    /// A decoder that needs facts of the conversation; `None` for the API's usual decoder.
     pub decoder: Option<Box<dyn Decode>>,
     /// The messages of the request, one of which an error may name.
     pub sent: SentMessages,

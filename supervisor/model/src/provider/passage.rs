@@ -90,7 +90,7 @@ impl Passage {
         self.key.secret()
     }
 
-    /// Hides the keys of this connection and of [`Self::hide_also`] in a text.
+    /// Hides the key of this connection in a text, and the keys that were given to [`Self::hide_also`].
     pub fn hide(&self, text: &str) -> String {
         self.other_keys.iter().fold(self.key.hide(text), |text, key| key.masked(&text))
     }

@@ -56,8 +56,7 @@ impl RedactionRule {
         self.name == GENERIC
     }
 
-    /// Replaces the secrets that the rule finds by its name. Returns the text (`None` without secrets) and their
-    /// number.
+    /// Replaces the secrets of this rule by its name. Returns the text (`None` without secrets) and their number.
     pub(super) fn without(&self, text: &str) -> (Option<String>, u64) {
         let (mut without, mut kept, mut count) = (String::new(), 0, 0);
         let mut captures = self.expression.create_captures();

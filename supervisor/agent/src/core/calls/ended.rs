@@ -342,8 +342,8 @@ impl Calls {
         result.diffs.clone()
     }
 
-    /// Takes the results of closed calls in order, each with the model's id of its call (`None` for the person's
-    /// calls).
+    /// Takes the results of closed calls in order, each with the model's id of its call; `None` for a call of the
+    /// person.
     pub(in crate::core) fn take_results(&mut self) -> Vec<(Option<ToolUseId>, CallResult)> {
         self.slots.take_results()
     }

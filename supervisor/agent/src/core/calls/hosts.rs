@@ -1,5 +1,4 @@
-//! Questions about hosts that are not on the list of allowed hosts. The connections of the running command wait
-//! meanwhile.
+//! Questions about hosts that are not on the list of allowed hosts, for which connections of the running command wait.
 //!
 //! No other question comes from a confined process. An approval is valid for one name and port, and only for the
 //! command's worker until the command has ended.

@@ -424,8 +424,7 @@ impl Slots {
         self.set(call, CallState::Closed(Box::new(result)));
     }
 
-    /// Takes the results of closed calls in order, each with the model's id of its call (`None` for the person's
-    /// calls).
+    /// Takes the results of closed calls in order, each with the model's id of its call; `None` for a user's call.
     pub(super) fn take_results(&mut self) -> Vec<(Option<ToolUseId>, CallResult)> {
         let is_closed = |slot: &mut Slot| matches!(slot.state, CallState::Closed(_));
         let closed: Vec<_> = self.slots.extract_if(.., is_closed).collect();

@@ -133,8 +133,7 @@ impl AnthropicDecoder {
     }
 
     /// Begins a reply whose `message_start` is missing, as from llama.cpp's server if the first token is not a whole
-    /// character. `is_beginning` is true for the first block and the end; before any other event, more than that was
-    /// lost.
+    /// character. `is_beginning` is true for the first block and for the end; any other event cannot be the first.
     fn start_unannounced(&mut self, is_beginning: bool, events: &mut Events) {
         if self.phase == ReplyPhase::Waiting && is_beginning {
             self.phase = ReplyPhase::Started;

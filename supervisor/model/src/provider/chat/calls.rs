@@ -26,7 +26,7 @@ const MAX_CALLS: usize = 1024;
 
 pub(super) struct ChatCalls {
     calls: Vec<Call>,
-    /// Number in the first generated id.
+    /// Number from which the generated ids of calls are counted.
     first: usize,
 }
 

@@ -25,8 +25,7 @@ struct Item {
     /// The bytes of the item, until another one is merged into it.
     raw: Option<Box<RawValue>>,
     members: ReplyMembers,
-    /// The joined texts. They are separate, since adding the text of each delta to the fields would take quadratic
-    /// time.
+    /// The joined texts. Adding the text of each delta to the fields instead would take quadratic time.
     texts: [String; 2],
 }
 
