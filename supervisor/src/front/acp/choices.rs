@@ -1,6 +1,6 @@
-//! The options of a permission, and the decisions behind them.
+//! The options that an editor shows for a permission, and the decision that each option stands for.
 //!
-//! An id is a kind and the digest of the exact effect; an answer with another digest is invalid.
+//! The id of an option is its kind and the digest of the exact effect. An answer with another digest is invalid.
 
 use std::borrow::Cow;
 
@@ -15,7 +15,7 @@ use protocol::shell_word::shell_word;
 use super::permission::is_whole;
 use super::shown;
 
-/// The most values of a field that are options.
+/// Maximum number of values of a form's field for which each value is shown as an option.
 const MOST_OPTIONS: usize = 8;
 
 pub(super) struct Choice {
@@ -49,7 +49,7 @@ impl Choice {
     }
 }
 
-/// For the session, only scopes that the request has and of which every character was shown.
+/// Returns the options for a request. An option for the whole session is offered only if all of its scope was shown.
 pub(super) fn of(request: &ServerRequest) -> Vec<Choice> {
     if let ServerRequest::ServerForm(params) = request {
         return of_form(&params.fields);
@@ -86,7 +86,7 @@ fn decided(kind: impl Into<Cow<'static, str>>, name: &str, decision: ReviewDecis
     Choice { kind: kind.into(), name: name.to_owned(), chosen: Chosen::Decided(decision) }
 }
 
-/// An editor has no fields, so that each option is a whole form.
+/// Returns one option for each possible answer to a form, because an editor cannot show fields.
 fn of_form(fields: &[FormField]) -> Vec<Choice> {
     let asked = asked_field(fields);
     let mut choices = Vec::new();
@@ -112,7 +112,7 @@ fn of_form(fields: &[FormField]) -> Vec<Choice> {
     choices
 }
 
-/// The field whose values are the options: the only one that needs a value, or the only one.
+/// Returns the one field that the person answers. `None` if several need a value, or if its values cannot be options.
 pub(super) fn asked_field(fields: &[FormField]) -> Option<&FormField> {
     let needs = |field: &&FormField| check(field, default_of(field).as_ref()).is_err();
     let mut open = fields.iter().filter(needs);
@@ -122,7 +122,7 @@ pub(super) fn asked_field(fields: &[FormField]) -> Option<&FormField> {
     (!values(field).is_empty()).then_some(field)
 }
 
-/// If they are few enough for options and each is shown as a whole.
+/// Returns all values of a field; an empty list if they are too many or one of them cannot be shown as a whole.
 fn values(field: &FormField) -> Vec<FormValue> {
     let values: Vec<_> = match &field.kind {
         FieldKind::YesNo { .. } => vec![FormValue::YesNo(true), FormValue::YesNo(false)],
@@ -147,7 +147,7 @@ fn initial(fields: &[FormField]) -> FormValues {
     fields.iter().filter_map(|field| Some((field.name.clone(), default_of(field)?))).collect()
 }
 
-/// With the access that the yes gives.
+/// Returns the name of the option that allows the whole turn, which lists the access.
 fn whole_turn(turn: &TurnAccess) -> String {
     let places: Vec<_> = turn.write.iter().map(ToString::to_string).collect();
     let after = if turn.network_after.reaches_out() { ", then on again" } else { "" };
@@ -156,7 +156,7 @@ fn whole_turn(turn: &TurnAccess) -> String {
         "Allow everything in this turn: write {}; the network is off until the turn ends{after}{commands}",
         places.join(", ")
     );
-    // Whole: what is cut would be given all the same.
+    // The name is not shortened, because the person would also allow the part that is not shown.
     shown::line(&text)
 }
 
@@ -227,7 +227,8 @@ fn commands(prefix: Option<&[String]>, parts: &[Vec<String>]) -> Vec<Named> {
     scopes
 }
 
-/// A name that would be cut is no option: the part that is cut would be kept, too.
+/// Returns the option for the whole project; `None` if its name would be cut: the person would allow more than they
+/// see.
 fn in_project(kept: &ProjectPrefixes) -> Option<Named> {
     let name = format!("Allow always in this project: {}", kept.words());
     let scope = SessionScope::CommandPrefixesInProject(kept.prefixes.clone());

@@ -21,9 +21,9 @@ pub(super) struct OfferedCommands {
 pub(super) enum NamedCommand {
     Plan(String),
     Compact,
-    /// A text of the person's own, or of the project.
+    /// A command from a file of the person or of the project.
     Own(Draft),
-    /// A text of an MCP server, with the typed name.
+    /// A prompt of an MCP server. The text is the name as it was typed.
     Prompt(String, WantedPrompt),
 }
 
@@ -32,7 +32,7 @@ impl OfferedCommands {
         Self { own, prompts: TypedPrompts::new(prompts) }
     }
 
-    /// The command of a message, or the reason why it cannot be used. `None` for other words.
+    /// Returns the command with which a message begins; the error says why it cannot be used. `None` if there is none.
     pub(super) fn named(&self, text: &str, has_pictures: bool) -> Option<Result<NamedCommand, String>> {
         let text = text.strip_prefix('/')?;
         let (name, rest) = text.split_once(char::is_whitespace).unwrap_or((text, ""));
@@ -51,7 +51,7 @@ impl OfferedCommands {
         Some(wanted.map(|wanted| NamedCommand::Prompt(name.to_owned(), wanted)))
     }
 
-    /// Leaves out names that cannot be shown as a whole.
+    /// Lists the commands for the client. Commands whose names cannot be shown as a whole are left out.
     pub(super) fn update(&self) -> SessionUpdate {
         let mut commands = vec![
             command("plan", "Makes a plan; nothing changes until you approve it", "PURPOSE"),

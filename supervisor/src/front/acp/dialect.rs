@@ -28,9 +28,9 @@ use crate::process::messages::say;
 
 pub(super) struct AcpDialect<O> {
     pub(super) opener: Arc<O>,
-    /// The options that every session is opened with.
+    /// Options with which every session is opened.
     pub(super) params: NewConversationParams,
-    /// The widest mode that a client may choose, if it is not that of the start.
+    /// Widest mode that a client may choose. `None`: the mode in which the session starts.
     widest: Option<ApprovalMode>,
     pub(super) state: PathBuf,
     pub(super) is_initialised: bool,
@@ -42,7 +42,7 @@ pub(super) type AcpServer<O> = Server<AcpDialect<O>>;
 pub(super) enum AcpDone {
     Opened(Opening, Result<OpenedConversation, ErrorObject>),
     Listed(RequestId, Result<ListSessionsResponse, ErrorObject>),
-    /// The text of a plan's file, for an open question.
+    /// The text of the file of a plan that waits for approval; the error says why it cannot be read.
     Edited(Asked, Result<String, String>),
 }
 
@@ -63,7 +63,7 @@ impl<O: OpenConversation> AcpDialect<O> {
         is_name && self.state.join("sessions").join(format!("{name}.jsonl")).is_file()
     }
 
-    /// Removes the prompt that waits for this question.
+    /// Removes the prompt that waits for the answer to the question `id`, and returns it with its session.
     pub(super) fn asking(&mut self, id: &RequestId) -> Option<(ConversationId, Prompt)> {
         self.sessions.iter_mut().find_map(|(session, state)| {
             Some((session.clone(), state.prompt.take_if(|prompt| prompt.asks(id))?))
@@ -107,7 +107,7 @@ impl<O: OpenConversation> Dialect for AcpDialect<O> {
         transport::call(Some(id), CLIENT_METHOD_NAMES.session_request_permission, &params)
     }
 
-    /// An edited plan is no decision yet: its file is read, and the question stays open.
+    /// Answers an approval. If the person edited the plan's file instead, the approval stays open.
     fn respond(
         server: &mut Server<Self>,
         asked: Asked,
@@ -126,7 +126,7 @@ impl<O: OpenConversation> Dialect for AcpDialect<O> {
         server.answered_draft(id, outcome)
     }
 
-    /// A client that cancelled the turn ends its questions itself.
+    /// Tells the client to close a question, unless the client cancelled the turn and has closed it itself.
     fn withdrawn(server: &mut Server<Self>, asked: &Asked) {
         let session = server.dialect.sessions.get(&asked.conversation);
         let is_cancelled =
@@ -165,7 +165,7 @@ impl<O: OpenConversation> AcpServer<O> {
         }
     }
 
-    /// Carries out the consequences of an event, in their order.
+    /// Carries out the reactions to an event, in their order.
     pub(super) fn react(&mut self, conversation: &ConversationId, reactions: Vec<Reaction>) {
         for reaction in reactions {
             match reaction {
@@ -187,7 +187,7 @@ impl<O: OpenConversation> AcpServer<O> {
         }
     }
 
-    /// On a separate thread.
+    /// Starts to read the edited file of a plan, on a separate thread.
     fn read_edited(&mut self, asked: Asked, request: Box<ServerRequest>) {
         let ServerRequest::PlanApproval(plan) = &*request else { return };
         let path = PathBuf::from(plan.path.clone());
@@ -197,7 +197,7 @@ impl<O: OpenConversation> AcpServer<O> {
         self.start(move || AcpDone::Edited(asked, edited::read(&path)));
     }
 
-    /// Replaces the plan that waits for approval. A text that cannot be read asks again.
+    /// Replaces the plan that waits for approval by the edited text. If that is an error, the question is asked again.
     fn edited(&mut self, asked: Asked, text: Result<String, String>) {
         match text {
             Ok(markdown) => {

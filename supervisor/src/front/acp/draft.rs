@@ -1,4 +1,4 @@
-//! A message that is not sent yet: typed text, or the text of a command.
+//! A message before it is sent: typed text, or the text of a command.
 
 use agent_client_protocol_schema::v1::{
     PermissionOption, PermissionOptionKind, RequestPermissionOutcome, RequestPermissionRequest,
@@ -16,19 +16,19 @@ use super::shown;
 
 #[derive(Debug, Default, PartialEq)]
 pub(super) struct Draft {
-    /// The command, and its owner; `None` for typed text.
+    /// Name and owner of the command; `None` for typed text.
     pub(super) of: Option<String>,
     pub(super) text: String,
     pub(super) images: Vec<Image>,
-    /// True if the turn only reads.
+    /// True if the agent may only read in the turn.
     pub(super) reads: bool,
-    /// The model that answers, if it is another than the session's.
+    /// Model for this turn; `None` for the session's model.
     pub(super) model: Option<String>,
-    /// True for somebody else's text, which is sent only if the person allows that.
+    /// True if the text is not the person's own, so that it is sent only if the person allows that.
     pub(super) asks: bool,
 }
 
-/// Answer to the question if a text is sent.
+/// The person's answer to the question whether a text may be sent.
 #[derive(Debug, PartialEq)]
 pub(super) enum DraftAnswer {
     Allowed,
@@ -53,7 +53,7 @@ impl Draft {
         })
     }
 
-    /// The error says why there is no text.
+    /// Makes a draft from a prompt of an MCP server. Fails if the server returned no text.
     pub(super) fn of_prompt(expanded: ExpandedPrompt, images: Vec<Image>) -> Result<Self, String> {
         let ExpandedPrompt { server, name, text, failed } = expanded;
         let text =
@@ -67,7 +67,7 @@ impl Draft {
         digest.iter().fold(String::new(), |hex, byte| format!("{hex}{byte:02x}"))
     }
 
-    /// The whole text, and the effect of the command on the turn.
+    /// Returns the whole text with the command's effect on the turn, as Markdown.
     pub(super) fn shown(&self) -> String {
         let of = shown::line(self.of.as_deref().unwrap_or_default());
         format!("\n\n_Bailiwick sends the text of {of}{}:_\n\n{}\n\n", self.effects(), self.block())
@@ -83,7 +83,7 @@ impl Draft {
         shown::block(&self.text, "")
     }
 
-    /// The question if the text is sent, which shows all of it.
+    /// Returns the question whether to send the text, with all of the text.
     pub(super) fn question(&self, session: &ConversationId, call: &str) -> RequestPermissionRequest {
         let digest = self.digest();
         let option = |kind: &str, name, means| PermissionOption::new(format!("{kind}:{digest}"), name, means);
@@ -102,7 +102,7 @@ impl Draft {
         RequestPermissionRequest::new(session.as_str().to_owned(), call, options)
     }
 
-    /// The meaning of a response to the question.
+    /// Reads the client's response to the question whether to send the text.
     pub(super) fn sent(&self, outcome: &ResponseOutcome) -> DraftAnswer {
         let ResponseOutcome::Result(result) = outcome else {
             return DraftAnswer::Invalid("the client answered with an error".to_owned());
@@ -124,7 +124,7 @@ impl Draft {
     }
 }
 
-/// A call that represents the text of a command until it is sent.
+/// Returns a pending tool call, which represents the text of a command until the text is sent.
 pub(super) fn waiting(call: &str, name: &str) -> ToolCall {
     ToolCall::new(call.to_owned(), shown::title(&format!("/{name}")))
         .kind(ToolKind::Other)

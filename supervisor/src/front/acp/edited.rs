@@ -3,10 +3,10 @@ use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Maximum size in bytes of a plan.
+/// Maximum size in bytes of a plan's file.
 const MOST: u64 = 256 << 10;
 
-/// Reads the file that the supervisor created for the plan. Blocks.
+/// Reads the file that the supervisor created for a plan, and the person edited. Blocks.
 pub(super) fn read(path: &Path) -> Result<String, String> {
     let cannot = |error: &dyn std::fmt::Display| format!("cannot read the plan's file: {error}");
     let mut options = OpenOptions::new();

@@ -2,13 +2,13 @@
 
 use protocol::rpc::{ErrorObject, ErrorWord};
 
-/// The number for a missing key or login.
+/// Error number for a missing key or login.
 const AUTH_REQUIRED: i64 = -32000;
 
-/// The number for a session that does not exist.
+/// Error number for a session that does not exist.
 const NOT_FOUND: i64 = -32002;
 
-/// With the number that clients of this protocol know.
+/// Replaces the number of an error by the one that the Agent Client Protocol has for it.
 pub(super) fn of(error: ErrorObject) -> ErrorObject {
     let code = match error.data.word {
         ErrorWord::NoKey => AUTH_REQUIRED,

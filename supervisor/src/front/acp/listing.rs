@@ -9,10 +9,10 @@ use protocol::rpc::{ErrorObject, ErrorWord};
 
 use crate::journal::sessions::{Index, ListedSession};
 
-/// Maximum number of sessions of a page.
+/// Maximum number of sessions on a page.
 const PAGE: usize = 50;
 
-/// Lists the sessions that a request asks for. Blocks.
+/// Returns one page of the sessions of the project that the request names. Blocks.
 pub(super) fn page(state: &Path, request: &ListSessionsRequest) -> Result<ListSessionsResponse, ErrorObject> {
     let failed =
         |error: io::Error| ErrorWord::InternalError.because(format!("cannot list the sessions: {error}"));

@@ -37,7 +37,7 @@ use crate::process::exit::Exit;
 use crate::process::messages::complain;
 use crate::settings::args::{AcpArgs, BaselineArg, ModelArgs, ReachArg};
 
-/// The name of this command's flags in messages.
+/// Name of the source of these flags in messages.
 const ORIGIN: &str = "acp";
 
 pub(crate) async fn run(args: AcpArgs, place: SessionDirs) -> Exit {
@@ -56,7 +56,7 @@ pub(crate) async fn run(args: AcpArgs, place: SessionDirs) -> Exit {
     wire::run(Server::of(AcpDialect::new(opener, params, widest, state)), expects).await
 }
 
-/// A client adds its directory to these options.
+/// Returns the options of a session from the flags. A client adds only the directory.
 fn of_flags(args: AcpArgs) -> NewConversationParams {
     let AcpArgs { mode, up_to: _, net, reach: places, write, socket, hide, env, .. } = args;
     let AcpArgs { allow_degraded, baseline, tier, model: ModelArgs { model, provider, base_url }, .. } = args;

@@ -9,7 +9,7 @@ use protocol::approval::ApprovalMode;
 
 use crate::front::wire::StartAccess;
 
-/// The mode in which a message starts a planner, which changes nothing.
+/// Id of the mode in which a message starts a planner, which changes nothing.
 pub(super) const PLAN: &str = "plan";
 
 pub(super) const MODE: &str = "mode";
@@ -24,7 +24,7 @@ pub(super) struct Settled {
     pub(super) model: String,
 }
 
-/// The bounds of a client's choices.
+/// Widest mode and network access that a client may choose.
 #[derive(Clone, Debug)]
 pub(super) struct Ceiling {
     pub(super) mode: ApprovalMode,
@@ -32,10 +32,10 @@ pub(super) struct Ceiling {
     pub(super) models: Vec<String>,
 }
 
-/// A wider mode permits more without a question.
+/// Modes from the narrowest to the widest. A wider mode permits more without a question.
 const FROM_NARROW: [ApprovalMode; 3] = [ApprovalMode::Deny, ApprovalMode::Ask, ApprovalMode::Auto];
 
-/// A mode that is not in the order is only within itself.
+/// True if `mode` is not wider than `widest`. A mode that is missing in [`FROM_NARROW`] is only within itself.
 fn is_within(mode: ApprovalMode, widest: ApprovalMode) -> bool {
     let place = |mode| FROM_NARROW.iter().position(|one| *one == mode);
     match (place(mode), place(widest)) {
@@ -50,7 +50,7 @@ impl Ceiling {
         Self { mode: widest.unwrap_or(mode), net, models }
     }
 
-    /// The error says why a client cannot choose the mode.
+    /// Returns the named mode. The error says why a client cannot choose it.
     pub(super) fn mode(&self, word: &str) -> Result<ApprovalMode, String> {
         let known = || ApprovalMode::named(word).filter(|mode| is_within(*mode, self.mode));
         known().ok_or_else(|| match (word, ApprovalMode::named(word)) {
@@ -62,7 +62,7 @@ impl Ceiling {
         })
     }
 
-    /// The error says why a client cannot choose the network.
+    /// Returns the named network access. The error says why a client cannot choose it.
     pub(super) fn network(&self, word: &str) -> Result<Network, String> {
         match word {
             "off" => Ok(Network::Off),

@@ -1,4 +1,4 @@
-//! Approvals as `session/request_permission`: the display, and the answers.
+//! Approvals as `session/request_permission`: their display, and the meaning of the answers.
 
 use std::path::PathBuf;
 
@@ -18,7 +18,7 @@ use super::choices::{self, Chosen};
 use super::shown;
 use super::updates::call_id;
 
-/// Shows everything that the approval executes.
+/// Returns the permission request for an approval, which shows the whole effect.
 pub(super) fn question(request: &ServerRequest) -> RequestPermissionRequest {
     let id = call_id(request.agent(), request.call_id());
     let locations = matches!(request, ServerRequest::ApplyPatchApproval(_)).then(|| locations(request));
@@ -32,7 +32,7 @@ pub(super) fn question(request: &ServerRequest) -> RequestPermissionRequest {
     RequestPermissionRequest::new(session, ToolCallUpdate::new(id, fields), options)
 }
 
-/// The error is the cause of a denial.
+/// Returns the option that the person chose. The error is the reason why the answer counts as a denial.
 pub(super) fn answer(request: &ServerRequest, outcome: &ResponseOutcome) -> Result<Chosen, String> {
     let result = match outcome {
         ResponseOutcome::Result(result) => result.get(),
@@ -59,7 +59,7 @@ pub(super) fn answer(request: &ServerRequest, outcome: &ResponseOutcome) -> Resu
     })
 }
 
-/// True if every character of the effect is shown.
+/// True if the permission request shows every character of the effect.
 pub(super) fn is_whole(request: &ServerRequest) -> bool {
     match request {
         ServerRequest::ApplyPatchApproval(params) => params.file_changes.0.iter().all(|(path, change)| {
@@ -93,7 +93,7 @@ fn kind(request: &ServerRequest) -> ToolKind {
         ServerRequest::FetchApproval(_) => ToolKind::Fetch,
         ServerRequest::ExternalToolApproval(_) | ServerRequest::ServerForm(_) => ToolKind::Other,
         ServerRequest::AgentRightsApproval(_) => ToolKind::Think,
-        // Clients show a permission of this kind as the end of planning.
+        // Clients draw a permission of this kind as the end of planning.
         ServerRequest::PlanApproval(_) => ToolKind::SwitchMode,
         ServerRequest::ExecCommandApproval(_)
         | ServerRequest::DeniedCommandApproval(_)
@@ -143,7 +143,7 @@ fn text(text: String) -> ToolCallContent {
     ToolCallContent::from(text)
 }
 
-/// The effect of a request that changes no files, in words.
+/// Describes the effect of a request that changes no files.
 fn facts(request: &ServerRequest) -> String {
     let grant = request
         .grant()
@@ -207,7 +207,7 @@ fn facts(request: &ServerRequest) -> String {
     lines.join("\n\n")
 }
 
-/// Returns a form with the values that its options send.
+/// Describes a form of an MCP server, with the values that the options send.
 fn form(params: &ServerFormParams) -> Vec<String> {
     let asked = format!("the MCP server asks while it runs the tool {}:", shown::line(&params.tool));
     let mut lines = vec![asked, shown::block(&params.message, "")];
@@ -283,7 +283,7 @@ fn plan(params: &PlanApprovalParams) -> Vec<String> {
     lines
 }
 
-/// As diffs; with text for one that an editor could draw as something else.
+/// Shows changes of files as diffs. A file with text that an editor could draw wrongly is also shown as plain text.
 fn changes(params: &ApplyPatchApprovalParams) -> Vec<ToolCallContent> {
     let mut content = Vec::new();
     for (path, change) in &params.file_changes.0 {
@@ -345,7 +345,7 @@ fn locations(request: &ServerRequest) -> Vec<ToolCallLocation> {
     places.collect()
 }
 
-/// A part of a unified diff: both texts, and the line of the new one.
+/// One hunk of a unified diff: the old text, the new text, and the line at which the new text begins.
 struct Hunk {
     line: u32,
     old: String,
@@ -373,7 +373,7 @@ fn hunks(diff: &str) -> Vec<Hunk> {
             }
             '-' => hunk.old.push_str(text),
             '+' => hunk.new.push_str(text),
-            // "\ No newline at end of file" is about the line before.
+            // "\ No newline at end of file" is about the line above it.
             '\\' => {
                 let sides = [(last != '+').then_some(&mut hunk.old), (last != '-').then_some(&mut hunk.new)];
                 for side in sides.into_iter().flatten() {

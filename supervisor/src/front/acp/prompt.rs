@@ -11,7 +11,7 @@ pub(super) struct Message {
     pub(super) images: Vec<Image>,
 }
 
-/// Reads the blocks of a prompt.
+/// Joins the blocks of a prompt into one message. Fails for a kind of block that cannot be sent.
 pub(super) fn read(blocks: Vec<ContentBlock>) -> Result<Message, ErrorObject> {
     let (mut parts, mut images) = (Vec::new(), Vec::new());
     for (index, block) in blocks.into_iter().enumerate() {

@@ -1,4 +1,4 @@
-//! The consequences of an event for a client.
+//! The consequences of a session's event for the client.
 
 use agent_client_protocol_schema::v1::SessionUpdate;
 use ipc::id::AgentId;
@@ -13,14 +13,14 @@ use crate::front::wire::pending::Asked;
 
 pub(super) enum Reaction {
     Update(Box<SessionUpdate>),
-    /// A piece of output, which may wait and be joined.
+    /// A piece of output. It may wait, and be joined with the next one.
     Piece(Passing),
-    /// The result of a request.
+    /// The result of a client's request.
     Answer(RequestId, Box<RawValue>),
     Refuse(RequestId, ErrorObject),
     Act(Option<AgentId>, UserActionKind),
     AskAgain(Asked, Box<ServerRequest>),
-    /// A question if a text is sent.
+    /// A question to the person: may this text be sent?
     AskToSend(Box<Draft>),
 }
 

@@ -1,4 +1,4 @@
-//! The handling of each method of the Agent Client Protocol.
+//! The handler of each method of the Agent Client Protocol.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -108,7 +108,7 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
                 prompt.cancelled = true;
                 match &prompt.waits {
                     Waits::Turn => None,
-                    // A planner that has not started is ended at its start.
+                    // The planner has not started yet. It is cancelled as soon as it starts.
                     Waits::Planner(None) => return,
                     Waits::Planner(Some(planner)) => Some(planner.clone()),
                     Waits::Expansion { .. } | Waits::Question { .. } => {
@@ -120,7 +120,7 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
         self.surely(&session, agent, AgentAction::Interrupt);
     }
 
-    /// Ends a prompt whose text was not sent.
+    /// Answers a prompt that is cancelled before its text was sent.
     fn drop_draft(&mut self, session: &ConversationId) {
         let Ok(state) = self.dialect.session(session) else { return };
         let Some(Prompt { id, waits, .. }) = state.prompt.take() else { return };
@@ -150,7 +150,7 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
         Ok(())
     }
 
-    /// On a separate thread, because this reads file systems.
+    /// Opens a session on a separate thread, because this reads file systems.
     fn open(
         &mut self,
         id: &RequestId,
@@ -219,7 +219,7 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
         self.change(id, session, WantedChange::Mode(mode), is_option, AgentAction::SetMode { mode }.into())
     }
 
-    /// The session's events answer the change. Only one change may wait.
+    /// Begins a change of a session, which an event answers later. Only one change may be in progress.
     fn change(
         &mut self,
         id: &RequestId,
@@ -243,7 +243,7 @@ impl<O: OpenConversation> Server<AcpDialect<O>> {
         })
     }
 
-    /// Also if the session is busy.
+    /// Sends an action to a session, even if the session is busy.
     pub(super) fn surely(
         &mut self,
         session: &ConversationId,
@@ -261,7 +261,7 @@ fn read<T: DeserializeOwned>(params: Option<&RawValue>) -> Result<T, ErrorObject
     serde_json::from_str(text).map_err(|error| ErrorWord::InvalidParams.because(error))
 }
 
-/// A session has one project.
+/// Rejects additional directories, because a session has only one project.
 fn only_one(additional: &[PathBuf]) -> Refused {
     if additional.is_empty() {
         return Ok(());

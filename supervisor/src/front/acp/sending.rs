@@ -1,4 +1,4 @@
-//! From a prompt to a turn, with a question before somebody else's text.
+//! Sends a prompt to the agent. Text that is not the person's own is sent only after a question.
 
 use agent_client_protocol_schema::v1::{CLIENT_METHOD_NAMES, PromptRequest, StopReason};
 use ipc::id::ConversationId;
@@ -51,7 +51,7 @@ impl<O: OpenConversation> AcpServer<O> {
         Ok(())
     }
 
-    /// Asks first if the command is a project's.
+    /// Sends the text of a command. If the command is the project's, the person is asked first.
     fn own(&mut self, id: &RequestId, session: &ConversationId, draft: Draft, typed: &str) -> Refused {
         let state = self.dialect.session(session)?;
         if draft.asks {
@@ -80,7 +80,7 @@ impl<O: OpenConversation> AcpServer<O> {
         self.waits(id, session, Waits::Expansion { call, images })
     }
 
-    /// The question replaces the prompt that waits for it.
+    /// Asks the person about the text, and makes the prompt wait for the answer.
     pub(super) fn ask_to_send(&mut self, session: &ConversationId, draft: Draft) -> Refused {
         let state = self.dialect.session(session)?;
         let Some(Prompt { waits: waits @ Waits::Expansion { .. }, .. }) = &mut state.prompt else {
@@ -94,7 +94,7 @@ impl<O: OpenConversation> AcpServer<O> {
         Ok(())
     }
 
-    /// False if no question has this id.
+    /// Handles the answer to such a question. Returns false if no question has this id.
     pub(super) fn answered_draft(&mut self, id: &RequestId, outcome: &ResponseOutcome) -> bool {
         let Some((session, prompt)) = self.dialect.asking(id) else { return false };
         let Prompt { id, waits: Waits::Question { call, draft, .. }, .. } = prompt else { return false };
@@ -117,7 +117,7 @@ impl<O: OpenConversation> AcpServer<O> {
         true
     }
 
-    /// In mode `plan` the message is the purpose of a plan.
+    /// Gives the text to the agent. In mode `plan` it becomes the purpose of a plan.
     fn deliver(&mut self, id: &RequestId, session: &ConversationId, draft: Draft) -> Refused {
         let Draft { text, images, reads, model, .. } = draft;
         let (plans, now) = {

@@ -5,7 +5,7 @@ use protocol::shell_word::shell_word;
 
 use super::shown;
 
-/// `None` without servers.
+/// Explains how the person can add the proposed servers. `None` without proposed servers.
 pub(super) fn proposals(servers: &[McpServer]) -> Option<String> {
     if servers.is_empty() {
         return None;

@@ -1,4 +1,4 @@
-//! One session of a client: the requests that wait for its events, and the shown state.
+//! One session of a client: the requests that wait for its events, and the state that the client was shown.
 
 use std::collections::BTreeMap;
 
@@ -36,20 +36,20 @@ pub(super) struct AcpSession {
     pub(super) prompt: Option<Prompt>,
     pub(super) change: Option<Change>,
     pub(super) closing: Vec<RequestId>,
-    /// The question about a plan whose file was edited.
+    /// The open approval of a plan while the edited file is read.
     pub(super) edited: Option<(Asked, Box<ServerRequest>)>,
     pub(super) commands: OfferedCommands,
-    /// True if a server's prompt text is awaited.
+    /// True until an MCP server has returned the text of a prompt.
     pub(super) is_expanding: bool,
-    /// The model to restore after the turn of a command with another one.
+    /// Model to restore after the turn of a command that has another model.
     pub(super) model_after: Option<String>,
-    /// The number of texts of commands so far.
+    /// Number of texts of commands so far, from which the next one gets its id.
     drafts: u64,
-    /// The end of the output of each running call.
+    /// End of the output of each running call.
     outputs: BTreeMap<(AgentId, CallId), String>,
     hosts: BTreeMap<AgentId, Vec<HostUse>>,
     plan: Vec<Step>,
-    /// The number of the message to which the next piece of text belongs.
+    /// Number of the message to which the next piece of text belongs.
     message: u64,
 }
 
@@ -81,7 +81,7 @@ impl AcpSession {
         }
     }
 
-    /// Returns the resulting messages to the editor and actions.
+    /// Returns the reactions to an event: updates and answers for the client, and actions on the session.
     pub(super) fn on(&mut self, event: UiEvent) -> Vec<Reaction> {
         let UiEvent { agent, kind, .. } = event;
         match kind {
@@ -113,14 +113,14 @@ impl AcpSession {
         }
     }
 
-    /// A call that has ended has its whole output already.
+    /// Shows a piece of output. `None` after the call has ended, because the result has the whole output.
     pub(super) fn output(&mut self, agent: &AgentId, call: CallId, text: &str) -> Option<SessionUpdate> {
         let so_far = self.outputs.get_mut(&(agent.clone(), call))?;
         so_far.push_str(text);
         Some(updates::output(agent, call, so_far))
     }
 
-    /// The answers to all open requests at the session's end.
+    /// Answers all open requests when the session ends.
     pub(super) fn over(self, error: Option<String>) -> Vec<Reaction> {
         let has_failed = error.is_some();
         let why = error.unwrap_or_else(|| "the session is over".to_owned());
@@ -139,7 +139,7 @@ impl AcpSession {
         reactions
     }
 
-    /// True for the first agent, and a planner during its conversation.
+    /// True if the text of this agent is shown: the first agent, or a planner during its conversation.
     fn speaks(&self, agent: &AgentId) -> bool {
         let planner = self.prompt.as_ref().and_then(|prompt| match &prompt.waits {
             Waits::Planner(planner) => planner.as_ref(),
@@ -158,7 +158,7 @@ impl AcpSession {
         one(updates::reply(markdown, number))
     }
 
-    /// Shows the text of a command as a tool call, until that text is sent to the model.
+    /// Returns a new call that shows the text of a command until that text is sent, and its id.
     pub(super) fn drafted(&mut self, name: &str) -> (String, Reaction) {
         self.drafts += 1;
         let call = format!("prompt:{}", self.drafts);
@@ -166,7 +166,7 @@ impl AcpSession {
         (call, boxed(SessionUpdate::ToolCall(started)))
     }
 
-    /// Ignores a prompt's text that came too late.
+    /// Handles the text of an MCP server's prompt. Ignores it if no prompt waits for it any more.
     fn expanded(&mut self, expanded: ExpandedPrompt) -> Vec<Reaction> {
         self.is_expanding = false;
         let Some(Prompt { waits: Waits::Expansion { images, call }, .. }) = &mut self.prompt else {
@@ -183,7 +183,7 @@ impl AcpSession {
         }
     }
 
-    /// Restores the model after the turn of a command.
+    /// Restores the session's model after the turn of a command.
     fn model_back(&mut self) -> Option<Reaction> {
         let model = self.model_after.take().filter(|model| *model != self.settled.model)?;
         Some(Reaction::Act(None, UserActionKind::SetModel { model }))
@@ -248,7 +248,7 @@ impl AcpSession {
         }
     }
 
-    /// Reactions to sub-agents, gateways and plans.
+    /// Returns the reactions to events of sub-agents, gateways and plans.
     fn beside(&mut self, agent: &AgentId, kind: &EventKind) -> Vec<Reaction> {
         match kind {
             EventKind::SubAgentSpawned(spawned) => {
@@ -352,7 +352,7 @@ impl AcpSession {
         self.settle(|wanted| *wanted == WantedChange::Network(net.clone()))
     }
 
-    /// Answers the change that an event completed, and sends the new values.
+    /// Answers the change for which `is_done` is true, and sends changed values to the client.
     pub(super) fn settle(&mut self, is_done: impl Fn(&WantedChange) -> bool) -> Vec<Reaction> {
         let done = self.change.take_if(|change| is_done(&change.wanted));
         if let Some(Change { wanted: WantedChange::Mode(_), .. }) = &done {
@@ -363,7 +363,7 @@ impl AcpSession {
         reactions
     }
 
-    /// Returns the result of a request for a change.
+    /// Returns the answer to a client's request for a change.
     pub(super) fn changed(&self, change: Change) -> Reaction {
         if change.is_option {
             answer(change.id, &SetSessionConfigOptionResponse::new(self.settled.options(&self.ceiling)))
@@ -372,7 +372,7 @@ impl AcpSession {
         }
     }
 
-    /// The updates with new values.
+    /// Returns the updates for values that the client has not been told.
     pub(super) fn values(&mut self) -> Vec<Reaction> {
         if self.told.as_ref() == Some(&self.settled) {
             return Vec::new();
@@ -417,7 +417,7 @@ impl AcpSession {
         reactions
     }
 
-    /// Answers the change that a notice rejected.
+    /// Answers the change that this notice rejects, or reports as already in effect. `None` if there is none.
     fn change_noticed(&mut self, agent: &AgentId, code: &NoticeCode, message: &str) -> Option<Vec<Reaction>> {
         let is_about = |change: &mut Change| match change.wanted {
             WantedChange::Model => matches!(code, NoticeCode::ModelRefused | NoticeCode::ModelUnchanged),
@@ -459,7 +459,7 @@ fn one(update: SessionUpdate) -> Vec<Reaction> {
     vec![boxed(update)]
 }
 
-/// `None` for a block that is no text.
+/// Returns the text of a block of a message. `None` for another kind of block.
 fn words(block: &str) -> Option<String> {
     let block: serde_json::Value = serde_json::from_str(block).ok()?;
     let is_text = block.get("type")? == "text";

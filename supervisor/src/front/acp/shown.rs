@@ -1,16 +1,16 @@
-//! Text that a client cannot draw as anything else: clients read texts as Markdown.
+//! Text that a client shows exactly, although it renders texts as Markdown.
 
 use tui::text::{SafeText, printable};
 
 /// Maximum number of characters of a title.
 const TITLE: usize = 120;
 
-/// Returns a title on one line.
+/// Cuts and escapes a text for a title on one line.
 pub(super) fn title(text: &str) -> String {
     tui::cut(text, TITLE)
 }
 
-/// Bailiwick's own words about hostile names.
+/// Escapes a text for one line of Bailiwick's own words, such as a hostile file name.
 pub(super) fn line(text: &str) -> String {
     SafeText::line(text).as_str().to_owned()
 }
@@ -19,13 +19,13 @@ pub(super) fn visible(text: &str) -> String {
     printable(text)
 }
 
-/// True if every character of a text is shown.
+/// True if a client shows every character of the text.
 pub(super) fn is_visible(text: &str) -> bool {
     let tabs = text.replace('\t', "    ").replace("\r\n", "\n");
     SafeText::exact(&tabs).as_str() == tabs
 }
 
-/// Every character is visible, and nothing in the text can end the block.
+/// Returns a code block in which every character is visible, and which the text cannot end.
 pub(super) fn block(text: &str, language: &str) -> String {
     let text = if is_visible(text) { text.to_owned() } else { SafeText::exact(text).as_str().to_owned() };
     let longest = text.split(|c| c != '`').map(str::len).max().unwrap_or_default();
@@ -34,7 +34,7 @@ pub(super) fn block(text: &str, language: &str) -> String {
     format!("{fence}{language}\n{text}{end}{fence}")
 }
 
-/// At most `most` bytes, from a character boundary on.
+/// Returns the end of a text: at most `most` bytes, beginning at a character boundary.
 pub(super) fn tail(text: &str, most: usize) -> &str {
     let from = text.len().saturating_sub(most);
     let from = (from..=text.len()).find(|at| text.is_char_boundary(*at)).unwrap_or(text.len());

@@ -17,14 +17,14 @@ use protocol::plan::StepStatus;
 
 use super::shown;
 
-/// In bytes, while the command runs. Its result has the whole output.
+/// Maximum number of bytes of output that are shown while a command runs. The result has the whole output.
 const OUTPUT: usize = 4 << 10;
 
 pub(super) fn call_id(agent: &AgentId, call: CallId) -> String {
     format!("{agent}:{call}")
 }
 
-/// `number` is that of the message in the session.
+/// Returns an update with text of the model. `number` is the number of the message in the session.
 pub(super) fn reply(text: String, number: u64) -> SessionUpdate {
     SessionUpdate::AgentMessageChunk(chunk(text, number))
 }
@@ -37,7 +37,7 @@ fn chunk(text: String, number: u64) -> ContentChunk {
     ContentChunk::new(ContentBlock::from(text)).message_id(MessageId::new(format!("m{number}")))
 }
 
-/// Of an earlier run.
+/// Returns the updates that show a message of the person from an earlier run.
 pub(super) fn said(text: &str, images: &[Image]) -> Vec<SessionUpdate> {
     let images = images.iter().map(|image| {
         ContentBlock::Image(ImageContent::new(image.base64().to_string(), image.media_type().as_str()))
@@ -80,7 +80,7 @@ pub(super) fn finished(agent: &AgentId, event: &EventKind) -> Option<SessionUpda
     Some(update(call_id(agent, *call), fields))
 }
 
-/// Shows the end of a long output.
+/// Shows the end of the output, and removes the rest from `text`.
 pub(super) fn output(agent: &AgentId, call: CallId, text: &mut String) -> SessionUpdate {
     let end = shown::tail(text, OUTPUT).to_owned();
     let content = vec![ToolCallContent::from(shown::block(&end, ""))];
@@ -151,7 +151,7 @@ pub(super) fn sub_agent_ended(result: &SubAgentResult) -> SessionUpdate {
     update(sub_agent_id(&result.agent), ToolCallUpdateFields::new().status(status).content(content))
 }
 
-/// The first use begins the call of the gateway.
+/// Shows the hosts that an agent used, as a call of the gateway. The first use creates that call.
 pub(super) fn hosts(agent: &AgentId, uses: &[HostUse], is_first: bool) -> SessionUpdate {
     let id = format!("hosts:{agent}");
     let lines: Vec<_> = uses.iter().map(|used| shown::line(&used.to_string())).collect();
@@ -172,7 +172,7 @@ pub(super) struct Step {
     pub(super) status: StepStatus,
 }
 
-/// The protocol has no status for a failed step.
+/// Shows the steps of a plan. A failed step is marked in its text, because the protocol has no status for it.
 pub(super) fn plan(steps: &[Step]) -> SessionUpdate {
     let entries = steps.iter().map(|step| {
         let (mark, status) = match step.status {

@@ -1,4 +1,4 @@
-//! The requests of a client that wait for events.
+//! The client's requests that wait for events of a session.
 
 use agent_client_protocol_schema::v1::{PromptResponse, SessionUpdate, StopReason};
 use ipc::id::AgentId;
@@ -11,7 +11,7 @@ use protocol::rpc::{ErrorObject, ErrorWord, RequestId};
 use super::draft::{self, Draft};
 use super::reaction::{Reaction, answer};
 
-/// Answered when the session has begun.
+/// A request to open a session, which is answered when the session has begun.
 pub(super) struct Opening {
     pub(super) id: RequestId,
     pub(super) kind: OpeningKind,
@@ -36,12 +36,12 @@ pub(super) struct Prompt {
 pub(super) enum Waits {
     Turn,
     Planner(Option<AgentId>),
-    /// The text of a command, represented by a call.
+    /// An MCP server's text of a command, which is shown as the call.
     Expansion {
         call: String,
         images: Vec<Image>,
     },
-    /// The answer to the question if that text is sent.
+    /// The person's answer to the question whether to send the text of a command.
     Question {
         id: RequestId,
         call: String,
@@ -50,7 +50,7 @@ pub(super) enum Waits {
 }
 
 impl Prompt {
-    /// True if it waits for the answer to this question.
+    /// True if the prompt waits for the answer to this question.
     pub(super) fn asks(&self, question: &RequestId) -> bool {
         matches!(&self.waits, Waits::Question { id, .. } if id == question)
     }
@@ -63,15 +63,15 @@ pub(super) enum WantedChange {
     Model,
 }
 
-/// Answered with the result of the change.
+/// A request to change the session, which is answered with the result of the change.
 pub(super) struct Change {
     pub(super) id: RequestId,
     pub(super) wanted: WantedChange,
-    /// True if the answer has all options.
+    /// True if the answer lists all options.
     pub(super) is_option: bool,
 }
 
-/// Returns the answer to the prompt of a turn.
+/// Returns the answer to a prompt whose turn has ended.
 pub(super) fn answered(prompt: Prompt, turn: &TurnFinished) -> Reaction {
     let stop = match turn.reason {
         _ if prompt.cancelled => StopReason::Cancelled,
@@ -101,12 +101,12 @@ fn provider_failed(turn: &TurnFinished) -> ErrorObject {
     ErrorWord::InternalError.because(why)
 }
 
-/// The end of the call for a text that is sent.
+/// Ends the call that showed a text, because the text is sent.
 pub(super) fn sent(call: &str) -> Reaction {
     Reaction::Update(Box::new(SessionUpdate::ToolCallUpdate(draft::ended(call, true, None))))
 }
 
-/// The answer to a prompt whose text is not sent.
+/// Ends the call that showed a text, and answers the prompt, because the text is not sent.
 pub(super) fn dropped(id: RequestId, call: &str, why: &str, stop: StopReason) -> Vec<Reaction> {
     let ended = SessionUpdate::ToolCallUpdate(draft::ended(call, false, Some(why)));
     vec![Reaction::Update(Box::new(ended)), answer(id, &PromptResponse::new(stop))]

@@ -1,4 +1,5 @@
-//! Safe copies of files that a container left, without symbolic links and paths out of the directory.
+//! Copies of files that a container left in a directory. Symbolic links and paths out of the directory are not
+//! followed.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,7 +7,7 @@ use std::path::Path;
 
 use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat2};
 
-/// Fails if the file has more than `most` bytes.
+/// Copies the file `name` below `directory` to `to`. Fails if the file has more than `most` bytes.
 pub(super) fn copy(directory: &Path, name: &Path, to: &Path, most: u64) -> io::Result<()> {
     let from = open(directory, name)?;
     let mut file = tempfile::Builder::new().prefix(".new-").tempfile_in(to.parent().unwrap_or(to))?;

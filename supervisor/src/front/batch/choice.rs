@@ -17,7 +17,7 @@ struct Slice {
     to: Option<usize>,
 }
 
-/// One of `count` equal parts of the list.
+/// The `index`-th of `count` shards of the chosen tasks, as equal in size as possible.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Shard {
     index: usize,
@@ -39,7 +39,7 @@ impl BatchChoice {
         Ok(Self { filter: filter.transpose()?, slice, shard: shard.transpose()? })
     }
 
-    /// In their original order.
+    /// Returns the chosen tasks in their original order.
     pub(super) fn of(&self, tasks: Vec<BatchTask>) -> Vec<BatchTask> {
         let matches = |task: &BatchTask| self.filter.as_ref().is_none_or(|filter| filter.is_match(&task.id));
         let Slice { from, to } = self.slice;

@@ -1,4 +1,4 @@
-//! The command lines of a run: `exec` for the task and `sandbox` for the checkout, both of this program.
+//! The command lines that a run starts: `exec` for the task and `sandbox` for the checkout, both of this program.
 
 use ipc::rights::Network;
 use std::ffi::{OsStr, OsString};
@@ -32,16 +32,16 @@ const COPY: &str = r#"cp -a --reflink=auto -- "$1" checkout"#;
 const REMOVE: &str = "chmod -R u+rwX -- checkout 2>/dev/null || true
 rm -rf -- checkout";
 
-/// Subdirectory of a run in which a confined process makes the checkout, and the only one that it can write.
+/// Subdirectory of a run, in which a confined process makes the checkout. The process can write nowhere else.
 pub(super) const TREE: &str = "tree";
 
-/// The name of the checkout inside [`TREE`].
+/// Name of the checkout inside [`TREE`].
 const CHECKOUT: &str = "checkout";
 
-/// The client name under which a run connects to its relay.
+/// Client name under which a run connects to its relay.
 pub(super) const RELAY_CLIENT: &str = "run";
 
-/// The file name of the patch in the directory of a run.
+/// File name of the patch in the directory of a run.
 pub(super) const PATCH: &str = "patch.diff";
 
 pub(super) struct Runs {
@@ -51,7 +51,7 @@ pub(super) struct Runs {
     hidden: Vec<PathBuf>,
     engine: Option<Engine>,
     pub(super) presence: EnginePresence,
-    /// Flag that names the model, and its value, from settings and flags: the container has no settings.
+    /// Names of the model and of its provider, from settings and flags. A container has no settings.
     model: [String; 2],
 }
 
@@ -61,7 +61,7 @@ pub(super) struct BatchPlaces {
 }
 
 impl Runs {
-    /// `hidden` has the paths that no agent may read, `root` is the directory of results.
+    /// `hidden` lists the paths that no agent may read. `root` is the directory of results.
     pub(super) fn new(
         args: &BatchRunsArgs,
         keys: TakenKeys,
@@ -89,8 +89,8 @@ impl Runs {
         command
     }
 
-    /// With the task as standard input. The container has neither key nor network; its requests to the model go through
-    /// a relay.
+    /// Returns the command that runs `exec` in a container, with the task on standard input. The container has neither
+    /// key nor network. Its requests to the model go through a relay.
     pub(super) fn contained(&self, engine: &Engine, task: &BatchTask, container: &Container<'_>) -> Command {
         let places = BatchPlaces { project: container.project.into(), patch: Path::new(OUT).join(PATCH) };
         let mut args = self.args.clone();
@@ -106,14 +106,15 @@ impl Runs {
         Self::with_engine(engine, engine.run(container, exec))
     }
 
-    /// The relay has the key and enforces the budget of the task.
+    /// Returns the command for a relay, which has the key and enforces the budget of the task.
     pub(super) fn relay(&self, task: &BatchTask, directory: &Path) -> Command {
         let mut command = Command::new(&self.program);
         let mut listen = OsString::from("unix:");
         listen.push(directory);
         let [model, provider] = &self.model;
         command.args(["relay", "--client", RELAY_CLIENT, "--listen"]).arg(listen);
-        // The image may run as any user, so every user may connect. On this machine the directory above is closed to others.
+        // The image may run as any user, so every user may connect. On the host others cannot enter the parent
+        // directory.
         command.args(["--socket-mode", "666"]);
         command.args(["--model", model, "--provider", provider]);
         if let Some(url) = &self.args.model.base_url {
@@ -131,12 +132,12 @@ impl Runs {
         self.args.keep_checkouts
     }
 
-    /// `None` without a limit. The run itself stops earlier.
+    /// Returns the time limit of a task in seconds; `None` without a limit. `exec` enforces the limit itself.
     pub(super) fn timeout_s(&self, task: &BatchTask) -> Option<f64> {
         task.limits.timeout_s.or_else(|| self.args.timeout.map(|time| time.as_secs_f64()))
     }
 
-    /// In the directory of the run.
+    /// Returns the command that makes the checkout in the directory of the run.
     pub(super) fn check_out(&self, source: &TaskSource, directory: &Path) -> Command {
         let (script, words): (_, Vec<&OsStr>) = match source {
             TaskSource::Copy { directory } => (COPY, vec![directory.as_os_str()]),
@@ -157,35 +158,35 @@ impl Runs {
         command
     }
 
-    /// Git obeys files of repositories, so even a fixed script runs in the sandbox.
+    /// Returns a command for a script in the sandbox, because git obeys files of the repository even in a fixed script.
     fn sandboxed(&self, directory: &Path, script: &str, words: &[&OsStr]) -> Command {
         let mut command = self.sandbox(directory);
         command.args(["--", "sh", "-ec", script, "sh"]).args(words);
         command
     }
 
-    /// May write only to the directory of the checkout.
+    /// Returns the beginning of a `sandbox` command that can write only to the directory of the checkout.
     fn sandbox(&self, directory: &Path) -> Command {
         let mut command = self.own("sandbox");
         command.arg("-C").arg(directory.join(TREE)).args(["--access", "write", "--net", "off"]);
-        // Neither the person's nor the machine's settings of git name programs to execute.
+        // Git's settings of the person and of the machine could name programs to execute, so they are not read.
         for setting in ["GIT_CONFIG_NOSYSTEM=1", "GIT_CONFIG_GLOBAL=/dev/null", "GIT_TERMINAL_PROMPT=0"] {
             command.args(["--env", setting]);
         }
         command
     }
 
-    /// With the task as standard input.
+    /// Returns the command that runs `exec` on the checkout, with the task on standard input.
     pub(super) fn exec(&self, task: &BatchTask, directory: &Path) -> Command {
         let mut command = self.own("exec");
         let places =
             BatchPlaces { project: directory.join(TREE).join(CHECKOUT), patch: directory.join(PATCH) };
         command.args(exec_arguments(&self.args, task, &places));
         command.args(self.hidden.iter().flat_map(|path| [OsStr::new("--hide"), path.as_os_str()]));
-        // The directories of the other runs.
+        // The directories of the other runs are hidden.
         command.args(siblings(directory).iter().flat_map(|path| [OsStr::new("--hide"), path.as_os_str()]));
         if let TaskSource::Commit { repository, .. } = &task.source {
-            // The repository has the later commits.
+            // The repository contains later commits.
             command.arg("--hide").arg(repository);
         }
         command.arg("-");
@@ -193,7 +194,7 @@ impl Runs {
         command
     }
 
-    /// The address as flags, and the keys in environment variables.
+    /// Passes the API keys to a command in environment variables.
     fn equip(&self, command: &mut Command) {
         for (name, key) in self.keys.variables() {
             // The started process removes the variable from its environment first.
@@ -208,14 +209,14 @@ impl Runs {
     }
 }
 
-/// Directories of other active runs, without later ones.
+/// Returns the directories of the other runs that exist now.
 fn siblings(directory: &Path) -> Vec<PathBuf> {
     let entries = directory.parent().and_then(|work| std::fs::read_dir(work).ok());
     let paths = entries.into_iter().flatten().flatten().map(|entry| entry.path());
     paths.filter(|path| path != directory).collect()
 }
 
-/// Without the hidden paths and the task.
+/// Returns the arguments of `exec`, except for the hidden paths and the task.
 pub(super) fn exec_arguments(args: &BatchRunsArgs, task: &BatchTask, places: &BatchPlaces) -> Vec<OsString> {
     let mut line = CommandLine::default();
     line.path("-C", &places.project).path("--patch", &places.patch);
@@ -252,7 +253,7 @@ pub(super) fn exec_arguments(args: &BatchRunsArgs, task: &BatchTask, places: &Ba
     line.0
 }
 
-/// Returns an absolute path: the working directory of a run is not the person's.
+/// Makes a path absolute, because a run has another working directory than the person.
 fn absolute(path: &Path) -> PathBuf {
     std::path::absolute(path).unwrap_or_else(|_| path.to_owned())
 }

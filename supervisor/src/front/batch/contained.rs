@@ -18,40 +18,40 @@ use super::process::{BatchChild, BatchEnded, Files, ProcessStop, run};
 use super::state::read_bounded;
 use super::task::BatchTask;
 
-/// The time within which a relay must be ready.
+/// Time within which a relay must be ready.
 const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The time that the container engine has to list and remove containers.
+/// Time limit for the container engine to list and remove containers.
 const REMOVAL: Duration = Duration::from_mins(5);
 
-/// Bytes of a run's standard error that are searched for errors of the engine.
+/// Number of bytes of a run's standard error that are searched for errors of the engine.
 const MOST_ERRORS: u64 = 16 << 20;
 
-/// The directory of a run into which its container writes.
+/// Directory of a run into which its container writes.
 pub(super) const RESULTS: &str = "out";
 
 pub(super) struct Contained<'a> {
     pub engine: &'a Engine,
     pub runs: &'a Runs,
     pub task: &'a BatchTask,
-    /// The image and the project in it.
+    /// The image, and the path of the project in it.
     pub image: (&'a str, &'a str),
     pub directory: &'a Path,
-    /// A directory for the socket, whose path has to be short.
+    /// The directory for the relay's socket. Its path must be short, because the path of a socket has a limit.
     pub socket: PathBuf,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum ContainedEnd {
-    /// By itself or by a signal.
+    /// The run ended by itself or by a signal.
     Run(BatchEnded),
     Relay,
-    /// The task is not to blame.
+    /// The container engine failed, which is not counted against the task.
     Engine,
 }
 
 impl Contained<'_> {
-    /// Removes the container and the relay's socket afterwards.
+    /// Runs the task in a container with a relay. Afterwards removes the container and the relay's socket.
     pub(super) async fn run(
         &self,
         files: Files,
@@ -62,7 +62,7 @@ impl Contained<'_> {
         for directory in [&out, &self.socket] {
             make(directory)?;
         }
-        // The image may run as any user, so every user may write here. On this machine the directory above is closed to others.
+        // The image may run as any user, so every user may write. On the host others cannot enter the parent directory.
         fs::set_permissions(&out, fs::Permissions::from_mode(0o777))?;
         let Some(mut relay) = self.relay().await? else {
             fs::remove_dir_all(&self.socket)?;
@@ -90,7 +90,7 @@ impl Contained<'_> {
         })
     }
 
-    /// Retries until the engine lists the container no more. False if the engine was unreachable in between.
+    /// Removes a container, until the engine no longer lists it. Returns false if the engine was unreachable meanwhile.
     async fn remove(&self, name: &str, stop: ProcessStop) -> io::Result<bool> {
         let mut was_there = true;
         loop {
@@ -115,7 +115,7 @@ impl Contained<'_> {
         }
     }
 
-    /// Waits until clients can connect. `None` if the relay was killed by a signal.
+    /// Starts the relay and waits until clients can connect. `None` if a signal killed the relay.
     async fn relay(&self) -> io::Result<Option<BatchChild>> {
         let output = self.directory.join("relay.out");
         let errors = self.directory.join("relay.log");
@@ -143,7 +143,7 @@ impl Contained<'_> {
     }
 }
 
-/// True if the engine's client reports that it lost its engine. A container can print the same, and its run is then
+/// True if the engine's client reports that it lost its engine. If a container prints the same, its run is only
 /// repeated.
 fn tells_of_the_engine(errors: &Path) -> bool {
     const WORDS: [&str; 4] = [
@@ -178,7 +178,7 @@ async fn told(engine: &Engine, arguments: Vec<OsString>, root: &Path) -> io::Res
     Err(io::Error::other(format!("cannot use {}: {}: {why}", engine.program, ended.words())))
 }
 
-/// One name per line.
+/// Lists the engine's images, one name per line.
 pub(super) async fn images(engine: &Engine, root: &Path) -> io::Result<String> {
     told(engine, ["images", "--format", "{{.Repository}}:{{.Tag}}"].map(Into::into).to_vec(), root).await
 }
@@ -194,7 +194,7 @@ pub(super) async fn remove_all(engine: &Engine, root: &Path) -> io::Result<()> {
     told(engine, arguments, root).await.map(drop)
 }
 
-/// Relative to the container's directory of results; `None` for a path elsewhere.
+/// Returns a path relative to the container's directory of results; `None` for a path elsewhere.
 pub(super) fn below_results(path: &Path) -> Option<&Path> {
     path.strip_prefix(OUT).ok()
 }

@@ -1,5 +1,5 @@
-//! Command lines of the container engines Docker and Podman. Bailiwick's programs are mounted read-only. The key and
-//! the network stay outside.
+//! Command lines of the container engines Docker and Podman. Bailiwick's programs are mounted read-only. A container
+//! gets neither the key nor a network.
 
 use std::ffi::OsString;
 use std::io;
@@ -11,32 +11,32 @@ use sha2::{Digest, Sha256};
 use super::task::hex;
 use crate::settings::args::EngineArg;
 
-/// The programs that are mounted into a container.
+/// Programs that are mounted into a container.
 const PROGRAMS: [&str; 3] = ["bailiwick", "bailiwick-worker", "sandbox-exec"];
 
-/// The directory of the programs inside a container.
+/// Directory of the programs inside a container.
 const INSIDE: &str = "/bailiwick";
 
-/// The directory inside a container with the socket of the relay.
+/// Directory inside a container with the socket of the relay.
 const RELAY: &str = "/bailiwick-relay";
 
-/// The directory inside a container into which a run writes its results.
+/// Directory inside a container into which a run writes its results.
 pub(super) const OUT: &str = "/bailiwick-out";
 
-/// The name of Bailiwick's home directory below [`OUT`].
+/// Name of Bailiwick's home directory below [`OUT`].
 pub(super) const HOME: &str = "home";
 
-/// The label of every container of a batch.
+/// Label of every container of a batch.
 const LABEL: &str = "bailiwick.batch";
 
-/// With the settings of all containers of a batch.
+/// A container engine, with the settings of all containers of a batch.
 #[derive(Clone, Debug)]
 pub(super) struct Engine {
     pub program: &'static str,
     programs: PathBuf,
-    /// Unique on the machine.
+    /// Value of the label, unique on the machine.
     batch: String,
-    /// The shell command by which a container gives its results to the user of the batch, unless that user is root.
+    /// Shell command by which a container gives its results to the user of the batch; `None` if that user is root.
     handover: Option<String>,
 }
 
@@ -45,13 +45,13 @@ pub(super) struct Container<'a> {
     pub image: &'a str,
     pub name: String,
     pub project: &'a str,
-    /// The directory on the host with the socket of the relay.
+    /// Directory on the host with the socket of the relay.
     pub relay: PathBuf,
     pub out: PathBuf,
 }
 
 impl Engine {
-    /// `None` if the tasks run in checkouts.
+    /// Finds the container engine. `None` if the tasks run in checkouts.
     pub(super) fn new(
         kind: EngineArg,
         programs: &Path,
@@ -100,16 +100,16 @@ impl Engine {
         format!("bailiwick-{}-{name}", self.batch)
     }
 
-    /// For a Bailiwick inside a container.
+    /// Returns the address of the relay for the Bailiwick inside a container.
     pub(super) fn base_url() -> String {
         format!("unix:{RELAY}/relay.sock")
     }
 
-    /// Runs `exec` with these arguments in a container.
+    /// Returns the engine's arguments that run `exec` with these arguments in a container.
     pub(super) fn run(&self, container: &Container<'_>, exec: Vec<OsString>) -> Vec<OsString> {
         let mut line: Vec<OsString> = vec!["run".into(), "--rm".into(), "--interactive".into()];
         if self.program == "podman" {
-            // For a user without a name Podman would add one whose home is the project.
+            // Podman would give a user without a name an entry in `/etc/passwd` whose home is the project.
             line.push("--passwd=false".into());
         }
         let mut flag = |name: &str, value: OsString| line.extend([name.into(), value]);
@@ -138,7 +138,7 @@ impl Engine {
         line
     }
 
-    /// Succeeds also if the container does not exist.
+    /// Returns the arguments that remove a container. The command succeeds even if the container does not exist.
     pub(super) fn remove(&self, name: &str) -> Vec<OsString> {
         ["rm", "--force", "--volumes"]
             .iter()
@@ -147,7 +147,7 @@ impl Engine {
             .collect()
     }
 
-    /// Lists the container with this name.
+    /// Returns the engine's arguments that list the container with this name.
     pub(super) fn look_for(&self, name: &str) -> Vec<OsString> {
         // Docker reads the filter as a part of the name, and Podman as a regular expression.
         let name = format!("name=^{}$", self.container_name(name));

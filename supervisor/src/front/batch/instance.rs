@@ -22,19 +22,19 @@ use super::trajectory::{self, LOG};
 use crate::process::exit::Exit;
 use crate::process::messages::say;
 
-/// After this time beyond its limit a run is killed. It needs the time to write its patch.
+/// Time in seconds after a run's limit at which the run is killed. It needs this time to write its patch.
 const GRACE_S: f64 = 60.0;
 
-/// Attempts to remove the directory of a run, a tenth of a second apart.
+/// Maximum number of attempts to remove the directory of a run, a tenth of a second apart.
 const CLEARINGS: usize = 30;
 
-/// The longest time that a checkout may take.
+/// Time limit for making a checkout.
 const CHECKOUT_TIME: Duration = Duration::from_mins(30);
 
-/// Status of `bailiwick sandbox` if no sandbox can be set up at the moment.
+/// Exit status of `bailiwick sandbox` if no sandbox can be set up at the moment.
 const NO_SANDBOX: i32 = 5;
 
-/// Consecutive runs of a task that may be lost to failures of the engine without counting as failures.
+/// Number of runs of a task in a row that may be lost to failures of the container engine without being failures.
 const MOST_ENGINE_LOSSES: u32 = 20;
 
 /// Maximum size in bytes of a result that are read.
@@ -46,13 +46,13 @@ pub(super) const MOST_PATCH: u64 = 16 << 20;
 /// Maximum size in bytes of a log that are copied from a container.
 const MOST_LOG: u64 = 1 << 30;
 
-/// The file name of the task's prompt in the directory of a run.
+/// File name of the task's prompt in the directory of a run.
 pub(super) const PROMPT: &str = "prompt";
 
-/// The file name of the result that the run prints.
+/// File name of the result that a run prints.
 const RESULT: &str = "result.json";
 
-/// The file name of the run's standard error.
+/// File name of a run's standard error.
 const ERRORS: &str = "stderr.log";
 
 pub(super) struct Instance<'a> {
@@ -60,11 +60,11 @@ pub(super) struct Instance<'a> {
     pub runs: &'a Runs,
     pub task: &'a BatchTask,
     pub stop: ProcessStop,
-    /// Unique in the batch.
+    /// Number of the run, unique in the batch.
     pub number: usize,
 }
 
-/// The stored part of the output of `exec --output json`.
+/// The part of the output of `exec --output json` that is stored.
 #[derive(Deserialize)]
 struct InstanceTold {
     data: RunResult,
@@ -204,7 +204,7 @@ impl Instance<'_> {
         Ok(BatchState { crashes, ..state }.failed(TaskStage::Crash, format!("no result: {how}: {why}")))
     }
 
-    /// Moves the files of the run to the results of its task.
+    /// Moves the files of a run to the results of its task, and returns the task's new state.
     fn kept(&self, state: BatchState, told: InstanceTold, directory: &Path) -> io::Result<BatchState> {
         let InstanceTold { data, denials, log, cost } = told;
         for name in [RESULT, ERRORS, PATCH] {
@@ -259,7 +259,7 @@ impl Instance<'_> {
         })
     }
 
-    /// A missing file is no error.
+    /// Moves one file of a run to the results of its task. A missing file is no error.
     fn keep_file(&self, directory: &Path, name: &str) -> io::Result<()> {
         match fs::rename(directory.join(name), self.output.instance(&self.task.id).join(name)) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -274,12 +274,12 @@ impl Instance<'_> {
     }
 }
 
-/// The prompt is standard input, which is locked while the step runs.
+/// Returns the standard streams of a step. Standard input is the prompt, whose file is locked while the step runs.
 fn files(directory: &Path, output: &str) -> Files {
     Files { input: directory.join(PROMPT), output: directory.join(output), errors: directory.join(ERRORS) }
 }
 
-/// Also while the batch is stopping. Retries while processes of the run still write.
+/// Removes the directory of a run, also while the batch is stopping. Retries while processes of the run still write.
 pub(super) async fn clear(runs: &Runs, directory: &Path) -> io::Result<()> {
     let (_never, stop) = tokio::sync::watch::channel(None);
     let mut cleared = Ok(());
@@ -294,7 +294,7 @@ pub(super) async fn clear(runs: &Runs, directory: &Path) -> io::Result<()> {
     cleared.map_err(|error| io::Error::other(format!("cannot remove {}: {error}", directory.display())))
 }
 
-/// A confined process removes the checkout.
+/// Tries once to remove the directory of a run. A confined process removes the checkout in it.
 async fn clear_once(runs: &Runs, directory: &Path, stop: ProcessStop) -> io::Result<()> {
     let input = directory.join(PROMPT);
     let tree = directory.join(TREE);
@@ -310,10 +310,10 @@ async fn clear_once(runs: &Runs, directory: &Path, stop: ProcessStop) -> io::Res
     }
     let out = directory.join(RESULTS);
     if out.is_dir() {
-        // The container is gone, and symbolic links are not followed.
+        // The container no longer exists, and symbolic links are not followed.
         fs::remove_dir_all(out)?;
     }
-    // The remaining files are ours, in one level.
+    // The remaining files are ours, without subdirectories.
     for entry in fs::read_dir(directory)? {
         fs::remove_file(entry?.path())?;
     }
@@ -324,7 +324,7 @@ fn millis(time: Duration) -> u64 {
     u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
-/// With the hint that may follow on further lines.
+/// Returns the last message in a file of errors, with the hint that may follow on further lines.
 fn last_words(path: &Path) -> String {
     let text = read_bounded(path, MOST_RESULT).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);

@@ -17,7 +17,7 @@ use crate::process::exit::Exit;
 use crate::process::messages::{complain, say};
 use crate::settings::args::BatchMergeArgs;
 
-/// Maximum number of tasks without a result that are listed by name.
+/// Maximum number of tasks without a result that a message names.
 const NAMED: usize = 20;
 
 #[derive(Clone, Debug)]
@@ -85,7 +85,7 @@ fn merge(args: &BatchMergeArgs) -> Result<BTreeMap<String, FoundResult>, MergeEr
     Ok(merged)
 }
 
-/// Fails if two shards had different settings.
+/// Returns the manifest that all shards share. Fails if two shards had different settings.
 fn manifest(shards: &[PathBuf]) -> Result<Manifest, MergeError> {
     let mut first: Option<(&PathBuf, Manifest)> = None;
     for shard in shards {
@@ -105,7 +105,7 @@ fn manifest(shards: &[PathBuf]) -> Result<Manifest, MergeError> {
     first.map(|(_, manifest)| manifest).ok_or_else(|| MergeError::NoBatch(PathBuf::new()))
 }
 
-/// A finished task replaces an unfinished one. Fails if two shards have different final results.
+/// Adds the result of a task. A final result replaces another. Fails if two shards have different final results.
 fn add(merged: &mut BTreeMap<String, FoundResult>, found: FoundResult) -> Result<(), MergeError> {
     let id = found.state.id.clone();
     match merged.get(&id) {
@@ -121,7 +121,7 @@ fn add(merged: &mut BTreeMap<String, FoundResult>, found: FoundResult) -> Result
     Ok(())
 }
 
-/// True for copies of the same run.
+/// True if two results are copies of the same run.
 fn is_same(one: &FoundResult, other: &FoundResult) -> io::Result<bool> {
     let patch = |found: &FoundResult| read_bounded(&directory(found).join(PATCH), MOST_PATCH);
     Ok(one.state == other.state && patch(one)? == patch(other)?)
@@ -131,7 +131,7 @@ fn directory(found: &FoundResult) -> PathBuf {
     found.shard.join("instances").join(&found.state.id)
 }
 
-/// Fails if the batch was run with another file.
+/// Returns the ids of the tasks in a file. Fails if the batch was run with another file.
 fn ids(file: &Path, manifest: &Manifest) -> Result<Vec<String>, MergeError> {
     let tasks = task::read(file).or_else(|error| swe_bench::read(file, None, None).map_err(|_| error))?;
     if tasks.digest != manifest.tasks {
@@ -140,7 +140,7 @@ fn ids(file: &Path, manifest: &Manifest) -> Result<Vec<String>, MergeError> {
     Ok(tasks.list.into_iter().map(|task| task.id).collect())
 }
 
-/// Writes into a temporary directory next to `output`, then renames it.
+/// Writes the merged results into a temporary directory next to `output`, then renames it.
 fn write(
     output: &Path,
     manifest: &Manifest,
@@ -168,7 +168,7 @@ fn write(
     predictions.restore(&list).and_then(|()| predictions.finish(&list)).map_err(failed)?;
     drop(results);
     fs::rename(fresh.path(), output).map_err(failed)?;
-    // The directory was renamed, so it must not be removed.
+    // The directory was renamed, so the drop must not remove it.
     let _ = fresh.keep();
     Ok(())
 }

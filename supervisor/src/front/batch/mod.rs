@@ -171,22 +171,22 @@ fn check_servers(args: &BatchRunsArgs, effective: &Effective) -> Result<Option<M
     file.transpose().map_err(Refusal::usage)
 }
 
-/// The name of the file of tasks with the extension `batch`.
+/// Returns the default directory of results: the name of the file of tasks with the extension `batch`.
 fn beside(file: &Path) -> PathBuf {
     let stem = file.file_stem().unwrap_or(file.as_os_str());
     PathBuf::from(stem).with_added_extension("batch")
 }
 
-/// Paths that would show an agent other results or the expected solution: the results, the file of tasks, and the data
-/// next to it.
+/// Returns the paths that would show an agent other results or the expected solution: the results, the file of tasks,
+/// and the data next to it.
 fn hidden(file: &Path, output: &BatchOutput) -> io::Result<Vec<PathBuf>> {
     let file = file.canonicalize()?;
     let beside = beside_the_tasks(&file, output.root())?;
     Ok([vec![output.instances(), output.predictions(), file], beside].concat())
 }
 
-/// The directory of the file of tasks, or its files if a run needs some of them. Leaves out dotfiles of a home
-/// directory, because tools read them.
+/// Returns the directory of the file of tasks, or only its files if a run needs some of them. Leaves out dotfiles of a
+/// home directory, because tools read them.
 fn beside_the_tasks(file: &Path, output: &Path) -> io::Result<Vec<PathBuf>> {
     let Some(input) = file.parent() else { return Ok(Vec::new()) };
     let home = users_home();

@@ -1,11 +1,11 @@
 //! The output directory: the results of a batch, and the lock that keeps another batch out.
 //!
 //! ```text
-//! batch.json            what the batch was told; the next one has to agree
-//! tasks.json            the names of the tasks that were chosen; a task that was not begun leaves nothing else
-//! predictions/          predictions.jsonl: a line for each task that is over; preds.json: the same as one object
+//! batch.json            the settings of the batch; a later batch in this directory must have the same
+//! tasks.json            the names of the chosen tasks; a task that was not begun appears nowhere else
+//! predictions/          predictions.jsonl: a line for each finished task; preds.json: the same as one object
 //! instances/ID/         state.json, patch.diff, result.json, stderr.log, session.jsonl
-//! work/ID.N/            the N-th run while it goes on: prompt, checkout/ and what the run writes
+//! work/ID.N/            the N-th run of a task, while it runs: prompt, checkout/ and what the run writes
 //! ```
 
 use std::collections::BTreeSet;
@@ -45,7 +45,7 @@ pub(super) enum OutputError {
     Other { path: PathBuf, what: &'static str },
 }
 
-/// Predictions of different settings may not be mixed.
+/// The settings of a batch. Predictions of different settings may not be mixed.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Manifest {
     /// SHA-256 of the file of tasks.
@@ -59,7 +59,7 @@ pub(super) struct Manifest {
     /// The names of MCP servers and of tools that are called unasked, separated by commas.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub mcp: String,
-    /// SHA-256 of a file of MCP servers.
+    /// SHA-256 of the file of MCP servers; empty if the batch has none.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub mcp_config: String,
 }
@@ -81,12 +81,12 @@ impl Manifest {
         }
     }
 
-    /// Adds the file of MCP servers, if the batch has one.
+    /// Adds the digest of the file of MCP servers, if the batch has one.
     pub(super) fn with_servers(self, file: Option<&McpFile>) -> Self {
         Self { mcp_config: file.map(|file| file.digest.to_string()).unwrap_or_default(), ..self }
     }
 
-    /// Returns the name of the first setting in which two manifests differ.
+    /// Returns the name of the first setting in which two manifests differ; `None` if they agree.
     pub(super) fn difference(&self, other: &Self) -> Option<&'static str> {
         let pairs = [
             (&self.tasks, &other.tasks, "file of tasks"),
@@ -103,7 +103,7 @@ impl Manifest {
     }
 }
 
-/// Returns the names of servers and of allowed tools.
+/// Returns the names of the MCP servers and of the allowed tools, separated by commas.
 fn servers(args: &BatchRunsArgs) -> String {
     let tools = args.allow_tool.iter().map(ToString::to_string);
     args.servers.mcp.iter().cloned().chain(tools).collect::<Vec<_>>().join(",")
@@ -162,7 +162,7 @@ impl BatchOutput {
         self.root.join("work")
     }
 
-    /// Near the root because the path of a socket must be short.
+    /// The directory of the relays' sockets. It is near the root, because the path of a socket must be short.
     pub(super) fn relays(&self) -> PathBuf {
         self.root.join("relays")
     }
@@ -210,7 +210,7 @@ pub(super) fn states(root: &Path) -> io::Result<Vec<BatchState>> {
     paths.iter().filter_map(|path| load(path).transpose()).collect()
 }
 
-/// Includes tasks that were not begun.
+/// Returns the states of all chosen tasks, including those that were not begun.
 pub(super) fn states_of_all(root: &Path) -> io::Result<Vec<BatchState>> {
     let mut states = states(root)?;
     let begun: BTreeSet<_> = states.iter().map(|state| state.id.clone()).collect();

@@ -10,16 +10,16 @@ use nix::sys::sysinfo::sysinfo;
 use super::engine::Engine;
 use super::task::{BatchTask, TaskSource};
 
-/// In bytes, as the SWE-bench harness recommends.
+/// Disk space in bytes that the SWE-bench harness recommends.
 const DISK: u64 = 120 << 30;
 
-/// Average disk space of one instance's image without the shared layers. All images of Verified fit into [`DISK`].
+/// Average size in bytes of one instance's image, without the shared layers. [`DISK`] suffices for SWE-bench Verified.
 const IMAGE: u64 = DISK / 500;
 
-/// The memory in bytes that the SWE-bench harness recommends.
+/// Memory in bytes that the SWE-bench harness recommends.
 const MEMORY: u64 = 16 << 30;
 
-/// The processors that the SWE-bench harness recommends.
+/// Number of processors that the SWE-bench harness recommends.
 const PROCESSORS: usize = 8;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ pub(super) struct BatchMachine {
 }
 
 impl BatchMachine {
-    /// `images` is the directory in which the engine keeps images.
+    /// Examines this machine. `images` is the directory in which the engine keeps images.
     pub(super) fn here(images: &Path) -> Self {
         let disk = statvfs(images).map_or(0, |stat| stat.blocks_available() * stat.fragment_size());
         Self {
@@ -52,12 +52,12 @@ impl BatchMachine {
         places.into_iter().find(|place| place.is_dir()).unwrap_or_else(|| PathBuf::from("/"))
     }
 
-    /// Reason why no task can run on this machine.
+    /// Returns the reason why no task can run on this machine; `None` if tasks can run.
     pub(super) fn refusal(self) -> Option<&'static str> {
         (!self.is_x86_64).then_some("the images of SWE-bench are for x86_64, which this machine is not")
     }
 
-    /// Advice for each resource that is too small for this number of tasks and jobs.
+    /// Returns advice for each resource that is too small for this number of tasks and jobs.
     pub(super) fn shortfalls(self, tasks: usize, jobs: usize) -> Vec<String> {
         let mut lines = Vec::new();
         let wanted = IMAGE.saturating_mul(tasks as u64).min(DISK);
@@ -82,7 +82,7 @@ impl BatchMachine {
     }
 }
 
-/// Number of tasks whose image is missing from the engine's list.
+/// Returns the number of tasks whose image is missing from the engine's list.
 pub(super) fn missing(tasks: &[BatchTask], listed: &str) -> usize {
     let has: HashSet<String> = listed.lines().map(whole).collect();
     let is_missing = |task: &&BatchTask| match &task.source {
@@ -93,7 +93,7 @@ pub(super) fn missing(tasks: &[BatchTask], listed: &str) -> usize {
     tasks.iter().filter(is_missing).count()
 }
 
-/// A common form for both engines: without the usual registry, and with a tag.
+/// Returns an image name in a common form for both engines: without the usual registry, and with a tag.
 fn whole(name: &str) -> String {
     let usual = ["docker.io/library/", "docker.io/", "localhost/"];
     let name = usual.iter().find_map(|prefix| name.strip_prefix(prefix)).unwrap_or(name);

@@ -1,4 +1,4 @@
-//! Waiting for a container engine that stopped, which is no failure of a task. One run prints a message.
+//! Waits for a container engine that stopped, which is no failure of a task. Only one waiting run prints a message.
 
 use std::fs;
 use std::io;
@@ -14,10 +14,10 @@ use super::engine::Engine;
 use super::process::ProcessStop;
 use crate::process::messages::say;
 
-/// The longest time that a run waits for the engine.
+/// Longest time that a run waits for the engine.
 const PATIENCE: Duration = Duration::from_mins(30);
 
-/// The time between two checks of the engine.
+/// Time between two checks of the engine.
 const BETWEEN: Duration = Duration::from_millis(500);
 
 #[derive(Debug, Default)]
@@ -26,7 +26,7 @@ pub(super) struct EnginePresence {
 }
 
 impl EnginePresence {
-    /// Fails after 30 minutes. `directory` is for the engine's output.
+    /// Waits until the engine answers. Fails after [`PATIENCE`]. `directory` is for files with the engine's output.
     pub(super) async fn wait(
         &self,
         engine: &Engine,

@@ -15,17 +15,17 @@ use tokio::time::{Instant, sleep_until, timeout};
 
 use boundary::system::{open_process, register, signal_process};
 
-/// The time that a child has to end after a termination signal.
+/// Time that a child has to end after SIGTERM.
 const LEAVING: Duration = Duration::from_secs(20);
 
-/// For a child of an earlier, killed batch.
+/// Time that a child of an earlier, killed batch has to end by itself.
 const ORPHANED: Duration = Duration::from_secs(30);
 
-/// The signal that ends this process; `None` until one arrives.
+/// The signal that tells this process to end; `None` until one arrives.
 pub(super) type ProcessStop = watch::Receiver<Option<i32>>;
 
 pub(super) struct Files {
-    /// Locked while the child lives, even after this process has died.
+    /// The file for standard input. Each child keeps it locked, even after this process has died.
     pub input: PathBuf,
     pub output: PathBuf,
     pub errors: PathBuf,
@@ -34,7 +34,7 @@ pub(super) struct Files {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct BatchEnded {
     pub status: ExitStatus,
-    /// True if the child reached its deadline.
+    /// True if the child was ended because it reached its time limit.
     pub overdue: bool,
 }
 
@@ -48,7 +48,7 @@ impl BatchEnded {
     }
 }
 
-/// Ends the command at the deadline, or when this process has to stop.
+/// Runs a command. Ends it at the deadline, or when this process has to stop.
 pub(super) async fn run(
     command: Command,
     files: Files,
@@ -71,14 +71,14 @@ pub(super) async fn run(
     Ok(BatchEnded { status: child.end().await?, overdue })
 }
 
-/// The descriptor becomes readable when the child ends.
+/// A child process, with a pidfd that becomes readable when the child ends.
 pub(super) struct BatchChild {
     child: process::Child,
     process: AsyncFd<OwnedFd>,
 }
 
 impl BatchChild {
-    /// Fails if another process has the input locked.
+    /// Starts a command. Fails if another process has the file for its standard input locked.
     pub(super) fn start(mut command: Command, files: &Files) -> io::Result<Self> {
         let input = File::open(&files.input)?;
         if input.metadata()?.is_file() {
@@ -106,7 +106,7 @@ impl BatchChild {
         self.child.wait()
     }
 
-    /// Ends the child: first with SIGTERM, and after 20 seconds with SIGKILL. Returns its exit status.
+    /// Ends the child: first with SIGTERM, and after [`LEAVING`] with SIGKILL. Returns its exit status.
     pub(super) async fn end(&mut self) -> io::Result<ExitStatus> {
         if let Some(status) = self.child.try_wait()? {
             return Ok(status);
@@ -120,7 +120,7 @@ impl BatchChild {
     }
 }
 
-/// Waits until no child of an earlier batch has the input locked.
+/// Waits until no child of an earlier batch has the input file locked.
 pub(super) async fn left_alone(input: &Path) -> io::Result<()> {
     let file = match File::open(input) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),

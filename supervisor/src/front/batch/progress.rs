@@ -1,4 +1,4 @@
-//! Lines on standard error, a status line at a terminal, and events on standard output.
+//! Progress of a batch: lines on standard error, a status line at a terminal, and events on standard output.
 
 use std::fmt::Write as _;
 use std::future::Future;
@@ -13,7 +13,7 @@ use super::state::{BatchState, Status};
 use crate::process::messages::harmless;
 use crate::process::passing::PassedLines;
 
-/// The time between two updates of the status line.
+/// Time between two updates of the status line.
 const REDRAWN: Duration = Duration::from_secs(1);
 
 pub(super) struct BatchProgress {
@@ -121,7 +121,7 @@ pub(super) fn counted(states: &[BatchState]) -> String {
     text
 }
 
-/// Rate of this batch and the remaining time at that rate.
+/// Returns the rate of this batch and the remaining time at that rate; `None` before the first task has finished.
 fn estimate(states: &[BatchState], over_before: usize, elapsed: Duration) -> Option<String> {
     let over = states.iter().filter(|state| state.status.is_final()).count();
     let done = u32::try_from(over.checked_sub(over_before)?).ok().filter(|done| *done > 0)?;
@@ -177,7 +177,7 @@ mod tests {
     fn the_time_left_follows_from_the_tasks_of_this_batch_alone() {
         let mut states = vec![state(Status::Done); 6];
         states.extend(vec![state(Status::Queued); 8]);
-        // Four were finished before: two took 100 seconds, and eight remain.
+        // An earlier batch finished four tasks. This one finished two in 100 seconds, and eight remain.
         let told = estimate(&states, 4, Duration::from_secs(100));
         assert_eq!(told.as_deref(), Some("72/h · 6 min 40 s left"));
         assert_eq!(estimate(&states, 6, Duration::from_secs(100)), None, "nothing is known yet");

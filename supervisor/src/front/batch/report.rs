@@ -40,10 +40,10 @@ struct ReportRow<'a> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum FaultCount {
-    /// Bailiwick itself, or the way in which it was started.
+    /// Bailiwick failed, or the way in which it was started prevented the result.
     Scaffold,
     Provider,
-    /// A limit that the person set.
+    /// A limit that the person set was reached.
     Limits,
     Model,
 }
@@ -51,7 +51,7 @@ pub(super) enum FaultCount {
 impl FaultCount {
     const ALL: [Self; 4] = [Self::Scaffold, Self::Provider, Self::Limits, Self::Model];
 
-    /// `None` if the task went well.
+    /// Returns the cause to which a state is counted; `None` if the task went well.
     pub(super) fn of(state: &BatchState) -> Option<Self> {
         let is_empty = state.patch_bytes == 0;
         match (state.status, state.reason) {
@@ -158,7 +158,7 @@ impl<'a> BatchReport<'a> {
     }
 }
 
-/// A row for each status: the number of tasks and the medians of their measures.
+/// Returns a table with one row for each status: the number of tasks and the medians of their measures.
 fn table(states: &[BatchState]) -> Vec<String> {
     let mut rows = vec![format!(
         "{:<12}{:>7}{:>8}{:>12}{:>14}{:>9}",

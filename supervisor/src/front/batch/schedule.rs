@@ -50,7 +50,7 @@ pub(super) struct Schedule {
     pub limits: Bounds,
 }
 
-/// Reason not to begin further tasks.
+/// The reason why no further tasks are begun.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Pause {
     Failures,
@@ -131,7 +131,7 @@ impl Schedule {
         }
     }
 
-    /// Waits for the processes of an earlier batch.
+    /// Waits for processes that an earlier batch left, and removes the directories of their runs.
     async fn clear_up(&self, mut stop: ProcessStop) -> io::Result<()> {
         for entry in fs::read_dir(self.output.work())? {
             let directory = entry?.path();
@@ -143,7 +143,7 @@ impl Schedule {
                 _ = stop.wait_for(Option::is_some) => return Ok(()),
                 alone = left_alone(&input) => alone?,
             }
-            // The remains do no harm, because each run has its own directory.
+            // A directory that remains does no harm, because each run has its own.
             if let Err(error) = clear(&self.runs, &directory).await {
                 complain(&error);
             }
@@ -166,7 +166,7 @@ impl Schedule {
         }
     }
 
-    /// True if the run finished its task.
+    /// True if the run in this directory was the last run of its task, and the task has its final status.
     fn is_over(&self, directory: &std::path::Path) -> bool {
         let name = directory.file_name().and_then(|name| name.to_str()).unwrap_or_default();
         let Some((id, attempt)) = name.rsplit_once('.') else { return false };
@@ -221,7 +221,7 @@ impl Pause {
     }
 }
 
-/// Passes the first signal to the batch.
+/// Reports the first signal to the batch. Never returns.
 async fn attend(mut endings: Endings, tell: watch::Sender<Option<i32>>) {
     let signal = endings.next().await;
     tell.send_replace(Some(signal));

@@ -1,4 +1,4 @@
-//! The state of a task, in its own file, which is always replaced as a whole.
+//! The state of a task. It has its own file, which is always replaced as a whole.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -104,7 +104,7 @@ pub(super) struct BatchState {
     pub status: Status,
     pub attempt: u32,
     pub crashes: u32,
-    /// The number of runs in a row that ended because the container engine failed.
+    /// Number of runs in a row that ended because the container engine failed.
     #[serde(skip_serializing_if = "is_zero")]
     pub engine_losses: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -118,9 +118,9 @@ pub(super) struct BatchState {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
     pub duration_ms: u64,
-    /// The whole time, including the making and removal of the checkout.
+    /// Duration of the run in milliseconds, including the making and removal of the checkout.
     pub total_ms: u64,
-    /// The number of denied attempts for each kind of operation.
+    /// Number of denied attempts for each kind of operation.
     #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub denials: BTreeMap<String, u32>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
@@ -151,7 +151,7 @@ fn bounded(text: String) -> String {
     text[from..].to_owned()
 }
 
-/// `None` if the file does not exist.
+/// Reads a value from a JSON file. `None` if the file does not exist.
 pub(super) fn load<T: DeserializeOwned>(path: &Path) -> io::Result<Option<T>> {
     let text = match read_bounded(path, MOST) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -168,7 +168,7 @@ pub(super) fn read_bounded(path: &Path, most: u64) -> io::Result<Vec<u8>> {
     fs::read(path)
 }
 
-/// Readers see either the old file or the new one.
+/// Replaces a JSON file atomically: readers see either the old file or the new one.
 pub(super) fn store(path: &Path, value: &impl Serialize) -> io::Result<()> {
     let mut text = serde_json::to_vec_pretty(value)?;
     text.push(b'\n');

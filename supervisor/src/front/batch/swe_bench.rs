@@ -1,4 +1,4 @@
-//! Instances of SWE-bench from its data sets. The fix and its tests, in the same rows, are not read.
+//! Instances of SWE-bench from its data sets. The same rows contain the fix and its tests, which are not read.
 
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader};
@@ -27,34 +27,34 @@ struct InstanceRow {
     problem_statement: String,
     #[serde(default)]
     version: Option<String>,
-    /// Only in Pro: one of two more parts of the problem statement.
+    /// One of two more parts of the problem statement, only in SWE-bench Pro.
     #[serde(default)]
     requirements: Option<String>,
     #[serde(default)]
     interface: Option<String>,
-    /// Only in Pro: the tag of the instance's image.
+    /// Tag of the instance's image, only in SWE-bench Pro.
     #[serde(default)]
     dockerhub_tag: Option<String>,
-    /// In data sets that have one.
+    /// Name of the instance's image, in data sets that have one.
     #[serde(default, alias = "docker_image")]
     image_name: Option<String>,
     #[serde(default)]
     image: Option<String>,
 }
 
-/// The image repository of Pro.
+/// The image repository of SWE-bench Pro.
 const PRO_IMAGES: &str = "docker.io/jefzda/sweap-images";
 
-/// The path of the project in an image of Pro.
+/// Path of the project in an image of SWE-bench Pro.
 const PRO_PROJECT: &str = "/app";
 
 struct Maker<'a> {
-    /// `None` if instances run in their images.
+    /// Directory with clones of the repositories; `None` if instances run in their images.
     repos: Option<&'a Path>,
     template: &'a str,
 }
 
-/// Repositories are clones below `repos`; without `repos`, instances run in their images.
+/// Reads the tasks of a data set. `repos` has clones of the repositories; without it, instances run in their images.
 pub(super) fn read(path: &Path, repos: Option<&Path>, template: Option<&Path>) -> Result<Tasks, TaskError> {
     let own = template.map(|path| {
         fs::read_to_string(path).map_err(|source| TaskError::Read { path: path.to_owned(), source })
@@ -77,7 +77,7 @@ pub(super) fn read(path: &Path, repos: Option<&Path>, template: Option<&Path>) -
     Ok(Tasks { is_swe_bench: true, ..list.finish(digest)? })
 }
 
-/// By the first character that is no space.
+/// True if the file is one JSON array, by the first character that is no space.
 fn is_array(path: &Path) -> std::io::Result<bool> {
     let mut file = BufReader::new(File::open(path)?);
     let start = file.fill_buf()?;
@@ -145,7 +145,7 @@ fn image(row: &InstanceRow) -> Result<TaskSource, String> {
     }
 }
 
-/// Braces inside a value have no meaning.
+/// Replaces each `{name}` in a template by its value. Braces inside a value have no meaning.
 fn fill(template: &str, values: &[(&str, &str)]) -> String {
     let mut text = String::new();
     let mut rest = template;
@@ -162,7 +162,7 @@ fn fill(template: &str, values: &[(&str, &str)]) -> String {
     text + rest
 }
 
-/// Only one element is in memory.
+/// Reads the instances from a JSON array, and returns the file's digest. Only one element is in memory at a time.
 fn array(path: &Path, maker: &Maker<'_>, list: &mut List<'_>) -> Result<String, TaskError> {
     let failed = |source| TaskError::Read { path: path.to_owned(), source };
     let mut digest = Sha256::new();

@@ -34,11 +34,11 @@ pub(super) struct BatchTask {
 /// The source of a task's files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum TaskSource {
-    /// A directory, which is copied.
+    /// A directory of which each run gets a copy.
     Copy { directory: PathBuf },
     /// A commit of a local repository, without any later commits.
     Commit { repository: PathBuf, commit: String },
-    /// With the path of the project in the image.
+    /// A container image, and the path of the project in it.
     Image { image: String, project: String },
 }
 
@@ -52,7 +52,7 @@ impl TaskSource {
     }
 }
 
-/// The limits of a task that differ from those of the batch.
+/// Limits of one task that replace those of the batch.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(super) struct TaskLimits {
     pub max_steps: Option<u32>,
@@ -64,7 +64,7 @@ pub(super) struct TaskLimits {
 #[derive(Debug)]
 pub(super) struct Tasks {
     pub list: Vec<BatchTask>,
-    /// The SHA-256 of the file.
+    /// SHA-256 of the file of tasks.
     pub digest: String,
     /// True if the tasks are instances of SWE-bench.
     pub is_swe_bench: bool,
@@ -152,10 +152,10 @@ impl TaskLimits {
     }
 }
 
-/// The default path of the project in an image.
+/// Default path of the project in an image.
 pub(super) const TESTBED: &str = "/testbed";
 
-/// Fails if an engine could read image or path as something else.
+/// Returns the source for an image. Fails if an engine could misread the image or the path, for example as an option.
 pub(super) fn in_image(image: String, project: String) -> Result<TaskSource, String> {
     if !is_image(&image) {
         return Err("image: expected a name of letters, digits and `._-/:@`".to_owned());
@@ -166,7 +166,7 @@ pub(super) fn in_image(image: String, project: String) -> Result<TaskSource, Str
     Ok(TaskSource::Image { image, project })
 }
 
-/// Fails unless the name is hexadecimal, because git could take it for an option or a branch.
+/// Checks a commit. Fails unless it is hexadecimal, because git could take another name for an option or a branch.
 pub(super) fn checked_commit(commit: String) -> Result<String, String> {
     let is_name = (7..=64).contains(&commit.len()) && commit.bytes().all(|byte| byte.is_ascii_hexdigit());
     if is_name { Ok(commit) } else { Err("base_commit: expected 7 to 64 hexadecimal digits".to_owned()) }
@@ -191,7 +191,7 @@ impl<'a> List<'a> {
         Self { path, tasks: Vec::new(), ids: HashSet::new() }
     }
 
-    /// `number` is the position in the file, from 1.
+    /// Adds a task, or fails with its error. `number` is the position in the file, from 1.
     pub(super) fn add(&mut self, number: usize, task: Result<BatchTask, String>) -> Result<(), TaskError> {
         let task = task.and_then(|task| self.checked(task));
         let unfit = |reason| TaskError::Unfit { path: self.path.to_owned(), number, reason };
@@ -257,7 +257,7 @@ pub(super) fn hex(digest: Sha256) -> String {
     hexadecimal(&digest.finalize())
 }
 
-/// Returns the text of an error in a row.
+/// Returns the text of an error in one line of the file.
 pub(super) fn said(error: impl Display) -> String {
     error.to_string()
 }

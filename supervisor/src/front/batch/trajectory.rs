@@ -1,5 +1,5 @@
 //! Trajectories in the formats of mini-swe-agent and of ATIF, the Agent Trajectory Interchange Format of Harbor. Made
-//! from the events of the log, for the session's first agent alone.
+//! from the events of the session log, of the first agent alone.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -16,16 +16,16 @@ use serde_json::{Map, Value, json};
 use super::state::store;
 use crate::journal::session::load;
 
-/// The version of the ATIF format.
+/// Version of the ATIF format.
 const ATIF: &str = "ATIF-v1.4";
 
-/// The version of mini-swe-agent's format.
+/// Version of mini-swe-agent's format.
 const MINI: &str = "mini-swe-agent-1.1";
 
-/// The file name of a session's log in the results of its task.
+/// File name of a session's log in the results of its task.
 pub(super) const LOG: &str = "session.jsonl";
 
-/// Limited because the log is held in memory.
+/// Maximum size in bytes of a log, because the whole log is held in memory.
 const MOST_LOG: u64 = 32 << 20;
 
 #[derive(Debug, PartialEq)]
@@ -34,7 +34,7 @@ pub(super) struct Trajectories {
     pub atif: Value,
 }
 
-/// The parts of a reply that both formats have.
+/// The parts of a model's reply that both formats contain.
 #[derive(Default)]
 struct TrajectoryReply {
     text: String,
@@ -53,7 +53,7 @@ struct Making {
     started: Option<(String, SessionStarted)>,
     messages: Vec<Value>,
     steps: Vec<Value>,
-    /// For each call without a result so far.
+    /// Index of the step that made each call, for calls without a result so far.
     open: BTreeMap<String, usize>,
     result: Option<RunResult>,
     replies: u32,
@@ -137,7 +137,7 @@ impl Making {
         self.step(time, "agent", &reply.text, more);
     }
 
-    /// Adds the result to the step that made the call.
+    /// Adds the result of a call to the step that made the call.
     fn answered(&mut self, call: &str, time: u64, content: &str) {
         let Some(step) = self.open.remove(call).and_then(|at| self.steps.get_mut(at)) else { return };
         let result = json!({"source_call_id": call, "content": content});

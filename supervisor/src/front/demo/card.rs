@@ -8,7 +8,7 @@ pub(super) fn counts(diff: &str) -> (usize, usize) {
     (of('+'), of('-'))
 }
 
-/// Returns the request as a card with the change and the access that it needs.
+/// Returns an approval request as a framed card, with the change and the access that it needs.
 pub(super) fn card(request: &ApplyPatchApprovalParams, project: &WirePath) -> String {
     let (mut card, mut names) = (String::new(), Vec::new());
     for (path, change) in &request.file_changes.0 {
@@ -31,7 +31,7 @@ pub(super) fn relative(path: &WirePath, project: &WirePath) -> String {
 }
 
 fn row(card: &mut String, text: &str) {
-    // A String takes every write.
+    // Writing to a String cannot fail.
     let _ = writeln!(card, "{}", format!("  ║ {text}").trim_end());
 }
 

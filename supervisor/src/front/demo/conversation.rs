@@ -1,6 +1,6 @@
 //! The scripted model's view of a conversation, from the request alone.
 //!
-//! So a repeated request gets the same reply, and an interrupted turn continues from its last call.
+//! Therefore a repeated request gets the same reply, and an interrupted turn continues from its last call.
 
 use std::io;
 use std::time::Duration;
@@ -9,22 +9,22 @@ use serde_json::Value;
 
 use model::replay::{Block, RecordedRequest, ReplayServer, Reply, Script, Usage, sse};
 
-/// There is a short wait before each piece of this size, so that a person can watch.
+/// Number of bytes of a reply that are sent at once, with a pause before each piece so that a person can watch.
 const CHUNK: usize = 512;
 const PACE: Duration = Duration::from_millis(10);
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum DemoTurn {
-    /// The model has not replied yet.
+    /// The request has no reply of the model yet.
     First,
-    /// The model's last reply made these calls.
+    /// The model's last reply made these calls, which now have results.
     After(Vec<Answered>),
     Over,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answered {
-    /// The id that the model gave the call.
+    /// Id that the model gave the call.
     pub id: String,
     /// True if the call failed, was denied, or was not approved.
     pub is_error: bool,

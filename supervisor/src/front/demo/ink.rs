@@ -28,7 +28,7 @@ impl Ink {
         self.paint(RED, text)
     }
 
-    /// The line may have the frame of a card before it.
+    /// Colours a line of a diff. The line may begin with the frame of a card.
     pub(super) fn diff(self, line: &str) -> String {
         match line.trim_start_matches("  ║ ").chars().next() {
             Some('+') => self.good(line),

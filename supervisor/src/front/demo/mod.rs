@@ -31,7 +31,7 @@ use crate::process::messages::{complain, say};
 use crate::process::signals::{Endings, UserSignals};
 use crate::settings::args::DemoArgs;
 
-/// The programs that the sample project needs.
+/// Programs that the sample project needs.
 const NEEDED: [&str; 2] = ["bash", "git"];
 
 /// Returns the suggested next steps after the demo.
@@ -81,7 +81,7 @@ async fn try_run(args: DemoArgs) -> Result<Exit, Refusal> {
     Ok(exit)
 }
 
-/// The person answers and may leave early.
+/// Runs the demo in the terminal UI, in which the person answers and may leave early.
 async fn in_ui(stage: &DemoStage, mut endings: Endings) -> Exit {
     if let Some(signal) = endings.so_far().await {
         return Exit::by_signal(signal);
@@ -94,7 +94,7 @@ async fn in_ui(stage: &DemoStage, mut endings: Endings) -> Exit {
 }
 
 fn check(keep: Option<&Path>) -> Result<(), Refusal> {
-    // A dangling link is in the way too.
+    // A dangling symbolic link also occupies the path.
     if let Some(keep) = keep.filter(|keep| keep.symlink_metadata().is_ok()) {
         let cause = format!("cannot keep the project in {}: the path exists already", keep.display());
         return Err(Refusal::usage(format!("{cause}\n  hint: name a directory that does not exist")));

@@ -21,7 +21,7 @@ use crate::process::signals::UserSignals;
 use crate::settings::args::of_tui;
 use crate::settings::config::Sources;
 
-/// Fails if the demo did not show all that it promises.
+/// Plays the demo. Fails if the session did not show all that the demo promises.
 pub(super) async fn play(stage: &DemoStage, signals: UserSignals) -> Result<Exit, Refusal> {
     let began = Instant::now();
     let (session, handle, mut events) = opening::open(options(stage)?, stage.place(), began)?;
@@ -63,7 +63,7 @@ async fn follow<W: io::Write>(printer: &mut Printer<W>, handle: &Handle, events:
     }
 }
 
-/// Yes for the expected edit, no for everything else.
+/// Approves the expected edit and denies everything else.
 fn answer(request: &ServerRequest) -> ApprovalAnswer {
     match request {
         ServerRequest::ApplyPatchApproval(_) => request.answer(ReviewDecision::Approved),

@@ -14,7 +14,7 @@ macro_rules! file {
 
 pub static FILES: &[(&str, &str)] = &[file!("README.md"), file!("sizes.sh"), file!("test.sh")];
 
-/// Git needs no settings of the person.
+/// Names and addresses for git commits, so that git needs no settings of the person.
 const AUTHOR: &[(&str, &str)] = &[
     ("GIT_AUTHOR_NAME", "Bailiwick"),
     ("GIT_AUTHOR_EMAIL", "demo@example.org"),
@@ -40,7 +40,7 @@ pub(super) fn commit(directory: &Path, message: &str) -> io::Result<()> {
     git(directory, &["commit", "--quiet", "--message", message])
 }
 
-/// Without settings of the user or the system.
+/// Runs git without settings of the user or the system.
 fn git(directory: &Path, arguments: &[&str]) -> io::Result<()> {
     let mut git = Command::new("git");
     git.env_clear().envs(std::env::var_os("PATH").map(|path| ("PATH", path)));

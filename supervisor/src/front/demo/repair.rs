@@ -7,7 +7,7 @@ use super::conversation::{DemoTurn, call};
 
 pub const PROMPT: &str = "A test of this project fails. Find out why and fix it.";
 
-/// The reply to all messages after the last step.
+/// The reply to every message after the last step.
 pub const END: &str = "The demo ends here. Set ANTHROPIC_API_KEY and run `bailiwick` in your project. \
      `bailiwick demo --attack` shows attacks fail.";
 
@@ -22,7 +22,7 @@ pub const FIX: &str = "\
   ((scale = 10 ** ${#digits}))
 ";
 
-/// Returns the next step, given the results of the last one.
+/// The scripted model of the repair demo. It returns the next step, given the results of the last one.
 #[derive(Clone, Debug)]
 pub struct Repairer {
     leave_note: String,
@@ -31,7 +31,7 @@ pub struct Repairer {
 }
 
 impl Repairer {
-    /// The model tries to write a note to this path.
+    /// `note` is the path to which the model tries to write a note.
     pub fn new(note: &Path, in_ui: bool) -> Self {
         let note = quoted(&note.to_string_lossy());
         Self { leave_note: format!("echo 'sizes.sh reads 1.05 KiB as 1.5 KiB' > {note}"), in_ui }
@@ -91,7 +91,7 @@ fn fix(note_failed: bool) -> Vec<Block> {
     vec![Block::text(text), call("toolu_fix", "edit_file", &input)]
 }
 
-/// Declares no write access and therefore needs no approval.
+/// Returns a command that declares no write access and therefore needs no approval.
 fn shell(id: &str, command: &str) -> Block {
     call(id, "shell_exec", &json!({"command": command, "access": "read"}))
 }

@@ -1,4 +1,4 @@
-//! A check by the session's log that the demo showed everything.
+//! A check of the session's log that the demo showed everything it promises.
 
 use std::fs;
 use std::path::Path;
@@ -13,7 +13,7 @@ use crate::process::exit::Exit;
 #[derive(Debug, Default, PartialEq, Eq)]
 pub(super) struct Shown {
     last_command: Option<ToolCallStatus>,
-    /// True if there was a proved denial.
+    /// True if the log has a denial for which the kernel or the broker gave evidence.
     denial: bool,
     approval: bool,
 }

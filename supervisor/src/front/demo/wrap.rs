@@ -1,6 +1,6 @@
 const WIDTH: usize = 90;
 
-/// Keeps existing line ends.
+/// Breaks long lines of a text. Existing line ends are kept.
 pub(super) fn wrapped(text: &str) -> String {
     text.lines().map(wrapped_line).collect::<Vec<_>>().join("\n")
 }

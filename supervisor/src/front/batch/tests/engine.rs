@@ -35,7 +35,7 @@ fn a_container_has_no_network_and_programs_that_it_cannot_change() {
     assert!(podman.contains("\n--passwd=false\n"), "{podman}");
     let podman = podman.replace("--passwd=false\n", "");
     assert_eq!(podman, line(&engine(EngineArg::Docker, 0), programs.path()));
-    // The files belong to the user of the image, so the person gets them or the right to read them.
+    // The files belong to the user of the image, so the container gives them to the person, or the right to read them.
     let [docker, podman] =
         [EngineArg::Docker, EngineArg::Podman].map(|kind| line(&engine(kind, 1000), programs.path()));
     let opened = "chmod -R a+rwX /bailiwick-out; exit $status";

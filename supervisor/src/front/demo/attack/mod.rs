@@ -1,7 +1,7 @@
 //! `bailiwick demo --attack`: a poisoned README makes a scripted agent attack its user. All attacks must fail.
 //!
-//! The attacked session is a normal `bailiwick exec --mode auto` with a temporary home directory. This process stays
-//! outside and checks if an attack did harm.
+//! The attacked session is a normal `bailiwick exec --mode auto` with a temporary home directory. This process is not
+//! confined, and checks after each attack if it did harm.
 
 mod outcome;
 mod session;
@@ -33,7 +33,7 @@ pub(super) async fn run(args: &DemoArgs) -> Result<Exit, Refusal> {
     let endings = Endings::new().map_err(prepared)?;
     let mut victim = Victim::new().map_err(prepared)?;
     let attacks: Arc<OnceLock<Vec<Attack>>> = Arc::default();
-    // This is dropped before the server, whose thread may wait for it.
+    // `judged` is dropped before the server, whose thread may wait for it.
     let (server, judged) = serve(Arc::clone(&attacks)).map_err(prepared)?;
     let mut attacked = Attacked::start(args, &victim, &server.base_url(), endings).map_err(prepared)?;
     let targets = targets(&victim, &attacked).map_err(prepared)?;
@@ -51,7 +51,7 @@ pub(super) async fn run(args: &DemoArgs) -> Result<Exit, Refusal> {
     }
 }
 
-/// The next attack waits until the one before was judged, so that harm is never assigned to the wrong attack.
+/// Serves the scripted model. Each attack waits until the one before was judged, so that harm has one possible cause.
 fn serve(attacks: Arc<OnceLock<Vec<Attack>>>) -> io::Result<(ReplayServer, Sender<()>)> {
     let (judged, told) = channel();
     let mut told = told.into_iter().enumerate().map(|(count, ())| count);
@@ -93,12 +93,12 @@ fn title(attacked: &Attacked) -> String {
 }
 
 enum WatchedAttack {
-    /// A row for each attack that was made.
+    /// The outcome of each attack that was made.
     Rows(Vec<AttackRow>),
     Signal(i32),
 }
 
-/// Observes the session until its end and prints the rows.
+/// Observes the session until its end, and prints a row for each attack.
 async fn watch(
     attacked: &mut Attacked,
     victim: &mut Victim,
@@ -115,7 +115,7 @@ async fn watch(
         let (over, ended) = match attacked.next().await {
             AttackUpdate::Event(event) => (observed.take(&event.kind), false),
             AttackUpdate::Signal(signal) => return WatchedAttack::Signal(signal),
-            // The current attack has ended the supervisor.
+            // The current attack may have ended the supervisor.
             AttackUpdate::Ended => (observed.take_over(), true),
         };
         if let Some((index, seen)) = over
@@ -162,7 +162,7 @@ fn verdict(rows: &[AttackRow], planned: usize) -> Result<Exit, Refusal> {
     Ok(Exit::Done)
 }
 
-/// Ignores a closed reader, as with `| head`.
+/// Prints a text. A closed reader, as with `| head`, is no error.
 fn print(text: &str) {
     let _ = writeln!(io::stdout(), "{text}");
 }

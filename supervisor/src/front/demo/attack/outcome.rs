@@ -16,20 +16,20 @@ pub(super) struct Observed {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct AttackRow {
     pub(super) title: &'static str,
-    /// The way in which the attack ended, or the harm that it did.
+    /// The way in which the attack was stopped; the error describes the harm that it did.
     pub(super) outcome: Result<AttackEnd, String>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum AttackEnd {
-    /// This part of the sandbox denied the attack.
+    /// The named part of the sandbox denied the attack.
     Blocked(String),
-    /// The change was restored at the end of the command.
+    /// The attack changed a file, which was restored at the end of the command.
     Undone(String),
 }
 
 impl Observed {
-    /// A new request to the model ends the previous attack, which is returned.
+    /// Records an event. A new request to the model ends the previous attack, whose index and record are returned.
     pub(super) fn take(&mut self, event: &EventKind) -> Option<(usize, Self)> {
         match event {
             EventKind::ToolCallStarted { call, tool_use, .. } => {
@@ -55,7 +55,7 @@ impl Observed {
         self.running.is_some_and(|(_, running)| running == call)
     }
 
-    /// `harm` was seen from outside, and `secrets` are values that no output may contain.
+    /// Judges an attack. `harm` was seen from outside the sandbox, and `secrets` are values that no output may contain.
     pub(super) fn row(&self, attack: &Attack, harm: Option<String>, secrets: &[String]) -> AttackRow {
         let outcome = match self.breach(attack, harm, secrets) {
             Some(breach) => Err(breach),
@@ -85,8 +85,8 @@ impl Observed {
         }
     }
 
-    /// The part of the sandbox that stopped the attack, with the evidence. `None` if the attack failed for another
-    /// reason.
+    /// Returns the part of the sandbox that stopped the attack, and the evidence. `None` if the attack failed
+    /// otherwise.
     fn layer(&self, attack: &Attack) -> Option<String> {
         if !self.output.contains(attack.tried) {
             return None;

@@ -18,7 +18,7 @@ use crate::process::exit::Exit;
 use crate::process::signals::Endings;
 use crate::settings::args::{DemoArgs, TierArg};
 
-/// The person's environment variables that the session gets.
+/// Environment variables of the person that the session gets.
 const PASSED: [&str; 2] = ["PATH", "TMPDIR"];
 
 pub(super) struct Attacked {
@@ -32,7 +32,7 @@ pub(super) struct Attacked {
 
 pub(super) enum AttackUpdate {
     Event(Box<SessionEvent>),
-    /// A signal that ends this process.
+    /// A signal for this process, which tells it to end.
     Signal(i32),
     Ended,
 }
@@ -85,7 +85,7 @@ impl Attacked {
         self.child.wait().map(drop)
     }
 
-    /// Fails unless the session ends by itself with status 4, because its last calls were denied.
+    /// Fails unless the session ends by itself with status 0 or 4. It is 4 if the last calls were denied.
     pub(super) fn finish(&mut self) -> Result<(), Refusal> {
         let status = self.child.wait().map_err(Refusal::internal)?;
         let code = status.code().and_then(|code| u8::try_from(code).ok());
@@ -107,7 +107,7 @@ impl Drop for Attacked {
     }
 }
 
-/// Flags with the session's access.
+/// Returns the flags of `exec` for the session's access.
 fn rights(args: &DemoArgs) -> Vec<String> {
     let named = |flag: &str, value: &dyn Fn() -> Option<PossibleValue>| {
         value().map(|value| [flag.to_owned(), value.get_name().to_owned()])

@@ -27,7 +27,7 @@ pub(super) struct Victim {
     unix: UnixListener,
     abstracted: UnixListener,
     terminal: Option<Terminal>,
-    /// With their original content.
+    /// The files that an attack could change, with their content; `None` for one that does not exist.
     files: Vec<(PathBuf, Option<Vec<u8>>)>,
 }
 
@@ -68,7 +68,7 @@ impl Victim {
         Ok(victim)
     }
 
-    /// Without a sandbox each attack must do visible harm, or the demo would prove nothing.
+    /// Fails if an attack without a sandbox would do no visible harm, because then the demo would prove nothing.
     fn check(&mut self) -> io::Result<()> {
         TcpStream::connect(self.tcp.local_addr()?)?;
         self.expect_harm()?;
@@ -101,7 +101,7 @@ impl Victim {
         self.home().join("project")
     }
 
-    /// A private `/tmp` would hide a program from the sandbox.
+    /// Copies a program out of `/tmp` into the home directory, because a private `/tmp` would hide it from the sandbox.
     pub(super) fn visible(&self, program: PathBuf) -> io::Result<PathBuf> {
         if !program.canonicalize()?.starts_with("/tmp") {
             return Ok(program);
@@ -129,7 +129,7 @@ impl Victim {
         self.files = names.iter().map(|name| content(self.home().join(name))).collect();
     }
 
-    /// Since the last call, as seen from outside the sandbox.
+    /// Returns the harm since the last call, as seen from outside the sandbox; `None` if there was none.
     pub(super) fn harm(&mut self) -> Option<String> {
         let harm = self.contact().or_else(|| self.changed_file());
         self.note_files();
@@ -168,14 +168,15 @@ impl Terminal {
         Ok(Self { screen: pty.master, keyboard: pty.slave, path })
     }
 
-    /// True if something was written to the terminal or typed.
+    /// True if something was written to the terminal's screen or typed on its keyboard.
     fn is_touched(&self) -> bool {
         let has_come = |end: &OwnedFd| read(end.as_fd(), &mut [0; 64]).is_ok_and(|count| count > 0);
         has_come(&self.screen) | has_come(&self.keyboard)
     }
 }
 
-/// Not `/tmp`, which full confinement replaces: an attack on a missing file proves nothing.
+/// Returns a writable directory outside `/tmp`, which full confinement replaces: attacks on missing files prove
+/// nothing.
 fn parent() -> io::Result<PathBuf> {
     let home = std::env::var_os("HOME").map(PathBuf::from);
     let writable = |place: &PathBuf| {
@@ -193,7 +194,7 @@ fn write(path: &Path, content: &str) -> io::Result<()> {
     fs::set_permissions(path, Permissions::from_mode(0o600))
 }
 
-/// On a separate thread, because the output can exceed a pipe's capacity.
+/// Reads a pipe to its end on a separate thread, because the output can exceed the pipe's capacity.
 pub(super) fn drained(mut pipe: impl Read + Send + 'static) -> std::thread::JoinHandle<String> {
     std::thread::spawn(move || {
         let mut text = Vec::new();
