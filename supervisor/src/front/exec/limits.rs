@@ -1,10 +1,10 @@
-//! Limits of a run from the project's settings file. No flag can raise them.
+//! Limits of a run that come from the project's settings file. No flag can raise them.
 
 use agent::core::EndReason;
 
 use crate::settings::config::{ConfigOrigin, Effective};
 
-/// Each limit's end reason with the key that sets it.
+/// For each limit, the reason with which it ends a run, and the key of the settings file that sets it.
 const KEYS: [(EndReason, &str); 4] = [
     (EndReason::StepLimit, "limits.max_steps"),
     (EndReason::TokenLimit, "limits.max_tokens"),
@@ -12,7 +12,7 @@ const KEYS: [(EndReason, &str); 4] = [
     (EndReason::TimeLimit, "limits.timeout_s"),
 ];
 
-/// The limits from the project's settings file that are in force.
+/// The limits in force that come from the project's settings file, each with the reason with which it ends a run.
 #[derive(Debug, Default)]
 pub(super) struct ProjectLimits(Vec<(EndReason, String)>);
 

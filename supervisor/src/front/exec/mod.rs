@@ -52,7 +52,7 @@ pub(crate) async fn run(mut args: ExecArgs, place: SessionDirs) -> Exit {
                 complain(&task::LEFT_OUT);
             }
             let RunOutcome { exit, .. } = carry_out(&args, Beginning::Task(task), place, |_| ()).await;
-            // Input can also arrive after the start, as from a slow command.
+            // Input can also arrive later, for example from a slow command.
             if is_argument && !said && task::is_left_out() {
                 complain(&task::LEFT_OUT);
             }
@@ -65,7 +65,7 @@ pub(crate) async fn run(mut args: ExecArgs, place: SessionDirs) -> Exit {
     }
 }
 
-/// Calls `arrived` with the session's directories before the first request to the model.
+/// Runs the session. Calls `arrived` with its directories before the first request to the model.
 async fn carry_out(
     args: &ExecArgs,
     beginning: Beginning,
@@ -101,18 +101,17 @@ struct RunOutcome {
     answer: Option<serde_json::Value>,
 }
 
-/// The first work of a run.
 enum Beginning {
     Task(Task),
     Review { task: Task, answer: Arc<AnswerSchema> },
     Plan(ApprovedPlan),
 }
 
-/// A run whose flags and files are those of a run, before anything is started for it.
+/// A run whose flags and files are checked, and for which nothing was started yet.
 struct PlannedRun {
     options: SessionOptions,
     beginning: UserActionKind,
-    /// The servers that a file has.
+    /// The MCP servers of the file of `--mcp-config`.
     servers: Option<McpFile>,
     socket: Option<ApprovalSocket>,
     format: Format,
@@ -123,12 +122,12 @@ struct PreparedRun {
     handle: Handle,
     printer: OutputPrinter,
     beginning: UserActionKind,
-    /// The task that passes approvals to a front end, if there is a socket.
+    /// The tasks that pass approvals to a front end; `None` without an approval socket.
     relay: Option<JoinSet<()>>,
 }
 
 fn task(args: &ExecArgs) -> Result<Task, Refusal> {
-    // With a command, the argument is the command's.
+    // If a command of the person is named, the argument belongs to that command.
     let prompt = match (&args.command, &args.prompt) {
         (Some(_), arguments) => arguments.clone().unwrap_or_default(),
         (None, prompt) => task::text(prompt.as_deref())?,
@@ -206,14 +205,14 @@ fn plan(args: &ExecArgs, beginning: Beginning, place: &SessionDirs) -> Result<Pl
     let socket = args.approval_socket.as_deref().map(|path| approval_socket(path, &options)).transpose()?;
     let fits_schema = args.schema.is_some() || keeps_answer;
     let (output, deltas) = (args.output, args.deltas);
-    // The log is made with the session.
+    // The log does not exist yet. It is created with the session.
     let log = PathBuf::new().into();
     let format = Format { output, deltas, fits_schema, keeps_answer, only_reads, executes_plan, limits, log };
     Ok(PlannedRun { options, beginning, servers, socket, format })
 }
 
 impl PlannedRun {
-    /// Starts the servers of a file, and opens the session.
+    /// Starts the MCP servers of `--mcp-config`, and opens the session.
     async fn prepared(
         self,
         place: SessionDirs,
@@ -241,7 +240,7 @@ impl PlannedRun {
     }
 }
 
-/// True if the run is to read only.
+/// Replaces the task by the text of the command that a flag names. The bool is true if the run may only read.
 fn with_command(
     args: &ExecArgs,
     sources: &Sources,
@@ -270,7 +269,7 @@ fn with_command(
     Ok((Beginning::Task(Task { prompt, images: images.clone() }), command.reads))
 }
 
-/// Earlier messages are not printed again.
+/// Returns the session to continue; `None` for a new one. Earlier messages are not printed again.
 fn resume(args: &ExecArgs, place: &SessionDirs) -> Result<Option<Resume>, String> {
     if args.resume.is_none() && !args.goes_on {
         if args.fork {
@@ -283,7 +282,7 @@ fn resume(args: &ExecArgs, place: &SessionDirs) -> Result<Option<Resume>, String
     Ok(Some(Resume { log, shows: false, forks: args.fork }))
 }
 
-/// Outside of all trees that the agent may write. Fails unless approvals are asked for.
+/// Creates the approval socket outside of all directories that the agent may write. Fails unless the mode asks.
 fn approval_socket(path: &Path, options: &SessionOptions) -> Result<ApprovalSocket, Refusal> {
     if !permits(Position::FIRST, options.mode).asks() {
         return Err(Refusal::usage("--approval-socket works only with --mode ask"));
@@ -291,7 +290,7 @@ fn approval_socket(path: &Path, options: &SessionOptions) -> Result<ApprovalSock
     let project = &options.directory;
     let given = options.wanted.write.iter().map(|root| project.join(&root.path));
     let roots = std::iter::once(project.clone()).chain(given);
-    // A root that cannot be resolved causes its own error later.
+    // A directory that cannot be resolved causes its own error later.
     let roots: Vec<_> = roots.filter_map(|root| root.canonicalize().ok()).collect();
     ApprovalSocket::listen(path, &roots).map_err(Refusal::usage)
 }
@@ -310,7 +309,7 @@ fn options(
         // The approval of the plan includes this mode.
         Beginning::Plan(_) => args.mode.into(),
     };
-    // Nobody can be asked here, so untrusted settings are off and a notice says so.
+    // Nobody can be asked here. Untrusted settings are therefore not used, and a notice says so.
     tell(&sources.notices(&effective, &flags));
     tell(&idle_flags(&effective, &args.directory));
     let wanted = ConfinementOptions::new(&effective, &args.confinement).of_batch(args.batch.is_some());

@@ -9,7 +9,7 @@ pub(crate) struct ApprovedPlan {
     pub markdown: String,
 }
 
-/// The mode lets the agent write the project, because the plan's approval includes it.
+/// Executes a plan. The mode lets the agent write the project, because the approval of the plan includes that.
 pub(crate) async fn execute_plan(args: PlanExecuteArgs, plan: ApprovedPlan, place: SessionDirs) -> Exit {
     let args = ExecArgs {
         mode: ModeArg::Auto,

@@ -47,7 +47,7 @@ async fn begin(args: &ReplayArgs, directories: Directories) -> Result<Exit, Refu
     let outcome = carry_out(&exec_args, Beginning::Task(task), place, |places| player.arrived(places)).await;
     Ok(match player.mismatch() {
         None => outcome.exit,
-        // A difference from the recording stopped the run.
+        // The run differed from the recording and was stopped.
         Some(mismatch) => {
             complain(&mismatch);
             Exit::Provider
@@ -55,7 +55,7 @@ async fn begin(args: &ReplayArgs, directories: Directories) -> Result<Exit, Refu
     })
 }
 
-/// Fails if the run needs a person.
+/// Returns the task of a recorded run. Fails if the run would need a person.
 fn task_of(run: &Run) -> Result<Task, String> {
     const INSTEAD: &str = "\n  hint: --serve sends the recorded responses to any client";
     match &run.task {
@@ -112,7 +112,7 @@ impl Player {
         lock(&self.mismatch).clone().or(missing)
     }
 
-    /// With the local server as the provider.
+    /// Returns the arguments of the run, with the local server as the provider.
     fn exec_args(&self, args: &ReplayArgs) -> Result<ExecArgs, Refusal> {
         let run = &self.recording.run;
         let provider = ProviderArg::from_str(&run.provider, false).map_err(|_| {

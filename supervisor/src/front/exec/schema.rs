@@ -1,7 +1,7 @@
 //! The JSON Schema of `exec --schema`.
 //!
-//! Nothing but this file is read: a `$ref` that leads out of it is refused. Patterns are matched in linear time,
-//! because the matched text is the model's.
+//! A `$ref` to another file is refused, so that no other file is read. Patterns are matched in linear time, because the
+//! model wrote the matched text.
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -17,17 +17,17 @@ use jsonschema::{PatternOptions, ReferencingError, Retrieve, Uri, ValidationErro
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-/// The size limit of a schema, which each context of the model contains.
+/// Maximum size in bytes of a schema, because every request to the model contains it.
 const MAX_BYTES: usize = 64 << 10;
 
-/// The size limit of an answer.
+/// Maximum size in bytes of an answer.
 const MAX_ANSWER: usize = 1 << 20;
 
-/// Number of faults that the model gets at once, and characters of each.
+/// Maximum number of faults that the model is told at once, and of characters of each.
 const MAX_FAULTS: usize = 20;
 const MAX_FAULT: usize = 300;
 
-/// The memory limit of one compiled pattern.
+/// Maximum size in bytes of one compiled pattern in memory.
 const MAX_PATTERN: usize = 1 << 20;
 
 pub(super) struct AnswerSchema {
@@ -120,7 +120,7 @@ impl AnswerCheck for AnswerSchema {
     }
 }
 
-/// Refuses each `$ref` out of the schema file.
+/// A resolver that refuses each `$ref` to another file.
 struct Nowhere;
 
 impl Retrieve for Nowhere {
@@ -140,7 +140,7 @@ fn unfenced(reply: &str) -> &str {
 fn fault_of_answer(error: &ValidationError<'_>) -> String {
     let place = error.instance_path().to_string();
     let place = if place.is_empty() { String::new() } else { format!("{place}: ") };
-    // The library's words name two values of a list, and count the others.
+    // The library's message would name only two values of the enumeration.
     if let ValidationErrorKind::Enum { options } = error.kind() {
         return bounded(&format!("{place}the value is not one of {options}: {}", error.instance()));
     }
@@ -176,7 +176,7 @@ fn line_with(text: &str, part: &str) -> usize {
     text.lines().position(|line| line.contains(part)).map_or(1, |at| at + 1)
 }
 
-/// The line of the value at a JSON pointer, or of the nearest value above.
+/// Returns the number of the line with the value at a JSON pointer, or with the nearest value above it.
 fn line_of(text: &str, pointer: &str) -> usize {
     let mut value = text;
     for segment in pointer.split('/').skip(1) {

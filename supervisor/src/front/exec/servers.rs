@@ -13,7 +13,7 @@ use crate::process::messages::one_line;
 use crate::process::signals::UserSignals;
 use crate::settings::config::{McpFile, McpServer, ToolName};
 
-/// Returns the servers of MCP that the flags name. Headless, an agent has no others.
+/// Returns the MCP servers that the flags name. A headless agent has no other servers.
 pub(super) fn chosen_servers(names: &[String], servers: &[McpServer]) -> Result<Vec<McpServer>, String> {
     let find = |name: &String| {
         let found = servers.iter().find(|server| server.name == *name).cloned();
@@ -24,7 +24,7 @@ pub(super) fn chosen_servers(names: &[String], servers: &[McpServer]) -> Result<
     names.iter().map(find).collect()
 }
 
-/// Lets the first agent call these tools without a question. Fails if one is of a server that the run does not have.
+/// Lets the first agent call these tools without a question. Fails if the run lacks the MCP server of a tool.
 pub(super) fn allow_tools(
     tools: &[ToolName],
     of_settings: &mut [McpServer],
@@ -44,7 +44,7 @@ pub(super) fn allow_tools(
     Ok(())
 }
 
-/// Returns what a person should know of the file before its servers start.
+/// Returns remarks for the person about the file of `--mcp-config`, before its servers start.
 pub(super) fn remarks(file: &McpFile, project: &Path) -> Vec<String> {
     let left_out = file.left_out.iter().map(|part| one_line(&format!("--mcp-config: left out: {part}")));
     let [place, project] = [&file.path, project].map(|path| path.canonicalize().ok());
@@ -55,7 +55,7 @@ pub(super) fn remarks(file: &McpFile, project: &Path) -> Vec<String> {
     left_out.chain(warning).collect()
 }
 
-/// Starts the servers of a file for a look at their tools, until the time of the run is over or a signal ends it.
+/// Starts the servers of a file to read the lists of their tools. Stops at the run's deadline or at a signal.
 pub(super) async fn started(
     file: McpFile,
     setup: &ProjectSandbox,

@@ -26,7 +26,7 @@ pub(super) fn text(argument: Option<&str>) -> Result<String, Refusal> {
     }
 }
 
-/// Does not wait.
+/// True if standard input has data that nobody reads as a task. Does not wait for data.
 pub(super) fn is_left_out() -> bool {
     has_something(io::stdin().as_fd())
 }
@@ -40,7 +40,7 @@ fn has_something(input: BorrowedFd<'_>) -> bool {
             poll(&mut input, PollTimeout::ZERO) == Ok(1)
                 && input[0].revents().is_some_and(|events| events.contains(PollFlags::POLLIN))
         }
-        // Node.js gives its children a pair of sockets. At its end one can be read too, and has nothing.
+        // Node.js gives its children a pair of sockets. A closed one is readable too, but has no data.
         SFlag::S_IFSOCK => {
             let flags = MsgFlags::MSG_PEEK | MsgFlags::MSG_DONTWAIT;
             recv(input.as_raw_fd(), &mut [0], flags).is_ok_and(|length| length > 0)
@@ -49,10 +49,10 @@ fn has_something(input: BorrowedFd<'_>) -> bool {
     }
 }
 
-/// The message about ignored standard input.
+/// Error message for a task on the command line together with data on standard input.
 pub(super) const LEFT_OUT: &str = "cannot use a task and standard input together\n  hint: put the input into a file of the project and name that file in the task, or write - as the task and pass the whole task on standard input";
 
-/// If nothing arrives for a second, a message says what is expected.
+/// Returns standard input. If it has no data for a second, prints that the task is expected there.
 fn announced() -> impl Read {
     let stdin = io::stdin();
     let mut input = [PollFd::new(stdin.as_fd(), PollFlags::POLLIN)];

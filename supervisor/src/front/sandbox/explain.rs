@@ -1,4 +1,4 @@
-//! Explanations of denials that a command met, inferred from its error messages and status.
+//! Explanations of denials that a command met, inferred from its error messages and exit status.
 
 use std::ffi::OsString;
 
@@ -19,15 +19,15 @@ use crate::process::messages::say;
 pub(super) struct Finished<'a> {
     pub(super) command: String,
     pub(super) status: u8,
-    /// The end of its error messages.
+    /// The end of the command's error messages.
     pub(super) errors: &'a [u8],
     pub(super) refused: Vec<Refusal>,
 }
 
-/// For a successful command, only refused writes and network refusals that the broker proved are printed.
+/// Prints denials. After success, only denied writes, and network connections that the broker denied.
 pub(super) fn explain(setup: &ProjectSandbox, rights: Rights, tier: Tier, finished: Finished<'_>) {
     let Finished { command, status, errors, refused } = finished;
-    // Most commands lacked nothing, and the file system is not searched for them.
+    // Most commands met no denial. The file system is not searched for those.
     if status == 0 && errors.is_empty() && refused.is_empty() {
         return;
     }
@@ -68,15 +68,15 @@ pub(super) fn explain(setup: &ProjectSandbox, rights: Rights, tier: Tier, finish
     }
 }
 
-/// True for a write, or for a network connection that the broker proved. Programs that only check an access do not open
-/// connections.
+/// True if a denial is printed after success: a write, or a network connection that the broker denied. Programs that
+/// only check their access do not open connections.
 fn is_told_of_success(denial: &Denial) -> bool {
     let is_network = denial.operation == Operation::Network && denial.grade == Grade::Proved;
     denial.operation == Operation::Write || is_network
 }
 
-/// Leaves out denials that lack the same access as an earlier one. One line is enough for all addresses if the network
-/// is off.
+/// Returns one denial for each missing right to the network, and all other denials. One line suffices for all addresses
+/// if the network is off.
 fn one_of_each(denials: &[Denial]) -> Vec<Denial> {
     let is_first = |(at, denial): &(usize, &Denial)| {
         let is_network = denial.operation == Operation::Network;
@@ -85,7 +85,7 @@ fn one_of_each(denials: &[Denial]) -> Vec<Denial> {
     denials.iter().enumerate().filter(is_first).map(|(_, denial)| denial.clone()).collect()
 }
 
-/// For `sh -c LINE`, returns that line.
+/// Returns the text of a command; for `sh -c LINE` only the line.
 pub(super) fn text_of(command: &[OsString]) -> String {
     let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
     match words.as_slice() {
@@ -94,7 +94,7 @@ pub(super) fn text_of(command: &[OsString]) -> String {
     }
 }
 
-/// The command is the person's own, so these files may be inspected.
+/// Finds the files that error messages name. They may be inspected, because the person gave the command.
 fn places(setup: &ProjectSandbox, standing: &StandingRights, command: &str, errors: &str) -> Vec<NamedPlace> {
     let user = User::of(setup.identity);
     let directory = start(command, standing.project.as_path());
@@ -105,7 +105,7 @@ fn places(setup: &ProjectSandbox, standing: &StandingRights, command: &str, erro
     names.into_iter().map(looked).collect()
 }
 
-/// Returns the flags of this command that would allow a denied operation.
+/// Returns the flags of `bailiwick sandbox` that would allow a denied operation; `None` if no flag does.
 fn grant(denial: &Denial, standing: &StandingRights) -> Option<String> {
     let in_project = matches!(&denial.object, Object::Path(path) if path.is_within(&standing.project));
     let by_mode = in_project

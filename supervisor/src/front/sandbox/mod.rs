@@ -38,7 +38,7 @@ use crate::settings::args::{AccessArg, SandboxArgs, of_confinement};
 use crate::settings::config::SettingsError;
 use crate::settings::config::Sources;
 
-/// Time for the remaining output after a signal.
+/// Time limit for the remaining output after a signal.
 const LEAVING: Duration = Duration::from_secs(2);
 
 pub(crate) async fn run(args: SandboxArgs) -> Exit {
@@ -62,7 +62,7 @@ pub(crate) async fn run(args: SandboxArgs) -> Exit {
             Exit::Status(status)
         }
         Ok(SandboxReport { held: Err(Stopped { signal: Some(signal), .. }), .. }) => Exit::by_signal(signal),
-        // sandbox-exec has printed the stage of the failure on standard error.
+        // sandbox-exec has printed the failed step of the start on standard error.
         Ok(SandboxReport { held: Err(stopped), errors, .. }) => {
             let text = format!("the command was not started\n  hint: {}", stopped.hint(&asked));
             let code = sandbox_code(&String::from_utf8_lossy(&errors));
@@ -130,7 +130,7 @@ async fn start(args: SandboxArgs) -> Result<(ProjectSandbox, RunningCommand), Sa
     let wanted = wanted(&directories, &args)?;
     let setup = ProjectSandbox::new(directories, &args.directory, Mode::fixed(mode), &wanted)?;
     let tripwire = match setup.watch.clone() {
-        // This may wait for a command of another session.
+        // This may wait until a command of another session has ended.
         Some(watch) => tokio::select! {
             set = apart(move || set(&watch)) => {
                 Some(set.and_then(|set| set).map_err(SandboxStartError::Tripwire)?)
@@ -169,7 +169,7 @@ async fn start(args: SandboxArgs) -> Result<(ProjectSandbox, RunningCommand), Sa
     Ok((setup, RunningCommand { rights, launched, gateway, relay, passage, endings, tripwire }))
 }
 
-/// Records the state of the protected files before the command.
+/// Starts the tripwire, which records the state of the protected files before the command.
 fn set(watch: &Watch) -> io::Result<Tripwire> {
     let mut tripwire = Tripwire::set(watch)?;
     for line in restored(&tripwire.begin_call()?) {
@@ -178,7 +178,7 @@ fn set(watch: &Watch) -> io::Result<Tripwire> {
     Ok(tripwire)
 }
 
-/// From flags and settings. Nobody is asked.
+/// Returns the wanted confinement from flags and settings. The person is not asked.
 fn wanted(directories: &Directories, args: &SandboxArgs) -> Result<ConfinementOptions, SettingsError> {
     let sources = Sources::read(directories, &args.directory)?;
     let flags = of_confinement(&args.confinement);
@@ -204,22 +204,21 @@ fn given(CommandStreams { stdin, stdout, stderr }: CommandStreams) -> Stdio {
 struct SandboxReport {
     held: Result<Tier, Stopped>,
     status: u8,
-    /// The end of its output on standard error or its terminal.
+    /// The end of the command's output on standard error or on its terminal.
     errors: Vec<u8>,
-    /// The operations that the broker refused.
     refused: Vec<Refusal>,
 }
 
-/// Passes keys and signals to the command, then restores files that the host would run.
+/// Passes keys and signals to the command. After its end, restores files that the host would run.
 async fn attend(running: RunningCommand) -> io::Result<SandboxReport> {
     let RunningCommand { launched, gateway, mut relay, passage, mut endings, tripwire, .. } = running;
     let followed = beside(gateway, follow(launched, relay.as_mut(), &mut endings)).await;
     if !matches!(followed, Ok(FollowedCommand { ended: Ended::Exited(_), .. })) {
-        // A broker or supervisor that failed can leave processes without a death signal, which are our children now.
+        // If the broker or supervisor failed, processes without a death signal may remain, which are now our children.
         // Otherwise the broker ends everything.
         end_orphans();
     }
-    // No process is left that could change these files again.
+    // No process remains that could change these files again.
     let found = tripwire.map(|mut tripwire| tripwire.end()).unwrap_or_default();
     let interrupted = matches!(followed, Ok(FollowedCommand { ended: Ended::Signalled(_), .. }));
     let left = rest(relay, passage, &mut endings, interrupted).await;
@@ -229,7 +228,7 @@ async fn attend(running: RunningCommand) -> io::Result<SandboxReport> {
     Ok(followed?.report(left))
 }
 
-/// Reports meanwhile which hosts the gateway could not reach, and then ends the gateway.
+/// Runs the command. Reports hosts that the gateway could not reach, and ends the gateway after the command.
 async fn beside<T>(gateway: Option<Gateway>, command: impl Future<Output = T>) -> T {
     let Some(mut gateway) = gateway else { return command.await };
     let mut command = pin!(command);
@@ -267,7 +266,7 @@ impl FollowedCommand {
         if let Some(failure) = &failure {
             say(&format!("cannot write to standard output: {failure}"));
         }
-        // The command may not have noticed the failure.
+        // The command may have succeeded although its output was not passed on completely.
         let status = if failure.is_some() && status == 0 { Exit::Internal.code() } else { status };
         SandboxReport { held: self.started, status, errors: said.into_bytes(), refused: self.refused }
     }
@@ -289,13 +288,13 @@ async fn follow(
 
 #[derive(Default)]
 struct Left {
-    /// The end of its output on standard error or its terminal.
+    /// The end of the command's output on standard error or on its terminal.
     said: Tail,
-    /// The reason why standard output was not passed on completely.
+    /// The error because of which standard output was not passed on completely.
     failure: Option<io::Error>,
 }
 
-/// After a signal, this has a time limit.
+/// Passes on the remaining output after the command's end. After a signal this has a time limit.
 async fn rest(
     relay: Option<TerminalRelay>,
     passage: SandboxPassage,
@@ -317,12 +316,12 @@ async fn rest(
     };
     tokio::select! {
         left = everything => left,
-        // The destination accepts no data, and the person wants to end.
+        // Nobody reads the output, and the person wants to end.
         _ = endings.next() => Left::default(),
     }
 }
 
-/// A signal that would end this process ends the command first.
+/// Waits until the command has ended. A signal that would end this process ends the command first.
 async fn wait(
     broker: &BrokerProcess,
     reports: &mut StatusPipe,
@@ -331,7 +330,7 @@ async fn wait(
 ) -> io::Result<(Result<Tier, Stopped>, Ended)> {
     let mut report = None;
     let ended = loop {
-        // The order matters: the report of the start is read before a signal is handled.
+        // The report of the start is read before a signal is handled.
         tokio::select! {
             biased;
             ended = broker.wait() => break ended?,
@@ -355,7 +354,7 @@ async fn wait(
         None => note_start(reports.started().await.ok().flatten(), None),
     };
     match (started, &ended) {
-        // The broker was killed from outside. The command may have been running.
+        // Another process killed the broker. The command may have been running.
         (Err(stopped), Ended::Signalled(signal)) if stopped.stage.is_empty() => {
             say(&format!("the sandbox was ended by signal {signal} before the command was started"));
             Ok((Err(Stopped::by(*signal)), ended))
@@ -364,7 +363,7 @@ async fn wait(
     }
 }
 
-/// Fails if the broker's first report is not that it started.
+/// Returns the tier of the started command. Fails unless the broker's first report says that the command started.
 fn note_start(report: Option<BrokerReport>, relay: Option<&mut TerminalRelay>) -> Result<Tier, Stopped> {
     let (pid, ruleset) = match report {
         Some(BrokerReport::Started { pid, ruleset }) => (pid, ruleset),

@@ -10,7 +10,7 @@ pub(super) struct Stopped {
     pub(super) signal: Option<i32>,
 }
 
-/// The program and the project of the command line.
+/// The program and the project of the command line, for advice.
 pub(super) struct StopAsked {
     pub(super) program: OsString,
     pub(super) project: PathBuf,
@@ -21,7 +21,7 @@ impl Stopped {
         Self { stage, signal: None }
     }
 
-    /// `signal` was sent to this process.
+    /// The command did not start, because this process received `signal`.
     pub(super) fn by(signal: i32) -> Self {
         Self { stage: String::new(), signal: Some(signal) }
     }
@@ -30,7 +30,7 @@ impl Stopped {
         !matches!(self.stage.as_str(), "execute" | "directory" | "rules")
     }
 
-    /// Most stages need something from the machine, some from the person.
+    /// Returns advice for the step that failed. Most steps need something from the machine, some from the person.
     pub(super) fn hint(&self, StopAsked { program, project }: &StopAsked) -> String {
         match self.stage.as_str() {
             "execute" => executable(program, project),
@@ -41,7 +41,7 @@ impl Stopped {
     }
 }
 
-/// Names without a slash are searched in PATH.
+/// Returns advice for a program that cannot be executed. Names without a slash are searched in PATH.
 fn executable(program: &OsStr, project: &Path) -> String {
     let word = shell_word(program);
     if program.as_bytes().contains(&b'/') {

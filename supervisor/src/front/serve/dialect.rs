@@ -18,7 +18,7 @@ pub(super) struct ServeDialect<O> {
     pub(super) readers: usize,
     /// The notification format that the front end chose in its first request.
     pub(super) form: Option<NotificationForm>,
-    /// Answered when everything has ended.
+    /// `shutdown` requests, which are answered when everything has ended.
     pub(super) farewells: Vec<RequestId>,
 }
 

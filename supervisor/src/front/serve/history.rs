@@ -5,16 +5,15 @@ use protocol::rpc::{ErrorObject, ErrorWord, HistoryParams, HistoryResponse, Noti
 
 use crate::journal::session::read_page;
 
-/// The number of events on a page by default.
+/// Default number of events on a page.
 const USUAL: u32 = 200;
 
-/// Maximum number of events of a page.
 const MOST: u32 = 1000;
 
-/// In bytes of the log, after which a page ends. One event may be longer.
+/// Number of bytes of the log after which a page ends. One event may be longer.
 const BYTES: usize = 1 << 20;
 
-/// Blocks the thread.
+/// Returns one page of the events in a session log. Blocks the thread.
 pub(super) fn page(log: &Path, params: &HistoryParams) -> Result<HistoryResponse, ErrorObject> {
     let failed = |error: String| ErrorWord::InternalError.because(error);
     let most = params.limit.unwrap_or(USUAL).clamp(1, MOST);

@@ -1,4 +1,4 @@
-//! `bailiwick serve`: the core for front ends in other processes, as JSON-RPC 2.0 on standard input and output.
+//! `bailiwick serve`: a server for front ends in other processes, as JSON-RPC 2.0 on standard input and output.
 
 mod dialect;
 mod history;

@@ -1,7 +1,7 @@
 //! `exec --approval-socket`: a front end that connects to a socket answers the approvals of a headless run, in the
 //! protocol of `serve`.
 //!
-//! One front end at a time, of the same user, gets each request. Requests wait for a front end within their time limit.
+//! Only one front end of the same user is connected at a time. Requests wait for a front end within their time limit.
 //! If it disconnects, its open requests are denied.
 
 mod peer;

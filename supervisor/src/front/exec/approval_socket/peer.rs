@@ -9,13 +9,12 @@ use tokio::net::unix::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::sync::mpsc;
 use tokio::task::JoinSet;
 
-/// A front end with more lines is too slow and is disconnected.
+/// Maximum number of lines that wait for the front end. With more it is too slow and is disconnected.
 const WAITING: usize = 64;
 
-/// The number of bytes that are read at once.
 const PIECE: usize = 16 << 10;
 
-/// Dropping it closes the connection.
+/// A connected front end. Dropping the value closes the connection.
 pub(super) struct SocketPeer {
     lines: mpsc::Receiver<Line>,
     sender: mpsc::Sender<String>,
@@ -34,7 +33,7 @@ impl SocketPeer {
         Self { lines, sender, _tasks: tasks }
     }
 
-    /// `None` after the front end disconnected. Cancel safe.
+    /// Returns the next line from the front end; `None` after it disconnected. Cancel safe.
     pub(super) async fn line(&mut self) -> Option<Line> {
         let sender = self.sender.clone();
         tokio::select! {
@@ -43,7 +42,7 @@ impl SocketPeer {
         }
     }
 
-    /// False if the queue is full or the front end disconnected.
+    /// Queues a line for the front end. Returns false if the queue is full or the front end disconnected.
     pub(super) fn send(&self, line: String) -> bool {
         self.sender.try_send(line).is_ok()
     }
@@ -58,7 +57,7 @@ pub(super) fn turn_away(stream: &UnixStream) {
     let error = ErrorWord::Occupied.because("another front end is connected");
     if let Ok(mut line) = failure(None, &error) {
         line.push('\n');
-        // Nothing was written to the connection yet, so this fits into its buffer.
+        // Nothing was written to the connection before, so this line fits into its buffer.
         let _ = stream.try_write(line.as_bytes());
     }
 }

@@ -9,7 +9,7 @@ use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, bin
 use nix::sys::stat::{Mode, fchmod};
 use nix::unistd::geteuid;
 
-/// Dropping it removes the name.
+/// A listening approval socket. Dropping the value removes the socket's file.
 #[derive(Debug)]
 pub(in crate::front::exec) struct ApprovalSocket {
     pub(super) listener: UnixListener,
@@ -17,7 +17,6 @@ pub(in crate::front::exec) struct ApprovalSocket {
     inode: (u64, u64),
 }
 
-/// The reason why the socket cannot be created.
 #[derive(Debug, thiserror::Error)]
 pub(in crate::front::exec) enum SocketError {
     #[error("--approval-socket {0}: the path exists already; name a new path")]
@@ -35,7 +34,7 @@ pub(in crate::front::exec) enum SocketError {
 }
 
 impl ApprovalSocket {
-    /// Fails if the path is in one of the trees `agents` that an agent may write, or others can change it.
+    /// Creates the socket. Fails if its path is in a directory of `agents`, or if others can change the path.
     pub(in crate::front::exec) fn listen(path: &Path, agents: &[PathBuf]) -> Result<Self, SocketError> {
         let path = settled(path)?;
         let directory = path.parent().unwrap_or(Path::new("/"));
@@ -62,7 +61,7 @@ impl Drop for ApprovalSocket {
     }
 }
 
-/// Resolves the directory, so that the checked path is the used one.
+/// Resolves the directory of a path, so that the path that is checked is also the one that is used.
 fn settled(path: &Path) -> Result<PathBuf, SocketError> {
     let failed = |source| SocketError::Place { path: path.to_owned(), source };
     let name = path.file_name().ok_or_else(|| failed(io::ErrorKind::InvalidInput.into()))?;
@@ -70,13 +69,13 @@ fn settled(path: &Path) -> Result<PathBuf, SocketError> {
     Ok(fs::canonicalize(parent).map_err(failed)?.join(name))
 }
 
-/// Fails if anybody but this user and root can replace the directory or one above it.
+/// Fails if anybody but this user and root can replace the directory or one of its parents.
 fn check(directory: &Path) -> Result<(), SocketError> {
     for place in directory.ancestors() {
         let meta = fs::symlink_metadata(place);
         let meta = meta.map_err(|source| SocketError::Place { path: place.to_owned(), source })?;
         let own = meta.uid() == geteuid().as_raw() || meta.uid() == 0;
-        // In a sticky directory only owners can change names.
+        // In a sticky directory only the owner of a file can rename it.
         let closed = meta.mode() & 0o022 == 0 || meta.mode() & 0o1000 != 0;
         if !own || !closed {
             return Err(SocketError::Open(place.to_owned()));
@@ -85,8 +84,8 @@ fn check(directory: &Path) -> Result<(), SocketError> {
     Ok(())
 }
 
-/// The file has mode 0600 from the beginning: Linux takes the mode of the descriptor for the file that bind(2) makes
-/// (`unix_bind_bsd`).
+/// Creates the socket's file, with mode 0600 from the beginning: Linux takes the mode of the descriptor for the file
+/// that bind(2) makes (`unix_bind_bsd`).
 fn open(path: &Path) -> nix::Result<UnixListener> {
     let socket = socket(
         AddressFamily::Unix,

@@ -17,10 +17,9 @@ use crate::engine::opening::{Handle, SessionEvents};
 use crate::front::wire::pending::{Asked, Pending};
 use crate::process::messages::say;
 
-/// Cause of denials after the front end disconnected.
 const GONE: &str = "the front end disconnected";
 
-/// Passes every event on. Must be called within the runtime. Dropping the tasks ends them.
+/// Connects a session with front ends. Returns all of its events, and the tasks that a drop ends. Needs the runtime.
 pub(in crate::front::exec) fn relay(
     socket: ApprovalSocket,
     handle: Handle,
@@ -37,7 +36,7 @@ pub(in crate::front::exec) fn relay(
     };
     let mut tasks = JoinSet::new();
     tasks.spawn(async move {
-        // The socket's name is removed at the end of this task.
+        // The socket's file is removed at the end of this task.
         let _socket = socket;
         loop {
             tokio::select! {
@@ -67,7 +66,7 @@ struct SocketRelay {
     peer: Option<SocketPeer>,
     pending: Pending,
     unasked: Vec<(Asked, Box<ServerRequest>)>,
-    /// Answers that wait for the session to accept them.
+    /// Tasks that wait until the session accepts an answer.
     acting: JoinSet<()>,
 }
 
@@ -162,7 +161,7 @@ impl SocketRelay {
         }
     }
 
-    /// Denies the requests that the front end had.
+    /// Denies the open requests of a front end that disconnected.
     fn lose(&mut self) {
         self.peer = None;
         for answer in self.pending.fail_all(GONE) {

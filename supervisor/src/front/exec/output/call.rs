@@ -1,4 +1,4 @@
-//! Such as `→ edit src/app.py +3 -1`, then ` ✓ edit src/app.py +3 -1 after 5 ms`.
+//! Lines about tool calls, such as `→ edit src/app.py +3 -1`, then ` ✓ edit src/app.py +3 -1 after 5 ms`.
 
 use std::io::stderr;
 
@@ -7,10 +7,10 @@ use tui::cut;
 
 use crate::process::tty;
 
-/// The columns of a line if standard error is no terminal.
+/// Assumed width of a line if standard error is no terminal.
 const COLUMNS: usize = 160;
 
-/// Returns the columns for a line on standard error.
+/// Returns the width in columns of a line on standard error.
 pub(super) fn columns() -> usize {
     tty::columns(&stderr()).unwrap_or(COLUMNS)
 }
@@ -19,7 +19,7 @@ pub(super) fn beginning(call: &str, columns: usize) -> String {
     cut(&format!("→ {call}"), columns)
 }
 
-/// For a failure, with the first line of the result. Denials have their own line.
+/// Returns the line for the end of a call; for a failure, with the first line of the result. Denials have their own.
 pub(super) fn ending(
     call: &str,
     status: ToolCallStatus,
@@ -29,11 +29,11 @@ pub(super) fn ending(
 ) -> String {
     let after = format!("after {duration_ms} ms");
     let first = content.lines().map(str::trim).find(|line| !line.is_empty());
-    // The end of the line is more important than the end of a long command.
+    // The words after the call are more important than the end of a long command.
     let call = cut(call, columns / 2);
     match (status, first) {
         (ToolCallStatus::Completed, _) => cut(&format!("  ✓ {call} {after}"), columns),
-        // The cause of a failure may not be cut off, even if a narrow terminal breaks the line.
+        // The cause of a failure is not cut, even if a narrow terminal breaks the line.
         (ToolCallStatus::Failed | ToolCallStatus::Interrupted, Some(line)) => {
             cut(&format!("  ✗ {call} {status} {after}: {line}"), columns.max(COLUMNS))
         }

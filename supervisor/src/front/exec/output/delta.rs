@@ -1,4 +1,4 @@
-//! Pieces of replies in `--output stream-json`, which are not in the log.
+//! Pieces of replies in `--output stream-json`. The session log does not contain them.
 
 use ipc::id::{AgentId, ConversationId};
 use protocol::event::SCHEMA;

@@ -5,12 +5,12 @@ use std::collections::BTreeMap;
 use ipc::id::{AgentId, GuestId};
 use protocol::event::{EventKind, GuestEnded, GuestRole, GuestStarted, PinChange, SessionEvent};
 
-/// The guests that have not ended.
+/// Guests that have not ended.
 #[derive(Default)]
 pub(super) struct OpenGuests(BTreeMap<(AgentId, GuestId), GuestStarted>);
 
 impl OpenGuests {
-    /// Starts and ends of servers, connections of a gateway at its end, unexpected ends.
+    /// Returns the message about an event: start or end of an MCP server, hosts of a gateway, an unexpected end.
     pub(super) fn remark(&mut self, event: &SessionEvent) -> Option<String> {
         match &event.kind {
             EventKind::GuestStarted(started) => {
@@ -33,7 +33,7 @@ fn of_end(started: &GuestStarted, ended: &GuestEnded) -> Option<String> {
     let is_told = match started.kind {
         GuestRole::McpServer | GuestRole::Other(_) => true,
         GuestRole::Gateway => totals.connections > Some(0) && started.of.is_none(),
-        // The call that it was for says the same.
+        // The result of the call for which the page was fetched says the same.
         GuestRole::Fetch => false,
     };
     let counts = totals.to_string();

@@ -1,6 +1,6 @@
 //! The output of `exec`: text, one JSON object, or a stream of JSON objects.
 //!
-//! Standard output has only the result or stream. Messages for people go to standard error.
+//! Standard output has only the result or the stream. Messages for people go to standard error.
 
 mod call;
 mod delta;
@@ -43,35 +43,33 @@ use crate::settings::args::OutputFormat;
 #[expect(clippy::struct_excessive_bools, reason = "each is a property of the run that no other follows from")]
 pub(super) struct Format {
     pub output: OutputFormat,
-    /// True if the stream includes pieces of replies.
+    /// True if the stream of JSON objects includes pieces of replies.
     pub deltas: bool,
-    /// True if the answer has to fit a schema: then nothing else is on standard output.
+    /// True if the answer has to fit a schema. Then standard output has the answer alone.
     pub fits_schema: bool,
     /// True if the answer is kept for the caller, and not printed.
     pub keeps_answer: bool,
     pub only_reads: bool,
     pub executes_plan: bool,
-    /// The limits that no flag can raise.
+    /// Limits that no flag can raise.
     pub limits: ProjectLimits,
     pub log: WirePath,
 }
 
-/// A thread that prints a session's events, so that a reader that stops reading does not block time limits and signals.
+/// A thread that prints a session's events. A reader that stops reading then does not block time limits and signals.
 #[derive(Debug)]
 pub(super) struct OutputPrinter {
     finished: oneshot::Receiver<Printed>,
 }
 
-/// The result of printing.
 #[derive(Debug)]
 pub(super) struct Printed {
-    /// The first error of standard output.
+    /// The first error of a write to standard output.
     pub(super) written: io::Result<()>,
     pub(super) answer: Option<Value>,
 }
 
 impl OutputPrinter {
-    /// Starts the thread that prints the events.
     pub(super) fn start(format: Format, mut events: mpsc::UnboundedReceiver<UiEvent>) -> io::Result<Self> {
         let mut page = Page {
             format,
@@ -97,7 +95,7 @@ impl OutputPrinter {
         Ok(Self { finished })
     }
 
-    /// Or until a signal arrives. The session must have closed the channel of events.
+    /// Waits until all events are printed, or a signal arrives. The session must have closed the channel.
     pub(super) async fn finish(self) -> Printed {
         let nothing = Printed { written: Ok(()), answer: None };
         let Ok(mut signals) = UserSignals::new() else { return nothing };
@@ -108,29 +106,29 @@ impl OutputPrinter {
     }
 }
 
-/// `exec` and the terminal UI have different defaults.
+/// Note for a read-only run, because the terminal UI has another default mode.
 const READ_ONLY: &str =
     "note: the project is read-only (--mode deny, the default); --mode auto lets the agent change it";
 
-/// For a run that makes a plan and does not execute it.
+/// Note for a run that makes a plan and does not execute it.
 const PLANS: &str = "note: this agent makes a plan and changes nothing itself";
 
 struct Page {
     format: Format,
     /// True if the last output was a piece of text without a line end.
     within_text: bool,
-    /// True if a part of the current reply was printed.
+    /// True if a part of the current reply was already printed.
     has_begun: bool,
-    /// Held back if nobody watches it arrive. The reply may be refused later.
+    /// Text of the current reply that is printed when the reply is complete; `None` if a person watches at a terminal.
     held: Option<String>,
-    /// May be extended by the next piece: an emoji can have several characters.
+    /// The last character of the reply, to which the next piece may belong: an emoji can consist of several.
     tail: String,
-    /// Calls of one turn can end in any order.
+    /// Description of each running call. Calls of one turn can end in any order.
     open: BTreeMap<AgentCall, String>,
     guests: OpenGuests,
     lines: PassedLines<io::Stderr>,
     tally: OutputTally,
-    /// After this error nothing is written to standard output, but the run continues.
+    /// The first error of standard output. After it nothing more is written there, but the run continues.
     written: io::Result<()>,
     answer: Option<Value>,
 }
@@ -182,7 +180,7 @@ impl Page {
         }
     }
 
-    /// Held-back text is printed if the reply counts.
+    /// Prints the rest of a reply, and with `counts` also the text that was held back.
     fn settle(&mut self, counts: bool) {
         let tail = std::mem::take(&mut self.tail);
         if !tail.is_empty() {
@@ -194,7 +192,7 @@ impl Page {
         }
     }
 
-    /// Removes terminal controls. Emoji of several characters stay whole.
+    /// Prints a piece of text without terminal controls. The characters of an emoji stay together.
     fn text(&mut self, text: &str) {
         self.lines.clear();
         self.within_text = !text.ends_with('\n');
@@ -222,7 +220,7 @@ impl Page {
             }
             EventKind::ModelRequested { .. }
             | EventKind::ModelFailed { .. }
-            // The reply is a call written as text, so it is no answer.
+            // The model wrote a call as text, so the reply is no answer.
             | EventKind::Notice { code: NoticeCode::CallAsText, .. }
                 if event.agent.is_top_level() =>
             {
@@ -236,7 +234,6 @@ impl Page {
         self.remark(event);
     }
 
-    /// Prints a remark about an event on standard error.
     fn remark(&mut self, event: &SessionEvent) {
         let text = match &event.kind {
             EventKind::SessionStarted(started) => {
@@ -249,7 +246,7 @@ impl Page {
                     Activity::Execute => format!("{first}\n{READ_ONLY}"),
                 }
             }
-            // The list itself is printed.
+            // The task list itself is printed.
             EventKind::ToolCallStarted { name, .. } if name == UPDATE_TASKS => return,
             EventKind::ToolCallStarted { call, name, input, .. } => {
                 let summary = ToolSummary::new(name, input.get()).one_line();
@@ -273,7 +270,7 @@ impl Page {
                 failure if std::mem::take(&mut self.has_begun) => {
                     format!("! the reply above was cut off and is discarded\n{failure}")
                 }
-                // The last line of the run has this message.
+                // The last line of the run contains this message.
                 _ if retry_in_ms.is_none() => return,
                 failure => return self.passing(&failure),
             },
@@ -321,7 +318,7 @@ impl Page {
         self.note(&by(event, text));
     }
 
-    /// On standard error, also if a program reads the output.
+    /// Prints the reason for the end of a run on standard error, even if a program reads the output.
     fn cause(&mut self, event: &SessionEvent) {
         let EventKind::Result(RunResult { message: Some(message), reason, .. }) = &event.kind else {
             return;
@@ -367,7 +364,7 @@ impl Page {
         self.text(&path);
     }
 
-    /// Leaves out advice about flags where none would help.
+    /// Returns the message about a denial, without advice about flags if no flag would help.
     fn denied(&self, denial: &Denial) -> String {
         let words = PlainDenial(denial).to_string();
         match words.split_once('\n') {
@@ -383,7 +380,7 @@ impl Page {
         self.lines.line(&harmless(text));
     }
 
-    /// A message that is removed at the next attempt.
+    /// Prints a message that disappears at the next attempt.
     fn passing(&mut self, text: &str) {
         if self.within_text {
             self.text("\n");
@@ -392,7 +389,7 @@ impl Page {
     }
 }
 
-/// Escapes characters that no terminal may receive.
+/// Escapes in JSON the characters that must not reach a terminal.
 pub(super) fn visible(json: &str) -> String {
     let mut text = String::with_capacity(json.len());
     for c in json.chars() {
@@ -410,7 +407,7 @@ fn of(event: &SessionEvent, call: CallId) -> AgentCall {
     AgentCall { agent: event.agent.clone(), call }
 }
 
-/// Puts the name of the sub-agent before its text.
+/// Puts the name of a sub-agent before the text about its event.
 fn by(event: &SessionEvent, text: String) -> String {
     if event.agent.is_top_level() { text } else { format!("{} {text}", event.agent) }
 }
@@ -426,7 +423,7 @@ fn steps(count: u32) -> String {
     if count == 1 { "1 step".to_owned() } else { format!("{count} steps") }
 }
 
-/// Returns a line for each restored file that the host would have run.
+/// Returns a line for each changed file that the host would have run.
 fn restored(places: &[RestoredPlace]) -> String {
     let line = |place: &RestoredPlace| {
         let (path, what) = (one_line(&place.path.to_string()), one_line(&place.phrase()));
@@ -453,7 +450,7 @@ fn changes(count: usize, patch: Option<&WirePath>) -> String {
     }
 }
 
-/// If the message of the end has no advice.
+/// Returns advice for the person after a run ended for this reason; `None` if the message itself suffices.
 const fn next_step(reason: EndReason) -> Option<&'static str> {
     match reason {
         EndReason::StepLimit => Some("raise the limit with --max-steps, or give a smaller task"),

@@ -17,7 +17,7 @@ pub(super) struct OutputTally {
     spent: Account,
 }
 
-/// With the calls that may have changed the file.
+/// A changed file, with the calls that may have changed it.
 #[derive(Debug, Serialize)]
 struct OneFile {
     #[serde(flatten)]
@@ -44,13 +44,13 @@ struct OneDenial {
     denial: Denial,
 }
 
-/// See docs/headless.md.
+/// The JSON object of `--output json`. docs/headless.md describes its fields.
 #[derive(Debug, Serialize)]
 pub(super) struct ExecSummary<'a> {
     #[serde(flatten)]
     event: &'a SessionEvent,
     answer: &'a str,
-    /// `None` if changed files could not be found.
+    /// `None` if it is unknown which files changed.
     files_changed: Option<&'a [OneFile]>,
     denials: &'a [OneDenial],
     log: &'a WirePath,
@@ -97,7 +97,7 @@ impl OutputTally {
         }
     }
 
-    /// Records calls that may have changed a file.
+    /// Records the calls that may have changed a file.
     fn made(&mut self, path: WirePath, calls: &[AgentCall]) {
         let by = self.by.entry(path).or_default();
         by.extend(calls.iter().cloned());
@@ -105,7 +105,7 @@ impl OutputTally {
         by.dedup();
     }
 
-    /// The known cost includes all agents, even if the total is unknown.
+    /// Returns the account of a run. Its known cost includes all agents, even if the total is unknown.
     pub(super) fn account(&self, result: &RunResult) -> Account {
         let account = Account::of(result.usage, result.cost_usd);
         Account { known: account.known.max(self.spent.known), ..account }
@@ -125,7 +125,7 @@ impl OutputTally {
         of_calls().find(|one| one.call == call).map(|one| &one.denial)
     }
 
-    /// `None` for an event other than `result`.
+    /// Returns the object for the event `result`; `None` for any other event.
     pub(super) fn summary<'a>(
         &'a self,
         event: &'a SessionEvent,

@@ -2,10 +2,9 @@
 
 use super::git::{GitError, ProjectGit};
 
-/// Maximum size in bytes of a difference that are read.
+/// Maximum size in bytes of the part of a difference that is read.
 const MOST: usize = 16 << 20;
 
-/// Maximum size in bytes of a list of names.
 const MOST_NAMES: usize = 4 << 20;
 
 const MOST_WORDS: usize = 64 << 10;
@@ -13,14 +12,14 @@ const MOST_WORDS: usize = 64 << 10;
 /// The change that the person wants reviewed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum ReviewTarget {
-    /// Includes new files.
+    /// Uncommitted changes, including new files.
     Uncommitted,
-    /// Since the current branch left this one, with uncommitted changes.
+    /// Changes since the current branch left this one, including uncommitted changes.
     Base(String),
     Commit(String),
 }
 
-/// The state of the files after the change.
+/// The state of the files after the change: in the working tree or in a commit.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum NewSide {
     WorkingTree,
@@ -30,14 +29,14 @@ pub(super) enum NewSide {
 #[derive(Debug)]
 pub(super) struct Difference {
     pub(super) about: String,
-    /// The git tree or commit before the change.
+    /// Git tree or commit before the change.
     pub(super) old: String,
     pub(super) new: NewSide,
     pub(super) prefix: String,
     pub(super) files: Vec<ChangedPath>,
-    /// Hidden files that git knows, which are left out of the review.
+    /// Changed files that are hidden from agents, and therefore left out of the review.
     pub(super) hidden: Vec<String>,
-    /// True if the change was too large to be read as a whole.
+    /// True if the change was too large, so that its end is missing.
     pub(super) is_cut: bool,
 }
 
@@ -45,7 +44,7 @@ pub(super) struct Difference {
 pub(super) struct ChangedPath {
     pub(super) path: String,
     pub(super) change: PathChange,
-    /// The file's part of the difference, without a line end; empty for a new file.
+    /// The part of the difference for this file, without a final line end; empty for a new file.
     pub(super) patch: String,
 }
 
@@ -54,7 +53,7 @@ pub(super) enum PathChange {
     Added,
     Deleted,
     Changed,
-    /// Not known to git.
+    /// A file that is not in git's index.
     New,
 }
 
@@ -172,11 +171,11 @@ fn texts(bytes: &[u8]) -> Vec<String> {
     names.map(|name| String::from_utf8_lossy(name).into_owned()).collect()
 }
 
-/// From the output of `--name-status -z`; the difference has the files in the same order.
+/// Combines the names from `--name-status -z` with the parts of the difference, which has the files in the same order.
 fn files(names: &[u8], whole: &str, is_cut: bool) -> Vec<ChangedPath> {
     let mut patches = parts(whole);
     if is_cut {
-        // The last one may have only a beginning.
+        // The last part may be incomplete.
         patches.pop();
     }
     let mut patches = patches.into_iter();
@@ -196,7 +195,7 @@ fn files(names: &[u8], whole: &str, is_cut: bool) -> Vec<ChangedPath> {
     files
 }
 
-/// No line of a file begins like a new part: each has a sign before it.
+/// Splits a difference into its parts for each file. A line of a file cannot look like a beginning: it has a sign.
 fn parts(patch: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     for line in patch.split_inclusive('\n') {

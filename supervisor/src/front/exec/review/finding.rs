@@ -1,6 +1,6 @@
 use serde::{Deserialize, Serialize};
 
-/// The schema of the model's answer.
+/// JSON Schema of the model's answer.
 pub(super) const SCHEMA: &str = include_str!("finding.schema.json");
 
 #[derive(Clone, Debug, Default, Deserialize)]

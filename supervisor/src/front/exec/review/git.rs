@@ -1,5 +1,5 @@
-//! Git in the project, confined like the reviewer, without write access and network, whatever the repository's
-//! configuration executes.
+//! Git in the project, confined like the reviewer, without write access and network. It may therefore execute programs
+//! that the repository's configuration names.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -19,13 +19,13 @@ use tokio::time::timeout;
 use crate::engine::place::{ConfinementOptions, GIT_READS, Mode, ProjectSandbox, SetupError};
 use crate::process::directories::Directories;
 
-/// The longest that a command may take.
+/// Time limit of a git command.
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Maximum size in bytes of an error message.
+/// Maximum size in bytes of a stored error message of git.
 const MOST_SAID: u64 = 4096;
 
-/// Options against programs in the repository's configuration. A filter of a file has no such option, and runs
+/// Options that turn off programs of the repository's configuration. The filters of files cannot be turned off, and run
 /// confined.
 const OPTIONS: [&str; 8] = [
     "git",
@@ -59,7 +59,7 @@ pub(super) enum GitError {
 #[derive(Debug)]
 pub(super) struct GitOutput {
     pub(super) bytes: Vec<u8>,
-    /// True if there was more than the limit.
+    /// True if the output was longer than the limit.
     pub(super) is_cut: bool,
 }
 
@@ -86,7 +86,7 @@ impl ProjectGit {
         Ok(Self { sandbox, rights })
     }
 
-    /// Hidden paths of the project as pathspecs that begin with this magic. A command that meets such a file fails.
+    /// Returns the project's hidden paths as git pathspecs with this magic word. A git command that opens one fails.
     pub(super) fn hidden(&self, magic: &str) -> Vec<String> {
         let project = self.sandbox.policy.project.as_path();
         let inside =
@@ -94,14 +94,14 @@ impl ProjectGit {
         inside.filter_map(Path::to_str).map(|path| format!(":({magic}){path}")).collect()
     }
 
-    /// Reads standard output up to a limit. Fails if the command does.
+    /// Runs a git command and returns at most `most` bytes of its output. Fails if the command fails.
     pub(super) async fn read(&self, words: &[&str], most: usize) -> Result<GitOutput, GitError> {
         let command = || words.first().copied().unwrap_or_default().to_owned();
         let run = timeout(PATIENCE, self.run(words, most)).await;
         let GitRun { output, status, said } = run.map_err(|_| GitError::TooSlow { command: command() })??;
         match status {
             Ended::Exited(0) => Ok(output),
-            // A command whose output is not read further ends by a signal.
+            // A command whose output is cut is ended by a signal.
             _ if output.is_cut => Ok(output),
             _ => {
                 let said = said.lines().last().unwrap_or("the command failed without a message").to_owned();
@@ -122,7 +122,7 @@ impl ProjectGit {
         let command = OPTIONS.iter().chain(words).map(OsString::from).collect();
         let launch = Launch { confinement, command, arguments: Vec::new(), stdio };
         let Launched { pidfd, status, .. } = self.sandbox.spawner.spawn(launch).await?;
-        // Dropping it ends the command.
+        // Dropping the broker ends the command.
         let broker = BrokerProcess::new(pidfd)?;
         let mut reports = StatusPipe::new(status)?;
         let (output, said) = tokio::join!(bounded(answers.into(), most), said(errors.into()));
@@ -139,7 +139,7 @@ impl ProjectGit {
 struct GitRun {
     output: GitOutput,
     status: Ended,
-    /// The beginning of its standard error.
+    /// The beginning of the command's standard error.
     said: String,
 }
 
@@ -151,7 +151,7 @@ async fn bounded(pipe: OwnedFd, most: usize) -> io::Result<GitOutput> {
     Ok(GitOutput { bytes, is_cut })
 }
 
-/// The rest is read, too, so that the writer does not wait.
+/// Returns the beginning of standard error. Reads it to the end, because a full pipe would stop the command.
 async fn said(pipe: OwnedFd) -> io::Result<String> {
     let mut pipe = Receiver::from_owned_fd(pipe)?;
     let mut said = Vec::new();

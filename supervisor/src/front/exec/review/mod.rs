@@ -30,7 +30,6 @@ use crate::process::messages::{complain, say};
 use crate::settings::args::{ConfinementArgs, DeniedArg, ExecArgs, FailOn, ReviewArgs, of_confinement};
 use crate::settings::config::Sources;
 
-/// Reviews the change and returns the exit status.
 pub(super) async fn review(args: ReviewArgs, directories: SessionDirs) -> Exit {
     match Box::pin(attempt(args, directories)).await {
         Ok(exit) => exit,
@@ -72,7 +71,6 @@ async fn attempt(args: ReviewArgs, directories: SessionDirs) -> Result<Exit, Ref
     Ok(printed(printed::print(args.output, &difference, &summary, &findings), exit))
 }
 
-/// Maximum number of hidden files that a note names.
 const MOST_NAMED: usize = 5;
 
 fn left_out(hidden: &[String]) -> String {
@@ -94,7 +92,7 @@ fn project_git(exec: &ExecArgs, place: &SessionDirs) -> Result<ProjectGit, Refus
         .map_err(|error| refused(error, &ReviewTarget::Uncommitted))
 }
 
-/// Removes all access that a reviewer does not have.
+/// Removes the access that a reviewer does not have: writing, sockets and the network.
 pub(super) fn reading_only(wanted: ConfinementOptions) -> ConfinementOptions {
     ConfinementOptions { net: Network::Off, write: Vec::new(), sockets: Vec::new(), ..wanted }
 }
@@ -119,7 +117,7 @@ fn refused(error: GitError, target: &ReviewTarget) -> Refusal {
     }
 }
 
-/// True if the findings end the run with their own status.
+/// True if the findings are severe enough to end the run with an exit status of their own.
 fn fails(fail_on: FailOn, findings: &[PlacedFinding]) -> bool {
     let lowest = match fail_on {
         FailOn::Critical => Severity::Critical,

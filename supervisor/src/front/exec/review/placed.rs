@@ -6,7 +6,7 @@ use super::difference::{Difference, NewSide, PathChange};
 use super::finding::ReviewFinding;
 use super::git::{GitError, ProjectGit};
 
-/// In bytes of files with findings.
+/// Maximum size in bytes of the output of git that contains the files with findings.
 const MOST: usize = 64 << 20;
 
 #[derive(Clone, Debug, Serialize)]
@@ -14,14 +14,14 @@ pub(super) struct PlacedFinding {
     #[serde(flatten)]
     pub(super) finding: ReviewFinding,
     pub(super) placed: bool,
-    /// The first of its lines.
+    /// Text of the first line of the finding.
     #[serde(skip)]
     pub(super) line: Option<String>,
 }
 
 type Lines = BTreeMap<String, Vec<String>>;
 
-/// In the state after the change.
+/// Finds the lines of each finding in the state after the change.
 pub(super) async fn place(
     git: &ProjectGit,
     difference: &Difference,
@@ -47,7 +47,7 @@ async fn lines(git: &ProjectGit, side: &NewSide, paths: &[String]) -> Result<Lin
         }
     };
     words.push("--");
-    // The paths are the model's.
+    // The model chose the paths, so git must not read them as patterns.
     let paths: Vec<_> = paths.iter().map(|path| format!(":(literal){path}")).collect();
     words.extend(paths.iter().map(String::as_str));
     match git.read(&words, MOST).await {
@@ -91,7 +91,7 @@ fn placed(mut finding: ReviewFinding, difference: &Difference, lines: &Lines) ->
     PlacedFinding { finding, placed, line }
 }
 
-/// Without a dot before it; `None` for a path that leaves the project.
+/// Returns a path of a finding without `./` before it; `None` if it could leave the project.
 fn project_path(name: &str) -> Option<String> {
     let name = name.strip_prefix("./").unwrap_or(name);
     let is_plain = |part: &str| !matches!(part, "" | "." | ".." | ".git");

@@ -1,4 +1,4 @@
-//! Findings as SARIF 2.1.0 for code scanning: paths are relative to the repository, and each result has a place.
+//! Findings as SARIF 2.1.0 for code scanning. Paths are relative to the repository.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -13,7 +13,7 @@ use super::placed::PlacedFinding;
 const SCHEMA: &str =
     "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json";
 
-/// A finding without a place is a notification, because a result has to have one.
+/// Returns the SARIF log. A finding without a line of the change is a notification, because a result needs a location.
 pub(super) fn log(findings: &[PlacedFinding], prefix: &str) -> Value {
     let rules: Vec<_> = Category::ALL.into_iter().map(rule).collect();
     let mut seen = BTreeMap::new();
@@ -65,12 +65,12 @@ const fn level(severity: Severity) -> &'static str {
     }
 }
 
-/// `seen` counts the fingerprints so far, because two findings can have the same line.
+/// Returns a finding as a result. `seen` counts fingerprints, because two findings can be about the same line.
 fn result(placed: &PlacedFinding, prefix: &str, seen: &mut BTreeMap<String, u32>) -> Value {
     let finding = &placed.finding;
     let path = format!("{prefix}{}", finding.file);
     let id = rule_id(finding.category);
-    // The line's text instead of its number: it stays the same when lines are added above it.
+    // The fingerprint has the line's text, because its number changes when lines are added above.
     let line = placed.line.as_deref().unwrap_or_default().trim();
     let digest = hexadecimal(&Sha256::digest(format!("{id}\0{path}\0{line}")));
     let count = seen.entry(digest.clone()).or_default();

@@ -13,18 +13,18 @@ use super::{PIECE, wait_for};
 use crate::process::messages::say;
 use crate::process::tty::write_all;
 
-/// A pipe that is filled from the person's standard input.
+/// A pipe that a thread fills from the person's standard input.
 #[derive(Debug)]
 pub(super) struct Inlet {
-    /// Dropped when the command has ended.
+    /// Dropped to tell the thread that the command has ended.
     running: mpsc::Sender<()>,
-    /// Closed when the source's position is restored.
+    /// Closed after the thread has restored the position of the source.
     given_back: oneshot::Receiver<()>,
     is_file: bool,
 }
 
 impl Inlet {
-    /// The descriptor that the command reads in place of a source, and the thread that fills it if one is needed.
+    /// Returns the descriptor that the command reads instead of `source`. `None` if no thread is needed to fill a pipe.
     pub(super) fn open(source: OwnedFd, owner: Option<Identity>) -> io::Result<(OwnedFd, Option<Self>)> {
         if is_anonymous_pipe(&source)? {
             return Ok((source, None));
@@ -38,7 +38,7 @@ impl Inlet {
         }
         let (theirs, ours) = pipe_of(owner)?;
         if source.is_terminal() {
-            // A terminal's keys are not the command's to read here, so the pipe ends at once.
+            // A command without a terminal of its own gets no keys of the person's terminal, so the pipe ends at once.
             return Ok((theirs, None));
         }
         let (running, over) = mpsc::channel();
@@ -50,26 +50,26 @@ impl Inlet {
         Ok((theirs, Some(Self { running, given_back, is_file: kind.is_file() })))
     }
 
-    /// Sets a file's position back to where the command stopped reading.
+    /// Waits until a file's position is back at the first byte that the command did not read.
     pub(super) async fn finish(self) {
         drop(self.running);
         if self.is_file {
-            // The end of the thread closes this channel without a value.
+            // The thread closes this channel at its end, without a value.
             let _ = self.given_back.await;
         }
     }
 }
 
-/// Fills the pipe until the source ends or the reader has gone, then sets the source back to the first unread byte.
+/// Fills the pipe until the source ends or nobody reads the pipe, then sets the source back to the first unread byte.
 fn fill(mut source: File, mut pipe: File, over: &mpsc::Receiver<()>) {
     let mut passed = 0;
     let left = match pump(&mut source, &mut pipe, &mut passed) {
         Ok(()) => {
-            // This reading end only counts the unread bytes after the command has ended. The writing end must be closed
+            // After the command's end, this reading end shows how many bytes are unread. The writing end must be closed
             // now, or the command would wait for more.
             let rest = File::open(format!("/proc/self/fd/{}", pipe.as_raw_fd()));
             drop(pipe);
-            // Returns when the sender is dropped.
+            // Returns when the sender is dropped, after the command's end.
             let _ = over.recv();
             rest.map_or(0, |rest| unread(&rest))
         }
@@ -80,13 +80,13 @@ fn fill(mut source: File, mut pipe: File, over: &mpsc::Receiver<()>) {
             left + unread(&pipe)
         }
     };
-    // The position never goes back further than our own reads: the command could fill the pipe itself.
+    // The command could write into the pipe itself, so the position never goes back beyond our own reads.
     let left = i64::try_from(left.min(passed)).unwrap_or(0);
     // Only files have a position.
     let _ = source.seek(SeekFrom::Current(-left));
 }
 
-/// On failure, returns the error and the number of bytes that were read but not passed on.
+/// Passes a source to a pipe. An error comes with the number of bytes that were read but not passed on.
 fn pump(source: &mut File, pipe: &mut File, passed: &mut usize) -> Result<(), (usize, io::Error)> {
     let mut buffer = vec![0; PIECE];
     loop {
@@ -96,7 +96,7 @@ fn pump(source: &mut File, pipe: &mut File, passed: &mut usize) -> Result<(), (u
         let read = match source.read(&mut buffer) {
             Ok(0) => return Ok(()),
             Ok(read) => read,
-            // Another reader of the same source was faster.
+            // Another reader of the same source took the bytes.
             Err(error) if matches!(error.kind(), ErrorKind::Interrupted | ErrorKind::WouldBlock) => continue,
             Err(error) => return Err((0, error)),
         };

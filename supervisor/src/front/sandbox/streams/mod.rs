@@ -1,4 +1,4 @@
-//! The standard streams of `bailiwick sandbox` that are no terminals. The command gets our pipes instead of the original descriptors.
+//! The standard streams of `bailiwick sandbox` that are no terminals. The command gets our pipes in their place.
 //!
 //! A descriptor keeps the rights of the place where it was opened. A socket from the host reaches the host even from a
 //! private network. A file on a host mount can have its mode changed (fchmod(2)) where the command's own view is
@@ -10,13 +10,13 @@
 //! | an anonymous pipe to read from | that pipe |
 //! | a directory to read from | nothing: it is not started |
 //! | anything else to read from: a file, a socket, a named pipe, a device | a pipe that we fill |
-//! | anything but a terminal to write to | a pipe that we empty; one, where output and errors go to the same place |
+//! | anything but a terminal to write to | a pipe that we empty; one pipe if output and errors have the same destination |
 //!
 //! An anonymous pipe is passed on unchanged. If we filled another pipe from it, we would take data that the command
 //! does not read: in `producer | while read line; do bailiwick sandbox -- …; done`, all the lines. For a file we set
 //! the position back to where the command stopped reading.
 //!
-//! The command is signalled when nobody reads its output any more, and waits while a reader is slow, as without our pipes.
+//! As without pipes of ours, the command is signalled when nobody reads its output, and waits while a reader is slow.
 
 mod inlet;
 mod outlet;
@@ -34,7 +34,7 @@ use self::inlet::Inlet;
 pub(super) use self::outlet::Tail;
 use self::outlet::{Outlet, SandboxPassed, UnreadOutput};
 
-/// The number of bytes that are passed on at once: the capacity of a pipe (pipe(7)).
+/// Maximum number of bytes that are passed on at once: the capacity of a pipe (pipe(7)).
 const PIECE: usize = 64 << 10;
 
 #[derive(Debug)]
@@ -67,14 +67,14 @@ enum Errors {
 
 #[derive(Debug, Default)]
 pub(super) struct AllPassed {
-    /// Unless standard error went to the command's terminal.
+    /// End of the errors; `None` if standard error was the command's terminal.
     pub(super) errors: Option<Tail>,
-    /// A missing reader is no error.
+    /// The first error of passing on the output. That nobody reads it is no error.
     pub(super) failure: Option<io::Error>,
 }
 
 impl SandboxPassage {
-    /// The files of the streams belong to `owner`.
+    /// Prepares the streams of a command and the pipes behind them. The pipes belong to `owner`.
     pub(super) fn prepare(own: OnTerminal, owner: Option<Identity>) -> io::Result<(CommandStreams, Self)> {
         let (stdin, input) = match own.stdin {
             Some(own) => (own, None),
@@ -98,7 +98,7 @@ impl SandboxPassage {
         Ok((CommandStreams { stdin, stdout, stderr }, Self { input, output, errors }))
     }
 
-    /// Leaves unread input to the next reader. The command must have ended.
+    /// Waits until everything is passed on. Unread input stays for the next reader. The command must have ended.
     pub(super) async fn finish(self) -> AllPassed {
         if let Some(input) = self.input {
             input.finish().await;
@@ -121,7 +121,7 @@ fn is_same(one: &OwnedFd, other: &OwnedFd) -> io::Result<bool> {
     Ok((one.st_dev, one.st_ino) == (other.st_dev, other.st_ino))
 }
 
-/// False if nobody reads the sink any more.
+/// Waits until the source is readable. Returns false if nobody reads the sink any more.
 fn wait_for(source: &impl AsFd, sink: &impl AsFd) -> io::Result<bool> {
     loop {
         let mut either = [

@@ -1,4 +1,4 @@
-//! On a separate thread, so that a blocked destination does not delay signals.
+//! Output of a command, passed on by a separate thread, so that a blocked destination does not delay signals.
 
 use std::collections::VecDeque;
 use std::fs::File;
@@ -13,7 +13,7 @@ use super::pipe::pipe_of;
 use super::{PIECE, wait_for};
 use crate::process::tty::write_all;
 
-/// In bytes; they are searched for denials.
+/// Number of bytes of output that are kept, to be searched for denials.
 const REMEMBERED: usize = 16 << 10;
 
 #[derive(Debug)]
@@ -21,12 +21,12 @@ pub(super) struct Outlet {
     passed: oneshot::Receiver<SandboxPassed>,
 }
 
-/// The treatment of output that nobody reads any more.
+/// What happens with output that nobody reads any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnreadOutput {
-    /// The command is signalled (SIGPIPE).
+    /// The command gets SIGPIPE.
     Ends,
-    /// The command continues, and its output is dropped.
+    /// The command continues, and the output is dropped.
     IsLost,
 }
 
@@ -40,7 +40,7 @@ pub(super) struct SandboxPassed {
 pub(in crate::front::sandbox) struct Tail(VecDeque<u8>);
 
 impl Outlet {
-    /// The descriptor that the command writes to in place of a destination, and the thread that empties it.
+    /// Returns the descriptor to which the command writes instead of `destination`, and the thread that empties it.
     pub(super) fn open(
         destination: OwnedFd,
         unread: UnreadOutput,
@@ -49,19 +49,19 @@ impl Outlet {
         let (ours, theirs) = pipe_of(owner)?;
         let (done, passed) = oneshot::channel();
         thread::Builder::new().name("output".to_owned()).spawn(move || {
-            // The receiver may be gone.
+            // The receiver may have been dropped.
             let _ = done.send(empty(File::from(ours), File::from(destination), unread));
         })?;
         Ok((theirs, Self { passed }))
     }
 
-    /// All writers must have ended, or the pipe has no end.
+    /// Waits until everything is passed on. All writers must have ended, because the pipe has no end before.
     pub(super) async fn finish(self) -> SandboxPassed {
         self.passed.await.unwrap_or_default()
     }
 }
 
-/// Closes the pipe early if nobody reads the destination and `unread` says so.
+/// Passes the pipe to its destination. If nobody reads the destination, `unread` decides if the pipe is closed early.
 fn empty(mut pipe: File, mut destination: File, unread: UnreadOutput) -> SandboxPassed {
     let mut passed = SandboxPassed::default();
     let mut buffer = vec![0; PIECE];

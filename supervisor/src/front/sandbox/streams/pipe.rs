@@ -7,10 +7,10 @@ use nix::fcntl::OFlag;
 use nix::sys::statfs::fstatfs;
 use nix::unistd::pipe2;
 
-/// The number of the file system of anonymous pipes (linux/magic.h).
+/// Number of the file system of anonymous pipes (linux/magic.h).
 const PIPEFS_MAGIC: i64 = 0x5049_5045;
 
-/// The reading and writing ends. They belong to `owner`, so that the command can open `/dev/stdout` by name.
+/// Returns both ends of a new pipe: reading, writing. `owner` owns them, and can open `/dev/stdout` by name.
 pub(super) fn pipe_of(owner: Option<Identity>) -> io::Result<(OwnedFd, OwnedFd)> {
     let (reader, writer) = pipe2(OFlag::O_CLOEXEC)?;
     if let Some(Identity { uid, gid }) = owner {

@@ -28,16 +28,16 @@ const CAN: u8 = 0x18;
 const SUB: u8 = 0x1a;
 const ENQ: u8 = 0x05;
 
-/// The longest control sequence or string that can pass.
+/// Maximum size in bytes of a control sequence or string that can pass.
 const LONGEST: usize = 8 << 10;
 
-/// Maximum number of repetitions of a character at once.
+/// Maximum number of repetitions of a character by one sequence (REP).
 const MOST_REPEATED: u16 = 4096;
 
 /// The replacement for bytes that are no valid character.
 const UNREADABLE: &[u8] = "\u{fffd}".as_bytes();
 
-/// The operating system commands that pass. The table above describes them.
+/// Operating system commands (OSC) that pass, besides those that set colours.
 const COMMANDS: [&[u8]; 5] = [b"0", b"1", b"2", b"8", b"133"];
 
 /// Private modes that are reset at the end, because they make the terminal type reports or hide output: mouse and focus
@@ -57,7 +57,7 @@ pub(super) struct Filter {
     keys: FilterKeys,
 }
 
-/// The changes of the key encoding that must be undone.
+/// The changes of the key encoding that must be undone after the command.
 #[derive(Debug, Default)]
 struct FilterKeys {
     /// Entries on the flag stack of kitty's keyboard protocol: pushed (`CSI > flags u`) and not popped
@@ -101,9 +101,9 @@ enum FilterState {
     Escape,
     Control,
     Command,
-    /// A string of a kind that is dropped.
+    /// A control string of a kind that does not pass.
     Ignored,
-    /// ESC inside a string, which ends it if a backslash follows.
+    /// After an ESC inside a string. A backslash then ends the string.
     StringEscape {
         command: bool,
     },
@@ -118,12 +118,12 @@ impl Filter {
         out
     }
 
-    /// True if an answer of the terminal may still arrive.
+    /// True if the command asked the terminal something, so that an answer may still arrive.
     pub(super) fn asked(&self) -> bool {
         self.asked
     }
 
-    /// Bytes that reset the terminal for a shell.
+    /// Returns the bytes that reset the terminal's modes for a shell.
     pub(super) fn undo(&mut self) -> Vec<u8> {
         let mut out = vec![];
         // This comes before the alternate screen is left, because kitty has separate flags for each screen.
@@ -134,7 +134,7 @@ impl Filter {
         out
     }
 
-    /// Collects the bytes of a UTF-8 character.
+    /// Handles one byte. The bytes of a UTF-8 character are collected first.
     fn byte(&mut self, byte: u8, out: &mut Vec<u8>) {
         if !self.character.is_empty() {
             if (0x80..=0xbf).contains(&byte) {
@@ -155,10 +155,10 @@ impl Filter {
         }
     }
 
-    /// `bytes` may be no character.
+    /// Handles a character. `bytes` may be invalid UTF-8.
     fn character(&mut self, bytes: &[u8], out: &mut Vec<u8>) {
         if let [0xc2, control @ 0x80..=0x9f] = *bytes {
-            // A C1 control is the same as ESC and a byte 0x40 below (ECMA-48 §5.3).
+            // A C1 control means the same as ESC and the control minus 0x40 (ECMA-48 §5.3).
             self.step(ESC, out);
             return self.step(control - 0x40, out);
         }
@@ -168,7 +168,7 @@ impl Filter {
             FilterState::Text => out.extend_from_slice(bytes),
             FilterState::Command if self.held.len() < LONGEST => self.held.extend_from_slice(bytes),
             FilterState::Command | FilterState::Ignored => {}
-            // Terminals differ in how they read such a byte inside a sequence.
+            // Terminals differ in how they read a byte outside of ASCII inside a sequence.
             FilterState::Escape | FilterState::Control | FilterState::StringEscape { .. } => {
                 self.enter(FilterState::Text);
             }
@@ -206,7 +206,7 @@ impl Filter {
             b'[' => self.enter(FilterState::Control),
             b']' => self.enter(FilterState::Command),
             b'P' | b'X' | b'^' | b'_' | b'k' => self.enter(FilterState::Ignored),
-            // The end of a string without its beginning.
+            // The end of a string without a beginning.
             b'\\' => self.enter(FilterState::Text),
             ESC => self.enter(FilterState::Escape),
             // A control inside a sequence is carried out, and the sequence continues.
@@ -306,7 +306,7 @@ impl Filter {
         if byte == b'\\' && command {
             return self.end_command(out);
         }
-        // Any other byte ends the unfinished string too and starts a new sequence.
+        // Any other byte also ends the unfinished string, and begins a new sequence.
         self.enter(FilterState::Escape);
         if byte == b'\\' {
             self.enter(FilterState::Text);
@@ -327,7 +327,7 @@ impl Filter {
     }
 }
 
-/// 0 if the byte begins no character.
+/// Returns the number of bytes of a character from its first byte; 0 if no character begins with that byte.
 const fn length(first: u8) -> usize {
     match first {
         0..=0x7f => 1,
@@ -340,7 +340,7 @@ const fn length(first: u8) -> usize {
 
 fn command_passes(command: &[u8]) -> bool {
     let number = command.split(|byte| *byte == b';').next().unwrap_or_default();
-    // Colours: of the palette, of text and cursor, and their resets.
+    // Colours of the palette, of text and cursor, and their resets.
     let colour = matches!(first(number), Some(4 | 5 | 10..=19 | 104 | 105 | 110..=119));
     COMMANDS.contains(&number) || (colour && number.iter().all(u8::is_ascii_digit))
 }
@@ -412,7 +412,7 @@ mod tests {
         assert_eq!(passed(&long), "a");
     }
 
-    /// The cases of ADR 20 that no other test has.
+    /// Tests the cases of ADR 20 that no other test has.
     #[test]
     fn a_dropped_sequence_takes_no_text_along() {
         assert_eq!(passed("\x1b[1;2?1000hé".as_bytes()), "é");
@@ -449,7 +449,7 @@ mod tests {
     }
 
     proptest! {
-        /// The output does not depend on how the bytes are split, and a second pass changes nothing.
+        /// Tests that the output does not depend on how the bytes are split, and that a second pass changes nothing.
         #[test]
         fn any_bytes_in_any_pieces(bytes in hostile(), cut in 0usize..64) {
             let whole = Filter::default().pass(&bytes);

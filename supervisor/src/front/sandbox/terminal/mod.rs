@@ -4,14 +4,14 @@
 //! pseudo-terminal in place of each standard stream that is a terminal. This module passes keys to it and output from
 //! it through a [`filter`]. Files and pipes are passed on by [`super::streams`].
 //!
-//! | 0 | 1 | the command's keyboard |
+//! | stdin | stdout | the command's keyboard |
 //! | --- | --- | --- |
-//! | terminal | terminal or file | the user's, every key; ^C, ^D and job control work inside |
+//! | terminal | terminal or file | the user's, every key; ^C, ^D and job control work in the sandbox |
 //! | terminal | pipe | the same, unless the program that reads the pipe (a pager) takes the keyboard first ([`sharing`]) |
 //! | no terminal | any | none: ^C interrupts us, and we end the command |
 //!
 //! ^Z stops the command and us together if the command is in the foreground of its terminal and does not handle
-//! SIGTSTP. A shell inside stops its own jobs.
+//! SIGTSTP. A shell in the sandbox stops its own jobs.
 
 mod filter;
 mod pty;
@@ -43,10 +43,10 @@ use super::streams::{OnTerminal, Tail};
 use crate::process::signals::{Changes, SignalChange};
 use crate::process::tty::{size, stop_job};
 
-/// For the person's terminal to send its last answer and show the remaining output.
+/// Time that the person's terminal has to send its last answer and to show the remaining output.
 const ANSWER: Duration = Duration::from_millis(300);
 
-/// Maximum delay with which this process is told of a ^C.
+/// Maximum time between a ^C and the signal that tells this process.
 const LATE: Duration = Duration::from_millis(100);
 
 /// A status request and its answer (DSR, ECMA-48 §8.3.35). Terminals answer requests in order.
@@ -55,21 +55,21 @@ const STATUS: (&[u8], &[u8]) = (b"\x1b[5n", b"\x1b[0n");
 #[derive(Debug)]
 pub(super) struct TerminalRelay {
     pty: Arc<Pty>,
-    /// Open until the command has ended: a command that closes and reopens its terminal must not look finished.
+    /// The command's side, open until the command ends: a command that reopens its terminal must not look ended.
     theirs: OwnedFd,
     keyboard: Option<Keyboard>,
     window: OwnedFd,
     output: JoinHandle<ShownOutput>,
     /// Keys that did not fit into the command's terminal.
     typed: Vec<u8>,
-    /// The process that leads the terminal's session.
+    /// The process that leads the session of the command's terminal.
     leader: Option<Pid>,
     changes: Option<Changes>,
-    /// The end of the time in which another program may take the keyboard.
+    /// End of the time in which another program may take the keyboard; `None` if it is over.
     grace: Option<Instant>,
-    /// The end of the time in which an old ^C may still arrive.
+    /// End of the time in which the signal of an earlier ^C may still arrive.
     late_interrupts: Option<Instant>,
-    /// Changes of the command's terminal modes, if the person's terminal is shared.
+    /// Receives changes of the command's terminal modes; `None` unless other programs use the person's terminal too.
     manners: Option<mpsc::Receiver<sharing::TerminalChange>>,
 }
 
@@ -81,7 +81,7 @@ struct ShownOutput {
 }
 
 impl TerminalRelay {
-    /// The pseudo-terminal belongs to `owner`. Must be called within the runtime. Returns no relay without terminals.
+    /// Opens a pseudo-terminal for `owner`. Returns no relay if no standard stream is a terminal. Needs the runtime.
     pub(super) fn prepare(owner: Option<Identity>) -> io::Result<(OnTerminal, Option<Self>)> {
         let terminals = [stdin().is_terminal(), stdout().is_terminal(), stderr().is_terminal()];
         let [first, second, third] = terminals;
@@ -90,7 +90,7 @@ impl TerminalRelay {
         }
         let (pty, theirs) = Pty::open()?;
         if let Some(Identity { uid, gid }) = owner {
-            // The command reopens the terminal as /dev/tty and changes its modes, for which it must own it.
+            // The command reopens the terminal as /dev/tty and changes its modes, so it must own the terminal.
             fchown(&theirs, Some(uid), Some(gid))?;
         }
         let own = |is_on_it: bool| is_on_it.then(|| theirs.try_clone()).transpose();
@@ -110,7 +110,7 @@ impl TerminalRelay {
         let modes = keyboard.as_ref().map_or_else(|| nix::sys::termios::tcgetattr(&window), Keyboard::modes);
         if let Ok(mut modes) = modes {
             if keyboard.is_none() {
-                // The person's terminal does these itself.
+                // The person's terminal does this processing itself.
                 modes.output_flags.remove(OutputFlags::OPOST);
                 modes.local_flags.remove(LocalFlags::ECHO);
             }
@@ -139,14 +139,14 @@ impl TerminalRelay {
         Ok(relay)
     }
 
-    /// Signals that end this process must be handled before.
+    /// Takes the keyboard. Signals that end this process must have handlers before, so that the terminal is restored.
     pub(super) fn engage(&mut self) -> io::Result<()> {
         self.changes = Some(Changes::new()?);
         self.take_keyboard();
         Ok(())
     }
 
-    /// If this process is in the foreground and the time for other programs is over.
+    /// Takes the keyboard if this process is in the foreground and the time for other programs is over.
     fn take_keyboard(&mut self) {
         if let Some(keyboard) = self.keyboard.as_mut().filter(|_| self.grace.is_none()) {
             keyboard.engage();
@@ -161,7 +161,7 @@ impl TerminalRelay {
         }
     }
 
-    /// A command that changes its terminal's modes wants the keyboard now.
+    /// Follows a change of the command's terminal modes. A command that changes them wants the keyboard now.
     fn follow(&mut self, Manner { is_plain, translates }: Manner) {
         if !is_plain {
             self.end_grace();
@@ -172,7 +172,7 @@ impl TerminalRelay {
         self.take_keyboard();
     }
 
-    /// True if the person's terminal signals the broker itself, since nobody has taken the keyboard.
+    /// True if the person's terminal sends ^C to the broker itself, because nobody has taken the keyboard.
     pub(super) fn leaves_interrupts(&self) -> bool {
         self.grace.is_some() || self.late_interrupts.is_some_and(|end| Instant::now() < end)
     }
@@ -199,7 +199,7 @@ impl TerminalRelay {
             }
             Some((manner, done)) = next_manner(manners.as_mut()) => {
                 self.follow(manner);
-                // The receiver may be gone.
+                // The receiver may have been dropped.
                 let _ = done.send(());
             }
             keys = next_keys(pty, keyboard.as_ref(), typed) => match keys {
@@ -225,8 +225,8 @@ impl TerminalRelay {
         self.suspend();
     }
 
-    /// The kernel does not stop an orphaned process group by a key (POSIX, "Orphaned Process Group"), so this process
-    /// has to.
+    /// Returns the key that suspends, if this process has to suspend the command: the kernel does not stop an orphaned
+    /// process group by a key (POSIX, "Orphaned Process Group"). `None` otherwise.
     fn suspending_key(&self) -> Option<u8> {
         let modes = self.pty.modes().ok()?;
         let key = modes.control_chars[SpecialCharacterIndices::VSUSP as usize];
@@ -246,7 +246,7 @@ impl TerminalRelay {
         if let Some(keyboard) = &mut self.keyboard {
             keyboard.release();
         }
-        // If we cannot be stopped, the command continues too.
+        // If this process cannot be stopped, the command continues too.
         let _ = stop_job();
         self.take_keyboard();
         signal(Signal::SIGCONT);
@@ -262,7 +262,7 @@ impl TerminalRelay {
         }
         shown.screen.show(shown.filter.undo()).await;
         let mut rest = std::pin::pin!(shown.screen.finish());
-        // The remaining output belongs on the raw terminal. If it blocks, ^C interrupts us after the terminal is restored.
+        // The remaining output is shown before the terminal is restored. ^C works only after that.
         let shown_in_time = timeout(ANSWER, &mut rest).await.is_ok();
         if let Some(keyboard) = &mut self.keyboard {
             keyboard.release();
@@ -337,7 +337,7 @@ async fn show(pty: Arc<Pty>, screen: Screen, mut watch: Option<SharingWatch>) ->
     shown
 }
 
-/// The answer to a last request comes after all others. Keys typed meanwhile are lost.
+/// Drops the answers that the terminal still sends: the answer to a status request is the last. Loses typed keys.
 async fn swallow_answers(keyboard: &Keyboard, screen: &Screen) {
     let (request, answer) = STATUS;
     screen.show(request.to_vec()).await;

@@ -1,4 +1,4 @@
-//! A pseudo-terminal (pty(7)): one side is the command's terminal.
+//! A pseudo-terminal (pty(7)). The command has one side as its terminal, and this process has the other.
 
 use std::fs::File;
 use std::io;
@@ -20,7 +20,7 @@ pub(super) struct Pty {
 }
 
 impl Pty {
-    /// Returns the command's side, too. Must be called within the runtime.
+    /// Opens a pseudo-terminal and returns our side and the command's side. Must be called within the runtime.
     pub(super) fn open() -> io::Result<(Self, OwnedFd)> {
         let flags = OFlag::O_NOCTTY | OFlag::O_NONBLOCK;
         let ours = File::options().read(true).write(true).custom_flags(flags.bits()).open("/dev/ptmx")?;
@@ -29,7 +29,7 @@ impl Pty {
         Ok((Self { ours }, theirs))
     }
 
-    /// Cancel safe. `EIO` means that nobody has the command's side open.
+    /// Reads output of the command. Cancel safe. `EIO` means that nobody has the command's side open.
     pub(super) async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut guard = self.ours.readable().await?;
@@ -39,7 +39,7 @@ impl Pty {
         }
     }
 
-    /// Writes as many keys as fit. Cancel safe.
+    /// Writes as many keys as the kernel's buffer takes, and returns their number. Cancel safe.
     pub(super) async fn write(&self, keys: &[u8]) -> io::Result<usize> {
         loop {
             let mut guard = self.ours.writable().await?;
@@ -49,7 +49,7 @@ impl Pty {
         }
     }
 
-    /// The kernel signals the foreground processes.
+    /// Sets the window size. The kernel sends SIGWINCH to the foreground processes.
     pub(super) fn resize(&self, size: Winsize) {
         set_window_size(&self.ours, size);
     }

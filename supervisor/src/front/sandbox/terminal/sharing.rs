@@ -1,9 +1,9 @@
-//! The person's terminal shared by the command and the readers of its output: `bailiwick sandbox -- CMD | less`.
+//! The person's terminal, shared by the command and the readers of its output: `bailiwick sandbox -- CMD | less`.
 //!
 //! Two programs cannot read one keyboard. A pager takes it at its start by changing the terminal's modes, and a plain
-//! filter never does. So the command gets the keyboard when it changes the modes of its own terminal, or when no other
-//! program took it within [`GRACE`]. A plain filter writes to the person's terminal itself, so line ends stay
-//! translated there unless the command's terminal does not translate them.
+//! filter such as `grep` never does. So the command gets the keyboard when it changes the modes of its own terminal, or
+//! when no other program took it within [`GRACE`]. A plain filter writes to the person's terminal itself, so line ends
+//! stay translated there unless the command's terminal does not translate them.
 //!
 //! Limits: keys that are typed within that time are echoed twice. A program that takes the keyboard later restores our
 //! modes at its end, and leaves a raw terminal if it outlives the command.
@@ -16,13 +16,13 @@ use tokio::sync::{mpsc, oneshot};
 
 use super::pty::Pty;
 
-/// For the program at the other end of the pipe. Pagers need a few milliseconds.
+/// Time in which the program at the other end of the pipe can take the keyboard. Pagers need a few milliseconds.
 pub(super) const GRACE: Duration = Duration::from_millis(500);
 
-/// The output flags that make a line feed also return to the left edge.
+/// Output flags that make a line feed also return to the left edge.
 const TRANSLATES: OutputFlags = OutputFlags::OPOST.union(OutputFlags::ONLCR);
 
-/// The modes of the command's terminal that the person's terminal must follow.
+/// Modes of the command's terminal that the person's terminal must follow.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Manner {
     /// True if the terminal collects lines and echoes keys, which is the default.
@@ -40,7 +40,7 @@ impl Manner {
     }
 }
 
-/// With a channel to report that the person's terminal follows them.
+/// New modes, and a channel to report that the person's terminal follows them.
 pub(super) type TerminalChange = (Manner, oneshot::Sender<()>);
 
 #[derive(Debug)]
@@ -55,7 +55,7 @@ impl SharingWatch {
         Ok((Self { last: Manner::of(&pty.modes()?), changes }, inbox))
     }
 
-    /// Later output is shown after the person's terminal follows a change of modes.
+    /// Reports changed modes of the command's terminal, and waits until the person's terminal follows.
     pub(super) async fn look(&mut self, pty: &Pty) {
         let Ok(modes) = pty.modes() else { return };
         let now = Manner::of(&modes);
@@ -69,7 +69,7 @@ impl SharingWatch {
         }
     }
 
-    /// If the person's terminal adds them.
+    /// Removes the carriage returns of line ends if the person's terminal adds them.
     pub(super) fn without_returns(&self, mut piece: Vec<u8>) -> Vec<u8> {
         if self.last.translates {
             let mut next = piece.clone().into_iter().skip(1).chain([0]);

@@ -1,4 +1,4 @@
-//! Raw while a command has the keyboard, and restored on every way out.
+//! The person's terminal. It is raw while a command has the keyboard, and restored on every way out.
 
 use std::io;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -15,7 +15,7 @@ use boundary::system::register;
 pub(super) struct Keyboard {
     terminal: AsyncFd<OwnedFd>,
     saved: Option<Termios>,
-    /// Set if other programs use this terminal too.
+    /// Set if other programs use this terminal too, such as a pager.
     shared: Option<SharedTerminal>,
 }
 
@@ -23,26 +23,26 @@ pub(super) struct Keyboard {
 #[derive(Debug)]
 struct SharedTerminal {
     set: Option<Termios>,
-    /// True if the terminal translates line ends.
+    /// True if line feeds of the output also return to the left edge.
     translates: bool,
 }
 
 impl Keyboard {
-    /// `is_shared` is true if other programs may use the terminal too. Must be called within the runtime.
+    /// Registers the terminal. `is_shared` is true if other programs may use it too. Must be called within the runtime.
     pub(super) fn new(terminal: OwnedFd, is_shared: bool) -> io::Result<Self> {
         let terminal = register(terminal, Interest::READABLE)?;
         let shared = is_shared.then_some(SharedTerminal { set: None, translates: true });
         Ok(Self { terminal, saved: None, shared })
     }
 
-    /// From the next [`Keyboard::engage`] on.
+    /// Sets if line ends are translated, from the next [`Keyboard::engage`] on.
     pub(super) fn translate(&mut self, translates: bool) {
         if let Some(shared) = &mut self.shared {
             shared.translates = translates;
         }
     }
 
-    /// Shows in modes that this process did not set.
+    /// True if another program has taken the keyboard, as modes show that this process did not set.
     fn is_taken(&self, modes: &Termios) -> bool {
         match self.shared.as_ref().map(|shared| &shared.set) {
             Some(Some(set)) => modes != set,
@@ -51,7 +51,7 @@ impl Keyboard {
         }
     }
 
-    /// If this process is in the foreground: one in the background would be stopped (SIGTTOU).
+    /// Makes the terminal raw, if this process is in the foreground. In the background it would be stopped (SIGTTOU).
     pub(super) fn engage(&mut self) {
         if tcgetpgrp(self.fd()) != Ok(getpgrp()) {
             return;
@@ -66,20 +66,20 @@ impl Keyboard {
         if self.shared.as_ref().is_some_and(|shared| shared.translates) {
             raw.output_flags = before.output_flags;
         }
-        // Reads do not wait, because another reader may have been faster. The descriptor is shared, so it cannot be made non-blocking.
+        // Reads do not wait, because another reader may take the keys. The descriptor is shared, so it stays blocking.
         raw.control_chars[SpecialCharacterIndices::VMIN as usize] = 0;
         raw.control_chars[SpecialCharacterIndices::VTIME as usize] = 0;
         if termios::tcsetattr(self.fd(), SetArg::TCSANOW, &raw).is_err() {
             self.saved = None;
         }
-        // The modes as the kernel stores them, for later comparison.
+        // The modes as the kernel has stored them, for a later comparison.
         let set = self.modes().ok();
         if let Some(shared) = &mut self.shared {
             shared.set = set;
         }
     }
 
-    /// Unless another program has taken the terminal.
+    /// Restores the terminal, unless another program has taken it.
     pub(super) fn release(&mut self) {
         let is_taken = self.modes().is_ok_and(|modes| self.is_taken(&modes));
         if let Some(shared) = &mut self.shared {
@@ -107,7 +107,7 @@ impl Keyboard {
         termios::tcgetattr(self.fd())
     }
 
-    /// Reads nothing while another program has the keyboard. Cancel safe. Call only while engaged.
+    /// Reads keys, but none while another program has the keyboard. Cancel safe. Call only while engaged.
     pub(super) async fn read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         loop {
             let mut guard = self.terminal.readable().await?;

@@ -101,7 +101,7 @@ impl Core {
         self.show(UiEventKind::ApprovalRequested { id: ApprovalId(id), request });
     }
 
-    /// Returns the agent, too.
+    /// Returns the next action and its agent.
     async fn wanted(&mut self) -> (Option<AgentId>, UserActionKind) {
         let action = timeout(PATIENCE, self.actions.recv()).await.expect("in time").expect("an action");
         (action.agent, action.kind)
@@ -166,7 +166,7 @@ impl Client {
         serde_json::from_str(&line).unwrap()
     }
 
-    /// The response must be the next line.
+    /// Sends a request and returns the response, which must be the next line.
     async fn call(&mut self, id: u64, method: &str, params: Value) -> Value {
         self.send(json!({"jsonrpc": "2.0", "id": id, "method": method, "params": params})).await;
         let response = self.read().await;
@@ -190,7 +190,7 @@ impl Client {
         self.send(json!({"jsonrpc": "2.0", "id": id, "result": result})).await;
     }
 
-    /// Returns all remaining lines and the exit status.
+    /// Closes the input. Returns all remaining lines and the exit status.
     async fn end(mut self) -> (Vec<Value>, Exit) {
         self.input = None;
         let mut lines = Vec::new();
@@ -437,7 +437,7 @@ async fn shutdown_is_answered_when_everything_is_over() {
     assert_eq!((&lines[2], exit), (&json!({"jsonrpc": "2.0", "id": "bye", "result": {}}), Exit::Done));
 }
 
-/// Nobody reads the output: the core is not delayed, and the queue stays bounded.
+/// Tests that a front end that does not read delays no session, and that the output queue stays bounded.
 #[tokio::test]
 async fn a_reader_that_sleeps_holds_nobody_up() {
     let mut client = Client::greeted().await;
