@@ -4,11 +4,11 @@ use std::env;
 
 use tui::ThemeName;
 
-/// Asks for the background (OSC 11), then for the terminal's attributes (DA1, ECMA-48 §8.3.24). Every terminal answers
-/// the second request, and answers come in order.
+/// Request for the background colour (OSC 11), then for the terminal's attributes (DA1, ECMA-48 §8.3.24). Every
+/// terminal answers the second request, and answers come in order.
 pub(super) const QUESTION: &[u8] = b"\x1b]11;?\x1b\\\x1b[c";
 
-/// Maximum size in bytes of an answer.
+/// Maximum size in bytes of the answer with the colour.
 const LONGEST: usize = 64;
 
 pub(super) fn can_be_asked() -> bool {
@@ -19,7 +19,7 @@ pub(super) fn of_environment() -> Option<ThemeName> {
     env::var("COLORFGBG").ok().as_deref().and_then(by_numbers)
 }
 
-/// The last field is the background's number among sixteen colours. White and the bright colours are light.
+/// Returns the theme from `COLORFGBG`, which ends with the background's number among sixteen colours.
 fn by_numbers(value: &str) -> Option<ThemeName> {
     match value.rsplit(';').next()?.parse().ok()? {
         0..=6 | 8 => Some(ThemeName::Dark),
@@ -28,13 +28,13 @@ fn by_numbers(value: &str) -> Option<ThemeName> {
     }
 }
 
-/// True if the bytes after `ESC ]` may be the beginning of an answer.
+/// True if the bytes after `ESC ]` may be the beginning of the answer with the colour.
 pub(super) fn is_beginning(body: &[u8]) -> bool {
     body.starts_with(b"11;") && body.len() <= LONGEST
 }
 
-/// For `11;rgb:ffff/ffff/ffff` with one to four hexadecimal digits for each number (`XParseColor(3)`), or `rgba:` with
-/// four numbers.
+/// Returns the theme from the answer `11;rgb:ffff/ffff/ffff` with one to four hexadecimal digits for each number
+/// (`XParseColor(3)`), or `rgba:` with four numbers. `None` for another text.
 pub(super) fn answer(body: &[u8]) -> Option<ThemeName> {
     let text = std::str::from_utf8(body).ok()?.strip_prefix("11;")?;
     let numbers = text.strip_prefix("rgb:").or_else(|| text.strip_prefix("rgba:"))?;

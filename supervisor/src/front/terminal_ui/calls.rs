@@ -1,8 +1,8 @@
-//! Alerts for a person who looks elsewhere: the bell, a notification (OSC 9) and the window title (OSC 2). The texts are constant.
+//! Alerts for a person who looks elsewhere: bell, notification (OSC 9), window title (OSC 2). Their texts are constant.
 
 use tui::Reason;
 
-/// Restores the original title, which stays on the terminal's stack for the end of the UI (XTWINOPS 23, 22).
+/// Restores the original title from the terminal's stack, and saves it there again for the end (XTWINOPS 23, 22).
 pub(super) const END_CALL: &[u8] = b"\x1b[23;0t\x1b[22;0t";
 
 pub(super) fn call(reason: Reason) -> Vec<u8> {

@@ -1,4 +1,4 @@
-//! Copies of text: to the terminal's clipboard (OSC 52), which may be ignored silently, and always to a file.
+//! Copies of text: to the terminal's clipboard (OSC 52), which a terminal may ignore silently, and always to a file.
 
 use std::fs;
 use std::io::{self, Write};
@@ -8,7 +8,7 @@ use std::path::{Path, PathBuf};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use tui::Copied;
 
-/// The longest text in bytes that is sent to a terminal. Many terminals drop longer ones.
+/// Maximum size in bytes of a text that is sent to a terminal. Many terminals drop longer ones.
 const MOST: usize = 100_000;
 
 pub(super) fn file(state: &Path) -> PathBuf {
@@ -29,7 +29,7 @@ pub(super) fn write(file: &Path, text: &str) -> io::Result<()> {
     Ok(())
 }
 
-/// Returns the message about a copy. It is unknown if the terminal accepted the text.
+/// Returns the message about a copy. A terminal does not report if it accepted the text.
 pub(super) fn told(what: Copied, is_sent: bool, file: &Path, written: &io::Result<()>) -> String {
     let what = what.as_str();
     let file = file.display();

@@ -14,12 +14,12 @@ pub(super) struct Disputed {
 }
 
 impl Disputed {
-    /// Forgets the last frame, because the window's content is unknown.
+    /// Forgets the last frame, because it is unknown what the window shows now.
     pub(super) fn forget(&mut self) {
         self.rows.clear();
     }
 
-    /// Marks the rows that must be written completely. Returns the bytes to write before the frame.
+    /// Marks the rows that must be written completely. Returns the bytes before the frame that erase rows.
     pub(super) fn settle(&mut self, buffer: &mut Buffer) -> String {
         let width = usize::from(buffer.area.width).max(1);
         let has = |row: &[Cell]| row.iter().any(|cell| cell.symbol().len() > 3 && is_disputed(cell.symbol()));
@@ -41,7 +41,7 @@ impl Disputed {
     }
 }
 
-/// Marks each cell of a row to be written, except cells that a wide character covers.
+/// Marks the cells of a row to be written, except cells that a wide character covers.
 fn write_whole(row: &mut [Cell], changes: bool) {
     let mut covered = 0;
     for cell in row {

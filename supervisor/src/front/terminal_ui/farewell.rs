@@ -7,14 +7,14 @@ use super::COLUMNS;
 /// Maximum number of characters of the last answer that are printed at the end.
 const LONGEST_ANSWER: usize = 4000;
 
-/// The end of a session, as far as the UI knows it.
+/// The end of a session, for the lines that are printed after the UI.
 #[derive(Debug, Default)]
 pub(super) struct Farewell {
     /// The last answer, if it is no longer on the terminal.
     pub answer: String,
-    /// A line about time, changes, cost and denials; empty if they are not known.
+    /// A line about time, changes, cost and denials; empty if these are unknown.
     pub summary: String,
-    /// True if nothing was said, so that there is nothing to continue.
+    /// True if no message was sent, so that there is nothing to continue.
     pub is_empty: bool,
 }
 

@@ -1,4 +1,4 @@
-//! The drawing of frames in memory and their output by a separate thread, one at a time.
+//! Frames are drawn in memory and written by a separate thread, one at a time.
 //!
 //! A blocked terminal stops only this thread. The session continues, and frames do not accumulate, because the next one
 //! is drawn after the last one is written.
@@ -15,14 +15,14 @@ use tokio::sync::mpsc;
 use super::painter::Painter;
 use super::tty::Tty;
 
-/// The shortest time between two frames, for 60 frames a second.
+/// Shortest time between two frames, for 60 frames a second.
 const PACE: Duration = Duration::from_micros(16_667);
 
 pub(super) struct Frames {
     painter: Painter,
     to_write: mpsc::UnboundedSender<Vec<u8>>,
     written: mpsc::UnboundedReceiver<io::Result<()>>,
-    /// The bytes to write before the next frame.
+    /// Bytes to write before the next frame.
     before: Vec<u8>,
     in_flight: bool,
     last: Option<Instant>,
@@ -43,7 +43,6 @@ impl Frames {
         (!self.in_flight).then(due)
     }
 
-    /// Writes these bytes together with the next frame.
     pub(super) fn write_with_next(&mut self, bytes: &[u8]) {
         self.before.extend_from_slice(bytes);
     }

@@ -13,22 +13,22 @@ use tokio::io::unix::AsyncFd;
 
 use super::keys::{KeyRest, Keys, TypedKey};
 
-/// The time in which the rest of a sequence must follow an escape byte. Otherwise the byte is the Escape key.
+/// Time within which the rest of a sequence must follow an escape byte. Otherwise the byte is the Escape key.
 const ESCAPE: Duration = Duration::from_millis(50);
 
-/// The same time if the keys come over a network.
+/// [`ESCAPE`] for keys that come over a network.
 const REMOTE_ESCAPE: Duration = Duration::from_millis(100);
 
-/// The longest wait for the rest of an incomplete key, so that it is not read as text.
+/// Longest wait for the rest of an incomplete key, so that the rest is not read as text.
 const REST: Duration = Duration::from_millis(1_500);
 
-/// The environment variables that show a network connection.
+/// Environment variables that are set if the keys come over a network.
 const REMOTE: [&str; 2] = ["SSH_CONNECTION", "SSH_TTY"];
 
-/// The time in which an escape byte may begin the terminal's answer to a question.
+/// Time after a question to the terminal in which an escape byte may begin the answer.
 const ANSWER: Duration = Duration::from_millis(500);
 
-/// The longest wait for an answer at the end of the UI. Later the shell would read it as typed text.
+/// Longest wait for the answer to a question at the end of the UI. A later answer becomes input of the shell.
 const LAST_ANSWER: Duration = Duration::from_millis(50);
 
 #[derive(Debug)]
@@ -37,11 +37,11 @@ pub(super) struct TerminalInput {
     keys: Keys,
     typed: VecDeque<TypedKey>,
     burst: bool,
-    /// The longest time that an escape byte waits for the next byte.
+    /// Longest time that an escape byte waits for the next byte.
     escape: Duration,
-    /// The time at which an incomplete key counts as complete or is dropped.
+    /// Time at which an incomplete key counts as complete, or is dropped.
     patience: Option<Instant>,
-    /// The time of the last question to the terminal, while the answer may still arrive.
+    /// Time of the last question to the terminal; `None` if no answer can arrive any more.
     asked: Option<Instant>,
 }
 
@@ -57,12 +57,12 @@ impl TerminalInput {
         Ok(Self { terminal, keys, typed, burst: false, escape, patience: None, asked: None })
     }
 
-    /// Records that the terminal was asked a question, whose answer is no key.
+    /// Records that the terminal was asked a question. The answer must not be read as keys.
     pub(super) fn expect_answer(&mut self) {
         self.asked = Some(Instant::now());
     }
 
-    /// Reads and drops an answer that may still arrive.
+    /// Reads and drops the answer to a question, if one may still arrive.
     pub(super) async fn take_last_answer(&mut self) {
         while let Some(left) = self.asked.and_then(|at| LAST_ANSWER.checked_sub(at.elapsed())) {
             if !matches!(tokio::time::timeout(left, self.next()).await, Ok(Ok(_))) {
@@ -77,7 +77,7 @@ impl TerminalInput {
         self.burst
     }
 
-    /// Returns the keys that were typed so far, without waiting.
+    /// Returns the keys that were typed until now. Does not wait.
     pub(super) fn waiting(&mut self) -> Vec<TypedKey> {
         let mut buffer = [0; 4 << 10];
         while let Ok(length @ 1..) = read(self.terminal.get_ref().as_fd(), &mut buffer) {
@@ -129,7 +129,7 @@ async fn read_some(terminal: &AsyncFd<OwnedFd>, buffer: &mut [u8]) -> io::Result
         let mut guard = terminal.readable().await?;
         match read(terminal.get_ref().as_fd(), &mut *buffer) {
             Ok(0) if guard.ready().is_read_closed() => return Err(io::ErrorKind::UnexpectedEof.into()),
-            // Another program that reads the same terminal was faster.
+            // Another program that reads the same terminal took the keys.
             Ok(0) | Err(Errno::EAGAIN | Errno::EINTR) => guard.clear_ready(),
             result => return Ok(result?),
         }

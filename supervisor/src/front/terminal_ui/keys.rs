@@ -9,13 +9,13 @@ use tui::ThemeName;
 
 use super::background;
 
-/// The longest paste in bytes. The rest of a longer one is dropped.
+/// Maximum size in bytes of a paste. The rest of a longer one is dropped.
 const LONGEST_PASTE: usize = 16 << 20;
 
-/// The longest control sequence that can have a meaning. Longer ones are dropped.
+/// Maximum size in bytes of a control sequence with a meaning. Longer ones are dropped.
 const LONGEST_SEQUENCE: usize = 64;
 
-/// The longest control string that the parser waits for.
+/// Maximum size in bytes of a control string whose end the parser waits for.
 const LONGEST_STRING: usize = 64 << 10;
 
 const BEL: u8 = 0x07;
@@ -31,11 +31,11 @@ pub(super) enum TypedKey {
     Paste(String),
     /// The terminal got or lost the focus (DECSET 1004).
     Focus(bool),
-    /// The wheel turned by this number of notches, up if negative.
+    /// The mouse wheel turned by this number of notches, up if negative.
     Wheel(i16),
-    /// The theme for the terminal's background, from its answer.
+    /// The theme that fits the terminal's background, from the terminal's answer.
     Theme(ThemeName),
-    /// The terminal's attributes. All earlier questions are answered by then, if the terminal answers them.
+    /// The terminal's attributes. The terminal answers in order, so answers to earlier questions have arrived.
     Attributes,
 }
 
@@ -46,7 +46,7 @@ pub(super) struct Keys {
     paste: Option<Vec<u8>>,
 }
 
-/// The kind of an incomplete input.
+/// The kind of an input whose end is missing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum KeyRest {
     /// An escape byte, which is the Escape key if nothing follows soon.
@@ -56,9 +56,9 @@ pub(super) enum KeyRest {
 }
 
 enum Parsed {
-    /// A complete element of this many bytes, which may have no meaning.
+    /// A complete key, paste or report of this many bytes; `None` if it has no meaning.
     Whole(usize, Option<TypedKey>),
-    /// An incomplete element.
+    /// The bytes are only the beginning of an element.
     Cut,
 }
 
@@ -68,8 +68,8 @@ impl Keys {
         self.parse(false)
     }
 
-    /// Returns the kind of the incomplete input, if there is one. The end of a paste has no time limit and does not
-    /// count.
+    /// Returns the kind of the incomplete input; `None` if nothing is incomplete. An unfinished paste does not count,
+    /// because its end has no time limit.
     pub(super) fn waits_for(&self) -> Option<KeyRest> {
         match &self.pending[..] {
             [] => None,
@@ -79,12 +79,12 @@ impl Keys {
         }
     }
 
-    /// Handles the lack of further bytes: an escape byte becomes the Escape key, and other incomplete input is dropped.
+    /// Ends the wait for further bytes: an escape byte becomes the Escape key, and other incomplete input is dropped.
     pub(super) fn give_up_waiting(&mut self) -> Vec<TypedKey> {
         match self.waits_for() {
             Some(KeyRest::OfEscape) => self.parse(true),
             Some(KeyRest::OfSequence) => {
-                // A late rest of a terminal's answer must not be read as text.
+                // If the rest of a terminal's answer still comes, it must not be read as text.
                 if !matches!(key(&self.pending, true), Parsed::Cut) {
                     self.pending.clear();
                 }
@@ -116,7 +116,7 @@ impl Keys {
     }
 }
 
-/// Adds bytes to the paste, except those that may begin its end mark.
+/// Adds bytes to a paste, except for those at the end that may begin the end mark.
 fn paste_goes_on(paste: &mut Vec<u8>, bytes: &[u8]) -> Parsed {
     let ends = memchr::memmem::find(bytes, PASTE_ENDS);
     let length = ends.unwrap_or_else(|| bytes.len() - beginning_of(PASTE_ENDS, bytes));
@@ -132,7 +132,7 @@ fn paste_goes_on(paste: &mut Vec<u8>, bytes: &[u8]) -> Parsed {
     }
 }
 
-/// Returns the number of bytes at the end of `bytes` that are a beginning of `mark`.
+/// Returns the length of the longest end of `bytes` with which `mark` begins.
 fn beginning_of(mark: &[u8], bytes: &[u8]) -> usize {
     (1..mark.len()).rev().find(|length| bytes.ends_with(&mark[..*length])).unwrap_or(0)
 }
@@ -223,7 +223,7 @@ fn control_string(bytes: &[u8], nothing_follows: bool) -> Parsed {
         (Some(end), Some([ESC, _, ..])) => Parsed::Whole(2 + end, None),
         (Some(end), Some([BEL, ..])) => Parsed::Whole(2 + end + 1, answer.map(TypedKey::Theme)),
         (Some(end), Some([CAN | SUB, ..])) => Parsed::Whole(2 + end + 1, None),
-        // A late rest of a terminal's answer is no text.
+        // The rest of a terminal's answer may still come, and is no text.
         _ if bytes[1] == b']' && background::is_beginning(body) => Parsed::Cut,
         _ if nothing_follows || body.len() > LONGEST_STRING => Parsed::Whole(bytes.len(), None),
         _ => Parsed::Cut,
@@ -242,7 +242,7 @@ fn function_key(parameters: &str, end: u8) -> Option<TypedKey> {
         return None;
     }
     let mut numbers = parameters.split(';').map(|number| {
-        // After a colon come details of kitty's protocol.
+        // Numbers after a colon are details of kitty's protocol.
         number.split(':').next().unwrap_or_default().parse::<u32>().ok()
     });
     let (first, second, third) =
@@ -258,7 +258,7 @@ fn function_key(parameters: &str, end: u8) -> Option<TypedKey> {
     }
 }
 
-/// Parses a mouse report (SGR, 1006), in which only the wheel has a meaning.
+/// Parses a mouse report (SGR, 1006). Only the wheel has a meaning.
 fn wheel(report: &str) -> Option<TypedKey> {
     match report.split(';').next()?.parse() {
         Ok(64u8) => Some(TypedKey::Wheel(-1)),

@@ -1,4 +1,4 @@
-//! The reader for the UI's view of the session's log.
+//! Reads the session log for the UI's view of it.
 
 use std::borrow::Cow;
 use std::collections::VecDeque;
@@ -11,16 +11,16 @@ use serde::Deserialize;
 use serde_json::value::RawValue;
 use tui::{LogRow, LogRows};
 
-/// Maximum number of events that are listed. Earlier ones are left out.
+/// Maximum number of events in the list. Earlier ones are left out.
 const MOST: usize = 20_000;
 
-/// Maximum number of characters of an event's data in a row.
+/// Maximum number of characters of an event's data in one row of the list.
 const LONGEST: usize = 200;
 
-/// Maximum size in bytes of an event that are shown.
+/// Maximum size in bytes of an event that is shown.
 const MOST_OF_EVENT: u64 = 1 << 20;
 
-/// The fields of a log line that a row needs.
+/// The fields of a log line that a row of the list shows.
 #[derive(Deserialize)]
 struct LogLine<'a> {
     #[serde(borrow)]
@@ -85,7 +85,7 @@ pub(super) fn event(log: &Path, at: u64) -> Result<String, String> {
     let line: Vec<u8> = read().map_err(|error| cannot(log, &error))?;
     let pretty = serde_json::from_slice::<serde_json::Value>(&line)
         .and_then(|json| serde_json::to_string_pretty(&json));
-    // A line that is too long or no JSON is returned unchanged.
+    // A line that is too long, or is no JSON, is returned unchanged.
     Ok(pretty.unwrap_or_else(|_| String::from_utf8_lossy(&line).into_owned()))
 }
 

@@ -53,14 +53,14 @@ use crate::settings::config::{Effective, Sources, ask_for_trust, can_ask, yes};
 
 pub use self::painter::{END, Painter};
 
-/// The default time limit for an answer. The person may be away from the terminal for hours.
+/// Default time limit for the answer to an approval. The person may be away from the terminal for hours.
 const A_DAY: Duration = Duration::from_hours(24);
 
-/// The assumed columns of a terminal that does not report its size.
+/// Assumed width of a terminal that does not report its size.
 const COLUMNS: u16 = 80;
 
-/// Runs the UI and returns the exit status. Afterwards only the last answer and two lines about the session are on
-/// the terminal.
+/// Runs the UI and returns the exit status. Afterwards the terminal shows only the last answer and two lines about the
+/// session.
 pub(crate) async fn run(args: TuiArgs, place: SessionDirs) -> Exit {
     // The next session gets the same flags. One that is chosen by name may belong to another project.
     let (mode, confinement, model) = (args.mode, args.confinement.clone(), args.model.clone());
@@ -82,12 +82,12 @@ pub(crate) async fn run(args: TuiArgs, place: SessionDirs) -> Exit {
     }
 }
 
-/// Runs the UI for a session whose log is deleted with it.
+/// Runs the UI for the demo, whose session log is deleted afterwards.
 pub(crate) async fn play(args: TuiArgs, place: SessionDirs) -> Exit {
     on_the_terminal(args, place).await.exit
 }
 
-/// Runs the UI. Messages for the terminal are held and printed afterwards.
+/// Runs the UI. Messages for the terminal are held meanwhile, and printed afterwards.
 async fn on_the_terminal(args: TuiArgs, place: SessionDirs) -> UiFinished {
     let began = Instant::now();
     notes::begin_to_hold();
@@ -165,7 +165,7 @@ fn prepare(args: &TuiArgs, place: SessionDirs, began: Instant) -> Result<Prepare
     Ok(PreparedUi { session, handle, events, effective, window, began, endings, state })
 }
 
-/// Returns the log of the session to continue, if there is one.
+/// Returns the log of the session to continue; `None` for a new session.
 fn resume(args: &TuiArgs, place: &SessionDirs) -> Result<Option<PathBuf>, String> {
     if args.session.is_none() && !args.goes_on {
         return Ok(None);
@@ -179,7 +179,7 @@ pub(crate) async fn resumed(args: ResumeArgs, place: SessionDirs) -> Exit {
     resumed_after(args, place, None).await
 }
 
-/// Continues a session after the session `left`.
+/// Continues a session. `left` is the log of the session that the person has just left, if there was one.
 async fn resumed_after(args: ResumeArgs, place: SessionDirs, left: Option<&Path>) -> Exit {
     let ResumeArgs { session, directory, mode, confinement, model, fork: forks } = args;
     let here = directory.clone().unwrap_or_else(|| PathBuf::from("."));
@@ -217,8 +217,8 @@ async fn resumed_after(args: ResumeArgs, place: SessionDirs, left: Option<&Path>
     run(args, place).await
 }
 
-/// Returns the project for a session. It is normally the session's own. For an imported session that was not continued
-/// yet, the person is asked first. Returns nothing if they refuse.
+/// Returns the project in which to continue a session, normally the session's own. If the session was imported and not
+/// continued since, the person is asked first. `None` if they refuse.
 fn project_of(log: &Path, here: &Path) -> Result<Option<PathBuf>, String> {
     let Some(own) = begun(log).map(|begun| begun.project.as_path().to_owned()) else {
         return Ok(Some(here.to_owned()));
@@ -238,7 +238,7 @@ fn project_of(log: &Path, here: &Path) -> Result<Option<PathBuf>, String> {
 }
 
 /// Returns the log of a session by name. Without a name, the person chooses at a terminal, and elsewhere it is the last
-/// one. Returns nothing if the person cancelled.
+/// session. `None` if the person cancelled.
 async fn log_of(
     name: Option<&str>,
     place: &SessionDirs,
@@ -256,7 +256,7 @@ async fn log_of(
     find_log(&place.directories.sessions(), name, project).map(Some)
 }
 
-/// The hint about the command that needs no terminal.
+/// Hint about the command that needs no terminal.
 const HEADLESS: &str =
     "\n  hint: bailiwick exec --mode auto \"fix the failing test\" runs one task without a terminal";
 
@@ -332,7 +332,7 @@ impl PreparedUi {
             ui.ask_for_background()?;
         }
         ui.begin(prompt).await?;
-        // The screen's model is in the future, which is large for a stack.
+        // The future contains the screen's model, which is too large for the stack.
         let ended = Box::pin(ui.run(tokio::spawn(session.run()))).await;
         drop(engaged);
         Ok(ended)

@@ -1,4 +1,4 @@
-//! The conversion of frames to the bytes that update the terminal.
+//! Converts frames to the bytes that update the terminal.
 
 use std::cell::RefCell;
 use std::io::{self, Write};
@@ -10,11 +10,11 @@ use ratatui::{Frame, Terminal, TerminalOptions, Viewport};
 
 use super::disputed::Disputed;
 
-/// The bytes before a frame. With them the terminal shows the frame completely or not at all (synchronized output,
-/// DECSET 2026).
+/// Bytes before a frame. With them the terminal shows the frame completely or not at all (synchronized output, DECSET
+/// 2026).
 const BEGIN: &[u8] = b"\x1b[?2026h";
 
-/// The bytes after a frame, which end the synchronized output.
+/// Bytes after a frame, which end the synchronized output.
 pub const END: &[u8] = b"\x1b[?2026l";
 
 pub struct Painter {
@@ -57,7 +57,7 @@ fn whole(size: Size) -> Rect {
     Rect::new(0, 0, size.width, size.height)
 }
 
-/// The drawn bytes that were not returned yet.
+/// Drawn bytes that were not returned yet.
 #[derive(Clone, Default)]
 struct PaintedPage(Rc<RefCell<Vec<u8>>>);
 
@@ -80,7 +80,7 @@ mod tests {
 
     const SIZE: Size = Size { width: 20, height: 4 };
 
-    /// Rows that terminals draw in different widths, and rows in which remains would be visible.
+    /// Rows that terminals draw in different widths, and rows that would show remains of earlier ones.
     const ROWS: [&str; 12] = [
         "👨\u{200d}👩\u{200d}👧\u{200d}👦",
         "",
@@ -120,7 +120,7 @@ mod tests {
 
     #[test]
     fn nothing_of_an_emoji_is_left_when_its_row_scrolls() {
-        // This simulated terminal draws each character of a sequence in its own columns, and selectors in none.
+        // This simulated terminal draws each character of an emoji in its own columns, and no variation selectors.
         let mut terminal = terminal();
         let mut painter = Painter::new(SIZE).unwrap();
         for from in (0..30).chain((0..30).rev()).chain([0, 5, 5, 9, 2]) {

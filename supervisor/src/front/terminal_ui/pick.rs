@@ -21,11 +21,10 @@ use crate::process::messages::time;
 pub(super) enum UiChoice {
     Log(PathBuf),
     Nothing,
-    /// There is no session to choose from.
     NoSession,
 }
 
-/// Returns the sessions to choose from, the last one first. The session `left` comes at the end if it has messages.
+/// Returns the sessions to choose from, newest first. The session `left` comes last; without messages it is left out.
 fn offered(state: &Path, left: Option<&Path>) -> io::Result<Vec<ListedSession>> {
     let mut sessions = Index::open(state).sessions()?;
     let was_left = |session: &ListedSession| left == Some(&session.log);
@@ -35,12 +34,12 @@ fn offered(state: &Path, left: Option<&Path>) -> io::Result<Vec<ListedSession>> 
     Ok(sessions)
 }
 
-/// True if there is another session than this one.
+/// True if there is another session than this one to choose.
 pub(super) fn is_any_other(state: &Path, this: &Path) -> io::Result<bool> {
     Ok(offered(state, Some(this))?.iter().any(|session| session.log != this))
 }
 
-/// Lets the person choose a session, of this project or of all. `left` is the session before, if there is one.
+/// Lets the person choose a session, of this project or of all. `left` is the log of the session just left, if any.
 pub(super) async fn choose(state: &Path, project: &Path, left: Option<&Path>) -> io::Result<UiChoice> {
     let sessions = offered(state, left)?;
     if sessions.is_empty() {
@@ -60,7 +59,7 @@ pub(super) async fn choose(state: &Path, project: &Path, left: Option<&Path>) ->
     Ok(log.map_or(UiChoice::Nothing, UiChoice::Log))
 }
 
-/// Returns the row for a session: its first message, then its facts. Both can be searched.
+/// Returns the list row of a session: its first message, then its facts. Both can be searched.
 fn row(session: &ListedSession, project: &Path) -> PickerRow {
     let ListedSession { log, changed, summary, .. } = session;
     let changed = Timestamp::try_from(*changed).map(time::local);

@@ -9,10 +9,10 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
-/// Maximum size in bytes of the file. If there are more, the older half is removed.
+/// Maximum size in bytes of the file. When it is exceeded, the older half is removed.
 const MOST: u64 = 1 << 20;
 
-/// The longest message that is kept. Longer ones are mostly pastes.
+/// Maximum size in bytes of a message that is kept. Longer ones are mostly pastes.
 const LONGEST: usize = 16 << 10;
 
 /// Maximum number of messages of a project that are returned.
@@ -24,7 +24,7 @@ pub(super) struct UiMemory {
     project: String,
 }
 
-/// Message of the history, one line of the file.
+/// One line of the file: a message that was sent in a project.
 #[derive(Debug, Serialize, Deserialize)]
 struct Sent {
     project: String,

@@ -1,4 +1,4 @@
-//! The data from which the UI's model starts: the new session and the terminal's abilities.
+//! The data with which the UI's model starts: the new session and the abilities of the terminal.
 
 use std::collections::BTreeSet;
 
@@ -17,7 +17,7 @@ use crate::engine::opening::OpenedSession;
 use crate::process::messages::time;
 use crate::settings::config::Effective;
 
-/// Returns the data for a new session, whose model has this context window, on a terminal of this size.
+/// Returns the data for a new session on a terminal of this size. `window` is the size of the model's context.
 pub(super) fn of(
     session: &OpenedSession,
     window: Window,
@@ -32,7 +32,7 @@ pub(super) fn of(
         mode: standing.mode,
         net: standing.rights.net.clone(),
         rights: standing.summary(),
-        // The level of confinement is known once the first worker has started.
+        // The tier is known once the first worker has started.
         tier: None,
         model: effective.model().to_owned(),
         models: known_models(effective),
@@ -59,7 +59,7 @@ pub(super) fn of(
     })
 }
 
-/// Returns the models that the settings name, and those of the same provider in the catalogue.
+/// Returns the models that the settings name, and the catalogue's models of the same provider.
 pub(super) fn known_models(effective: &Effective) -> KnownModels {
     let of_keys = ["plan.model", "execute.model"].iter().filter_map(|key| effective.model_of(key));
     let of_roles = effective.roles();
@@ -89,7 +89,7 @@ fn price(prices: Prices) -> String {
     format!("${input} in, ${output} out{long}")
 }
 
-/// True if the terminal's background selects the theme.
+/// True if the theme depends on the terminal's background, and the terminal can be asked for that.
 pub(super) fn asks_for_background(effective: &Effective) -> bool {
     effective.theme().is_none() && colour() != Colour::None && background::can_be_asked()
 }
@@ -100,8 +100,8 @@ pub(super) fn colour() -> Colour {
     colour_of(is_off, &colours, &term)
 }
 
-/// Returns the colours by the environment. A non-empty `NO_COLOR` turns them off (no-color.org), `COLORTERM` indicates
-/// exact colours, and the name in `TERM` the number of colours (terminfo(5)).
+/// Returns the kind of colours from the environment. A non-empty `NO_COLOR` turns them off (no-color.org), `COLORTERM`
+/// indicates exact colours, and the name in `TERM` the number of colours (terminfo(5)).
 fn colour_of(is_off: bool, colours: &str, term: &str) -> Colour {
     match (colours, term) {
         _ if is_off => Colour::None,
@@ -112,7 +112,7 @@ fn colour_of(is_off: bool, colours: &str, term: &str) -> Colour {
     }
 }
 
-/// Returns a description of the files that a path pattern matches, or the error in it.
+/// Returns a description of the files that a path pattern matches, or the error in the pattern.
 fn pattern(glob: &str) -> String {
     match PathPattern::parse(glob) {
         Ok(pattern) => pattern.preview(),

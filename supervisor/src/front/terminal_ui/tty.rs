@@ -15,35 +15,35 @@ use ratatui::layout::Size;
 use crate::process::messages::notes;
 use crate::process::tty::{size, write_all};
 
-/// Turns on the modes of the UI: alternate screen (DECSET 1049), bracketed paste (2004) and focus reports (1004), as in
-/// xterm's ctlseqs. The title is saved on the terminal's stack (XTWINOPS 22).
+/// Bytes that turn on the modes of the UI: alternate screen (DECSET 1049), bracketed paste (2004) and focus reports
+/// (1004), as in xterm's ctlseqs. The title is saved on the terminal's stack (XTWINOPS 22).
 const ENTER: &[u8] = b"\x1b[22;0t\x1b[?1049h\x1b[?2004h\x1b[?1004h\x1b[0m\x1b[H\x1b[2J";
 
-/// Turns on reports of mouse buttons, including the wheel (1000), in a format without limits (1006).
+/// Bytes that turn on reports of mouse buttons, including the wheel (1000), in a format without limits (1006).
 const MOUSE: &[u8] = b"\x1b[?1000h\x1b[?1006h";
 
-/// Ends an incomplete frame (2026), turns off the modes, shows the cursor (25), and restores the title.
+/// Bytes that end an incomplete frame (2026), turn off the modes, show the cursor (25), and restore the title.
 const LEAVE: &[u8] =
     b"\x1b[?2026l\x1b[0m\x1b[?1006l\x1b[?1000l\x1b[?1004l\x1b[?2004l\x1b[?1049l\x1b[?25h\x1b[23;0t";
 
-/// The longest time that a blocked terminal can delay the end.
+/// Longest time that a blocked terminal can delay the end of the process.
 const PATIENCE: Duration = Duration::from_millis(300);
 
-/// The assumed size of a terminal that does not report it.
+/// Assumed size of a terminal that does not report its size.
 const USUAL: Size = Size::new(80, 24);
 
 #[derive(Debug)]
 pub(super) struct Tty {
     terminal: OwnedFd,
     mouse: bool,
-    /// The output, locked during each write so that none is interrupted.
+    /// The output, locked during each write so that writes do not mix.
     out: Mutex<File>,
-    /// The original modes, while they are changed. The lock is never kept during a wait.
+    /// The original modes; `None` while they are not changed. The lock is never held during a wait.
     saved: Mutex<Option<Termios>>,
 }
 
 impl Tty {
-    /// Creates a terminal from a duplicate of a descriptor, without a change to it. `mouse` is true if the UI will
+    /// Creates a terminal from a duplicate of a descriptor, without changing its modes. `mouse` is true if the UI will
     /// use the mouse.
     pub(super) fn new(terminal: BorrowedFd<'_>, mouse: bool) -> io::Result<Self> {
         let out = Mutex::new(File::from(terminal.try_clone_to_owned()?));
@@ -58,17 +58,17 @@ impl Tty {
         let modes = saved.map_or_else(|| termios::tcgetattr(&self.terminal), Ok)?;
         let mut raw = modes.clone();
         termios::cfmakeraw(&mut raw);
-        // Reads do not wait. The descriptor is shared, so it is not made non-blocking.
+        // Reads do not wait. Other processes share the descriptor, so it is not made non-blocking.
         raw.control_chars[SpecialCharacterIndices::VMIN as usize] = 0;
         raw.control_chars[SpecialCharacterIndices::VTIME as usize] = 0;
         *unpoisoned(self.saved.lock()) = Some(modes);
-        // TCSAFLUSH would drop earlier input, which is for the UI.
+        // TCSAFLUSH would drop keys that were typed before for the UI.
         termios::tcsetattr(&self.terminal, SetArg::TCSANOW, &raw)?;
         let modes = if self.mouse { &[ENTER, MOUSE].concat() } else { ENTER };
         write_all(&mut *out, modes).map_err(|(_, error)| error)
     }
 
-    /// Restores the terminal. Unread input is dropped, because a shell would execute it.
+    /// Restores the terminal. Drops unread input, because a shell would execute it.
     pub(super) fn release(&self) {
         // If the terminal is blocked, only its modes are restored.
         let out = self.out_within(PATIENCE).filter(|_| self.is_writable_within(PATIENCE));
@@ -157,7 +157,7 @@ impl Drop for Engaged {
     }
 }
 
-/// Returns the locked value even if a thread panicked, because no change here can be half done.
+/// Returns the locked value even if a thread panicked: no change of it can be half done.
 fn unpoisoned<T>(lock: LockResult<MutexGuard<'_, T>>) -> MutexGuard<'_, T> {
     lock.unwrap_or_else(PoisonError::into_inner)
 }
@@ -184,7 +184,7 @@ mod tests {
     /// The variable that tells a test process that it runs on its own terminal.
     const ON_A_TERMINAL: &str = "BAILIWICK_TEST_ON_A_TERMINAL";
 
-    /// Runs a test in another process on a new terminal. Returns its output. Fails if the terminal's modes changed.
+    /// Runs a test in another process on a new terminal and returns its output. Fails if the terminal's modes changed.
     fn on_a_terminal(test: &str) -> String {
         let pty = openpty();
         let before = termios::tcgetattr(&pty.slave).unwrap();

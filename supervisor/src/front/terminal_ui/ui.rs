@@ -39,13 +39,13 @@ use crate::settings::config::at_home;
 /// Maximum number of events that are handled before keys and frames have their turn.
 const TOGETHER: usize = 256;
 
-/// The result of the session, or the error of its task if it panicked.
+/// Result of the session; the outer error means that its task panicked.
 pub(super) type UiEnded = Result<Result<RunEnd, SessionError>, JoinError>;
 
-/// The paths for commands of the person.
+/// Files of the person that the UI uses.
 pub(super) struct UiPlaces {
     pub(super) project: PathBuf,
-    /// The file with the last copied text.
+    /// File with the last copied text.
     pub(super) copied: PathBuf,
     pub(super) log: PathBuf,
 }
@@ -67,19 +67,19 @@ pub(super) struct Ui {
     handle: Handle,
     events: SessionEvents,
     places: UiPlaces,
-    /// The history of the prompt; `None` after it could not be written.
+    /// History of the prompt; `None` after it could not be written.
     remembered: Option<UiMemory>,
     clock: Instant,
     stale: bool,
-    /// The content of the frame that is being written.
+    /// Content of the frame that is being written.
     shown: Option<Shown>,
     has_shown: bool,
     turn_ended: bool,
-    /// The source code that is being read.
+    /// Receives source code that a thread reads.
     reading: Option<oneshot::Receiver<CodeRead>>,
-    /// The log or event that is being read.
+    /// Receives the log or the event that a thread reads.
     reading_log: Option<oneshot::Receiver<Msg>>,
-    /// The picture in the clipboard that is being read.
+    /// Receives the picture that a thread reads from the clipboard.
     reading_picture: Option<oneshot::Receiver<Msg>>,
     then: AfterUi,
 }
@@ -92,7 +92,6 @@ pub(super) enum AfterUi {
     Session(Option<String>),
 }
 
-/// The next input of the main loop.
 enum UiInput {
     Signal(i32),
     Typed(TypedKey),
@@ -206,7 +205,7 @@ impl Ui {
                     None => self.tell(Msg::LogRead(Err("the log could not be read".to_owned()))).await?,
                 },
                 UiInput::PictureRead(Some(read)) => self.tell(read).await?,
-                // The session is about to end, or the source code could not be read and stays without colours.
+                // The session is about to end, or the source code could not be read and is shown without colours.
                 UiInput::Core(None) | UiInput::CodeRead(None) | UiInput::PictureRead(None) => {}
                 UiInput::Tick => self.tell(Msg::Tick).await?,
             }
@@ -237,7 +236,7 @@ impl Ui {
         }
     }
 
-    /// Handles the keys that were typed so far. They must be read before a frame counts as seen.
+    /// Handles the keys that were typed until now. They must be read before a frame counts as seen by the person.
     async fn read_what_waits(&mut self) -> io::Result<()> {
         for typed in self.input.waiting() {
             self.typed(typed).await?;
@@ -251,7 +250,7 @@ impl Ui {
             TypedKey::Focus(focused) => Msg::Focus(focused),
             TypedKey::Wheel(notches) => Msg::Wheel(notches),
             TypedKey::Theme(theme) => Msg::Theme(theme),
-            // This answer only shows that no other answers follow.
+            // The answer only shows that no earlier answer is missing.
             TypedKey::Attributes => return Ok(()),
             TypedKey::Key(key) if !self.has_shown => Msg::Key(typed_ahead(key)),
             TypedKey::Key(key) if self.input.is_burst() => Msg::KeyOfMany(key),
@@ -388,7 +387,7 @@ impl Ui {
         self.stale = true;
     }
 
-    /// Ends the session to open another one. A name that matches no session is reported instead.
+    /// Ends the session to open another one. If no session has this name, reports that instead.
     async fn leave_for(&mut self, name: Option<String>) {
         let sessions = self.places.log.parent().unwrap_or(Path::new("."));
         let state = sessions.parent().unwrap_or(sessions);
@@ -418,8 +417,8 @@ impl Ui {
         pictures::read(&self.places.project.join(path))
     }
 
-    /// Reads the clipboard in a thread, because a program of the desktop may be slow. A second key while it reads is
-    /// ignored.
+    /// Reads the clipboard in a thread, because a program of the desktop may be slow. Ignores the key while a read
+    /// runs.
     fn attach_clipboard(&mut self) {
         if self.reading_picture.is_none() {
             let project = self.places.project.clone();
@@ -459,11 +458,11 @@ fn typed_ahead(key: KeyEvent) -> KeyEvent {
     }
 }
 
-/// Runs a read on a separate thread. The process does not wait for it at its end.
+/// Runs a read on a thread, for which the process does not wait at its end. `None` if no thread could be started.
 fn in_thread<T: Send + 'static>(read: impl FnOnce() -> T + Send + 'static) -> Option<oneshot::Receiver<T>> {
     let (done, reading) = oneshot::channel();
     let run = move || {
-        // The receiver may be gone.
+        // The receiver may have been dropped.
         let _ = done.send(read());
     };
     thread::Builder::new().name("reader".to_owned()).spawn(run).ok().map(|_| reading)

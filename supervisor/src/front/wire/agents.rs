@@ -28,7 +28,7 @@ struct KnownAgent {
     status: Option<SubAgentStatus>,
     calls: BTreeMap<CallId, String>,
     approvals: BTreeSet<ApprovalId>,
-    /// The call that waits for another agent to finish its writes.
+    /// The call that waits until another agent has finished its writes.
     awaits_turn: Option<CallId>,
     guests: Vec<GuestInfo>,
     steps: u64,
@@ -38,7 +38,7 @@ struct KnownAgent {
 }
 
 impl Agents {
-    /// Returns every agent, each before its sub-agents.
+    /// Returns all agents. Each comes before its sub-agents.
     pub(in crate::front) fn list(&self) -> Vec<AgentInfo> {
         let mut agents: Vec<_> = self.known.iter().map(|(agent, known)| known.info(agent)).collect();
         agents.sort_by(|one, other| one.agent.in_tree().cmp(&other.agent.in_tree()));
@@ -49,7 +49,7 @@ impl Agents {
         self.known.get(agent).map(KnownAgent::state)
     }
 
-    /// Updates the agents by an event for the front end.
+    /// Updates the agents from an event for the front end.
     pub(in crate::front) fn on(&mut self, event: &UiEvent) {
         match &event.kind {
             UiEventKind::Logged(logged) => self.logged(logged),
@@ -155,8 +155,7 @@ impl KnownAgent {
         });
     }
 
-    /// Records the end of a guest, and forgets the oldest of those that have ended. Numbers begin anew with each run
-    /// of a session.
+    /// Records the end of a guest, and forgets the oldest ended ones. A new run of a session numbers its guests anew.
     fn guest_ended(&mut self, time_ms: u64, ended: &GuestEnded) {
         let of = |info: &&mut GuestInfo| info.guest == ended.guest && info.ended_ms.is_none();
         if let Some(info) = self.guests.iter_mut().find(of) {

@@ -22,31 +22,29 @@ use crate::engine::opening::{Handle, NotTaken, SessionEvents, unheard};
 use crate::process::messages::say;
 
 pub(in crate::front) trait OpenConversation: Send + Sync + 'static {
-    /// Opens a conversation, or returns an error for the front end. May block.
+    /// Opens a conversation. The error is for the front end. May block.
     ///
-    /// An earlier session that goes on `shows` its events first.
+    /// If `shows` is true, a continued session first sends its earlier events.
     fn open(&self, params: NewConversationParams, shows: bool) -> Result<OpenedConversation, ErrorObject>;
 }
 
 /// An open conversation. It does nothing until its future `run` is polled.
 pub(in crate::front) struct OpenedConversation {
-    /// The handle for actions of the person.
     pub(in crate::front) handle: Handle,
-    /// The events for the front end.
     pub(in crate::front) events: SessionEvents,
     pub(in crate::front) log: PathBuf,
-    /// The models that can be chosen, if the model can be changed.
+    /// The models that can be chosen; `None` if the model cannot be changed.
     pub(in crate::front) models: Option<Arc<dyn Models>>,
-    /// The access that the options of the start allow.
+    /// The access at the start, from the options.
     pub(in crate::front) start: StartAccess,
-    /// The prompts of its MCP servers.
+    /// The prompts of the conversation's MCP servers.
     pub(in crate::front) prompts: Vec<ServerPrompt>,
     /// The commands of the person and of the trusted project.
     pub(in crate::front) commands: Vec<OwnCommand>,
     pub(in crate::front) run: Pin<Box<dyn Future<Output = Result<(), String>> + Send>>,
 }
 
-/// The access that a conversation is started with, by its options and not by an earlier run of it.
+/// The access with which a conversation is started: that of its options, not that of an earlier run.
 #[derive(Clone, Debug)]
 pub(in crate::front) struct StartAccess {
     pub(in crate::front) mode: ApprovalMode,
@@ -55,16 +53,15 @@ pub(in crate::front) struct StartAccess {
     pub(in crate::front) models: Vec<String>,
 }
 
-/// A conversation that has ended, with its last events and the reason of an end without a result.
+/// A conversation that has ended, with its last events. The error is the reason of an end without a result.
 pub(in crate::front) struct ConversationEnded {
     pub(in crate::front) conversation: ConversationId,
     pub(in crate::front) events: Vec<UiEvent>,
     pub(in crate::front) error: Option<String>,
 }
 
-/// The next thing that happens in any conversation.
 pub(in crate::front) enum NextEvent {
-    /// An event to show, or a question to ask.
+    /// An event for the front end, which may be an approval request.
     Event(UiEvent),
     Ended(ConversationEnded),
 }
@@ -83,9 +80,9 @@ struct Conversation {
 pub(in crate::front) struct Conversations {
     open: BTreeMap<ConversationId, Conversation>,
     runs: JoinSet<(ConversationId, Result<(), String>)>,
-    /// Actions that wait because their conversation is busy.
+    /// Tasks with actions that wait because their conversation is busy.
     late: JoinSet<()>,
-    /// The conversation whose events were taken last. The next one has its turn.
+    /// The conversation from which the last event came. The next event is taken from the one after it.
     last: Option<ConversationId>,
 }
 
@@ -106,7 +103,7 @@ impl Conversations {
         self.open.is_empty()
     }
 
-    /// Passes an action to an agent of a conversation, to its first one if none is named.
+    /// Passes an action to an agent of a conversation; without an agent, to the first one.
     pub(in crate::front) fn act(
         &self,
         conversation: &ConversationId,
@@ -117,7 +114,7 @@ impl Conversations {
         handle.try_act(UserAction { agent, ..handle.action(kind) })
     }
 
-    /// Returns the reason why a conversation cannot use a model, if there is one. A busy agent reports that itself.
+    /// Returns the reason why a conversation cannot use a model; `None` if it can. A busy agent reports that itself.
     pub(in crate::front) fn refuses_model(
         &self,
         conversation: &ConversationId,
@@ -143,7 +140,7 @@ impl Conversations {
         self.open.get(conversation).map(|open| open.log.as_path())
     }
 
-    /// Passes an action to a conversation. If the conversation is busy, the action waits and is not lost.
+    /// Passes an action to a conversation. While the conversation is busy, the action waits.
     pub(in crate::front) fn act_surely(&mut self, action: UserAction) {
         let handle = self.open.get(&action.conversation_id).map(|open| &open.handle);
         match handle.map_or(Err(NotTaken::Over), |handle| handle.try_act(action.clone())) {
@@ -160,7 +157,7 @@ impl Conversations {
         }
     }
 
-    /// Passes an action to all conversations. None is lost.
+    /// Passes an action to all conversations, waiting for busy ones.
     pub(in crate::front) fn act_in_all(&mut self, kind: &UserActionKind) {
         let actions: Vec<_> = self.open.values().map(|open| open.handle.action(kind.clone())).collect();
         for action in actions {
@@ -168,7 +165,7 @@ impl Conversations {
         }
     }
 
-    /// Waits for the next thing that happens in any conversation. The conversations take turns. Cancel safe.
+    /// Waits for the next event or end of any conversation. The conversations take turns. Cancel safe.
     pub(in crate::front) async fn next(&mut self) -> NextEvent {
         while self.late.try_join_next().is_some() {}
         std::future::poll_fn(|context| {
@@ -179,7 +176,7 @@ impl Conversations {
                 Poll::Ready(Some(Ok((conversation, result)))) => {
                     Poll::Ready(NextEvent::Ended(self.ended(conversation, result.err())))
                 }
-                // A conversation panicked. Its closed channel shows which one.
+                // A conversation panicked. Its channel is closed, which shows which one it was.
                 Poll::Ready(Some(Err(error))) => {
                     let closed = self.open.iter().find(|(_, open)| open.handle.is_over());
                     match closed.map(|(conversation, _)| conversation.clone()) {
@@ -196,7 +193,7 @@ impl Conversations {
         .await
     }
 
-    /// Returns an event, starting with the conversation after the one that had the last turn.
+    /// Returns the next event, starting with the conversation after the one from which the last event came.
     fn poll_event(&mut self, context: &mut Context<'_>) -> Poll<UiEvent> {
         let Self { open, last, .. } = self;
         let is_after = |(id, _): &(&ConversationId, _)| last.as_ref().is_none_or(|last| *id > last);

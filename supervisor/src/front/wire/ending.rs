@@ -4,10 +4,10 @@ use protocol::frontend::{AgentAction, UserActionKind};
 
 use crate::process::exit::Exit;
 
-/// The reason of a server's end. Later variants take precedence.
+/// The reason for which a server ends. Later variants take precedence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::front) enum ServeEnding {
-    /// A request asked for the end.
+    /// The front end sent `shutdown`.
     Shutdown,
     InputOver,
     OutputGone,
@@ -47,7 +47,7 @@ impl ServeEnding {
         }
     }
 
-    /// Returns the reason with which open approvals are denied.
+    /// Returns the reason that is given for the denial of open approvals.
     pub(super) const fn cause(self) -> &'static str {
         match self {
             Self::Shutdown => "the front end ended the session",

@@ -9,10 +9,9 @@ use tokio::sync::mpsc;
 /// Maximum number of lines that are read ahead.
 const AHEAD: usize = 4;
 
-/// The number of bytes that are read at once.
 const PIECE: usize = 64 << 10;
 
-/// Starts the thread. The channel closes at the end of standard input.
+/// Starts the thread that reads lines. The channel closes at the end of standard input.
 pub(super) fn start() -> io::Result<mpsc::Receiver<Line>> {
     let (sender, lines) = mpsc::channel(AHEAD);
     thread::Builder::new().name("read".to_owned()).spawn(move || read(io::stdin(), &sender))?;

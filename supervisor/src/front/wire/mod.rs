@@ -1,8 +1,8 @@
-//! A server of sessions on standard input and output, whatever its protocol is: lines, conversations, open approvals, the output queue.
+//! A server of sessions on standard input and output, for any protocol: lines, conversations, approvals, output queue.
 //!
 //! One task owns the conversations, the open requests and the output queue. Two threads read and write lines, so a
-//! front end that blocks does not delay a session. A [`Dialect`] says how events and requests are written: `serve` and
-//! `acp` are two.
+//! front end that blocks does not delay a session. A [`Dialect`] decides how events and requests are written: there is
+//! one for `serve` and one for `acp`.
 
 mod agents;
 mod conversations;
@@ -27,8 +27,8 @@ pub(in crate::front) use sessions::Sessions;
 use crate::process::exit::Exit;
 use crate::process::messages::{complain, say};
 
-/// Serves a front end on standard input and output until it asks for the end or disconnects. A person who started this
-/// at a terminal is told `expects`: what belongs there in the place of the keyboard.
+/// Serves a front end on standard input and output until it asks for the end or disconnects. If standard input is a
+/// terminal, tells the person that `expects` belongs there.
 pub(in crate::front) async fn run<D: Dialect>(server: Server<D>, expects: &str) -> Exit {
     if std::io::stdin().is_terminal() {
         say(&format!("{expects}; press Ctrl-D to end\n  hint: type `bailiwick` for the terminal UI"));

@@ -1,15 +1,15 @@
-//! The bounded output queue. For a slow front end, pieces of text are dropped, so that the server's memory stays limited.
+//! The bounded output queue. Pieces of text for a slow front end are dropped, so that memory stays limited.
 //!
-//! Later events repeat the pieces of replies and outputs. Waiting pieces are joined. Beyond [`PIECES`] bytes they are
-//! dropped, and a notification says so. All other lines are kept up to [`MOST`] bytes. A front end that leaves more
-//! unread is disconnected.
+//! Later events repeat the text of dropped pieces. Waiting pieces are joined. Beyond [`PIECES`] bytes they are dropped,
+//! and a notification says so. All other lines are kept up to [`MOST`] bytes. A front end that leaves more unread is
+//! disconnected.
 
 use std::collections::VecDeque;
 
 use ipc::id::{AgentId, ConversationId};
 use protocol::rpc::Passing;
 
-/// The waiting bytes from which pieces of text are dropped.
+/// Number of waiting bytes from which on pieces of text are dropped.
 const PIECES: usize = 1 << 20;
 
 /// Maximum number of waiting bytes. The last added line may exceed this limit.
@@ -27,12 +27,12 @@ pub(super) struct Outbox {
 #[derive(Debug)]
 enum OutboxItem {
     Line(String),
-    /// A piece of text, which may still grow.
+    /// A piece of text, to which later pieces may be joined.
     Piece(ConversationId, Passing),
 }
 
 impl OutboxItem {
-    /// Returns the bytes that count for the limits. For a piece this is its text only.
+    /// Returns the size in bytes that counts for the limits. For a piece this is the size of its text.
     fn bytes(&self) -> usize {
         match self {
             Self::Line(line) => line.len(),
@@ -46,7 +46,7 @@ impl Outbox {
         self.queue.is_empty()
     }
 
-    /// True if so much waits that no further requests should be read, because each has an answer.
+    /// True if so many bytes wait that no further requests should be read. Each request has an answer.
     pub(super) const fn is_crowded(&self) -> bool {
         self.bytes >= MOST / 2
     }
@@ -59,7 +59,7 @@ impl Outbox {
         Ok(())
     }
 
-    /// Adds a piece of text. It is joined to the last piece if it continues it.
+    /// Adds a piece of text. It is joined to the last one if it continues the same text.
     pub(super) fn push_piece(&mut self, conversation: ConversationId, piece: Passing) {
         let piece = if self.bytes >= PIECES { skipped(piece) } else { piece };
         if let Some(OutboxItem::Piece(last, before)) = self.queue.back_mut()
@@ -75,8 +75,8 @@ impl Outbox {
         }
     }
 
-    /// Removes the next line. Returns nothing if the queue is empty. A piece of text becomes a line by `write`, or is
-    /// left out if that returns nothing.
+    /// Removes the next line; `None` if the queue is empty. `write` makes a line from a piece, or returns `None` to
+    /// leave the piece out.
     pub(super) fn pop(
         &mut self,
         mut write: impl FnMut(ConversationId, Passing) -> Option<serde_json::Result<String>>,
@@ -132,7 +132,7 @@ fn agent(piece: &Passing) -> Option<&AgentId> {
     }
 }
 
-/// Joins a piece to the one before it. Returns the piece if they do not belong together.
+/// Joins a piece to the one before it. Returns the piece if it does not continue the same text.
 fn joined(before: &mut Passing, piece: Passing) -> Option<Passing> {
     if agent(before) != agent(&piece) {
         return Some(piece);

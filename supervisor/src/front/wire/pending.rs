@@ -1,4 +1,4 @@
-//! The approval requests that a front end was sent and has not answered.
+//! The approval requests that were sent to a front end and are not answered yet.
 
 use std::collections::BTreeMap;
 
@@ -52,7 +52,7 @@ impl Pending {
         self.record(line, asked, request)
     }
 
-    /// Records the request that a line asks. If no line could be made, returns the action that denies the approval.
+    /// Records an approval request and returns its line. Without a line, returns the action that denies the approval.
     pub(in crate::front) fn record(
         &mut self,
         line: serde_json::Result<String>,
@@ -68,18 +68,18 @@ impl Pending {
         }
     }
 
-    /// Returns the action for a response, once. Returns nothing if no such request waits.
+    /// Returns the action for a response, only once for each request. `None` if no request with this id waits.
     pub(crate) fn answer(&mut self, id: &RequestId, outcome: &ResponseOutcome) -> Option<UserAction> {
         let (asked, request) = self.take(id)?;
         Some(asked.answered(rpc::answer(&request, outcome)))
     }
 
-    /// Removes the request that a response names, so that it is answered once.
+    /// Removes the request that a response answers, so that it is answered once. `None` if no such request waits.
     pub(in crate::front) fn take(&mut self, id: &RequestId) -> Option<(Asked, Box<ServerRequest>)> {
         self.0.remove(id).map(|Waiting { asked, request }| (asked, request))
     }
 
-    /// Removes a request that is no longer needed. Returns true if it was not answered.
+    /// Removes a request that is no longer needed. Returns true if the request was still open.
     pub(crate) fn close(&mut self, asked: &Asked) -> bool {
         self.0.remove(&asked.request_id()).is_some()
     }
@@ -88,7 +88,7 @@ impl Pending {
         self.0.retain(|_, waiting| waiting.asked.conversation != *conversation);
     }
 
-    /// Removes all requests and returns the actions that deny them, after the front end disconnected.
+    /// Removes all requests and returns the actions that deny them for this reason.
     pub(crate) fn fail_all(&mut self, cause: &str) -> Vec<UserAction> {
         let waiting = std::mem::take(&mut self.0).into_values();
         waiting.map(|waiting| waiting.asked.failed(cause.to_owned())).collect()

@@ -21,12 +21,12 @@ use crate::process::exit::Exit;
 use crate::process::messages::say;
 use crate::process::signals::Endings;
 
-/// The time in which the last lines must be read at the end.
+/// Time in which a front end must read the last lines.
 const PARTING: Duration = Duration::from_secs(5);
 
 /// A protocol of front ends: the form of its requests, events and approvals.
 pub(in crate::front) trait Dialect: Sized + 'static {
-    /// The result of work on a separate thread.
+    /// Result of work on a separate thread.
     type Done: Send + 'static;
 
     /// Carries out a request of the front end, or answers with an error.
@@ -38,13 +38,13 @@ pub(in crate::front) trait Dialect: Sized + 'static {
     /// Takes the result of work that [`Server::start`] began.
     fn done(server: &mut Server<Self>, done: Self::Done);
 
-    /// Sends an event that is no question.
+    /// Sends an event that is no approval request.
     fn tell(server: &mut Server<Self>, event: UiEvent);
 
     /// Returns the line that asks for an approval.
     fn question(&mut self, id: &RequestId, asked: &ServerRequest) -> serde_json::Result<String>;
 
-    /// Takes the response to that line. It comes once.
+    /// Handles the response to an approval request. It is called once for each request.
     fn respond(
         server: &mut Server<Self>,
         asked: Asked,
@@ -52,29 +52,28 @@ pub(in crate::front) trait Dialect: Sized + 'static {
         outcome: &ResponseOutcome,
     );
 
-    /// Takes the response to a question of the dialect's own. False if it has none of this id.
+    /// Handles the response to a question of the dialect itself. Returns false if no such question has this id.
     fn answered(_server: &mut Server<Self>, _id: &RequestId, _outcome: &ResponseOutcome) -> bool {
         false
     }
 
-    /// Reports the end of a question that nobody answered.
+    /// Tells the front end that an approval request needs no response any more.
     fn withdrawn(_server: &mut Server<Self>, _asked: &Asked) {}
 
-    /// Handles the end of a conversation, whose last events were sent.
+    /// Handles the end of a conversation, after its last events. The error explains an end without a result.
     fn over(server: &mut Server<Self>, conversation: ConversationId, error: Option<String>);
 
-    /// Returns the line for a piece of text that left the queue, if there is one.
+    /// Returns the line for a piece of text from the queue; `None` to leave it out.
     fn piece(&mut self, conversation: ConversationId, piece: Passing) -> Option<serde_json::Result<String>>;
 
-    /// Answers the requests that wait for the end of everything.
+    /// Answers the requests that wait until all conversations have ended.
     fn part(server: &mut Server<Self>);
 }
 
-/// A server with its one front end.
 pub(in crate::front) struct Server<D: Dialect> {
     pub(in crate::front) dialect: D,
     pub(in crate::front) conversations: Conversations,
-    /// Work on separate threads.
+    /// Tasks that run on separate threads.
     work: JoinSet<D::Done>,
     pub(in crate::front) pending: Pending,
     outbox: Outbox,
@@ -83,7 +82,6 @@ pub(in crate::front) struct Server<D: Dialect> {
     output_gone: bool,
 }
 
-/// The next thing that a server handles.
 enum ServerInput<T> {
     Line(Option<Line>),
     Done(T),
@@ -108,7 +106,7 @@ impl<D: Dialect> Server<D> {
         }
     }
 
-    /// Serves until everything has ended. Returns the exit status.
+    /// Serves until all conversations have ended. Returns the exit status.
     pub(in crate::front) async fn run(mut self, mut lines: mpsc::Receiver<Line>, writer: Writer) -> Exit {
         let mut signals = match Endings::new() {
             Ok(signals) => signals,
@@ -199,7 +197,7 @@ impl<D: Dialect> Server<D> {
         }
     }
 
-    /// Passes an answer to its conversation, even if that is busy.
+    /// Passes an answer to its conversation. While the conversation is busy, the answer waits.
     pub(in crate::front) fn pass_on(&mut self, answer: UserAction) {
         if let UserActionKind::Answer { answer: ApprovalAnswer::Failed { cause }, .. } = &answer.kind {
             say(&format!("an approval request was denied: {cause}"));
@@ -207,7 +205,7 @@ impl<D: Dialect> Server<D> {
         self.conversations.act_surely(answer);
     }
 
-    /// Adds an opened conversation. While the server ends, the conversation ends at once and the error says so.
+    /// Adds an opened conversation. If the server is ending, the conversation ends at once, and the error says so.
     pub(in crate::front) fn admit(
         &mut self,
         opened: OpenedConversation,
@@ -238,7 +236,7 @@ impl<D: Dialect> Server<D> {
         }
     }
 
-    /// Asks for an approval. Nobody is asked while the server ends.
+    /// Sends an approval request to the front end. While the server is ending, it is denied instead.
     pub(in crate::front) fn ask(&mut self, asked: Asked, request: Box<ServerRequest>) {
         let line = self.dialect.question(&asked.request_id(), &request);
         match self.pending.record(line, asked, request) {
@@ -280,7 +278,7 @@ impl<D: Dialect> Server<D> {
         }
     }
 
-    /// Adds a piece of text to the queue, which joins it to the one before or drops it while nobody reads.
+    /// Adds a piece of text to the queue, which may join it to the one before, or drop it if the front end is slow.
     pub(in crate::front) fn send_piece(&mut self, conversation: ConversationId, piece: Passing) {
         if !self.output_gone {
             self.outbox.push_piece(conversation, piece);
@@ -294,7 +292,7 @@ impl<D: Dialect> Server<D> {
         }
     }
 
-    /// Answers a request, or an invalid line, with an error.
+    /// Sends an error as the response to a request, or to an invalid line if `id` is `None`.
     pub(in crate::front) fn refuse(&mut self, id: Option<&RequestId>, error: &ErrorObject) {
         match rpc::failure(id, error) {
             Ok(line) => self.send(line),
@@ -324,7 +322,7 @@ impl<D: Dialect> Server<D> {
         outbox.pop(|conversation, piece| dialect.piece(conversation, piece))
     }
 
-    /// Answers the open `shutdown` requests and writes the remaining lines, if somebody reads them.
+    /// Answers the open `shutdown` requests and writes the remaining lines, as far as the front end reads them.
     async fn part(mut self, writer: Writer) {
         D::part(&mut self);
         let Writer { lines, finished } = writer;

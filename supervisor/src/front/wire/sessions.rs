@@ -1,4 +1,4 @@
-//! The opening of real sessions with the settings from a request.
+//! Opens sessions with the settings from a request.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use crate::journal::session::LogError;
 use crate::process::directories::Directories;
 use crate::settings::config::Sources;
 
-/// An opener of sessions, all with this process's keys and directories.
+/// Opens sessions, all with the keys and directories of this process.
 pub(in crate::front) struct Sessions {
     place: SessionDirs,
-    /// The name of the front end's options in messages.
+    /// Name of the source of the front end's options in messages.
     origin: &'static str,
 }
 
@@ -48,7 +48,7 @@ impl OpenConversation for Sessions {
     }
 }
 
-/// Returns the access of the options, and the models that can be chosen.
+/// Returns the access that the options give, and the models that can be chosen.
 fn start_access(options: &SessionOptions) -> StartAccess {
     let can_be_chosen =
         |name: &String| options.models.as_ref().is_some_and(|models| models.choose(name).is_ok());
@@ -130,7 +130,7 @@ fn refusal(error: &OpenError) -> ErrorObject {
     word.because(error.code().map_or_else(|| message.clone(), |code| code.mark(&message)))
 }
 
-/// Adapts an error's hint to requests. A flag `-C` becomes the field `cwd`.
+/// Changes the hint of an error for a request, which has fields and no flags: `-C` becomes `cwd`.
 fn in_request(text: &str) -> String {
     match text.split_once("\n  hint: ") {
         Some((cause, hint)) if hint.contains("-C ") => format!("{cause}\n  hint: name the project in cwd"),

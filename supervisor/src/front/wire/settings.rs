@@ -1,4 +1,4 @@
-//! The settings from a request, as a layer of settings.
+//! The settings of a request, as a layer of settings.
 
 use std::path::PathBuf;
 

@@ -1,4 +1,4 @@
-//! The form of an MCP server, asked field by field. Its values are shown once more before they are sent.
+//! The form of an MCP server, asked field by field. All values are shown once more before they are sent.
 
 use std::fmt::Write;
 
@@ -11,16 +11,16 @@ use protocol::approval::{
 use super::words::TypedAnswer;
 use crate::process::messages::one_line;
 
-/// The words that end a form before its last field.
+/// Explanation of the words that end a form before its last field.
 const WAYS_OUT: &str =
     ":decline tells the server that you declined, :cancel that nobody answered, :stop ends the turn.";
 
-/// A form that is being filled in.
+/// A form while the person fills it in.
 pub(super) struct PlainForm {
     server: String,
     fields: Vec<FormField>,
     values: Vec<Option<FormValue>>,
-    /// Number of the field that is asked; the number of fields once all were.
+    /// Index of the field that is asked next; the number of fields if none is left.
     at: usize,
 }
 
@@ -31,7 +31,7 @@ impl PlainForm {
         Self { server: params.server.clone(), fields, values, at: 0 }
     }
 
-    /// Returns the introduction of a form with its first question.
+    /// Returns the introduction to a form, with its first question.
     pub(super) fn begin(&self, params: &ServerFormParams) -> String {
         let access = params.access.as_ref().map(ToString::to_string);
         let access = access.map(|access| format!(", which {access},")).unwrap_or_default();
@@ -92,7 +92,7 @@ impl PlainForm {
         )
     }
 
-    /// Returns the decision of a line that ends the form at any field.
+    /// Returns the decision for a line that ends the form at any field; `None` for another line.
     pub(super) fn way_out(text: &str) -> Option<ReviewDecision> {
         let (word, rest) = text.trim().split_once(' ').unwrap_or((text.trim(), ""));
         let message = Some(rest.trim().to_owned()).filter(|reason| !reason.is_empty());
@@ -103,7 +103,7 @@ impl PlainForm {
         }
     }
 
-    /// Handles a line. Returns the decision with the last one; the error says how to answer.
+    /// Handles a typed line. Returns the decision if it was the last line; the error says how to answer.
     pub(super) fn line(&mut self, text: &str) -> Result<Option<ReviewDecision>, String> {
         let (Some(field), Some(value)) = (self.fields.get(self.at), self.values.get_mut(self.at)) else {
             return self.last(text);
@@ -136,7 +136,7 @@ impl PlainForm {
     }
 }
 
-/// Returns the value of a field after a line. An empty line keeps the value `before`.
+/// Returns the value of a field for a typed line. An empty line keeps the value `before`.
 fn taken(field: &FormField, before: Option<FormValue>, text: &str) -> Result<Option<FormValue>, String> {
     let is_none = text.trim() == "-" && !field.required;
     let value = match &field.kind {
@@ -159,7 +159,7 @@ fn taken(field: &FormField, before: Option<FormValue>, text: &str) -> Result<Opt
     check(field, value.as_ref()).map(|()| value)
 }
 
-/// Returns the place of a choice that is named by its number.
+/// Parses the number of a choice and returns its index. Fails if it is not from 1 to `count`.
 fn number(text: &str, count: usize) -> Result<usize, String> {
     let number = text.trim().parse::<usize>().ok().filter(|number| (1..=count).contains(number));
     number.map(|number| number - 1).ok_or_else(|| format!("type a number from 1 to {count}"))

@@ -37,14 +37,13 @@ use crate::process::tty;
 mod form;
 mod words;
 
-/// The first printed lines.
 const WELCOME: &str =
     "Type a message and press Enter. :help lists the commands, Ctrl+C stops a turn, Ctrl+D ends the session.";
 
-/// The words that answer a question.
+/// Explanation of the words that answer every question.
 const ANSWERS: &str = "Type yes to allow this once, no to deny it, no and a reason to tell the agent why, or stop to end the turn.";
 
-/// Returns the possible answers to a request, and the effect of one that allows more than this once.
+/// Returns an explanation of the possible answers to a request, and of the effect of each that allows more.
 fn answers(request: &ServerRequest) -> String {
     let mut text = ANSWERS.to_owned();
     for more in
@@ -58,7 +57,7 @@ fn answers(request: &ServerRequest) -> String {
     text
 }
 
-/// Returns the answer that allows some hunks; `None` where the change has one hunk, or no part.
+/// Explains the answer that allows only some hunks; `None` if the change has fewer than two, or cannot be divided.
 fn part_answer(request: &ServerRequest) -> Option<String> {
     let params = request.in_part()?;
     let hunks: Vec<_> = hunks(params).collect();
@@ -74,7 +73,7 @@ fn part_answer(request: &ServerRequest) -> Option<String> {
     Some(format!("Or type part and numbers of hunks to allow only these, as in part 1: {}.", all.join(", ")))
 }
 
-/// Returns the hunks of all files in the order in which they are shown, each with its file and its number there.
+/// Returns the hunks of all files in the order in which they are shown, each with its file and its number in that file.
 fn hunks(params: &ApplyPatchApprovalParams) -> impl Iterator<Item = (&WirePath, usize, &str)> {
     params
         .file_changes
@@ -83,7 +82,7 @@ fn hunks(params: &ApplyPatchApprovalParams) -> impl Iterator<Item = (&WirePath, 
         .flat_map(|(path, change)| (1..).zip(change.hunks()).map(move |(number, hunk)| (path, number, hunk)))
 }
 
-/// Returns the approval of the hunks with these numbers; `None` for a number that no hunk has.
+/// Returns the approval of the hunks with these numbers; `None` if a number is wrong or the change cannot be divided.
 fn in_part(numbers: &[usize], request: &ServerRequest) -> Option<ReviewDecision> {
     let params = request.in_part()?;
     let all: Vec<_> = hunks(params).collect();
@@ -119,7 +118,7 @@ fn always_answer(kept: &ProjectPrefixes) -> String {
     )
 }
 
-/// Returns the decision of a typed answer; `None` if it does not answer this request.
+/// Returns the decision for a typed answer; `None` if it does not answer this request.
 fn decision(text: &str, request: &ServerRequest) -> Option<ReviewDecision> {
     match TypedAnswer::of(text) {
         TypedAnswer::Yes => Some(ReviewDecision::Approved),
@@ -136,7 +135,7 @@ struct OpenQuestion {
     agent: AgentId,
     id: ApprovalId,
     request: Box<ServerRequest>,
-    /// The form that is filled in, once it is asked.
+    /// The form that the person fills in; `None` until it is asked, and for other requests.
     form: Option<PlainForm>,
 }
 
@@ -205,17 +204,17 @@ pub(super) async fn serve(prepared: PreparedUi, prompt: Option<String>) -> UiFin
 #[derive(Default)]
 struct PlainUi {
     live: ShownLive,
-    /// The open questions. The first one was printed.
+    /// Open questions. The first one was printed.
     asked: VecDeque<OpenQuestion>,
     since: Option<Instant>,
     at_work: BTreeSet<AgentId>,
-    /// The current access and mode, once the session has started.
+    /// The current access and mode; `None` before the session has started.
     allowed: Option<(RightsSummary, ApprovalMode)>,
     models: KnownModels,
-    /// True while the log cannot be written.
+    /// True while the log cannot be written, so that the session waits.
     is_paused: bool,
     is_over: bool,
-    /// True if the prompt mark is at the beginning of the current line.
+    /// True if the current line begins with the prompt mark.
     is_open: bool,
 }
 
@@ -242,7 +241,7 @@ impl PlainUi {
                     self.ask();
                 }
             }
-            // The event is repeated at each attempt.
+            // The event is repeated at each attempt to write.
             UiEventKind::LogPaused { path, last, .. } if !self.is_paused => {
                 self.is_paused = true;
                 self.say(&format!(
@@ -261,7 +260,7 @@ impl PlainUi {
         }
     }
 
-    /// Records the data of an event that decides what the person may type.
+    /// Records the parts of an event that decide what the person may type.
     fn note(&mut self, agent: &AgentId, event: &EventKind) {
         match event {
             EventKind::UserMessage { .. } if agent.is_top_level() => _ = self.at_work.insert(agent.clone()),
@@ -286,7 +285,7 @@ impl PlainUi {
         }
     }
 
-    /// Asks the oldest question. Its content was printed when it was logged, possibly before other text.
+    /// Asks the oldest question. Its content was printed when it was logged, maybe before other text.
     fn ask(&mut self) {
         self.since = None;
         let behind = self.asked.len().saturating_sub(1);
@@ -307,7 +306,7 @@ impl PlainUi {
         self.put(&question);
     }
 
-    /// Prints a question, and waits for its answer.
+    /// Prints a question. A line that is typed from now on can answer it.
     fn put(&mut self, question: &str) {
         // Earlier input cannot be an answer to this question.
         let _ = tcflush(stdin().as_fd(), FlushArg::TCIFLUSH);
@@ -316,25 +315,25 @@ impl PlainUi {
         self.invite();
     }
 
-    /// Prints lines. A half-typed line stays in the terminal's buffer and continues after the next prompt mark.
+    /// Prints lines. A half-typed line stays in the terminal's buffer, and continues after the next prompt mark.
     fn tell(&mut self, lines: &str) {
         self.end_line();
         print(lines);
     }
 
-    /// Prints a message with terminal controls removed, broken at the terminal's width.
+    /// Prints a message without terminal controls, broken at the terminal's width.
     fn say(&mut self, words: &str) {
         self.tell(&broken(&harmless(words), columns()));
     }
 
-    /// Ends the line with the prompt mark, if there is one.
+    /// Ends the current line if it has the prompt mark.
     fn end_line(&mut self) {
         if std::mem::take(&mut self.is_open) {
             print("\n");
         }
     }
 
-    /// Prints the prompt mark if input is expected: an answer, or a message while no turn runs.
+    /// Prints the prompt mark if the person can type something: an answer, or a message while no turn runs.
     fn invite(&mut self) {
         if self.is_open || self.is_over {
             return;
@@ -354,7 +353,7 @@ impl PlainUi {
         TypedLine { at, text }: TypedLine,
         action: impl FnOnce(UserActionKind) -> UserAction,
     ) -> Option<UserAction> {
-        // The person typed the line end.
+        // The line end came from the person's Enter key.
         self.is_open = false;
         match (self.asked.front(), self.since) {
             (Some(OpenQuestion { form: Some(_), .. }), Some(since)) if at >= since => {
@@ -365,7 +364,7 @@ impl PlainUi {
                 }
             }
             (Some(_), Some(since)) if at >= since && !text.starts_with(':') => self.answer(&text, action),
-            // The line was typed before the question and counts as a message.
+            // The line was typed before the question, so it counts as a message.
             _ => self.command(&text, action),
         }
     }
@@ -385,7 +384,7 @@ impl PlainUi {
         self.decided(decision, action)
     }
 
-    /// Takes a line of a form.
+    /// Handles a line that is typed into a form.
     fn fill_in(
         &mut self,
         text: &str,
@@ -443,7 +442,7 @@ impl PlainUi {
                     self.at_work.insert(AgentId::root());
                 }
                 self.is_over |= kind == UserActionKind::Agent(AgentAction::Quit);
-                // What is done for these is told at once.
+                // These actions have an immediate message of their own.
                 if !matches!(
                     kind,
                     UserActionKind::Plan { .. } | UserActionKind::Agent(AgentAction::RunCommand { .. })
@@ -474,7 +473,7 @@ async fn next(lines: &mut Option<mpsc::Receiver<TypedLine>>) -> Option<TypedLine
     }
 }
 
-/// The longest line in bytes. The rest of a longer one becomes another line.
+/// Maximum size in bytes of a line. The rest of a longer one becomes another line.
 const LONGEST: usize = 1 << 20;
 
 fn lines_of_stdin() -> io::Result<mpsc::Receiver<TypedLine>> {
@@ -489,7 +488,7 @@ fn lines_of_stdin() -> io::Result<mpsc::Receiver<TypedLine>> {
                 Err(Errno::EINTR) => continue,
                 Err(_) => return,
             }
-            // A terminal returns a line at a time, or a part of a very long line.
+            // A terminal returns one line at a time, or a part of a very long line.
             if text.ends_with(b"\n") || text.len() > LONGEST {
                 let line = String::from_utf8_lossy(&text).trim_end_matches(['\r', '\n']).to_owned();
                 text.clear();

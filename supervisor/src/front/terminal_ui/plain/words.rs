@@ -14,9 +14,9 @@ pub(super) enum TypedAnswer {
     Yes,
     /// Allow this and everything else in the turn.
     YesToTurn,
-    /// Allow this now, and commands of the same beginning in every session in the project.
+    /// Allow this, and from now on commands of the same beginning in every session in the project.
     YesAlways,
-    /// Allow only the hunks with these numbers, counted through all files.
+    /// Allow only the hunks with these numbers, counted across all files.
     Part(Vec<usize>),
     /// Deny this, with an optional reason for the model.
     No(Option<String>),
@@ -45,7 +45,7 @@ impl TypedAnswer {
     }
 }
 
-/// Parses numbers between spaces or commas, each at most once, and returns them in ascending order.
+/// Parses numbers between spaces or commas and returns them in ascending order. `None` if there is none, or one twice.
 fn numbers_of(text: &str) -> Option<Vec<usize>> {
     let words = text.split([' ', ',']).filter(|word| !word.is_empty());
     let mut numbers = words.map(|word| word.parse().ok()).collect::<Option<Vec<usize>>>()?;
@@ -54,10 +54,9 @@ fn numbers_of(text: &str) -> Option<Vec<usize>> {
     (is_set && !numbers.is_empty()).then_some(numbers)
 }
 
-/// A line that is no answer.
+/// A line that is not an answer.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum PlainCommand {
-    /// An empty line.
     Nothing,
     Help,
     /// A request for the list of the session's access.
@@ -66,11 +65,9 @@ pub(super) enum PlainCommand {
     Act(UserActionKind),
     /// A request to use this model.
     Model(String),
-    /// An invalid command, with the error message.
     Wrong(String),
 }
 
-/// The commands with their descriptions.
 const COMMANDS: &[(&str, &str)] = &[
     (":net on|off|HOSTS", "set network access, +HOST adds a host"),
     (":mode ask|auto|deny", "ask first, allow changes in the project, or deny"),
@@ -88,7 +85,7 @@ const COMMANDS: &[(&str, &str)] = &[
 
 pub(super) fn help() -> String {
     COMMANDS.iter().fold(String::new(), |mut text, (command, about)| {
-        // A String takes every write.
+        // Writing to a String cannot fail.
         let _ = writeln!(text, "{command}: {about}");
         text
     })
