@@ -14,7 +14,6 @@ use crate::process::clipboard;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum PictureError {
-    /// The file cannot be read.
     #[error("cannot read `{}`: {source}", path.display())]
     Unreadable { path: PathBuf, source: io::Error },
     /// The path is a directory, a device or a fifo.
@@ -54,7 +53,7 @@ pub(crate) fn in_clipboard(project: &Path) -> Result<Image, String> {
     picture::read(bytes).map_err(|error| format!("the content of the clipboard {error}{hint}"))
 }
 
-/// Reads a picture that a front end attached. Fails if its format or size is not as claimed.
+/// Reads a picture that a front end attached. Fails if its format or size differs from the stated one.
 pub(crate) fn attached(attachment: Attachment) -> Result<Image, ImageError> {
     let Attachment { media_type, width, height, data } = attachment;
     picture::check_claims(&data, media_type, (width, height))?;

@@ -1,4 +1,4 @@
-//! File contents outside of memory: spans of an unlinked temporary file.
+//! Contents of files outside of memory, as spans of an unlinked temporary file.
 
 use std::fmt::{self, Write as _};
 use std::fs::File;
@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use sha1::{Digest, Sha1};
 
-/// The number of bytes per read when contents are compared or hashed.
+/// Number of bytes that are read at once when contents are compared or hashed.
 const PIECE: usize = 64 << 10;
 
 #[derive(Clone, Debug)]
@@ -94,7 +94,7 @@ impl Blob {
         })
     }
 
-    /// Passes the content to `each` in pieces until `each` returns false. Returns true if it never did.
+    /// Passes the content to `each` in pieces, until `each` returns false. Returns false if that happened.
     fn pieces(&self, mut each: impl FnMut(&[u8]) -> io::Result<bool>) -> io::Result<bool> {
         let mut reader = self.reader();
         let mut buffer = vec![0; PIECE];

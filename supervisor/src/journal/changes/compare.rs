@@ -1,4 +1,4 @@
-//! The comparison of two snapshots of the project. Only the contents that are needed for the change set are fetched.
+//! The comparison of two snapshots of the project. It fetches only the contents that the change set needs.
 
 use std::collections::{BTreeSet, HashSet};
 use std::fs::File;
@@ -23,11 +23,11 @@ const FETCH_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Base {
     snapshot: Snapshot,
-    /// Equal time stamps prove that a file is unchanged only if they are before this time.
+    /// Time before which a stamp must be. Only then do equal stamps show that a file is unchanged.
     settled_before_ns: i64,
 }
 
-/// The differences that the stamps, sizes and kinds of files show, before any contents are compared.
+/// The differences between two snapshots in stamps, sizes and kinds, before any contents are compared.
 #[derive(Debug)]
 pub struct Comparison<'a> {
     base: &'a Base,
@@ -39,7 +39,7 @@ pub struct Comparison<'a> {
 }
 
 impl Base {
-    /// Builds the base from a snapshot with contents.
+    /// Builds the base for comparisons from a snapshot with contents.
     ///
     /// `asked` is the time at which the snapshot was requested, by the clock that stamps the project's files.
     pub fn new(snapshot: Snapshot, asked: SystemTime) -> Self {
@@ -48,7 +48,7 @@ impl Base {
         Self { snapshot, settled_before_ns: asked_ns.saturating_sub(CLOCK_MARGIN_NS) }
     }
 
-    /// Builds a base without contents, which can only compare stamps.
+    /// Builds a base from a snapshot without contents. Only its stamps can be compared.
     pub fn of_stamps(snapshot: Snapshot) -> Self {
         Self { snapshot, settled_before_ns: 0 }
     }
@@ -61,7 +61,7 @@ impl Base {
         self.snapshot.is_empty()
     }
 
-    /// Compares with a later snapshot without contents. The `excluded` paths are not part of the project.
+    /// Compares the base with a later snapshot without contents. The `excluded` paths do not belong to the project.
     pub fn compare(&self, now: Snapshot, excluded: &[ProjectPath]) -> Comparison<'_> {
         let mut comparison = Comparison {
             base: self,
@@ -89,8 +89,8 @@ impl Base {
         paths.into_iter().cloned().collect()
     }
 
-    /// True if both states of a file look equal and the stamp is old enough to prove it. If a content was not recorded,
-    /// an equal stamp is enough.
+    /// True if both states of a file look equal and the stamp is old enough to show that nothing changed. For a content
+    /// that was not recorded, an equal stamp is enough.
     fn is_settled(&self, old: &SnapshotFile, now: &SnapshotFile) -> bool {
         let is_proof = self.is_old(&old.stamp) || is_unreadable(old) || is_unreadable(now);
         is_proof && old.stamp == now.stamp && is_same_kind(&old.kind, &now.kind)
@@ -119,7 +119,7 @@ pub fn batches<'a>(paths: impl Iterator<Item = &'a ProjectPath>) -> Vec<Vec<Wire
     calls
 }
 
-/// True if both have the same type, mode and size, or the same link target.
+/// True if both are files of the same mode and size, or links with the same target.
 fn is_same_kind(old: &SnapshotKind, now: &SnapshotKind) -> bool {
     match (old, now) {
         (SnapshotKind::Symlink(old), SnapshotKind::Symlink(now)) => old.as_bytes() == now.as_bytes(),
@@ -131,7 +131,7 @@ fn is_same_kind(old: &SnapshotKind, now: &SnapshotKind) -> bool {
     }
 }
 
-/// True if there is no content to fetch: for links, and for files that are too large or could not be read.
+/// True if an entry has no content to fetch: a link, or a file that is too large or could not be read.
 const fn is_unreadable(entry: &SnapshotFile) -> bool {
     matches!(entry.kind, SnapshotKind::Symlink(_) | SnapshotKind::File { omitted: true, .. })
 }
@@ -184,15 +184,15 @@ impl Comparison<'_> {
         }
     }
 
-    /// Judges the paths that the later snapshot lacks. Such a path may only be ignored now, so it counts as deleted
-    /// only if it cannot be fetched.
+    /// Examines the paths that the later snapshot lacks. Such a path may exist and be ignored now, so it counts as
+    /// deleted only if it cannot be fetched.
     fn judge_gone(&mut self, excluded: &[ProjectPath], fetch: &mut BTreeSet<ProjectPath>) {
         let mut obstacles = self.now.obstacles();
         for path in self.base.snapshot.entries.keys() {
             if self.now.entries.contains_key(path) || excluded.contains(path) {
                 continue;
             }
-            // If a directory became a link, the path would lead elsewhere.
+            // If a directory became a link, the path would lead to another place.
             if obstacles.of(path).is_some() {
                 self.known.insert(path.clone());
             } else {

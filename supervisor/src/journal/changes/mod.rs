@@ -1,8 +1,8 @@
 //! The change set: the changes of a session to the project's files, and the patch that contains them.
 //!
-//! The base is the project's content at the session's start, with the person's uncommitted changes. The comparison
-//! happens at the session's end. Confined workers read the files. The supervisor opens none of the paths and only
-//! checks and compares the received data.
+//! The base of the comparison is the project's content at the session's start, with the person's uncommitted changes.
+//! The comparison happens at the session's end. Confined workers read the files. The supervisor opens none of the paths
+//! and only checks and compares the received data.
 //!
 //! ```text
 //! Snapshot{contents:true}  ─► Intake ─► Snapshot ─► Base ─┐

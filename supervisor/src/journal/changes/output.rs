@@ -26,7 +26,7 @@ pub struct PatchFile {
     /// The path as the person gave it.
     path: PathBuf,
     target: OutputTarget,
-    /// The path of the project in its repository.
+    /// Path of the project in its git repository, with a slash at its end; empty for the top directory.
     base: Vec<u8>,
 }
 
@@ -38,12 +38,12 @@ enum OutputTarget {
     File { file: File, place: OutputPlace },
 }
 
-/// A file name in an open directory.
+/// A file name in an open directory, which agents cannot replace.
 #[derive(Debug)]
 struct OutputPlace {
     directory: OwnedFd,
     name: OsString,
-    /// The path without symbolic links.
+    /// Path of the file without symbolic links.
     canonical: PathBuf,
 }
 
@@ -54,7 +54,6 @@ pub enum PatchFileError {
         "cannot write the patch to -: the run itself prints to standard output\n  hint: --patch FILE, or --patch ./- for a file of this name"
     )]
     StandardOutput,
-    /// The file cannot be opened.
     #[error("cannot open {path} for the patch: {source}", path = path.display())]
     Open { path: PathBuf, source: io::Error },
     /// A patch cannot be written to this kind of file.
@@ -86,7 +85,7 @@ impl PatchFile {
         }
     }
 
-    /// Makes the paths in the patch relative to the top of the project's repository, where `git apply` expects them.
+    /// Makes the paths in the patch relative to the top of the git repository, where `git apply` expects them.
     #[must_use]
     pub fn of_project(self, project: &Path) -> Self {
         Self { base: place_in_repository(project), ..self }
@@ -96,7 +95,7 @@ impl PatchFile {
         &self.path
     }
 
-    /// Returns the file's path inside the project; `None` if it is outside. The patch leaves this path out.
+    /// Returns the path of the output file if it is in the project; `None` otherwise. The patch leaves this path out.
     pub fn within(&self, canonical_project: &Path) -> Option<ProjectPath> {
         let OutputTarget::File { place, .. } = &self.target else { return None };
         WirePath::from(place.canonical.strip_prefix(canonical_project).ok()?).try_into().ok()
@@ -123,7 +122,7 @@ fn write_all(file: File, set: &ChangeSet, base: &[u8]) -> Result<(), (File, io::
     let mut out = BufWriter::new(file);
     match patch::write(set, base, &mut out).and_then(|()| out.flush()) {
         Ok(()) => Ok(()),
-        // The buffer must not be written when it is dropped, so the file is taken out of it.
+        // Dropping the buffer would write it, so the file is taken out of it.
         Err(error) => Err((out.into_parts().0, error)),
     }
 }
@@ -179,7 +178,7 @@ impl OutputPlace {
         Ok(OutputTarget::Stream(file))
     }
 
-    /// Returns the opened file if the name still leads to it. Otherwise creates a new file with that name.
+    /// Returns the opened file if its name still leads to it. Otherwise creates a new file with that name.
     fn current(&self, opened: File) -> Result<File, Errno> {
         let ours = fstat(&opened)?;
         match self.stat()? {
@@ -211,7 +210,7 @@ fn kind(stat: &FileStat) -> SFlag {
 fn accepted(stat: &FileStat) -> Result<(), OutputRefusal> {
     match kind(stat) {
         SFlag::S_IFREG | SFlag::S_IFIFO => Ok(()),
-        // The only device that a patch may go to: 1:3 is /dev/null (Documentation/admin-guide/devices.txt).
+        // Device 1:3 is /dev/null (Documentation/admin-guide/devices.txt), the only device to which a patch may go.
         SFlag::S_IFCHR if (major(stat.st_rdev), minor(stat.st_rdev)) == (1, 3) => Ok(()),
         SFlag::S_IFDIR => Err(OutputRefusal::Kind("a directory")),
         SFlag::S_IFLNK => Err(OutputRefusal::Kind("a symbolic link")),

@@ -99,7 +99,7 @@ impl fmt::Debug for ProjectPath {
     }
 }
 
-/// Control characters are escaped, and bytes that are not UTF-8 are replaced.
+/// Escapes control characters, and replaces bytes that are not UTF-8.
 impl fmt::Display for ProjectPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         for char in String::from_utf8_lossy(&self.0).chars() {

@@ -9,8 +9,8 @@ use super::set::{Content, Delta, FileDifference, State};
 
 /// Replaces each pair of a deletion and an addition of the same content by a rename.
 ///
-/// Empty files are not paired, nor links that move below their own path, because `git apply` fails on them (2.47:
-/// "beyond a symbolic link"). Candidates with the same file name are preferred.
+/// Empty files are not paired. Neither are links that move below their own path, because `git apply` fails on them
+/// (2.47: "beyond a symbolic link"). A deleted path with the same file name is preferred.
 pub(super) fn detect(changes: Vec<FileDifference>) -> io::Result<Vec<FileDifference>> {
     let sizes = |wanted: fn(&Delta) -> Option<&State>| -> BTreeSet<u64> {
         changes.iter().filter_map(|change| size(wanted(&change.delta)?)).collect()
@@ -49,7 +49,7 @@ fn added(delta: &Delta) -> Option<&State> {
     if let Delta::Added(state) = delta { Some(state) } else { None }
 }
 
-/// Returns the size of a content that can take part in a rename.
+/// Returns the size in bytes of a content that can take part in a rename; `None` for other states.
 fn size(state: &State) -> Option<u64> {
     blob(state).filter(|blob| !blob.is_empty()).map(Blob::len)
 }
@@ -69,14 +69,14 @@ fn may_pair(change: &FileDifference, state: &State, sizes: &BTreeSet<u64>) -> bo
     size(state).is_some_and(|size| sizes.contains(&size)) && change.obstacle().is_none()
 }
 
-/// The deleted paths with one content. Each look-up takes constant time, however many there are.
+/// The deleted paths that have the same content. A search in them takes constant time.
 #[derive(Default)]
 struct Candidates {
-    /// The candidates in their order. A candidate that was used is empty.
+    /// The deleted paths in order. A path that was used is `None`.
     all: Vec<Option<(ProjectPath, State)>>,
-    /// The indexes of the candidates for each file name.
+    /// Indexes in `all` of the paths with each file name.
     by_name: BTreeMap<Box<[u8]>, VecDeque<usize>>,
-    /// The index before which all candidates were used.
+    /// Index before which all paths were used.
     first: usize,
 }
 
@@ -99,7 +99,7 @@ impl Candidates {
             places.front().copied()
         });
         let Some(found) = all.get_mut(same_name.unwrap_or(*first)) else { return Ok(None) };
-        // Equal ids are no proof, because SHA-1 collisions can be made.
+        // The bytes decide, because contents with equal ids can be made (SHA-1 collisions).
         match found {
             Some((_, old)) if old.same_content(state)? => Ok(found.take()),
             _ => Ok(None),

@@ -10,7 +10,7 @@ use super::blob::Blob;
 use super::path::ProjectPath;
 use super::snapshot::SnapshotFile;
 
-/// Maximum number of notes. A last one reports the number of those that were left out.
+/// Maximum number of notes. One more note states how many were left out.
 const MAX_NOTES: usize = 20;
 
 #[derive(Clone, Debug, Default)]
@@ -21,12 +21,11 @@ pub struct ChangeSet {
 
 #[derive(Clone, Debug)]
 pub struct FileDifference {
-    /// The path of the file, or its former path if it was deleted.
     pub path: ProjectPath,
     pub delta: Delta,
 }
 
-/// The kind of a change, with the states of the file.
+/// The kind of a change, with the file's old or new state, or both.
 #[derive(Clone, Debug)]
 pub enum Delta {
     Added(State),
@@ -46,7 +45,6 @@ pub enum Delta {
 #[derive(Clone, Debug)]
 pub enum State {
     File {
-        /// True if the file's owner may execute it.
         executable: bool,
         content: Content,
     },
@@ -93,7 +91,7 @@ impl ChangeSet {
 }
 
 impl FileDifference {
-    /// Returns the reason why a patch cannot contain this change, if there is one.
+    /// Returns the reason why a patch cannot contain this change; `None` if it can.
     pub fn obstacle(&self) -> Option<String> {
         let states = self.delta.states();
         if states.iter().any(|state| self.path.is_refused_by_git(matches!(state, State::Symlink(_)))) {

@@ -16,7 +16,6 @@ use super::path::{PathError, ProjectPath};
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotLimits {
-    /// Maximum number of files and links.
     pub entries: usize,
     /// Maximum size in bytes of all contents together.
     pub content: u64,
@@ -105,17 +104,17 @@ impl Snapshot {
     }
 }
 
-/// A search for obstacles: a file or link at the path of a directory in which other paths would be. Each entry is
-/// visited once for all paths, at any depth.
+/// A search for entries in the way of other paths: a file or link where those paths need a directory. Each entry is
+/// visited once for all searched paths.
 pub struct Obstacles<'a> {
-    /// The files and links at or after the last searched path.
+    /// The entries at or after the last searched path.
     left: Peekable<Keys<'a, ProjectPath, SnapshotFile>>,
-    /// The obstacles that are prefixes of the last visited entry, from the shortest to the longest.
+    /// The entries that are prefixes of the last visited entry, from the shortest to the longest.
     above: Vec<&'a ProjectPath>,
 }
 
 impl<'a> Obstacles<'a> {
-    /// Returns the obstacle above a path, if there is one. The searched paths must be in ascending order.
+    /// Returns the file or link in the way of a path; `None` if none is. Paths must be searched in ascending order.
     pub fn of(&mut self, path: &ProjectPath) -> Option<&'a ProjectPath> {
         while let Some(next) = self.left.next_if(|next| *next < path) {
             while self.above.pop_if(|above| !next.as_bytes().starts_with(above.as_bytes())).is_some() {}
@@ -193,7 +192,7 @@ impl Intake {
         }
     }
 
-    /// Returns the snapshot. Fails if a content is incomplete or an entry is below a file or link.
+    /// Returns the snapshot. Fails if a content is incomplete, or an entry is below a file or link.
     pub fn finish(mut self) -> Result<Snapshot, IntakeError> {
         self.closed()?;
         let mut obstacles = self.snapshot.obstacles();
@@ -226,7 +225,7 @@ impl Intake {
         Ok(())
     }
 
-    /// Returns the number of content bytes that must follow an entry; `None` if it has no content.
+    /// Returns the number of content bytes that must follow an entry; `None` if no content follows.
     fn due(&self, kind: &SnapshotKind) -> Option<u64> {
         match kind {
             SnapshotKind::File { size, omitted: false, .. } if self.store.is_some() => Some(*size),
@@ -371,7 +370,7 @@ mod tests {
     }
 
     proptest! {
-        /// The slow reference: looks up each directory of each path.
+        /// Tests the search against a slow one, which looks up each directory of each path.
         #[test]
         fn what_is_in_the_way_is_found(
             files in proptest::collection::btree_set("[ab]([ab/-]{0,6}[ab])?", 0..12),

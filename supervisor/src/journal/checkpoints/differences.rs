@@ -1,4 +1,4 @@
-//! The files that differ between two consecutive checkpoints, in the form for front ends.
+//! The files that differ between two consecutive checkpoints, in the form in which front ends get them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -21,8 +21,8 @@ const MOST_TEXT: usize = 1 << 20;
 /// Maximum number of bytes that are read for one checkpoint.
 const MOST_READ: u64 = 64 << 20;
 
-/// Maximum number of pairs of lines that are compared. Beyond it, all lines between an equal beginning and an equal
-/// end count as changed.
+/// Maximum number of pairs of lines that are compared. Beyond it, all lines between an equal beginning and an equal end
+/// count as changed.
 const MOST_PAIRS: usize = 1 << 20;
 
 #[derive(Debug)]
@@ -30,11 +30,11 @@ pub struct LookDifference {
     path: ProjectPath,
     old: Option<Kept>,
     new: Option<Kept>,
-    /// The time of the file's last change by the file system's clock; `None` if the file is gone.
+    /// Time of the file's last change in nanoseconds, by the file system's clock; `None` if the file was deleted.
     changed_ns: Option<i64>,
 }
 
-/// A change, with the time of the file's last change.
+/// A change, with the time of the file's last change in nanoseconds; `None` if the file was deleted.
 pub type StampedChange = (SeenChange, Option<i64>);
 
 /// The changes that a checkpoint found, for a front end.
@@ -43,9 +43,9 @@ pub struct LookChanges {
     pub asked_ns: i64,
     pub changes: Vec<StampedChange>,
     pub more: u64,
-    /// True if the checkpoint before belongs to a turn that was cut off.
+    /// True if the checkpoint before it was made in a turn that did not end.
     pub after_cut: bool,
-    /// The requested paths that are unchanged since the last checkpoint.
+    /// The requested paths that did not change since the last checkpoint.
     pub unchanged: BTreeSet<ProjectPath>,
     /// The requested paths that do not exist.
     pub gone: BTreeSet<ProjectPath>,
@@ -72,7 +72,7 @@ impl LookDifference {
         &self.path
     }
 
-    /// Returns the digest of a content that appeared (`came`) or disappeared at this path.
+    /// Returns the digest of a content that appeared (`came`) or disappeared at this path; `None` if neither happened.
     fn moved(&self, came: bool) -> Option<&str> {
         let kept = match (&self.old, &self.new) {
             (Some(kept), None) if !came => kept,
@@ -87,7 +87,7 @@ impl LookDifference {
 }
 
 impl Checkpoints {
-    /// Returns the differences in reported form, and the number of those that were left out.
+    /// Returns the differences in the form for front ends, and the number of those that were left out.
     pub fn told(
         &self,
         mut differences: Vec<LookDifference>,
@@ -172,7 +172,7 @@ struct ToldBudget {
     read: u64,
 }
 
-/// Removes the old paths of moved files. Returns the old path for each new one.
+/// Removes the old paths of moved files. Returns the old path for each new path.
 fn renames(differences: &mut Vec<LookDifference>) -> BTreeMap<ProjectPath, ProjectPath> {
     let mut gone: BTreeMap<String, Vec<ProjectPath>> = BTreeMap::new();
     for difference in differences.iter().rev() {

@@ -10,12 +10,12 @@ use crate::journal::changes::ProjectPath;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum At {
-    /// Before the first write after these messages of the person.
+    /// Before the first write of a turn, after these messages of the person.
     Messages(Vec<EventId>),
     /// Between two calls of a turn.
     Call,
     End,
-    /// Before files are restored, or before the person is shown which files would be.
+    /// Before files are restored, or before the person is shown the files that would be restored.
     BeforeRewind,
     /// After files were restored.
     AfterRewind,
@@ -27,11 +27,10 @@ pub enum Kept {
     File {
         mode: u32,
         size: u64,
-        /// The content; `None` if it is too large or could not be read.
+        /// `None` if the content is too large or could not be read.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         content: Option<KeptContent>,
     },
-    /// A symbolic link and its target.
     Link(WirePath),
 }
 
@@ -39,7 +38,7 @@ pub enum Kept {
 pub struct KeptContent {
     /// SHA-256 of the content, in hexadecimal.
     pub(super) digest: String,
-    /// The offset of the first byte.
+    /// Offset of the content in the file `contents`.
     pub(super) at: u64,
 }
 
@@ -48,9 +47,9 @@ pub(super) struct SeenFile {
     pub(super) kept: Kept,
     #[serde(with = "stamps")]
     pub(super) stamp: Stamp,
-    /// False if a later change could leave the same stamp.
+    /// False if the file could change later and still have the same stamp.
     pub(super) settled: bool,
-    /// The creation time of the file, if it is known.
+    /// Creation time of the file in nanoseconds; `None` if it is unknown.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) born_ns: Option<i64>,
 }
@@ -91,7 +90,7 @@ impl Look {
 }
 
 impl CheckpointLine {
-    /// Returns the checkpoint, or `None` if a path cannot belong to a project.
+    /// Returns the checkpoint; `None` if one of its paths cannot belong to a project.
     pub(super) fn into_look(self) -> Option<Look> {
         let Self { at, asked_ns, changed } = self;
         let changed = changed.into_iter().map(|(path, seen)| Some((ProjectPath::try_from(path).ok()?, seen)));

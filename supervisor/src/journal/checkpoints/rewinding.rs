@@ -13,23 +13,23 @@ use super::store::States;
 use super::{At, Checkpoints, Kept};
 use crate::journal::changes::ProjectPath;
 
-/// Maximum size in bytes of old and new contents in one patch. A single file may have more.
+/// Maximum size in bytes of the old and new contents in one patch. A single file may have more.
 const MOST_OF_A_PATCH: u64 = 24 << 20;
 
-/// Maximum number of directories for which write access is granted one by one.
+/// Maximum number of directories for which write access is granted individually.
 const MOST_GRANTED: usize = 32;
 
 /// The files that a rewind restores, and those that it leaves.
 #[derive(Debug, Default)]
 pub struct Rewinding {
-    /// The files to restore, in order.
+    /// The files that are restored, in order of their paths.
     pub restored: Vec<Restore>,
-    /// The files that differ from the checkpoint but are left, in order.
+    /// The files that differ from the checkpoint and are not restored, in order, each with the reason.
     pub left: Vec<(ProjectPath, Why)>,
 }
 
 impl Rewinding {
-    /// Drops all other files from the plan.
+    /// Keeps only the wanted files in the plan.
     pub fn keep_only(&mut self, is_wanted: impl Fn(&ProjectPath) -> bool) {
         self.restored.retain(|restore| is_wanted(&restore.path));
         self.left.retain(|(path, _)| is_wanted(path));
@@ -39,7 +39,7 @@ impl Rewinding {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Restore {
     pub path: ProjectPath,
-    /// The state of the file now; `None` if it does not exist.
+    /// Current state of the file; `None` if it does not exist.
     pub now: Option<Kept>,
     pub then: Option<Kept>,
 }
@@ -53,7 +53,7 @@ pub enum Why {
     NotKept,
     /// The file existed at the checkpoint but was ignored then.
     Ignored,
-    /// A program on the host runs or obeys the file.
+    /// A program on the host runs the file or reads it as configuration.
     Protected,
 }
 
@@ -68,17 +68,17 @@ impl fmt::Display for Why {
     }
 }
 
-/// A patch, with the directories that must be writable for it.
+/// A patch, with the directories that it must be able to write.
 pub(super) type Granted = (Patch, Vec<WirePath>);
 
 impl Checkpoints {
     /// Returns the index of the checkpoint with the files as they were at a message; `None` if no file was written
-    /// since.
+    /// since then.
     pub fn look_of(&self, message: EventId) -> Option<usize> {
         self.looks.iter().position(|look| look.serves(message))
     }
 
-    /// Returns the index of the checkpoint before the last rewind; `None` if files changed after that rewind.
+    /// Returns the index of the checkpoint before the last rewind; `None` if there is none, or files changed after it.
     pub fn look_to_undo(&self) -> Option<usize> {
         let mut back =
             self.looks.iter().enumerate().rev().skip_while(|(_, look)| look.at == At::BeforeRewind);
@@ -91,8 +91,8 @@ impl Checkpoints {
         self.now.get(path).map(|seen| &seen.kept)
     }
 
-    /// Plans the restoration of a checkpoint's files. `is_protected` returns true if the host acts on a path; its flag
-    /// is true if the rewind would write there.
+    /// Plans the restoration of a checkpoint's files. `is_protected` is true for a path that the host runs or obeys.
+    /// Its second argument is true if the rewind would write there.
     pub fn rewinding(&self, target: usize, is_protected: impl Fn(&ProjectPath, bool) -> bool) -> Rewinding {
         let then = self.states_at(target);
         let asked_ns = self.looks.get(target).map_or(i64::MAX, |look| look.asked_ns);
@@ -132,7 +132,7 @@ impl Checkpoints {
         rewinding
     }
 
-    /// True if a file with ignore rules has changed since the given states.
+    /// True if a `.gitignore` file has changed since these states.
     fn rules_changed(&self, then: &States) -> bool {
         let rules = |path: &&ProjectPath| path.file_name() == b".gitignore";
         let state = |states: &States, path| states.get(path).map(|seen| seen.kept.clone());
@@ -142,7 +142,7 @@ impl Checkpoints {
             .any(|path| state(then, path) != state(&self.now, path))
     }
 
-    /// Returns the paths that changed after a checkpoint by something other than agents or rewinds.
+    /// Returns the paths that were changed after a checkpoint, but not by agents or rewinds.
     fn foreign_since(&self, target: usize) -> BTreeSet<&ProjectPath> {
         let later = self.looks.windows(2).skip(target);
         let foreign = later.filter(|pair| match pair {
@@ -155,7 +155,7 @@ impl Checkpoints {
         for look in self.looks.iter().skip(target + 1) {
             let is_foreign = foreign.iter().any(|other| std::ptr::eq(*other, look));
             for (path, seen) in &look.changed {
-                // A file that only has another stamp was not changed.
+                // A file of which only the stamp changed does not count.
                 let before = states.get(path).map(|seen| &seen.kept);
                 if is_foreign && before != seen.as_ref().map(|seen| &seen.kept) {
                     paths.insert(path);
@@ -169,7 +169,7 @@ impl Checkpoints {
         paths
     }
 
-    /// Returns the patches that carry out a rewind, in order: first the deletions, then the additions and changes.
+    /// Returns the patches that carry out a rewind, in order: deletions first, then additions and changes.
     pub fn patches(&self, project: &WirePath, rewinding: &Rewinding) -> io::Result<Vec<Granted>> {
         // A file that changes its kind, or that its owner may not write, is deleted and created again.
         let goes = |restore: &&Restore| match (&restore.now, &restore.then) {
@@ -206,8 +206,8 @@ impl Checkpoints {
         Ok(patches)
     }
 
-    /// Returns the directories that become empty when these paths are gone and that did not exist at the checkpoint,
-    /// the deepest first.
+    /// Returns the directories that become empty without these paths and did not exist at the checkpoint, the deepest
+    /// first.
     fn emptied(&self, gone: &BTreeSet<&ProjectPath>, rewinding: &Rewinding) -> Vec<ProjectPath> {
         let stays = self.now.keys().filter(|path| !gone.contains(path));
         let comes = rewinding.restored.iter().filter(|restore| restore.then.is_some());
@@ -238,7 +238,7 @@ const fn is_writable(kept: &Kept) -> bool {
     matches!(kept, Kept::File { mode, .. } if *mode & 0o200 != 0) || is_link(kept)
 }
 
-/// Splits changes into patches of bounded size. Each has the existing directories that it must be able to write.
+/// Splits changes into patches of limited size, each with the existing directories that it must be able to write.
 fn granted(effects: Vec<(&ProjectPath, FileEffect)>, there: &States, project: &WirePath) -> Vec<Granted> {
     let directories: BTreeSet<_> = there.keys().flat_map(ProjectPath::ancestors).collect();
     let mut patches: Vec<(Patch, BTreeSet<WirePath>)> = Vec::new();

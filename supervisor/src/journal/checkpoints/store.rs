@@ -17,7 +17,7 @@ use super::look::{CheckpointLine, KeptContent, SeenFile};
 use super::{At, Kept, Look, LookDifference, MOST_OF_A_FILE, MOST_OF_A_SESSION, MOST_OF_LOOKS};
 use crate::journal::changes::{Blob, Intake, ProjectPath, Snapshot, SnapshotLimits, batches};
 
-/// The tolerance for inexact clocks of file systems: FAT counts in steps of two seconds.
+/// Tolerance for inexact clocks of file systems. FAT counts in steps of two seconds.
 const CLOCK_MARGIN_NS: i64 = 2_000_000_000;
 
 pub(super) type States = BTreeMap<ProjectPath, SeenFile>;
@@ -30,7 +30,6 @@ pub struct Checkpoints {
     pub(super) written: u64,
     by_digest: HashMap<String, u64>,
     pub(super) looks: Vec<Look>,
-    /// The states of all files at the last checkpoint.
     pub(super) now: States,
 }
 
@@ -40,12 +39,10 @@ pub struct Wanted {
 }
 
 impl Wanted {
-    /// Returns the paths of the contents, one group for each `Fetch` call.
     pub fn fetches(&self) -> Vec<Vec<ipc::path::WirePath>> {
         batches(self.paths.iter())
     }
 
-    /// Returns a receiver for the results of the `Fetch` calls, one after another.
     pub fn intake(&self, store: File) -> Intake {
         let limits = SnapshotLimits { content: 2 * MOST_OF_A_SESSION, ..SnapshotLimits::default() };
         Intake::of_paths(store, limits, Arc::clone(&self.paths))
@@ -53,8 +50,8 @@ impl Wanted {
 }
 
 impl Checkpoints {
-    /// Opens the checkpoints of a session in the state directory. A new session has none. The caller must have the
-    /// session's log open.
+    /// Opens the checkpoints of a session in the state directory. A new session has none. The caller must have locked
+    /// the session's log.
     pub fn open(state: &Path, session: &ConversationId) -> io::Result<Self> {
         let directory = of_session(state, session.as_str())?;
         DirBuilder::new().recursive(true).mode(0o700).create(&directory)?;
@@ -71,7 +68,7 @@ impl Checkpoints {
         Ok(checkpoints)
     }
 
-    /// Reads the stored lines. Truncates the file at the first invalid one.
+    /// Reads the stored lines. Truncates the file at the first invalid line.
     fn read(&mut self) -> io::Result<()> {
         let mut text = Vec::new();
         (&self.lines).read_to_end(&mut text)?;
@@ -109,8 +106,7 @@ impl Checkpoints {
         self.looks.is_empty()
     }
 
-    /// Returns the contents to fetch for a checkpoint with this manifest: those that are new, as long as there is
-    /// space.
+    /// Returns the new contents to fetch for a checkpoint with this manifest, as far as the session's space suffices.
     pub fn wanted(&self, manifest: &Snapshot) -> Wanted {
         let mut room = MOST_OF_A_SESSION.saturating_sub(self.end);
         let is_new = |path: &ProjectPath, kind: &SnapshotKind, stamp| match (self.now.get(path), kind) {
@@ -128,25 +124,25 @@ impl Checkpoints {
             }
             SnapshotKind::Symlink(_) => true,
         });
-        // A path that the manifest lacks may only be ignored now. Below a new link or file no path can exist.
+        // A path that the manifest lacks may exist and be ignored now. Below a new link or file no path can exist.
         let mut obstacles = manifest.obstacles();
         let gone = self.now.keys().filter(|path| !manifest.has(path) && obstacles.of(path).is_none());
         let paths = new.map(|(path, ..)| path).chain(gone).cloned().collect();
         Wanted { paths: Arc::new(paths) }
     }
 
-    /// True if there is space for checkpoints that only serve the display.
+    /// True if there is space for checkpoints that are only made to show changes.
     pub const fn has_room(&self) -> bool {
         self.end < MOST_OF_A_SESSION / 2 && self.written < MOST_OF_LOOKS / 2
     }
 
-    /// True if the last checkpoint belongs to a turn that was cut off.
+    /// True if the last checkpoint was made in a turn that did not end.
     pub fn is_within_turn(&self) -> bool {
         self.looks.last().is_some_and(Look::is_within_turn)
     }
 
-    /// Stores a checkpoint that was requested at `asked`. Returns the differences from the checkpoint before, none for
-    /// the first one. Fails if the files cannot be written.
+    /// Stores a checkpoint that was requested at `asked`. Returns the differences from the checkpoint before; for the
+    /// first checkpoint, none. Fails if its files cannot be written.
     pub fn take(
         &mut self,
         at: At,
@@ -198,7 +194,7 @@ impl Checkpoints {
         Ok(differences)
     }
 
-    /// Records the end of a turn that wrote nothing. Later changes then count as made by others.
+    /// Records the end of a turn that wrote nothing. Later changes then do not count as made by agents.
     pub fn rest(&mut self) -> io::Result<()> {
         self.write(Look { at: At::End, asked_ns: nanoseconds(SystemTime::now()), changed: Vec::new() })
     }
@@ -217,8 +213,7 @@ impl Checkpoints {
         Ok(())
     }
 
-    /// Stores a content unless it is already stored. Returns nothing if it is too large or the session's space is
-    /// used up.
+    /// Stores a content, unless it is already stored. `None` if it is too large or the session's space is used up.
     fn keep(&mut self, blob: &Blob) -> io::Result<Option<KeptContent>> {
         if blob.len() > MOST_OF_A_FILE {
             return Ok(None);
@@ -238,7 +233,7 @@ impl Checkpoints {
         Ok(Some(KeptContent { digest, at }))
     }
 
-    /// Reads a stored content and checks it against its digest.
+    /// Reads a stored content and checks its digest.
     pub(super) fn bytes(&self, content: &KeptContent, size: u64) -> io::Result<Vec<u8>> {
         let size = usize::try_from(size.min(MOST_OF_A_FILE)).map_err(io::Error::other)?;
         let mut bytes = vec![0; size];
@@ -262,7 +257,6 @@ impl Checkpoints {
     }
 }
 
-/// Returns the directory of all checkpoints.
 fn directory(state: &Path) -> PathBuf {
     state.join("checkpoints")
 }
@@ -280,8 +274,8 @@ fn of_session(state: &Path, session: &str) -> io::Result<PathBuf> {
     Ok(directory(state).join(session))
 }
 
-/// Removes the checkpoints of sessions without a log, then the oldest until at most `most` bytes are left. Those of
-/// `keep` and of open sessions stay.
+/// Removes the checkpoints of sessions without a log, then the oldest ones until at most `most` bytes are left. The
+/// checkpoints of `keep` and of open sessions stay.
 pub fn remove_old(state: &Path, keep: &ConversationId, most: u64) -> io::Result<()> {
     let entries = match fs::read_dir(directory(state)) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
@@ -313,7 +307,7 @@ pub fn remove_old(state: &Path, keep: &ConversationId, most: u64) -> io::Result<
     Ok(())
 }
 
-/// True if no process has the log open. The lock is released explicitly, because a forked child has the file open too.
+/// True if no process has the log locked. Unlocks it explicitly, because a forked child has the file open too.
 fn is_free(log: &File) -> bool {
     log.try_lock().and_then(|()| log.unlock().map_err(TryLockError::Error)).is_ok()
 }
@@ -332,7 +326,7 @@ pub fn copy(state: &Path, from: &ConversationId, to: &ConversationId) -> io::Res
     Ok(())
 }
 
-/// Removes the checkpoints of a session whose log is gone. Returns false if there were none.
+/// Removes the checkpoints of a session without a log. Returns false if there were none.
 pub fn remove(state: &Path, session: &str) -> io::Result<bool> {
     match fs::remove_dir_all(of_session(state, session)?) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(false),
@@ -347,7 +341,7 @@ fn without_content(kind: &SnapshotKind) -> Kept {
     }
 }
 
-/// True if a time is certainly before another one.
+/// True if a time is before another one by more than the clocks' tolerance.
 const fn is_settled(time_ns: i64, asked_ns: i64) -> bool {
     time_ns < asked_ns.saturating_sub(CLOCK_MARGIN_NS)
 }

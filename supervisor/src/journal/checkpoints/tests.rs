@@ -45,7 +45,7 @@ fn snapshot(project: &Project<'_>, only: Option<&[&str]>, time_ns: i64) -> Snaps
     intake.finish().unwrap()
 }
 
-/// Makes a checkpoint of a project whose files were all changed just now.
+/// Makes a checkpoint of a project in which all files changed just now.
 fn look(checkpoints: &mut Checkpoints, at: At, project: &Project<'_>) {
     let asked = SystemTime::now();
     let since = asked.duration_since(SystemTime::UNIX_EPOCH).unwrap();
@@ -137,7 +137,7 @@ fn what_changed_between_turns_is_somebody_elses_and_what_changed_in_them_is_not(
     let rewinding = looks.rewinding(0, |protected, _| *protected == path("hook"));
     assert_eq!(restored(&rewinding), ["agents"]);
     assert_eq!(rewinding.left, [(path("hook"), Why::Protected), (path("theirs"), Why::Foreign)]);
-    // To the second message: theirs was as it is then.
+    // At the second message, the file `theirs` was already as it is now.
     let rewinding = looks.rewinding(2, |_, _| false);
     assert_eq!((restored(&rewinding), looks.look_to_undo()), (vec!["agents".into(), "theirs".into()], None));
 }

@@ -9,8 +9,8 @@ use gate::plan::{self, Document};
 use super::record::{PlanFate, PlanRecord};
 use super::store::Store;
 
-/// Maximum number of bytes that are read of a plan's file. It is more than a plan may have, so that the error can
-/// state the size.
+/// Maximum number of bytes that are read of a plan's file. It exceeds the limit of a plan, so that the error can state
+/// the size.
 const LONGEST_TEXT: u64 = 16 << 20;
 
 /// Maximum size of a record in bytes.
@@ -22,7 +22,7 @@ pub(crate) struct KeptPlan {
     pub id: String,
     pub path: PathBuf,
     pub text: String,
-    /// SHA-256 of them, in hexadecimal.
+    /// SHA-256 of the text, in hexadecimal.
     pub digest: String,
     /// The plan's record; `None` if it is missing or unreadable.
     pub record: Option<PlanRecord>,
@@ -35,10 +35,9 @@ pub(crate) enum FindError {
         .0.display()
     )]
     None(PathBuf),
-    /// No plan has this name.
     #[error("there is no plan {0:?}\n  hint: bailiwick plan list --all lists all plans")]
     Unknown(String),
-    /// Two plans' names begin with the given text.
+    /// The given text is the beginning of the names of two plans.
     #[error("the names of several plans begin with {0:?}: {1}")]
     Ambiguous(String, String),
     #[error("cannot read {}: {source}", path.display())]
@@ -46,7 +45,7 @@ pub(crate) enum FindError {
 }
 
 impl KeptPlan {
-    /// Returns the plan's fate. A plan that was edited after its record counts as proposed.
+    /// Returns the fate of the plan. A plan that was edited after its record was written counts as proposed.
     pub(crate) fn fate(&self) -> PlanFate {
         let of_these = self.record.as_ref().filter(|record| record.digest == self.digest);
         of_these.map_or(PlanFate::Proposed, |record| record.fate)
@@ -74,7 +73,7 @@ impl Store {
     }
 
     /// Returns the plan with this name, or the only one whose name begins with it. Without a name, returns the
-    /// project's newest plan. Fails if no plan or more than one matches.
+    /// project's newest plan. Fails if no plan matches, or more than one.
     pub(crate) fn find(&self, name: Option<&str>, project: &Path) -> Result<KeptPlan, FindError> {
         let Some(name) = name else {
             let is_of = |kept: &KeptPlan| kept.project() == Some(project);
@@ -125,7 +124,7 @@ pub(crate) fn record_of(path: &Path) -> Option<PlanRecord> {
     serde_json::from_slice(&bytes).ok()
 }
 
-/// Returns a sort key for plan names: the time, then the number that plans of the same second have.
+/// Returns a sort key for a plan's name: the time, then the number among the plans of that second.
 fn order(id: &str) -> (&str, u64) {
     const SECOND: usize = "2026-11-25-101112".len();
     match id.split_at_checked(SECOND) {

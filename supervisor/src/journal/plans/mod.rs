@@ -1,7 +1,7 @@
 //! Stored plans, in a private directory that is hidden from every agent.
 //!
-//! A plan is a Markdown file that people may edit. Its record has the digest of the text and is valid only while the
-//! digest matches.
+//! A plan is a Markdown file that people may edit. The record of a plan has the digest of the text, and is valid only
+//! while the file has that digest.
 
 mod find;
 mod record;

@@ -1,4 +1,4 @@
-//! The record of a plan: its project, its session and its fate.
+//! The record of a plan: its project, its session and its fate, such as approved or executed.
 
 use std::fmt;
 
@@ -8,27 +8,27 @@ use jiff::Timestamp;
 use protocol::plan::PlaceToCreate;
 use serde::{Deserialize, Serialize};
 
-/// Record of a plan, stored next to the plan's file.
+/// The record of a plan, stored next to the plan's file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct PlanRecord {
     pub project: WirePath,
     pub session: ConversationId,
-    /// The SHA-256, in hexadecimal, of the text to which the fate applies.
+    /// SHA-256 in hexadecimal of the text to which the fate applies.
     pub digest: String,
     pub fate: PlanFate,
     /// The time of the last change of the fate.
     pub since: Timestamp,
-    /// The number of steps that the last execution completed or skipped.
+    /// Number of steps that the last execution completed or skipped; `None` before the first execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub done: Option<u32>,
-    /// The session that executed the plan last. Its log has the progress.
+    /// The session that last executed the plan. Its log has the progress. `None` before the first execution.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub execution: Option<ConversationId>,
-    /// The reason why the last execution ended early, such as `crashed: CAUSE`.
+    /// The reason for which the last execution ended early, such as `crashed: CAUSE`; `None` otherwise.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
-    /// The directories that the plan asks for and that did not exist when it was last shown. Its execution may write
-    /// in their parents.
+    /// The directories that the plan asks for and that did not exist when it was last shown. Its execution may write in
+    /// their parents.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub to_create: Vec<PlaceToCreate>,
 }
@@ -42,7 +42,7 @@ pub(crate) enum PlanFate {
     Rejected,
     /// The plan was executed completely.
     Executed,
-    /// The execution ended early, or still runs.
+    /// The execution ended early, or is still running.
     Unfinished,
 }
 
@@ -81,7 +81,7 @@ impl PlanRecord {
         Self { digest, fate, since: Timestamp::now(), done: None, execution: None, ended: None, ..self }
     }
 
-    /// Permits the execution. An execution that began earlier keeps its progress.
+    /// Permits the execution. An execution that already began keeps its progress.
     #[must_use]
     pub(crate) fn approved(self) -> Self {
         match self.fate {
@@ -93,7 +93,7 @@ impl PlanRecord {
         }
     }
 
-    /// Marks the execution as started in this session, after `finished` steps.
+    /// Marks the execution as started in this session, after `finished` completed steps.
     #[must_use]
     pub(crate) fn begun(self, session: ConversationId, finished: u32) -> Self {
         let (fate, since) = (PlanFate::Unfinished, Timestamp::now());

@@ -1,4 +1,4 @@
-//! The files of plans and records. Each is written completely or not at all.
+//! The files of plans and records. Each file is written completely or not at all.
 
 use std::fs::{DirBuilder, File};
 use std::io::{self, ErrorKind, Write};
@@ -31,8 +31,8 @@ impl Store {
         &self.place
     }
 
-    /// Writes a new plan to a new file and returns its path. The name is the current second in UTC, with a number if it
-    /// is taken. A model never chooses the name.
+    /// Writes a new plan to a new file and returns its path. The name is the current second in UTC, followed by a
+    /// number if it is taken. A model never chooses the name.
     pub(crate) fn create(&self, text: &str) -> Result<PathBuf, StoreError> {
         let at = |path: &Path| {
             let path = path.to_owned();

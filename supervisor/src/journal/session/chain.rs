@@ -1,11 +1,11 @@
-//! The digest chain of a log: each line has the SHA-256 of the line before it, and a part of its own.
+//! The digest chain of a log: each line has the SHA-256 of the line before it, and a digest of itself.
 //!
 //! The line's own digest protects the last line too. Logs of earlier versions have none; if one line has it, every
 //! later line has it.
 
 use sha2::{Digest, Sha256};
 
-/// The digest that the first line has in the place of a line before it.
+/// The digest that the first line of a log states for the line before it.
 pub(super) const GENESIS: Link = Link([0; 32]);
 
 const OWN: usize = 16;
@@ -34,13 +34,13 @@ impl Link {
     }
 }
 
-/// The first part of a line's end: `,"prev":"` 64 digits `","sum":"` 16 digits `"}`. The line's fields come before it.
+/// Beginning of the digests at the end of a line: `,"prev":"` 64 digits `","sum":"` 16 digits `"}`.
 const PREV: &[u8] = b",\"prev\":\"";
 const SUM: &[u8] = b"\",\"sum\":\"";
 const END: &[u8] = b"\"}";
 
-/// Completes a line, a JSON object without its closing brace, with the digests. `prev` is the digest of the line
-/// before. Returns the digest of this line.
+/// Adds the digests to a line, a JSON object without its closing brace. `prev` is the digest of the line before.
+/// Returns the digest of this line.
 pub(super) fn close(line: &mut Vec<u8>, prev: Link) -> Link {
     for part in [PREV, &prev.hex()] {
         line.extend_from_slice(part);
@@ -55,7 +55,7 @@ pub(super) fn close(line: &mut Vec<u8>, prev: Link) -> Link {
     Link(hash.finalize().into())
 }
 
-/// Returns a line with its digests recomputed for a new predecessor, and its new digest; `None` if it has no digest.
+/// Returns a line with its digests recomputed for a new line before it, and its new digest; `None` without digests.
 pub(super) fn rechained(line: &[u8], prev: Link) -> Option<(Vec<u8>, Link)> {
     let has_own = carried(line)?.own.is_some();
     let digests = PREV.len() + 64 + END.len() + if has_own { SUM.len() + OWN } else { 0 };
@@ -71,12 +71,12 @@ pub(super) fn rechained(line: &[u8], prev: Link) -> Option<(Vec<u8>, Link)> {
     Some((copy, own))
 }
 
-/// The digests in a line, found by their position at its end, so that no text can imitate them.
+/// The digests that a line states. They are found by their position at its end, so that no text can imitate them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Carried<'a> {
-    /// The digest of the line before.
+    /// Digest of the line before, in hexadecimal.
     pub(super) prev: &'a [u8],
-    /// True if the line's own digest fits; `None` if it has none.
+    /// True if the line's own digest is right; `None` if the line has none.
     pub(super) own: Option<bool>,
 }
 
@@ -104,7 +104,7 @@ fn previous(rest: &[u8]) -> Option<&[u8]> {
     rest.ends_with(PREV).then_some(digest)
 }
 
-/// Splits off the last `count` bytes if they are hexadecimal digits.
+/// Splits off the last `count` bytes; `None` unless they are hexadecimal digits.
 fn digits(text: &[u8], count: usize) -> Option<(&[u8], &[u8])> {
     let (rest, digits) = text.split_at_checked(text.len().checked_sub(count)?)?;
     digits.iter().all(u8::is_ascii_hexdigit).then_some((rest, digits))

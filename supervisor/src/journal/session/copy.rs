@@ -13,7 +13,7 @@ use super::parts::{LONGEST_LINE, LogPart, Parts};
 use super::scan::{Scanned, scan};
 use super::{Fault, LogError};
 
-/// The digest chain over copied lines.
+/// The digest of the last copied line, from which a new chain continues.
 #[derive(Debug)]
 pub(crate) struct Chain(Link);
 
@@ -24,20 +24,19 @@ impl Default for Chain {
 }
 
 impl Chain {
-    /// Returns a line with the digests for its place in the chain; `None` if it has no digests.
+    /// Returns a line with the digests of the new chain; `None` if the line has no digests.
     pub(crate) fn next(&mut self, line: &[u8]) -> Option<Vec<u8>> {
         let (copy, own) = rechained(line, self.0)?;
         self.0 = own;
         Some(copy)
     }
 
-    /// Returns the digest of the last line in hexadecimal.
     pub(crate) fn last(&self) -> String {
         String::from_utf8_lossy(&self.0.hex()).into_owned()
     }
 }
 
-/// Calls `each` with every complete line of a log. Too long lines are left out.
+/// Calls `each` with every complete line of a log, except those that are too long.
 pub(crate) fn each_line<E: From<io::Error>>(
     from: impl Read,
     mut each: impl FnMut(&[u8]) -> Result<(), E>,
@@ -53,7 +52,7 @@ pub(crate) fn each_line<E: From<io::Error>>(
     Ok(())
 }
 
-/// Calls `each` with every event of a log in the order of lines. The digest chain is not checked.
+/// Calls `each` with every event of a log, in the order of the lines. Does not check the digest chain.
 pub(crate) fn each_event(path: &Path, each: &mut dyn FnMut(&SessionEvent)) -> Result<(), LogError> {
     let failed = |source| LogError::Read { path: path.to_owned(), source };
     let log = File::open(path).map_err(failed)?;
@@ -67,7 +66,7 @@ pub(crate) fn each_event(path: &Path, each: &mut dyn FnMut(&SessionEvent)) -> Re
 
 impl SessionLog {
     /// Creates a log with every event of another log, which may be open. Returns the new log and the id of the copied
-    /// session. Leaves nothing behind on failure.
+    /// session. On failure, removes the new log.
     pub(crate) fn copy_of(
         path: &Path,
         state: &Path,
@@ -77,7 +76,7 @@ impl SessionLog {
         let mut log = Self::create(state, session)?;
         let copied = log.copy_all(path, watch);
         if copied.is_err() {
-            // The log was created just now.
+            // This function has created the log.
             let _ = std::fs::remove_file(log.path());
         }
         copied.map(|origin| (log, origin))
@@ -105,7 +104,7 @@ impl SessionLog {
         }
     }
 
-    /// Appends an event of another log, changed only in its session's id.
+    /// Appends an event of another log, with the id of this session.
     pub(crate) fn copy(&mut self, event: SessionEvent) -> Result<(), LogError> {
         let session = self.session().clone();
         self.write(SessionEvent { session, ..event }).map(drop)

@@ -1,7 +1,7 @@
-//! The part of a log that is safely on the disk.
+//! Counts the bytes of a log up to which fdatasync(2) has succeeded.
 //!
-//! An error of `fdatasync(2)` is reported once, because the kernel may drop the unwritten pages. So after an error, all
-//! lines since the last success count as lost until they are written again.
+//! The kernel reports an error of `fdatasync(2)` once and may drop the unwritten pages. So after an error, all lines
+//! since the last success count as lost until they are written again.
 
 use std::fs::File;
 use std::io;
@@ -15,7 +15,7 @@ pub(super) struct Durable {
     synced: AtomicU64,
     /// True if a sync failed because the disk was full.
     failed: AtomicBool,
-    /// Held during a sync, so that an error reaches one caller.
+    /// Held during a sync. The kernel reports an error only once, so two syncs must not run at the same time.
     syncing: Mutex<()>,
     #[cfg(test)]
     pretended: AtomicU64,
@@ -30,12 +30,12 @@ impl Durable {
         self.synced.load(Ordering::Acquire)
     }
 
-    /// Clears the failure after the unsynced lines were removed from the file.
+    /// Clears the failure, after the lines that were not synced have been removed from the file.
     pub(super) fn begin_again(&self) {
         self.failed.store(false, Ordering::Release);
     }
 
-    /// Waits until the appended bytes are on the disk. Fails if this or an earlier sync failed.
+    /// Syncs the bytes that were appended until now. Fails if this sync fails, or an earlier one found the disk full.
     pub(super) fn sync(&self, file: &File) -> io::Result<()> {
         let _alone = self.syncing.lock().unwrap_or_else(PoisonError::into_inner);
         if self.failed.load(Ordering::Acquire) {

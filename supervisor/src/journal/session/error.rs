@@ -8,7 +8,7 @@ use super::parts::LONGEST_LINE;
 
 #[derive(Debug, thiserror::Error)]
 pub enum LogError {
-    /// The session's id is not a valid file name.
+    /// The session's id is unsafe as a file name.
     #[error("`{0}` is not a session id: expected at most 64 letters, digits, `-` and `_`")]
     Id(String),
     /// The directory of the logs cannot be created, or is not safe to use.
@@ -23,7 +23,7 @@ pub enum LogError {
     #[error("the session of {path} is open in another process{}\n  hint: end the session there", holder.map(|pid| format!(" ({pid})")).unwrap_or_default())]
     Held {
         path: PathBuf,
-        /// The id of that process, if the kernel reports it.
+        /// Id of the process that has the lock, if the kernel reports it.
         holder: Option<u32>,
     },
     /// The log is damaged. A session does not continue from events that may be false.
@@ -52,7 +52,6 @@ pub enum LogError {
     },
     #[error("the session log {path} cannot be written to the disk: {source}")]
     Sync { path: PathBuf, source: io::Error },
-    /// The thread that syncs the log has ended.
     #[error("the session log cannot be written to the disk: the thread for this has ended")]
     FlusherGone,
     #[error("cannot read the session log {path}: {source}")]
@@ -60,7 +59,7 @@ pub enum LogError {
 }
 
 impl LogError {
-    /// Returns the stable error code, if there is one.
+    /// Returns the stable code of the error; `None` if it has none.
     pub(crate) fn code(&self) -> Option<ErrorCode> {
         let source = match self {
             Self::Held { .. } => return Some(ErrorCode::SessionOpen),
@@ -86,43 +85,43 @@ fn remedy(source: &io::Error) -> &'static str {
 
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Fault {
-    /// The last line is incomplete because its writer was stopped.
+    /// The last line is incomplete, because its writer was stopped.
     #[error("line {line} is incomplete: Bailiwick was stopped in the middle of this line")]
     Torn {
-        /// The number of the line, from 1.
+        /// Number of the line, from 1.
         line: usize,
     },
     #[error("line {line} is not an event: {reason}")]
     Unreadable { line: usize, reason: String },
-    /// A line has an event of a later version.
+    /// A line has an event of a type that only a later version knows.
     #[error(
         "line {line} is an event of the type `{type}`, which this version does not know; the line is left out"
     )]
     UnknownType {
-        /// The number of the line, from 1.
+        /// Number of the line, from 1.
         line: usize,
         r#type: String,
     },
     /// A line was left out because it is longer than allowed.
     #[error("line {line} has {bytes} bytes, more than any line of a log; the line is left out")]
     Long {
-        /// The number of the line, from 1.
+        /// Number of the line, from 1.
         line: usize,
         bytes: u64,
     },
-    /// There are more faults than are listed.
+    /// There are more faults, which are not listed.
     #[error("{count} more lines have faults")]
     More { count: usize },
-    /// A line does not have the digest of the line before it. Something was changed, removed, added or moved.
+    /// A line does not state the digest of the line before it. A line was changed, removed, added or moved.
     #[error("line {line} does not continue the chain: an earlier line was changed, removed or moved")]
     Chain {
-        /// The number of the line, from 1.
+        /// Number of the line, from 1.
         line: usize,
     },
-    /// A line's own digest is missing or does not fit.
+    /// A line's own digest is missing or wrong.
     #[error("line {line} was changed: its digest does not match its content")]
     Changed {
-        /// The number of the line, from 1.
+        /// Number of the line, from 1.
         line: usize,
     },
     /// A line belongs to another session than the first one.

@@ -34,9 +34,9 @@ pub(super) fn open_directory(path: &Path) -> Result<File, LogError> {
 pub(super) struct LineFile {
     file: File,
     path: PathBuf,
-    /// The number of bytes in complete lines.
+    /// Size in bytes of the complete lines.
     whole: u64,
-    /// True if the file may have bytes beyond `whole`.
+    /// True if a failed write may have left bytes after the complete lines.
     torn: bool,
     durable: Arc<Durable>,
 }
@@ -78,7 +78,7 @@ impl LineFile {
             }
             Err(TryLockError::Error(source)) => return Err(unreadable(source)),
         }
-        // A process that had the lock deleted the log. Writes would be lost.
+        // The process that had the lock deleted the log, so later writes would be lost.
         if file.metadata().map_err(unreadable)?.nlink() == 0 {
             return Err(unreadable(io::ErrorKind::NotFound.into()));
         }
@@ -95,7 +95,7 @@ impl LineFile {
         self.file.set_len(whole)
     }
 
-    /// Sets the position for new lines: after `whole` bytes.
+    /// Makes new lines begin after `whole` bytes.
     pub(super) fn append_behind(&mut self, whole: u64) {
         self.whole = whole;
         self.durable.appended(whole);
@@ -113,19 +113,19 @@ impl LineFile {
         &self.path
     }
 
-    /// Appends a line with its line feed. Fails without a change to the file: a half-written line is cut off, now or
-    /// before the next one.
+    /// Appends a line with its line feed. After a failure the file has no part of the line: it is cut off, now or
+    /// before the next line.
     pub(super) fn append(&mut self, line: &[u8]) -> io::Result<()> {
         self.mend()?;
         self.torn = true;
-        // One write(2) for each line, so that a failure affects one line only.
+        // Each line is one write(2), so that a failure affects one line only.
         let written = self.file.write_all(line);
         if written.is_ok() {
             self.torn = false;
             self.append_behind(self.whole + line.len() as u64);
             return Ok(());
         }
-        // If this fails too, the next append tries again first.
+        // If the cut fails too, the next append tries it first.
         let _ = self.mend();
         written
     }
@@ -142,7 +142,7 @@ impl LineFile {
         self.file.try_clone()
     }
 
-    /// Returns the free bytes on the log's file system for this user.
+    /// Returns the free bytes on the log's file system for this user; `None` if they are unknown.
     pub(super) fn free_bytes(&self) -> Option<u64> {
         let stat = fstatvfs(&self.file).ok()?;
         Some(stat.blocks_available().saturating_mul(stat.fragment_size()))
@@ -171,14 +171,14 @@ pub(crate) fn is_held(log: &Path) -> io::Result<bool> {
 /// Maximum number of reads of the kernel's list of locks.
 const LOOKS: usize = 64;
 
-/// Returns the process that has a lock on the file with this inode number. The list is read repeatedly, because the
-/// kernel can skip a lock if others are removed meanwhile (fs/locks.c, `locks_start`).
+/// Returns the process that has a lock on the file with this inode number; `None` if it is not found. The list is read
+/// repeatedly, because the kernel can skip a lock if others are removed meanwhile (fs/locks.c, `locks_start`).
 fn holder(inode: u64) -> Option<u32> {
     (0..LOOKS).find_map(|_| listed_holder(inode))
 }
 
 fn listed_holder(inode: u64) -> Option<u32> {
-    // With too little capacity, the first read would ask for a few bytes only.
+    // With a small capacity, the first read would ask for a few bytes only.
     let mut locks = String::with_capacity(64 << 10);
     File::open("/proc/locks").ok()?.read_to_string(&mut locks).ok()?;
     let end = format!(":{inode}");
@@ -204,7 +204,7 @@ mod tests {
             file.try_lock().unwrap();
             file
         };
-        // There is more than a page of locks, before and after the searched one.
+        // More than a page of other locks comes before and after the searched one.
         let _before: Vec<_> = (0..100).map(|number| lock(format!("before-{number}"))).collect();
         let held = lock("held".to_owned());
         let inode = held.metadata().unwrap().ino();

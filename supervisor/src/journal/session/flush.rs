@@ -1,4 +1,4 @@
-//! The syncing of a log to the disk on a separate thread, for many requests at a time.
+//! Syncs a log to the disk on a separate thread. One sync serves several requests.
 
 use std::fs::File;
 use std::io;
@@ -10,12 +10,12 @@ use tokio::sync::oneshot;
 use super::LogError;
 use super::durable::Durable;
 
-/// A receiver that gets a value when everything appended so far is on the disk.
+/// Receives the result of the sync of everything that was appended before the request.
 pub type Flushed = oneshot::Receiver<Result<(), LogError>>;
 
 type Wish = oneshot::Sender<Result<(), LogError>>;
 
-/// A handle for syncing a log to the disk (`fdatasync(2)`) in parallel to its writer. One sync serves all requests that
+/// Requests syncs of a log (`fdatasync(2)`), which happen in parallel to its writer. One sync serves all requests that
 /// arrived before it.
 #[derive(Debug)]
 pub struct Flusher {
@@ -33,7 +33,7 @@ impl Flusher {
     pub fn flush(&mut self) -> Flushed {
         let (waiting, flushed) = oneshot::channel();
         match self.wishes() {
-            // If the thread has ended, it drops the request, and its receiver gets an error.
+            // If the thread has ended, the request is dropped, and its receiver gets an error.
             Ok(wishes) => drop(wishes.send(waiting)),
             Err(error) => drop(waiting.send(Err(error))),
         }
@@ -67,7 +67,7 @@ fn serve(file: &File, path: &Path, durable: &Durable, wishes: &mpsc::Receiver<Wi
                     .raw_os_error()
                     .map_or_else(|| error.kind().into(), io::Error::from_raw_os_error),
             });
-            // The receiver may be gone.
+            // The receiver may have been dropped.
             let _ = waiting.send(told);
         }
     }

@@ -1,4 +1,4 @@
-//! Search for logs: all of them, by name, or the last one of a project. The project is read from each log's first event.
+//! Search for logs: all logs, by name, or the last one of a project. The first event of a log names the project.
 
 use std::fs::{self, File};
 use std::io::{self, BufRead, BufReader, Read, Seek, SeekFrom};
@@ -7,14 +7,14 @@ use std::time::SystemTime;
 
 use protocol::event::{EventKind, NoticeCode, SessionEvent, SessionStarted};
 
-/// Maximum size of a first event in bytes.
+/// Maximum size in bytes of the first event.
 const LONGEST: u64 = 1 << 20;
 
 /// Maximum size in bytes of the event that marks an import.
 const LONGEST_MARK: u64 = 4 << 10;
 
-/// The beginning of every message in a log. No text inside an event can contain it, because its quotes would be
-/// escaped.
+/// Text that every line with a message of the person contains. No text inside an event can contain it, because quotes
+/// are escaped.
 const SAID: &[u8] = b"\"type\":\"user_message\"";
 
 /// Returns the latest log of a session in `project`, a canonical path. Empty sessions, and imported ones that were not
@@ -28,8 +28,8 @@ pub(crate) fn last_of(sessions: &Path, project: &Path) -> io::Result<Option<Path
     Ok(logs(sessions)?.into_iter().rev().find(is_one))
 }
 
-/// Finds the log of a session by its name or the beginning of it. Without a name, returns the last one of the project.
-/// Fails if no log or more than one matches.
+/// Finds the log of a session by its name or the beginning of the name. Without a name, returns the last log of the
+/// project. Fails if no log matches, or more than one.
 pub(crate) fn find(sessions: &Path, name: Option<&str>, project: &Path) -> Result<PathBuf, String> {
     let listed = logs(sessions).map_err(|error| format!("{}: {error}", sessions.display()))?;
     let Some(name) = name else {
@@ -75,8 +75,8 @@ fn stem(log: &Path) -> &str {
     log.file_stem().and_then(|stem| stem.to_str()).unwrap_or_default()
 }
 
-/// Returns every log, the latest last. Logs with the same time are sorted by their names, which begin with a time
-/// (UUID version 7).
+/// Returns every log, the latest last. Logs with the same time are sorted by name. A name begins with a time (UUID
+/// version 7).
 pub(crate) fn logs(sessions: &Path) -> io::Result<Vec<PathBuf>> {
     let mut logs = Vec::new();
     let entries = match fs::read_dir(sessions) {
@@ -96,7 +96,7 @@ pub(crate) fn logs(sessions: &Path) -> io::Result<Vec<PathBuf>> {
     Ok(logs.into_iter().map(|(_, path)| path).collect())
 }
 
-/// Returns the first event of a log's session; `None` if it is incomplete.
+/// Returns the first event of a log; `None` if it is incomplete or another event.
 pub(crate) fn begun(log: &Path) -> Option<SessionStarted> {
     match first(log).ok()?.kind {
         EventKind::SessionStarted(started) => Some(started),

@@ -10,13 +10,13 @@ use super::{Fault, LogError, Tree};
 #[derive(Debug)]
 pub struct Loaded {
     pub tree: Tree,
-    /// The faults of the log in the order in which they were found. An intact log has none.
+    /// Faults of the log in the order in which they were found. An intact log has none.
     pub faults: Vec<Fault>,
 }
 
 impl Loaded {
-    /// True if the digest chain fits and every line is there. A torn last line and lines of a later version are
-    /// accepted.
+    /// True if the digest chain is right and no line is missing. An incomplete last line and lines of a later version
+    /// are accepted.
     pub fn is_intact(&self) -> bool {
         self.faults.iter().all(|fault| matches!(fault, Fault::Torn { .. } | Fault::UnknownType { .. }))
     }
@@ -27,8 +27,7 @@ pub fn load(path: &Path) -> Result<Loaded, LogError> {
     load_as(path, &mut |_, _| (), |event| event)
 }
 
-/// Reads a log and keeps of each event what `keep` returns. `watch` receives the number of read bytes and the file's
-/// size.
+/// Reads a log, and keeps of each event what `keep` returns. `watch` gets the number of bytes read and the file's size.
 pub(crate) fn load_as(
     path: &Path,
     watch: &mut dyn FnMut(u64, u64),
@@ -47,7 +46,7 @@ pub fn rebuild(bytes: &[u8]) -> Loaded {
         .unwrap_or_else(|_| Loaded { tree: Tree::default(), faults: Vec::new() })
 }
 
-/// Builds the tree of events from any reader.
+/// Builds the tree of events from any reader. `watch` gets the number of bytes read.
 pub(crate) fn load_from(
     log: impl Read,
     watch: &mut dyn FnMut(u64),
@@ -59,7 +58,7 @@ pub(crate) fn load_from(
         Scanned::Unknown(event) => tree.pass_over(event.id, event.parent),
     })?
     .faults;
-    // Ids are given in the order of appending, so after sorting every parent comes before its children.
+    // Ids ascend in the order of appending, so after sorting every parent comes before its children.
     events.sort_by_key(|event| event.id);
     for event in events {
         if let Err(fault) = tree.insert(event) {

@@ -16,10 +16,10 @@ use super::needed::{self, Needed, Read, Sizes};
 use super::parts::LONGEST_LINE;
 use super::{Fault, LogError};
 
-/// Maximum size in bytes of lines that are kept in memory until they are on the disk.
+/// Maximum size in bytes of written lines that are kept in memory until they are synced.
 const MOST_UNSYNCED: u64 = 16 << 20;
 
-/// Size of the buffer for lines between two events.
+/// Capacity of the line buffer that is kept after an event.
 const SPARE: usize = 64 << 10;
 
 #[derive(Debug)]
@@ -39,25 +39,25 @@ pub struct SessionLog {
 pub struct Reopened {
     pub log: SessionLog,
     pub needed: Needed,
-    /// True if an incomplete last line was cut off.
+    /// True if the last line was incomplete and was cut off.
     pub torn: bool,
 }
 
-/// The lines in memory that are not safely on the disk.
+/// Lines in memory that the disk may not have.
 #[derive(Debug, Default)]
 struct HeldLock {
     /// True if lines are kept in memory when the disk is full. Otherwise an append fails then.
     wanted: bool,
     lines: VecDeque<(EventId, Vec<u8>)>,
-    /// The lines that may not be on the disk yet, each with its offset in the file.
+    /// Written lines that may not be synced yet, each with its offset in the file.
     unsynced: VecDeque<(u64, EventId, Vec<u8>)>,
-    /// The number of simulated failures for an event.
+    /// For each event, the number of simulated failures.
     #[cfg(test)]
     pretended: BTreeMap<EventId, u32>,
 }
 
 impl HeldLock {
-    /// Keeps a written line until it is on the disk, as far as the memory limit allows.
+    /// Keeps a written line in memory until it is synced, within the limit. The first `synced` bytes are synced.
     fn written(&mut self, begins: u64, id: EventId, line: &[u8], synced: u64) {
         while self.unsynced.front().is_some_and(|(begins, ..)| *begins < synced) {
             self.unsynced.pop_front();
@@ -87,7 +87,7 @@ impl SessionLog {
         })
     }
 
-    /// Opens and locks the log of a session that continues. `watch` receives the number of read bytes and the total.
+    /// Opens and locks the log of a session that continues. `watch` gets the number of bytes read and the file's size.
     pub fn reopen(path: &Path, watch: &mut dyn FnMut(u64, u64)) -> Result<Reopened, LogError> {
         Self::reopen_within(path, Sizes::default(), watch)
     }
@@ -110,7 +110,7 @@ impl SessionLog {
         let (Some(first), Some(last)) = (needed.events.first(), last) else {
             return Err(broken(Fault::Torn { line: 1 }));
         };
-        // The names of other files of the session are made from its id.
+        // The session's id is a part of the names of other files.
         plain(&first.session)?;
         if torn {
             file.cut(whole).map_err(unreadable)?;
@@ -148,7 +148,7 @@ impl SessionLog {
         self.file.path()
     }
 
-    /// Appends an event and returns it as logged. The end of this process does not lose it.
+    /// Appends an event and returns it as it was logged. If this process is killed, the kernel still writes the event.
     pub fn append(
         &mut self,
         agent: &AgentId,
@@ -187,15 +187,15 @@ impl SessionLog {
         Ok(event)
     }
 
-    /// Makes the log keep lines in memory while the disk is full. The caller must check [`SessionLog::is_full`] before
-    /// it carries out what the events report.
+    /// Makes the log keep lines in memory while the disk is full. Before the caller carries out what an event reports,
+    /// it must check [`SessionLog::is_full`].
     #[must_use]
     pub fn holding_lines(mut self) -> Self {
         self.held.wanted = true;
         self
     }
 
-    /// True if there are events that are not in the file yet.
+    /// True if events are kept in memory because the disk was full.
     pub fn is_full(&self) -> bool {
         !self.held.lines.is_empty()
     }
@@ -204,7 +204,7 @@ impl SessionLog {
         self.held.lines.front().map_or(self.last, |(id, _)| EventId(id.0.saturating_sub(1)))
     }
 
-    /// Writes the events that are only in memory. On failure the rest stays in memory.
+    /// Writes the events that are kept in memory. On failure, the remaining ones stay in memory.
     pub fn write_held(&mut self) -> Result<(), LogError> {
         while let Some((id, line)) = self.held.lines.pop_front() {
             if let Err(source) = self.put(id, &line) {
@@ -229,8 +229,8 @@ impl SessionLog {
         Ok(())
     }
 
-    /// Removes the lines from the file that a full disk could not store, so that they can be written again later.
-    /// Returns false if the error has another cause or the lines are not in memory.
+    /// Removes the lines that a full disk did not store from the file, so that they can be written again later. Returns
+    /// false if the error has another cause, or if lines are not in memory.
     pub fn take_back(&mut self, error: &LogError) -> Result<bool, LogError> {
         let durable = self.file.durable();
         let synced = durable.synced();
@@ -250,21 +250,20 @@ impl SessionLog {
         Ok(true)
     }
 
-    /// Simulates a full disk for so many syncs.
+    /// Simulates a full disk for this number of syncs.
     #[cfg(test)]
     pub(crate) fn unsynced_for(self, calls: u64) -> Self {
         self.file.durable().pretend(calls);
         self
     }
 
-    /// Simulates a full disk at this event for so many attempts.
+    /// Simulates a full disk for this event, for this number of attempts.
     #[cfg(test)]
     pub(crate) fn full_at(mut self, id: EventId, attempts: u32) -> Self {
         self.held.pretended.insert(id, attempts);
         self
     }
 
-    /// Returns the free bytes on the log's file system for this user.
     pub fn free_bytes(&self) -> Option<u64> {
         self.file.free_bytes()
     }
@@ -316,7 +315,7 @@ pub(super) fn is_full(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Returns the name of a session. Fails unless it is safe as a part of file names.
+/// Returns the name of a session. Fails if it is unsafe as a part of file names.
 fn plain(session: &ConversationId) -> Result<&str, LogError> {
     let name = session.as_str();
     let plain = |byte: u8| byte.is_ascii_alphanumeric() || b"-_".contains(&byte);

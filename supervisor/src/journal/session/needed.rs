@@ -1,4 +1,4 @@
-//! The events that a session needs to continue: all of a small log, and a part of a large one.
+//! The events that a session needs to continue: all events of a small log, and a part of a large one.
 //!
 //! Two things are kept in full: the conversation from the last summary on, and earlier messages as far as there is
 //! space to show them. Before that, an event is kept only if later code needs it: the beginning of an unfinished call,
@@ -23,9 +23,9 @@ use super::{Fault, LogError, Tree};
 
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Sizes {
-    /// The bytes up to which a log is kept as a whole.
+    /// Size in bytes up to which a log is kept as a whole.
     pub whole: u64,
-    /// The bytes of earlier lines of the conversation that are kept only for display.
+    /// Size in bytes of earlier lines of the conversation that are kept only for display.
     pub shown: u64,
 }
 
@@ -39,9 +39,9 @@ impl Default for Sizes {
 pub struct Needed {
     pub events: Vec<SessionEvent>,
     pub agents: BTreeSet<AgentId>,
-    /// The events of the first agent that are kept unchanged; `None` if all are.
+    /// Events of the first agent that are kept unchanged; `None` if all events are.
     pub whole: Option<BTreeSet<EventId>>,
-    /// The spending of each agent without its sub-agents. Rewound turns count too.
+    /// Tokens and cost of each agent without its sub-agents. Turns that were rewound count too.
     pub spent: BTreeMap<AgentId, Account>,
 }
 
@@ -57,7 +57,7 @@ impl Needed {
         self.events.push(event);
     }
 
-    /// True if the event is one of the first agent and was kept unchanged.
+    /// True if the event belongs to the first agent and was kept unchanged.
     pub(crate) fn is_whole(&self, event: &SessionEvent) -> bool {
         event.agent == AgentId::root() && self.whole.as_ref().is_none_or(|whole| whole.contains(&event.id))
     }
@@ -68,14 +68,14 @@ pub(super) struct Read {
     pub needed: Needed,
     pub faults: Vec<Fault>,
     pub prev: Link,
-    /// The bytes of the complete lines.
+    /// Size in bytes of the complete lines.
     pub whole: u64,
     pub torn: bool,
     pub last: Option<EventId>,
     pub heads: Vec<(AgentId, EventId)>,
 }
 
-/// Reads a log for a session that continues, or for a rewind of it.
+/// Reads a log for a session that continues, or for the rewind `ahead` of it.
 pub(super) fn read(
     log: &File,
     sizes: Sizes,
@@ -87,7 +87,7 @@ pub(super) fn read(
     if size <= sizes.whole { read_whole(log, watch) } else { read_part(log, sizes, ahead, watch) }
 }
 
-/// Reads the needed events of a log that may be open, for a continuation, or for the rewind `ahead`.
+/// Reads the needed events of a log, which may be open, for a continuation or for the rewind `ahead`.
 pub(crate) fn read_needed(
     path: &Path,
     ahead: Option<RewindTarget>,
@@ -118,7 +118,7 @@ fn read_whole(log: &File, watch: &mut dyn FnMut(u64)) -> io::Result<Read> {
             events.push(*event);
         }
     })?;
-    // Ids are given in the order of appending.
+    // Ids ascend in the order of appending.
     events.sort_by_key(|event| event.id);
     let (mut tree, mut heads, mut faults) =
         (Tree::default(), BTreeMap::<AgentId, EventId>::new(), Vec::new());
@@ -172,7 +172,7 @@ fn read_part(
             place.insert(line.read(log)?);
         }
     }
-    // The end of a kept beginning is kept too, even if a rewind removed it from the conversation.
+    // If the beginning of a call is kept, its end is kept too, even if a rewind removed the end from the conversation.
     let ends: Vec<_> = kept.values().filter_map(|event| lines.end(event)).collect();
     for line in ends {
         if let Entry::Vacant(place) = kept.entry(line.id) {
@@ -184,7 +184,7 @@ fn read_part(
     Ok(Read::of(scan, needed, faults, last, heads.into_iter().collect()))
 }
 
-/// Adds the spending of an event to its agent's total.
+/// Adds the cost of an event to its agent's total.
 fn note_spent(spent: &mut BTreeMap<AgentId, Account>, event: &SessionEvent) {
     if let Some(account) = event.kind.spent() {
         *spent.entry(event.agent.clone()).or_default() += account;
@@ -205,7 +205,7 @@ impl Read {
     }
 }
 
-/// The data of a line that decides if it is needed.
+/// The properties of a line that decide if it is needed.
 struct NeededLine {
     id: EventId,
     at: LinePlace,
@@ -213,12 +213,12 @@ struct NeededLine {
     is_about_the_model: bool,
     /// True if the event belongs to the first agent's conversation.
     is_said: bool,
-    /// True for a summary, from which the conversation continues.
+    /// True for a summary, with which the conversation begins anew.
     begins: bool,
 }
 
 impl NeededLine {
-    /// Returns an entry for the rewind that is about to happen.
+    /// Returns an entry for a rewind that is not in the log yet.
     const fn ahead(target: RewindTarget) -> Self {
         let at = LinePlace { offset: 0, length: 0 };
         Self {
@@ -257,11 +257,10 @@ impl Counted for NeededLine {
 struct NeededLines {
     session: Option<String>,
     list: Vec<NeededLine>,
-    /// Indexes in `list` of the events that end a call or a sub-agent of the first agent, by what they end.
+    /// Index in `list` of the event that ends each call, sub-agent, worker or guest of the first agent.
     ends: HashMap<Begun, usize>,
 }
 
-/// A call, sub-agent or worker.
 #[derive(PartialEq, Eq, Hash)]
 enum Begun {
     Call(CallId),
@@ -295,7 +294,7 @@ impl Begun {
 }
 
 impl NeededLines {
-    /// Adds an event. Fails if its parent is missing or its session is another.
+    /// Adds an event. Fails if its parent is missing, or if it belongs to another session.
     fn add(&mut self, event: &SessionEvent, at: LinePlace) -> Result<(), Fault> {
         let session = self.session.get_or_insert_with(|| event.session.to_string());
         if *session != event.session.as_str() {
@@ -326,11 +325,11 @@ impl NeededLines {
 
     fn end(&self, event: &SessionEvent) -> Option<&NeededLine> {
         let end = self.list.get(*self.ends.get(&Begun::by(event)?)?)?;
-        // Numbers of workers start anew with each process.
+        // Each process numbers its workers anew.
         (end.id > event.id).then_some(end)
     }
 
-    /// Returns the conversation from its last summary on, and earlier lines of at most `shown` bytes.
+    /// Returns the conversation from its last summary on, and before it at most `shown` bytes of lines.
     fn window(&self, shown: u64) -> Vec<&NeededLine> {
         let standing = standing(&self.list);
         let begins = standing.iter().rposition(|line| line.begins).unwrap_or(0);
@@ -344,7 +343,7 @@ impl NeededLines {
         standing.into_iter().skip(from).filter(|line| line.is_said).collect()
     }
 
-    /// Returns the lines that rewinds name.
+    /// Returns the lines of the messages that rewinds name.
     fn targets(&self) -> impl Iterator<Item = &NeededLine> {
         let targets = self.list.iter().filter_map(|line| line.rewind?.to);
         let place = |id: EventId| self.list.binary_search_by_key(&id, |line| line.id).ok();
@@ -352,7 +351,7 @@ impl NeededLines {
     }
 }
 
-/// Returns the messages of the person that count: without those that a rewind took back.
+/// Returns the person's messages, except for those that a rewind took back.
 pub(crate) fn messages(events: &[SessionEvent]) -> Vec<&SessionEvent> {
     let is_message = |event: &&SessionEvent| {
         event.agent == AgentId::root() && matches!(event.kind, EventKind::UserMessage { .. })

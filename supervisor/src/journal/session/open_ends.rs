@@ -1,4 +1,4 @@
-//! Calls, guests and sub-agents with a beginning and no end in the log. A continued session closes them first.
+//! Calls, guests and sub-agents of which the log has no end. A continued session first records their ends.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::{SystemTime, UNIX_EPOCH};
@@ -11,17 +11,17 @@ use protocol::event::{
     SubAgentStatus, TokenUsage, ToolCallStatus, ToolKind,
 };
 
-/// The beginning of the result of a call that was cut off when its process ended.
+/// Beginning of the result of a call that did not end before its process did.
 pub(super) const CUT_OFF: &str = "interrupted: the session ended before this call did";
 
-/// The state in which a worker found a file after a change of it was cut off.
+/// The state in which a worker found a file whose change was interrupted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum CutOff {
     /// The change was completed.
     CarriedOut,
     /// The change was not made.
     NotCarriedOut,
-    /// The file is in another state.
+    /// The file has neither the old nor the new content.
     Otherwise,
 }
 
@@ -37,7 +37,7 @@ impl CutOff {
     }
 }
 
-/// Returns the events that close all open guests, calls and sub-agents, each with its agent, the innermost first.
+/// Returns the events that end all open guests, calls and sub-agents, each with its agent, the innermost first.
 pub(crate) fn closing(
     events: &[SessionEvent],
     found: &BTreeMap<(AgentId, CallId), CutOff>,
@@ -60,14 +60,14 @@ pub(crate) fn closing(
             _ => {}
         }
     }
-    // The latest first: a guest has a gateway that started after it.
+    // The latest comes first, because the gateway of a guest starts after the guest.
     let guests = guests.into_iter().rev().map(|(agent, guest)| {
         let (reason, totals) = (GuestEnd::CutOff, GuestTotals::default());
         let ended = GuestEnded { guest, reason, totals, hosts: Vec::new() };
         ((agent.level(), 3), (agent.clone(), EventKind::GuestEnded(ended)))
     });
     let calls = calls.into_iter().map(|((agent, call), tool_use)| {
-        // A call that started a sub-agent ends after it.
+        // A call that started a sub-agent ends after the sub-agent.
         let spawned =
             agents.values().any(|(parent, spawned, _)| **parent == *agent && spawned.call == Some(call));
         (
@@ -84,8 +84,8 @@ pub(crate) fn closing(
     all.into_iter().map(|(_, event)| event).collect()
 }
 
-/// Returns the files that unfinished writes may have left: by calls that were cut off, and by one-shot workers without
-/// a recorded end.
+/// Returns the files that unfinished writes may have left: writes of interrupted calls, and of one-shot workers without
+/// a recorded end. `None` if there are none.
 pub(crate) fn leftovers(events: &[SessionEvent]) -> Option<Leftovers> {
     let mut calls: BTreeMap<(&AgentId, CallId), &[Location]> = BTreeMap::new();
     let mut one_shots: BTreeMap<(&AgentId, Generation), &[WirePath]> = BTreeMap::new();
@@ -135,7 +135,7 @@ fn cut_off(call: CallId, tool_use: &ToolUseId, found: Option<CutOff>) -> EventKi
     }
 }
 
-/// Returns the result of a sub-agent as far as the log has it.
+/// Returns the result of a sub-agent as far as it is known from the log.
 fn account(events: &[SessionEvent], spawned: &SubAgentSpawned, began_ms: u64) -> SubAgentResult {
     let own = || events.iter().filter(|event| event.agent == spawned.agent);
     let (mut usage, mut steps) = (TokenUsage::default(), 0);

@@ -1,4 +1,4 @@
-//! Reading of a part of a log, which may still be written.
+//! Reads a part of a log, which may still be written.
 
 use std::fs::File;
 use std::path::Path;
@@ -14,18 +14,18 @@ use super::scan::checked;
 #[derive(Debug)]
 pub struct LogPage {
     pub events: Vec<SessionEvent>,
-    /// The id of the last returned event, if the log has more.
+    /// Id of the last returned event; `None` if the log has no more.
     pub next: Option<EventId>,
 }
 
-/// The id of an event that is skipped.
+/// The id of an event, which is all that is read of a skipped one.
 #[derive(Deserialize)]
 struct Numbered {
     id: EventId,
 }
 
-/// Reads at most `most` events after the event `after`, and stops after `bytes` bytes. The digest chain is not checked,
-/// and too long lines are skipped.
+/// Reads at most `most` events after the event `after`, and stops after `bytes` bytes. Skips lines that are too long,
+/// and does not check the digest chain.
 pub fn read_page(path: &Path, after: EventId, most: usize, bytes: usize) -> Result<LogPage, LogError> {
     let failed = |source| LogError::Read { path: path.to_owned(), source };
     let mut parts = Parts::new(File::open(path).map_err(failed)?);

@@ -10,14 +10,13 @@ use super::chain::Link;
 /// reserve.
 pub const LONGEST_LINE: usize = 80 << 20;
 
-/// The number of bytes that are read at once.
 const PART: usize = 8 << 20;
 
 #[derive(Debug)]
 pub(super) enum LogPart<'a> {
     /// Complete lines with their line feeds.
     Lines(&'a [u8]),
-    /// A line that was dropped because it is too long, with its length and digest.
+    /// A line that was dropped because it is too long, with its size in bytes and its digest.
     Long { bytes: u64, link: Link },
     /// Bytes without a line feed at the end of the log. The writer was stopped in the middle of a write.
     Torn,
@@ -26,7 +25,7 @@ pub(super) enum LogPart<'a> {
 pub(super) struct Parts<R> {
     from: R,
     held: Vec<u8>,
-    /// The number of bytes of `held` that were already returned.
+    /// Number of bytes of `held` that were already returned.
     given: usize,
 }
 
@@ -39,7 +38,7 @@ impl<R: Read> Parts<R> {
         self.held.drain(..self.given);
         self.given = 0;
         self.held.shrink_to(2 * PART);
-        // The last line of the part before was not complete.
+        // The last line in `held` is incomplete.
         let mut looked = self.held.len();
         loop {
             if !self.read()? {

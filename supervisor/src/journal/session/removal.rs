@@ -18,8 +18,8 @@ pub(crate) enum Removal {
     Held,
 }
 
-/// Deletes a log. The lock is held while the name is removed, so no process continues a deleted log. With
-/// `is_rehearsal` it only checks.
+/// Deletes a log. The lock is held until the name is removed, so that no process continues a deleted log. With
+/// `is_rehearsal`, nothing is deleted.
 pub(crate) fn remove(log: &Path, is_rehearsal: bool) -> Result<Removal, LogError> {
     let directory = open_directory(log.parent().unwrap_or(Path::new(".")))?;
     let name = log.file_name().unwrap_or_default();
@@ -41,7 +41,7 @@ pub(crate) fn remove(log: &Path, is_rehearsal: bool) -> Result<Removal, LogError
     if !is_rehearsal {
         unlinkat(&directory, name, UnlinkatFlags::NoRemoveDir).map_err(|errno| failed(errno.into()))?;
     }
-    // A forked child that has not executed yet has the file open too.
+    // A forked child that has not executed its program yet has the file open too.
     file.unlock().map_err(failed)?;
     Ok(Removal::Removed)
 }

@@ -1,4 +1,4 @@
-//! The verification of a log: reads each line once and keeps none of them.
+//! Verifies a log. Reads each line once and keeps none of them.
 
 use std::io::{self, Read};
 use std::iter;
@@ -11,13 +11,13 @@ use super::Fault;
 use super::chain::{Carried, GENESIS, Link, digests};
 use super::parts::{LONGEST_LINE, LogPart, Parts};
 
-/// The fewest bytes for which a further thread is started.
+/// Minimum number of bytes for which a further thread is started.
 const FEW: usize = 256 << 10;
 
-/// Maximum number of threads. More would wait for memory.
+/// Maximum number of threads. More would only wait for memory.
 const MOST_THREADS: usize = 8;
 
-/// Maximum number of recorded faults. A file that is not a log has one for each line.
+/// Maximum number of recorded faults. A file that is no log has a fault in each line.
 const MOST_FAULTS: usize = 10_000;
 
 #[derive(Clone, Copy, Debug)]
@@ -28,7 +28,6 @@ pub(super) struct LinePlace {
 
 pub(super) enum Scanned {
     Event(Box<SessionEvent>),
-    /// An event of a later version.
     Unknown(UnknownEvent),
 }
 
@@ -37,11 +36,11 @@ pub(super) struct Scan {
     /// The faults of the lines, in order.
     pub faults: Vec<Fault>,
     pub prev: Link,
-    /// The number of bytes in complete lines.
+    /// Size in bytes of the complete lines.
     pub whole: u64,
-    /// True if an incomplete line follows.
+    /// True if an incomplete line follows the complete ones.
     pub torn: bool,
-    /// True if any line has its own digest.
+    /// True if any line has a digest of itself.
     has_own: bool,
     lines: usize,
     unlisted: usize,
@@ -134,7 +133,7 @@ struct ScannedLine<'a> {
     event: Result<SessionEvent, Unread>,
 }
 
-/// The reason why a line gives no event.
+/// The reason for which a line gives no event.
 enum Unread {
     Unknown(UnknownEvent),
     Broken(String),
@@ -154,7 +153,7 @@ impl<'a> ScannedLine<'a> {
     }
 }
 
-/// Checks the pictures of an event, because an edited log may have arbitrary bytes. Returns the event.
+/// Returns the event, if its pictures are valid. An edited log may contain any bytes.
 pub(super) fn checked(event: SessionEvent) -> Result<SessionEvent, String> {
     if let EventKind::UserMessage { images, .. } | EventKind::ToolCallFinished { images, .. } = &event.kind {
         images.iter().try_for_each(picture::check).map_err(|error| format!("the picture {error}"))?;
@@ -162,7 +161,7 @@ pub(super) fn checked(event: SessionEvent) -> Result<SessionEvent, String> {
     Ok(event)
 }
 
-/// Reads each line, in several threads if there is much to read. The lines do not depend on each other.
+/// Parses each line, in several threads if there are many bytes. The lines do not depend on each other.
 fn in_parallel(lines: &[u8]) -> impl Iterator<Item = ScannedLine<'_>> {
     let threads = thread::available_parallelism().map_or(1, NonZero::get).min(MOST_THREADS);
     let size = lines.len().div_ceil(threads).max(FEW);
@@ -181,7 +180,7 @@ fn in_parallel(lines: &[u8]) -> impl Iterator<Item = ScannedLine<'_>> {
     parts.into_iter().flatten()
 }
 
-/// Whole lines, in shares of about this size.
+/// Splits lines into shares of about this size in bytes.
 fn shares(mut lines: &[u8], size: usize) -> Vec<&[u8]> {
     let mut shares = Vec::new();
     while !lines.is_empty() {

@@ -1,4 +1,4 @@
-//! A filter for the older part of a large log: of each event it keeps only the data that later code still needs.
+//! A filter for the older part of a large log. Of each event it keeps only the data that later code needs.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -8,26 +8,23 @@ use serde_json::value::RawValue;
 
 use super::open_ends::CUT_OFF;
 
-/// Maximum number of characters of a message by which a rewind names it.
+/// Maximum number of characters that are kept of a message, by which a rewind can name it.
 const NAME: usize = 200;
 
 #[derive(Default)]
 pub(super) struct Sieve {
     kept: BTreeMap<EventId, SessionEvent>,
     heads: BTreeMap<AgentId, EventId>,
-    /// Calls without an end so far.
     calls: BTreeMap<(AgentId, CallId), EventId>,
-    /// One-shot workers without an end so far.
     one_shots: BTreeMap<(AgentId, Generation), EventId>,
-    /// Guests without an end so far.
     guests: BTreeMap<(AgentId, GuestId), EventId>,
-    /// The latest tools of each server that the session relied on.
+    /// For each MCP server, the event with the tools on which the session last relied.
     pins: BTreeMap<String, EventId>,
-    /// Sub-agents without an end so far.
+    /// Sub-agents that have not ended so far.
     agents: BTreeMap<AgentId, OpenSubAgent>,
     executors: BTreeSet<AgentId>,
     highest: BTreeMap<&'static str, (u64, SessionEvent)>,
-    /// True if there was no call since the last message or rewind.
+    /// True if no call was made since the last message or rewind.
     waits_for_call: bool,
     first_calls: BTreeSet<EventId>,
     has_reply: bool,
@@ -36,7 +33,7 @@ pub(super) struct Sieve {
 struct OpenSubAgent {
     spawned: EventId,
     own: Vec<EventId>,
-    /// The sub-agent's last event, unless it was kept anyway.
+    /// Last event of the sub-agent; `None` if that is kept for another reason.
     last: Option<SessionEvent>,
 }
 
@@ -63,7 +60,7 @@ impl Sieve {
                 self.waits_for_call = true;
                 self.keep(thin(event));
             }
-            // A cleared conversation no longer has its earlier messages.
+            // A cleared conversation does not contain its earlier messages any more.
             EventKind::ContextCompacted(compacted)
                 if is_first && compacted.cause == CompactionCause::Clear =>
             {
@@ -118,7 +115,7 @@ impl Sieve {
         }
     }
 
-    /// Returns the last event of each agent that did not end, and the kept events.
+    /// Returns the last event of each agent that has not ended, and all kept events.
     pub(super) fn finish(mut self) -> (BTreeMap<AgentId, EventId>, BTreeMap<EventId, SessionEvent>) {
         let last = self.agents.into_values().filter_map(|open| open.last);
         let highest = self.highest.into_values().map(|(_, event)| event);
@@ -132,7 +129,7 @@ impl Sieve {
         self.kept.insert(event.id, event);
     }
 
-    /// Drops an event, unless it is the last one of an agent that has not ended.
+    /// Drops an event, but keeps it as long as it is the last one of an agent that has not ended.
     fn pass(&mut self, event: SessionEvent) {
         if let Some(open) = self.agents.get_mut(&event.agent) {
             open.last = Some(thin(event));
@@ -159,7 +156,7 @@ impl Sieve {
         let Some(id) = self.calls.remove(&(event.agent.clone(), call)) else { return self.pass(event) };
         let Some(started) = self.kept.remove(&id) else { return self.pass(event) };
         let is_edit = matches!(started.kind, EventKind::ToolCallStarted { kind: ToolKind::Edit, .. });
-        // A cut-off edit may have left temporary files, which are looked for at each continuation.
+        // An interrupted edit may have left temporary files, which each continuation searches.
         let leaves = is_edit
             && matches!(&event.kind, EventKind::ToolCallFinished { content, .. } if content.starts_with(CUT_OFF));
         if leaves || self.first_calls.contains(&id) {
@@ -180,7 +177,7 @@ impl Sieve {
         if is_executor { self.keep(thin(event)) } else { self.pass(event) }
     }
 
-    /// Records the highest numbers of the first agent. A continued session counts on from there.
+    /// Records the highest numbers of the first agent. A continued session counts on from them.
     fn number(&mut self, event: &SessionEvent) {
         if event.agent != AgentId::root() {
             return;
@@ -216,7 +213,7 @@ pub(super) fn thin(mut event: SessionEvent) -> SessionEvent {
             }
             (*diffs, *images) = (Vec::new(), Vec::new());
         }
-        // The event of an open one-shot worker is kept unchanged.
+        // The event of a one-shot worker without an end is kept unchanged.
         EventKind::WorkerStarted(started) => started.one_shot = None,
         EventKind::SubAgentResult(result) => {
             result.text.clear();

@@ -10,10 +10,9 @@ use super::Fault;
 /// The events of one session, which can be found by id and by parent.
 #[derive(Debug, Default)]
 pub struct Tree {
-    /// The events in the order of their ids.
     events: Vec<SessionEvent>,
     edges: BTreeSet<(Option<EventId>, EventId)>,
-    /// The left-out events with their parents. Children of a left-out event count as children of that parent.
+    /// Events that were left out, with their parents. The children of such an event count as children of its parent.
     passed: BTreeMap<EventId, Option<EventId>>,
 }
 
@@ -54,7 +53,7 @@ impl Tree {
         self.passed.insert(id, parent.filter(|parent| *parent < id));
     }
 
-    /// Returns the nearest event, upwards from this one, that was not left out.
+    /// Returns the first event that was not left out: this one, or the nearest one above it.
     fn kept(&self, mut id: Option<EventId>) -> Option<EventId> {
         // Parents have smaller ids, so this loop ends.
         while let Some(above) = id.and_then(|id| self.passed.get(&id)) {
@@ -63,8 +62,8 @@ impl Tree {
         id
     }
 
-    /// Returns the event's index, or the index to insert it at as an error. The end is checked first, because logs
-    /// are read in order.
+    /// Returns the index of the event; as an error, the index at which it would be inserted. Looks at the end first,
+    /// because logs are read in order.
     fn place(&self, id: EventId) -> Result<usize, usize> {
         match self.events.last() {
             Some(last) if last.id < id => Err(self.events.len()),

@@ -1,7 +1,7 @@
 //! An archive: an exported session in one file, with a head line and the lines of the session's log.
 //!
 //! Redaction would break the digest chain of the changed lines, so an archive has a new chain, with its last digest in
-//! the head. The chain shows accidental damage, but anybody can make a new one.
+//! the head. The chain shows accidental damage. It does not prevent forgery, because anybody can make a new chain.
 
 use std::collections::BTreeMap;
 use std::io::{self, Read, Seek, SeekFrom, Write};
@@ -18,7 +18,7 @@ use crate::journal::session::{Chain, Fault, LogError, SessionLog, each_line, loa
 
 const VERSION: u32 = 1;
 
-/// The largest archive in bytes that is read.
+/// Maximum size in bytes of an archive that is read.
 pub(crate) const LARGEST: u64 = 4 << 30;
 
 pub(super) const LONGEST_HEAD: usize = 64 << 10;
@@ -26,7 +26,7 @@ pub(super) const LONGEST_HEAD: usize = 64 << 10;
 /// The highest allowed number of an event. A continued session counts on from it.
 const HIGHEST: u64 = 1 << 53;
 
-/// The longest allowed name of an agent.
+/// Maximum length in bytes of an agent's name.
 const LONGEST_AGENT: usize = 100;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -34,11 +34,10 @@ const LONGEST_AGENT: usize = 100;
 pub(crate) struct Head {
     bailiwick_export: u32,
     version: String,
-    /// The session's name at the export.
     pub session: String,
     /// The time of the export in milliseconds since the epoch.
     exported_ms: u64,
-    /// The redaction; `None` if the lines are byte for byte those of the log.
+    /// `None` if the lines are byte for byte those of the log.
     pub redacted: Option<Redacted>,
     /// The number of lines after the head.
     pub events: usize,
@@ -50,7 +49,7 @@ pub(crate) struct Head {
 pub(crate) struct Redacted {
     patterns: String,
     pub found: BTreeMap<String, u64>,
-    /// True if lines changed, so that their digest chain differs from the log's.
+    /// True if redaction changed lines, so that the digest chain differs from that of the log.
     pub rechained: bool,
 }
 
@@ -110,7 +109,7 @@ pub(crate) fn export<R: Read + Seek>(
     Ok(head)
 }
 
-/// Returns the session of an intact log, and the bytes of its complete lines. Fails if the log has faults.
+/// Returns the session of an intact log, and the size in bytes of its complete lines. Fails if the log has faults.
 fn verified(log: &mut (impl Read + Seek)) -> Result<(String, u64), ArchiveError> {
     log.rewind()?;
     let mut whole = 0;
@@ -123,7 +122,7 @@ fn verified(log: &mut (impl Read + Seek)) -> Result<(String, u64), ArchiveError>
     Ok((session, whole))
 }
 
-/// Statistics of a log whose lines were chained again for an archive.
+/// The result of a copy of a log's lines with a new digest chain.
 struct Rechained {
     redaction: Option<Redaction>,
     events: usize,
@@ -160,7 +159,7 @@ fn rechained(
     Ok(Rechained { redaction, events, last: chain.last() })
 }
 
-/// Returns an event without its large content.
+/// Returns an event without its content, except for the first one.
 fn bare(event: SessionEvent) -> SessionEvent {
     match event.kind {
         EventKind::SessionStarted(_) => event,
@@ -168,18 +167,18 @@ fn bare(event: SessionEvent) -> SessionEvent {
     }
 }
 
-/// A checked session in an archive. The lines are read again at the import.
+/// A session in an archive that was checked. Its lines are read again at the import.
 #[derive(Debug)]
 pub(crate) struct Archived<R> {
     archive: R,
     head: Head,
-    /// The length of the head in bytes.
+    /// Offset in bytes of the first line after the head.
     begins: u64,
     project: Option<WirePath>,
 }
 
 impl<R: Read + Seek> Archived<R> {
-    /// Reads and checks an archive. Fails on everything that [`export`] would not write.
+    /// Reads and checks an archive. Fails unless [`export`] could have written it.
     pub(crate) fn read(mut archive: R) -> Result<Self, ArchiveError> {
         if archive.seek(SeekFrom::End(0))? > LARGEST {
             return Err(ArchiveError::Large);
@@ -233,8 +232,7 @@ impl<R: Read + Seek> Archived<R> {
         self.project.as_ref()
     }
 
-    /// Writes the session under a new unique name, in another project if one is given. Leaves nothing behind on
-    /// failure.
+    /// Writes the session under a new unique name, in another project if one is given. On failure, nothing is left.
     pub(crate) fn import(
         self,
         state: &Path,
@@ -297,7 +295,7 @@ fn read_head(line: &[u8]) -> Result<Head, ArchiveError> {
     serde_json::from_slice(line).map_err(not)
 }
 
-/// Checks the properties of our logs that a forged archive may lack. Returns the fault as text.
+/// Checks properties that our logs have and a forged archive may lack. The error describes the fault.
 fn check(head: &Head, events: &[&SessionEvent]) -> Result<(), String> {
     let is_name = |name: &str| {
         !name.is_empty()
@@ -373,7 +371,7 @@ mod tests {
         event(id, agent, "user_message", json!({"text": text}))
     }
 
-    /// Returns a log with a valid chain and arbitrary events.
+    /// Returns a log with these events and a valid chain.
     fn log(events: &[Value]) -> Vec<u8> {
         let (mut chain, mut log) = (Chain::default(), Vec::new());
         for event in events {
@@ -386,7 +384,7 @@ mod tests {
         log
     }
 
-    /// Returns a forged archive with a valid chain and a matching head, which `change` then modifies.
+    /// Returns a forged archive with a valid chain and a matching head. `change` may modify the head.
     fn forged(events: &[Value], change: impl Fn(&mut Value)) -> Vec<u8> {
         let log = log(events);
         let mut chain = Chain::default();

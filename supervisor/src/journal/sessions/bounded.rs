@@ -7,7 +7,7 @@ use protocol::event::SessionEvent;
 
 use crate::journal::session::LONGEST_LINE;
 
-/// The text before an event's type. It comes before the content, and no quote can be in the fields before it.
+/// The text before the type of an event. Only fields without quotes come before it, so its first occurrence counts.
 const TYPE: &[u8] = b"\"type\":\"";
 
 pub(super) struct BoundedLines {
@@ -37,7 +37,7 @@ impl BoundedLines {
         }
     }
 
-    /// Reads a line. Returns false if it is too long, and nothing at the end of the log.
+    /// Reads a line. Returns false if the line is too long, and `None` at the end of the log.
     fn read(&mut self) -> io::Result<Option<bool>> {
         let mut is_short = true;
         loop {
@@ -60,7 +60,7 @@ impl BoundedLines {
     }
 }
 
-/// Returns the event of a line if its type is one of these. Other lines are not parsed.
+/// Returns the event of a line if it has one of these types. Other lines are not parsed.
 pub(super) fn event(line: &[u8], types: &[&str]) -> Option<SessionEvent> {
     let at = memchr::memmem::find(line, TYPE)? + TYPE.len();
     let rest = line.get(at..)?;

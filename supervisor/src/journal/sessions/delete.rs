@@ -8,7 +8,7 @@ use crate::journal::session::{LogError, Removal, remove};
 #[derive(Debug)]
 pub(crate) enum Deletion {
     Done(Deleted),
-    /// A process has the session open, so it was not deleted.
+    /// The session was not deleted, because a process has it open.
     Held,
 }
 
@@ -18,7 +18,6 @@ pub(crate) struct Deleted {
     pub had_checkpoints: bool,
 }
 
-/// The reason why a part of a session could not be deleted.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum DeleteError {
     #[error(transparent)]
@@ -27,7 +26,7 @@ pub(crate) enum DeleteError {
     Rest(#[from] io::Error),
 }
 
-/// Deletes the log of a session, its checkpoints, and the socket of a killed process.
+/// Deletes the log of a session, its checkpoints, and the socket that a killed process may have left.
 pub(crate) fn delete(state: &Path, log: &Path) -> Result<Deletion, DeleteError> {
     let bytes = log.metadata().map_or(0, |log| log.len());
     if remove(log, false)? == Removal::Held {

@@ -1,6 +1,6 @@
-//! The index of sessions: one record for each log, with the file's state at the time it was read.
+//! The index of sessions: one record for each log, with the state in which the log file was read.
 //!
-//! The index serves listings only. Other operations use the logs. An index that cannot be read completely is built anew.
+//! The index serves listings only. Other operations use the logs. If a part of it cannot be read, it is built anew.
 
 use std::collections::HashMap;
 use std::fs::{self, File, Metadata};
@@ -13,15 +13,13 @@ use serde::{Deserialize, Serialize};
 
 use super::summary::Summary;
 
-/// The file name of the index in the state directory.
 const NAME: &str = "sessions-index.jsonl";
 
-/// The first line of the index. It differs in other versions.
+/// First line of the index. Other versions have another one.
 const HEAD: &str = "{\"sessions_index\":3}";
 
 const LARGEST: u64 = 256 << 20;
 
-/// The records of all logs in a state directory.
 #[derive(Debug)]
 pub struct Index {
     state: PathBuf,
@@ -45,14 +43,14 @@ struct IndexRecord {
     summary: Option<Summary>,
 }
 
-/// The state of a file. If it differs, the file is read again.
+/// The state of a log file. If it changed, the file is read again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 struct Stamp {
     inode: u64,
     bytes: u64,
-    /// The modification time in seconds and nanoseconds.
+    /// Modification time in seconds and nanoseconds.
     modified: (i64, i64),
-    /// The time of the last change of any kind, which programs cannot set.
+    /// Time of the last change of any kind (ctime), which programs cannot set. In seconds and nanoseconds.
     changed: (i64, i64),
 }
 
@@ -68,13 +66,13 @@ impl Stamp {
 }
 
 impl Index {
-    /// Reads the index of a state directory. Returns an empty one if it is missing or unusable.
+    /// Reads the index of a state directory. If it is missing or unusable, returns an empty one.
     pub fn open(state: &Path) -> Self {
         let records = read(&state.join(NAME)).unwrap_or_default();
         Self { state: state.to_owned(), records }
     }
 
-    /// Returns every session, the most recently written last. Only logs that changed since the last call are read.
+    /// Returns every session, the most recently written last. Reads only logs that changed since the last call.
     pub fn sessions(&mut self) -> io::Result<Vec<ListedSession>> {
         let directory = self.state.join("sessions");
         let (mut listed, mut records, mut is_new) = (Vec::new(), HashMap::new(), false);
@@ -94,7 +92,7 @@ impl Index {
         is_new |= !self.records.is_empty();
         self.records = records;
         if is_new {
-            // Without an index the next listing is only slower.
+            // If the index cannot be written, only the next listing is slower.
             let _ = self.write();
         }
         listed.sort_by(|one, other| (one.changed, &one.log).cmp(&(other.changed, &other.log)));
@@ -115,7 +113,7 @@ impl Index {
     }
 }
 
-/// Returns the logs of a directory by their file names.
+/// Returns the logs of a directory with their file names.
 pub(super) fn logs(directory: &Path) -> io::Result<Vec<(String, Metadata)>> {
     let entries = match fs::read_dir(directory) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
@@ -136,7 +134,7 @@ fn is_log(name: &str) -> bool {
     Path::new(name).extension().is_some_and(|extension| extension == "jsonl")
 }
 
-/// Reads the records of an index. Returns nothing if any line is invalid.
+/// Reads the records of an index. `None` if the file is unusable or any line is invalid.
 fn read(path: &Path) -> Option<HashMap<String, IndexRecord>> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
     let file = File::options().read(true).custom_flags(flags).open(path).ok()?;
@@ -220,7 +218,7 @@ mod tests {
         let (state, mut log) = state();
         reply(&mut log, Some(0.5));
         assert_eq!(listed(&state)[0].summary.message, "fix it");
-        // Changes the index instead of the log, because a log with the same stamps is not read again.
+        // The test changes the index instead of the log, because a log with the same stamps is not read again.
         let index = state.path().join(NAME);
         assert_eq!(fs::metadata(&index).unwrap().permissions().mode() & 0o777, 0o600);
         let text = fs::read_to_string(&index).unwrap().replace("fix it", "from the index");

@@ -1,4 +1,4 @@
-//! Detection of exports where a log is expected. An export has another digest chain, so a reader of logs would call it changed.
+//! Detects exports where a log is expected. A reader of logs would call an export changed, for its other digest chain.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
@@ -9,7 +9,7 @@ use serde::Deserialize;
 
 use super::archive::LONGEST_HEAD;
 
-/// The error for a file that is an export and not a log.
+/// The file is an export and not a log.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "cannot read {file} as a log: the file is an export\n  hint: bailiwick import {file} makes a session of this export",
@@ -17,7 +17,7 @@ use super::archive::LONGEST_HEAD;
 )]
 pub(crate) struct IsExport(PathBuf);
 
-/// Fails if a file is an export of any version. Unreadable files and pipes pass, and their reader reports the fault.
+/// Fails if a file is an export of any version. Unreadable files and pipes pass; whoever reads them reports the error.
 pub(crate) fn check_no_export(file: &Path) -> Result<(), IsExport> {
     if has_head(file) { Err(IsExport(file.to_owned())) } else { Ok(()) }
 }

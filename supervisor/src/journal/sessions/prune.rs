@@ -1,4 +1,4 @@
-//! Deletion of old sessions: those that were not written to for long, and the oldest if all together are too large.
+//! Deletes old sessions: those that were not written to for long, and the oldest if all of them together are too large.
 
 use std::fs;
 use std::io;
@@ -13,13 +13,13 @@ const DAY: u64 = 24 * 60 * 60;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Keep {
-    /// The number of days within which kept sessions were written; `None` keeps all.
+    /// Age in days of the last write up to which a session is kept; `None` keeps all.
     pub days: Option<u64>,
-    /// The MiB of the newest sessions that are kept; `None` keeps all.
+    /// Size in MiB of the newest sessions that are kept; `None` keeps all.
     pub mib: Option<u64>,
 }
 
-/// The sessions that were deleted, or would be in a dry run.
+/// The sessions that were deleted. In a dry run, those that would be deleted.
 #[derive(Debug, Default)]
 pub(crate) struct Pruned {
     pub deleted: Vec<Gone>,
@@ -40,7 +40,7 @@ impl Keep {
 }
 
 impl Pruned {
-    /// Returns a sentence about the deleted sessions, or `None` if there are none.
+    /// Returns a sentence about the deleted sessions; `None` if there are none.
     pub(crate) fn line(&self) -> Option<String> {
         let bytes: u64 = self.deleted.iter().map(|gone| gone.bytes).sum();
         let unit = if self.deleted.len() == 1 { "session" } else { "sessions" };
@@ -54,8 +54,8 @@ impl Pruned {
     }
 }
 
-/// Deletes the sessions that `Keep` does not keep, the oldest first, and only those of `project` if it is given.
-/// Sessions that a process has open stay. A dry run deletes nothing.
+/// Deletes the sessions that [`Keep`] excludes, the oldest first, and only those of `project` if it is given. Sessions
+/// that a process has open stay. In a dry run (`is_rehearsal`) nothing is deleted.
 pub(crate) fn prune(
     sessions: &Path,
     project: Option<&Path>,
@@ -90,7 +90,7 @@ pub(crate) fn prune(
                 total -= bytes;
                 if let (Some(state), false) = (sessions.parent(), is_rehearsal) {
                     let session = log.file_stem().and_then(|name| name.to_str()).unwrap_or_default();
-                    // Remains are removed at the next clean-up.
+                    // Checkpoints that remain are removed by the next prune.
                     let _ = checkpoints::remove(state, session);
                 }
                 pruned.deleted.push(Gone { log, bytes });
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
     use crate::journal::session::SessionLog;
 
-    /// Creates a directory with logs of these sizes in MiB, each a day older than the next.
+    /// Creates a directory with logs of these sizes in MiB. Each log is a day older than the next.
     fn sessions(sizes: &[u64], now: SystemTime) -> (TempDir, PathBuf) {
         let state = TempDir::new().unwrap();
         let sessions = state.path().join("sessions");

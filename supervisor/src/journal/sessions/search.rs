@@ -7,13 +7,13 @@ use serde_json::Value;
 
 use super::bounded::{BoundedLines, event};
 
-/// The types of the events that are searched.
+/// Types of the events that are searched.
 const TYPES: &[&str] = &["user_message", "assistant_message", "tool_call_started", "sub_agent_spawned"];
 
-/// The greatest depth in a call's JSON arguments that is searched.
+/// Maximum depth in the JSON arguments of a call that is searched.
 const DEEPEST: usize = 32;
 
-/// The text to search for. The case matters only if the text has capital letters.
+/// The text to search for. Upper and lower case are the same unless the text has capital letters.
 #[derive(Debug)]
 pub(crate) struct Needle {
     text: String,
@@ -25,7 +25,7 @@ impl Needle {
         Self { text: text.to_owned(), is_exact: text.chars().any(char::is_uppercase) }
     }
 
-    /// Returns the first line of a message, reply or command in the log that contains the text.
+    /// Returns the first line of a message, reply or command that contains the text; `None` if the log has none.
     pub(crate) fn line_in(&self, log: &Path) -> Option<String> {
         let mut lines = BoundedLines::open(log).ok()?;
         while let Some(line) = lines.next().ok()? {

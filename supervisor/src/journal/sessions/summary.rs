@@ -10,14 +10,14 @@ use serde::{Deserialize, Serialize};
 
 use super::bounded::{BoundedLines, event};
 
-/// Maximum number of characters of the first message that are kept.
+/// Maximum number of characters that are kept of a message or answer.
 const LONGEST_MESSAGE: usize = 300;
 
-/// The files that a session changed until an event of its log.
+/// Files that a session changed until an event in its log.
 #[derive(Debug, Default)]
 struct FilesSoFar {
     paths: BTreeSet<WirePath>,
-    /// The number of changes that the log does not list.
+    /// Number of changed files whose paths the log does not list.
     more: u64,
 }
 
@@ -43,7 +43,7 @@ impl FilesSoFar {
     }
 }
 
-/// Returns the text of a block of a reply, unless it is empty or no text.
+/// Returns the text of a block of a reply; `None` if it is empty or the block is no text.
 fn text_of(block: &str) -> Option<String> {
     let block: serde_json::Value = serde_json::from_str(block).ok()?;
     let is_text = block.get("type")?.as_str()? == "text";
@@ -51,7 +51,7 @@ fn text_of(block: &str) -> Option<String> {
     (is_text && !text.is_empty()).then(|| text.to_owned())
 }
 
-/// The types of events from which a summary is computed.
+/// Types of the events from which a summary is computed.
 const TYPES: &[&str] = &[
     "session_started",
     "user_message",
@@ -62,7 +62,7 @@ const TYPES: &[&str] = &[
     "rewound",
 ];
 
-/// The main values of a session, from its log, whose digest chain is not checked.
+/// The main facts about a session from its log. The log's digest chain is not checked.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Summary {
     pub project: WirePath,
@@ -75,15 +75,15 @@ pub(crate) struct Summary {
     /// The last answer of the first agent, shortened.
     #[serde(default)]
     pub answer: String,
-    /// The number of files that the session changed and did not restore.
+    /// Number of files that the session changed and did not restore.
     #[serde(default)]
     pub changed_files: u64,
-    /// The tokens of the session, without those of the session that it was copied from.
+    /// Tokens of the session, without those of the session of which it is a copy.
     pub usage: TokenUsage,
-    /// The price of the tokens, if it is completely known.
+    /// Price of the tokens; `None` if it is not completely known.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<Usd>,
-    /// The known part of the price.
+    /// Known part of the price.
     #[serde(default)]
     pub known_usd: Usd,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
@@ -111,7 +111,7 @@ impl Summary {
         Ok(summary)
     }
 
-    /// Returns the number of changed files in words; nothing without any.
+    /// Returns the number of changed files in words; `None` if no files changed.
     pub(crate) fn changes(&self) -> Option<String> {
         match self.changed_files {
             0 => None,
@@ -120,7 +120,7 @@ impl Summary {
         }
     }
 
-    /// Returns the first line of the last answer; nothing without an answer.
+    /// Returns the first line of the last answer; `None` without an answer.
     pub(crate) fn last_words(&self) -> Option<&str> {
         self.answer.lines().find(|line| !line.trim().is_empty())
     }
@@ -168,7 +168,7 @@ impl Summary {
                 self.spend(Account::of(compacted.usage, compacted.cost_usd));
             }
             EventKind::Notice { code: NoticeCode::Imported, .. } => self.imported = true,
-            // The original session counts the tokens so far.
+            // The tokens before this event are counted in the original session.
             EventKind::Notice { code: NoticeCode::Copied, .. } => {
                 (self.usage, self.cost_usd, self.known_usd) = (TokenUsage::default(), None, Usd::ZERO);
             }

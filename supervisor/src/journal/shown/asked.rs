@@ -1,4 +1,4 @@
-//! The subject of an approval request, in the form of the approval card.
+//! The content of an approval request, in the form of the approval card.
 
 use ipc::path::WirePath;
 use ipc::rights::{Grant, Rights};
@@ -9,7 +9,7 @@ use tui::text::SafeText;
 
 use super::entry::ShownPart;
 
-/// Returns the parts of a request: the action, the access that needs approval, and the agent's reason.
+/// Returns the parts of a request: the action, the additional access, and the agent's reason.
 pub(super) fn asked(request: &ServerRequest, project: Option<&WirePath>, full: bool) -> Vec<ShownPart> {
     let mut parts = subject(request, project, full);
     if let Some(grant) = request.grant().filter(|grant| !grant.is_empty()) {
@@ -71,7 +71,7 @@ fn subject(request: &ServerRequest, project: Option<&WirePath>, full: bool) -> V
     }
 }
 
-/// Returns the complete access and commands of a plan's execution, because the person approves them only once.
+/// Returns all access and all commands of a plan's execution, because the person approves them only once.
 fn execution(params: &PlanApprovalParams, project: Option<&WirePath>) -> Vec<ShownPart> {
     let lines = account(params, project);
     let lines: Vec<_> = lines.iter().map(SafeText::as_str).collect();
@@ -108,7 +108,7 @@ fn changes(changes: &FileChanges, full: bool) -> Vec<ShownPart> {
     changes.0.iter().map(part).collect()
 }
 
-/// Returns all access in words, without the private temp directory.
+/// Returns all access in words, except for the private temp directory.
 fn all(rights: &Rights) -> String {
     let Rights { write, net, reach, sockets, .. } = rights.clone();
     let all = Grant { write, net, reach, sockets };

@@ -1,4 +1,4 @@
-//! Entries: the events of a log in a form for people, before they become text, Markdown or HTML.
+//! Entries: the events of a log in a form for people, which then becomes text, Markdown or HTML.
 
 use jiff::Timestamp;
 
@@ -10,7 +10,7 @@ const MOST_CHARS: usize = 4000;
 
 const LONGEST_TITLE: usize = 300;
 
-/// The deepest indentation. A forged agent id could name any depth.
+/// Maximum depth of the indentation. A forged agent id could state any depth.
 const DEEPEST: usize = 9;
 
 #[derive(Debug)]
@@ -18,10 +18,10 @@ pub(crate) struct ShownText {
     pub(super) session: String,
     /// Facts about the session with their names.
     pub(super) facts: Vec<(&'static str, String)>,
-    /// The faults of the log as sentences, shown first.
+    /// Faults of the log as sentences, which are shown first.
     pub(super) warnings: Vec<String>,
     pub(super) entries: Vec<ShownEntry>,
-    /// The lines of the session's usage totals.
+    /// Lines with the usage totals of the session.
     pub(super) totals: Vec<String>,
 }
 
@@ -31,7 +31,7 @@ pub(super) struct ShownEntry {
     pub level: usize,
     pub kind: EntryKind,
     pub time_ms: u64,
-    /// A one-line description of the entry. Each output form escapes it and keeps it on one line.
+    /// Description of the entry in one line. Each output form escapes it and keeps it on one line.
     pub title: String,
     pub parts: Vec<ShownPart>,
 }
@@ -41,14 +41,11 @@ pub(super) struct ShownEntry {
 pub(super) enum EntryKind {
     Message,
     Reply,
-    /// The beginning of a call.
     Call,
     Success,
-    /// The end of a call that failed or was denied.
     Failure,
     /// A denial, or a restored file.
     Denial,
-    /// An approval request or its answer.
     Approval,
     Agent,
     Plan,
@@ -58,11 +55,11 @@ pub(super) enum EntryKind {
 #[derive(Debug)]
 pub(super) struct ShownPart {
     pub text: String,
-    /// The name of the text; `None` if the entry's title is enough.
+    /// Name of the text; `None` if the title of the entry is enough.
     pub label: Option<String>,
     /// True if the text is hidden until the reader opens it.
     pub folded: bool,
-    /// A note about the part that was cut off.
+    /// Note about the part that was cut off; `None` if the text is complete.
     pub left_out: Option<String>,
 }
 
@@ -156,7 +153,7 @@ impl ShownPart {
     }
 }
 
-/// Returns a note about the rest of a text that was cut off.
+/// Returns a note about `rest`, which was cut off; `None` if it is empty.
 fn left_out(rest: &str) -> Option<String> {
     let rest = rest.trim_start_matches('\n');
     let count = rest.lines().count();
@@ -171,7 +168,7 @@ fn lines(count: usize) -> String {
     if count == 1 { "1 line".to_owned() } else { format!("{count} lines") }
 }
 
-/// Formats a time by a `strftime` format. Returns an empty text if the time is out of range.
+/// Formats a time by a `strftime` format. Returns an empty text for a time that is out of range.
 pub(super) fn moment(time_ms: u64, form: &str) -> String {
     let time = i64::try_from(time_ms).ok().and_then(|time| Timestamp::from_millisecond(time).ok());
     time.map(|time| time.strftime(form).to_string()).unwrap_or_default()

@@ -1,11 +1,10 @@
-//! Guests in a shown session: gateways, fetches and MCP servers.
+//! The guests of a session that is shown: gateways, fetches and MCP servers.
 
 use std::collections::BTreeMap;
 
 use ipc::id::{AgentId, GuestId};
 use protocol::event::{EventKind, GuestEnded, GuestRole, GuestStarted, SessionEvent};
 
-/// The guests that have started so far.
 #[derive(Debug, Default)]
 pub(super) struct ShownGuests(BTreeMap<(AgentId, GuestId), ShownGuest>);
 
@@ -16,8 +15,8 @@ struct ShownGuest {
 }
 
 impl ShownGuests {
-    /// Returns the title for the start or the end of a guest. A guest that is part of a shown call has one with `full`,
-    /// and for an end that nobody wanted.
+    /// Returns the title for the start or the end of a guest. For a guest of a shown call it is `None`, unless `full`
+    /// is true or the guest ended unexpectedly.
     pub(super) fn title(&mut self, event: &SessionEvent, full: bool) -> Option<String> {
         match &event.kind {
             EventKind::GuestStarted(started) => {
@@ -42,7 +41,7 @@ impl ShownGuests {
     }
 }
 
-/// True for a guest of one call, or of another guest.
+/// True for a guest that belongs to one call or to another guest.
 fn is_part(started: &GuestStarted) -> bool {
     match started.kind {
         GuestRole::McpServer => false,

@@ -1,4 +1,4 @@
-//! Construction of HTML from constant markup and escaped text.
+//! Builds HTML from constant markup and escaped text.
 
 use std::fmt::Write;
 
@@ -8,7 +8,7 @@ const LONGEST_TEXT: usize = 2000;
 
 const MOST_ROWS: usize = 200;
 
-/// HTML under construction. Markup must be `'static`, so no text from run time can be used as markup.
+/// HTML under construction. Markup must be `'static`, so that no text from run time can become markup.
 #[derive(Debug, Default)]
 pub(crate) struct Html(String);
 
@@ -23,7 +23,7 @@ impl Html {
         self
     }
 
-    /// Adds a text, shortened and escaped, with invisible characters made visible.
+    /// Adds a text, shortened and escaped. Invisible characters become visible.
     pub(crate) fn text(&mut self, untrusted: &str) -> &mut Self {
         let mut rest = untrusted.chars();
         let cut: String = rest.by_ref().take(LONGEST_TEXT).collect();
@@ -35,7 +35,7 @@ impl Html {
         self
     }
 
-    /// Adds a whole text, escaped, with invisible characters made visible.
+    /// Adds a whole text, escaped. Invisible characters become visible.
     pub(crate) fn whole(&mut self, untrusted: &str) -> &mut Self {
         self.0.push_str(&escaped(untrusted));
         self
@@ -57,7 +57,7 @@ impl Html {
         self.raw("</ul>\n").more(rows.count(), "rows")
     }
 
-    /// Adds a note about the number of left-out things, unless it is zero.
+    /// Adds a note about the number of things that were left out, unless it is zero.
     pub(crate) fn more(&mut self, left_out: usize, kind: &'static str) -> &mut Self {
         if left_out == 0 {
             return self;
@@ -88,7 +88,7 @@ fn escaped(untrusted: &str) -> String {
     escaped
 }
 
-/// Texts that cannot occur in a page that loads and runs nothing.
+/// Texts that a page must not contain, because it would load or run something.
 #[cfg(test)]
 pub(crate) const LOADS: [&str; 10] =
     ["<script", "src=", "url(", "@import", "http://", "https://", "javascript:", "<link", "<iframe", "<form"];

@@ -18,7 +18,7 @@ impl Default for ShownLive {
 }
 
 impl ShownLive {
-    /// Returns the event as text with lines broken at a width; `None` if the event is not shown. Approval requests
+    /// Returns the event as text, with lines broken at `columns`; `None` if the event is not shown. Approval requests
     /// are not shortened.
     pub(crate) fn text(&mut self, event: &SessionEvent, columns: Option<usize>) -> Option<String> {
         let is_told = match &event.kind {
@@ -28,7 +28,7 @@ impl ShownLive {
             _ => true,
         };
         if matches!(event.kind, EventKind::SessionStarted(_)) {
-            // Both readers must know the project.
+            // Both readers need the project from this event.
             self.whole.entry(event);
         }
         let reading = match &event.kind {

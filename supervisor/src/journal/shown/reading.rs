@@ -1,4 +1,4 @@
-//! The conversion of a log's events to entries.
+//! Converts the events of a log to entries.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -33,9 +33,9 @@ pub(crate) struct Reading<'a> {
     /// True if nothing is shortened or folded.
     pub full: bool,
     project: Option<WirePath>,
-    /// The depth of the chosen agent in the tree of agents.
+    /// Depth of the chosen agent in the tree of agents.
     base: usize,
-    /// The names of the calls so far.
+    /// Names of the calls so far, for the titles of their ends.
     calls: BTreeMap<(AgentId, CallId), String>,
     guests: ShownGuests,
 }
@@ -52,12 +52,12 @@ impl<'a> Reading<'a> {
         self.shown(loaded, entries)
     }
 
-    /// Reads a log in a second pass, one event after another. `loaded` is the result of the first pass,
+    /// Reads a log for the second time, one event after another. `loaded` is the result of the first time, with events
     /// [`without_texts`].
     pub(crate) fn read_again(mut self, log: &Path, loaded: &Loaded) -> Result<ShownText, LogError> {
         let mut entries = BTreeMap::new();
         each_event(log, &mut |event| {
-            // If two events have the same number, the first counts.
+            // If two events have the same id, only the first is shown.
             if loaded.tree.get(event.id).is_some_and(|first| first.time_ms == event.time_ms)
                 && let Some(entry) = self.entry(event)
             {
@@ -152,7 +152,7 @@ impl<'a> Reading<'a> {
 
     fn acts(&self, event: &SessionEvent, titled: &Titled<'_>) -> Option<ShownEntry> {
         Some(match &event.kind {
-            // The list itself is shown.
+            // The task list itself is shown.
             EventKind::ToolCallStarted { name, .. } if name == UPDATE_TASKS && !self.full => return None,
             EventKind::ToolCallStarted { name, input, .. } => {
                 let entry = titled(EntryKind::Call, ToolSummary::new(name, input.get()).one_line());
@@ -288,7 +288,7 @@ pub(crate) fn agents(tree: &Tree) -> Vec<AgentId> {
     agents
 }
 
-/// True if an event belongs to this agent, or is the agent's start or end in the parent's log.
+/// True if an event belongs to this agent, or is this agent's start or end among the parent's events.
 fn is_about(event: &SessionEvent, agent: &AgentId) -> bool {
     let named = match &event.kind {
         EventKind::SubAgentSpawned(SubAgentSpawned { agent, .. })
@@ -430,7 +430,7 @@ fn took(ms: u64) -> String {
     if ms < 1000 { format!("{ms} ms") } else { format!("{:.1} s", Duration::from_millis(ms).as_secs_f64()) }
 }
 
-/// Returns a result without its last part, which repeats denials that have their own entries.
+/// Returns a result without its explanation of denials at the end, because denials have their own entries.
 fn without(content: &str, explanation: Option<u64>) -> &str {
     let length = usize::try_from(explanation.unwrap_or_default()).unwrap_or_default();
     content.len().checked_sub(length).and_then(|end| content.get(..end)).unwrap_or(content)
@@ -468,7 +468,7 @@ fn warnings(loaded: &Loaded) -> Vec<String> {
     if loaded.tree.is_empty() {
         warnings.push("this log has no event that can be read".to_owned());
     }
-    // A torn last line is named last and is never left out.
+    // An incomplete last line is named last, and is always listed.
     let (torn, others): (Vec<_>, Vec<_>) =
         loaded.faults.iter().partition(|fault| matches!(fault, Fault::Torn { .. }));
     let listed = others.iter().take(MOST_FAULTS).chain(&torn);
@@ -479,7 +479,7 @@ fn warnings(loaded: &Loaded) -> Vec<String> {
     warnings
 }
 
-/// A block of a reply that is shown. Calls have their own events.
+/// The blocks of a reply that are shown. Calls have events of their own.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum ShownBlock {

@@ -1,4 +1,4 @@
-//! The text form of a session: a mark and a title for each entry, and its texts behind a rule.
+//! The text form of a session: a mark and a title for each entry, then the entry's texts behind a rule.
 
 use tui::text::{Columns, SafeText, Wrap, wrap};
 
@@ -7,7 +7,7 @@ use super::entry::{ShownEntry, ShownPart, ShownText};
 /// The rule before each line of an untrusted text, so that it cannot imitate a title.
 const RULE: &str = "│ ";
 
-/// The fewest columns for a text.
+/// Minimum width of a text in columns.
 const NARROWEST: usize = 20;
 
 /// Returns a session as text. Invisible characters and terminal controls are escaped. With `columns`, lines are broken
@@ -92,7 +92,7 @@ impl Sheet {
         self.rows(before, &rest, text);
     }
 
-    /// Adds a line in rows, each with its prefix.
+    /// Breaks a line into rows. The first row begins with `first`, and all others with `rest`.
     fn rows(&mut self, first: &str, rest: &str, text: &str) {
         let Some(columns) = self.columns else { return self.row(first, text) };
         let room = |before: &str| columns.saturating_sub(before.chars().count()).max(NARROWEST);
@@ -101,7 +101,7 @@ impl Sheet {
         wrap(text, 0, widths, Wrap::Words, &mut rows);
         for row in rows {
             let before = if row.first { first } else { rest };
-            // Spaces at the end may exceed the width.
+            // Spaces at the end of a row may exceed the width.
             self.row(before, text.get(row.start..row.end).unwrap_or_default().trim_end());
         }
     }

@@ -1,4 +1,4 @@
-//! The `GIT binary patch` format: both contents as literals, compressed and in git's base 85 (see diff.c and base85.c of git).
+//! The `GIT binary patch` format: both contents as literals, compressed and in git's base 85 (diff.c, base85.c of git).
 
 use std::io::{self, Read, Write};
 
@@ -10,7 +10,7 @@ use super::super::blob::Blob;
 const DIGITS: &[u8; 85] =
     b"0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz!#$%&()*+-;<=>?@^_`{|}~";
 
-/// Maximum number of bytes in a line. The first letter of the line, `A` to `z`, is their number from 1 to 52.
+/// Maximum number of bytes in a line. The first letter of a line, `A` to `z`, states their number from 1 to 52.
 const LINE: usize = 52;
 
 pub(super) fn write(old: Option<&Blob>, new: Option<&Blob>, out: &mut dyn Write) -> io::Result<()> {

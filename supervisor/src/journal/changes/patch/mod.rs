@@ -15,14 +15,14 @@ use super::set::{ChangeSet, Content, Delta, FileDifference, State};
 use gate::hunks::write_hunks;
 use quote::QuotedName;
 
-/// The largest file that is compared by lines: 64 MiB. Git's limit (`core.bigFileThreshold`) is 512 MiB.
+/// Maximum size in bytes of a file that is compared by lines: 64 MiB. Git's limit (`core.bigFileThreshold`) is 512 MiB.
 const MAX_TEXT: u64 = 64 << 20;
 
-/// The time limit for all comparisons by lines together. After it, all lines between the equal beginning and end of a
-/// file count as replaced. The patch stays correct but is longer.
+/// Time limit for all comparisons by lines together. Afterwards, all lines between the equal beginning and end of a
+/// file count as replaced. The patch is then longer, and still correct.
 const TIME: Duration = Duration::from_secs(10);
 
-/// The time limit for the comparison of one file's lines.
+/// Time limit for the comparison of one file's lines.
 const TIME_PER_FILE: Duration = Duration::from_secs(2);
 
 /// Writes the patch. `base` is the project's path in its repository: empty, or with a slash at its end. Changes that a
@@ -110,7 +110,7 @@ impl Patch<'_> {
     }
 
     fn text(&mut self, old_name: &[u8], old: &[u8], new_name: &[u8], new: &[u8]) -> io::Result<()> {
-        // For an empty file the header alone is enough.
+        // For an empty file the header is the whole patch.
         if old.is_empty() && new.is_empty() {
             return Ok(());
         }

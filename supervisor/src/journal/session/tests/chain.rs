@@ -1,4 +1,4 @@
-//! Tests with damaged logs: every undamaged event is read, and every fault is named.
+//! Tests that every undamaged event of a damaged log is read, and that every fault is named.
 
 use ipc::id::{AgentId, EventId};
 use ipc::image::Image;
@@ -43,7 +43,7 @@ fn a_long_log_that_several_threads_read_is_judged_as_a_whole() {
     let loaded = rebuild(&log);
     assert_eq!((loaded.faults.as_slice(), ids(&loaded)), (&[][..], (1..=last).collect()));
     let mut lines = lines(&log);
-    // Missing lines are found also where the shares of two threads meet.
+    // Missing lines are also found where the shares of two threads meet.
     let gone: Vec<usize> = (0..19).map(|part| (part + 1) * 1000).collect();
     for line in gone.iter().rev() {
         lines.remove(*line);
@@ -104,7 +104,7 @@ const fn line_of(fault: &Fault) -> Option<usize> {
     }
 }
 
-/// Flips a bit of a log. Fails unless the fault's line is named.
+/// Flips a bit of a log. Fails unless a fault names the damaged line.
 fn flipped(log: &mut [u8], byte: usize, bit: u8) {
     let line = log[..byte].split(|byte| *byte == b'\n').count();
     log[byte] ^= 1 << bit;
@@ -138,7 +138,7 @@ fn random_flips_of_a_long_log_are_found_and_their_lines_named() {
     let mut log = scratch.bytes();
     let mut random = uuid::Uuid::new_v4().as_u64_pair().0 | 1;
     for _ in 0..flips {
-        // Marsaglia's xorshift.
+        // The shifts of Marsaglia's xorshift generator.
         for shift in [13, -7, 17_i32] {
             random ^= if shift > 0 { random << shift } else { random >> -shift };
         }

@@ -80,8 +80,8 @@ fn ids_and_parents_follow_each_agent() {
     assert_eq!(parents, [(1, 0), (2, 1), (3, 2), (4, 2), (5, 3)]);
 }
 
-/// `RLIMIT_FSIZE` simulates a full disk: write(2) writes what fits, then fails. The limit is per process, so this test
-/// runs again in a child process.
+/// Tests a full disk, which `RLIMIT_FSIZE` simulates: write(2) writes what fits, then fails. The limit applies to the
+/// whole process, so the test runs again in a child process.
 #[test]
 fn full_disk_is_an_error_and_leaves_whole_lines() {
     if std::env::var_os("BAILIWICK_TEST_CHILD").is_some() {
@@ -134,7 +134,7 @@ fn every_append_is_in_the_file_at_once() {
     scratch.log.sync().unwrap();
 }
 
-/// An event that cannot be encoded: it has a numeric key that the redaction turns into invalid JSON.
+/// Tests an event that cannot be encoded: its numeric key becomes invalid JSON when secrets are masked.
 #[test]
 fn an_event_that_cannot_be_encoded_is_not_written_and_does_not_count() {
     const KEY: &str = "123456789012";
@@ -165,7 +165,7 @@ fn a_log_of_a_session_whose_name_leads_elsewhere_does_not_go_on() {
     let mut scratch = Scratch::new();
     scratch.append("1", said("a"));
     let text = String::from_utf8(scratch.bytes()).unwrap().replace(r#""s-1""#, r#""../../s-1""#);
-    // The chain of this line is valid, as in a careful forgery.
+    // The chain of this forged line is valid.
     let mut line = text.rsplit_once(r#","prev""#).unwrap().0.as_bytes().to_vec();
     close(&mut line, GENESIS);
     line.push(b'\n');

@@ -3,7 +3,7 @@ use protocol::event::{EventKind, PlaceChange, Recorded};
 
 use crate::journal::session::{Fault, Loaded, rebuild};
 
-/// Returns a line of a log, without its chain.
+/// Returns a line of a log without its digests.
 fn line(version: u32, id: u64, agent: &str, kind: &str, data: &str) -> String {
     let parent = if id > 1 { format!(r#""parent":{},"#, id - 1) } else { String::new() };
     format!(

@@ -53,7 +53,7 @@ pub(super) fn rights() -> RightsSummary {
     RightsSummary { write, hidden: 2, ..RightsSummary::default() }
 }
 
-/// Returns one event of each kind and of each important variant.
+/// Returns events of every kind and of each important variant.
 fn samples() -> Vec<EventKind> {
     [conversation(), calls(), approvals(), workers(), guests(), sub_agents(), plans(), ends()].concat()
 }
@@ -431,8 +431,8 @@ fn ends() -> Vec<EventKind> {
     ]
 }
 
-/// Returns the name of an event's kind. The match fails to compile when a kind is added, so that it is added to the
-/// samples.
+/// Returns the name of an event's kind. Without a wildcard, the match does not compile after a kind was added, as a
+/// reminder to add it to the samples.
 fn name(kind: &EventKind) -> &'static str {
     match kind {
         EventKind::SessionStarted(_) => "session_started",

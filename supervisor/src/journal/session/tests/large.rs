@@ -1,4 +1,4 @@
-//! Tests with too long lines, files that are no logs, and a disk that is full when the log is synchronized.
+//! Tests of logs with lines that are too long, of files that are no logs, and of a disk that is full during a sync.
 
 use std::fs;
 use std::io::{self, Read};
@@ -73,7 +73,7 @@ fn an_event_that_would_be_too_long_a_line_is_not_written() {
 #[test]
 fn a_file_that_is_no_log_has_a_bounded_number_of_faults() {
     let loaded = rebuild("x\n".repeat(20_000).as_bytes());
-    // No line is an event or has a digest.
+    // No line of the file is an event or has a digest.
     assert_eq!(loaded.faults.len(), 10_001);
     assert_eq!(loaded.faults.last(), Some(&Fault::More { count: 30_000 }));
 }
@@ -96,11 +96,11 @@ fn lines_that_a_full_disk_could_not_take_in_are_written_once_more() {
     add(&mut log);
     add(&mut log);
     let error = unsynced(&log);
-    // The kernel reports the error once, so another attempt without the lines would succeed.
+    // The kernel reports the error once. Another sync would succeed although the lines are lost.
     let again = unsynced(&log);
     assert!(log.take_back(&error).unwrap() && log.is_full() && log.last_safe() == EventId(1));
     assert_eq!(fs::read(log.path()).unwrap(), synced);
-    // Events that are added meanwhile come after the held lines.
+    // Events that are added meanwhile come after the lines in memory.
     add(&mut log);
     log.write_held().unwrap();
     log.sync().unwrap();
