@@ -1,22 +1,21 @@
-//! Flags that are written before their command, as in `bailiwick --base-url URL exec TASK`. They are read as if they
-//! came after it.
+//! Moves flags that are written before their command, as in `bailiwick --base-url URL exec TASK`, behind the command.
 
 use std::ffi::{OsStr, OsString};
 
 use clap::{Arg, Command};
 
-/// The flags of every command, which clap takes on either side of it.
+/// Flags of every command, which clap accepts before and behind the command.
 const EVERYWHERE: [&str; 1] = ["directory"];
 
-/// A word of the command line that is a flag, with the words that belong to it.
+/// A flag on the command line before the command, with the words that belong to it.
 struct EarlyFlag {
     name: String,
-    /// The places of its words in the line.
+    /// Range of the words in the command line.
     words: std::ops::Range<usize>,
 }
 
-/// Moves a command's flags that are written before the command behind it. Fails for a flag that takes a value in one
-/// command and none in another, since it is unclear which words belong to it.
+/// Moves the flags that are written before a command behind it. Fails for a flag that takes a value in one command and
+/// none in another, because it is unclear which words belong to the flag.
 pub(super) fn reordered(root: &Command, line: Vec<OsString>) -> Result<Vec<OsString>, String> {
     let (mut command, mut end, mut at) = (root, None, 1);
     let mut flags: Vec<EarlyFlag> = Vec::new();
@@ -56,7 +55,7 @@ pub(super) fn reordered(root: &Command, line: Vec<OsString>) -> Result<Vec<OsStr
     Ok(before.chain(early).chain(stays(end + 1)).cloned().collect())
 }
 
-/// `--name` of `--name` and `--name=VALUE`, `-n` of `-n` and `-nVALUE`.
+/// Returns the name of a flag: `--name` for `--name=VALUE`, `-n` for `-nVALUE`. `None` for another word.
 fn flag_name(word: &OsStr) -> Option<String> {
     let text = word.to_string_lossy();
     if let Some(long) = text.strip_prefix("--") {
@@ -66,21 +65,21 @@ fn flag_name(word: &OsStr) -> Option<String> {
     text.strip_prefix('-')?.chars().next().map(|short| format!("-{short}"))
 }
 
-/// True if the word has the value in it.
+/// True if the word contains the flag's value too.
 fn is_whole(word: &OsStr, name: &str) -> bool {
     word.len() > name.len()
 }
 
-/// The words that a flag takes.
+/// The words that follow a flag.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum FlagWords {
     Nothing,
     Value,
-    /// One command says so, another one otherwise.
+    /// One command expects a value for the flag, and another one does not.
     Unclear,
 }
 
-/// Returns the values that a flag takes in a command and its subcommands; `None` if none of them has the flag.
+/// Returns what follows a flag in a command or its subcommands; `None` if none of them has the flag.
 fn takes_value(command: &Command, name: &str) -> Option<FlagWords> {
     let own = argument(command, name)
         .map(|arg| if arg.get_action().takes_values() { FlagWords::Value } else { FlagWords::Nothing });
@@ -108,7 +107,7 @@ mod tests {
     use super::super::parse::command;
     use super::*;
 
-    /// Every command, by the words that lead to it.
+    /// Adds every command to `found`, with the words that lead to it.
     fn commands<'a>(command: &'a Command, path: &[&'a str], found: &mut Vec<(Vec<&'a str>, &'a Command)>) {
         for sub in command.get_subcommands() {
             let path = [path, &[sub.get_name()]].concat();
@@ -121,8 +120,8 @@ mod tests {
         line.iter().map(OsString::from).collect()
     }
 
-    /// Each flag of each command, in every notation, means the same before the command as behind it, or is an error
-    /// that names its place.
+    /// Tests that each flag of each command, in every notation, means the same before the command as behind it, or
+    /// causes an error that names the right position.
     #[test]
     fn every_flag_of_every_command_may_stand_before_it() {
         let root = command();
@@ -164,7 +163,7 @@ mod tests {
             ("bailiwick --mode=auto -C /a exec --net on hi", "bailiwick -C /a exec --mode=auto --net on hi"),
             ("bailiwick plan --model m execute p", "bailiwick plan execute --model m p"),
             ("bailiwick --model m plan execute p", "bailiwick plan execute --model m p"),
-            // No command, a word of another kind first, a flag of no command, and the end of all flags.
+            // A flag but no command, a word of another kind first, a flag that no command has, and `--`.
             ("bailiwick --model exec", "bailiwick --model exec"),
             ("bailiwick fix exec --model m", "bailiwick fix exec --model m"),
             ("bailiwick --bogus exec", "bailiwick --bogus exec"),

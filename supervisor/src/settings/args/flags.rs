@@ -1,4 +1,4 @@
-//! The settings that flags make, as a layer.
+//! Converts flags to a layer of settings.
 
 use clap::ValueEnum;
 use gate::modes::ApprovalMode;
@@ -7,7 +7,7 @@ use model::provider::ProviderKind;
 use super::{BatchRunsArgs, ConfinementArgs, ExecArgs, ModelArgs, TuiArgs};
 use crate::settings::config::{ConfigOrigin, Layer, Value};
 
-/// Values of the sandbox flags.
+/// Returns the settings from the sandbox flags.
 pub(crate) fn of_confinement(args: &ConfinementArgs) -> Layer {
     let reach = args.reach.iter().filter_map(|place| Some(place.to_possible_value()?.get_name().to_owned()));
     Layer::default()
@@ -27,7 +27,7 @@ fn with_model(layer: Layer, args: &ModelArgs) -> Layer {
         .with("base_url", args.base_url.clone().map(Value::Text), ConfigOrigin::Flag("--base-url"))
 }
 
-/// Values of the flags of the terminal UI.
+/// Returns the settings from the flags of the terminal UI.
 pub(crate) fn of_tui(args: &TuiArgs) -> Layer {
     let mode = args.mode.map(|mode| ApprovalMode::from(mode).as_str().to_owned());
     with_model(of_confinement(&args.confinement), &args.model).with(
@@ -37,13 +37,14 @@ pub(crate) fn of_tui(args: &TuiArgs) -> Layer {
     )
 }
 
-/// Returns the flags of an `exec` with a task. The mode is the flag's, even by default: a project can only narrow it.
+/// Returns the settings from the flags of an `exec` with a task, with the default mode too: a project can only narrow
+/// it.
 pub(crate) fn of_task(args: &ExecArgs) -> Layer {
     let mode = ApprovalMode::from(args.mode).as_str().to_owned();
     of_exec(args).with("mode", Some(Value::Text(mode)), ConfigOrigin::Flag("--mode"))
 }
 
-/// The flags of every `exec`.
+/// Returns the settings from the flags that every `exec` has.
 pub(crate) fn of_exec(args: &ExecArgs) -> Layer {
     with_model(of_confinement(&args.confinement), &args.model)
         .with(
@@ -56,7 +57,7 @@ pub(crate) fn of_exec(args: &ExecArgs) -> Layer {
         .with("limits.timeout_s", args.timeout.map(Value::Time), ConfigOrigin::Flag("--timeout"))
 }
 
-/// The flags of `batch` that are about the model; each run has the rest.
+/// Returns the settings from the flags of `batch` for the model. Each run gets the other flags.
 pub(crate) fn of_batch(args: &BatchRunsArgs) -> Layer {
     with_model(Layer::default(), &args.model)
 }

@@ -66,7 +66,7 @@ pub(crate) struct Cli {
     pub tui: TuiArgs,
 }
 
-/// Usage line. A command's flags may also be written before it.
+/// Usage line. A command's flags may also be written before the command.
 const USAGE: &str = "bailiwick [OPTIONS] [PROMPT]\n       bailiwick [OPTIONS] COMMAND";
 
 #[derive(Debug, Subcommand)]
@@ -130,7 +130,7 @@ pub(crate) enum Command {
     Debug(DebugCommand),
 }
 
-/// The ends of conversations are not exit statuses: they are in the events.
+/// Help about exit statuses. They do not report the ends of conversations, which are events.
 const SERVE_STATUS: &str = "\
 Exit status: 0 after `shutdown` or the end of input, 1 when standard output is gone, 130 or 143 by a signal.";
 

@@ -1,4 +1,4 @@
-//! The command line as a person typed it, and the mistakes in it that clap does not know.
+//! Parses the command line, and finds mistakes that clap does not know.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -11,13 +11,13 @@ use protocol::shell_word::shell_word;
 use super::before::reordered;
 use super::{Cli, Command as Sub, ImportArgs, PruneArgs, ResumeArgs, SessionsArgs, SessionsCommand, TuiArgs};
 
-/// The id of `-C`, which clap takes on either side of a command.
+/// Id of the flag `-C`, which clap accepts before and behind a command.
 const DIRECTORY: &str = "directory";
 
-/// Commands that work on no project.
+/// Commands that do not work in a project.
 const WITHOUT_PROJECT: [&str; 6] = ["acp", "batch", "relay", "serve", "demo", "debug"];
 
-/// The least likeness of a word and a command for a typing error, of 1.
+/// Minimum similarity, from 0 to 1, at which a word counts as a misspelt command.
 const LIKE: f64 = 0.8;
 
 impl Cli {
@@ -41,7 +41,7 @@ impl Cli {
     }
 }
 
-/// Returns all commands. Hides `-C` from commands without a project.
+/// Returns the clap definition of all commands. Hides `-C` from commands without a project.
 pub(super) fn command() -> Command {
     let hidden =
         || Arg::new(DIRECTORY).short('C').value_name("DIR").hide(true).value_parser(value_parser!(PathBuf));
@@ -49,7 +49,7 @@ pub(super) fn command() -> Command {
     with_negative_values(WITHOUT_PROJECT.into_iter().fold(Cli::command(), hide))
 }
 
-/// The same with negative numbers as values of flags: each flag says itself why it takes none.
+/// Accepts negative numbers as values of flags, so that each flag explains itself why it takes none.
 fn with_negative_values(command: Command) -> Command {
     let of_flag = |arg: Arg| {
         let takes_value = arg.get_action().takes_values() && !arg.is_positional();
@@ -58,13 +58,13 @@ fn with_negative_values(command: Command) -> Command {
     command.mut_args(of_flag).mut_subcommands(with_negative_values)
 }
 
-/// True if the command line names a project, before the command or behind it.
+/// True if the command line has `-C`, before or behind the command.
 fn names_project(matches: &ArgMatches) -> bool {
     is_typed(matches, DIRECTORY) || matches.subcommand().is_some_and(|(_, rest)| is_typed(rest, DIRECTORY))
 }
 
-/// Removes the default project from commands on a session, which has its own, and from `sessions prune`, which covers
-/// every project.
+/// Removes the default project from commands for a session, which has its own project, and from `sessions prune`, which
+/// covers every project.
 fn forget_project(command: &mut Sub) {
     match command {
         Sub::Resume(ResumeArgs { directory, .. })
@@ -78,12 +78,12 @@ fn forget_project(command: &mut Sub) {
 }
 
 fn is_typed(matches: &ArgMatches, id: &str) -> bool {
-    // A group of arguments has no source of its own.
+    // A group of arguments has no `value_source`, so it is asked for first.
     matches.try_contains_id(id).is_ok() && matches.value_source(id) == Some(ValueSource::CommandLine)
 }
 
-/// Returns the error for a task or flag before a command that does not take it: it would set only the terminal UI and
-/// be lost.
+/// Returns the error for a task or flag before a command that does not take it, because it would be lost. `None`
+/// without one.
 fn misplaced(command: &Command, matches: &ArgMatches) -> Option<String> {
     let (name, rest) = matches.subcommand()?;
     let own = command.get_arguments().find(|arg| {
@@ -109,7 +109,7 @@ fn without_project(matches: &ArgMatches) -> Option<String> {
         .then(|| format!("the command {name} uses no project: leave out -C"))
 }
 
-/// A first task of one word is rather a command with a typing error, and would be paid for; `--` says that it is a task.
+/// Returns the error for a task of one word without `--`. It is probably a misspelt command, and would cost money.
 fn no_command(command: &Command, tui: &TuiArgs, line: &[OsString]) -> Option<String> {
     let word = tui.prompt.as_deref().filter(|task| !task.contains(char::is_whitespace))?;
     if line.iter().any(|argument| argument == "--") {
@@ -119,7 +119,7 @@ fn no_command(command: &Command, tui: &TuiArgs, line: &[OsString]) -> Option<Str
     Some(format!("no command {word:?}\n  hint: {meant}to send this word as a task: bailiwick -- {word}"))
 }
 
-/// Returns the error for words that start with an unknown command: a mistyped command, or a task without quotes.
+/// Returns the error for words that begin with no command: a misspelt command, or a task without quotes.
 fn unquoted(command: &Command, error: &Error, line: &[OsString]) -> Option<String> {
     let words: Option<Vec<_>> = line.iter().skip(1).map(|word| word.to_str()).collect();
     let words = words.filter(|words| words.iter().all(|word| !word.starts_with('-')))?;
@@ -131,7 +131,7 @@ fn unquoted(command: &Command, error: &Error, line: &[OsString]) -> Option<Strin
     })
 }
 
-/// The beginning of a hint: the command that a word was probably meant to be.
+/// Returns the beginning of a hint with the command that a word probably means; empty if no command is similar.
 fn meant(command: &Command, word: &str) -> String {
     let likeness = |name: &str| strsim::jaro_winkler(name, word);
     let names = command.get_subcommands().filter(|sub| !sub.is_hide_set()).map(Command::get_name);

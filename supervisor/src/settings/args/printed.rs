@@ -1,4 +1,4 @@
-//! Every command that we print, in messages and in documents, is one that our own parser takes.
+//! Tests that our own parser accepts every command that we print, in messages and in documents.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -14,7 +14,7 @@ fn workspace() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("..")
 }
 
-/// The text files below a directory whose names end so.
+/// Returns the text files below a directory with this extension.
 fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
@@ -28,7 +28,7 @@ fn files(directory: &Path, extension: &str) -> Vec<PathBuf> {
     found
 }
 
-/// The words of a shell command without expansions; a word is the text and the truth about quotes.
+/// Splits a shell command into words, without expansions. The bool is true if a part of the word is quoted.
 fn words(line: &str) -> Vec<(String, bool)> {
     let (mut words, mut word, mut quote) = (Vec::new(), None::<(String, bool)>, None);
     for c in line.chars() {
@@ -55,11 +55,11 @@ fn parsed(words: &[(String, bool)]) -> Result<Option<Cli>, ErrorKind> {
     }
 }
 
-/// The strings of a source file that follow our name, with every value that is filled in as `x`.
+/// Returns the commands in the messages of a source file, without `bailiwick`. Each inserted value becomes `x`.
 fn in_messages(source: &str) -> Vec<String> {
     let code = source.split("#[cfg(test)]").next().unwrap_or_default();
     let lines = code.lines().filter(|line| !line.trim_start().starts_with("//"));
-    // A backslash at the end of a line goes on without the indentation.
+    // A backslash at the end of a line joins it with the next one, without the indentation.
     let code: String = lines
         .map(|line| line.strip_suffix('\\').map_or_else(|| format!("{line}\n"), str::to_owned))
         .collect();
@@ -73,7 +73,7 @@ fn filled_in(text: &str) -> String {
     let (mut filled, mut rest) = (String::new(), text);
     while let Some((before, after)) = rest.split_once('{') {
         filled.push_str(before);
-        // A value that is glued to a word is a flag that may be missing.
+        // A value directly after other characters is a flag that may be missing.
         if before.is_empty() || before.ends_with([' ', '\'']) {
             filled.push('x');
         }
@@ -82,7 +82,7 @@ fn filled_in(text: &str) -> String {
     filled + rest
 }
 
-/// Returns an error if a sentence starts with `bailiwick` but not with a valid command.
+/// Returns the error if a sentence begins with a command that the parser rejects; `None` otherwise.
 fn fault(sentence: &str) -> Option<String> {
     let mut words = words(sentence);
     for (word, _) in &mut words {

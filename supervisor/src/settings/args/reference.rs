@@ -14,10 +14,10 @@ const PAGE: &str = "../docs/commands.md";
 const HEAD: &str = "# Commands and flags\n\n\
     Made from the program's own help, and compared with it by a test. [Usage](usage.md) says what they are for.\n";
 
-/// Maximum number of words of a flag's help.
+/// Maximum number of words in a flag's help.
 const WORDS: usize = 12;
 
-/// The commands that `--help` lists, with those below them, by their whole names.
+/// Returns the commands that `--help` lists and their subcommands, each with its full name.
 fn commands() -> Vec<(String, Command)> {
     let mut whole = Cli::command();
     whole.build();
@@ -33,7 +33,7 @@ fn collect(command: &Command, found: &mut Vec<(String, Command)>) {
     below.for_each(|below| collect(below, found));
 }
 
-/// The arguments of a command that its help lists.
+/// Returns the arguments that a command's help lists.
 fn arguments(command: &Command) -> impl Iterator<Item = &Arg> {
     let listed = |argument: &&Arg| {
         !argument.is_hide_set() && !["help", "version"].contains(&argument.get_id().as_str())
@@ -41,7 +41,7 @@ fn arguments(command: &Command) -> impl Iterator<Item = &Arg> {
     command.get_arguments().filter(listed)
 }
 
-/// The forms of an argument, as in a usage line.
+/// Returns the spellings of an argument, as in a usage line.
 fn forms(argument: &Arg) -> String {
     let takes_value = argument.get_action().takes_values();
     let value = argument.get_value_names().filter(|_| takes_value).unwrap_or_default().join(" ");
@@ -55,7 +55,7 @@ fn forms(argument: &Arg) -> String {
     }
 }
 
-/// The help of an argument with its words and its default.
+/// Returns the help of an argument, with its possible values and its default.
 fn help(argument: &Arg) -> String {
     let mut text = argument.get_help().map(ToString::to_string).unwrap_or_default();
     let words: Vec<_> =

@@ -41,11 +41,11 @@ pub(crate) enum RewindPart {
 }
 
 impl RewindArgs {
-    /// The files that it is about, relative to the project; an error names one outside.
+    /// Returns the files to restore, relative to the project. The error names a file that is outside.
     pub(crate) fn files(&self, project: &Path) -> Result<Vec<WirePath>, String> {
         let relative = |file: &PathBuf| {
             let place = self.directory.join(file);
-            // A file that is gone has a directory, or had one.
+            // A deleted file has a directory, or had one.
             let here = self.directory.canonicalize().unwrap_or_else(|_| self.directory.clone());
             let inside = if place.is_absolute() { place.as_path() } else { file.as_path() };
             let inside =
@@ -60,7 +60,6 @@ impl RewindArgs {
         self.file.iter().map(relative).collect()
     }
 
-    /// Parts of the session to restore.
     pub(crate) fn scope(&self) -> RewindScope {
         match self.only {
             _ if !self.file.is_empty() => RewindScope::Files,

@@ -45,7 +45,7 @@ pub(crate) struct ConfinementArgs {
     pub tier: TierArg,
 }
 
-/// An agent that could be started.
+/// Flags for MCP servers.
 #[derive(Clone, Debug, Default, Args)]
 pub(crate) struct ServerArgs {
     /// Let the agents use this MCP server of your settings

@@ -1,4 +1,4 @@
-//! The question to a person at a terminal if they trust the project's settings file.
+//! Asks the person at a terminal if they trust the project's settings file.
 
 use std::io::{self, BufRead, IsTerminal, Write};
 use std::thread;
@@ -8,14 +8,14 @@ use tokio::sync::oneshot;
 
 use super::{PROJECT_NAME, Sources, TrustError, TrustQuestion};
 
-/// Asks the person before the session starts if the project's file would enable something. A no is not stored: a notice
-/// then names the ignored settings, and the next session asks again.
+/// Asks the person before the session starts if the project's file would enable something. If they refuse, nothing is
+/// stored: a notice names the ignored settings, and the next session asks again.
 pub(crate) fn ask_for_trust(sources: &mut Sources) -> Result<(), TrustError> {
     let Some(question) = sources.question() else { return Ok(()) };
     if !can_ask() {
         return Ok(());
     }
-    // If the terminal cannot be read, the answer is no.
+    // If the terminal cannot be read, the file is not trusted.
     match asked(&question) {
         Ok(true) => sources.trust(&question),
         Ok(false) | Err(_) => Ok(()),
@@ -27,24 +27,23 @@ pub(crate) fn can_ask() -> bool {
     io::stdin().is_terminal() && io::stderr().is_terminal()
 }
 
-/// Asks a question of one line. Returns true for a yes, and false for any other answer.
+/// Asks a question of one line. Returns true if the person answers yes, and false for any other answer.
 pub(crate) fn yes(question: &str) -> io::Result<bool> {
     let mut out = io::stderr().lock();
-    // Input before the question is no answer.
+    // Input from before the question does not answer it.
     tcflush(io::stdin(), FlushArg::TCIFLUSH)?;
     write!(out, "{question} [y/N] ")?;
     out.flush()?;
     drop(out);
     let mut answer = String::new();
     if io::stdin().lock().read_line(&mut answer)? == 0 {
-        // Ctrl+D leaves the cursor behind the question.
+        // After Ctrl+D the cursor is still behind the question.
         writeln!(io::stderr())?;
     }
     Ok(matches!(answer.trim(), "y" | "Y" | "yes"))
 }
 
-/// Asks a question while other work continues, so that a signal can end the wait. A separate thread reads the answer,
-/// because a read from a terminal cannot be cancelled.
+/// Asks a question on a separate thread, so that a signal can end the wait. A read from a terminal cannot be cancelled.
 pub(crate) async fn says_yes(question: String) -> io::Result<bool> {
     let (send, answer) = oneshot::channel();
     let ask = move || drop(send.send(yes(&question)));
@@ -52,7 +51,7 @@ pub(crate) async fn says_yes(question: String) -> io::Result<bool> {
     answer.await.map_err(io::Error::other)?
 }
 
-/// Asks the question about trust. Returns true for a yes, and false for any other answer.
+/// Asks for trust in the files. Returns true if the person answers yes, and false for any other answer.
 pub(crate) fn asked(question: &TrustQuestion) -> io::Result<bool> {
     let mut out = io::stderr().lock();
     let project = question.project.display().to_string();

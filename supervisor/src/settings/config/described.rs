@@ -36,7 +36,7 @@ impl Key {
         }
     }
 
-    /// Returns the effect of a project's file on the key as text.
+    /// Returns in words what a project's file can do with the key.
     pub(crate) fn in_a_project(&self) -> &'static str {
         match self.project {
             ProjectMay::Narrow => "can add to the list",

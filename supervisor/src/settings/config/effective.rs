@@ -27,25 +27,25 @@ use super::value::{Element, Value};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Effective {
-    /// The result for each key, in the order of the table.
+    /// The value in force of each key, in the order of [`KEYS`](super::KEYS).
     pub settled: Vec<Resolution>,
-    /// The project's settings that would add access and are ignored.
+    /// Settings of the project that are ignored, because they would add access.
     pub ignored: Vec<Ignored>,
-    /// The changed keys of the terminal UI.
+    /// Keys of the terminal UI that the person changed.
     pub bindings: Vec<Binding>,
     pub models: Vec<ModelEntry>,
-    /// The roles of sub-agents: first the person's, then the trusted ones of the project.
+    /// Roles of sub-agents: first the person's, then the trusted ones of the project.
     pub roles: Vec<RoleEntry>,
     /// The person's commands, and the trusted ones of the project.
     pub commands: Vec<OwnCommand>,
     /// The person's MCP servers.
     pub mcp: Vec<McpServer>,
-    /// The person's own instructions for every project.
+    /// The person's own instructions for every project; `None` without any.
     pub instructions: Option<String>,
 }
 
 impl Effective {
-    /// Returns the approval mode at the start.
+    /// Returns the approval mode in which a session starts.
     pub fn mode(&self) -> ApprovalMode {
         // An unknown word becomes the strictest mode.
         self.text("mode").and_then(ApprovalMode::named).unwrap_or(ApprovalMode::Deny)
@@ -55,7 +55,7 @@ impl Effective {
         self.text("model").unwrap_or_default()
     }
 
-    /// Returns the provider: the configured one, else the one that the catalogue has for the model.
+    /// Returns the provider from the settings, or else the one that the catalogue states for the model.
     pub fn provider(&self) -> ProviderKind {
         let of_model = || match self.facts().api {
             Api::Messages => ProviderKind::Anthropic,
@@ -74,7 +74,7 @@ impl Effective {
         }
     }
 
-    /// Returns the base URL of the provider if it is not the default.
+    /// Returns the base URL of the provider; `None` for the default one.
     pub fn base_url(&self) -> Option<&str> {
         self.text("base_url")
     }
@@ -86,7 +86,7 @@ impl Effective {
         }
     }
 
-    /// Returns the additional network ranges that agents may reach.
+    /// Returns the kinds of addresses that agents may reach besides the internet.
     pub fn reach(&self) -> Reach {
         let within =
             |place: &str| self.elements("rights.reach").iter().any(|element| element.first() == place);
@@ -102,12 +102,12 @@ impl Effective {
         self.elements("rights.write")
     }
 
-    /// Returns the unix sockets of other programs that may be reached, as they were written.
+    /// Returns the unix sockets of other programs that agents may reach, as they were written.
     pub fn sockets(&self) -> &[Element] {
         self.elements("rights.sockets")
     }
 
-    /// Returns the additional hidden paths, as they were written.
+    /// Returns the paths to hide besides the default ones, as they were written.
     pub fn hide(&self) -> &[Element] {
         self.elements("rights.hide")
     }
@@ -138,7 +138,7 @@ impl Effective {
         }
     }
 
-    /// Returns the default handling of the rest of a plan after a failed step.
+    /// Returns the default reaction to a failed step of a plan: what happens with the remaining steps.
     pub fn on_failure(&self) -> OnFailure {
         match self.text("plan.on_failure") {
             Some("retry") => OnFailure::Retry,
@@ -147,7 +147,7 @@ impl Effective {
         }
     }
 
-    /// Returns the number of repetitions of a failed step of a plan.
+    /// Returns how often a failed step of a plan is repeated.
     pub fn plan_retries(&self) -> u32 {
         self.number("plan.retries").map_or(0, |number| u32::try_from(number).unwrap_or(u32::MAX))
     }
@@ -156,7 +156,7 @@ impl Effective {
         Duration::from_secs(self.number("plan.acceptance_timeout_s").unwrap_or(600))
     }
 
-    /// Returns the model under a key, if one is set.
+    /// Returns the model that is set under a key; `None` if none is set.
     pub fn model_of(&self, key: &str) -> Option<String> {
         self.text(key).map(str::to_owned)
     }
@@ -172,7 +172,7 @@ impl Effective {
         of_session.chain(of_keys).chain(of_tables).chain(self.agent_models()).any(|known| known == name)
     }
 
-    /// Returns the models that sub-agents may use besides the session's own.
+    /// Returns the models that sub-agents may use besides the session's model.
     pub fn agent_models(&self) -> Vec<String> {
         let listed = self.elements("agents.models").iter();
         listed.map(|element| element.first().to_string_lossy().into_owned()).collect()
@@ -200,7 +200,7 @@ impl Effective {
         self.text("mouse") != Some("off")
     }
 
-    /// Returns the share of the model's context window that is used.
+    /// Returns the part of the model's context window that a session uses.
     pub fn window(&self) -> Window {
         self.number("limits.context_tokens").map_or_else(Window::default, Window::new)
     }
@@ -229,7 +229,7 @@ impl Effective {
         }
     }
 
-    /// Returns the settings for approvals in mode `ask`. `answerer` is true if somebody can answer.
+    /// Returns the settings for approvals in mode `ask`. `answerer` is true if a person or program can answer.
     pub fn approvals(&self, answerer: bool) -> ApprovalSettings {
         let preset = ApprovalSettings::default();
         let words = |element: &Element| {
@@ -245,8 +245,8 @@ impl Effective {
         }
     }
 
-    /// Returns the commands and tools that run without a question in this project, each in words with the place of its
-    /// setting.
+    /// Returns sentences about the commands and tools that run without a question in this project, each with the place
+    /// of its setting.
     pub fn unasked(&self) -> Vec<String> {
         let prefixes = self.elements("approvals.preapproved").iter().map(|element| {
             let words: Vec<_> = element.words.iter().map(|word| word.to_string_lossy()).collect();
@@ -259,7 +259,7 @@ impl Effective {
         prefixes.chain(tools).collect()
     }
 
-    /// Returns the tools of servers that run without a question in this project.
+    /// Returns the tools of MCP servers that run without a question in this project.
     pub(super) fn tools_always(&self) -> impl Iterator<Item = ToolGrant> {
         let words = self.elements("approvals.tools").iter().flat_map(|element| &element.words);
         words.filter_map(|word| ToolGrant::parse(word.to_str()?))
@@ -279,7 +279,7 @@ impl Effective {
         Keymap::new(&rebindings)
     }
 
-    /// Returns the person's settings for the model, those with precedence first.
+    /// Returns the person's settings for the model. Earlier ones have precedence.
     pub fn of_model(&self) -> Vec<&ModelEntry> {
         self.said_of(self.model())
     }
@@ -304,13 +304,13 @@ impl Effective {
         Effort::ALL.into_iter().find(|effort| effort.as_str() == word)
     }
 
-    /// Returns true if the model should think before it answers; `None` if no setting says it.
+    /// True if the model should think before it answers; `None` if no setting decides that.
     pub fn thinking(&self) -> Option<bool> {
         Some(self.text("thinking")? == "on")
     }
 
-    /// Returns the provider's cache time for the beginning of prompts. It is longer if a person `watches`, because they
-    /// may answer late.
+    /// Returns the time for which the provider caches the beginning of prompts. It is longer if a person `watches`,
+    /// because they may answer late.
     pub fn cache(&self, watches: bool) -> CacheLifetime {
         match self.text("cache_ttl") {
             Some("1h") => CacheLifetime::OneHour,
@@ -331,7 +331,7 @@ impl Effective {
         }
     }
 
-    /// Returns the policy for repeated requests. Waits may be longer if a person `watches` and can stop them.
+    /// Returns how requests are repeated after errors. Waits may be longer if a person `watches` and can stop them.
     pub fn retries(&self, watches: bool) -> RetryPolicy {
         let preset = RetryPolicy::default();
         let longest = if watches { Duration::from_hours(1) } else { preset.longest_wait };
@@ -378,7 +378,7 @@ impl Effective {
     }
 }
 
-/// Returns three quarters of this machine's memory; `None` if its size is unknown.
+/// Returns three quarters of this machine's memory in bytes; `None` if its size is unknown.
 fn most_of_the_memory() -> Option<u64> {
     sysinfo().ok().map(|machine| machine.ram_total() / 4 * 3)
 }

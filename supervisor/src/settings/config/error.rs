@@ -37,13 +37,12 @@ pub enum SettingsError {
     },
     #[error("{} has more than {most} bytes\n  hint: settings are short; check the content of this file", printable(.file))]
     TooLarge { file: PathBuf, most: usize },
-    /// Other users could change the file, and so the access of agents.
+    /// Other users could change the file, and with it the access of agents.
     #[error(
         "{} has mode {mode:03o}: other users can change this file, and with it the access of agents\n  hint: chmod go-w {}",
         printable(.path), shell_word(.path)
     )]
     OpenToOthers { path: PathBuf, mode: u32 },
-    /// The file belongs to another user.
     #[error("{} belongs to uid {owner}\n  hint: use a file of your own", printable(.path))]
     Foreign { path: PathBuf, owner: u32 },
     /// The file has errors.

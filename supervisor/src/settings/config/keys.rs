@@ -1,4 +1,4 @@
-//! The table of keys: the settings, their kinds of values, and the power of a project's file over each.
+//! The table of keys: the settings, their kinds of values, and what a project's file may do with each.
 
 use agent::core::Window;
 
@@ -6,7 +6,6 @@ use agent::core::Window;
 pub struct Key {
     pub name: &'static str,
     pub kind: Kind,
-    /// The power of a project's file over the key.
     pub project: ProjectMay,
     pub preset: Preset,
     pub about: &'static str,
@@ -17,13 +16,13 @@ pub enum Kind {
     Text,
     /// The base URL of a server.
     Address,
-    /// One of these words. The strictest comes first.
+    /// One of these words, the strictest first.
     Choice(&'static [&'static str]),
     Choices(&'static [&'static str]),
     Paths,
     /// Environment variables as `NAME` or `NAME=VALUE`.
     Variables,
-    /// Beginnings of commands. Each is a list of words.
+    /// Beginnings of commands, each a list of words.
     Commands,
     Names,
     /// A number within these bounds. Lower numbers are stricter.
@@ -36,19 +35,19 @@ pub enum Kind {
     /// A time in seconds, whole or with a fraction ([`time_of`](super::value::time_of)). Shorter times are stricter.
     Time,
     Switch,
-    /// `off`, or a list of hosts; by a flag also `on`. What another covers is stricter.
+    /// `off`, or a list of hosts; by a flag also `on`. A network that another one includes is stricter.
     Network,
 }
 
-/// The power of a project's file over a key.
+/// What a project's file may do with a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProjectMay {
-    /// The file may add to the list, which restricts agents.
+    /// Add to the list, which restricts agents.
     Narrow,
-    /// The file may set a stricter value. A less strict one needs trust.
+    /// Set a stricter value. A less strict one needs trust.
     Lower,
     IfTrusted,
-    /// The file has no power over the key.
+    /// Nothing.
     Never,
 }
 
@@ -60,13 +59,13 @@ pub enum Preset {
     Off,
     NoNetwork,
     Empty,
-    /// There is no value. The text explains what that means.
+    /// No value. The text explains what that means.
     Unset(&'static str),
 }
 
 const DAY: u64 = 24 * 60 * 60;
 
-/// The largest number of replies or tokens as a limit. It fits the smallest integer that stores it.
+/// Maximum number of replies or tokens as a limit: the most that the smallest integer for it can store.
 const MOST: u64 = u32::MAX as u64;
 
 pub(crate) const MODEL: &str = "claude-opus-5-5";

@@ -16,22 +16,22 @@ pub struct Setting {
     pub origin: ConfigOrigin,
 }
 
-/// The settings of one source.
+/// The settings of one source, such as a file or the flags.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Layer {
     settings: BTreeMap<&'static str, Setting>,
-    /// The changed keys of the terminal UI.
+    /// Keys of the terminal UI that are changed.
     pub bindings: Vec<Binding>,
     pub models: Vec<ModelEntry>,
     /// The described roles of sub-agents.
     pub roles: Vec<RoleEntry>,
-    /// The MCP servers; in a project's file they are proposals.
+    /// MCP servers. In a project's file they are proposals.
     pub mcp: Vec<McpServer>,
-    /// The ignored lines of a project's file, which could only add access.
+    /// Lines of a project's file that are always ignored, because they could only add access.
     pub void: Vec<Void>,
 }
 
-/// A line of a project's file that is ignored, trusted or not.
+/// A line of a project's file that is ignored even if the file is trusted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Void {
     pub origin: ConfigOrigin,
@@ -51,7 +51,7 @@ pub struct Binding {
     pub origin: ConfigOrigin,
 }
 
-/// A table about one model, or about all models with a common prefix.
+/// The settings for one model, or for all models with a common prefix.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ModelEntry {
     pub pattern: Pattern,
@@ -62,7 +62,6 @@ pub struct ModelEntry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct RoleEntry {
     pub role: Role,
-    /// The position of the table.
     pub origin: ConfigOrigin,
 }
 
@@ -71,7 +70,7 @@ impl Layer {
         self.settings.get(key.name)
     }
 
-    /// Returns the value of a key, if the layer sets it.
+    /// Returns the value of a key; `None` if the layer does not set it.
     pub fn value(&self, name: &str) -> Option<&Value> {
         self.settings.get(name).map(|setting| &setting.value)
     }
@@ -90,7 +89,7 @@ impl Layer {
         self.settings.insert(key.name, Setting { value, origin });
     }
 
-    /// Combines this layer with one above it. Single values of the upper layer replace ours, and lists are joined.
+    /// Combines this layer with `over`, which has precedence. Single values are replaced, and lists are joined.
     #[must_use]
     pub(super) fn under(mut self, over: Self) -> Self {
         for (name, mut setting) in over.settings {

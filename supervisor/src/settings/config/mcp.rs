@@ -1,4 +1,4 @@
-//! Tables `[mcp.NAME]`: MCP servers. Those of the person may be started; those of a project are proposals.
+//! Tables `[mcp.NAME]`: MCP servers. The person's servers may be started. Those of a project are proposals.
 
 use std::path::Path;
 
@@ -10,48 +10,46 @@ use toml_edit::Item;
 
 use super::origin::{ConfigOrigin, SettingPlace};
 
-/// Maximum number of servers of one file.
+/// Maximum number of servers in a file.
 pub(super) const MOST_SERVERS: usize = 64;
 
-/// Maximum size in bytes of a server's name.
 const LONGEST_NAME: usize = 32;
 
 /// Maximum number of elements of a list, and bytes of one of them.
 const MOST: usize = 200;
 const LONGEST: usize = 4096;
 
-/// An MCP server and its access, as a table states them.
+/// An MCP server and its access, as a settings table states them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpServer {
     pub name: String,
-    /// The program: a path, or a name that is looked up in `PATH`.
+    /// Path of the program, or a name that is searched in `PATH`.
     pub command: String,
     pub args: Vec<String>,
-    /// The names of the variables that it receives.
+    /// Names of the environment variables that the server receives.
     pub env: Vec<String>,
     /// Paths that the server may read in addition to the system's, as written.
     pub read: Vec<String>,
     pub write: Vec<String>,
     pub net: Network,
-    /// The tools that agents are offered; all if absent.
+    /// Tools that agents are offered; `None` offers all.
     pub offer: Option<Vec<String>>,
     pub enabled: bool,
     /// Tools that run without a question in this project, from the project's table.
     pub always: Vec<ToolGrant>,
     /// Tools that run without a question in this run, from a flag.
     pub unasked: Vec<String>,
-    /// The position of the table.
     pub origin: ConfigOrigin,
 }
 
-/// True if a server may have this name: its tools are called `NAME__TOOL`.
+/// True if a server may have this name. Its tools are called `NAME__TOOL`.
 pub fn is_server_name(name: &str) -> bool {
     let is_plain = |c: char| c.is_ascii_alphanumeric() || c == '_' || c == '-';
     (1..=LONGEST_NAME).contains(&name.len()) && name.chars().all(is_plain) && !name.contains("__")
 }
 
 impl McpServer {
-    /// Returns a server with the access of every server: no project, no network, no variable.
+    /// Returns a server with the minimum access: no project, no network, no environment variable.
     pub fn new(name: &str, origin: ConfigOrigin) -> Self {
         Self {
             name: name.to_owned(),
@@ -108,8 +106,8 @@ impl McpServer {
         Ok(())
     }
 
-    /// Adds the names of the variables of a JSON file, whose values are not taken. Returns the parts that are left out, in
-    /// words.
+    /// Adds the names of environment variables from a JSON file. Their values stay there. Returns sentences about the
+    /// parts that are left out.
     pub(super) fn take_variables<'a>(
         &mut self,
         given: impl Iterator<Item = (&'a String, &'a Json)>,
@@ -145,7 +143,7 @@ impl McpServer {
     }
 }
 
-/// Name of a tool with that of its server, as a flag has it.
+/// The name of a server and of its tool, as in a flag.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolName {
     pub server: String,
@@ -169,7 +167,7 @@ impl std::fmt::Display for ToolName {
     }
 }
 
-/// Tool that runs without a question while its definition is unchanged.
+/// Approval of a tool that runs without a question while its definition is unchanged.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolGrant {
     pub server: String,
@@ -183,7 +181,7 @@ impl ToolGrant {
         Self { server: server.to_owned(), tool: tool.to_owned(), definition: definition.to_owned() }
     }
 
-    /// Parses `SERVER/TOOL@DIGEST`. The tool's name may contain these separators too.
+    /// Parses `SERVER/TOOL@DIGEST`; `None` for another form. The tool's name may contain these separators too.
     pub(super) fn parse(text: &str) -> Option<Self> {
         let (server, rest) = text.split_once('/')?;
         let (tool, definition) = rest.rsplit_once('@')?;
@@ -198,7 +196,7 @@ impl std::fmt::Display for ToolGrant {
     }
 }
 
-/// Returns the reason and the remedy for a server that listens at an address.
+/// Returns the error for a server that listens at an address instead of being started.
 pub fn no_address(name: &str, url: &str) -> String {
     let host =
         url.split_once("://").map_or(url, |(_, rest)| rest).split(['/', '?']).next().unwrap_or_default();
@@ -237,7 +235,7 @@ fn is_word(text: &str) -> bool {
     !text.is_empty() && text.len() <= LONGEST && !text.contains('\0')
 }
 
-/// True if the text is the name of a variable.
+/// True if the text is a valid name of an environment variable.
 pub fn is_variable(name: &str) -> bool {
     let is_part = |c: char| c.is_ascii_alphanumeric() || c == '_';
     name.chars().all(is_part) && name.chars().next().is_some_and(|first| !first.is_ascii_digit())
@@ -247,18 +245,18 @@ fn is_path(path: &str) -> bool {
     !path.is_empty()
 }
 
-/// The file of a project in which other programs keep their servers.
+/// File of a project in which other programs store their MCP servers.
 pub(super) const FOREIGN_SERVERS: &str = ".mcp.json";
 
-/// A server that a project proposes. It is not started before a person has accepted it.
+/// An MCP server that a project proposes. It is not started before the person has accepted it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct McpProposal {
     pub server: McpServer,
-    /// Parts of the proposal that are left out, in words.
+    /// Sentences about the parts of the proposal that are left out.
     pub left_out: Vec<String>,
 }
 
-/// Reads the proposals of a `.mcp.json`. Fails with the reason why nothing in it can be read.
+/// Reads the proposals of a `.mcp.json`. The inner error is about one server, and the outer one about the whole file.
 pub(super) fn proposals_of_json(text: &str) -> Result<Vec<Result<McpProposal, String>>, String> {
     let file: Json = serde_json::from_str(text).map_err(|error| error.to_string())?;
     let servers =

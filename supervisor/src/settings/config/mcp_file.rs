@@ -1,8 +1,8 @@
 //! A file of MCP servers that a person names for one run (`--mcp-config`).
 //!
-//! The flag is the person's word, as `--net` is: the servers of the file start with exactly the access that it states.
-//! So the file is read strictly, where a project's `.mcp.json` is only a proposal: a mistake ends the run before any
-//! server starts. As there, the values of variables stay in the file.
+//! Like `--net`, the flag is the person's decision: the servers start with exactly the access that the file states. A
+//! project's `.mcp.json` is only a proposal. So this file is read strictly: a mistake ends the run before any server
+//! starts. As in a `.mcp.json`, the values of environment variables are not read.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -23,16 +23,16 @@ use super::trust::FileDigest;
 /// Maximum size in bytes of the file.
 const MOST: usize = 1 << 20;
 
-/// Keys of a JSON file beside the servers.
+/// Keys of the JSON file besides the table of servers.
 const SCHEMA: &str = "$schema";
 const SERVERS: &str = "mcpServers";
 
-/// The servers of a file, in its order.
+/// The servers of a file in their order.
 #[derive(Debug)]
 pub struct McpFile {
     pub path: PathBuf,
     pub servers: Vec<McpServer>,
-    /// Parts of the file that are left out, in words.
+    /// Sentences about the parts of the file that are left out.
     pub left_out: Vec<String>,
     pub digest: FileDigest,
 }
@@ -66,9 +66,9 @@ fn lines(file: &Path, faults: &[String]) -> String {
 }
 
 impl McpFile {
-    /// Reads a file as TOML if its name ends in `.toml`, and else as JSON. Links are followed, since the person names the
-    /// file. Fails if one of its servers has the name of one of the settings. Tools that the settings of the project let run
-    /// without a question do so here too, since such an approval holds for one entry and one definition.
+    /// Reads a file as TOML if its name ends in `.toml`, and otherwise as JSON. Symbolic links are followed, because
+    /// the person names the file. Fails if the settings have a server of the same name. Tools that run without a
+    /// question in this project do so here too: their approval is for one command and one definition.
     pub fn read(path: &Path, settings: &Effective) -> Result<Self, McpFileError> {
         let unreadable = |source| McpFileError::Unreadable { file: path.to_owned(), source };
         // The opening of a fifo would wait for a writer.
@@ -143,7 +143,7 @@ fn of_json(path: &Path, text: &str) -> Result<(Vec<McpServer>, Vec<String>), Mcp
     if faults.is_empty() { Ok((found, left_out)) } else { Err(wrong(path, faults)) }
 }
 
-/// Reads an entry with the keys of a table `[mcp.NAME]`, of which `env` may have the form that other agents use.
+/// Reads the entry of one server, with the keys of a table `[mcp.NAME]`. `env` may have the form of other agents.
 fn server(name: &str, entry: &Json, origin: ConfigOrigin) -> Result<(McpServer, Vec<String>), String> {
     if !is_server_name(name) {
         return Err("a server's name has at most 32 letters, digits, `-` and `_`, and no `__`".to_owned());
@@ -170,7 +170,7 @@ fn server(name: &str, entry: &Json, origin: ConfigOrigin) -> Result<(McpServer, 
     Ok((server, left_out))
 }
 
-/// Returns a JSON value as an item of a table. Forms that no key has are none.
+/// Converts a JSON value to a TOML item; `Item::None` for a form that no key has.
 fn item(json: &Json) -> Item {
     let value = match json {
         Json::String(text) => Some(Value::from(text.as_str())),
@@ -201,7 +201,7 @@ mod tests {
     use crate::settings::config::parse::{FileOwner, parse};
     use crate::settings::config::{Layer, Layers, merge};
 
-    /// Reads a file of this name and text, whose path the error names as `FILE`.
+    /// Reads a file with this name and text. Errors call its path `FILE`.
     fn read(name: &str, text: impl AsRef<[u8]>) -> Result<McpFile, String> {
         let place = tempfile::tempdir().unwrap();
         let file = place.path().join(name);

@@ -1,5 +1,5 @@
-//! The combination of all layers. Precedence: flags, environment, the person's file, a trusted project's file. A
-//! project's stricter value always wins.
+//! Combines all layers. Precedence: flags, environment, the person's file, a trusted project's file. A project's
+//! stricter value always wins.
 
 use super::effective::Effective;
 use super::keys::{KEYS, Key, ProjectMay};
@@ -33,7 +33,7 @@ pub fn merge(layers: Layers<'_>) -> Effective {
 }
 
 impl<'a> Layers<'a> {
-    /// Returns the person's layers in the order of precedence.
+    /// Returns the person's layers, the one with precedence first.
     fn of_user(&self) -> [&'a Layer; 3] {
         [self.flags, self.environment, self.user]
     }
@@ -45,7 +45,7 @@ impl<'a> Layers<'a> {
         }
     }
 
-    /// Joins the elements of a list from all layers.
+    /// Joins the elements of a list from all layers. Adds those of an untrusted project to `ignored`.
     fn list(&self, key: &'static Key, ignored: &mut Vec<Ignored>) -> Resolution {
         let mut elements: Vec<Element> = Vec::new();
         let is_new =
@@ -74,7 +74,7 @@ impl<'a> Layers<'a> {
         Resolution { key, value: Some(Value::List(elements)), origin }
     }
 
-    /// Returns a single value: the one with precedence, unless the project's is stricter.
+    /// Returns a single value: the one with precedence, unless the project's value is stricter.
     fn single(&self, key: &'static Key, preset: Option<Value>, ignored: &mut Vec<Ignored>) -> Resolution {
         let said = self.of_user().into_iter().find_map(|layer| layer.get(key));
         let settled = |Setting { value, origin }: &Setting| Resolution {

@@ -1,4 +1,4 @@
-//! The origins of values.
+//! The places from which values come: a file, a flag, the environment or the default.
 
 use std::fmt;
 use std::path::Path;
@@ -7,14 +7,14 @@ use std::sync::Arc;
 /// A position in a file. Lines and columns count from 1, columns in characters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SettingPlace {
-    /// The file's path in the form for a person.
+    /// Path of the file, as it is shown to the person.
     pub file: Arc<Path>,
     pub line: usize,
     pub column: usize,
 }
 
 impl SettingPlace {
-    /// Returns the position of a byte in the text of a file.
+    /// Returns the position for a byte offset in the text of a file.
     pub fn of(file: &Arc<Path>, text: &str, at: usize) -> Self {
         let before = text.get(..at).unwrap_or(text);
         let line = before.bytes().filter(|byte| *byte == b'\n').count() + 1;

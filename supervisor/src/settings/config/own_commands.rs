@@ -13,19 +13,19 @@ use super::trust::FileDigest;
 use super::user_file::own_text;
 use crate::process::directories::Directories;
 
-/// The directory of the person's commands, in that of the settings.
+/// Directory of the person's commands, below the configuration directory.
 const OWN: &str = "commands";
 
-/// The directories of a project's commands, the second inside the first.
+/// Directories that lead to a project's commands, the second inside the first.
 const DIRECTORIES: [&str; 2] = [".bailiwick", "commands"];
 
 /// Maximum size in bytes of a command's file.
 const MOST: usize = 64 << 10;
 
-/// Maximum number of commands of a directory.
+/// Maximum number of commands in a directory.
 const MOST_COMMANDS: usize = 100;
 
-/// Maximum number of names in a directory that are read.
+/// Maximum number of file names that are read in a directory.
 const MOST_NAMES: usize = 1000;
 
 /// Maximum number of characters of a description.
@@ -33,20 +33,20 @@ const LONGEST_DESCRIPTION: usize = 200;
 
 const LONGEST_NAME: usize = 40;
 
-/// The line before and after the fields.
+/// Line before and after the fields of a command's file.
 const FENCE: &str = "---";
 
 #[derive(Clone, Debug)]
 pub(super) struct CommandFile {
     pub(super) path: PathBuf,
-    /// The command with the digest of its file, or the reason why it cannot be used.
+    /// The command with the digest of its file; the error says why it cannot be used.
     pub(super) command: Result<(OwnCommand, FileDigest), String>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct CommandFiles {
     pub(super) files: Vec<CommandFile>,
-    /// The reason why some or all names are ignored.
+    /// The reason why some or all files of the directory are ignored; `None` otherwise.
     pub(super) ignored: Option<String>,
 }
 
@@ -54,8 +54,8 @@ pub(super) fn place() -> PathBuf {
     DIRECTORIES.iter().collect()
 }
 
-/// Reads the commands of a project, which is named by its canonical path. No link is followed. Unreadable files are
-/// reported and ignored.
+/// Reads the commands of a project. `project` is its canonical path. Symbolic links are not followed. Unreadable files
+/// are reported and ignored.
 pub(super) fn of_project(project: &Path) -> CommandFiles {
     let Ok(mut directory) = beneath::open_root(project) else { return CommandFiles::default() };
     for name in DIRECTORIES {
@@ -75,7 +75,7 @@ pub(super) fn of_project(project: &Path) -> CommandFiles {
     })
 }
 
-/// Reads the person's own commands. They may be links, as the settings may.
+/// Reads the person's own commands. Their files may be symbolic links, as the settings file may.
 pub(super) fn of_user(directories: &Directories) -> CommandFiles {
     let place = directories.config.join(OWN);
     let Ok(entries) = std::fs::read_dir(&place) else { return CommandFiles::default() };

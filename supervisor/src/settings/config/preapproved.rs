@@ -1,5 +1,5 @@
-//! Adds approvals to the table that a project has in the person's file: beginnings of commands, and tools of servers. The
-//! rest stays byte for byte.
+//! Adds approvals to a project's table in the person's file: beginnings of commands, and tools of MCP servers. The rest
+//! of the file stays byte for byte.
 
 use std::ffi::OsString;
 use std::path::Path;
@@ -14,25 +14,25 @@ use super::taken_grants::without;
 use super::user_tables::{TableError, is_head, quoted, read, replace};
 use super::value::Value;
 
-/// A list of the table `approvals` of a project.
+/// A list of approvals in the table of a project.
 #[derive(Clone, Copy, Debug)]
 struct ApprovalList {
     name: &'static str,
-    /// The form of one element.
+    /// Writes one element in TOML.
     element: fn(&[String]) -> String,
 }
 
 const PREAPPROVED: ApprovalList = ApprovalList { name: "preapproved", element: list_of_words };
 const TOOLS: ApprovalList = ApprovalList { name: "tools", element: one_word };
 
-/// Adds these prefixes to the table of a project, except those that it already has.
+/// Adds beginnings of commands to the table of a project, except for those that it already has.
 pub fn allow_prefixes(file: &Path, project: &Path, prefixes: &[Vec<String>]) -> Result<(), TableError> {
     let text = read(file)?;
     let whole = PREAPPROVED.with(&text, file, project, prefixes).ok_or_else(|| failed(file, project))?;
     if whole == text { Ok(()) } else { replace(file, &whole) }
 }
 
-/// Adds a tool to those that run without a question in a project, in place of its earlier definition.
+/// Adds a tool to those that run without a question in a project. An approval of an earlier definition is removed.
 pub fn allow_tool(file: &Path, project: &Path, grant: &ToolGrant) -> Result<(), TableError> {
     let text = read(file)?;
     let is_earlier = |name: &Path, other: &ToolGrant| {
@@ -51,8 +51,8 @@ fn failed(file: &Path, project: &Path) -> TableError {
 }
 
 impl ApprovalList {
-    /// Returns the text with these elements added, as far as the project does not have them. `None` if nothing can be added
-    /// safely.
+    /// Returns the text with these elements added, except for those that the project already has. `None` if nothing can
+    /// be added safely.
     fn with(self, text: &str, file: &Path, project: &Path, elements: &[Vec<String>]) -> Option<String> {
         let mut wanted = self.elements(text, file, project)?;
         let mut new: Vec<Vec<String>> = Vec::new();
@@ -67,7 +67,7 @@ impl ApprovalList {
         let list = new.iter().map(|words| (self.element)(words)).collect::<Vec<_>>().join(", ");
         wanted.append(&mut new);
         wanted.sort();
-        // Nothing is written that the next session would read in another way.
+        // Reads the new text. It is not written if a later session would read other elements.
         let is_as_wanted = |whole: &String| {
             let found = self.elements(whole, file, project);
             found.is_some_and(|mut found| {
@@ -84,7 +84,7 @@ impl ApprovalList {
         format!("approvals.{}", self.name)
     }
 
-    /// Returns the elements that the table of a project has. `None` if the text cannot be read.
+    /// Returns the elements in the table of a project; `None` if the text cannot be read.
     fn elements(self, text: &str, file: &Path, project: &Path) -> Option<Vec<Vec<String>>> {
         let (_, projects) = parse_users(text, file).ok()?;
         let of_it = projects.iter().filter(|one| is_of(one.project.as_os_str().to_str(), project));
@@ -95,7 +95,7 @@ impl ApprovalList {
         Some(elements.map(|element| element.words.iter().map(text).collect()).collect())
     }
 
-    /// Returns the text with the elements at the end of the list that the project has.
+    /// Returns the text with the elements added at the end of the project's list; `None` if it has no such list.
     fn in_its_list(self, text: &str, project: &Path, list: &str) -> Option<String> {
         let document = Document::parse(text).ok()?;
         let projects = document.get("project")?.as_table_like()?;
@@ -111,8 +111,8 @@ impl ApprovalList {
         Some(format!("{before}{added}{after}"))
     }
 
-    /// Returns the text with the setting inserted below the head of the project's table of approvals, or else of the project's
-    /// table. `None` if the text has neither.
+    /// Returns the text with the setting inserted below the head of the project's table of approvals, or else of the
+    /// project's table. `None` if the text has neither.
     fn in_its_table(self, text: &str, project: &Path, list: &str) -> Option<String> {
         let of_approvals = |line: &str| {
             let name = head(line).strip_suffix(".approvals]");
@@ -134,7 +134,7 @@ impl ApprovalList {
         is_written.then_some(whole)
     }
 
-    /// Returns the text with a new table for the project at its end.
+    /// Returns the text with a new table for the project at its end; `None` if the path is not UTF-8.
     fn in_new_table(self, text: &str, project: &Path, list: &str) -> Option<String> {
         let name = quoted(project.to_str()?);
         let before = text.trim_end_matches('\n');
@@ -147,7 +147,7 @@ fn is_of(name: Option<&str>, project: &Path) -> bool {
     name.is_some_and(|name| at_home(name.as_ref(), users_home().as_deref()) == project)
 }
 
-/// Returns the head of a table without a comment after it.
+/// Returns the head of a table without the comment that may follow.
 fn head(line: &str) -> &str {
     let end = line.find("] #").map_or(line.len(), |at| at + 1);
     line.get(..end).unwrap_or(line).trim()
@@ -259,7 +259,7 @@ mod tests {
     }
 
     proptest! {
-        /// With any names of project and words: they are read back unchanged, and nothing else is.
+        /// Tests that any project names and words are read back unchanged, and that nothing else is added.
         #[test]
         fn no_name_and_no_word_adds_anything_else(
             name in r#"[a-z"'\\\]\[#=.~ \n\r\t\u{7f}é]{1,12}"#,
@@ -270,7 +270,7 @@ mod tests {
             let mine = "mode = \"ask\"\n\n[project.\"/other\"]\nmode = \"deny\"\n";
             fs::write(&file, mine).unwrap();
             if allow_prefixes(&file, &project, &words).is_err() {
-                // A word that no setting can have.
+                // The words contain one that no setting can have.
                 prop_assert_eq!(fs::read_to_string(&file).unwrap(), mine);
                 return Ok(());
             }

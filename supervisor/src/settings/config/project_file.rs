@@ -1,4 +1,4 @@
-//! A project's `.bailiwick.toml`: an untrusted file, opened below the project without following links.
+//! A project's `.bailiwick.toml`: an untrusted file, opened below the project without following symbolic links.
 
 use std::ffi::OsStr;
 use std::fs::File;
@@ -16,10 +16,10 @@ use super::mcp::{FOREIGN_SERVERS, McpProposal, proposals_of_json};
 use super::parse::{FileOwner, parse, text};
 use super::trust::FileDigest;
 
-/// The file's name in the top directory of a project.
+/// Name of the file in the top directory of a project.
 pub const PROJECT_NAME: &str = ".bailiwick.toml";
 
-/// The name of another agent's settings, which are reported and never read.
+/// Name of another agent's settings file. It is reported and never read.
 pub const FOREIGN_NAME: &str = ".agent.toml";
 
 const MOST: usize = 64 << 10;
@@ -28,16 +28,16 @@ const MOST: usize = 64 << 10;
 pub struct ProjectFile {
     pub project: PathBuf,
     pub layer: Layer,
-    /// The digest of the file's bytes; `None` without a file.
+    /// Digest of the file's bytes; `None` if there is no file.
     pub digest: Option<FileDigest>,
-    /// True if the directory also has a settings file of another agent.
+    /// True if the project also has a settings file of another agent.
     pub has_foreign: bool,
-    /// The MCP servers that the project proposes, or the reason why a list of them cannot be read.
+    /// MCP servers that the project proposes. An error says why one of them, or a whole list, cannot be read.
     pub servers: Vec<Result<McpProposal, String>>,
 }
 
 impl ProjectFile {
-    /// Reads the file of a project, which is named by its canonical path. A missing file has no settings.
+    /// Reads the file of a project. `project` is its canonical path. A missing file has no settings.
     ///
     /// Fails if the file exists but cannot be read, because its restrictions would be unknown.
     pub fn read(project: &Path) -> Result<Self, SettingsError> {
@@ -58,7 +58,7 @@ impl ProjectFile {
     }
 }
 
-/// Returns the servers that the project's file and other programs' files propose.
+/// Returns the MCP servers that the project's file and the file of other programs propose.
 fn proposals(
     layer: &Layer,
     foreign: Result<Option<Vec<u8>>, SettingsError>,

@@ -1,5 +1,5 @@
 //! The roles in a project's `.bailiwick/agents/*.md`: untrusted files, opened below the project without following
-//! links. Each is ignored until the person has trusted exactly this file.
+//! symbolic links. Each is ignored until the person has trusted exactly this file.
 
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
@@ -12,19 +12,19 @@ use nix::errno::Errno;
 
 use super::trust::FileDigest;
 
-/// The directories of the roles, the second inside the first.
+/// Directories that lead to the roles, the second inside the first.
 const DIRECTORIES: [&str; 2] = [".bailiwick", "agents"];
 
 /// Maximum size in bytes of a role's file.
 const MOST: usize = 32 << 10;
 
-/// Maximum number of names in the directory that are read.
+/// Maximum number of file names that are read in the directory.
 const MOST_NAMES: usize = 1000;
 
 #[derive(Clone, Debug)]
 pub(super) struct RoleFile {
     pub(super) path: PathBuf,
-    /// The role with the digest of its file, or the reason why it cannot be used.
+    /// The role with the digest of its file; the error says why it cannot be used.
     pub(super) role: Result<(Role, FileDigest), String>,
 }
 
@@ -32,7 +32,7 @@ pub(super) fn place() -> PathBuf {
     DIRECTORIES.iter().collect()
 }
 
-/// Reads the roles of a project, which is named by its canonical path. Unreadable files are reported and ignored.
+/// Reads the roles of a project. `project` is its canonical path. Unreadable files are reported and ignored.
 pub(super) fn read(project: &Path) -> Vec<RoleFile> {
     let Ok(mut directory) = beneath::open_root(project) else { return Vec::new() };
     for name in DIRECTORIES {
@@ -64,7 +64,7 @@ fn role(directory: impl std::os::fd::AsFd, name: &OsStr) -> Result<(Role, FileDi
     }
 }
 
-/// Returns the reason why a role's tools are invalid, if there is one.
+/// Returns the error if a role names a tool that does not exist; `None` otherwise.
 pub(super) fn unknown_tool(role: &Role) -> Option<String> {
     let all = Registry::for_kit(
         Activity::Execute,

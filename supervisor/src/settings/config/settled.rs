@@ -1,4 +1,4 @@
-//! The value in force of one key, and the ignored values of a project's file.
+//! The value in force of one key, and values of a project's file that are ignored.
 
 use super::keys::Key;
 use super::origin::ConfigOrigin;
@@ -7,17 +7,17 @@ use super::value::Value;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resolution {
     pub key: &'static Key,
-    /// Value; `None` if the setting has no default.
+    /// The value; `None` if nothing sets the key and it has no default.
     pub value: Option<Value>,
-    /// The origin of the value. Elements of a list have their own.
+    /// Origin of the value. The elements of a list have their own.
     pub origin: ConfigOrigin,
 }
 
-/// A setting of an untrusted project's file that would add access and is ignored.
+/// A setting of an untrusted project's file that is ignored, because it would add access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Ignored {
     pub key: &'static Key,
-    /// The value that the project's file would add or set.
+    /// The value that the project's file would set, or add to a list.
     pub value: Value,
     pub origin: ConfigOrigin,
 }

@@ -1,4 +1,4 @@
-//! The sources of settings for all front ends: both files, the environment, and the trust in the project.
+//! The sources of settings for all front ends: both files, the environment, and the person's trust in the project.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -18,19 +18,18 @@ use super::{
 };
 use crate::process::directories::Directories;
 
-/// Maximum number of settings of a project's file that one notice names.
+/// Maximum number of a project's settings that one notice names.
 const NAMED: usize = 5;
 
 #[derive(Debug)]
 pub(crate) struct Sources {
     user: UserFile,
-    /// The project's file; `None` without a project directory. Other code reports that.
+    /// The project's file; `None` if the project is no directory, which other code reports.
     project: Option<ProjectFile>,
     trust: Trust,
     trusted: bool,
-    /// The roles of the project. The flag is true if a role's file is trusted.
+    /// Roles of the project. The bool is true if the role's file is trusted.
     roles: Vec<(RoleFile, bool)>,
-    /// The commands of the person and of the project.
     commands: Commands,
 }
 
@@ -38,7 +37,7 @@ pub(crate) struct Sources {
 struct Commands {
     own: CommandFiles,
     of_project: CommandFiles,
-    /// For each file of the project, true if it is trusted.
+    /// True for each of the project's files that is trusted, in the order of the files.
     trusted: Vec<bool>,
 }
 
@@ -66,7 +65,7 @@ impl Sources {
         Ok(sources)
     }
 
-    /// Determines the roles and commands of the project that are trusted.
+    /// Finds out which roles and commands of the project are trusted.
     fn judge_files(&mut self) {
         let Some(project) = self.project().map(Path::to_owned) else { return };
         for (file, trusted) in &mut self.roles {
@@ -80,7 +79,7 @@ impl Sources {
         self.commands.trusted = self.commands.of_project.files.iter().map(is_given).collect();
     }
 
-    /// Returns the settings in force with these flags. A base URL in the person's file is for the provider in that
+    /// Returns the settings in force with these flags. A base URL in the person's file belongs to the provider in that
     /// file, and is not used with another one.
     pub(crate) fn effective(&self, flags: &Layer) -> Effective {
         let none = Layer::default();
@@ -127,7 +126,7 @@ impl Sources {
         }
     }
 
-    /// Returns the files of commands, the person's first. The flag is true if a project's file is trusted.
+    /// Returns the files of commands, the person's first. For a project's file, the bool is true if it is trusted.
     fn command_files(&self) -> impl Iterator<Item = (&CommandFile, Option<bool>)> {
         let Commands { own, of_project, trusted } = &self.commands;
         let own = own.files.iter().map(|file| (file, None));
@@ -146,7 +145,7 @@ impl Sources {
         }
     }
 
-    /// Returns the question about trust; `None` if the project's file is trusted or would add no access.
+    /// Returns the question about trust; `None` if the project's files are trusted or would add no access.
     pub(crate) fn question(&self) -> Option<TrustQuestion> {
         let file = self.project.as_ref()?;
         let settings = Some(file).filter(|_| !self.trusted).and_then(TrustQuestion::about);
@@ -188,13 +187,12 @@ impl Sources {
             || self.commands.trusted.contains(&true)
     }
 
-    /// Withdraws the trust in the project's files. Returns true if there was any.
+    /// Withdraws the trust in the project's files. Returns true if any of them was trusted.
     pub(crate) fn forget(&self) -> Result<bool, TrustError> {
         self.project().map_or(Ok(false), |project| self.trust.forget(project))
     }
 
-    /// Returns the notices about the effective settings of a session with these flags; one sentence each,
-    /// with a remedy.
+    /// Returns notices about the settings of a session with these flags: one sentence each, with a remedy.
     pub(crate) fn notices(&self, effective: &Effective, flags: &Layer) -> Vec<String> {
         let mut notices = Vec::new();
         if self.project.as_ref().is_some_and(|file| file.has_foreign) {
@@ -221,12 +219,12 @@ impl Sources {
         notices
     }
 
-    /// Returns the lines of the project's file that are ignored, trusted or not.
+    /// Returns sentences about the lines of the project's file that are ignored even if it is trusted.
     pub(crate) fn void(&self) -> impl Iterator<Item = String> {
         self.project.iter().flat_map(|file| &file.layer.void).map(ToString::to_string)
     }
 
-    /// Returns the project's roles that are not used, with the reasons.
+    /// Returns sentences about the project's roles that are not used, with the reasons.
     fn of_roles(&self, effective: &Effective) -> Vec<String> {
         let Some(project) = self.project() else { return Vec::new() };
         let why = |(file, trusted): &(RoleFile, bool)| match &file.role {
@@ -244,7 +242,7 @@ impl Sources {
         self.roles.iter().filter_map(told).collect()
     }
 
-    /// Returns a line about unusable commands, and one about those that are not trusted.
+    /// Returns a sentence about commands that cannot be used, and one about commands that are not trusted.
     fn of_commands(&self, effective: &Effective) -> Vec<String> {
         let place = own_commands::place().display().to_string();
         let Commands { own, of_project, .. } = &self.commands;
@@ -257,7 +255,7 @@ impl Sources {
             match &file.command {
                 Err(why) => ignored.push((path, why.clone())),
                 Ok((command, _)) if trusted == Some(false) => untrusted.push(format!("/{}", command.name)),
-                // Only a command that is not in force already can be unfit.
+                // A command that is in force already is usable.
                 Ok((command, _)) => {
                     let of_project = trusted.is_some();
                     let known = OwnCommand { of_project, ..command.clone() };
@@ -285,7 +283,7 @@ impl Sources {
         notices
     }
 
-    /// Returns the MCP servers that the project proposes and the person has not accepted.
+    /// Returns the MCP servers that the project proposes and the person does not have.
     pub(crate) fn proposals(&self) -> impl Iterator<Item = &Result<McpProposal, String>> {
         let has_it = |name: &str| self.user.layer.mcp.iter().any(|server| server.name == name);
         let is_new = move |proposal: &&Result<McpProposal, String>| {
@@ -327,8 +325,8 @@ impl Sources {
     }
 }
 
-/// Returns the reason why a trusted role cannot be used, if there is one. A project's role may not choose an unlisted
-/// model or replace a role of the person.
+/// Returns the reason why a trusted role cannot be used: it names an unlisted model, or the person has a role of this
+/// name. `None` if it can be used.
 fn unfit(role: &Role, effective: &Effective) -> Option<String> {
     let Role { name, model, .. } = role;
     let is_the_users =
@@ -342,8 +340,8 @@ fn unfit(role: &Role, effective: &Effective) -> Option<String> {
     Some(format!("`agents.models` does not list the role's model {model:?}"))
 }
 
-/// Returns the reason why a command cannot be used, if there is one: its model is unlisted, or the person has a command
-/// of this name.
+/// Returns the reason why a command cannot be used: it names an unlisted model, or the person has a command of this
+/// name. `None` if it can be used.
 fn unfit_command(command: &OwnCommand, effective: &Effective) -> Option<String> {
     let OwnCommand { name, model, .. } = command;
     if effective.commands.iter().any(|other| other.name == *name) {
@@ -353,7 +351,7 @@ fn unfit_command(command: &OwnCommand, effective: &Effective) -> Option<String> 
     Some(format!("the command names the model {model:?}, which the settings do not allow"))
 }
 
-/// Describes a command in the question about trust. Its text is shown again before each use.
+/// Describes a command for the question about trust. Its text is shown again before each use.
 fn described_command(path: &Path, command: &OwnCommand) -> Vec<String> {
     const LINES: usize = 20;
     let OwnCommand { name, description, text, reads, model, .. } = command;
@@ -366,7 +364,7 @@ fn described_command(path: &Path, command: &OwnCommand) -> Vec<String> {
     std::iter::once(head).chain(shown).chain(more).map(|line| line.escape_debug().to_string()).collect()
 }
 
-/// Describes a role completely in the question about trust, because a sub-agent follows its instructions.
+/// Describes a role with all of its instructions for the question about trust, because a sub-agent follows them.
 fn described(path: &Path, role: &Role) -> Vec<String> {
     let Role { name, description, prompt, writes, model, tools, max_steps, max_usd } = role;
     let access = if *writes { "may write" } else { "reads" };
@@ -383,7 +381,7 @@ fn described(path: &Path, role: &Role) -> Vec<String> {
     std::iter::once(head).chain(instructions).map(|line| line.escape_debug().to_string()).collect()
 }
 
-/// Returns the settings from the environment for this provider. Each provider has a variable for its base URL.
+/// Returns the settings from environment variables. Each provider has its own variable for the base URL.
 fn of_environment(provider: ProviderKind) -> Layer {
     let variable = provider.address_variable();
     let base_url = std::env::var(variable).ok().filter(|url| !url.is_empty());

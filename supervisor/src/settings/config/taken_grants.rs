@@ -1,4 +1,4 @@
-//! Removal of a deleted server's tools from those that run without a question. The rest of the text stays unchanged.
+//! Removes a removed MCP server's tools from those that run without a question. The rest of the text stays unchanged.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -10,14 +10,14 @@ use super::mcp::ToolGrant;
 use super::parse::{ForProject, parse_users};
 use super::value::Value;
 
-/// A withdrawn approval: a tool that ran unasked in a project until now.
+/// A withdrawn approval: a tool that ran without a question in a project.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct TakenGrant {
     pub tool: String,
     pub project: PathBuf,
 }
 
-/// Returns the text without the grants of a server, and the removed grants; `None` if more would be removed.
+/// Returns the text without the approvals of a server's tools, and these approvals; `None` if more would be removed.
 pub(super) fn without_grants(
     text: &str,
     file: &Path,
@@ -26,7 +26,7 @@ pub(super) fn without_grants(
     without(text, file, |_, grant| grant.server == server)
 }
 
-/// Returns the text without these grants of projects, and those that it had. `None` if more than that would go.
+/// Returns the text without the approvals that `is_meant` selects, and these; `None` if more would be removed.
 pub(super) fn without(
     text: &str,
     file: &Path,
@@ -68,7 +68,7 @@ fn grants(text: &str, file: &Path) -> Option<Vec<(PathBuf, ToolGrant)>> {
     Some(projects.iter().flat_map(of_project).collect())
 }
 
-/// Returns the parts of the text to be replaced in a list of tools.
+/// Returns the parts of a list of tools that must be replaced, each with the new text.
 fn cuts_of(
     text: &str,
     approvals: &dyn TableLike,
@@ -90,7 +90,7 @@ fn cuts_of(
     let behind = || {
         let gap = text.get(end(kept)?..start(kept + 1)?)?;
         let ending = end(array.len() - 1)?;
-        // A comment behind the last one that stays, stays.
+        // A comment behind the last element that is kept must stay.
         let Some(line) = gap.rfind('\n') else { return Some(end(kept)?..ending) };
         let comma = text.get(ending..).is_some_and(|rest| rest.starts_with(','));
         Some(end(kept)? + line..ending + usize::from(comma))
@@ -103,7 +103,7 @@ fn span(array: &Array, at: usize) -> Option<Range<usize>> {
     array.get(at).and_then(toml_edit::Value::span)
 }
 
-/// Returns the lines of a setting, if there is nothing else on them. `span` begins at the last part of a dotted key.
+/// Returns the range of a setting's lines; `None` if they contain more. `span` begins at the end of a dotted key.
 fn whole_lines(text: &str, span: Range<usize>) -> Option<Range<usize>> {
     let start = text.get(..span.start)?.rfind('\n').map_or(0, |at| at + 1);
     let end = text.get(span.end..)?.find('\n').map_or(text.len(), |at| span.end + at + 1);

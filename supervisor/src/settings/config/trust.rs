@@ -1,5 +1,5 @@
-//! Trust in a project's file. The person gives it by an answer to a question that lists the enabled settings. It
-//! applies to this project path and these bytes only.
+//! Trust in a project's files. The person gives it in answer to a question that lists the settings of the files. It is
+//! valid only for this project path and these bytes.
 
 use std::fmt;
 use std::fs::{self, DirBuilder, File};
@@ -19,7 +19,7 @@ use super::project_file::ProjectFile;
 use super::{own_commands, project_roles};
 use crate::process::directories::Directories;
 
-/// Maximum size in bytes of a record: a path of 4096 bytes as JSON.
+/// Maximum size in bytes of a record, which has a path of at most 4096 bytes as JSON.
 const MOST: u64 = 64 << 10;
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -37,13 +37,13 @@ impl fmt::Display for FileDigest {
     }
 }
 
-/// The question to a person before a project's file may add access.
+/// The question that the person is asked before a project's files may add access.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TrustQuestion {
     pub project: PathBuf,
-    /// The settings that the files would enable, one on each line, with terminal controls escaped.
+    /// The settings that the files would enable, one on each line. Terminal controls are escaped.
     pub lines: Vec<String>,
-    /// The files as they were read. The settings file has the project's own path.
+    /// The files as they were read. The settings file is listed with the path of the project itself.
     pub(super) files: Vec<(PathBuf, FileDigest)>,
 }
 
@@ -57,9 +57,9 @@ impl TrustQuestion {
         Self { project: project.to_owned(), lines: Vec::new(), files: Vec::new() }
     }
 
-    /// Returns the question about a file; `None` if it would add no access.
+    /// Returns the question about a project's settings file; `None` if it would add no access.
     ///
-    /// Settings that the person's own now override are included, because the trust remains if those change.
+    /// Settings that the person's own settings override now are included, because the trust remains if those change.
     pub fn about(file: &ProjectFile) -> Option<Self> {
         let nothing = Layer::default();
         let alone = Layers {
@@ -77,7 +77,7 @@ impl TrustQuestion {
     }
 }
 
-/// The store of trusted files, in the state directory, which no worker can access.
+/// The store of trusted files in the state directory, which no worker can access.
 #[derive(Clone, Debug)]
 pub struct Trust {
     place: PathBuf,
@@ -102,20 +102,20 @@ impl Trust {
         Self { place: directories.state.join("trust") }
     }
 
-    /// True if this file of this project is trusted. Returns false if the store is unreadable or others could have
+    /// True if the person trusts this file of this project. False also if the store is unreadable or others could have
     /// written it.
     pub fn is_given(&self, project: &Path, digest: &FileDigest) -> bool {
         let expected = TrustRecord { project: project.into(), digest: digest.clone() };
         read(&self.record(project)).is_ok_and(|record| record == Some(expected))
     }
 
-    /// Stores the trust in this file of this project, instead of any earlier one.
+    /// Stores the trust in this file of this project. It replaces an earlier one.
     pub fn remember(&self, project: &Path, digest: &FileDigest) -> Result<(), TrustError> {
         let record = TrustRecord { project: project.into(), digest: digest.clone() };
         self.write(&self.record(project), &record).map_err(|source| self.failed(source))
     }
 
-    /// Removes the trust in all files of a project, including deleted ones. Returns true if there was any.
+    /// Removes the trust in all files of a project, including deleted ones. Returns true if any was trusted.
     pub fn forget(&self, project: &Path) -> Result<bool, TrustError> {
         self.remove_records(project).map_err(|source| self.failed(source))
     }
@@ -216,7 +216,7 @@ mod tests {
         assert!(!trust.is_given(Path::new("/p"), &digest));
         fs::set_permissions(&record, Permissions::from_mode(0o600)).unwrap();
         assert!(trust.is_given(Path::new("/p"), &digest));
-        // A copied record still names the first project.
+        // The copied record names the first project, so it must not count for the second.
         fs::copy(&record, trust.record(Path::new("/q"))).unwrap();
         assert!(!trust.is_given(Path::new("/q"), &digest));
         for garbage in [&b""[..], b"{}", b"\xff", b"{\"project\":\"/p\"}"] {

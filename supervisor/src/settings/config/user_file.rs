@@ -1,4 +1,4 @@
-//! The person's own `config.toml` and `AGENTS.md`. They decide what agents may do, so nobody else may be able to write them.
+//! The person's own `config.toml` and `AGENTS.md`. They decide what agents may do, so nobody else may write them.
 
 use std::fs::{File, Metadata};
 use std::io::{self, Read};
@@ -13,7 +13,7 @@ use crate::process::directories::Directories;
 
 pub const USER_NAME: &str = "config.toml";
 
-/// The name of the file with the person's own instructions, in the configuration directory.
+/// Name of the file with the person's instructions, in the configuration directory.
 const INSTRUCTIONS: &str = "AGENTS.md";
 
 /// Maximum size in bytes of the settings file.
@@ -24,14 +24,14 @@ const MOST_INSTRUCTIONS: usize = 64 << 10;
 #[derive(Debug)]
 pub struct UserFile {
     pub path: PathBuf,
-    /// Settings, including those only for this project.
+    /// Settings, including those that the person has only for this project.
     pub layer: Layer,
-    /// The person's own instructions, if there are any.
+    /// The person's own instructions; `None` without a file.
     pub instructions: Option<String>,
 }
 
 impl UserFile {
-    /// Reads both files, with the settings for `project` if it is given. Missing files are empty.
+    /// Reads both files. The settings for `project` are included if it is given. A missing file counts as empty.
     pub fn read(directories: &Directories, project: Option<&Path>) -> Result<Self, SettingsError> {
         let path = directories.config.join(USER_NAME);
         let (mut layer, for_projects) = match own_text(&path, directories, MOST)? {
@@ -60,10 +60,10 @@ pub(super) fn own_text(
     most: usize,
 ) -> Result<Option<String>, SettingsError> {
     let unreadable = |source| SettingsError::Unreadable { file: path.to_owned(), source };
-    // The file may be a link, because people keep such files in repositories. The target is checked.
+    // The file may be a symbolic link, because people keep such files in repositories. The target is checked.
     let opened = File::options().read(true).custom_flags(libc::O_NONBLOCK | libc::O_NOCTTY).open(path);
     let file = match opened {
-        // A dangling link is an error, because its target may have had restrictions.
+        // A dangling symbolic link is an error, because its target may have had restrictions.
         Err(error) if error.kind() == io::ErrorKind::NotFound && path.symlink_metadata().is_err() => {
             return Ok(None);
         }

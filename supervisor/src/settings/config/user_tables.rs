@@ -1,4 +1,4 @@
-//! Changes to the tables of servers in the person's file. The rest of the file is preserved byte for byte.
+//! Changes the tables of MCP servers in the person's file. The rest of the file stays byte for byte.
 
 use std::collections::BTreeSet;
 use std::fmt::Write as _;
@@ -29,7 +29,7 @@ pub enum TableError {
     Project(String, String),
 }
 
-/// Writes a server's table and replaces an existing one.
+/// Writes the table of a server, in place of an existing one.
 pub fn write_server(file: &Path, server: &McpServer) -> Result<(), TableError> {
     let text = read(file)?;
     let mut text = without(&text, file, &server.name)?;
@@ -40,7 +40,7 @@ pub fn write_server(file: &Path, server: &McpServer) -> Result<(), TableError> {
     replace(file, &text)
 }
 
-/// Removes a server's table and the grants of its tools together. Returns these grants.
+/// Removes the table of a server together with the approvals of its tools. Returns these approvals.
 pub fn remove_server(file: &Path, name: &str) -> Result<BTreeSet<TakenGrant>, TableError> {
     let text = read(file)?;
     let failed = || TableError::Form(name.to_owned(), file.display().to_string());
@@ -51,7 +51,7 @@ pub fn remove_server(file: &Path, name: &str) -> Result<BTreeSet<TakenGrant>, Ta
     Ok(taken)
 }
 
-/// True if a line is the head of a project's table.
+/// True if a line is the head `[project."PATH"]` of this project's table.
 pub(super) fn is_head(line: &str, project: &Path) -> bool {
     let name = line.trim().strip_prefix("[project.").and_then(|rest| rest.strip_suffix(']'));
     let name = name.map(|name| name.trim_matches(['"', '\'']));
@@ -65,7 +65,7 @@ pub(super) fn read(file: &Path) -> Result<String, TableError> {
     }
 }
 
-/// Replaces the file as a whole, or the file that it links to.
+/// Replaces the file as a whole. If it is a symbolic link, replaces the target.
 pub(super) fn replace(file: &Path, text: &str) -> Result<(), TableError> {
     let failed = |source| TableError::Write { file: file.display().to_string(), source };
     let target = fs::canonicalize(file).unwrap_or_else(|_| file.to_owned());

@@ -19,13 +19,13 @@ pub enum Value {
     Time(Duration),
     Switch(bool),
     Network(Network),
-    /// A list whose elements have their own origins.
+    /// A list. Each element has its own origin.
     List(Vec<Element>),
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Element {
-    /// The words of the element. Only commands have more than one.
+    /// Words of the element. Only beginnings of commands have more than one.
     pub words: Vec<OsString>,
     pub origin: ConfigOrigin,
 }
@@ -39,7 +39,7 @@ impl Element {
         self.words.first().map(OsString::as_os_str).unwrap_or_default()
     }
 
-    /// True if the values are equal or set the same variable.
+    /// True if both elements are equal, or set the same environment variable.
     pub(super) fn is_like(&self, other: &Self, kind: Kind) -> bool {
         match kind {
             Kind::Variables => variable(self.first()) == variable(other.first()),
@@ -48,7 +48,7 @@ impl Element {
     }
 }
 
-/// Returns the name in a setting of a variable.
+/// Returns the name of the variable from `NAME` or `NAME=VALUE`.
 fn variable(setting: &OsStr) -> &[u8] {
     setting.as_bytes().split(|byte| *byte == b'=').next().unwrap_or_default()
 }
@@ -60,7 +60,7 @@ pub fn time_of(seconds: f64) -> Option<Duration> {
 }
 
 impl Value {
-    /// Returns a measure of strictness. Lower values are stricter.
+    /// Returns the rank of the value in strictness. Lower values are stricter.
     pub(super) fn width(&self, kind: Kind) -> u64 {
         match (self, kind) {
             (Self::Text(word), Kind::Choice(words)) => {
@@ -96,7 +96,7 @@ impl Preset {
     }
 }
 
-/// Writes the value as in a file, on one line, with terminal controls escaped.
+/// Writes the value in one line as in a file, with terminal controls escaped.
 impl fmt::Display for Value {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

@@ -1,4 +1,4 @@
-//! The conversion of TOML items to the kinds of values that keys expect.
+//! Converts TOML items to the kinds of values that keys expect.
 
 use std::ffi::OsString;
 
@@ -13,7 +13,7 @@ use crate::settings::config::keys::{Key, Kind};
 use crate::settings::config::origin::ConfigOrigin;
 use crate::settings::config::value::{Element, Value, time_of};
 
-/// The longest accepted text: the limit of a path (`PATH_MAX`).
+/// Maximum size in bytes of a text: the limit of a path (`PATH_MAX`).
 const LONGEST: usize = 4096;
 
 const MOST: usize = 500;
@@ -24,7 +24,7 @@ pub(super) struct BadValue {
     pub(super) expected: String,
 }
 
-/// Reads the value of a key at position `at`. `origin` converts a position. Fails if the kind does not fit.
+/// Reads the value of a key at the byte offset `at`. `origin` converts an offset. Fails for another kind of value.
 pub(super) fn value(
     key: &Key,
     item: &Item,
@@ -60,7 +60,7 @@ fn single(kind: Kind, item: &Item) -> Option<Value> {
     }
 }
 
-/// Reads `off` or a list of hosts. No file turns the whole network on.
+/// Reads `off` or a list of hosts; `None` for another value. A file cannot turn the whole network on.
 fn hosts(item: &Item) -> Option<Network> {
     if let Some(word) = item.as_str() {
         return (word == "off").then_some(Network::Off);
@@ -74,7 +74,7 @@ fn hosts(item: &Item) -> Option<Network> {
     }
 }
 
-/// Returns the elements of a list; `None` if the value is not a list or too long.
+/// Reads a list; `None` if the value is no list, or too long. Fails if an element is invalid.
 fn list(
     kind: Kind,
     item: &Item,
@@ -114,13 +114,13 @@ fn words(kind: Kind, value: &Toml) -> Option<Vec<OsString>> {
     fits.then(|| vec![word.into()])
 }
 
-/// Reads an amount exactly as written. A float is read through its shortest text.
+/// Reads an amount exactly as written; `None` if it is none. A float is read through its shortest text.
 fn amount(item: &Item) -> Option<Usd> {
     let number = item.as_integer().map(|number| number.to_string());
     number.or_else(|| item.as_float().map(|number| number.to_string()))?.parse().ok()
 }
 
-/// Reads a number with or without a fraction. All sensible whole numbers of seconds are exact.
+/// Reads a number with or without a fraction; `None` for another item. All sensible whole numbers of seconds are exact.
 #[expect(clippy::cast_precision_loss, reason = "what is not exact is far beyond what is accepted")]
 fn seconds(item: &Item) -> Option<f64> {
     item.as_float().or_else(|| item.as_integer().map(|number| number as f64))
@@ -136,7 +136,7 @@ fn is_address(text: &str) -> bool {
     rest.or(socket).is_some_and(|rest| !rest.is_empty() && !rest.contains(char::is_whitespace))
 }
 
-/// Describes the form of a kind of value.
+/// Describes the form of the values of a kind.
 fn expected(kind: Kind) -> String {
     let quoted = |words: &[&str]| words.iter().map(|word| format!("{word:?}")).collect::<Vec<_>>().join(", ");
     match kind {

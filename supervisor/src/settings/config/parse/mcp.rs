@@ -1,4 +1,4 @@
-//! Tables of MCP servers. In a project's file they are proposals, and a mistake in one does not make the file
+//! Parses tables of MCP servers. In a project's file they are proposals, and a mistake in one does not make the file
 //! invalid.
 
 use toml_edit::Item;

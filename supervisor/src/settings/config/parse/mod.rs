@@ -16,10 +16,10 @@ use super::layer::{Layer, Void};
 use super::origin::{ConfigOrigin, SettingPlace};
 use suggest::nearest;
 
-/// Maximum number of reported problems of one file.
+/// Maximum number of problems of a file that are reported.
 const MOST_PROBLEMS: usize = 20;
 
-/// The table of the person's settings for single projects.
+/// Name of the table with the person's settings for single projects.
 const PROJECT: &str = "project";
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -28,12 +28,12 @@ pub enum FileOwner {
     Projects,
 }
 
-/// Parses the text of a file with the name `file`.
+/// Parses the text of a settings file. `file` is its name in errors.
 pub fn parse(text: &str, file: &Path, whose: FileOwner) -> Result<Layer, SettingsError> {
     read(text, file, whose).map(|(layer, _)| layer)
 }
 
-/// Parses the person's file. Returns the general settings, and those for single projects.
+/// Parses the person's file. Returns the general settings, and the settings for single projects.
 pub(super) fn parse_users(text: &str, file: &Path) -> Result<(Layer, Vec<ForProject>), SettingsError> {
     read(text, file, FileOwner::Users)
 }
@@ -65,22 +65,21 @@ struct SettingsReader<'a> {
     file: Arc<Path>,
     whose: FileOwner,
     layer: Layer,
-    /// The settings for single projects.
     for_projects: Vec<ForProject>,
-    /// True inside a table for a single project.
+    /// True while a table for a single project is read.
     in_project: bool,
     problems: Vec<Problem>,
 }
 
 #[derive(Debug)]
 pub(super) struct ForProject {
-    /// The project's path as written: absolute or below `~`.
+    /// Path of the project as it was written: absolute, or below `~`.
     pub(super) project: PathBuf,
     pub(super) layer: Layer,
 }
 
 impl SettingsReader<'_> {
-    /// Reads all keys of a table. `prefix` is the table's name with a dot.
+    /// Reads all keys of a table. `prefix` is the name of the table with a dot at its end.
     fn table(&mut self, table: &dyn TableLike, prefix: &str) {
         for (name, item) in table.iter() {
             let full = format!("{prefix}{name}");
@@ -103,7 +102,7 @@ impl SettingsReader<'_> {
         }
     }
 
-    /// Reads the tables `[project."/path"]`, which may contain all keys but no tables with free keys.
+    /// Reads the tables `[project."/path"]`. They may contain all keys, but no tables with free keys such as `models`.
     fn projects(&mut self, at: Option<usize>, item: &Item) {
         if self.whose == FileOwner::Projects {
             return self.void(at, only_the_users(PROJECT));
@@ -150,7 +149,7 @@ impl SettingsReader<'_> {
             }
             Err(kinds::BadValue { at, expected }) => {
                 let text = format!("`{}`: expected {expected}", key.name);
-                // A setting that can only add rights may be dropped without harm.
+                // A setting that can only add access may be ignored without harm.
                 if self.whose == FileOwner::Projects && key.project == ProjectMay::IfTrusted {
                     self.void(Some(at), text);
                 } else {
@@ -168,7 +167,7 @@ impl SettingsReader<'_> {
         }
     }
 
-    /// Ignores a line that could only add access. A faulty line of an untrusted file may not prevent a session.
+    /// Ignores a line that could only add access. A mistake in an untrusted file must not prevent a session.
     fn void(&mut self, at: Option<usize>, why: String) {
         if self.layer.void.len() < MOST_PROBLEMS {
             let origin = self.origin(at.unwrap_or_default());
@@ -184,12 +183,12 @@ impl SettingsReader<'_> {
     }
 }
 
-/// Returns the reason why a project's file cannot set one of the person's own keys.
+/// Returns the error for a key that a project's file cannot set.
 fn only_the_users(name: &str) -> String {
     format!("`{name}` is allowed only in your own config.toml")
 }
 
-/// Describes an unknown name in a table for a single project.
+/// Returns the error for an unknown name in a table for a single project.
 fn in_project(prefix: &str, name: &str) -> String {
     let full = format!("{prefix}{name}");
     if full == PROJECT || full == mcp::NAME || tables::NAMES.contains(&full.as_str()) || prefix == "agents." {
@@ -199,12 +198,12 @@ fn in_project(prefix: &str, name: &str) -> String {
     unknown(prefix, name)
 }
 
-/// True if the item would turn the network on. The setting is reported and not obeyed.
+/// True if the item would turn the whole network on. That is reported and has no effect.
 fn is_on(item: &Item) -> bool {
     item.as_str() == Some("on") || item.as_bool() == Some(true)
 }
 
-/// True if a table with this name has keys.
+/// True if keys belong to a table with this name.
 fn is_table(name: &str) -> bool {
     KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
 }
@@ -218,7 +217,7 @@ fn unknown(prefix: &str, name: &str) -> String {
     }
 }
 
-/// Returns the bytes of a file as text. Fails if they are more than `most` or no UTF-8.
+/// Returns the bytes of a file as text. Fails if they are more than `most`, or not UTF-8.
 pub(super) fn text(bytes: Vec<u8>, file: &Path, most: usize) -> Result<String, SettingsError> {
     if bytes.len() > most {
         return Err(SettingsError::TooLarge { file: file.to_owned(), most });

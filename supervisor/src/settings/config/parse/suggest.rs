@@ -3,14 +3,14 @@
 use super::tables::NAMES;
 use crate::settings::config::keys::KEYS;
 
-/// The least similarity of two names for a suggestion, at most 1.
+/// Minimum similarity of two names for a suggestion, from 0 to 1.
 const LIKE: f64 = 0.8;
 
-/// The longest name that is compared. All keys are shorter.
+/// Maximum length in bytes of a name that is compared. All keys are shorter.
 const LONGEST: usize = 40;
 
-/// Returns the key or table probably meant by `name` in the table `prefix`: the same name in another table, or a
-/// similar one in this table.
+/// Returns the key or table that `name` in the table `prefix` probably means: the same name in another table, or a
+/// similar one in this table. `None` if there is none.
 pub(super) fn nearest(prefix: &str, name: &str) -> Option<&'static str> {
     if name.len() > LONGEST {
         return None;

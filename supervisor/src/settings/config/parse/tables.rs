@@ -1,4 +1,4 @@
-//! The tables with free keys, which only the person's file may have: `keys`, `models`, and roles in `agents`.
+//! Parses the tables with free keys, which only the person's file may have: `keys`, `models`, and roles in `agents`.
 
 use gate::roles::{MOST_ROLES, RoleDraft, RoleField};
 use model::provider::catalogue::{Entry, Pattern};
@@ -29,7 +29,7 @@ impl SettingsReader<'_> {
         }
     }
 
-    /// Returns the entries of a table with their positions; empty if the item is not a table.
+    /// Returns the entries of a table with their byte offsets. Reports an item that is no table, and returns none.
     pub(super) fn entries(
         &mut self,
         name: &str,
@@ -128,7 +128,7 @@ impl SettingsReader<'_> {
     }
 }
 
-/// True if the line causes the error: it fails alone too, or it names a command in the error.
+/// True if this line causes the error: the line alone causes it too, or the error names the line's command.
 fn is_to_blame(binding: &Binding, error: &KeymapError) -> bool {
     let Rebinding { mode, command, keys } = &binding.rebinding;
     match error {
@@ -139,7 +139,7 @@ fn is_to_blame(binding: &Binding, error: &KeymapError) -> bool {
     }
 }
 
-/// Returns a text, a number, or a list of texts as a role's field.
+/// Converts an item to the field of a role; `None` if it is neither a text, a number, nor a list of texts.
 fn field_of(item: &Item) -> Option<RoleField> {
     match item.as_value()? {
         Toml::String(text) => Some(RoleField::Text(text.value().clone())),
@@ -157,7 +157,6 @@ fn start(table: &dyn TableLike, name: &str) -> Option<usize> {
     table.key(name).and_then(toml_edit::Key::span).map(|span| span.start)
 }
 
-/// Returns a name from a file with terminal controls escaped.
 fn shown(name: &str) -> String {
     name.chars().take(80).flat_map(char::escape_debug).collect()
 }

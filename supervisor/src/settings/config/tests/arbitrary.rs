@@ -6,7 +6,7 @@ use proptest::prelude::*;
 use super::*;
 use crate::settings::config::{KEYS, Kind, ProjectFile, ProjectMay, TrustQuestion};
 
-/// Returns a strategy for TOML values that fit the kind.
+/// Returns a strategy for TOML values of a kind.
 fn fitting(kind: Kind) -> BoxedStrategy<String> {
     let list = |item: BoxedStrategy<String>| {
         proptest::collection::vec(item, 0..4).prop_map(|items| format!("[{}]", items.join(", "))).boxed()
@@ -37,7 +37,7 @@ fn fitting(kind: Kind) -> BoxedStrategy<String> {
     }
 }
 
-/// Returns a strategy for files that set some keys.
+/// Returns a strategy for files that set some of the keys.
 fn file(whose: FileOwner) -> BoxedStrategy<String> {
     let may = move |key: &&crate::settings::config::Key| {
         whose == FileOwner::Users || key.project != ProjectMay::Never
@@ -49,7 +49,7 @@ fn file(whose: FileOwner) -> BoxedStrategy<String> {
     lines.collect::<Vec<_>>().prop_map(|lines| lines.into_iter().flatten().collect()).boxed()
 }
 
-/// Returns the access from the settings, with paths as written.
+/// Returns the access that settings give, with paths as written.
 fn rights(effective: &Effective) -> Rights {
     let paths = |elements: &[crate::settings::config::Element]| {
         elements.iter().map(|element| Path::new("/p").join(element.first()).into()).collect()
@@ -68,7 +68,7 @@ fn rights(effective: &Effective) -> Rights {
     .normalised()
 }
 
-/// Checks that `narrow` never has more access than `wide` and differs only in keys that restrict.
+/// Checks that `narrow` never gives more access than `wide`, and differs only in keys that restrict agents.
 fn is_covered(wide: &Effective, narrow: &Effective) -> Result<(), TestCaseError> {
     prop_assert!(rights(wide).covers(&rights(narrow)), "{wide:?}\n{narrow:?}");
     prop_assert_eq!(
@@ -106,7 +106,7 @@ proptest! {
         for ignored in &without.ignored {
             prop_assert!(listed.contains(&ignored.to_string()), "{ignored} in {listed}");
         }
-        // If nothing is asked, trust changes nothing.
+        // If the person is asked nothing, trust changes nothing.
         if listed.is_empty() {
             prop_assert_eq!(with.settled, without.settled);
         }

@@ -20,7 +20,7 @@ fn flag(name: &str, value: Value) -> Layer {
 #[test]
 fn the_table_of_single_values() {
     let cases = [
-        // The key; the values from flag, person and project; the trust in the project; the result and the number of ignored values.
+        // Columns: key; values of flag, person and project; trust in the project; result; number of ignored values.
         (STEPS, [None, None, None], false, "none (default)", 0),
         (STEPS, [None, Some(5), None], false, "5 (/c/config.toml:1)", 0),
         (STEPS, [Some(9), Some(5), None], false, "9 (--flag)", 0),

@@ -16,7 +16,6 @@ fn project(text: &str) -> Layer {
     parse(text, Path::new(".bailiwick.toml"), FileOwner::Projects).unwrap()
 }
 
-/// Merges these flags with the person's file and the project's.
 fn merged(flags: &Layer, user: &Layer, project: &Layer, trusted: bool) -> Effective {
     merge(Layers { flags, environment: &Layer::default(), user, project, trusted })
 }

@@ -125,7 +125,7 @@ fn a_narrowing_of_a_project_that_cannot_be_read_is_an_error() {
     ] {
         assert!(parse(text, Path::new(".bailiwick.toml"), FileOwner::Projects).is_err(), "{text}");
     }
-    // In the person's own file, each ignored line is an error instead.
+    // In the person's own file, each of these lines is an error instead.
     assert!(parse("rights.net = \"on\"", Path::new("config.toml"), FileOwner::Users).is_err());
 }
 

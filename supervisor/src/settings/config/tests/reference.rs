@@ -1,4 +1,4 @@
-//! A test that docs/configuration.md agrees with the table of keys.
+//! Tests that docs/configuration.md agrees with the table of keys.
 
 use model::provider::catalogue::{Entry, FIELDS, Facts, Field};
 
