@@ -15,16 +15,16 @@ use crate::process::exit::Exit;
 #[derive(Debug, Serialize)]
 pub(super) struct AuditAccount {
     pub log: WirePath,
-    /// True if every line is unchanged. No chain can prove that lines after the last one are not missing.
+    /// True if every line is unchanged. The chain cannot show that lines after the last one are missing.
     pub intact: bool,
-    /// True if the last line is incomplete, as after a killed writer.
+    /// True if the last line is incomplete, for example because the writer was killed.
     pub cut_off: bool,
     pub events: usize,
-    /// The faults of the file.
+    /// Faults of the log file.
     pub faults: Vec<String>,
-    /// The contradictions between the log's events.
+    /// Contradictions between events of the log.
     pub findings: Vec<Finding>,
-    /// The agents, each before its sub-agents.
+    /// Agents of the session, each before its sub-agents.
     pub agents: Vec<AgentAccount>,
 }
 
@@ -32,7 +32,7 @@ impl AuditAccount {
     /// Summarizes a log.
     pub(super) fn of(path: &Path, loaded: &Loaded, events: &EventsByAgent<'_>) -> Self {
         let tree = &loaded.tree;
-        // A file without events may never have been a log.
+        // A file without events may be something other than a log.
         let empty = tree.is_empty();
         let empty_fault = empty.then(|| "the log has no event that can be read".to_owned());
         Self {
@@ -46,7 +46,7 @@ impl AuditAccount {
         }
     }
 
-    /// Returns the exit status. Damage of the log comes before findings, because a damaged log proves nothing.
+    /// Returns the exit status. Faults of the log come before findings, because a damaged log proves nothing.
     pub(super) const fn exit(&self) -> Exit {
         match (self.intact, self.findings.is_empty()) {
             (false, _) => Exit::Internal,

@@ -25,35 +25,34 @@ pub(super) struct AgentAccount {
     /// The agent that started this one; `None` at the top level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<AgentId>,
-    /// The task, in the words of the parent agent or the person's first message.
+    /// The task, in the words of the parent agent, or of the person's first message.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub task: Option<String>,
-    /// The start of a sub-agent, with its access.
+    /// The event that started the agent, with its access; `None` at the top level.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spawned: Option<SubAgentSpawned>,
     pub workers: Vec<WorkerAccount>,
-    /// Confined processes with their own access: gateways, fetches, MCP servers.
+    /// Confined processes with access of their own: gateways, fetches, MCP servers.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub guests: Vec<GuestAccount>,
-    /// The tools of servers that the agent relied on, and those that a server described differently.
+    /// Tools of MCP servers that the agent relied on, and tools that a server later described differently.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub pinned: Vec<ToolPinned>,
     pub calls: BTreeMap<String, BTreeMap<String, usize>>,
     pub approvals: Vec<Approval>,
-    /// The agent's denials. Equal ones are counted together.
+    /// Denials that the agent met. Equal ones are counted together.
     pub denials: Vec<DenialGroup>,
-    /// Files that were restored after the agent's calls.
     pub restored: Vec<String>,
-    /// The agent's own tokens with their price.
+    /// Tokens of the agent without its sub-agents, with their price.
     #[serde(flatten)]
     pub own: Spend,
     pub with_sub_agents: Spend,
-    /// The agent's final status in one word; `None` if the log does not have it.
+    /// Last status of the agent in one word; `None` if the log has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<String>,
-    /// The time from its start to its end, or to its last event, in milliseconds.
+    /// Time in milliseconds from the agent's start to its end, or to its last event.
     pub duration_ms: u64,
-    /// The result that a sub-agent's parent received.
+    /// The result that the parent agent received; `None` if the log has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub result: Option<SubAgentResult>,
 }
@@ -68,30 +67,30 @@ pub(super) struct Spend {
     pub known: Usd,
 }
 
-/// The summary of a worker: its access, its sandbox as measured at its start, and its end.
+/// The summary of a worker: its access, its sandbox as measured at the start, and its end.
 #[derive(Debug, Serialize)]
 pub(super) struct WorkerAccount {
     pub generation: Generation,
     pub tier: Tier,
     pub rights: Recorded<RightsSummary>,
-    /// The SHA-256 of the worker's access.
+    /// SHA-256 of the worker's access.
     pub rights_digest: String,
-    /// The SHA-256 of the access and the kernel's rules.
+    /// SHA-256 of the access and the kernel's rules.
     pub ruleset_digest: String,
     pub landlock_abi: u32,
     pub rules: u32,
     /// Security guarantees that were not enforced at the worker's start.
     pub not_enforced: Vec<String>,
-    /// The worker's additional approved access, if it was started for a single action.
+    /// Additional approved access of a one-shot worker; `None` for other workers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grant: Option<Recorded<Grant>>,
-    /// The call or rewind for which such a worker was started.
+    /// The call or rewind for which a one-shot worker was started; `None` for other workers.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub purpose: Option<String>,
-    /// The hosts that its programs reached by name, or could not.
+    /// Hosts that the worker's programs reached by name, or failed to reach.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostUse>,
-    /// The reason of the worker's end; `None` if the log does not have it.
+    /// The reason for the worker's end; `None` if the log has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<String>,
 }
@@ -101,18 +100,18 @@ pub(super) struct Approval {
     #[serde(skip)]
     id: Option<ApprovalId>,
     pub call: CallId,
-    /// The subject of the request; `None` if an earlier approval decided.
+    /// Subject of the request; `None` if an earlier approval decided.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub about: Option<&'static str>,
-    /// The decision; `None` if the log does not have it.
+    /// The decision; `None` if the log has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub decision: Option<&'static str>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub by: Option<String>,
-    /// The cause of a decision that the person did not make.
+    /// The reason for a decision that the person did not make.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cause: Option<String>,
-    /// The part of the change that was approved; `None` for a decision on the whole.
+    /// The part of the change that was approved; `None` if the decision was about all of it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_part: Option<AppliedPart>,
 }
@@ -121,12 +120,12 @@ pub(super) struct Approval {
 pub(super) struct DenialGroup {
     pub denial: String,
     pub count: usize,
-    /// The calls that met the denial. Empty if it happened outside of calls.
+    /// Calls that met the denial; empty if it happened outside of calls.
     pub calls: Vec<CallId>,
 }
 
 impl AgentAccount {
-    /// Summarizes an agent from its own events and its parent's events about it.
+    /// Summarizes an agent from its own events, and from events of its parent about it.
     pub(super) fn of(agent: &AgentId, events: &EventsByAgent<'_>) -> Self {
         let mut account = Self {
             agent: agent.clone(),
@@ -227,7 +226,7 @@ impl AgentAccount {
         }
     }
 
-    /// Records the counts of a worker's hosts, which include those of its earlier events.
+    /// Replaces the counts of a worker's hosts. An event has the sums of all earlier ones.
     fn take_uses(&mut self, generation: Generation, uses: &[HostUse]) {
         let Some(worker) = self.worker(generation) else { return };
         for host in uses {
@@ -295,7 +294,7 @@ impl From<Spend> for Account {
     }
 }
 
-/// Returns the values that distinguish two uses.
+/// Returns the values in which two uses of hosts differ.
 fn use_of(host: &HostUse) -> [String; 3] {
     [host.host.clone(), host.port.to_string(), host.program.clone()]
 }

@@ -10,11 +10,11 @@ use crate::journal::session::Tree;
 #[derive(Debug)]
 pub(super) struct EventsByAgent<'a> {
     began_ms: u64,
-    /// The events of each agent, including its start and end, in the order of the log.
+    /// Events of each agent, including its start and end, in the order of the log.
     about: HashMap<&'a AgentId, Vec<&'a SessionEvent>>,
     accounts: HashMap<&'a AgentId, Account>,
     with_sub_agents: HashMap<&'a AgentId, Account>,
-    /// The last end of the session. Each process that continued the session has one.
+    /// Last end of the session. Each process that continued the session has logged one.
     last_end: Option<EventId>,
 }
 
@@ -52,13 +52,13 @@ impl<'a> EventsByAgent<'a> {
         agents
     }
 
-    /// The time of the first event, in milliseconds since 1970.
+    /// Returns the time of the first event, in milliseconds since 1970.
     pub(super) const fn began_ms(&self) -> u64 {
         self.began_ms
     }
 
-    /// Returns the events of an agent, with those of its start and end. They are in its parent's events, or for a
-    /// top-level agent in the session's.
+    /// Returns the events of an agent with its start and its end. Those two are events of its parent; for a top-level
+    /// agent, of the session.
     pub(super) fn about(&self, agent: &AgentId) -> &[&'a SessionEvent] {
         self.about.get(agent).map_or(&[], Vec::as_slice)
     }
@@ -67,7 +67,7 @@ impl<'a> EventsByAgent<'a> {
         self.about(agent).iter().copied().filter(move |event| event.agent == *agent)
     }
 
-    /// True if the session's end follows an event in the log.
+    /// True if the session ends after this event.
     pub(super) fn ends_after(&self, id: EventId) -> bool {
         self.last_end.is_some_and(|end| end > id)
     }
@@ -89,7 +89,7 @@ fn named(event: &SessionEvent) -> Option<&AgentId> {
     }
 }
 
-/// Returns the totals of each agent with all its sub-agents. Long agent names from a forged log cost no quadratic work.
+/// Returns the totals of each agent with its sub-agents. Long agent names in a forged log cause no quadratic work.
 fn summed<'a>(
     mut agents: Vec<&'a AgentId>,
     accounts: &HashMap<&AgentId, Account>,

@@ -1,4 +1,4 @@
-//! The actual access of an agent, measured by attempts and compared with its declared access.
+//! The access that an agent really has, measured by attempts and compared with its declared access.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::Path;
@@ -20,41 +20,40 @@ pub(super) struct EffectiveAccess {
     pub tier: Tier,
     pub mode: ApprovalMode,
     pub rights: RightsSummary,
-    /// The digest of the kernel's rules, as in a session's log.
+    /// SHA-256 of the kernel's rules, as in a session's log.
     pub ruleset_digest: String,
-    /// The reason why the level of confinement is not `full`, if the best was requested.
+    /// The reason why the tier is not `full`; `None` if it is, or if another tier was requested.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_full_tier: Option<String>,
     /// Security guarantees that this machine does not enforce.
     pub not_enforced: Vec<String>,
-    /// The differences from the declared access, a sentence for each.
+    /// Differences from the declared access, one sentence for each.
     pub differences: Vec<String>,
-    /// The results for each path.
     pub paths: Vec<PathTried>,
-    /// The results of actions that must always be denied.
+    /// Results of actions that must always be denied.
     pub acts: Vec<Attempt>,
 }
 
 #[derive(Debug, Serialize)]
 pub(super) struct PathTried {
     pub path: WirePath,
-    /// The answer for opening the file to read.
+    /// Result of opening the file for reading.
     pub read: ExplainAnswer,
-    /// The answer for opening the file to write.
+    /// Result of opening the file for writing.
     pub write: ExplainAnswer,
-    /// The answer for connecting to the socket, if something listens there.
+    /// Result of connecting to the socket; `None` if nothing listens there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub connect: Option<ExplainAnswer>,
 }
 
 impl EffectiveAccess {
-    /// Makes all attempts in the confinement of a session's worker. Fails if the confinement cannot be set up.
+    /// Makes all attempts in the sandbox of a session's worker. Fails if the sandbox cannot be set up.
     pub(super) async fn probe(place: &ExplainedPlace) -> Result<Self, ExplainError> {
         let confinement = place.setup.confinement(place.setup.policy.standing());
         Self::tried(place, confinement, |tier| place.standing(tier)).await
     }
 
-    /// Makes all attempts in this confinement and compares the results with the declared access.
+    /// Makes all attempts in this sandbox, and compares the results with the declared access.
     pub(super) async fn tried(
         place: &ExplainedPlace,
         confinement: Confinement,

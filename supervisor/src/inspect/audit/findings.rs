@@ -26,22 +26,22 @@ pub(super) struct Finding {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Rule {
-    /// A sub-agent's first worker has the access that the sub-agent was started with.
+    /// A sub-agent's first worker has the access with which the sub-agent was started.
     DeclaredRights,
-    /// A later worker has the same access, unless a change is logged.
+    /// A later worker has the same access as the one before, unless the log has a change.
     LoggedChange,
-    /// A later worker of a sub-agent has no more access than the one before.
+    /// A later worker of a sub-agent has no more access than the worker before.
     OnlyNarrower,
-    /// A sub-agent's access is within its parent's and its grant.
+    /// A sub-agent has no more access than its parent and its grant together.
     WithinParent,
     ApprovedGrant,
-    /// Each sub-agent with events was started by its parent.
+    /// Each sub-agent that has events was started by its parent.
     Started,
     /// Each sub-agent ends with one result.
     OneResult,
     /// No event of a sub-agent follows its result.
     EndsWithResult,
-    /// Each guest has one end, before that of its agent and of the session.
+    /// Each guest has one end, before the ends of its agent and of the session.
     GuestEnds,
 }
 
@@ -81,7 +81,7 @@ fn result_of<'a>(event: &'a SessionEvent, agent: &AgentId) -> Option<&'a SubAgen
 
 fn after_result(agent: &AgentId, events: &EventsByAgent<'_>) -> Option<Finding> {
     let rest = events.about(agent).iter().skip_while(|event| result_of(event, agent).is_none());
-    // After the last worker has ended, the supervisor checks the protected files again and assigns changes to earlier calls.
+    // After the last worker's end, the supervisor checks the protected files again, and assigns changes to calls.
     let is_late =
         |event: &&&SessionEvent| event.agent == *agent && !matches!(event.kind, EventKind::Restored { .. });
     let late = rest.filter(is_late).count();
@@ -90,8 +90,8 @@ fn after_result(agent: &AgentId, events: &EventsByAgent<'_>) -> Option<Finding> 
     (late > 0).then(|| finding(Rule::EndsWithResult, agent, text))
 }
 
-/// Returns findings for started sub-agents without exactly one result. One that still runs at the end of the log
-/// needs none.
+/// Returns findings about sub-agents that do not have exactly one result. A sub-agent that runs when the log ends needs
+/// none.
 fn results(tree: &Tree, events: &EventsByAgent<'_>) -> Vec<Finding> {
     let spawned = tree.events().filter_map(|event| match &event.kind {
         EventKind::SubAgentSpawned(spawned) => Some((event.id, &spawned.agent)),

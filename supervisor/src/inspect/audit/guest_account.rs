@@ -8,16 +8,16 @@ use serde::Serialize;
 pub(super) struct GuestAccount {
     #[serde(flatten)]
     pub started: GuestStarted,
-    /// The time of its start, in milliseconds since the log's first event.
+    /// Time of the guest's start, in milliseconds since the log's first event.
     pub started_ms: u64,
-    /// The time from its start to its end, in milliseconds.
+    /// Time from the guest's start to its end, in milliseconds; `None` if the log has no end.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub duration_ms: Option<u64>,
-    /// The reason of its end; `None` if the log does not have it.
+    /// The reason for the guest's end; `None` if the log has none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ended: Option<GuestEnd>,
     pub totals: GuestTotals,
-    /// The hosts that it connected to, or could not.
+    /// Hosts that the guest connected to, or failed to reach.
     #[serde(rename = "hosts_used", skip_serializing_if = "Vec::is_empty")]
     pub hosts: Vec<HostUse>,
 }
@@ -34,7 +34,7 @@ impl GuestAccount {
         }
     }
 
-    /// True if an end event with this number belongs to the guest. Numbers restart with each run of the session.
+    /// True if an end with this number is the end of the guest. Each run of the session numbers its guests anew.
     pub(super) fn is_open(&self, guest: GuestId) -> bool {
         self.started.guest == guest && self.ended.is_none()
     }
@@ -46,7 +46,7 @@ impl GuestAccount {
         self.hosts.clone_from(&ended.hosts);
     }
 
-    /// The hosts that no worker's account has.
+    /// Returns the hosts that are not in the account of a worker.
     pub(super) fn own_hosts(&self) -> &[HostUse] {
         let is_counted_elsewhere = self.started.worker.is_some() || self.started.kind == GuestRole::Fetch;
         if is_counted_elsewhere { &[] } else { &self.hosts }

@@ -5,7 +5,7 @@ use protocol::event::{GuestStarted, GuestTotals, HostUse};
 use super::guest_account::GuestAccount;
 use super::text::{digest, line, took};
 
-/// Guests of one kind, name and access that ended in the same way.
+/// Guests of the same kind, name and access that ended in the same way.
 struct GuestGroup {
     access: String,
     end: String,
@@ -14,7 +14,7 @@ struct GuestGroup {
     hosts: Vec<HostUse>,
 }
 
-/// Returns the rows of an agent's guests in short: equal ones share a row with the sums of their counts.
+/// Returns a short row for each group of equal guests of an agent, with the sums of their counts.
 pub(super) fn guest_summary(guests: &[GuestAccount]) -> Vec<String> {
     let mut groups: Vec<GuestGroup> = Vec::new();
     for (at, guest) in guests.iter().enumerate() {
@@ -42,7 +42,7 @@ pub(super) fn guest_summary(guests: &[GuestAccount]) -> Vec<String> {
     groups.into_iter().flat_map(rows).collect()
 }
 
-/// Returns the row of a guest with all its logged facts, and those of the hosts that only it used.
+/// Returns the rows of a guest with all facts in the log, and with the hosts that only this guest used.
 pub(super) fn guest_rows(guest: &GuestAccount) -> Vec<String> {
     let GuestStarted { guest: number, tier, ruleset_digest, landlock_abi, rules, not_enforced, .. } =
         &guest.started;
@@ -72,7 +72,7 @@ fn end(guest: &GuestAccount) -> String {
     )
 }
 
-/// Returns the worker, guest or call that a guest belongs to; empty if it belongs only to its agent.
+/// Returns the worker, guest or call to which a guest belongs; empty if it belongs only to its agent.
 fn owner(started: &GuestStarted) -> String {
     match started {
         GuestStarted { worker: Some(worker), .. } => format!(" of worker {worker}"),

@@ -1,6 +1,6 @@
 //! `bailiwick audit`: the actions of agents from a session's log, and the possible actions of an agent by attempts.
 //!
-//! * [`account`]: the checked summary of a log. [`agent_account`] summarizes one agent, and [`findings`] has
+//! * [`account`]: the checked summary of a log. [`agent_account`] summarizes one agent, and [`findings`] finds
 //!   contradictions. [`text`] is the form for a terminal, and [`page`] the one for a browser.
 //! * [`places`]: the paths to try in a project. [`effective`]: the results compared with the declared access.
 //!   [`running`]: the same for agents that run now.
@@ -82,7 +82,7 @@ impl AuditError {
     }
 }
 
-/// Audits and prints the result. Damage, a finding or a difference gives a failure status.
+/// Audits and prints the result. A fault, a finding or a difference gives a failure status.
 pub(crate) async fn run(args: AuditArgs) -> Exit {
     let audited = if args.probe {
         probe(&args.agent).await.map(|probed| (print(&probed, &args), probed.exit()))
@@ -144,10 +144,10 @@ fn of_log(args: &AuditArgs) -> Result<AuditAccount, AuditError> {
     Ok(account)
 }
 
-/// Maximum size in bytes of a person's message that are kept. The first message is an agent's task.
+/// Maximum size in bytes that is kept of a person's message. The first message is the task of an agent.
 const LONGEST_MESSAGE: usize = 16 << 10;
 
-/// Returns the event without texts, because an audit is about actions.
+/// Returns the event without long texts, because an audit is about actions.
 fn without_words(mut event: SessionEvent) -> SessionEvent {
     match &mut event.kind {
         EventKind::AssistantMessage(message) => message.content = Vec::new(),
@@ -200,7 +200,7 @@ fn last_session(sessions: PathBuf, project: &Path) -> Result<PathBuf, AuditError
     }
 }
 
-/// Prints a value as JSON or as text. The alternate format is the verbose one.
+/// Prints a value as JSON or as text. The alternate format (`{:#}`) is the verbose text.
 fn print<T: Serialize + Display>(value: &T, args: &AuditArgs) -> io::Result<()> {
     let mut out = io::stdout().lock();
     if args.json {

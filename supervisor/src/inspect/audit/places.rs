@@ -1,4 +1,4 @@
-//! Paths that an audit tries in a project: paths that rules name, and their neighbours.
+//! Paths that an audit tries in a project: the paths in its rules, and paths next to them.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -8,7 +8,7 @@ use ipc::confinement::Confinement;
 
 use crate::engine::place::ProjectSandbox;
 
-/// Paths that exist on every machine: of the system, the kernel, and for everybody.
+/// Paths that exist on most machines: of the system and the kernel, and directories that everybody can write.
 const OF_MACHINE: [&str; 22] = [
     "/",
     "/etc",
@@ -34,7 +34,7 @@ const OF_MACHINE: [&str; 22] = [
     "/dev/shm",
 ];
 
-/// The number of neighbours of a hidden path that are tried.
+/// Number of paths next to a hidden path that are tried.
 const NEIGHBOURS: usize = 3;
 
 /// Returns the existing paths to try, without duplicates.
@@ -51,7 +51,7 @@ pub(super) fn of(setup: &ProjectSandbox, confinement: &Confinement) -> Vec<PathB
         places.extend(inside(&place));
     }
     places.extend(OF_MACHINE.iter().map(PathBuf::from));
-    // Files of other sessions.
+    // The locks and temp directories of other sessions.
     places.extend(
         fs::read_dir(setup.directories.locks()).into_iter().flatten().flatten().map(|lock| lock.path()),
     );
@@ -85,8 +85,8 @@ fn sockets() -> Vec<PathBuf> {
     found.into_iter().filter(|path| path.exists()).collect()
 }
 
-/// Returns the path if the line is a listening socket. The columns are `Num RefCount Protocol Flags Type St Inode
-/// Path`, and `__SO_ACCEPTCON` is 0x10000.
+/// Returns the path if a line of `/proc/net/unix` is a listening socket. The columns are `Num RefCount Protocol Flags
+/// Type St Inode Path`, and the flag `__SO_ACCEPTCON` is 0x10000.
 fn listening(line: &str) -> Option<PathBuf> {
     let mut fields = line.split_whitespace();
     let flags = u32::from_str_radix(fields.nth(3)?, 16).ok()?;

@@ -1,4 +1,4 @@
-//! The actual access of running agents, measured by a process in the sandbox of each worker.
+//! The access that running agents really have, measured by a process in the sandbox of each worker.
 
 use std::fmt::{self, Display, Formatter};
 use std::path::PathBuf;
@@ -30,10 +30,10 @@ pub(super) struct RunningAgent {
 enum FoundAgent {
     Agent(Box<OfAgent>),
     Unasked {
-        /// The agent, if its session answered.
+        /// The agent; `None` if its session did not answer.
         #[serde(skip_serializing_if = "Option::is_none")]
         agent: Option<AgentId>,
-        /// The reason why the session gave no answer.
+        /// The reason why the agent was not measured.
         unasked: String,
     },
 }
@@ -44,7 +44,7 @@ struct OfAgent {
     worker: Generation,
     pid: u32,
     project: WirePath,
-    /// The digest of the kernel's rules in the session's log; `None` if the log does not have it.
+    /// SHA-256 of the kernel's rules in the session's log; `None` if the log does not have it.
     #[serde(skip_serializing_if = "Option::is_none")]
     logged_digest: Option<String>,
     #[serde(flatten)]
@@ -52,7 +52,7 @@ struct OfAgent {
 }
 
 impl RunningAgent {
-    /// Queries every running session of this user.
+    /// Measures the agents of all running sessions of this user.
     pub(super) async fn all(args: &AgentArgs, directories: &Directories) -> Vec<Self> {
         let mut all = Vec::new();
         for (session, answered) in ask_all(directories).await {
@@ -114,7 +114,7 @@ async fn of_agent(args: &AgentArgs, directories: &Directories, live: Live) -> Re
     Ok(OfAgent { agent, worker: generation, pid, project, logged_digest, effective })
 }
 
-/// Returns the differences between the measured rules and those that the session reports and logs.
+/// Returns the differences between the measured rules, those that the session reports, and those in the log.
 fn differences(effective: &EffectiveAccess, told: &str, logged: Option<&str>) -> Vec<String> {
     let found = &effective.ruleset_digest;
     let mut differences = Vec::new();
@@ -131,7 +131,7 @@ fn differences(effective: &EffectiveAccess, told: &str, logged: Option<&str>) ->
     differences
 }
 
-/// Returns the digest of a worker's rules in its session's log.
+/// Returns the SHA-256 of a worker's rules from the session's log; `None` if the log does not have it.
 fn logged(
     directories: &Directories,
     session: &str,

@@ -1,4 +1,4 @@
-//! An audit as text for a terminal: the verdict, then the tree of agents. The alternate format has each worker and approval.
+//! An audit as text for a terminal: the verdict, then the tree of agents. `{:#}` also shows every worker and approval.
 
 use std::collections::BTreeMap;
 use std::fmt::{self, Display, Formatter, Write};
@@ -12,16 +12,15 @@ use super::account::AuditAccount;
 use super::agent_account::{AgentAccount, Approval, DenialGroup, Spend, WorkerAccount};
 use super::guest_text::{guest_rows, guest_summary};
 
-/// Maximum number of characters of a task in a list.
+/// Maximum number of characters of a task in the tree.
 const LONGEST_TASK: usize = 100;
 
-/// Maximum number of faults of a file that are shown without the verbose option.
+/// Maximum number of faults of a file that are shown without `--verbose`.
 const SHOWN_FAULTS: usize = 3;
 
-/// The text for an approval without an answer.
 const UNANSWERED: &str = "no answer in the log";
 
-/// Length of a digest's prefix that identifies it in a text.
+/// Number of digits of a digest that identify it in a text.
 const SHORT: usize = 12;
 
 impl Display for AuditAccount {
@@ -55,7 +54,7 @@ impl Indented<'_, '_> {
     }
 }
 
-/// Returns the summary of one agent: its end, price, last access, and counts.
+/// Returns the summary of one agent: end, price, last access, and counts.
 fn summary(agent: &AgentAccount) -> Vec<String> {
     let mut rows = vec![format!("{} · {}", end(agent), spent(agent))];
     rows.extend(agent.workers.iter().rfind(|worker| worker.grant.is_none()).map(|worker| {
@@ -201,7 +200,7 @@ pub(super) fn digest(digest: &str) -> String {
     format!("{}…", line(&cut))
 }
 
-/// Returns untrusted text in one line, so that it cannot imitate a row.
+/// Returns untrusted text as one line, so that it cannot imitate a row.
 pub(super) fn line(text: &str) -> String {
     SafeText::line(text).as_str().to_owned()
 }

@@ -6,11 +6,11 @@ use super::agent_account::purpose;
 
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Moment {
-    /// The kind of the event, which decides the row's colour.
+    /// Kind of the event, which decides the row's colour.
     pub kind: MomentKind,
-    /// The time since the log's first event, in milliseconds.
+    /// Time in milliseconds since the log's first event.
     pub at_ms: u64,
-    /// A one-line description. It has untrusted text of models, files and commands.
+    /// Description in one line. It contains untrusted text of models, files and commands.
     pub text: String,
 }
 
@@ -19,13 +19,12 @@ pub(super) enum MomentKind {
     Call,
     /// A denial, or a restored file.
     Denial,
-    /// A request for an approval, or its answer.
     Approval,
     Other,
 }
 
 impl Moment {
-    /// Returns the row for an event; `None` if it is not about the agent's actions or access.
+    /// Returns the row for an event; `None` if the event is not about the agent's actions or access.
     pub(super) fn of(event: &SessionEvent, began_ms: u64) -> Option<Self> {
         let (kind, text) = told(&event.kind)?;
         Some(Self { kind, at_ms: event.time_ms.saturating_sub(began_ms), text })

@@ -1,4 +1,4 @@
-//! Control groups: a check if this process has its own, in which limits can be set and all processes ended at once.
+//! Control groups: checks if this process has its own group, in which it can set limits and end all processes at once.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,20 +8,20 @@ use nix::unistd::{AccessFlags, access};
 
 use super::{CheckState, DoctorCheck};
 
-/// The mount point of control groups on nearly every system (cgroups(7)).
+/// Mount point of control groups on nearly every system (cgroups(7)).
 const MOUNT: &str = "/sys/fs/cgroup";
 
-/// Files that a process with a delegated control group can write (cgroups(7), "Delegation: delegating a
+/// Files that a process can write in a control group that was delegated to it (cgroups(7), "Delegation: delegating a
 /// hierarchy").
 const DELEGATED: [&str; 2] = ["cgroup.procs", "cgroup.subtree_control"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum FoundCgroups {
-    /// There is no unified hierarchy.
+    /// No unified hierarchy (version 2) is mounted.
     NoVersion2,
-    /// There is a unified hierarchy, but this process's group is not visible in it.
+    /// A unified hierarchy is mounted, but the group of this process is not visible in it.
     Unseen,
-    /// This process's group is visible.
+    /// The group of this process is visible.
     Own { path: PathBuf, delegated: bool, controllers: String },
 }
 
@@ -45,8 +45,8 @@ fn look() -> FoundCgroups {
     }
 }
 
-/// Returns the group's path from the line `0::/path` (cgroups(7), "/proc/pid/cgroup"). A path outside of the namespace
-/// begins with `/..` and gives nothing.
+/// Returns the group's path from the line `0::/path` (cgroups(7), "/proc/pid/cgroup"). `None` if it begins with `/..`,
+/// because the group is outside of the namespace.
 fn own_path(membership: &str) -> Option<PathBuf> {
     let path = membership.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let is_outside = Path::new(path).components().any(|part| part.as_os_str() == "..");

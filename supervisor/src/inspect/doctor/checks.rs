@@ -35,7 +35,7 @@ pub(super) async fn git(setup: &ProjectSandbox) -> DoctorCheck {
     let command = vec![path.clone().into_os_string(), "--version".into()];
     let said = match inside::run_program(setup, confinement, command, Vec::new()).await {
         Ok(said) => said.output,
-        // Another check reports why nothing can be confined.
+        // Another check reports that nothing can be confined.
         Err(_) => return DoctorCheck::new("git", CheckState::Ok, path.display().to_string()),
     };
     match said.trim().strip_prefix("git version ") {
@@ -89,7 +89,7 @@ pub(super) fn base_url(setup: &ProjectSandbox) -> String {
 }
 
 pub(super) fn key(setup: &ProjectSandbox, keys: &TakenKeys) -> DoctorCheck {
-    // Another check reports unreadable settings.
+    // Another check reports settings that cannot be read.
     let sources = Sources::read(&setup.directories, Path::new(".")).ok();
     let effective = sources.map(|sources| sources.effective(&Layer::default()));
     let kind = effective.as_ref().map(Effective::provider).unwrap_or_default();
@@ -138,14 +138,14 @@ pub(super) fn settings(setup: &ProjectSandbox) -> DoctorCheck {
     }
 }
 
-/// The free space below which a log or a build may not fit.
+/// Minimum free space in bytes. With less, a log or a build may not fit.
 const LITTLE_SPACE: u64 = 64 << 20;
 
 pub(super) fn state_directory(setup: &ProjectSandbox) -> DoctorCheck {
     directory("state dir", &setup.directories.state, "set BAILIWICK_HOME to a directory that you can write")
 }
 
-/// Checks the directory for private temp directories, in which commands may build.
+/// Checks the directory of private temp directories, in which commands may build.
 pub(super) fn temp_directory(setup: &ProjectSandbox) -> DoctorCheck {
     let temp = setup.policy.temp.as_path();
     directory(

@@ -1,4 +1,4 @@
-//! A check of the clock. With a wrong date certificates are invalid, and a machine without a battery starts in 1970.
+//! Checks the clock. With a wrong date certificates are invalid. A machine without a battery starts in 1970.
 
 use std::time::{Duration, SystemTime};
 
@@ -6,18 +6,18 @@ use jiff::Timestamp;
 
 use super::{CheckState, DoctorCheck};
 
-/// The tolerated difference from a server's clock, which sends whole seconds with some delay.
+/// Tolerated difference from a server's clock, which sends whole seconds with some delay.
 const SKEW: Duration = Duration::from_mins(5);
 
-/// The tolerated distance of file dates in the future, because archives have local times.
+/// Tolerated time by which file dates may be in the future, because archives have local times.
 const A_DAY: Duration = Duration::from_hours(24);
 
-/// The maximum age of these programs at which the clock is probably right.
+/// Maximum age of Bailiwick's programs at which the clock is plausible.
 const A_LIFE: Duration = Duration::from_hours(20 * 365 * 24);
 
 const REMEDY: &str = "set the clock, as with timedatectl set-ntp true: TLS refuses certificates that are not yet valid, or have expired";
 
-/// Checks that the time is plausible, compared with the date of these programs.
+/// Checks that the time is plausible, compared with the date of Bailiwick's programs.
 pub(super) fn check() -> DoctorCheck {
     let made = std::env::current_exe().and_then(|program| program.metadata()?.modified()).ok();
     judge(SystemTime::now(), made)
@@ -44,7 +44,7 @@ fn judge(now: SystemTime, made: Option<SystemTime>) -> DoctorCheck {
     }
 }
 
-/// Returns a message if the clock differs too much from a server's time.
+/// Returns a message if the clock differs too much from a server's time; `None` otherwise.
 pub(super) fn skew(now: SystemTime, server: SystemTime) -> Option<String> {
     let (apart, word) = match now.duration_since(server) {
         Ok(ahead) => (ahead, "ahead of"),

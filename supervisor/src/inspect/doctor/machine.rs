@@ -6,12 +6,12 @@ use std::path::Path;
 use ipc::confinement::{FullTierRefusal, FullTierStep};
 use libc::{EINVAL, ENOSPC, ENOSYS, EPERM, EUSERS};
 
-/// The kinds of namespaces that full confinement needs. Each has its own limit (namespaces(7), `/proc/sys/user`).
+/// Kinds of namespaces that full confinement needs. Each has its own limit (namespaces(7), `/proc/sys/user`).
 const KINDS: [&str; 6] = ["user", "mnt", "pid", "ipc", "uts", "net"];
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Switch {
-    /// The limit of this kind of namespace is zero.
+    /// The limit for this kind of namespace is zero.
     NoneOf(&'static str),
     /// Only root may create user namespaces: `kernel.unprivileged_userns_clone`, a patch of Debian and others.
     RootOnly,
@@ -24,8 +24,7 @@ enum Switch {
 pub(super) struct DoctorMachine {
     off: Vec<Switch>,
     container: bool,
-    /// True if a filter already applies to the system calls of this process (`Seccomp:` in
-    /// `proc_pid_status(5)`).
+    /// True if a filter already applies to the system calls of this process (`Seccomp:` in `proc_pid_status(5)`).
     filtered: bool,
 }
 
@@ -42,7 +41,7 @@ impl DoctorMachine {
         Self { off, container: is_container(), filtered }
     }
 
-    /// Returns advice for this refusal. `program` is the path of sandbox-exec.
+    /// Returns advice for a refusal of full confinement. `program` is the path of sandbox-exec.
     pub(super) fn remedy(&self, refusal: Option<FullTierRefusal>, program: &Path) -> String {
         if self.off.is_empty() {
             return self.guess(refusal).to_owned();
@@ -51,12 +50,12 @@ impl DoctorMachine {
         steps.join("; and ")
     }
 
-    /// Returns the probable cause of this refusal if no kernel setting explains it.
+    /// Returns the probable cause of a refusal that no kernel setting explains.
     fn guess(&self, refusal: Option<FullTierRefusal>) -> &'static str {
         let is = |errno| refusal.is_some_and(|refusal| refusal.errno == Some(errno));
         let of_proc = refusal.is_some_and(|refusal| refusal.step == FullTierStep::MountProc);
         if of_proc && is(EPERM) {
-            // A process that does not see all of /proc may not mount another one (`mount_too_revealing` of the kernel).
+            // A process that does not see all of /proc must not mount another one (the kernel's `mount_too_revealing`).
             "give the container an unmasked /proc: with Docker --security-opt systempaths=unconfined, with Podman unmask=ALL; this weakens the container's isolation"
         } else if self.container && !is(ENOSPC) {
             "use a container profile that allows namespaces and mounts in them: with Docker or Podman, --security-opt seccomp=unconfined, apparmor=unconfined and systempaths=unconfined; this weakens the container's isolation"
@@ -92,8 +91,8 @@ fn read(path: &str) -> Option<String> {
     Some(fs::read_to_string(path).ok()?.trim_end().to_owned())
 }
 
-/// True if there are signs of a container engine: the files of Docker and Podman, or the variable of systemd's
-/// container interface.
+/// True if there are signs of a container engine: files of Docker or Podman, or the variable of systemd's container
+/// interface.
 fn is_container() -> bool {
     ["/.dockerenv", "/run/.containerenv"].into_iter().any(|path| Path::new(path).exists())
         || ["container", "KUBERNETES_SERVICE_HOST"].into_iter().any(|name| std::env::var_os(name).is_some())

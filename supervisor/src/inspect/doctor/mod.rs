@@ -1,4 +1,4 @@
-//! `bailiwick doctor`: a check of what this machine enforces, by attacks from inside a real confinement instead of version numbers.
+//! `bailiwick doctor`: checks what this machine enforces, by attacks from inside a real sandbox.
 
 mod cgroups;
 mod checks;
@@ -23,10 +23,9 @@ use crate::engine::place::ProjectSandbox;
 
 #[derive(Debug, Serialize)]
 pub(crate) struct Diagnosis {
-    /// The level of confinement, if programs can be confined at all.
+    /// The tier of confinement; `None` if nothing can be confined.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub tier: Option<TierFound>,
-    /// The results of all checks.
     pub checks: Vec<DoctorCheck>,
 }
 
@@ -34,7 +33,7 @@ pub(crate) struct Diagnosis {
 pub(crate) struct TierFound {
     pub tested: Tier,
     pub runs_start_in: Tier,
-    /// The reason why the level is not `full`.
+    /// The reason why the tier is not `full`; `None` if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub no_full_tier: Option<String>,
 }
@@ -52,7 +51,7 @@ pub(crate) struct DoctorCheck {
 #[serde(rename_all = "lowercase")]
 pub(crate) enum CheckState {
     Ok,
-    /// The check found something missing, but Bailiwick is usable.
+    /// Something is missing, but Bailiwick is usable.
     Warn,
     Fail,
 }
@@ -68,7 +67,7 @@ impl DoctorCheck {
     }
 }
 
-/// Splits the message of a refusal into its cause and hint.
+/// Splits an error message into its cause and its hint.
 fn parted(why: &str) -> (&str, &str) {
     why.split_once("\n  hint: ").unwrap_or((why, "see SECURITY.md"))
 }
@@ -94,7 +93,7 @@ impl Diagnosis {
         Self { tier, checks }
     }
 
-    /// Runs the checks that are possible if no confinement can be set up.
+    /// Runs the checks that are possible although nothing can be confined.
     pub(crate) fn of_nothing(why: &str) -> Self {
         let (found, next) = parted(why);
         let mut checks = vec![self_test::nothing_confined(found).remedy(next)];
@@ -108,7 +107,7 @@ impl Diagnosis {
         !self.checks.iter().any(|check| check.state == CheckState::Fail)
     }
 
-    /// Prints one line for each check, with advice below.
+    /// Prints one line for each check, with its advice below.
     pub(crate) fn print(&self) -> std::io::Result<()> {
         let mut out = std::io::stdout().lock();
         for DoctorCheck { name, state, found, remedy } in &self.checks {

@@ -7,7 +7,7 @@ use model::provider::proxy::{VARIABLES, address_of};
 
 use super::{CheckState, DoctorCheck, clock};
 
-/// The longest wait for an API that does not answer.
+/// Longest wait for the API.
 const PATIENCE: Duration = Duration::from_secs(8);
 
 /// Checks the proxies in the environment. Their passwords are not shown.
@@ -54,7 +54,7 @@ pub(super) fn authorities() -> DoctorCheck {
     }
 }
 
-/// Checks that the API answers, without a key.
+/// Checks that the API answers a request without a key.
 pub(super) async fn api(base_url: &str) -> DoctorCheck {
     match probe::ask(base_url, PATIENCE).await {
         Ok(answer) => answered(&answer, SystemTime::now()),

@@ -1,4 +1,4 @@
-//! A check of the relay that has the key, if sessions use one.
+//! Checks the relay that has the key, if sessions use one.
 
 use model::provider::socket_of;
 
@@ -6,7 +6,7 @@ use super::{CheckState, DoctorCheck, checks};
 use crate::engine::opening::{RelaySocketError, check_relay_socket};
 use crate::engine::place::ProjectSandbox;
 
-/// Tries from inside a confinement if an agent can reach the relay's socket. Returns nothing without a relay.
+/// Tries from inside the sandbox if an agent can reach the relay's socket; `None` without a relay.
 pub(super) async fn check(setup: &ProjectSandbox) -> Option<DoctorCheck> {
     let base_url = checks::base_url(setup);
     let socket = socket_of(&base_url)?;

@@ -18,7 +18,7 @@ pub(super) struct Outcome {
     pub attempts: Vec<Attempt>,
 }
 
-/// Returns the checks for kernel, confinement and self-test, and the level of confinement.
+/// Returns the checks for kernel, confinement and self-test, and the tier; `None` if nothing can be confined.
 pub(super) async fn checks(setup: &ProjectSandbox) -> (Vec<DoctorCheck>, Option<TierFound>) {
     let Outcome { ruleset, attempts } = match attack(setup, setup.tier).await {
         Ok(outcome) => outcome,
@@ -39,7 +39,7 @@ pub(super) async fn checks(setup: &ProjectSandbox) -> (Vec<DoctorCheck>, Option<
     (checks, Some(found))
 }
 
-/// Reports that no self-test is possible.
+/// Returns the check for a machine on which no self-test is possible.
 pub(super) fn nothing_confined(why: impl std::fmt::Display) -> DoctorCheck {
     DoctorCheck::new("sandbox", CheckState::Fail, format!("no sandbox works here: {why}"))
 }
@@ -87,7 +87,7 @@ fn kernel(ruleset: &RulesetReport) -> DoctorCheck {
     DoctorCheck::new("kernel", state, found)
 }
 
-/// Returns the check of the tested level of confinement, with its difference from that of runs and its gaps.
+/// Returns the check of the tested tier: its difference from the tier of real runs, and what it does not enforce.
 fn tier(setup: &ProjectSandbox, ruleset: &RulesetReport, best: &RulesetReport) -> DoctorCheck {
     let why = match (setup.tier, &best.no_full_tier) {
         (TierChoice::Floor, None) if best.tier != ruleset.tier => {
@@ -127,7 +127,7 @@ fn bounds(ruleset: &RulesetReport) -> DoctorCheck {
     if processes.is_some() && memory.is_some() {
         return check;
     }
-    // sd_booted(3).
+    // The test for systemd, from sd_booted(3).
     if !Path::new("/run/systemd/system").is_dir() {
         return check;
     }
@@ -164,7 +164,7 @@ fn self_test(attempts: &[Attempt]) -> DoctorCheck {
 
 /// Runs the self-test with the access of an agent's worker.
 pub(super) async fn attack(setup: &ProjectSandbox, tier: TierChoice) -> Result<Outcome, InsideError> {
-    // The own log directory is a hidden path that exists on every machine.
+    // The secret is a hidden path: it is in Bailiwick's state directory, which exists on every machine.
     let secret = tempfile::NamedTempFile::new_in(&setup.directories.state)?;
     let confinement = Confinement { tier, ..setup.confinement(setup.policy.standing()) };
     let name = format!("bailiwick-doctor-{}", std::process::id());

@@ -1,4 +1,4 @@
-//! The MCP servers in the person's settings, as far as they can be judged without a start.
+//! Checks the MCP servers in the person's settings, as far as possible without starting them.
 
 use std::path::Path;
 
@@ -7,7 +7,7 @@ use crate::engine::mcp::{Pins, fault};
 use crate::engine::place::ProjectSandbox;
 use crate::settings::config::{Layer, Sources};
 
-/// Reports the servers that sessions leave out; nothing without servers.
+/// Reports MCP servers that sessions leave out; `None` without servers in the settings.
 pub(super) fn check(setup: &ProjectSandbox) -> Option<DoctorCheck> {
     let sources = Sources::read(&setup.directories, Path::new(".")).ok()?;
     let servers = sources.effective(&Layer::default()).mcp;

@@ -1,4 +1,4 @@
-//! A check of limits that were set for this process from outside, such as by a container engine or a service manager.
+//! Checks limits that another program set for this process, such as a container engine or a service manager.
 
 use std::fs;
 use std::path::Path;
@@ -7,16 +7,15 @@ use nix::sys::statvfs::{FsFlags, statvfs};
 
 use super::{CheckState, DoctorCheck};
 
-/// The size below which programs with shared memory (browsers, databases, multiprocessing) fail. Docker's default is
-/// 64 MiB.
+/// Minimum size in bytes of /dev/shm. With less, programs that share memory fail, such as browsers and databases.
+/// Docker's default is 64 MiB.
 const LITTLE_SHARED_MEMORY: u64 = 64 << 20;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct DoctorSurroundings {
-    /// The number of active system call filters (`Seccomp_filters` of `proc_pid_status(5)`).
+    /// Number of active system call filters (`Seccomp_filters` in `proc_pid_status(5)`).
     filters: u32,
     no_new_privs: bool,
-    /// True if the root file system is read-only.
     read_only_root: bool,
     shared_memory: Option<u64>,
 }

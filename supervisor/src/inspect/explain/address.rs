@@ -15,9 +15,8 @@ use super::subject::NamedSubject;
 
 #[derive(Debug, Serialize)]
 pub(super) struct AddressExplained {
-    /// The address as the person wrote it.
     pub address: String,
-    /// The address's relation to this machine, if it is known.
+    /// Kind of the address, such as this machine or a private network; `None` for a name that was not looked up.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub place: Option<&'static str>,
     pub connect: ExplainAnswer,
@@ -97,7 +96,7 @@ fn literal_answer(address: SocketAddr, place: Place, policy: &ExplainPolicy<'_>)
     ExplainAnswer { grant, origin: default(), ..ExplainAnswer::new(ExplainVerdict::Denied, because) }
 }
 
-/// Returns the flag that allows network access to such addresses.
+/// Returns the value of `--reach` that allows this kind of address; `None` if none is needed.
 const fn reach(place: Place) -> Option<&'static str> {
     match place {
         Place::Host => Some("host"),
@@ -108,7 +107,7 @@ const fn reach(place: Place) -> Option<&'static str> {
     }
 }
 
-/// Returns the further flag that leads to such addresses, if one is missing.
+/// Returns the flag `--reach` for this kind of address, if it is missing; empty otherwise.
 fn reached(place: Place, policy: &ExplainPolicy<'_>) -> String {
     let missing = reach(place).filter(|_| !place.is_within(policy.standing.reach));
     missing.map(|reach| format!(" --reach {reach}")).unwrap_or_default()
@@ -130,8 +129,8 @@ fn off(place: Place, grant: String, policy: &ExplainPolicy<'_>) -> ExplainAnswer
     }
 }
 
-/// Returns the flags that would let a program reach a host: the current list with the host, if this tier has lists of
-/// hosts.
+/// Returns the flags that would let a program reach a host: the current list of hosts with this one, if the tier
+/// supports such lists.
 fn flags(rule: Option<HostRule>, now: Option<&Hosts>, policy: &ExplainPolicy<'_>) -> String {
     let has_lists = policy.standing.tier != Tier::FloorUnmediated;
     let rules = rule
@@ -141,11 +140,11 @@ fn flags(rule: Option<HostRule>, now: Option<&Hosts>, policy: &ExplainPolicy<'_>
     format!("--net {}{}", net.flag(), reached(Place::Elsewhere, policy))
 }
 
-/// Returns the answer for a name, which is judged by its addresses at each connection.
+/// Returns the answer for a host name. At each connection, the addresses of the name are judged again.
 fn name_answer(name: &str, port: u16, policy: &ExplainPolicy<'_>) -> ExplainAnswer {
     let rights = &policy.standing.rights;
     let net = policy.origins.of_key("rights.net");
-    // "Special-use": RFC 6761, 6.3.
+    // RFC 6761, 6.3: `localhost` is a special-use name.
     let place = if name.eq_ignore_ascii_case("localhost") { Place::Host } else { Place::Elsewhere };
     let rule = name.parse().ok().filter(|_| place == Place::Elsewhere);
     let rule = rule.map(|name| HostRule::exactly(name, port));

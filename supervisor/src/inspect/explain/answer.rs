@@ -1,4 +1,4 @@
-//! An answer, yes or no, with its reason.
+//! The answer of `bailiwick explain` about one action, with its reason.
 
 use ipc::denial::{Denial, Layer};
 use serde::Serialize;
@@ -7,7 +7,7 @@ use serde::Serialize;
 #[serde(rename_all = "snake_case")]
 pub(crate) enum ExplainVerdict {
     Allowed,
-    /// Allowed after an approval.
+    /// Allowed after the person has approved it.
     Asked,
     Denied,
     Depends,
@@ -32,7 +32,7 @@ pub(crate) struct ExplainAnswer {
     pub origin: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     pub layer: Option<Layer>,
-    /// The flag that would allow exactly this action.
+    /// Flag that would allow exactly this action; `None` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grant: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -87,7 +87,7 @@ impl ExplainAnswer {
         Self { origin, layer, grant, ..Self::new(ExplainVerdict::Denied, because) }
     }
 
-    /// Returns the difference between the result and the declaration.
+    /// Returns `wider` or `narrower` if the attempt differs from the policy; `None` otherwise.
     pub(crate) fn difference(&self) -> Option<&'static str> {
         match (self.verdict, &self.tried) {
             (ExplainVerdict::Denied | ExplainVerdict::Asked, Some(TriedAct::Done)) => Some("wider"),
@@ -96,7 +96,7 @@ impl ExplainAnswer {
         }
     }
 
-    /// Returns the effective verdict in a word.
+    /// Returns the result of the attempt in one word.
     pub(crate) const fn in_effect(&self) -> &'static str {
         match &self.tried {
             Some(TriedAct::Done) => "yes",

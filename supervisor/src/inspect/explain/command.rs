@@ -1,4 +1,4 @@
-//! The policy for a command: the programs behind its names, and the handling of a `shell_exec` call.
+//! The policy for a command: the programs that it names, and how a `shell_exec` call with it is handled.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -20,16 +20,16 @@ use super::answer::{ExplainAnswer, ExplainVerdict};
 #[derive(Debug, Serialize)]
 pub(super) struct CommandExplained {
     pub command: String,
-    /// The words that name programs; `None` if bash's reading of the command is uncertain.
+    /// Words that name programs; `None` if it is uncertain how bash reads the command.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub programs: Option<Vec<ExplainProgram>>,
-    /// The setting whose prefix approves the command, with its origin.
+    /// The setting that approves the command by its beginning, with the setting's origin; `None` if there is none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub preapproved: Option<String>,
-    /// The prefix that an approval would offer for the session.
+    /// The beginning of the command that an approval would offer to allow for the session; `None` if none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offered_prefix: Option<Vec<String>>,
-    /// The handling of a call for each possible declaration.
+    /// How a call is handled, for each access that it could declare.
     pub calls: Vec<ExplainedCall>,
 }
 
@@ -40,11 +40,11 @@ pub(super) struct ExplainProgram {
     pub found: FoundProgram,
 }
 
-/// The meaning of a word that names a program.
+/// The thing that a program's name leads to.
 #[derive(Debug, Serialize)]
 #[serde(tag = "found", rename_all = "snake_case")]
 pub(super) enum FoundProgram {
-    /// A built-in of the shell.
+    /// A built-in command of the shell.
     Shell,
     File {
         path: WirePath,
@@ -57,7 +57,7 @@ pub(super) enum FoundProgram {
 
 #[derive(Debug, Serialize)]
 pub(super) struct ExplainedCall {
-    /// The declaration of the call: `access "write", network true`.
+    /// The access that the call declares, such as `access "write", network true`.
     pub declares: String,
     pub answer: ExplainAnswer,
 }
@@ -126,7 +126,7 @@ fn program(name: String, policy: &ExplainPolicy<'_>) -> ExplainProgram {
     ExplainProgram { name, found }
 }
 
-/// Searches a program along the `PATH` of commands, as execvp(3) does.
+/// Searches for a program in the `PATH` of commands, as execvp(3) does.
 fn find(name: &str, policy: &ExplainPolicy<'_>) -> FoundProgram {
     let readable = |path: &WirePath| {
         policy.standing.allows_read(path)

@@ -17,11 +17,11 @@ use super::ExplainPolicy;
 use super::answer::{ExplainAnswer, ExplainVerdict};
 use super::origins::default;
 
-/// Shared memory and terminals.
+/// Devices for shared memory and terminals, which each sandbox has for itself.
 const OWN_DEVICES: [&str; 4] = ["/dev/shm", "/dev/mqueue", "/dev/pts", "/dev/tty"];
 
 pub(super) struct Judge<'a> {
-    /// The path with all symbolic links resolved.
+    /// The path after all symbolic links are resolved.
     pub(super) real: WirePath,
     pub(super) exists: bool,
     pub(super) policy: &'a ExplainPolicy<'a>,
@@ -46,7 +46,7 @@ impl Judge<'_> {
         }
     }
 
-    /// Returns the answer for a device that needs no rule or is always added.
+    /// Returns the answer for a device that needs no rule, or that each sandbox has; `None` for other paths.
     fn device(&self, operation: Operation) -> Option<ExplainAnswer> {
         let within = |tree: &&str| self.real.is_within(&WirePath::from(*tree));
         if operation == Operation::Execute {
@@ -114,7 +114,7 @@ impl Judge<'_> {
         ExplainAnswer::allowed(because, origin)
     }
 
-    /// Returns the denial that the gate would derive from the kernel's error.
+    /// Returns the denial that the gate would derive from an error of the kernel; `None` if it would derive none.
     fn denial(&self, operation: Operation) -> Option<Denial> {
         let standing = self.policy.standing;
         let nearest = (!self.exists)
@@ -123,7 +123,7 @@ impl Judge<'_> {
         let access = FailedAccess {
             operation,
             path: self.real.clone(),
-            // In full confinement the mounts deny the action before other rules.
+            // In the full tier, mounts deny the action before other rules do.
             errno: if operation == Operation::Write && standing.tier == Tier::Full { EROFS } else { EACCES },
             permitted_by_mode: true,
             nearest: nearest.map(Into::into),

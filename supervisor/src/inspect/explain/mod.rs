@@ -1,12 +1,11 @@
 //! `bailiwick explain`: the policy for a path, an address or a command, with the reasons and the possible changes.
 //!
 //! * [`subject`]: the kind of the subject. [`path`], [`address`], [`command`]: the answers for each kind.
-//! * [`judge`]: the gate's judgement of a path; `tried`: the result of an attempt. [`place`]: the basis of the
-//!   judgement. [`origins`]: the origins of rules. [`answer`]: yes or no, with the reason. `print`: the text for a
-//!   person.
+//! * [`judge`]: the gate's judgement of a path; `tried`: the result of an attempt. [`place`]: the access and settings
+//!   for it. [`origins`]: the origins of rules. [`answer`]: one answer, with the reason. `print`: text for a person.
 //!
-//! The judgement comes from the gate. For a path, actions are then tried inside the confinement of an agent's worker,
-//! to find differences from the kernel. The network is not used.
+//! The judgement comes from the gate. For a path, actions are then tried in the sandbox of an agent's worker, to find
+//! differences from the kernel. The network is not used.
 
 mod address;
 mod answer;
@@ -41,12 +40,12 @@ use crate::settings::config::SettingsError;
 
 #[derive(Debug, Serialize)]
 struct Explanation {
-    /// The level of confinement in which a session would start.
+    /// The tier in which a session would start.
     tier: Tier,
-    /// The handling of calls that need more than the agent's access.
+    /// The mode, which decides about calls that need more than the agent's access.
     mode: ApprovalMode,
     rights: RightsSummary,
-    /// The rows of the table of modes for this mode.
+    /// The rows for this mode in the table of modes.
     mode_permits: [PermitRow; 3],
     #[serde(flatten)]
     said: ExplainedRights,
@@ -62,13 +61,11 @@ enum ExplainedRights {
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ExplainError {
-    /// The subject is unknown.
     #[error(transparent)]
     Subject(#[from] SubjectError),
     /// The settings cannot be read.
     #[error(transparent)]
     Settings(#[from] SettingsError),
-    /// The project's sandbox could not be prepared.
     #[error(transparent)]
     Setup(#[from] SetupError),
     #[error("no sandbox works here: {0}\n  hint: bailiwick doctor shows what is missing on this machine")]

@@ -16,7 +16,7 @@ pub(super) struct Origins<'a> {
 pub(super) type OriginRule = (String, Option<String>);
 
 impl Origins<'_> {
-    /// Returns the origin of the permission to change paths in this write root.
+    /// Returns the origin of the permission to write in this directory.
     pub(super) fn of_write_root(&self, root: &WirePath, standing: &StandingRights) -> OriginRule {
         if Some(root) == standing.temp.as_ref() {
             return ("the private temp directory is always writable".to_owned(), default());
@@ -45,7 +45,7 @@ impl Origins<'_> {
         found.is_some_and(|found| found == *root)
     }
 
-    /// Returns the origin of the permission to reach a socket.
+    /// Returns the origin of the permission to reach a socket; `None` without permission.
     pub(super) fn of_socket(&self, socket: &WirePath) -> Option<String> {
         let project = self.setup.policy.project.as_path();
         let is_it =

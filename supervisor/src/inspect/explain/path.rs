@@ -1,4 +1,4 @@
-//! The policy for a path, and the possible actions of a confined process on it.
+//! The policy for a path, and the actions on it that a confined process can really do.
 
 use std::path::Path;
 
@@ -17,17 +17,17 @@ use super::subject::tidy;
 #[derive(Debug, Serialize)]
 pub(crate) struct PathExplained {
     pub path: WirePath,
-    /// The target of symbolic links on the way.
+    /// Target of the path's symbolic links; `None` without such links.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub leads_to: Option<WirePath>,
-    /// The path relative to the project, if it is inside.
+    /// The path relative to the project; `None` if it is outside.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub in_project: Option<WirePath>,
     /// True if the path exists, as far as this process can see.
     pub exists: bool,
     pub notes: Vec<String>,
     pub read: ExplainAnswer,
-    /// The answer for changing, creating or removing the path.
+    /// Answer for changing, creating or removing the path.
     pub write: ExplainAnswer,
     pub execute: ExplainAnswer,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -35,10 +35,10 @@ pub(crate) struct PathExplained {
 }
 
 impl PathExplained {
-    /// The number of actions that are tried on a path.
+    /// Number of actions that are tried on a path.
     pub(crate) const PROBES: usize = 4;
 
-    /// Returns the actions to try in order.
+    /// Returns the actions that are tried, in their order.
     pub(crate) fn probes(path: &Path) -> [Probe; Self::PROBES] {
         let path = WirePath::from(path);
         [
@@ -49,7 +49,7 @@ impl PathExplained {
         ]
     }
 
-    /// Judges the path and compares the judgement with the results of [`Self::probes`].
+    /// Judges the path, and compares the judgement with the results of [`Self::probes`].
     pub(crate) fn new(path: &Path, policy: &ExplainPolicy<'_>, outcomes: &[Outcome]) -> Self {
         let ResolvedLink { path: real, exists } = leads_to(path);
         let judge = Judge { real: (&real).into(), exists, policy };
@@ -103,7 +103,7 @@ impl Judge<'_> {
         notes
     }
 
-    /// True if a hidden path is in the same directory or below. The readable entries there have separate rules.
+    /// True if a hidden path is in the directory of this path or below it. Each readable entry there has its own rule.
     fn is_beside_hidden(&self) -> bool {
         let directory = self.real.as_path().parent().map(WirePath::from);
         let hidden = &self.policy.standing.rights.hidden;

@@ -1,4 +1,4 @@
-//! The basis of all explanations: the access and settings of a session in this project.
+//! The access and settings of a session in this project, on which all explanations are based.
 
 use gate::approval::ApprovalSettings;
 use gate::{ApprovalMode, StandingRights};
@@ -28,7 +28,7 @@ pub(crate) struct ExplainPolicy<'a> {
 }
 
 impl ExplainedPlace {
-    /// Combines flags and settings and prepares the sandbox. Notices about oddities are printed.
+    /// Combines flags and settings, and prepares the sandbox. Prints notices about the settings.
     pub(crate) fn prepare(args: &AgentArgs) -> Result<Self, ExplainError> {
         let directories = Directories::of_process().map_err(SetupError::from)?;
         let sources = Sources::read(&directories, &args.directory)?;
@@ -43,8 +43,7 @@ impl ExplainedPlace {
         Ok(Self { setup, wanted, approvals: effective.approvals(true), effective })
     }
 
-    /// Returns the access without an approval for a worker at this level of confinement, with the caches of that level
-    /// only.
+    /// Returns the access that a worker in this tier has without an approval, with the caches of this tier only.
     pub(crate) fn standing(&self, tier: Tier) -> StandingRights {
         let standing = self.setup.standing();
         let Confinement { rights, environment, .. } = self.setup.confinement(standing.rights.clone());

@@ -92,7 +92,7 @@ impl Display for ExplainProgram {
     }
 }
 
-/// Writes the action and its answer, with the reasons below.
+/// Writes an action and its answer, with the reasons below.
 fn row(f: &mut Formatter<'_>, act: &str, answer: &ExplainAnswer) -> fmt::Result {
     let ExplainAnswer { verdict, because, origin, layer, grant, tried, .. } = answer;
     write!(f, "  {act:<8} {:<8} {because}", verdict.as_str())?;
@@ -116,7 +116,7 @@ fn row(f: &mut Formatter<'_>, act: &str, answer: &ExplainAnswer) -> fmt::Result 
     }
 }
 
-/// Describes the result of an attempt, unless the answer already does.
+/// Describes the result of an attempt; `None` if the answer already says it.
 fn remark(act: &str, verdict: ExplainVerdict, tried: &TriedAct) -> Option<String> {
     let possible = match act {
         "read" => "readable",

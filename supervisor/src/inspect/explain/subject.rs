@@ -12,7 +12,6 @@ use crate::settings::args::SubjectArg;
 pub(super) enum ExplainSubject {
     Path(PathBuf),
     Address(NamedSubject),
-    /// A command in the form for `bash -c`.
     Command(String),
 }
 
@@ -20,7 +19,7 @@ pub(super) enum ExplainSubject {
 pub(super) enum NamedSubject {
     /// A numeric address. The port is 0 if none was given.
     Literal(SocketAddr),
-    /// A host name, which would have to be looked up.
+    /// A host name, which is not looked up, with the port.
     Name(String, u16),
 }
 
@@ -38,8 +37,8 @@ pub(crate) enum SubjectError {
 }
 
 impl ExplainSubject {
-    /// Determines the subject, from a flag or the form of the words: addresses look like one, paths have a slash or
-    /// exist in the project, and everything else is a command.
+    /// Finds out the kind of the subject, from a flag or the words: an address looks like one, a path has a slash or
+    /// exists in the project, and everything else is a command.
     pub(super) fn of(
         what: &OsStr,
         kind: Option<SubjectArg>,
@@ -71,7 +70,7 @@ impl ExplainSubject {
     }
 }
 
-/// True if it is written as a path, or exists as one.
+/// True if the word is written as a path, or exists as one in the project.
 fn is_path(what: &OsStr, project: &WirePath) -> bool {
     let bytes = what.as_encoded_bytes();
     let is_word = !bytes.iter().any(u8::is_ascii_whitespace);
@@ -81,7 +80,7 @@ fn is_path(what: &OsStr, project: &WirePath) -> bool {
     [&b"."[..], b".."].contains(&bytes) || is_word && (begins || bytes.contains(&b'/') && !is_url) || exists()
 }
 
-/// Parses `HOST:PORT`, a numeric address without a port, or the host part of a URL.
+/// Parses `HOST:PORT`, a numeric address without a port, or the host part of a URL; `None` for other text.
 fn address(text: &str) -> Option<NamedSubject> {
     let authority = |rest: &str| rest.split(['/', '?', '#']).next().map(str::to_owned);
     if let Some((scheme, rest)) = text.split_once("://") {

@@ -1,4 +1,4 @@
-//! The comparison of an attempt inside a confinement with the gate's judgement.
+//! Compares an attempt in the sandbox with the gate's judgement.
 
 use ipc::confinement::Tier;
 use ipc::denial::Operation;
@@ -12,7 +12,7 @@ use super::judge::Judge;
 use super::origins::default;
 
 impl Judge<'_> {
-    /// Adds the attempt's result to the answer, and a note if the kernel denies what the policy allows.
+    /// Adds the result of the attempt to the answer, and a note if the kernel denies what the policy allows.
     pub(super) fn compare(
         &self,
         operation: Operation,
@@ -34,14 +34,14 @@ impl Judge<'_> {
         ExplainAnswer { verdict: ExplainVerdict::Denied, because, narrower, origin: default(), ..answer }
     }
 
-    /// Adjusts the answer for limits of a confinement without mounts, which enforces less than the full one.
+    /// Adjusts the answer for the floor tier, which has no mounts and enforces less than the full tier.
     fn unheld(&self, operation: Operation, answer: ExplainAnswer) -> ExplainAnswer {
         let rights = &self.policy.standing.rights;
         let within = |roots: &[WirePath]| roots.iter().any(|root| self.real.is_within(root));
         let hidden = self.policy.standing.hidden_root(&self.real).is_some();
         let protected = within(&rights.protected);
         let why = match operation {
-            // The names in a hidden directory can be listed under the rules.
+            // The rules do not prevent that the names in a hidden directory are listed.
             Operation::Read if hidden && self.real.as_path().is_dir() => {
                 "the names in this directory can be listed, but none of its files can be read"
             }
@@ -68,7 +68,7 @@ impl Judge<'_> {
         };
         let error = format!("{:?}", Errno::from_raw(errno));
         let standing = self.policy.standing;
-        // In full confinement the cover of a hidden path has a mode that permits nothing.
+        // In the full tier, the mount over a hidden path has a mode that permits nothing.
         let is_masked = standing.tier == Tier::Full && standing.hidden_root(&self.real).is_some();
         match (errno, permitted_by_mode || is_masked) {
             (EACCES | EPERM | EROFS, true) => TriedAct::Refused { error },
@@ -77,13 +77,13 @@ impl Judge<'_> {
         }
     }
 
-    /// Returns the answer for a connection, if the path is a socket.
+    /// Returns the answer for a connection; `None` if the path is no socket.
     pub(super) fn connect(&self, outcome: Option<&Outcome>) -> Option<ExplainAnswer> {
         let tried = outcome.map(|outcome| self.tried(outcome));
         self.connectable().map(|answer| ExplainAnswer { tried, ..answer })
     }
 
-    /// True if this name leads to another file inside the sandbox.
+    /// True if the path leads to another file in the sandbox, which has its own `/tmp`.
     pub(super) fn is_in_own_tmp(&self) -> bool {
         let setup = self.policy.setup;
         let hosts = &setup.policy;

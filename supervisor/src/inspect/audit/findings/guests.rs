@@ -1,4 +1,4 @@
-//! Findings about guests: each has one end, before that of its agent.
+//! Findings about guests: each guest has one end, before the end of its agent.
 
 use std::collections::BTreeSet;
 

@@ -1,4 +1,4 @@
-//! Findings about access: a sub-agent must have its declared access, and it must be within its parent's.
+//! Findings about access: a sub-agent must have its declared access, which must be within that of its parent.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ use super::{Finding, Rule, finding};
 use crate::inspect::audit::by_agent::EventsByAgent;
 use crate::journal::session::Tree;
 
-/// Length of a digest's prefix that identifies it in a text.
+/// Number of digits of a digest that identify it in a text.
 const SHORT: usize = 12;
 
 pub(super) fn findings(tree: &Tree, events: &EventsByAgent<'_>) -> Vec<Finding> {
@@ -23,7 +23,7 @@ pub(super) fn findings(tree: &Tree, events: &EventsByAgent<'_>) -> Vec<Finding> 
     for event in tree.events() {
         found.extend(known.take(event));
     }
-    // The log of a killed session may end between a worker's start and the event for its change of rights.
+    // The log of a killed session may end between a worker's start and the event about the change of access.
     let goes_on = |other: &OtherRights| {
         events.own(&other.finding.agent).next_back().is_some_and(|last| last.id > other.event)
     };
@@ -34,13 +34,13 @@ pub(super) fn findings(tree: &Tree, events: &EventsByAgent<'_>) -> Vec<Finding> 
 #[derive(Default)]
 struct KnownRights<'a> {
     spawned: BTreeMap<&'a AgentId, &'a SubAgentSpawned>,
-    /// The digest of the access of each agent's last long-lived worker.
+    /// SHA-256 of the access of each agent's last long-lived worker.
     digest: BTreeMap<&'a AgentId, &'a str>,
-    /// Workers with unexpected access for which no change is logged yet.
+    /// Workers whose access changed, while the log has no such change yet.
     unlogged: BTreeMap<&'a AgentId, OtherRights<'a>>,
     asked: BTreeMap<(&'a AgentId, ApprovalId), &'a ServerRequest>,
     approved: BTreeMap<(&'a AgentId, CallId), &'a ServerRequest>,
-    /// The plans that command-line flags approved.
+    /// Plans that command-line flags approved, with the access that they need.
     by_flags: BTreeMap<(&'a AgentId, CallId), Grant>,
 }
 
@@ -56,7 +56,7 @@ impl<'a> KnownRights<'a> {
         let agent = &event.agent;
         match &event.kind {
             EventKind::SubAgentSpawned(spawned) => return self.start(agent, spawned),
-            // A new process of the session starts with the rights from its own settings.
+            // A new process of the session starts with the access from its own settings.
             EventKind::SessionStarted(_) => self.digest.clear(),
             EventKind::WorkerStarted(started) if started.one_shot.is_none() => {
                 self.start_worker(event, started);
@@ -147,7 +147,7 @@ impl<'a> KnownRights<'a> {
     }
 }
 
-/// Returns a finding if a sub-agent has access beyond its parent's and its own grant.
+/// Returns a finding if a sub-agent has more access than its parent and its grant together.
 fn beyond(parent: &SubAgentSpawned, child: &SubAgentSpawned) -> Option<Finding> {
     let allowed = rights_of(parent).with_grant(&child.grant.clone().unwrap_or_default());
     let rights = rights_of(child);

@@ -1,4 +1,4 @@
-//! Findings about the logged access of workers: that of a sub-agent may only shrink.
+//! Findings about the access of workers in the log. The access of a sub-agent's workers may only shrink.
 
 use std::collections::BTreeMap;
 
@@ -19,7 +19,7 @@ pub(super) fn findings(tree: &Tree) -> Vec<Finding> {
 struct KnownWorker<'a> {
     project: Option<&'a WirePath>,
     now: BTreeMap<&'a AgentId, Rights>,
-    /// The maximum access of each sub-agent: at first its parent's with its grant, later that of its first worker.
+    /// Maximum access of each sub-agent: at first that of its parent with its grant, later that of its first worker.
     most: BTreeMap<&'a AgentId, (Rule, Rights)>,
 }
 
@@ -56,7 +56,7 @@ impl<'a> KnownWorker<'a> {
         };
         let text =
             format!("worker {} of agent {agent} has more access than {than}: {summary}", started.generation);
-        // Later workers are compared with the allowed rights.
+        // Later workers are compared with the maximum, not with this worker.
         self.most.insert(agent, (rule, most));
         Some(finding(rule, agent, text))
     }

@@ -15,13 +15,13 @@ pub(super) use self::file::{PageError, write};
 
 const STYLE: &str = include_str!("style.css");
 
-/// Maximum number of agents with their own section.
+/// Maximum number of agents that have a section of their own.
 const MOST_AGENTS: usize = 200;
 
-/// Maximum number of timeline rows of a page.
+/// Maximum number of timeline rows on a page.
 const MOST_MOMENTS: usize = 20_000;
 
-/// Maximum number of rows of one agent's timeline.
+/// Maximum number of rows in one agent's timeline.
 const MOST_MOMENTS_OF_AGENT: usize = 1000;
 
 pub(super) fn page(account: &AuditAccount, events: &EventsByAgent<'_>) -> String {
@@ -41,7 +41,7 @@ pub(super) fn page(account: &AuditAccount, events: &EventsByAgent<'_>) -> String
     html.into_string()
 }
 
-/// Adds a style rule that hides an agent while its box is not ticked.
+/// Adds a style rule that hides an agent's section while the agent's box is not ticked.
 fn hides(html: &mut Html, index: usize) {
     html.raw("body:has(#show-").number(index).raw(":not(:checked)) #agent-").number(index);
     html.raw(" { display: none }\n");

@@ -75,7 +75,7 @@ impl AgentSection<'_> {
     }
 }
 
-/// Maximum number of characters of a row of the timeline.
+/// Maximum number of characters of a timeline row.
 const LONGEST_ROW: usize = 400;
 
 /// Returns a shortened text for the timeline.

@@ -40,7 +40,7 @@ fn another_worker_has_other_rights_only_after_a_change_that_is_logged() {
     insta::assert_snapshot!(findings(&log.said("1.1", "go on")), @"");
     let log = started().worker("1.1", 2, "d2").with("1.1", "rights_changed", changed(2, "d3"));
     insta::assert_snapshot!(findings(&log), @"LoggedChange: worker 2 of agent 1.1 has other access (d2…) than the agent's worker before (d1…), and no change of access is logged");
-    // A restart under the same rights needs no event, and a log that breaks off may lack it.
+    // A restart under the same access needs no event. A log that ends here may lack the event.
     insta::assert_snapshot!(findings(&started().worker("1.1", 2, "d1").said("1.1", "go on")), @"");
     insta::assert_snapshot!(findings(&started().worker("1.1", 2, "d2")), @"");
 }
@@ -164,7 +164,7 @@ fn a_worker_of_a_sub_agent_has_no_more_than_its_parent_at_that_time() {
     insta::assert_snapshot!(findings(&log(&project, &source)), @"");
     insta::assert_snapshot!(findings(&log(&project, &project)), @"");
     insta::assert_snapshot!(findings(&log(&source, &project)), @"WithinParent: worker 1 of agent 1.1 has more access than its parent agent and the approval allow: writes in the project, $TMPDIR · network off · nothing hidden");
-    // Content of caches was written under the same rights or more.
+    // Contents of caches were written under the same access or more.
     insta::assert_snapshot!(findings(&log(&project, &json!(["project", "temp", "caches"]))), @"");
 }
 
@@ -174,7 +174,7 @@ fn the_rights_of_a_sub_agent_only_narrow() {
     let log = || begun(&project).spawned("1.1", json!({}));
     insta::assert_snapshot!(findings(&worker(worker(log(), "1.1", 1, &project), "1.1", 2, &source)), @"");
     insta::assert_snapshot!(findings(&worker(worker(log(), "1.1", 1, &source), "1.1", 2, &project)), @"OnlyNarrower: worker 2 of agent 1.1 has more access than the agent's worker before: writes in the project · network off · nothing hidden");
-    // Rights that the person adds affect only the top-level agent.
+    // Access that the person adds is only for the top-level agent.
     insta::assert_snapshot!(findings(&worker(begun(&source), "1", 2, &project)), @"");
 }
 

@@ -40,11 +40,11 @@ const ELEMENTS: &[&str] = &[
     "td",
 ];
 
-/// The allowed attributes of a page. None of them contains code.
+/// The attributes that a page may have. None of them contains code.
 const ATTRIBUTES: &[&str] =
     &["lang", "charset", "http-equiv", "content", "name", "class", "type", "checked", "id", "href", "open"];
 
-/// Checks that all elements of a page are closed and known.
+/// Checks that a page contains only known elements, and that all are closed.
 fn assert_well_formed(page: &str) {
     let mut rest = page.strip_prefix("<!DOCTYPE html>").unwrap();
     let mut open = Vec::new();

@@ -1,10 +1,10 @@
-//! The judgement if a security promise holds, from the report of a confined start and the attempts in it.
+//! Judges if a promise of SECURITY.md holds, from the report of a confined start and the attempts made in it.
 
 use ipc::confinement::{Attempt, Bounds, Tier};
 
 use super::{HeldBy, Holder, Promise, PromiseHere};
 
-/// The first Landlock ABI with scopes for signals and abstract unix sockets.
+/// First Landlock ABI with scopes for signals and abstract unix sockets.
 const SCOPES: u32 = 6;
 
 const DELEGATE: &str =
@@ -15,9 +15,9 @@ pub(super) struct PromiseGround {
     pub tier: Tier,
     pub landlock_abi: u32,
     pub bounds: Bounds,
-    /// True if each program has a separate control group.
+    /// True if each program has a control group of its own.
     pub own_group: bool,
-    /// The advice for promises that only full confinement keeps.
+    /// Advice for promises that only the full tier keeps.
     pub full_tier: String,
 }
 

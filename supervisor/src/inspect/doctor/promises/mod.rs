@@ -19,9 +19,9 @@ use crate::engine::place::ProjectSandbox;
 struct Promise {
     name: &'static str,
     says: &'static str,
-    /// Parts of the sandbox that enforce the promise: in the full tier, then in the floor.
+    /// The parts of Bailiwick that enforce the promise: in the full tier, then in the floor tier.
     holders: [Holder; 2],
-    /// The attempts of the self-test that would break the promise.
+    /// Attempts of the self-test that would break the promise.
     acts: &'static [&'static str],
 }
 
@@ -31,27 +31,27 @@ enum Holder {
     Kernel(&'static str),
     /// The broker, by this mechanism. The broker is the sandbox-exec process around a program.
     Broker(&'static str),
-    /// The kernel if Landlock has scopes, else the broker.
+    /// The kernel if Landlock has scopes, otherwise the broker.
     Scopes { kernel: &'static str, broker: &'static str },
-    /// Bailiwick's processes outside of the sandbox.
+    /// Unconfined processes of Bailiwick, by this mechanism.
     Supervisor(&'static str),
-    /// The kernel if a control group is delegated, else nothing.
+    /// The kernel if a control group is delegated, otherwise nothing.
     Groups,
-    /// The kernel if processes are limited, else nothing.
+    /// The kernel if the number of processes is limited, otherwise nothing.
     Processes,
-    /// The kernel if memory is limited, else nothing.
+    /// The kernel if memory is limited, otherwise nothing.
     Memory,
-    /// Nothing, for this reason. Only full confinement enforces the promise.
+    /// Nothing, for this reason. Only the full tier enforces the promise.
     Nobody(&'static str),
 }
 
 #[derive(Debug, Serialize)]
 pub(crate) struct PromisesPage {
-    /// The level of confinement, if programs can be confined at all.
+    /// The tier of confinement; `None` if nothing can be confined.
     #[serde(skip_serializing_if = "Option::is_none")]
     tier: Option<Tier>,
     kernel: String,
-    /// The Landlock ABI in force, or 0 without Landlock.
+    /// The Landlock ABI in force; 0 without Landlock.
     landlock_abi: u32,
     /// The result for each promise of SECURITY.md.
     promises: Vec<PromiseHere>,
@@ -64,11 +64,11 @@ struct PromiseHere {
     name: &'static str,
     says: &'static str,
     held_by: HeldBy,
-    /// The mechanism, or the reason why the promise does not hold.
+    /// The mechanism that enforces the promise, or the reason why it does not hold.
     why: String,
     #[serde(skip_serializing_if = "Option::is_none")]
     remedy: Option<String>,
-    /// The attempts against the promise that were denied.
+    /// Attempts to break the promise that were denied.
     denied: Vec<String>,
 }
 
@@ -77,13 +77,13 @@ struct PromiseHere {
 enum HeldBy {
     Kernel,
     Broker,
-    /// Bailiwick's processes outside of the sandbox.
+    /// Unconfined processes of Bailiwick.
     Supervisor,
     Nobody,
 }
 
 impl PromisesPage {
-    /// Runs the self-test and judges each promise by its results.
+    /// Runs the self-test, and judges each promise by the results.
     pub(crate) async fn make(setup: &ProjectSandbox) -> Self {
         match self_test::attack(setup, setup.tier).await {
             Ok(outcome) => Self::of(&outcome, has_own_group(setup).await, full_tier(setup, &outcome)),
@@ -126,13 +126,13 @@ impl PromisesPage {
         Self { tier: None, kernel: self_test::release(), landlock_abi: 0, promises, usable: false }
     }
 
-    /// True if agents can be confined on this machine and no attempt of the self-test succeeded.
+    /// True if agents can be confined on this machine, and no attempt of the self-test succeeded.
     pub(crate) fn is_usable(&self) -> bool {
         self.usable
     }
 }
 
-/// Returns advice for promises that the minimum confinement does not keep.
+/// Returns advice for promises that the floor tier does not keep.
 fn full_tier(setup: &ProjectSandbox, Outcome { ruleset, .. }: &Outcome) -> String {
     match &ruleset.no_full_tier {
         Some(reason) => format!("for the full tier: {}", self_test::refused(setup, reason.refusal)),
@@ -142,7 +142,7 @@ fn full_tier(setup: &ProjectSandbox, Outcome { ruleset, .. }: &Outcome) -> Strin
     }
 }
 
-/// True if a confined program has its own control group.
+/// True if a confined program has a control group of its own.
 async fn has_own_group(setup: &ProjectSandbox) -> bool {
     let Some(cat) = checks::on_path("cat") else { return false };
     let confinement = setup.confinement(setup.policy.standing());

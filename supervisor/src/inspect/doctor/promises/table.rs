@@ -12,7 +12,7 @@ const fn both(holder: Holder) -> [Holder; 2] {
     [holder, holder]
 }
 
-/// All promises. Of two enforcing parts, the first is for the full tier.
+/// All promises. Each names the part that enforces it in the full tier, then the part in the floor tier.
 pub(super) const PROMISES: &[Promise] = &[
     Promise {
         name: "write outside",

@@ -9,7 +9,7 @@ fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap()
 }
 
-/// Returns the rows of the table in SECURITY.md: names, and the cells for full and minimum confinement.
+/// Returns the rows of the table in SECURITY.md: names, and the cells for the full tier and the floor tier.
 fn of_security_md() -> Vec<(String, [String; 2])> {
     let text = fs::read_to_string(root().join("SECURITY.md")).unwrap();
     let rows = text.lines().skip_while(|line| !line.starts_with("| promise | full | floor |")).skip(2);
@@ -34,7 +34,7 @@ fn security_md_has_the_same_promises() {
     }
 }
 
-/// Checks both directions: each attempt belongs to a promise, and each attempt of a promise is made.
+/// Tests that each attempt belongs to a promise, and that each attempt of a promise is made.
 #[test]
 fn the_acts_are_those_of_the_self_test() {
     let source: String = ["self_test.rs", "attempt.rs"]

@@ -1,4 +1,4 @@
-//! The page as text: a line for each promise, with a hint below those that do not hold.
+//! The page of promises as text: a line for each promise, with a hint below those that do not hold.
 
 use std::fmt::{self, Display, Formatter, Write as _};
 use std::io::Write;
