@@ -95,7 +95,7 @@ fn module() -> io::Result<()> {
     system::load_empty_module().or_else(|error| only_missing(error, libc::ENOEXEC))
 }
 
-/// Treats an error as success if it comes only after the kernel has permitted the call.
+/// Treats this error as success, because the kernel gives it only after it has permitted the call.
 fn only_missing(error: io::Error, errno: i32) -> io::Result<()> {
     if error.raw_os_error() == Some(errno) { Ok(()) } else { Err(error) }
 }

@@ -1,8 +1,8 @@
-//! The picture in the clipboard, for Ctrl+V. A terminal sends no pictures, so a program of the desktop reads it.
+//! Reads the picture in the clipboard, for Ctrl+V. A terminal sends no pictures, so a program of the desktop reads it.
 //!
-//! Only a key of the person starts it. Program and arguments are fixed. The program is searched in absolute directories of `PATH`
-//! outside of the project, since an agent may write there. It starts in `/` with the few variables that it needs, its output is
-//! bounded in size and time, and its bytes are taken for a picture only after the check that files of `:image` have.
+//! Only a key of the person starts the program. Program and arguments are fixed. The program is searched in absolute
+//! directories of `PATH` outside of the project, since an agent may write in the project. It starts in `/` with few
+//! variables, and its output is limited in size and time. The output is checked like a file of `:image`.
 
 use std::ffi::OsString;
 use std::io::{self, Read};
@@ -15,24 +15,24 @@ use std::time::{Duration, Instant};
 use nix::poll::{PollFd, PollFlags, PollTimeout, poll};
 use nix::unistd::{AccessFlags, access};
 
-/// The longest time that all programs together may take.
+/// Longest time that all programs together may take.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// The time between two checks of a program that has closed its output.
+/// Time between two checks of a program that has closed its output.
 const PAUSE: Duration = Duration::from_millis(5);
 
-/// The requested formats, in order. Desktops offer a picture as PNG, whatever it was.
+/// Requested formats in order. Desktops also offer pictures of other formats as PNG.
 const FORMATS: [&str; 2] = ["image/png", "image/jpeg"];
 
-/// The variables that a program receives.
+/// Environment variables that a program receives.
 const VARIABLES: [&str; 7] =
     ["WAYLAND_DISPLAY", "XDG_RUNTIME_DIR", "DISPLAY", "XAUTHORITY", "HOME", "PATH", "LC_ALL"];
 
 struct ClipboardProgram {
     name: &'static str,
-    /// The variable that its desktop sets.
+    /// Environment variable that the program's desktop sets.
     desktop: &'static str,
-    /// The arguments before the format, and after it.
+    /// Arguments before and after the format.
     arguments: (&'static [&'static str], &'static [&'static str]),
 }
 
@@ -49,7 +49,6 @@ const PROGRAMS: [ClipboardProgram; 2] = [
     },
 ];
 
-/// Error of reading a picture from the clipboard.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ClipboardError {
     #[error("the clipboard cannot be read: this terminal has no desktop (WAYLAND_DISPLAY, DISPLAY)")]
@@ -64,7 +63,7 @@ pub(crate) enum ClipboardError {
     Failed { name: &'static str, source: io::Error },
 }
 
-/// Returns the bytes of the picture in the clipboard, at most one more than `most`.
+/// Returns the bytes of the picture in the clipboard: at most `most` bytes, and one more if it is larger.
 pub(crate) fn picture(project: &Path, most: usize) -> Result<Vec<u8>, ClipboardError> {
     read(&|name| std::env::var_os(name), project, most)
 }
@@ -94,7 +93,7 @@ fn read(
         let failed = |source| ClipboardError::Failed { name: program.name, source };
         let mut child = command.spawn().map_err(failed)?;
         let printed = output(&mut child, deadline, most);
-        // It is perhaps over already.
+        // The program may have ended already.
         let _ = child.kill();
         child.wait().map_err(failed)?;
         match printed.map_err(failed)? {
@@ -106,14 +105,14 @@ fn read(
     Err(ClipboardError::NoPicture)
 }
 
-/// Returns the program's file. Relative directories and those in the project are passed over.
+/// Returns the path of the program; `None` if it is missing. Skips relative directories and those in the project.
 fn find(name: &str, path: &OsString, project: &Path) -> Option<PathBuf> {
     let directories = std::env::split_paths(path).filter(|directory| directory.is_absolute());
     let mut files = directories.filter_map(|directory| directory.join(name).canonicalize().ok());
     files.find(|file| !file.starts_with(project) && file.is_file() && access(file, AccessFlags::X_OK).is_ok())
 }
 
-/// Returns the output of a program: empty if it fails, `None` if it is late. Reads at most one byte more than `most`.
+/// Returns the output of a program, at most one byte more than `most`: empty if it fails, `None` if it is too slow.
 fn output(child: &mut Child, deadline: Instant, most: usize) -> io::Result<Option<Vec<u8>>> {
     let Some(mut stdout) = child.stdout.take() else { return Ok(None) };
     let (mut bytes, mut chunk) = (Vec::new(), vec![0; 64 << 10]);
@@ -150,7 +149,7 @@ mod tests {
 
     use super::*;
 
-    /// A desktop with one program, in a directory of `PATH`.
+    /// A simulated desktop with one program, in a directory of `PATH`.
     struct Desktop {
         place: tempfile::TempDir,
         variables: Vec<(&'static str, OsString)>,
@@ -162,8 +161,8 @@ mod tests {
             let programs = place.path().join("bin");
             fs::create_dir(&programs).unwrap();
             let file = programs.join(name);
-            // Another process writes it: a child that another test forks meanwhile would inherit the file as it is
-            // open for writing, and a file that is open for writing cannot be executed (ETXTBSY).
+            // Another process writes the program. A child that another test forks would inherit the file as it is open
+            // for writing, and a file that is open for writing cannot be executed (ETXTBSY).
             let write = r#"printf '#!/bin/sh\n%s\n' "$1" > "$2" && chmod 755 "$2""#;
             let done = Command::new("sh").args(["-c", write, "sh", script]).arg(&file).status().unwrap();
             assert!(done.success());

@@ -1,4 +1,4 @@
-//! Diagnostics by `tracing`, set up by environment variables. They go to a file or to standard error, never to the terminal of a UI.
+//! Diagnostics by `tracing`, set up by environment variables. They go to a file or standard error, never into a UI.
 
 use std::fs::OpenOptions;
 use std::io::IsTerminal;
@@ -7,10 +7,10 @@ use std::os::unix::fs::OpenOptionsExt;
 use tracing_subscriber::EnvFilter;
 use tracing_subscriber::fmt::format::FmtSpan;
 
-/// The variable with the level and targets in the format of `EnvFilter`: `debug`, `supervisor::monitor=trace` …
+/// Environment variable with the level and targets in the format of `EnvFilter`: `debug`, `supervisor::monitor=trace` …
 const LEVEL: &str = "BAILIWICK_LOG";
 
-/// The variable with the file for diagnostics. Without it they go to standard error.
+/// Environment variable with the file for diagnostics. Without it they go to standard error.
 const FILE: &str = "BAILIWICK_LOG_FILE";
 
 /// Fails if diagnostics would go to the terminal on which the caller draws.

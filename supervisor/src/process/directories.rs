@@ -14,7 +14,7 @@ pub struct Directories {
     /// Everything that must be kept: session logs, plans, checkpoints, the protected files' baselines, files moved
     /// aside, and locks and sockets of running sessions.
     pub state: PathBuf,
-    /// Content that can be made again. The caches of each project belong to its agents.
+    /// Data that can be produced again. The caches of each project belong to the project's agents.
     pub cache: PathBuf,
 }
 
@@ -68,7 +68,7 @@ impl Directories {
         Self::from_environment(|name| std::env::var_os(name))
     }
 
-    /// Returns the environment variable that chose the location of `place`; `None` for a default location.
+    /// Returns the environment variable that decided about the location of `place`; `None` for a default location.
     pub fn chosen_by(&self, place: &Path, get: impl Fn(&str) -> Option<OsString>) -> Option<&'static str> {
         let is_set = |name: &&str| get(name).is_some_and(|value| Path::new(&value).is_absolute());
         let own = [
@@ -86,12 +86,10 @@ impl Directories {
         [&self.config, &self.state, &self.cache].map(PathBuf::clone)
     }
 
-    /// Returns the directory of session logs.
     pub fn sessions(&self) -> PathBuf {
         self.state.join("sessions")
     }
 
-    /// Returns the directory of stored plans.
     pub fn plans(&self) -> PathBuf {
         self.state.join("plans")
     }

@@ -3,8 +3,8 @@
 //!
 //! Vim obeys modelines in the first and last five lines. Emacs obeys a `-*-` line in the first two lines, and a `Local
 //! Variables:` list after the last form feed or in the last 3000 characters. A model wrote the plan, so its copy begins
-//! and ends with a longer comment of ours, and the second comment begins with a form feed. The new text of a file, and a
-//! message with pasted text, have the comments only if they contain a word that editors obey.
+//! and ends with a longer comment of ours, and the second comment begins with a form feed. The new text of a file, and
+//! a message with pasted text, have the comments only if they contain a word that editors obey.
 
 use std::fmt;
 use std::fs;
@@ -12,14 +12,14 @@ use std::io;
 use std::os::unix::fs::PermissionsExt as _;
 use std::process::{Command, Stdio};
 
-/// The comment before the text.
+/// Guard comment before the text.
 const TOP: &str =
     "<!-- The text begins below this comment. Leave both comments as they are.\n\n\n\n\n\n\n\n\n\n-->\n";
 
-/// The comment after the text.
+/// Guard comment after the text.
 const BOTTOM: &str = "\n\u{c}\n<!-- The text ends above this comment.\n\n\n\n\n\n\n\n\n\n-->\n";
 
-/// Words in the lines that editors obey.
+/// Words that make editors obey a line.
 const OBEYED: &[&str] = &["vi:", "vim", "ex:", "-*-", "local variables:"];
 
 const USUAL: &str = "vi";
@@ -28,9 +28,7 @@ const USUAL: &str = "vi";
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Edits {
     Plan,
-    /// The new text of a file that waits for approval.
     Change,
-    /// The message at the prompt.
     Message,
 }
 
@@ -45,7 +43,7 @@ impl fmt::Display for Edits {
 }
 
 impl Edits {
-    /// Returns the name of the copy; a text of a file is no Markdown.
+    /// Returns the file name of the copy. The text of a file has no extension for Markdown.
     fn copy(self) -> String {
         let ending = if self == Self::Change { "txt" } else { "md" };
         format!("{self}.{ending}")
@@ -67,7 +65,7 @@ pub(crate) fn edit(edits: Edits, text: &str) -> Result<Option<String>, String> {
 
 fn run(editor: &str, edits: Edits, before: &str) -> Result<Option<String>, String> {
     let failed = |what: &str, error: io::Error| format!("cannot edit the {edits}: {what}: {error}");
-    // The temp directory may be readable by everybody, so the new directory gets a private mode.
+    // Everybody may read the temp directory, so the new directory gets mode 0700.
     let mut private = tempfile::Builder::new();
     private.permissions(fs::Permissions::from_mode(0o700));
     let place = private.prefix(&format!("bailiwick-{edits}-")).tempdir();
@@ -76,7 +74,7 @@ fn run(editor: &str, edits: Edits, before: &str) -> Result<Option<String>, Strin
     let guards = edits.guards(before);
     let written = if guards { guarded(before) } else { before.to_owned() };
     fs::write(&copy, written).map_err(|error| failed("cannot write a copy", error))?;
-    // The variable is interpreted by the shell, as in git. The path is a separate word.
+    // As in git, the shell interprets the variable. The path is a separate word.
     let mut command = Command::new("/bin/sh");
     command.arg("-c").arg(format!("{editor} \"$@\"")).arg(editor).arg(&copy);
     let status = command.stdin(Stdio::inherit()).status().map_err(|error| failed("/bin/sh", error))?;
@@ -85,7 +83,7 @@ fn run(editor: &str, edits: Edits, before: &str) -> Result<Option<String>, Strin
     }
     let text = fs::read_to_string(&copy).map_err(|error| failed("cannot read the edited copy", error))?;
     let Some(text) = (if guards { unguarded(&text) } else { Some(&*text) }) else {
-        // The person's work is kept.
+        // The person's text is not lost: the file stays.
         let kept = place.keep().join(edits.copy());
         return Err(format!(
             "the comments at the start and end of the copy were changed: the {edits} is unchanged, and your text is in {}",

@@ -1,4 +1,4 @@
-//! The exit codes: a contract with scripts, each with a name.
+//! The exit codes. They are a contract with scripts, and each has a name.
 
 use std::io;
 use std::process::ExitCode;
@@ -15,20 +15,20 @@ pub enum Exit {
     Usage,
     /// The model or the agent gave up, or a budget (steps, tokens, money, time) is spent.
     GaveUp,
-    /// The agent ended its turn after a denied call, with no tool call succeeding later.
+    /// The agent ended its turn after a denied call, and no later call succeeded.
     Denied,
     /// The sandbox is unavailable; no model was called.
     NoSandbox,
     /// The provider failed after retries: bad key, no network, overloaded.
     Provider,
-    /// The log of a session is whole, but its events are inconsistent.
+    /// The log of a session is unchanged, but its events contradict each other.
     Finding,
-    /// A review has findings.
+    /// A review has findings that are severe enough.
     Findings,
     Interrupted,
     Terminated,
     HungUp,
-    /// The status of a command that was run.
+    /// Status of a command that was run.
     Status(u8),
 }
 
@@ -53,7 +53,7 @@ impl Exit {
 }
 
 impl Exit {
-    /// Exit status of a process that a signal ended.
+    /// Returns the exit status for a process that a signal ended.
     pub(crate) fn by_signal(signal: i32) -> Self {
         Self::Status(u8::try_from(128 + signal).unwrap_or(u8::MAX))
     }
@@ -90,7 +90,7 @@ impl From<EndReason> for Exit {
     }
 }
 
-/// The section of `--help` that lists them.
+/// Section of `--help` that lists the exit statuses.
 pub(crate) const EXIT_STATUS: &str = "\
 Exit status:
   0    the task is done, or the user ended the session
@@ -104,8 +104,8 @@ Exit status:
   130  interrupted (SIGINT)
   143  terminated (SIGTERM)";
 
-/// Returns the exit status of a command that printed. A reader that closed the pipe is not a failure; any other error
-/// is reported.
+/// Returns the exit status of a command that printed something. If the reader closed the pipe, that is no failure. Any
+/// other error is reported.
 pub(crate) fn printed(printed: io::Result<()>, exit: Exit) -> Exit {
     match printed {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {

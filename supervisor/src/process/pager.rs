@@ -5,10 +5,10 @@ use std::process::{Command, Stdio};
 
 const USUAL: &str = "less -R";
 
-/// The options of `less` if the environment has none: keep a short text on the screen, and show colours.
+/// Options of `less` if the environment has none: leave a short text on the screen, and show colours.
 const LESS: &str = "FRX";
 
-/// The exit status of a shell that did not find the program (`sh(1p)`).
+/// Exit status of a shell that did not find the program (`sh(1p)`).
 const NOT_FOUND: i32 = 127;
 
 /// Shows a text without terminal controls in the person's pager. If the pager is `cat` or cannot be started, the text
@@ -24,7 +24,7 @@ pub(crate) fn show(text: &str) -> io::Result<()> {
 
 /// Runs the pager. Returns false if the program is missing.
 fn run(pager: &str, text: &str, output: Stdio) -> io::Result<bool> {
-    // The variable is interpreted by the shell, as in git and man.
+    // As in git and man, the shell interprets the variable.
     let mut command = Command::new("/bin/sh");
     command.arg("-c").arg(pager).stdin(Stdio::piped()).stdout(output);
     if std::env::var_os("LESS").is_none() {
@@ -32,7 +32,7 @@ fn run(pager: &str, text: &str, output: Stdio) -> io::Result<bool> {
     }
     let mut child = command.spawn()?;
     if let Some(mut input) = child.stdin.take() {
-        // A pager that quits early closes the pipe.
+        // A pager that ends early closes the pipe.
         let _ = input.write_all(text.as_bytes());
     }
     Ok(child.wait()?.code() != Some(NOT_FOUND))

@@ -9,13 +9,12 @@ const ERASE: &str = "\r\u{1b}[K";
 
 pub(crate) struct PassedLines<W> {
     out: W,
-    /// The columns for a status line; `None` if lines cannot be replaced.
+    /// Width of a status line in columns; `None` if a line cannot be replaced.
     columns: Option<usize>,
     is_passing: bool,
 }
 
 impl PassedLines<io::Stderr> {
-    /// Returns the output for standard error of this process.
     pub(crate) fn of_process() -> Self {
         let out = io::stderr();
         let moves = out.is_terminal() && std::env::var_os("TERM").is_some_and(|term| term != "dumb");
@@ -40,7 +39,7 @@ impl<W: Write> PassedLines<W> {
     pub(crate) fn passing(&mut self, text: &str) {
         let Some(columns) = self.columns else { return self.line(text) };
         self.clear();
-        // A wrapped line could not be erased, and some terminals wrap in the last column.
+        // A line that wraps could not be erased. Some terminals wrap after the last column.
         let shown: String = text.chars().take(columns.saturating_sub(1)).collect();
         let _ = write!(self.out, "{shown}");
         let _ = self.out.flush();

@@ -7,7 +7,7 @@ use std::path::Path;
 
 use tempfile::{Builder, TempDir};
 
-/// The directories that are tried if `TMPDIR` cannot be used.
+/// Directories that are tried if the system's temp directory cannot be used.
 const ELSEWHERE: [&str; 2] = ["/tmp", "/var/tmp"];
 
 /// Creates a private directory in the system's temp directory, or elsewhere if that fails. It is removed when the

@@ -1,4 +1,4 @@
-//! The signals that end the process or that it handles. Their default actions are off once one of these types exists.
+//! The signals that end the process or that it handles. Once one of these types exists, the default actions are off.
 //!
 //! A SIGHUP that was ignored at the start stays ignored, as under nohup(1), so that the process can outlive its
 //! terminal. The terminal UI handles it anyway, because it cannot work without a terminal.
@@ -26,8 +26,8 @@ pub(crate) fn end_with(parent: i32) -> io::Result<()> {
     }
 }
 
-/// The signals that end a process by default and are sent from outside (signal(7)): those with the action *Term*, and
-/// those with *Core* that a person or a limit causes.
+/// Signals from other processes that end the process by default (signal(7)): those with the action *Term*, and those
+/// with *Core* that a person or a limit causes.
 const ENDING: &[i32] = &[
     libc::SIGTERM,
     libc::SIGQUIT,
@@ -42,7 +42,7 @@ const ENDING: &[i32] = &[
     libc::SIGXCPU,
 ];
 
-/// Signals about failed writes. They would end the process and are ignored, because the write fails with an error too.
+/// Signals about failed writes. They are ignored, because the write fails with an error too.
 const WITHOUT_EFFECT: &[i32] = &[libc::SIGPIPE, libc::SIGXFSZ];
 
 /// Returns the signals of [`ENDING`] and the real-time signals.
@@ -55,14 +55,14 @@ fn hangup() -> impl Iterator<Item = i32> {
     (!is_ignored(signal::Signal::SIGHUP)).then_some(libc::SIGHUP).into_iter()
 }
 
-/// A group of signals with the same meaning.
+/// Signals that are handled in the same way.
 #[derive(Debug)]
 struct AnyOf(Vec<(i32, Signal)>);
 
 impl AnyOf {
     fn new(numbers: impl Iterator<Item = i32>) -> io::Result<Self> {
         for number in WITHOUT_EFFECT {
-            // A handler disables the default action, even if nobody waits for it.
+            // A handler turns the default action off, even if nobody waits for the signal.
             drop(signal(SignalKind::from_raw(*number))?);
         }
         numbers
@@ -83,8 +83,8 @@ impl AnyOf {
     }
 }
 
-/// The signals with which a person controls a session without a terminal UI. Early signals are kept until somebody
-/// waits for them.
+/// The signals with which a person controls a session without a terminal UI. Signals that arrive before somebody waits
+/// are kept.
 #[derive(Debug)]
 pub(crate) struct UserSignals {
     interrupt: Signal,
@@ -117,14 +117,14 @@ impl Endings {
         AnyOf::new(hangup().chain([libc::SIGINT]).chain(ending())).map(Self)
     }
 
-    /// Starts to handle the signals for a program that needs a terminal. SIGHUP ends it even if it was ignored.
+    /// Handles the signals for a program that needs a terminal. SIGHUP ends it even if it was ignored at the start.
     pub(crate) fn on_a_terminal() -> io::Result<Self> {
         AnyOf::new([libc::SIGINT, libc::SIGHUP].into_iter().chain(ending())).map(Self)
     }
 
-    /// Returns the number of a signal that has already arrived, if there is one.
+    /// Returns the number of a signal that has already arrived; `None` if there is none.
     pub(crate) async fn so_far(&mut self) -> Option<i32> {
-        // The runtime checks for signals when there is nothing else to do.
+        // The runtime checks for signals when it has nothing else to do.
         tokio::task::yield_now().await;
         tokio::select! {
             biased;
@@ -146,7 +146,7 @@ pub(crate) struct Changes {
     resume: Signal,
 }
 
-/// A signal from a terminal or its shell.
+/// A signal about the terminal: from the terminal itself or from the shell.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum SignalChange {
     Size,

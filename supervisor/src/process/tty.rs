@@ -1,4 +1,4 @@
-//! Common functions for terminals.
+//! Functions for terminals that several modules need.
 
 use std::io::{self, ErrorKind, Write};
 use std::os::fd::AsFd;
@@ -10,14 +10,14 @@ use nix::unistd::Pid;
 pub(crate) use boundary::system::window_size as size;
 use boundary::system::with_default_action;
 
-/// Returns the columns of a terminal; `None` if it does not report its size. A new pseudo-terminal reports 0.
+/// Returns the width of a terminal in columns; `None` if it is unknown. A new pseudo-terminal reports 0.
 pub(crate) fn columns(terminal: &impl AsFd) -> Option<usize> {
     let columns = usize::from(size(terminal.as_fd())?.ws_col);
     (columns > 0).then_some(columns)
 }
 
-/// Stops this process and the others of its job, as ^Z does, and returns when it is continued. Does nothing if nobody
-/// could continue it (an orphaned process group). Must be called on the main thread.
+/// Stops this process and the others of its job, as ^Z does, and returns when it is continued. Does nothing in an
+/// orphaned process group, which nobody could continue. Must be called on the main thread.
 pub(crate) fn stop_job() -> nix::Result<()> {
     // The kernel prefers the main thread for this signal and delivers it before the call returns (kill(2)).
     with_default_action(Signal::SIGTSTP, || kill(Pid::from_raw(0), Signal::SIGTSTP))?

@@ -1,4 +1,4 @@
-//! Denials in plain words, for the people who read `exec` and `sandbox`. The model reads [`Denial`]'s own sentence.
+//! Denials in plain words, for people who use `exec` and `sandbox`. The model reads the sentence of [`Denial`] itself.
 
 use std::fmt::{self, Display, Formatter};
 
@@ -6,7 +6,7 @@ use ipc::denial::{Denial, Grade, Layer, Object, Operation};
 use ipc::missing_right::MissingRight;
 use protocol::known_sockets::gives;
 
-/// The port of DNS, which people know by its name.
+/// Port of DNS, which people know by its name.
 const DNS: &str = ":53";
 
 /// A denial as two lines: the blocked operation, and a hint.
@@ -25,7 +25,7 @@ impl Display for PlainDenial<'_> {
 }
 
 impl PlainDenial<'_> {
-    /// Returns advice for the command line, if there is any.
+    /// Returns advice for the command line; `None` if there is none.
     pub(crate) fn hint(&self) -> Option<String> {
         let denial = self.0;
         let is_hidden = matches!(denial.operation, Operation::Read | Operation::Execute)
@@ -48,7 +48,7 @@ impl PlainDenial<'_> {
     }
 }
 
-/// Returns the part of the sandbox that blocked the operation, as precisely as it is known.
+/// Returns the part that blocked the operation. It is less precise if the cause is only likely.
 fn blocked(Denial { grade, layer, .. }: &Denial) -> String {
     match (grade, layer) {
         (Grade::Proved, Layer::Policy) => "blocked by the policy".to_owned(),
@@ -78,7 +78,7 @@ fn attempt(denial: &Denial) -> String {
     }
 }
 
-/// Describes a path and its state, with the attempt of the program if it is known.
+/// Describes a path and its state. With `program`, also what the program tried to do.
 fn seen(program: Option<&str>, act: &str, path: impl Display, state: &str) -> String {
     match program {
         Some(program) => format!("{program} tried to {act} {path}, which is {state} here"),
@@ -94,7 +94,7 @@ fn named(address: &str) -> String {
     }
 }
 
-/// Returns the missing access, unless the description of the attempt already says it.
+/// Returns the missing access, or only the reason for it if the description of the attempt already names the access.
 fn detail(Denial { operation, object, missing_right, .. }: &Denial) -> String {
     match missing_right.value().filter(|right| right.is_said_by(*operation, object)) {
         Some(right) => right.reason().map(|reason| format!(", {reason}")).unwrap_or_default(),

@@ -2,7 +2,7 @@
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-/// The held messages; `None` while messages are printed at once.
+/// Messages that are held back; `None` while messages are printed at once.
 static HELD: Mutex<Option<Vec<String>>> = Mutex::new(None);
 
 pub(crate) fn begin_to_hold() {
@@ -13,7 +13,7 @@ pub(crate) fn hold(note: &str) -> bool {
     held().as_mut().map(|notes| notes.push(note.to_owned())).is_some()
 }
 
-/// Returns the messages that were held since the last call.
+/// Returns the messages that were held back since the last call.
 pub(crate) fn take() -> Vec<String> {
     held().as_mut().map(std::mem::take).unwrap_or_default()
 }

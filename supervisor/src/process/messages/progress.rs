@@ -3,7 +3,7 @@
 use std::io::{self, IsTerminal, Write};
 use std::time::{Duration, Instant};
 
-/// The time before the progress line appears.
+/// Time before the progress line appears.
 const PATIENCE: Duration = Duration::from_millis(500);
 
 #[derive(Debug)]
@@ -18,7 +18,7 @@ impl ReadingProgress {
         Self { began: Instant::now(), is_seen: io::stderr().is_terminal(), percent: None }
     }
 
-    /// Updates the line after `read` of `whole` bytes.
+    /// Updates the line after `read` of `whole` bytes were read.
     pub(crate) fn tell(&mut self, read: u64, whole: u64) {
         if !self.is_seen || self.began.elapsed() < PATIENCE {
             return;
