@@ -11,7 +11,7 @@ use crate::process::exit::{Exit, printed};
 use crate::process::messages::{complain, harmless};
 use crate::settings::args::DeleteArgs;
 
-/// Deletes none if one of the names is unknown.
+/// Deletes the named sessions. Deletes none of them if a name is unknown.
 pub(super) fn run(args: &DeleteArgs, directories: &Directories) -> Exit {
     let find = |name: &String| find_log(&directories.sessions(), Some(name), Path::new("."));
     let mut logs = match args.sessions.iter().map(find).collect::<Result<Vec<_>, _>>() {

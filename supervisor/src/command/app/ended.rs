@@ -1,11 +1,11 @@
-//! Commands that clean up after a signal.
+//! Runs commands that clean up after a signal.
 
 use crate::process::exit::Exit;
 use crate::process::messages::complain;
 use crate::process::signals::Endings;
 
-/// Runs the work until it is done or a signal arrives, which drops it and removes what it created. Must be called
-/// within the runtime before the work creates anything.
+/// Runs the work until it is done or a signal arrives. The signal drops the work, which removes what it created. Must
+/// be called within the runtime, before the work creates anything.
 pub(super) async fn until_ended(work: impl Future<Output = Exit>) -> Exit {
     let mut endings = match Endings::new() {
         Ok(endings) => endings,

@@ -8,7 +8,6 @@ use crate::process::exit::Exit;
 use crate::process::messages::complain;
 use crate::settings::args::Cli;
 
-/// The name of the program, and of the file of its completions.
 const NAME: &str = "bailiwick";
 
 pub(super) fn completions(shell: Shell) -> Exit {

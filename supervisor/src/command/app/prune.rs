@@ -10,7 +10,7 @@ use crate::process::exit::Exit;
 use crate::process::messages::{complain, harmless};
 use crate::settings::args::PruneArgs;
 
-/// Without flags, deletes nothing.
+/// Deletes the sessions beyond the limits. Without any limit, deletes nothing and fails.
 pub(super) fn run(args: &PruneArgs, directories: &Directories) -> Exit {
     let keep = Keep { days: args.older_than, mib: args.larger_than };
     if keep.is_everything() {

@@ -22,13 +22,13 @@ use crate::process::messages::{complain, say, tell};
 use crate::process::signals::Endings;
 use crate::settings::args::{RelayArgs, RelayPlace};
 
-/// The time between two checks of the calling process.
+/// Time between two checks of the calling process.
 const LOOK: Duration = Duration::from_secs(1);
 
 const SHORTEST_TOKEN: usize = 16;
 
 pub(super) fn run(args: RelayArgs, keys: &TakenKeys, runtime: &Runtime) -> Exit {
-    // The caller is recorded first, so that its end cannot be missed.
+    // The caller is noted before anything else, so that its end is always noticed.
     let caller = getppid();
     let done = Directories::of_process()
         .map_err(Refusal::usage)
@@ -151,11 +151,11 @@ fn clients(args: &RelayArgs, limits: Limits) -> Result<Vec<ClientSettings>, Refu
     Ok(clients)
 }
 
-/// Creates the file with a new token if it is missing.
+/// Returns the token in a file. If the file is missing, creates it with a new token.
 fn token(file: &Path) -> io::Result<SecretString> {
     match File::options().write(true).create_new(true).mode(0o600).open(file) {
         Ok(mut made) => {
-            // 244 random bits from the kernel.
+            // Two UUIDs contain 244 random bits from the kernel.
             let [first, second] = [uuid::Uuid::new_v4(), uuid::Uuid::new_v4()];
             let token = Zeroizing::new(format!("{}{}", first.simple(), second.simple()));
             writeln!(made, "{}", *token)?;

@@ -1,4 +1,4 @@
-//! Restores the files and the conversation of a closed session as of a message.
+//! `bailiwick rewind`: restores the files and the conversation of a closed session to their state at a message.
 
 use std::collections::BTreeMap;
 use std::io::{self, BufRead, Write};
@@ -22,7 +22,7 @@ use crate::process::messages::{ReadingProgress, complain, harmless, one_line, sa
 use crate::settings::args::RewindArgs;
 use crate::settings::config::{Layer, Sources, can_ask};
 
-/// The columns for a message in the list.
+/// Width in columns of a message in the list.
 const COLUMNS: usize = 100;
 
 pub(super) fn run(args: &RewindArgs, runtime: &Runtime) -> Exit {
@@ -145,7 +145,7 @@ fn setup(directories: Directories, project: &Path) -> Result<ProjectSandbox, Ref
     Ok(ProjectSandbox::new(directories, project, Mode::fixed(ApprovalMode::Deny), &wanted)?)
 }
 
-/// Returns the number of the first agent's last worker.
+/// Returns the highest number of the first agent's workers; 0 without workers.
 fn last_worker(events: &[SessionEvent]) -> Generation {
     let numbers = events.iter().filter(|event| event.agent == AgentId::root());
     let numbers = numbers.filter_map(|event| match &event.kind {
@@ -177,7 +177,7 @@ fn list(said: &[&SessionEvent], log: &Path) -> Result<Exit, Refusal> {
     Ok(Exit::Done)
 }
 
-/// Digest of the preview, if the person or the flag confirmed it.
+/// Returns the digest of the preview if the person, or `--digest`, confirmed it; `None` if the person refused.
 fn confirmed(preview: &RewindPreview, digest: Option<&str>) -> Result<Option<String>, Refusal> {
     if let Some(digest) = digest.filter(|digest| *digest == preview.digest) {
         return Ok(Some(digest.to_owned()));
@@ -196,7 +196,7 @@ fn confirmed(preview: &RewindPreview, digest: Option<&str>) -> Result<Option<Str
         )));
     }
     let ask = || {
-        // Input before the question is no answer.
+        // Input from before the question does not answer it.
         tcflush(io::stdin(), FlushArg::TCIFLUSH)?;
         let mut out = io::stderr().lock();
         write!(out, "Restore? [y/N] ")?;

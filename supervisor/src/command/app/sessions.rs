@@ -1,4 +1,4 @@
-//! `bailiwick sessions`: lists the sessions with a log, from the index.
+//! `bailiwick sessions`: lists the sessions that have a log, from the index.
 
 use std::io::{self, Write};
 
@@ -13,7 +13,7 @@ use crate::settings::args::{SessionsArgs, SessionsCommand};
 
 use super::{delete, prune};
 
-/// The columns for a message or a found line.
+/// Width in columns of a message or a found line.
 const COLUMNS: usize = 100;
 
 pub(super) fn run(args: &SessionsArgs) -> Exit {
@@ -44,7 +44,7 @@ struct FoundSession {
     line: Option<String>,
 }
 
-/// Sessions that match the arguments.
+/// Returns the sessions that match the arguments.
 fn found(sessions: Vec<ListedSession>, args: &SessionsArgs) -> Vec<FoundSession> {
     let project = args.directory.canonicalize().unwrap_or_else(|_| args.directory.clone());
     let of_project = sessions.into_iter().filter(|one| args.all || one.summary.project.as_path() == project);

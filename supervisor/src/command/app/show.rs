@@ -59,7 +59,7 @@ fn show(args: &ShowSessionArgs, runtime: &Runtime) -> Result<Exit, Refusal> {
     Ok(exit)
 }
 
-/// By the session's name or by a path. A path must have a slash, so no file of a project is taken for a session.
+/// Returns the log of a session by its name or by a path. A path must have a slash, so that a name never means a file.
 pub(super) fn log_of(session: Option<&str>, directory: &Path) -> Result<PathBuf, Refusal> {
     if let Some(path) = session.map(Path::new).filter(|path| path.components().count() > 1) {
         check_no_export(path).map_err(Refusal::usage)?;
@@ -88,13 +88,13 @@ fn paged(text: &str, runtime: &Runtime) -> io::Result<()> {
     if !io::stdout().is_terminal() {
         return pager::print(text.as_bytes());
     }
-    // From here on Ctrl+C does not end this process. The pager handles it.
+    // From here on Ctrl+C does not end this process, but only the pager.
     let _within = runtime.enter();
     let _signals = UserSignals::new()?;
     pager::show(text)
 }
 
-/// At a terminal, terminal controls are escaped.
+/// Prints the events of a log. At a terminal, terminal controls are escaped.
 fn events(log: &Path, agent: Option<&AgentId>) -> io::Result<()> {
     let is_terminal = io::stdout().is_terminal();
     let mut out = io::BufWriter::new(io::stdout().lock());

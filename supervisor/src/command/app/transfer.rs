@@ -1,4 +1,4 @@
-//! `bailiwick export` and `bailiwick import`: a session as one file for transfer between machines.
+//! `bailiwick export` and `bailiwick import`: a session as one file, for another machine.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufWriter, IsTerminal, Read, Write};
@@ -48,7 +48,7 @@ fn write(args: &ExportSessionArgs) -> Result<(), Refusal> {
             let mut out = WatchedOutput::new(new_file(file).map_err(|error| failed(&error))?);
             let head = write_archive(&mut bytes, redacts, &mut BufWriter::new(&mut out));
             if head.is_err() {
-                // The file was created just now and overwrote nothing.
+                // The file was created by this command, and overwrote nothing.
                 let _ = fs::remove_file(file);
             }
             (head, out.failed.then(|| file.display().to_string()))
@@ -73,7 +73,7 @@ fn write(args: &ExportSessionArgs) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Records failures to write, to tell them from failures of reading the log.
+/// An output that notes if a write failed. Otherwise the error could also be one of reading the log.
 struct WatchedOutput<W> {
     to: W,
     failed: bool,
@@ -85,7 +85,7 @@ impl<W> WatchedOutput<W> {
     }
 
     fn noted<T>(&mut self, done: io::Result<T>) -> io::Result<T> {
-        // An interrupted write is repeated.
+        // A write that a signal interrupted is repeated.
         self.failed |= done.as_ref().is_err_and(|error| error.kind() != io::ErrorKind::Interrupted);
         done
     }
@@ -114,7 +114,7 @@ fn new_file(path: &Path) -> Result<File, String> {
     })
 }
 
-/// Warns about secrets that were not found.
+/// Returns the message after an export, with a warning that some secrets may remain.
 fn told(head: &Head) -> String {
     let unit = if head.events == 1 { "event" } else { "events" };
     let exported = format!("exported {} {unit} of the session {}", head.events, head.session);
@@ -136,7 +136,7 @@ fn seekable(path: &Path) -> io::Result<File> {
         return Ok(file);
     }
     let mut copy = tempfile::tempfile()?;
-    // One byte more than allowed shows that the archive is too large.
+    // One byte more than the limit shows that the archive is too large.
     io::copy(&mut file.take(LARGEST + 1), &mut copy)?;
     Ok(copy)
 }
@@ -162,7 +162,7 @@ fn read(args: &ImportArgs) -> Result<(), Refusal> {
     say(&format!(
         "bailiwick show {session} shows the session; the file came from elsewhere, and nothing proves that its content is true"
     ));
-    // Scripts read this line.
+    // Scripts read this line, so it is on standard output.
     let mut out = io::stdout().lock();
     let printed = writeln!(out, "{session}");
     printed.map_err(Refusal::internal)

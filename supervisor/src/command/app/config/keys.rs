@@ -1,4 +1,4 @@
-//! `bailiwick config keys`: the list of all settings. Reads no settings file, and so works also if one is invalid.
+//! `bailiwick config keys`: the list of all settings. It reads no settings file, so it works even if a file is invalid.
 
 use std::io::{self, Write};
 

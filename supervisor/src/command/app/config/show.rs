@@ -23,7 +23,7 @@ struct SettingRow {
     shown: String,
     json: Json,
     origin: ConfigOrigin,
-    /// True if the value is ignored until the project is trusted.
+    /// True if the value has no effect until the project is trusted.
     ignored: bool,
 }
 
@@ -48,7 +48,7 @@ pub(super) fn run(sources: &Sources, args: &ConfigArgs) -> Exit {
     printed(done, Exit::Done)
 }
 
-/// A list has a row for each element, because each has its own origin.
+/// Returns the rows of a key. A list has a row for each element, because each has its own origin.
 fn of_key(settled: &Resolution) -> Vec<SettingRow> {
     let Resolution { key, value, origin } = settled;
     match value.as_ref().map(Value::elements) {
@@ -99,7 +99,7 @@ fn of_role(entry: &RoleEntry) -> SettingRow {
     }
 }
 
-/// From the person's settings, the catalogue, or the defaults.
+/// Returns the rows about the model: from the person's settings, the catalogue, or the defaults.
 fn of_model(effective: &Effective) -> Vec<SettingRow> {
     let said = effective.of_model();
     let of_user = said.iter().map(|model| (&model.entry, model.origin.clone()));
@@ -152,7 +152,7 @@ struct JsonRow<'a> {
     key: &'a str,
     value: &'a Json,
     origin: &'a str,
-    /// The flag, variable or file that set the value.
+    /// The flag, variable or file that set the value; `None` for a default.
     #[serde(skip_serializing_if = "Option::is_none")]
     from: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,4 @@
-//! `bailiwick mcp add`: a server is shown as it is, and a person decides.
+//! `bailiwick mcp add`: shows a server's command, access and tools, and asks the person.
 
 use std::fs;
 use std::io::{self, Write};
@@ -44,7 +44,7 @@ pub(super) fn run(
         let decided = async {
             let setup = place(directories.clone(), &sources, &args.directory, args.tier)?;
             let (server, files) = with_files(args, &setup, server).await?;
-            // A table that cannot be confined is told before anything is started.
+            // If the table's access cannot be enforced, that is reported before anything is started.
             let inspected = inspect(&setup, &server, files.installed()).await;
             let inspected = inspected.map_err(|error| not_started(&server, &error))?;
             decide(args, &directories, ShownServer { server, inspected, files }).await
@@ -53,13 +53,13 @@ pub(super) fn run(
         Exit::Done
     }));
     if !was_there && Pins::new(&directories).read(&args.name).is_ok_and(|pin| pin.is_none()) {
-        // A server that was not added leaves nothing; an error leaves an empty directory.
+        // The files of a server that was not added are removed. If that fails, an empty directory may remain.
         let _ = fs::remove_dir_all(own);
     }
     if exit == Exit::Done { outcome } else { Ok(interrupted(exit)) }
 }
 
-/// The server of the command line, the project's proposal, or the person's settings.
+/// Returns the server from the command line, from the project's proposal, or from the person's settings.
 fn asked_for(args: &McpAddArgs, sources: &Sources) -> Result<McpServer, McpRefusal> {
     if !is_server_name(&args.name) {
         let why = format!(
@@ -102,7 +102,7 @@ fn asked_for(args: &McpAddArgs, sources: &Sources) -> Result<McpServer, McpRefus
     Ok(server)
 }
 
-/// A program's name, or its absolute path, which is valid in every directory.
+/// Returns the name of a program, or its path as an absolute one, which is valid in every directory.
 fn absolute(command: &str) -> Result<String, McpRefusal> {
     if !command.contains('/') {
         return Ok(command.to_owned());
@@ -134,11 +134,11 @@ struct ShownServer {
     files: ServerFiles,
 }
 
-/// Installed files of a server that is shown.
+/// The installed files of a server that is shown to the person.
 enum ServerFiles {
     /// The command installs nothing.
     None,
-    /// Files that the person has approved already.
+    /// Files that the person has already approved.
     Kept(Box<InstalledServer>),
     New(Box<NewInstallation>),
 }
@@ -153,8 +153,8 @@ impl ServerFiles {
     }
 }
 
-/// Installs the packages of a command that would install them at each start. Reuses existing ones if the person views a
-/// server of the settings.
+/// Installs the packages of a command that would otherwise install them at each start. Reuses existing files if the
+/// server is in the person's settings.
 async fn with_files(
     args: &McpAddArgs,
     setup: &ProjectSandbox,

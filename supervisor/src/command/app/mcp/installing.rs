@@ -1,4 +1,4 @@
-//! Installs the packages of a server's command, and explains failures.
+//! Installs the packages that the command of an MCP server needs, and explains failures.
 
 use std::time::{Duration, Instant};
 
@@ -17,10 +17,10 @@ use crate::settings::config::McpServer;
 /// Time between two progress lines.
 const PROGRESS: Duration = Duration::from_secs(10);
 
-/// Maximum number of lines of an installer that are shown.
+/// Maximum number of lines of an installer's output that are shown.
 const LINES: usize = 8;
 
-/// Texts of npm, pip and uv for a registry that does not answer.
+/// Texts with which npm, pip and uv report that a registry does not answer.
 const UNREACHED: [&str; 9] = [
     "code ENOTFOUND",
     "code EAI_AGAIN",
@@ -33,11 +33,11 @@ const UNREACHED: [&str; 9] = [
     "dns error",
 ];
 
-/// Status of a shell that did not find a program (sh(1)).
+/// Exit status of a shell that did not find a program (sh(1)).
 const NOT_FOUND: i32 = 127;
 
-/// The packages that a server's command would install; `None` for other commands. Fails if it would install from
-/// elsewhere.
+/// Returns the packages that a server's command would install; `None` for other commands. Fails if the source of a
+/// package is no registry.
 pub(super) fn installer(server: &McpServer) -> Result<Option<SelfInstaller>, McpRefusal> {
     let McpServer { command, args, .. } = server;
     let found = SelfInstaller::of(command, args);
@@ -75,7 +75,7 @@ pub(super) async fn install(
     installed.map_err(|error| refusal(what, &error))
 }
 
-/// Paths of an installer's programs outside the system's directories.
+/// Returns the paths of an installer's programs that are outside of the system's directories.
 pub(super) fn toolchain(what: &SelfInstaller) -> Vec<String> {
     mcp::toolchain(match what.registry {
         Registry::Npm => &["npm", "node"],
@@ -151,7 +151,7 @@ fn failure(what: &SelfInstaller, ended: Ended, said: &str) -> String {
     format!("the installer failed ({ended})\n{}", last(said))
 }
 
-/// Returns the last lines of an installer, indented.
+/// Returns the last lines of an installer's output, indented.
 fn last(said: &str) -> String {
     let lines: Vec<_> = said.lines().map(str::trim_end).filter(|line| !line.is_empty()).collect();
     let last = &lines[lines.len().saturating_sub(LINES)..];

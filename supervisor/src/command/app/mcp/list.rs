@@ -1,4 +1,4 @@
-//! `bailiwick mcp list`.
+//! `bailiwick mcp list`: lists the MCP servers with their access and tools.
 
 use std::io::{self, Write};
 

@@ -1,4 +1,4 @@
-//! `bailiwick mcp`: servers of MCP, listed, added, tested and removed.
+//! `bailiwick mcp`: lists, adds, tests, updates and removes MCP servers.
 
 mod add;
 mod installing;
@@ -72,15 +72,15 @@ fn named(sources: &Sources, name: &str) -> Result<McpServer, McpRefusal> {
     })
 }
 
-/// Reports after a signal that nothing was left.
+/// Reports after a signal that nothing was changed.
 fn interrupted(exit: Exit) -> Exit {
-    // The terminal has written `^C` behind the question.
+    // The terminal has written `^C` after the question.
     let _ = writeln!(io::stderr());
     say("nothing was changed");
     exit
 }
 
-/// The sandbox in which a server is started for inspection: that of a session that changes nothing.
+/// Returns the sandbox in which a server is started to be examined. It is that of a session that changes nothing.
 fn place(
     directories: Directories,
     sources: &Sources,
@@ -93,7 +93,7 @@ fn place(
         .map_err(|error| McpRefusal(error.exit(), error.to_string()))
 }
 
-/// Message for a server that did not describe itself.
+/// Returns the error for a server that did not describe itself.
 fn not_started(server: &McpServer, error: &InspectError) -> McpRefusal {
     McpRefusal(Exit::NoSandbox, error.in_words(&server.name, AccessIn::Table))
 }
@@ -148,7 +148,7 @@ fn test(args: &McpTestArgs, directories: Directories, runtime: &Runtime) -> Resu
 fn remove(args: &McpRemoveArgs, directories: &Directories) -> Result<Exit, McpRefusal> {
     let name = &args.name;
     let (pins, installations) = (Pins::new(directories), Installations::new(directories));
-    // A person may have taken the table out by hand; the rest goes with this command.
+    // The person may have removed the table by hand. This command then removes the rest.
     let has_rest = is_server_name(name)
         && (pins.has(name) || installations.has(name) || stores(directories).join(name).exists());
     if !has_rest {

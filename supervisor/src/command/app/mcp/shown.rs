@@ -1,4 +1,4 @@
-//! A server for a person: its command, its access, and its tools.
+//! The description of an MCP server for the person: its command, its access, and its tools.
 
 use std::fmt::Write;
 
@@ -29,7 +29,7 @@ pub(super) fn access(server: &McpServer) -> String {
     ))
 }
 
-/// A started server's description of itself, with marks where its tools differ from the approved ones.
+/// Returns what a started server says about itself. Tools that differ from the approved ones are marked.
 pub(super) fn tools(inspected: &Inspected, approved: Option<&Pin>) -> String {
     let Inspected { pin, instructions, confined, took, refused } = inspected;
     let mut text = String::new();
@@ -86,7 +86,7 @@ fn differs(before: &PinnedTool, now: &PinnedTool) -> bool {
         != PinnedTool { digest: String::new(), ..now.clone() }
 }
 
-/// Adds the parts of a definition that differ.
+/// Adds the parts of a tool's definition that differ.
 fn differences(text: &mut String, before: &PinnedTool, now: &PinnedTool) {
     let parts = |tool: &PinnedTool| {
         [

@@ -1,4 +1,4 @@
-//! The access of a plan's execution, in the form that a person reads before an approval.
+//! The access of a plan's execution, in the form that the person reads before an approval.
 
 use std::fmt::Write as _;
 use std::path::{Path, PathBuf};
@@ -9,8 +9,8 @@ use crate::engine::opening::places_to_create;
 use crate::journal::plans::{KeptPlan, PlanFate};
 use crate::process::directories::Directories;
 
-/// Directories as absolute paths, the network, and every acceptance command. Directories to create are those from the
-/// approval, or without one those that are missing now.
+/// Returns the access in words: directories as absolute paths, the network, and every acceptance command. The
+/// directories to create are those of the approval; without an approval, those that are missing now.
 pub(super) fn access(kept: &KeptPlan, plan: &Plan, directories: &Directories) -> String {
     let is_approved = matches!(kept.fate(), PlanFate::Approved | PlanFate::Unfinished);
     let shown = kept.record.as_ref().filter(|_| is_approved).map(|record| record.to_create.clone());
@@ -25,7 +25,7 @@ pub(super) fn access(kept: &KeptPlan, plan: &Plan, directories: &Directories) ->
     account(kept, plan, &to_create, directories)
 }
 
-/// Returns the access as text, with these directories to be created.
+/// Returns the access in words. `to_create` lists the directories that will be created.
 pub(super) fn account(
     kept: &KeptPlan,
     plan: &Plan,
@@ -70,7 +70,7 @@ pub(super) fn account(
     text
 }
 
-/// The servers and tools of a plan, each with its kind.
+/// Returns the MCP servers and the tools that a plan names, each list with its kind in words.
 fn listed(plan: &Plan) -> [(&'static str, &[String]); 2] {
     let rights = plan.rights.as_ref();
     let names = |of: fn(&PlanRights) -> &Vec<String>| rights.map_or(&[][..], |rights| of(rights));
@@ -80,7 +80,7 @@ fn listed(plan: &Plan) -> [(&'static str, &[String]); 2] {
     ]
 }
 
-/// The marker comes before the path, so that no path can hide it.
+/// Returns the directories that may be written. Marks come before the path, so that no path can hide them.
 fn places(project: &Path, plan: &Plan, to_create: &[PlaceToCreate], caches: &Path) -> Vec<String> {
     let roots = plan.rights.as_ref().map_or(&[][..], |rights| &rights.write);
     if roots.is_empty() {

@@ -1,4 +1,4 @@
-//! `bailiwick plan approve` and `reject`: the person's decision about exactly the shown text.
+//! `bailiwick plan approve` and `reject`: the person's decision about exactly the text that was shown.
 
 use std::io::{self, Write};
 
@@ -60,7 +60,7 @@ pub(super) fn reject(store: &Store, args: &OnePlan) -> Result<Exit, Refusal> {
     Ok(Exit::Done)
 }
 
-/// Asks the person after everything was shown. Only a yes is true.
+/// Shows the text and asks the person. Returns true only if they answer yes.
 fn asked(text: &str) -> io::Result<bool> {
     let mut out = io::stderr().lock();
     write!(out, "{}", harmless(text))?;

@@ -1,4 +1,4 @@
-//! `bailiwick plan edit`: opens a copy in the person's editor until the text is a valid plan or they stop.
+//! `bailiwick plan edit`: opens a copy in the editor, until the text is a valid plan or the person stops.
 
 use std::io::{self, BufRead, Write};
 
@@ -19,7 +19,7 @@ pub(super) fn run(store: &Store, args: &OnePlan) -> Result<Exit, Refusal> {
         say(&format!("{} is unchanged", kept.id));
         return Ok(Exit::Done);
     };
-    // If another process has changed the plan meanwhile, both texts are kept.
+    // If another process has changed the plan meanwhile, neither text is lost.
     if store.find(Some(&kept.id), &args.directory)?.digest != kept.digest {
         return Err(lost(
             &text,
@@ -32,7 +32,7 @@ pub(super) fn run(store: &Store, args: &OnePlan) -> Result<Exit, Refusal> {
     Ok(Exit::Done)
 }
 
-/// `None` if the text is unchanged.
+/// Returns the edited text; `None` if it is unchanged.
 fn edited(kept: &KeptPlan) -> Result<Option<String>, Refusal> {
     let mut text = kept.text.clone();
     loop {
@@ -57,7 +57,7 @@ fn again() -> io::Result<bool> {
     Ok(read > 0 && !matches!(answer.trim(), "n" | "N" | "no"))
 }
 
-/// The message names the file with the person's text.
+/// Returns an error that names the file in which the person's text was saved.
 fn lost(text: &str, why: &str) -> Refusal {
     let kept = tempfile::Builder::new().prefix("bailiwick-plan-").suffix(".md").tempfile();
     let kept = kept.and_then(|mut file| {

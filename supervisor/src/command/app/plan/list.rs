@@ -55,7 +55,7 @@ fn line(kept: &KeptPlan, directories: &Directories, with_project: bool) -> Strin
     }
 }
 
-/// A plan as JSON without its text.
+/// Returns a plan as JSON, without its text.
 fn of(kept: &KeptPlan, directories: &Directories) -> serde_json::Value {
     let plan = kept.read();
     json!({

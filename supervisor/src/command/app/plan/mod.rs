@@ -69,7 +69,7 @@ fn find(store: &Store, args: &OnePlan) -> Result<KeptPlan, Refusal> {
     Ok(store.find(args.plan.as_deref(), &project(&args.directory)?)?)
 }
 
-/// Stores a new fate for a plan's current text, and the directories that will be created.
+/// Stores a new fate for a plan's current text. `to_create` lists the directories that will be created.
 fn becomes(
     store: &Store,
     kept: &KeptPlan,
@@ -84,7 +84,7 @@ fn becomes(
     Ok(store.write_record(&kept.path, &record.creating(to_create))?)
 }
 
-/// The plan's project is unknown.
+/// Returns the error for a plan whose project is unknown.
 fn no_record(kept: &KeptPlan) -> Refusal {
     let path = kept.path.with_extension("json");
     Refusal::usage(format!(
@@ -94,7 +94,7 @@ fn no_record(kept: &KeptPlan) -> Refusal {
     ))
 }
 
-/// Such as `approved 2026-11-25 10:11`.
+/// Returns the fate of a plan and its time, such as `approved 2026-11-25 10:11`.
 fn told(kept: &KeptPlan, directories: &Directories) -> String {
     let Some(PlanRecord { fate, since, done, ended, .. }) = &kept.record else {
         return "unknown, as the plan's record is missing".to_owned();
@@ -169,7 +169,7 @@ fn execute(
     Ok(runtime.block_on(exec::execute_plan(args, ApprovedPlan { earlier, markdown: kept.text }, place)))
 }
 
-/// Number of steps that earlier executions have finished.
+/// Returns the number of steps that earlier executions have finished; 0 with `all_steps`.
 fn done_before(kept: &KeptPlan, directories: &Directories, all_steps: bool) -> Result<usize, Refusal> {
     let begins_anew =
         format!("bailiwick plan execute {} --all-steps starts with the first step again", kept.id);

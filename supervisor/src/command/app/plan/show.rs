@@ -26,7 +26,7 @@ fn print(text: &str) -> io::Result<()> {
     out.flush()
 }
 
-/// With a rule before each line of the text, then the access, so that no line of a plan can imitate that.
+/// Returns the text of a plan with a rule before each line, then the access, which no line of the plan can imitate.
 fn whole(kept: &KeptPlan, directories: &Directories) -> String {
     let account = match kept.read() {
         Ok(document) => access(kept, document.plan(), directories),
@@ -35,7 +35,7 @@ fn whole(kept: &KeptPlan, directories: &Directories) -> String {
     with_account(kept, directories, &account)
 }
 
-/// Returns the text with this description of the access after it.
+/// Returns the text of a plan, followed by this description of the access.
 pub(super) fn with_account(kept: &KeptPlan, directories: &Directories, account: &str) -> String {
     format!(
         "{}{END}\nplan    {}\nfile    {}\nfate    {}\nsha256  {}\n{account}",
@@ -47,10 +47,10 @@ pub(super) fn with_account(kept: &KeptPlan, directories: &Directories, account: 
     )
 }
 
-/// The line after the plan's text.
+/// Line after the text of a plan.
 const END: &str = "──────── end of the plan; the rest is from Bailiwick ────────";
 
-/// The rule before each line of a plan's text.
+/// Rule before each line of a plan's text.
 const RULE: &str = "│ ";
 
 fn ruled(text: &str) -> String {
