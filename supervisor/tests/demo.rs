@@ -1,4 +1,4 @@
-//! Tests of the demo's project and its scripted model: one failing test, and an edit that repairs it.
+//! Tests that one test of the demo's project fails, and that the scripted model's edit repairs it.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use supervisor::front::demo::conversation::{Answered, DemoTurn};
 use supervisor::front::demo::project::{self, FILES};
 use supervisor::front::demo::repair::{BUG, END, FIX, Repairer};
 
-/// Returns the status of the tests and their last line.
+/// Runs the project's tests. Returns the exit status and the last line.
 fn test(project: &Path) -> (Option<i32>, String) {
     let output = Command::new("bash").arg("test.sh").current_dir(project).output().unwrap();
     let text = String::from_utf8(output.stdout).unwrap();

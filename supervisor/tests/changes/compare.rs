@@ -1,4 +1,4 @@
-//! Tests of the fetched paths and of the detected changes.
+//! Tests that exactly the needed contents are fetched, and that every change is detected.
 
 use ipc::message::{Chunk, SnapshotEntry, SnapshotKind, Stamp};
 use protocol::event::ChangeKind;
@@ -154,7 +154,7 @@ fn a_file_that_could_not_be_read_changed_only_if_its_stamp_did() {
         Chunk::Entries(vec![SnapshotEntry { path: "closed".into(), kind, stamp, born_ns: None }])
     };
     let base = Base::new(with_contents(vec![closed(RACY, 0, true)]), asked());
-    // A manifest takes no contents, and does not know that this one cannot be taken.
+    // A manifest has no contents, so it cannot show that this content cannot be read.
     let compare = |now| base.compare(manifest(vec![now]), &[]);
     assert!(compare(closed(RACY, 0, false)).fetches().is_empty());
     assert!(resolve(compare(closed(RACY, 0, false)), &[]).is_empty());

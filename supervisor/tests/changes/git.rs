@@ -1,4 +1,4 @@
-//! The real git without a person's configuration and without a repository above.
+//! Runs the real git without the person's configuration, outside of any repository.
 
 use std::io::Write;
 use std::path::Path;
@@ -11,7 +11,7 @@ use crate::tree::Tree;
 
 static GIT: LazyLock<bool> = LazyLock::new(|| Command::new("git").arg("--version").output().is_ok());
 
-/// True if there is no git. This is reported.
+/// True if there is no git, which is then reported.
 pub(crate) fn is_missing() -> bool {
     if !*GIT {
         eprintln!("skipped: no git on this machine");
@@ -19,7 +19,7 @@ pub(crate) fn is_missing() -> bool {
     !*GIT
 }
 
-/// Creates a repository with this tree, not committed.
+/// Creates a repository with the files of this tree, which are not committed.
 pub(crate) fn repository(tree: &Tree) -> TempDir {
     let directory = TempDir::new().unwrap();
     run(directory.path(), &["init", "-q"], b"").unwrap();
@@ -47,7 +47,7 @@ pub(crate) fn run(directory: &Path, arguments: &[&str], input: &[u8]) -> Result<
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Git may end before it has read everything: what counts is its status.
+    // Git may end before it has read everything. Its exit status decides.
     let _ = git.stdin.take().unwrap().write_all(input);
     let output = git.wait_with_output().unwrap();
     if output.status.success() { Ok(()) } else { Err(String::from_utf8_lossy(&output.stderr).into_owned()) }

@@ -1,4 +1,4 @@
-//! Tests of the change set against the real git: git must produce exactly the tree that the session left.
+//! Tests that the real git applies a change set's patch to exactly the tree that the session left.
 
 #![expect(
     clippy::unwrap_used,

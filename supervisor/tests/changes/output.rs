@@ -1,4 +1,4 @@
-//! Tests of the file for `--patch` with an agent that interferes.
+//! Tests that an agent cannot make the patch of `--patch` go to another file.
 
 use std::fs;
 use std::io::Read;
@@ -128,7 +128,7 @@ fn a_pipe_is_written_and_one_without_a_reader_is_no_place_to_wait_at() {
     nix::unistd::mkfifo(&path, Mode::S_IRWXU).unwrap();
     assert!(path.metadata().unwrap().file_type().is_fifo());
     assert!(refusal(&path).contains("No such device or address"), "{}", refusal(&path));
-    // Opened for both, the reading end waits for nobody.
+    // A pipe that is opened for reading and writing does not wait for another process.
     let mut reader = fs::OpenOptions::new().read(true).write(true).open(&path).unwrap();
     PatchFile::open(&path).unwrap().write(&change()).unwrap();
     let mut read = vec![0; PATCH.len()];
@@ -147,7 +147,7 @@ fn a_failed_write_is_an_error() {
         drop(reader);
         patch_file.write(&change())
     };
-    // A child of another test that has not executed yet may have the pipe open for reading.
+    // A child of another test that has not executed its program yet may have the pipe open for reading.
     let error = (0..10).find_map(|_| attempt().err()).unwrap().to_string();
     assert!(error.ends_with("Broken pipe (os error 32)"), "{error}");
 }
@@ -157,7 +157,7 @@ fn the_null_device_takes_a_patch() {
     PatchFile::open(Path::new("/dev/null")).unwrap().write(&change()).unwrap();
 }
 
-/// Runs the test of that name in a separate process, with its output in `stdout`.
+/// Runs the test with this name in a separate process, whose standard output is `stdout`.
 fn run_child(stdout: fs::File) -> bool {
     let exe = std::env::current_exe().unwrap();
     let mut child = Command::new(exe);

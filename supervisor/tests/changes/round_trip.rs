@@ -1,4 +1,4 @@
-//! Tests that the base with the patch applied by git is the new tree, and the reverse.
+//! Tests that git turns the base into the new tree by applying the patch, and back by reversing it.
 
 use proptest::collection::vec;
 use proptest::prelude::*;
@@ -8,7 +8,7 @@ use supervisor::journal::changes::patch;
 use crate::git;
 use crate::tree::{Node, Tree, change_set, file, program};
 
-/// Checks both directions. Returns the patch.
+/// Checks that git can apply and reverse the patch between two trees. Returns the patch.
 fn round_trip(old: &Tree, new: &Tree) -> Result<String, String> {
     let mut text = Vec::new();
     patch::write(&change_set(old, new, &[]), b"", &mut text).unwrap();
@@ -33,8 +33,8 @@ fn round_trip(old: &Tree, new: &Tree) -> Result<String, String> {
     Ok(shown)
 }
 
-/// Returns the tree without modes. Git 2.47 does not restore the mode of a deleted file in `apply -R`, even of its own
-/// patches.
+/// Returns the tree without file modes. Git 2.47 does not restore the mode of a deleted file in `apply -R`, even for
+/// its own patches.
 fn without_modes(tree: &Tree) -> Tree {
     let mut tree = tree.clone();
     for node in tree.0.values_mut() {
@@ -45,8 +45,8 @@ fn without_modes(tree: &Tree) -> Tree {
     tree
 }
 
-/// True if a path is a directory in one tree and something else in the other. Git applies that, but cannot always
-/// reverse it.
+/// True if a path is a directory in one tree and something else in the other. Git applies such a change, but cannot
+/// always reverse it.
 fn some_directory_came_or_went(old: &Tree, new: &Tree) -> bool {
     let is_directory =
         |tree: &Tree, path: &[u8]| tree.0.keys().any(|inner| inner.starts_with(&[path, b"/"].concat()));
@@ -173,7 +173,7 @@ fn any_bytes() -> impl Strategy<Value = Vec<u8>> {
 fn any_node() -> impl Strategy<Value = Node> {
     prop_oneof![
         8 => (any_bytes(), any::<bool>()).prop_map(|(bytes, executable)| Node::File { bytes, executable }),
-        // A link to itself that becomes a directory is more than git can apply, of its own patches neither.
+        // No link leads to itself. Git cannot turn such a link into a directory, even with its own patch.
         1 => any_path().prop_map(|path| Node::Link([b"to/", path.as_slice()].concat())),
     ]
 }
