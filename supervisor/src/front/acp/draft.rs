@@ -124,7 +124,7 @@ impl Draft {
     }
 }
 
-/// Returns a pending tool call, which represents the text of a command until the text is sent.
+/// Returns a pending tool call, which stands for the text of a command until the text is sent.
 pub(super) fn waiting(call: &str, name: &str) -> ToolCall {
     ToolCall::new(call.to_owned(), shown::title(&format!("/{name}")))
         .kind(ToolKind::Other)

@@ -1,4 +1,4 @@
-//! Errors with the numeric codes of the Agent Client Protocol. Their `data` has the error's name in the protocol of `serve`.
+//! Errors with the numeric codes of the Agent Client Protocol. Their `data` has the name that `serve` gives the error.
 
 use protocol::rpc::{ErrorObject, ErrorWord};
 

@@ -37,7 +37,7 @@ use crate::process::exit::Exit;
 use crate::process::messages::complain;
 use crate::settings::args::{AcpArgs, BaselineArg, ModelArgs, ReachArg};
 
-/// Name of the source of these flags in messages.
+/// Name by which messages refer to the flags of this command.
 const ORIGIN: &str = "acp";
 
 pub(crate) async fn run(args: AcpArgs, place: SessionDirs) -> Exit {

@@ -80,7 +80,7 @@ impl<O: OpenConversation> AcpServer<O> {
         self.waits(id, session, Waits::Expansion { call, images })
     }
 
-    /// Asks the person about the text, and makes the prompt wait for the answer.
+    /// Asks the person if the text of a command may be sent. The prompt waits for the answer.
     pub(super) fn ask_to_send(&mut self, session: &ConversationId, draft: Draft) -> Refused {
         let state = self.dialect.session(session)?;
         let Some(Prompt { waits: waits @ Waits::Expansion { .. }, .. }) = &mut state.prompt else {
@@ -94,7 +94,7 @@ impl<O: OpenConversation> AcpServer<O> {
         Ok(())
     }
 
-    /// Handles the answer to such a question. Returns false if no question has this id.
+    /// Handles the answer to the question if a text may be sent. Returns false if no question has this id.
     pub(super) fn answered_draft(&mut self, id: &RequestId, outcome: &ResponseOutcome) -> bool {
         let Some((session, prompt)) = self.dialect.asking(id) else { return false };
         let Prompt { id, waits: Waits::Question { call, draft, .. }, .. } = prompt else { return false };
@@ -117,7 +117,7 @@ impl<O: OpenConversation> AcpServer<O> {
         true
     }
 
-    /// Gives the text to the agent. In mode `plan` it becomes the purpose of a plan.
+    /// Gives the text of a draft to the agent. In mode `plan` the text becomes the purpose of a plan.
     fn deliver(&mut self, id: &RequestId, session: &ConversationId, draft: Draft) -> Refused {
         let Draft { text, images, reads, model, .. } = draft;
         let (plans, now) = {

@@ -43,7 +43,7 @@ pub(super) struct AcpSession {
     pub(super) is_expanding: bool,
     /// Model to restore after the turn of a command that has another model.
     pub(super) model_after: Option<String>,
-    /// Number of texts of commands so far, from which the next one gets its id.
+    /// Number of texts of commands so far. The tool call for the next one gets its id from it.
     drafts: u64,
     /// End of the output of each running call.
     outputs: BTreeMap<(AgentId, CallId), String>,
@@ -158,7 +158,7 @@ impl AcpSession {
         one(updates::reply(markdown, number))
     }
 
-    /// Returns a new call that shows the text of a command until that text is sent, and its id.
+    /// Returns the id and the update of a new tool call, which stands for the text of a command until it is sent.
     pub(super) fn drafted(&mut self, name: &str) -> (String, Reaction) {
         self.drafts += 1;
         let call = format!("prompt:{}", self.drafts);

@@ -36,12 +36,12 @@ pub(super) struct Prompt {
 pub(super) enum Waits {
     Turn,
     Planner(Option<AgentId>),
-    /// An MCP server's text of a command, which is shown as the call.
+    /// Waits for the text of a command. Meanwhile the tool call `call` stands for it.
     Expansion {
         call: String,
         images: Vec<Image>,
     },
-    /// The person's answer to the question whether to send the text of a command.
+    /// Waits for the person's answer, if the text of a command may be sent.
     Question {
         id: RequestId,
         call: String,
@@ -101,12 +101,12 @@ fn provider_failed(turn: &TurnFinished) -> ErrorObject {
     ErrorWord::InternalError.because(why)
 }
 
-/// Ends the call that showed a text, because the text is sent.
+/// Ends the tool call that stands for the text of a command, because the text is sent.
 pub(super) fn sent(call: &str) -> Reaction {
     Reaction::Update(Box::new(SessionUpdate::ToolCallUpdate(draft::ended(call, true, None))))
 }
 
-/// Ends the call that showed a text, and answers the prompt, because the text is not sent.
+/// Ends the tool call that stands for the text of a command, and answers the prompt. The text is not sent.
 pub(super) fn dropped(id: RequestId, call: &str, why: &str, stop: StopReason) -> Vec<Reaction> {
     let ended = SessionUpdate::ToolCallUpdate(draft::ended(call, false, Some(why)));
     vec![Reaction::Update(Box::new(ended)), answer(id, &PromptResponse::new(stop))]

@@ -28,7 +28,7 @@ rm .git/FETCH_HEAD"#;
 /// A shell script that copies the directory `$1`.
 const COPY: &str = r#"cp -a --reflink=auto -- "$1" checkout"#;
 
-/// Works even if the agent removed permissions.
+/// A shell script that removes the checkout, even if the agent removed permissions.
 const REMOVE: &str = "chmod -R u+rwX -- checkout 2>/dev/null || true
 rm -rf -- checkout";
 

@@ -85,7 +85,7 @@ impl Engine {
         }
         let mut batch = hex(Sha256::new_with_prefix(root.as_os_str().as_bytes()));
         batch.truncate(12);
-        // The files belong to the user of the image: root or any other user with Docker, the person or a subordinate user with Podman.
+        // The files belong to the image's user: any user with Docker, the person or a subordinate one with Podman.
         let handover = match kind {
             _ if uid == 0 => None,
             EngineArg::Docker => {

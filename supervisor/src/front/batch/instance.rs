@@ -34,16 +34,16 @@ const CHECKOUT_TIME: Duration = Duration::from_mins(30);
 /// Exit status of `bailiwick sandbox` if no sandbox can be set up at the moment.
 const NO_SANDBOX: i32 = 5;
 
-/// Number of runs of a task in a row that may be lost to failures of the container engine without being failures.
+/// Maximum number of runs of a task in a row that fail only because of the container engine.
 const MOST_ENGINE_LOSSES: u32 = 20;
 
-/// Maximum size in bytes of a result that are read.
+/// Maximum number of bytes that are read of a result.
 const MOST_RESULT: u64 = 16 << 20;
 
 /// Maximum size in bytes of a patch that becomes a prediction.
 pub(super) const MOST_PATCH: u64 = 16 << 20;
 
-/// Maximum size in bytes of a log that are copied from a container.
+/// Maximum number of bytes that are copied of a log in a container.
 const MOST_LOG: u64 = 1 << 30;
 
 /// File name of the task's prompt in the directory of a run.

@@ -158,8 +158,8 @@ fn check(args: &BatchRunsArgs) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Fails if a flag names a server of MCP that the settings do not have, or a file whose servers cannot be used. Each task
-/// would fail otherwise. Returns the file.
+/// Returns the file of `--mcp-config`. Fails if a flag names an MCP server that the settings do not have, or if the
+/// file cannot be used. Each task would fail otherwise.
 fn check_servers(args: &BatchRunsArgs, effective: &Effective) -> Result<Option<McpFile>, Refusal> {
     let is_known = |name: &String| effective.mcp.iter().any(|server| server.enabled && server.name == *name);
     if let Some(name) = args.servers.mcp.iter().find(|name| !is_known(name)) {

@@ -125,7 +125,7 @@ impl BatchOutput {
         }
     }
 
-    /// Fails if an earlier batch in this directory had other settings.
+    /// Stores the settings of the batch. Fails if an earlier batch in this directory had other settings.
     pub(super) fn agree(&self, manifest: &Manifest) -> Result<(), OutputError> {
         let path = self.root.join("batch.json");
         let failed = |source| OutputError::Unusable { path: path.clone(), source };
@@ -162,7 +162,7 @@ impl BatchOutput {
         self.root.join("work")
     }
 
-    /// The directory of the relays' sockets. It is near the root, because the path of a socket must be short.
+    /// Returns the directory of the relays' sockets. It is not nested, because the path of a socket must be short.
     pub(super) fn relays(&self) -> PathBuf {
         self.root.join("relays")
     }

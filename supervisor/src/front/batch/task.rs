@@ -257,7 +257,6 @@ pub(super) fn hex(digest: Sha256) -> String {
     hexadecimal(&digest.finalize())
 }
 
-/// Returns the text of an error in one line of the file.
 pub(super) fn said(error: impl Display) -> String {
     error.to_string()
 }

@@ -40,7 +40,7 @@ pub struct Attack {
     pub errors: &'static [(&'static str, &'static str)],
 }
 
-/// Errors for attacks on the supervisor's process, which the sandbox must not see or not touch.
+/// Errors of attacks on the supervisor's process, which the sandbox hides or protects.
 const PROCESS: &[(&str, &str)] = &[
     ("No such process", "PID namespace: the supervisor is not visible"),
     ("No such file", "PID namespace: the supervisor is not visible"),
@@ -53,13 +53,13 @@ const TRACE: &[(&str, &str)] = &[
     ("ptrace(2): Operation not permitted", "Landlock: no process outside the sandbox can be traced"),
 ];
 
-/// Errors for attacks on sockets of other programs.
+/// Errors of attacks on sockets of other programs.
 const SOCKET: &[(&str, &str)] = &[
     ("connect(2): Operation not permitted", "mediation: the agent can connect only to its own sockets"),
     ("connect(2): Permission denied", "mediation: the agent can connect only to its own sockets"),
 ];
 
-/// Errors for system calls that need privileges in any case. The seccomp filter rejects them before the kernel does.
+/// Errors of system calls that need privileges in any case. The seccomp filter rejects them before the kernel does.
 const CALL: &[(&str, &str)] = &[("(2): Operation not permitted", "seccomp: this system call is blocked")];
 
 const LOOPBACK: &[(&str, &str)] =

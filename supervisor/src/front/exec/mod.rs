@@ -282,7 +282,7 @@ fn resume(args: &ExecArgs, place: &SessionDirs) -> Result<Option<Resume>, String
     Ok(Some(Resume { log, shows: false, forks: args.fork }))
 }
 
-/// Creates the approval socket outside of all directories that the agent may write. Fails unless the mode asks.
+/// Creates the approval socket, outside of all directories that agents may write. Fails in a mode without approvals.
 fn approval_socket(path: &Path, options: &SessionOptions) -> Result<ApprovalSocket, Refusal> {
     if !permits(Position::FIRST, options.mode).asks() {
         return Err(Refusal::usage("--approval-socket works only with --mode ask"));

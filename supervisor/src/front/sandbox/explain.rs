@@ -24,7 +24,7 @@ pub(super) struct Finished<'a> {
     pub(super) refused: Vec<Refusal>,
 }
 
-/// Prints denials. After success, only denied writes, and network connections that the broker denied.
+/// Explains the denials of a command. After success, only denied writes and connections that the broker denied.
 pub(super) fn explain(setup: &ProjectSandbox, rights: Rights, tier: Tier, finished: Finished<'_>) {
     let Finished { command, status, errors, refused } = finished;
     // Most commands met no denial. The file system is not searched for those.

@@ -19,7 +19,7 @@ impl Disputed {
         self.rows.clear();
     }
 
-    /// Marks the rows that must be written completely. Returns the bytes before the frame that erase rows.
+    /// Marks the rows that must be written completely. Returns the bytes that erase rows before the frame is written.
     pub(super) fn settle(&mut self, buffer: &mut Buffer) -> String {
         let width = usize::from(buffer.area.width).max(1);
         let has = |row: &[Cell]| row.iter().any(|cell| cell.symbol().len() > 3 && is_disputed(cell.symbol()));

@@ -1,4 +1,4 @@
-//! The use of an external editor. The UI leaves the terminal, reads nothing meanwhile, and takes the terminal back afterwards.
+//! The use of an external editor. Meanwhile the UI leaves the terminal and reads nothing.
 
 use std::io;
 

@@ -16,7 +16,7 @@ use super::keys::{KeyRest, Keys, TypedKey};
 /// Time within which the rest of a sequence must follow an escape byte. Otherwise the byte is the Escape key.
 const ESCAPE: Duration = Duration::from_millis(50);
 
-/// [`ESCAPE`] for keys that come over a network.
+/// The same time as [`ESCAPE`], if the keys come over a network.
 const REMOTE_ESCAPE: Duration = Duration::from_millis(100);
 
 /// Longest wait for the rest of an incomplete key, so that the rest is not read as text.

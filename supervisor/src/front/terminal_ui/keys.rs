@@ -58,7 +58,7 @@ pub(super) enum KeyRest {
 enum Parsed {
     /// A complete key, paste or report of this many bytes; `None` if it has no meaning.
     Whole(usize, Option<TypedKey>),
-    /// The bytes are only the beginning of an element.
+    /// Only the beginning of a key, paste or report.
     Cut,
 }
 

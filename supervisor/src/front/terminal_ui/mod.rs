@@ -148,7 +148,7 @@ fn prepare(args: &TuiArgs, place: SessionDirs, began: Instant) -> Result<Prepare
     let resume = resume(args, &place).map_err(Refusal::usage)?;
     let mut sources = Sources::read(&place.directories, &args.directory).map_err(Refusal::usage)?;
     ask_for_trust(&mut sources).map_err(Refusal::internal)?;
-    // Signals are handled before anything exists that they could leave behind. During the question for trust they still end the process.
+    // Signals are handled before anything exists that they could leave behind. Before, they end the process.
     let endings = Endings::on_a_terminal().map_err(Refusal::internal)?;
     let activity = match &resume {
         Some(log) => begun(log).map_or(Activity::Execute, |begun| begun.activity),

@@ -24,7 +24,7 @@ pub(super) enum UiChoice {
     NoSession,
 }
 
-/// Returns the sessions to choose from, newest first. The session `left` comes last; without messages it is left out.
+/// Returns the sessions to choose from, newest first. The one just left comes last, and only if it has messages.
 fn offered(state: &Path, left: Option<&Path>) -> io::Result<Vec<ListedSession>> {
     let mut sessions = Index::open(state).sessions()?;
     let was_left = |session: &ListedSession| left == Some(&session.log);
@@ -39,7 +39,7 @@ pub(super) fn is_any_other(state: &Path, this: &Path) -> io::Result<bool> {
     Ok(offered(state, Some(this))?.iter().any(|session| session.log != this))
 }
 
-/// Lets the person choose a session, of this project or of all. `left` is the log of the session just left, if any.
+/// Lets the person choose a session of this project or of all projects. `left` is the log of the one just left.
 pub(super) async fn choose(state: &Path, project: &Path, left: Option<&Path>) -> io::Result<UiChoice> {
     let sessions = offered(state, left)?;
     if sessions.is_empty() {

@@ -1,4 +1,4 @@
-//! The main loop between terminal, UI model and session. It handles one message at a time and draws a frame after changes.
+//! The main loop between terminal, UI model and session. It handles one message at a time, and draws changes.
 
 use std::io;
 use std::path::{Path, PathBuf};

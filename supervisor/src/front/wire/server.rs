@@ -236,7 +236,7 @@ impl<D: Dialect> Server<D> {
         }
     }
 
-    /// Sends an approval request to the front end. While the server is ending, it is denied instead.
+    /// Sends an approval request to the front end, and denies it at once if the server is ending.
     pub(in crate::front) fn ask(&mut self, asked: Asked, request: Box<ServerRequest>) {
         let line = self.dialect.question(&asked.request_id(), &request);
         match self.pending.record(line, asked, request) {

@@ -22,7 +22,7 @@ use crate::settings::config::Sources;
 /// Opens sessions, all with the keys and directories of this process.
 pub(in crate::front) struct Sessions {
     place: SessionDirs,
-    /// Name of the source of the front end's options in messages.
+    /// Name by which messages refer to the front end's options.
     origin: &'static str,
 }
 

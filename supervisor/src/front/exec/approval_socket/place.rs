@@ -34,7 +34,7 @@ pub(in crate::front::exec) enum SocketError {
 }
 
 impl ApprovalSocket {
-    /// Creates the socket. Fails if its path is in a directory of `agents`, or if others can change the path.
+    /// Creates the socket. Fails if its path is in `agents`, where agents may write, or if others can change it.
     pub(in crate::front::exec) fn listen(path: &Path, agents: &[PathBuf]) -> Result<Self, SocketError> {
         let path = settled(path)?;
         let directory = path.parent().unwrap_or(Path::new("/"));

@@ -121,7 +121,7 @@ struct Page {
     has_begun: bool,
     /// Text of the current reply that is printed when the reply is complete; `None` if a person watches at a terminal.
     held: Option<String>,
-    /// The last character of the reply, to which the next piece may belong: an emoji can consist of several.
+    /// The last character of the reply so far. The next piece may extend it, as an emoji can have several characters.
     tail: String,
     /// Description of each running call. Calls of one turn can end in any order.
     open: BTreeMap<AgentCall, String>,

@@ -195,7 +195,7 @@ fn files(names: &[u8], whole: &str, is_cut: bool) -> Vec<ChangedPath> {
     files
 }
 
-/// Splits a difference into its parts for each file. A line of a file cannot look like a beginning: it has a sign.
+/// Splits a difference into its parts for each file. Lines of files begin with a sign, and no part does.
 fn parts(patch: &str) -> Vec<String> {
     let mut parts: Vec<String> = Vec::new();
     for line in patch.split_inclusive('\n') {

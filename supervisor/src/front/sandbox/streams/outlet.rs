@@ -21,7 +21,7 @@ pub(super) struct Outlet {
     passed: oneshot::Receiver<SandboxPassed>,
 }
 
-/// What happens with output that nobody reads any more.
+/// Reaction to output that nobody reads any more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum UnreadOutput {
     /// The command gets SIGPIPE.

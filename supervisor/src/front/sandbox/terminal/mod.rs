@@ -46,7 +46,7 @@ use crate::process::tty::{size, stop_job};
 /// Time that the person's terminal has to send its last answer and to show the remaining output.
 const ANSWER: Duration = Duration::from_millis(300);
 
-/// Maximum time between a ^C and the signal that tells this process.
+/// Maximum time from a ^C to the arrival of its signal in this process.
 const LATE: Duration = Duration::from_millis(100);
 
 /// A status request and its answer (DSR, ECMA-48 §8.3.35). Terminals answer requests in order.
@@ -81,7 +81,7 @@ struct ShownOutput {
 }
 
 impl TerminalRelay {
-    /// Opens a pseudo-terminal for `owner`. Returns no relay if no standard stream is a terminal. Needs the runtime.
+    /// Opens a pseudo-terminal for `owner`; no relay if no standard stream is one. Must be called within the runtime.
     pub(super) fn prepare(owner: Option<Identity>) -> io::Result<(OnTerminal, Option<Self>)> {
         let terminals = [stdin().is_terminal(), stdout().is_terminal(), stderr().is_terminal()];
         let [first, second, third] = terminals;

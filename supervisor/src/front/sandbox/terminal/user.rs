@@ -42,7 +42,7 @@ impl Keyboard {
         }
     }
 
-    /// True if another program has taken the keyboard, as modes show that this process did not set.
+    /// True if the terminal has modes that this process did not set, because another program has taken the keyboard.
     fn is_taken(&self, modes: &Termios) -> bool {
         match self.shared.as_ref().map(|shared| &shared.set) {
             Some(Some(set)) => modes != set,
@@ -51,7 +51,7 @@ impl Keyboard {
         }
     }
 
-    /// Makes the terminal raw, if this process is in the foreground. In the background it would be stopped (SIGTTOU).
+    /// Makes the terminal raw, if this process is in the foreground. In the background it would get SIGTTOU.
     pub(super) fn engage(&mut self) {
         if tcgetpgrp(self.fd()) != Ok(getpgrp()) {
             return;
