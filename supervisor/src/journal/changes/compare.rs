@@ -23,7 +23,7 @@ const FETCH_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub struct Base {
     snapshot: Snapshot,
-    /// Time before which a stamp must be. Only then do equal stamps show that a file is unchanged.
+    /// Time in nanoseconds since the epoch. Equal stamps from before it show that a file is unchanged.
     settled_before_ns: i64,
 }
 

@@ -38,7 +38,7 @@ enum OutputTarget {
     File { file: File, place: OutputPlace },
 }
 
-/// A file name in an open directory, which agents cannot replace.
+/// The name of the output file in its open directory.
 #[derive(Debug)]
 struct OutputPlace {
     directory: OwnedFd,

@@ -15,7 +15,7 @@ use crate::journal::changes::ProjectPath;
 /// Maximum number of files of one checkpoint that are reported one by one.
 const MOST_TOLD: usize = 1000;
 
-/// Maximum size in bytes of text that are reported for one checkpoint.
+/// Maximum number of bytes of text that are reported for one checkpoint.
 const MOST_TEXT: usize = 1 << 20;
 
 /// Maximum number of bytes that are read for one checkpoint.
@@ -43,7 +43,7 @@ pub struct LookChanges {
     pub asked_ns: i64,
     pub changes: Vec<StampedChange>,
     pub more: u64,
-    /// True if the checkpoint before it was made in a turn that did not end.
+    /// True if the checkpoint before this one was made in a turn that did not end.
     pub after_cut: bool,
     /// The requested paths that did not change since the last checkpoint.
     pub unchanged: BTreeSet<ProjectPath>,

@@ -23,7 +23,7 @@ pub enum LogError {
     #[error("the session of {path} is open in another process{}\n  hint: end the session there", holder.map(|pid| format!(" ({pid})")).unwrap_or_default())]
     Held {
         path: PathBuf,
-        /// Id of the process that has the lock, if the kernel reports it.
+        /// Id of the process that has the lock; `None` if the kernel does not report it.
         holder: Option<u32>,
     },
     /// The log is damaged. A session does not continue from events that may be false.

@@ -1,6 +1,6 @@
 //! The stored sessions: listing by an index, search, export, import, and deletion.
 //!
-//! * [`Index`]: a record of each log, so that a listing reads only logs that changed. A [`Summary`] has the values of one record.
+//! * [`Index`]: a record of each log, so that a listing reads only changed logs. [`Summary`]: the values of a record.
 //! * [`archive`]: a session as one file.
 //! * [`no_log`]: the error if a file is an export and not a log.
 //! * [`prune`]: deletion of old sessions. [`delete`]: deletion of one named session.
