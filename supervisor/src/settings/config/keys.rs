@@ -39,15 +39,15 @@ pub enum Kind {
     Network,
 }
 
-/// What a project's file may do with a key.
+/// The power of a project's file over a key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ProjectMay {
-    /// Add to the list, which restricts agents.
+    /// The file may add to the list, which restricts agents.
     Narrow,
-    /// Set a stricter value. A less strict one needs trust.
+    /// The file may set a stricter value. A less strict one needs trust.
     Lower,
     IfTrusted,
-    /// Nothing.
+    /// The file cannot set the key.
     Never,
 }
 

@@ -203,7 +203,7 @@ fn is_on(item: &Item) -> bool {
     item.as_str() == Some("on") || item.as_bool() == Some(true)
 }
 
-/// True if keys belong to a table with this name.
+/// True if a table with this name contains keys.
 fn is_table(name: &str) -> bool {
     KEYS.iter().any(|key| key.name.strip_prefix(name).is_some_and(|rest| rest.starts_with('.')))
 }
