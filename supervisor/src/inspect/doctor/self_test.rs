@@ -1,4 +1,4 @@
-//! The self-test: sandbox-exec is confined like a worker, tries everything that must be denied, and reports the results.
+//! The self-test: sandbox-exec, confined like a worker, tries everything that must be denied, and reports the results.
 
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};

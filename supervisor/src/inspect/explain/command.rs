@@ -29,7 +29,7 @@ pub(super) struct CommandExplained {
     /// The beginning of the command that an approval would offer to allow for the session; `None` if none.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub offered_prefix: Option<Vec<String>>,
-    /// How a call is handled, for each access that it could declare.
+    /// The handling of a call, for each access that it could declare.
     pub calls: Vec<ExplainedCall>,
 }
 
