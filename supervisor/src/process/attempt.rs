@@ -1,6 +1,6 @@
 //! `bailiwick debug attempt`: attacks that need more than a shell. A confined command of the demo runs them.
 //!
-//! Every attack is harmless if it succeeds, and then prints [`GOT_THROUGH`]. The demo's terminal is used by nobody else.
+//! Every attack is harmless if it succeeds, and then prints [`GOT_THROUGH`]. Nobody else uses the demo's terminal.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};
