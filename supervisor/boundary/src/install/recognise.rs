@@ -9,9 +9,9 @@ pub enum Registry {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SelfInstaller {
     pub registry: Registry,
-    /// The packages, each with its version if the command has one.
+    /// Packages to install, each with its version if the command names one.
     pub packages: Vec<String>,
-    /// The program, if the command names one. Otherwise it has the package's name.
+    /// Name of the program to start. `None` means that the program is named like the package.
     pub program: Option<String>,
     pub arguments: Vec<String>,
 }
@@ -22,7 +22,7 @@ struct Form {
     registry: Registry,
     /// Flags without a value that do not change which program runs.
     ignored: &'static [&'static str],
-    /// Flags that name the package. The first word that is no flag is then the program.
+    /// Flags whose value is the package. If one is given, the first word that is no flag is the program.
     from: &'static [&'static str],
     with: &'static [&'static str],
 }
@@ -99,7 +99,7 @@ const FORMS: [Form; 8] = [
 ];
 
 impl SelfInstaller {
-    /// Parses a command. `None` if it installs nothing, or has an unknown flag, source or form of version.
+    /// Parses a command line. Returns `None` if it installs nothing, or has an unknown flag, source or form of version.
     pub fn of(command: &str, arguments: &[String]) -> Option<Self> {
         let name = Path::new(command).file_name()?.to_str()?;
         let form = FORMS.iter().find(|form| {
@@ -109,7 +109,7 @@ impl SelfInstaller {
         form.read(arguments.get(form.words.len()..)?)
     }
 
-    /// True if the program may install what it runs, even if [`SelfInstaller::of`] does not understand the
+    /// True if the command is an installer such as `npx`, even if [`SelfInstaller::of`] does not understand its
     /// arguments.
     pub fn is_runner(command: &str, arguments: &[String]) -> bool {
         let name = Path::new(command).file_name().and_then(|name| name.to_str());
@@ -119,8 +119,8 @@ impl SelfInstaller {
         FORMS.iter().any(|form| name == Some(form.program) && begins(form))
     }
 
-    /// Replaces the version of the command's first package. `None` if `version` is invalid, or if the command installs
-    /// nothing.
+    /// Returns the arguments with another version of the first package. `None` if `version` is invalid, or if the
+    /// command installs nothing.
     pub fn versioned(command: &str, arguments: &[String], version: &str) -> Option<Vec<String>> {
         let Self { registry, packages, .. } = Self::of(command, arguments)?;
         if version.is_empty() || version.starts_with(['-', '=']) || !is_version(version) {
@@ -141,7 +141,7 @@ impl SelfInstaller {
         Some(words)
     }
 
-    /// The preset of hosts (see `docs/network.md`) that the installation connects to.
+    /// Returns the name of the preset of hosts (see `docs/network.md`) that the installation connects to.
     pub fn preset(&self) -> &'static str {
         match self.registry {
             Registry::Npm => "@npm",
@@ -149,7 +149,7 @@ impl SelfInstaller {
         }
     }
 
-    /// Returns the installed program in the directory `tree`, and its arguments.
+    /// Returns the path of the installed program `name` in the directory `tree`, and its arguments.
     pub fn command(&self, tree: &Path, name: &str) -> (String, Vec<String>) {
         let directory = match self.registry {
             Registry::Npm => tree.join("node_modules/.bin"),
@@ -223,8 +223,8 @@ impl Registry {
         format!("{}{sign}{version}", self.unversioned(package))
     }
 
-    /// Returns a package with or without a version, as its installer accepts it. `None` for files, URLs and
-    /// repositories.
+    /// Returns `word` as a package for the installer: a name, perhaps with a version. `None` if `word` is a file, URL
+    /// or repository.
     fn package(self, word: &str) -> Option<String> {
         match self {
             Self::Npm => {
@@ -273,7 +273,7 @@ fn is_version(text: &str) -> bool {
     text.len() <= 64 && text.bytes().all(is_plain)
 }
 
-/// True if a program in a package may have this name.
+/// True if `text` is a valid name for a package's program.
 pub(super) fn is_program(text: &str) -> bool {
     is_name(text)
 }

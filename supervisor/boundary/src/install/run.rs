@@ -21,10 +21,10 @@ use crate::monitor::{
 
 const PATIENCE: Duration = Duration::from_mins(10);
 
-/// Maximum number of kept bytes of an installer's output.
+/// Maximum number of bytes that are kept of an installer's output.
 const SAID: usize = 4 << 10;
 
-/// Installs packages of npm, and prints name and version of the program.
+/// Shell commands that install npm packages, and print the name and version of the program to start.
 const NPM: &str = r#"
 npm install --prefix "$tree" --no-audit --no-fund --no-update-notifier --loglevel=error -- "$@" >&2
 cd "$tree" && node -e '
@@ -36,7 +36,7 @@ console.log((wanted || (names.includes(last) ? last : names[0] || "")) + " " + v
 ' "$1" "$program"
 "#;
 
-/// Installs packages of `PyPI` into an environment of the system's Python.
+/// Shell commands that install `PyPI` packages into a virtual environment of the system's Python, and print the same.
 const PYPI: &str = r#"
 python=python3
 for found in /usr/bin/python3 /usr/local/bin/python3; do [ -x "$found" ] && python=$found && break; done
@@ -55,8 +55,8 @@ print(sys.argv[2] or (name if name in names else (names + [""])[0]), found.versi
 ' "$1" "$program"
 "#;
 
-/// Start of every installation script. Ignores the person's own configuration, and directs caches to the private temp
-/// directory.
+/// Start of every installation script. Ignores the user's own configuration of the installer, and directs caches to the
+/// private temp directory.
 const BEFORE: &str = r#"set -eu
 tree=$1 program=$2
 shift 2
@@ -90,7 +90,7 @@ pub enum InstallError {
 
 #[derive(Debug)]
 pub struct Installed {
-    /// The program. It needs no network to start.
+    /// Path of the installed program, which needs no network to start.
     pub command: String,
     pub arguments: Vec<String>,
     pub version: String,
@@ -100,7 +100,8 @@ pub struct Installed {
 }
 
 impl SelfInstaller {
-    /// Returns the server's confinement, but with write access to `tree` and with the registry as the only host.
+    /// Returns the server's confinement for an installation: with write access to `tree`, and the registry as the only
+    /// host.
     pub fn confinement(&self, server: Confinement, tree: &Path) -> Confinement {
         let mut rights = server.rights;
         rights.write.push(tree.into());
@@ -110,7 +111,7 @@ impl SelfInstaller {
     }
 }
 
-/// Installs a package into an existing directory, and digests the directory.
+/// Installs a package into the existing directory `tree`, and computes the digest of the directory.
 pub async fn install(
     spawner: &Spawner,
     confinement: Confinement,

@@ -22,16 +22,17 @@ const MAX_BYTES: u64 = 4 << 30;
 /// Maximum size of a file that is searched for the path of its directory.
 const MAX_SEARCHED: u64 = 1 << 20;
 
-/// Names of files that differ between two installations of the same packages: compiled files contain times, `RECORD`
-/// digests of files with the directory's path.
+/// Names of files that differ between two installations of the same packages. Compiled files contain times; `RECORD`
+/// contains digests of files that contain the directory's path.
 const UNSTEADY: [&str; 2] = ["__pycache__", "RECORD"];
 
-/// Maximum depth. Each level holds an open descriptor.
+/// Maximum depth of directories. The walk holds an open descriptor for each level.
 const MAX_DEPTH: usize = 128;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeDigest {
-    /// SHA-256, in hexadecimal, of names, types, execute permissions, contents and targets of links.
+    /// SHA-256, in hexadecimal, of the names, types, execute permissions and contents of all entries, and the targets
+    /// of links.
     pub sha256: String,
     pub entries: u64,
     pub bytes: u64,
@@ -69,7 +70,7 @@ pub fn digest_tree(root: &Path) -> Result<TreeDigest, TreeError> {
     Ok(TreeDigest { sha256, entries: walk.entries, bytes: walk.bytes })
 }
 
-/// Compares two installations. Ignores compiled files, and the directory's own path in files.
+/// Counts the differences of two installed directories. Ignores compiled files, and the directory's own path in files.
 pub fn compare_trees(before: &Path, now: &Path) -> Result<TreeChanges, TreeError> {
     let each = |root| Ok(TreeWalk::of(root, Some(BTreeMap::new()))?.each.unwrap_or_default());
     let (before, now) = (each(before)?, each(now)?);
@@ -87,7 +88,7 @@ pub fn compare_trees(before: &Path, now: &Path) -> Result<TreeChanges, TreeError
 struct TreeWalk<'a> {
     root: &'a Path,
     digest: Sha256,
-    /// Digest of each file and link by path, if requested.
+    /// Digest of each file and link by its path. `None` if only the digest of the whole is wanted.
     each: Option<BTreeMap<PathBuf, Vec<u8>>>,
     entries: u64,
     bytes: u64,
@@ -205,7 +206,8 @@ impl<'a> TreeWalk<'a> {
         Ok(())
     }
 
-    /// Digests type, name and size, each with its length, so that no two directories give the same bytes.
+    /// Adds an entry's type, name and size to the digest. The lengths are included, so that different directories never
+    /// give the same bytes.
     fn head(&mut self, kind: u8, name: &OsStr, size: u64) {
         self.digest.update([kind]);
         self.digest.update((name.len() as u64).to_le_bytes());
