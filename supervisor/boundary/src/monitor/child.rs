@@ -17,7 +17,7 @@ use nix::unistd::Pid;
 
 use crate::system;
 
-/// The signals that stop a process group: ^Z, and access to the terminal from the background.
+/// Signals with which a terminal stops a process group: ^Z, and access to the terminal from the background.
 const STOPPING: [Signal; 3] = [Signal::SIGTSTP, Signal::SIGTTIN, Signal::SIGTTOU];
 
 /// Executes `program` with this process's environment. The child gets `descriptors` under the numbers from 0 on, and
@@ -39,7 +39,8 @@ pub(super) fn execute(program: &str, arguments: &[&OsStr], descriptors: Vec<Owne
     Ok(posix_spawn(program, &actions, &signals()?, &arguments, &environment)?)
 }
 
-/// Returns attributes that reset the child's signals: Rust ignores SIGPIPE, and a thread may block signals.
+/// Returns spawn attributes that reset the child's signal handling: Rust ignores SIGPIPE, and a thread may block
+/// signals.
 fn signals() -> nix::Result<PosixSpawnAttr> {
     let mut attributes = PosixSpawnAttr::init()?;
     attributes.set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK)?;
@@ -48,7 +49,7 @@ fn signals() -> nix::Result<PosixSpawnAttr> {
     Ok(attributes)
 }
 
-/// Moves a descriptor to a number of at least `least`, so that it is not overwritten by a lower one.
+/// Duplicates a descriptor to a number of at least `least`, so that no descriptor of the child overwrites it.
 fn above(descriptor: OwnedFd, least: RawFd) -> io::Result<OwnedFd> {
     if descriptor.as_raw_fd() >= least {
         return Ok(descriptor);
@@ -129,7 +130,7 @@ mod tests {
         assert_eq!(text, format!("SigBlk:\t{bits:016x}\n"));
     }
 
-    /// Marks the test process that starts programs for ever.
+    /// Environment variable that makes the test process start programs for ever.
     const SPAWN_FOR_EVER: &str = "BAILIWICK_TEST_SPAWN_FOR_EVER";
 
     #[test]

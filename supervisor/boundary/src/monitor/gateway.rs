@@ -28,7 +28,7 @@ impl GuestKind for GatewayKind {
 
     const ROLE: GuestRole = GuestRole::Gateway;
     const FLAG: &'static str = "--gateway";
-    /// Capacity for an answer and an end of each question, for two rounds of them.
+    /// Room for two messages about each open question, an answer and a withdrawal, twice over.
     const QUEUE: usize = 4 * MAX_QUESTIONS;
 
     fn is_ready(report: &GatewayReport) -> bool {
@@ -43,7 +43,7 @@ impl GuestKind for GatewayKind {
     }
 }
 
-/// Files and directories that the C library reads to load itself and to resolve names.
+/// Files and directories that the loader reads to load the C library, and the C library to resolve names.
 const READ: [&str; 10] = [
     "/etc/resolv.conf",
     "/etc/hosts",
@@ -61,7 +61,7 @@ pub(super) struct GatewayPlan {
     pub(super) program: PathBuf,
     pub(super) order: Order,
     pub(super) stdio: Stdio,
-    /// End of the socket on which the agent's broker passes connections to the gateway.
+    /// Gateway's end of the socket on which the agent's broker passes connections to it.
     pub(super) arrivals: OwnedFd,
     pub(super) channel: OwnedFd,
     pub(super) start: GatewayOrder,
@@ -87,8 +87,8 @@ impl GatewayPlan {
     }
 }
 
-/// Returns a confinement with the agent's network access and no commands. It permits only files of the resolver and the
-/// program itself.
+/// Returns the confinement of an agent's gateway. It has network access to the agent's addresses, runs no commands, and
+/// reads only the resolver's files and its own program.
 pub fn gateway_confinement(program: &Path, agent: &Confinement) -> Confinement {
     let places = READ.iter().map(Path::new).chain([program]);
     let rights = Rights {
@@ -122,13 +122,13 @@ impl Gateway {
         Box::pin(Guest::ready(launched, of, log)).await.map(Box::new).map(Self)
     }
 
-    /// Sends an order. Ends a gateway that does not read it, because connections must not outlast their
-    /// permission.
+    /// Sends an order. Ends a gateway that does not read it, since it might keep connections that are no longer
+    /// allowed.
     pub fn order(&self, order: GatewayOrder) {
         self.0.order(order);
     }
 
-    /// Returns the next report; `None` once the gateway has ended or sent an invalid report. Cancel safe.
+    /// Returns the gateway's next report. `None` once the gateway has ended or sent an invalid report. Cancel safe.
     pub async fn next(&mut self) -> Option<GatewayReport> {
         loop {
             match self.0.next().await {

@@ -37,10 +37,10 @@ use crate::system;
 
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Time for a guest to exit by itself after it has closed its socket.
+/// Time that a guest has to exit by itself after it has closed its socket.
 const LAST_MOMENT: Duration = Duration::from_millis(500);
 
-/// A kind of guest: a role of the worker's program, with its message types.
+/// Kind of guest: a role of the worker's program, with the types of its messages.
 pub trait GuestKind: Debug + 'static {
     /// A message to the guest. The first one is its task.
     type Order: Serialize + Debug + Send + Unpin + 'static;
@@ -48,15 +48,16 @@ pub trait GuestKind: Debug + 'static {
 
     /// Name of the kind in the log.
     const ROLE: GuestRole;
-    /// Command-line flag with which the worker's program becomes this kind of guest.
+    /// Command-line flag that makes the worker's program this kind of guest.
     const FLAG: &'static str;
-    /// Maximum number of unread orders.
+    /// Maximum number of orders that a guest has not read yet.
     const QUEUE: usize;
 
-    /// True for the first report of a guest, which says that it has its task.
+    /// True for the guest's first report, with which it confirms its task.
     fn is_ready(report: &Self::Report) -> bool;
 
-    /// Hosts to which the guest's own program limits its connections, from its task.
+    /// Returns the hosts to which the guest's own program limits its connections. `None` if it connects to none by
+    /// itself.
     fn hosts(task: &Self::Order) -> Option<Hosts> {
         let _ = task;
         None
@@ -68,7 +69,7 @@ pub struct GuestSpec<K: GuestKind> {
     pub program: PathBuf,
     pub confinement: Confinement,
     pub order: K::Order,
-    /// The server, worker or tool call that the guest is for.
+    /// MCP server, worker or tool call that the guest is started for.
     pub of: GuestOwner,
     pub log: GuestLog,
 }
@@ -111,7 +112,7 @@ struct Begun<K: GuestKind> {
 }
 
 impl<K: GuestKind> LaunchedGuest<K> {
-    /// Wraps a new process. `channel` is the supervisor's end of the guest's standard output.
+    /// Wraps a started process. `channel` is the supervisor's end of the socket that is the guest's standard output.
     pub(super) fn new(
         pidfd: OwnedFd,
         status: OwnedFd,
@@ -146,7 +147,7 @@ pub(super) fn channel() -> io::Result<(OwnedFd, OwnedFd)> {
 pub struct Guest<K: GuestKind> {
     broker: BrokerProcess,
     reports: Reports<K>,
-    /// Queue of unread orders. `None` after the guest was told to end.
+    /// Queue of orders that are not yet written to the socket. `None` after the guest was told to end.
     orders: Option<mpsc::Sender<K::Order>>,
     refusals: Refusals,
     fault: Option<Fault>,
@@ -168,7 +169,7 @@ pub enum GuestEvent<R> {
 }
 
 impl<K: GuestKind> Guest<K> {
-    /// Starts a guest, and the gateway to its hosts if it has any. After an error no process of the guest
+    /// Starts a guest, and a gateway if the guest may connect to named hosts. After an error no process of the guest
     /// remains.
     pub async fn start(spawner: &Spawner, spec: GuestSpec<K>) -> Result<(Self, Option<Gateway>), GuestError> {
         let GuestSpec { program, confinement, order, of, log } = spec;
@@ -241,20 +242,21 @@ impl<K: GuestKind> Guest<K> {
         }
     }
 
-    /// Sends an order. Ends a guest that does not read its orders, because its actions must not outlast them.
+    /// Sends an order. Ends a guest that does not read its orders, since it might continue an action that an order
+    /// forbids.
     pub fn order(&self, order: K::Order) {
         if self.orders.as_ref().is_none_or(|orders| orders.try_send(order).is_err()) {
             self.broker.terminate();
         }
     }
 
-    /// Waits until the queue has room. Fails if the guest has ended.
+    /// Sends an order, after waiting for room in the queue. Fails if the guest has ended.
     pub async fn send(&self, order: K::Order) -> Result<(), FrameError> {
         let gone = || FrameError::Io(io::ErrorKind::BrokenPipe.into());
         self.orders.as_ref().ok_or_else(gone)?.send(order).await.map_err(|_| gone())
     }
 
-    /// Returns the next event. Cancel safe.
+    /// Returns the guest's next report or denial, or its end. Cancel safe.
     pub async fn next(&mut self) -> GuestEvent<K::Report> {
         tokio::select! {
             report = self.reports.receive() => match report {
@@ -289,19 +291,19 @@ impl<K: GuestKind> Guest<K> {
         self.logged.hosts = hosts;
     }
 
-    /// Ends the guest and its descendants. `reason` is logged, unless the guest ended or broke the protocol first.
+    /// Ends the guest and its descendants. Logs `reason`, unless the guest ended or sent an invalid message before.
     pub async fn end(self, reason: GuestEnd) -> io::Result<WorkerEnd> {
         self.end_telling(reason).await.0
     }
 
-    /// Tells the guest to end, and waits until it has ended or `grace` is over. Drops its last reports.
+    /// Tells the guest to end, and waits at most `grace` for its end. Drops the guest's remaining reports.
     pub async fn close(&mut self, grace: Duration) {
         self.orders = None;
         let _ = timeout(grace, async { while matches!(self.reports.receive().await, Ok(Some(_))) {} }).await;
     }
 
-    /// Ends the guest and its descendants. Returns the denied system calls that were not reported before. Dropping the
-    /// last result logs the end.
+    /// Ends the guest and its descendants. Returns the denied system calls that were not reported before, and the
+    /// guest's log entry, which logs the end when it is dropped.
     pub async fn end_telling(
         mut self,
         reason: GuestEnd,
@@ -337,7 +339,7 @@ async fn write<K: GuestKind>(mut orders: Orders<K>, mut queue: mpsc::Receiver<K:
     }
 }
 
-/// Waits until the program has started. Returns its pid and the rules that are enforced.
+/// Waits until the program has started. Returns its pid and the Landlock and seccomp rules in force.
 async fn started(status: &mut StatusPipe) -> Result<(u32, RulesetReport), GuestError> {
     match status.started().await? {
         Some(BrokerReport::Started { pid, ruleset }) => Ok((pid, ruleset)),

@@ -1,4 +1,4 @@
-//! Reports the start and the end of each guest to the log of its agent.
+//! Reports the start and the end of each guest to its agent's log.
 
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -12,14 +12,14 @@ use ipc::text::one_line;
 use protocol::event::{GuestEnd, GuestEnded, GuestRole, GuestTotals, HostUse, ToolPinned};
 use tokio::sync::mpsc;
 
-/// Maximum number of characters of a reason that a guest or a server wrote.
+/// Maximum number of characters that are kept of a reason by a guest or a server.
 const LONGEST: usize = 300;
 
 #[derive(Debug)]
 pub enum GuestNews {
     Started(Box<StartedGuest>),
     Ended(GuestEnded),
-    /// An MCP server describes tools other than those that a person approved.
+    /// An MCP server describes other tools than those that a person has approved.
     Pinned(ToolPinned),
 }
 
@@ -36,10 +36,10 @@ pub struct StartedGuest {
     pub startup: Duration,
 }
 
-/// The server, worker, guest or tool call that a guest is for.
+/// The MCP server, worker, other guest or tool call that a guest is started for.
 #[derive(Clone, Debug, Default)]
 pub struct GuestOwner {
-    /// The name of the server or tool, as in the settings.
+    /// Name of the MCP server or tool in the settings, or host of a fetched page.
     pub name: Option<String>,
     pub worker: Option<Generation>,
     pub guest: Option<GuestId>,
@@ -82,7 +82,7 @@ impl GuestLog {
         }
     }
 
-    /// Assigns a number to a guest that is about to start.
+    /// Returns a new number for a guest that is about to start.
     pub(super) fn number(&self) -> GuestId {
         let last = self.agent.as_ref().map_or(0, |agent| agent.last.fetch_add(1, Ordering::Relaxed));
         GuestId(last.saturating_add(1))
@@ -102,7 +102,7 @@ impl GuestLog {
     }
 }
 
-/// A guest whose start was reported. Dropping it reports the end.
+/// A guest whose start has been logged. Dropping it logs the guest's end.
 #[derive(Debug)]
 pub struct LoggedGuest {
     agent: Option<Arc<AgentLog>>,

@@ -1,23 +1,25 @@
 //! Questions of a gateway: may a program connect to a host that is not on the list of allowed hosts?
 //!
-//! A question of the untrusted gateway counts only if the broker has reported the same connection of a process of the
-//! agent. An answer is for one question, and is withdrawn when the command ends.
+//! The gateway is untrusted. Its question is accepted only if the broker has reported the same connection from a
+//! process of the agent.
+//!
+//! An answer holds for one question  and until the command ends.
 
 use ipc::gateway::{Arrival, GatewayOrder, MAX_QUESTIONS};
 use ipc::refusal::{Refusal, Target};
 use ipc::rights::{HostName, HostRule};
 use tokio::sync::mpsc;
 
-/// Maximum number of questions per worker. Later ones are denied.
+/// Maximum number of questions per worker. Further connections to such hosts are denied.
 const MOST: u32 = 1024;
 
 #[derive(Debug)]
 pub struct HostQuestion {
     pub number: u64,
     pub host: HostRule,
-    /// Name that the connecting process has set for itself.
+    /// Name (`comm`) of the connecting process, which it can set itself.
     pub program: String,
-    /// The worker's child from which the connecting process descends.
+    /// Pid of the worker's child from which the connecting process descends.
     pub process: u32,
     pub answers: HostAnswers,
 }
@@ -26,7 +28,8 @@ pub struct HostQuestion {
 pub struct HostAnswers(mpsc::UnboundedSender<(u64, bool)>);
 
 impl HostAnswers {
-    /// Answers a question. Later answers, and answers to withdrawn questions, have no effect.
+    /// Answers a question. Only the first answer counts. Further ones, and answers to withdrawn questions, have no
+    /// effect.
     pub fn answer(&self, question: u64, allowed: bool) {
         // A worker that is gone needs no answer.
         let _ = self.0.send((question, allowed));
@@ -47,7 +50,7 @@ struct KeptQuestion {
     name: HostName,
     port: u16,
     process: u32,
-    /// `None` until there is an answer.
+    /// The answer, or `None` while the question is open.
     allowed: Option<bool>,
 }
 
@@ -59,7 +62,8 @@ impl Default for HostQuestions {
 }
 
 impl HostQuestions {
-    /// Registers a question. `report` is the broker's report of the connection. `None` if the question does not count.
+    /// Registers a question that has a `report` of the broker about the same connection. `None` if it has none, is a
+    /// repetition, or is one too many.
     pub fn ask(&mut self, number: u64, arrival: Arrival, report: Option<Refusal>) -> Option<HostQuestion> {
         let Arrival { name, port, .. } = arrival;
         let Refusal { process, program, .. } = report?;
@@ -89,14 +93,14 @@ impl HostQuestions {
         }
     }
 
-    /// True if a reported connection was allowed by an answer, so that nothing was denied.
+    /// True if an answer has allowed the reported connection after all, so that the report is no denial.
     pub fn allowed(&self, report: &Refusal) -> bool {
         let Target::Host { name, port } = &report.object else { return false };
         self.kept.iter().any(|kept| kept.allowed == Some(true) && kept.is_about(name, *port))
     }
 
-    /// Withdraws the questions of a command that has ended. `heir` returns the process of another command with the same
-    /// connection; for it, an allowed host stays allowed.
+    /// Withdraws the questions of a command that has ended. `heir` returns another command's process with a connection
+    /// to the same host. If there is one, an allowed host stays allowed for it.
     pub fn end_of(
         &mut self,
         process: u32,

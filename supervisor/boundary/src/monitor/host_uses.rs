@@ -10,13 +10,13 @@ use super::gateway::Gateway;
 /// Maximum number of combinations of host, port and program that are counted and reported.
 const MOST: usize = 1024;
 
-/// Maximum wait for a gateway's next report after its program has ended.
+/// Maximum wait for each further report of a gateway after its program has ended.
 const LAST_REPORTS: Duration = Duration::from_millis(20);
 
-/// Maximum number of reports that are read after the program has ended: one or two per open connection.
+/// Maximum number of reports that are read after the gateway's program has ended: one or two per open connection.
 const MOST_LAST_REPORTS: usize = 2048;
 
-/// Maximum number of characters of a program's name.
+/// Maximum number of characters of a connecting program's name.
 const LONGEST: usize = 64;
 
 type Key = (String, u16, String);
@@ -28,7 +28,8 @@ pub struct HostUses {
 }
 
 impl HostUses {
-    /// Counts a report. Returns the entry for the first connection or failure of this program to this host.
+    /// Counts a report. Returns the counts of this program and host if they are new: at the first connection or
+    /// failure.
     pub fn count(&mut self, report: GatewayReport) -> Option<HostUse> {
         match report {
             GatewayReport::Ready | GatewayReport::Asked { .. } => None,

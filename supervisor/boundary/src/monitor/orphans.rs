@@ -7,7 +7,7 @@ use nix::sys::signal::{Signal, kill};
 use nix::sys::wait::waitpid;
 use nix::unistd::{Pid, getpid};
 
-/// Maximum time to kill processes that keep forking.
+/// Maximum time that is spent on killing processes that keep forking.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 /// Makes this process the parent of its orphaned descendants from now on (`PR_SET_CHILD_SUBREAPER(2const)`).
@@ -40,7 +40,7 @@ fn children() -> Vec<Pid> {
     processes.filter(|process| parent(*process) == Some(getpid())).collect()
 }
 
-/// Returns the parent of a process, from `/proc/PID/stat`. The name before it, in parentheses, may have any
+/// Returns the parent of a process, from `/proc/PID/stat`. Skips the process name, whose parentheses may enclose any
 /// bytes.
 fn parent(process: Pid) -> Option<Pid> {
     let stat = std::fs::read(format!("/proc/{process}/stat")).ok()?;

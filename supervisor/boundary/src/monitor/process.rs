@@ -1,5 +1,4 @@
-//! The broker, which is the sandbox-exec process around a confined program. Signals and waits go through its pidfd
-//! alone.
+//! The broker: the sandbox-exec process around a confined program. Signals and waits go only through its pidfd.
 
 use std::fmt;
 use std::io;
@@ -46,7 +45,7 @@ impl fmt::Display for Ended {
 }
 
 impl BrokerProcess {
-    /// Must be called within the runtime.
+    /// Must be called within an async runtime.
     pub fn new(pidfd: OwnedFd) -> io::Result<Self> {
         Ok(Self { pidfd: system::register(pidfd, Interest::READABLE)? })
     }

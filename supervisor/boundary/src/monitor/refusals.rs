@@ -6,8 +6,8 @@ use ipc::rights::HostName;
 
 use super::status::StatusPipe;
 
-/// Maximum number of reports outside of tool calls that wake the supervisor between two results, so that programs
-/// cannot keep it busy. Further ones are sent with the next result.
+/// Maximum number of denials outside of tool calls that wake the supervisor between two results, so that programs
+/// cannot keep it busy. Further denials are sent with the next result.
 const MOST_WAKE_UPS: u32 = 64;
 
 #[derive(Debug)]
@@ -22,17 +22,18 @@ impl Refusals {
         Self { status, worker: innermost(pid), wake_ups: 0 }
     }
 
-    /// Removes and returns the refusals of this process's command.
+    /// Removes and returns the refusals of a command, whose first process is `process`.
     pub(super) fn take_of(&mut self, process: u32) -> Vec<Refusal> {
         self.status.take_of(process)
     }
 
-    /// Returns the report of a connection that waits because its host is not on the list of allowed hosts.
+    /// Returns the report of a connection that waits for an answer because its host is not on the list of allowed
+    /// hosts.
     pub(super) fn asked(&mut self, host: &HostName, port: u16) -> Option<&Refusal> {
         self.status.asked(host, port)
     }
 
-    /// Waits for a refusal outside of tool calls. Cancel safe.
+    /// Waits for a refusal. Never returns after [`MOST_WAKE_UPS`] wake-ups. Cancel safe.
     pub(super) async fn more(&mut self) {
         if self.wake_ups >= MOST_WAKE_UPS {
             std::future::pending::<()>().await;
@@ -41,13 +42,13 @@ impl Refusals {
         self.wake_ups += 1;
     }
 
-    /// Removes and returns the refusals outside of tool calls.
+    /// Removes and returns all kept refusals, while no tool call runs.
     pub(super) fn take_beside(&mut self) -> Vec<Refusal> {
         self.status.take()
     }
 
-    /// Removes and returns the refusals that belong to no result. Leaves out those of the worker itself, whose results
-    /// already have the errors.
+    /// Removes and returns the refusals that were added to no result. Leaves out those of the worker process itself,
+    /// which returns the errors in its results.
     pub(super) fn take_rest(&mut self) -> Vec<Refusal> {
         self.wake_ups = 0;
         let mut rest = self.status.take();
@@ -56,7 +57,7 @@ impl Refusals {
     }
 }
 
-/// Returns the pid of a process in the pid namespace of its broker (`NSpid`, `proc_pid_status(5)`).
+/// Returns the pid of a process in its innermost pid namespace, that of its broker (`NSpid`, `proc_pid_status(5)`).
 fn innermost(pid: u32) -> Option<u32> {
     let mut status = String::with_capacity(4 << 10);
     File::open(format!("/proc/{pid}/status")).ok()?.read_to_string(&mut status).ok()?;

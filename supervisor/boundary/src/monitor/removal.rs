@@ -1,4 +1,4 @@
-//! Removes a directory tree that confined commands wrote, whatever is in it.
+//! Removes a directory tree that confined commands wrote, whatever they put into it.
 //!
 //! Before a directory is removed, its subdirectories are moved up to the root of the tree, so two descriptors suffice
 //! for any depth. Links are not followed, directories on other mounts not entered. Each name comes from a listing of
@@ -17,7 +17,7 @@ use nix::fcntl::{OFlag, OpenHow, ResolveFlag, openat, openat2, renameat};
 use nix::sys::stat::{Mode, fstat};
 use nix::unistd::{UnlinkatFlags, unlinkat};
 
-/// Maximum time for a removal, in case a process fills the tree faster than it is emptied.
+/// Maximum time for the removal of a tree, in case a process fills it faster than it is emptied.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,7 @@ impl Identity {
     }
 }
 
-/// Fails if the last name is a link.
+/// Opens a directory (`O_PATH`). Fails if the last component is a symbolic link.
 pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     let parent = path.parent().ok_or(io::ErrorKind::InvalidInput)?;
     let name = path.file_name().ok_or(io::ErrorKind::InvalidInput)?;
@@ -41,7 +41,7 @@ pub(super) fn open(path: &Path) -> io::Result<OwnedFd> {
     Ok(openat(parent, name, PLACE | OFlag::O_NOFOLLOW, Mode::empty())?)
 }
 
-/// Removes the directory at `path` with its contents, if it has the identity `meant`.
+/// Removes the directory at `path` with its contents, if it is still the directory with the identity `meant`.
 pub(super) fn remove(path: &Path, meant: Identity) -> io::Result<()> {
     let root = open(path)?;
     if Identity::of(&root)? != meant {
@@ -78,7 +78,7 @@ impl TempRemoval {
         }
     }
 
-    /// Removes an entry of the root, or as much of a directory as can be removed now.
+    /// Removes an entry of the root. Of a directory, removes as much as is possible now.
     fn remove(&mut self, name: &OsStr) -> io::Result<()> {
         if Instant::now() > self.until {
             return Err(io::ErrorKind::TimedOut.into());
@@ -130,7 +130,7 @@ impl TempRemoval {
     }
 }
 
-/// Opens a subdirectory on the same mount. Fails with `why` for anything but a directory.
+/// Opens a subdirectory on the same mount. Fails with `why` if the entry is not a directory.
 fn enter(parent: BorrowedFd<'_>, name: &OsStr, why: Errno) -> io::Result<OwnedFd> {
     let flags = PLACE | OFlag::O_NOFOLLOW;
     let how = OpenHow::new().flags(flags);
@@ -150,7 +150,7 @@ fn enter(parent: BorrowedFd<'_>, name: &OsStr, why: Errno) -> io::Result<OwnedFd
     Ok(directory)
 }
 
-/// Gives the owner all permissions on a directory that a command closed (`chmod 0`).
+/// Gives the owner all permissions on a directory that a command has closed (`chmod 0`).
 fn open_up(directory: BorrowedFd<'_>) {
     let _ = fs::set_permissions(by_descriptor(directory), Permissions::from_mode(0o700));
 }

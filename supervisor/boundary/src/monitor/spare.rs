@@ -1,4 +1,4 @@
-//! A sandbox-exec process that is started before it is needed, which saves time later.
+//! A sandbox-exec process that is started in advance, so that the next program starts faster.
 //!
 //! It has no access and no session data yet. It waits for an order on a pipe, and ends when the pipe is closed.
 

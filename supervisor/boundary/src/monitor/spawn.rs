@@ -1,4 +1,4 @@
-//! The spawn thread, which starts every confined process and lives as long as this process.
+//! The thread that starts every confined process. It lives as long as this process.
 //!
 //! `PR_SET_PDEATHSIG` fires when the *thread* that forked ends (prctl(2)), and a runtime's threads come and go.
 
@@ -30,7 +30,7 @@ use super::gateway::{GatewayPlan, LaunchedGateway};
 use super::spare::PrestartedBroker;
 use crate::system;
 
-/// Descriptor numbers that sandbox-exec gets by its flags.
+/// Descriptor number of the child's order pipe. Sandbox-exec gets this and the next numbers by flags.
 const RIGHTS_FD: i32 = 3;
 const STATUS_FD: i32 = 4;
 
@@ -50,7 +50,8 @@ pub struct Programs {
 pub struct Launch {
     pub confinement: Confinement,
     pub command: Vec<OsString>,
-    /// Arguments that differ from one start of the program to the next, after those of `command`.
+    /// Arguments after those of `command`, which may differ at each start. A prestarted sandbox-exec gets them with its
+    /// order.
     pub arguments: Vec<String>,
     pub stdio: Stdio,
 }
@@ -107,19 +108,19 @@ pub struct Spawner {
 
 type Before = Arc<Mutex<dyn BeforeSpawn>>;
 
-/// The thread of this process that starts programs, while a `Spawner` uses it.
+/// The thread that starts programs, shared by this process's sessions while a `Spawner` uses it.
 static OF_THIS_PROCESS: Mutex<Weak<Requests>> = Mutex::new(Weak::new());
 
 #[derive(Debug)]
 struct Requests {
     sandbox_exec: PathBuf,
-    /// `Some` until this is dropped, as is `thread`.
+    /// Queue to `thread`. Both are `Some` until the drop.
     sender: Option<mpsc::Sender<Request>>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Requests {
-    /// Opens sandbox-exec once, so that a file placed at its path later is never executed.
+    /// Starts the thread. Opens sandbox-exec once, so that a file placed at its path later is never executed.
     fn start(sandbox_exec: PathBuf) -> io::Result<Self> {
         // If sandbox-exec is missing, the first start reports that with its path.
         let opened = open(&sandbox_exec, OFlag::O_PATH | OFlag::O_CLOEXEC, Mode::empty());
@@ -131,7 +132,7 @@ impl Requests {
     }
 }
 
-/// Waits for the thread to end the waiting sandbox-exec.
+/// Ends the thread and waits for it, so that it ends a prestarted sandbox-exec.
 impl Drop for Requests {
     fn drop(&mut self) {
         drop(self.sender.take());
@@ -149,7 +150,7 @@ enum Request {
         origin: Origin,
         reply: oneshot::Sender<Result<Launched, SpawnError>>,
     },
-    /// Starts a sandbox-exec that waits to run this command.
+    /// Starts a sandbox-exec in advance, which waits for the order to run this command.
     Prepare { command: Vec<OsString> },
 }
 
@@ -165,13 +166,14 @@ impl Programs {
 }
 
 impl Spawner {
-    /// Starts a thread, which ends with its last `Spawner`. `before` completes the confinement of every program.
+    /// Starts a thread of its own, which ends with the last clone of this `Spawner`. `before` completes the confinement
+    /// of every program.
     pub fn start(sandbox_exec: PathBuf, before: impl BeforeSpawn + 'static) -> io::Result<Self> {
         let requests = Arc::new(Requests::start(sandbox_exec)?);
         Ok(Self { requests, before: Arc::new(Mutex::new(before)) })
     }
 
-    /// Uses the one thread of this process, which all its sessions share, and starts it if necessary.
+    /// Uses the one thread that all sessions of this process share, and starts it if necessary.
     pub fn of_this_process(sandbox_exec: PathBuf, before: impl BeforeSpawn + 'static) -> io::Result<Self> {
         let mut shared = OF_THIS_PROCESS.lock().unwrap_or_else(PoisonError::into_inner);
         let running = shared.upgrade().filter(|requests| requests.sandbox_exec == sandbox_exec);
@@ -195,7 +197,8 @@ impl Spawner {
         self.request(origin, launch)?.await.map_err(|_| SpawnError::ThreadGone)?
     }
 
-    /// Starts a confined program and blocks until it runs. Not for threads of the async runtime.
+    /// Starts a confined program, and blocks the calling thread until the program runs. Must not be called from the
+    /// runtime's threads.
     pub fn spawn_and_wait(&self, launch: Launch) -> Result<Launched, SpawnError> {
         self.request(Origin::Fresh, launch)?.blocking_recv().map_err(|_| SpawnError::ThreadGone)?
     }
@@ -270,7 +273,7 @@ fn start(
     begun.execute(order).map(|launched| Launched { origin, gateway, ..launched })
 }
 
-/// Runs the hook on a confinement. A panic in it fails this start, and all later ones with this hook.
+/// Runs the hook `before` on a confinement. After a panic in the hook, this start and all later ones with it fail.
 fn fill(before: &Before, confinement: &mut Confinement) -> Result<(), Box<dyn Error + Send + Sync>> {
     let fill = || before.lock().map_err(|_| "an earlier search for hidden files failed")?.fill(confinement);
     panic::catch_unwind(AssertUnwindSafe(fill))
@@ -291,7 +294,7 @@ impl Program {
         Ok((LaunchedGateway::new(pidfd, status, channel, program, confinement, start), arrivals))
     }
 
-    /// Starts a sandbox-exec that waits for its orders. `arrivals` leads to the program's gateway.
+    /// Starts a sandbox-exec that waits for its order. `arrivals` is the socket to the program's gateway.
     fn begin(
         &self,
         command: &[OsString],
@@ -345,7 +348,7 @@ impl BegunLaunch {
         }
     }
 
-    /// Sends the last order, or kills the process if the order is an error.
+    /// Sends the order that starts the program. Kills the waiting process if `order` is an `Err`.
     fn execute(mut self, order: Result<Order, SpawnError>) -> Result<Launched, SpawnError> {
         match order.and_then(|order| self.order(&order)) {
             Ok(()) => Ok(self.launched),

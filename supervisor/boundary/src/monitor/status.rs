@@ -1,7 +1,8 @@
-//! Reads the status pipe of a broker: the start of the program, and the system calls that the broker denied.
+//! Reads the status pipe of a broker, which reports the start of the program, and the system calls that the broker
+//! denied.
 //!
-//! The broker writes each refusal before it answers the system call, so that all refusals up to the end of a tool call
-//! are in the pipe. The capacity of the pipe bounds a flood of refusals.
+//! The broker writes each refusal before it answers the system call, so all refusals of a tool call are in the pipe
+//! when it ends. The capacity of the pipe bounds a flood of refusals.
 
 use std::fs;
 use std::io;
@@ -22,9 +23,9 @@ use nix::errno::Errno;
 use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::unix::pipe;
 
-/// Maximum number of reports read at once, more than a pipe holds.
+/// Maximum number of reports that are read at once, which is more than a pipe holds.
 const MOST_AT_ONCE: usize = 1024;
-/// The most refusals kept.
+/// Maximum number of kept refusals. Further ones are dropped.
 const MOST: usize = 1024;
 
 #[derive(Debug)]
@@ -34,13 +35,13 @@ pub struct StatusPipe {
 }
 
 impl StatusPipe {
-    /// Must be called within the runtime.
+    /// Must be called within an async runtime.
     pub fn new(pipe: OwnedFd) -> io::Result<Self> {
         let pipe = Prompt(pipe::Receiver::from_owned_fd(pipe)?);
         Ok(Self { reports: AsyncIncoming::new(pipe, Generation::default()), refused: Vec::new() })
     }
 
-    /// Waits for the report about the program's start. `None` if the pipe was closed without one. Cancel safe.
+    /// Waits for the report about the program's start. `None` if the broker closed the pipe without one. Cancel safe.
     pub async fn started(&mut self) -> Result<Option<BrokerReport>, FrameError> {
         loop {
             match self.reports.receive().await? {
@@ -50,7 +51,7 @@ impl StatusPipe {
         }
     }
 
-    /// Waits until there is a refusal. Never returns after the end of the pipe. Cancel safe.
+    /// Waits until a refusal is kept. Never returns after the end of the pipe. Cancel safe.
     pub async fn more(&mut self) {
         if !self.refused.is_empty() {
             return;
@@ -95,7 +96,7 @@ impl StatusPipe {
         }
     }
 
-    /// Keeps a refusal, and drops an earlier one of the same process, action and object.
+    /// Keeps a refusal. It replaces an earlier one of the same process, action and object.
     fn keep(&mut self, mut refusal: Refusal) {
         if let Target::Internet(to, place) = &mut refusal.object {
             *place = seen_from_here(*to, *place);
@@ -110,8 +111,8 @@ impl StatusPipe {
     }
 }
 
-/// Returns the location of an address from the supervisor's view. A broker in a network namespace takes this machine's
-/// addresses for remote ones. The network's DNS resolver counts as elsewhere.
+/// Returns the location of an address as seen by the supervisor, since a broker in a network namespace takes this
+/// machine's addresses for remote ones. The network's DNS resolver counts as elsewhere.
 fn seen_from_here(to: SocketAddr, place: Place) -> Place {
     let settings = || fs::read_to_string("/etc/resolv.conf").unwrap_or_default();
     match place {
@@ -121,7 +122,7 @@ fn seen_from_here(to: SocketAddr, place: Place) -> Place {
     }
 }
 
-/// A pipe that is read directly, without waiting until the runtime notices new data.
+/// A pipe whose reads try read(2) at once instead of waiting until the runtime notices new data.
 #[derive(Debug)]
 struct Prompt(pipe::Receiver);
 

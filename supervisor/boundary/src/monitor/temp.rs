@@ -1,7 +1,8 @@
-//! The private temp directory of an agent: random name, short path, removed at the end or by the next start of
-//! Bailiwick.
+//! The private temp directory of an agent. It has a random name and a short path, and is removed at the end of the
+//! agent, or else by the next start of Bailiwick.
 //!
-//! A lock file in the state directory has its path and identity. The lock (flock(2)) ends with the owning process.
+//! A lock file in the state directory contains the directory's path, device and inode. The lock (flock(2)) ends with
+//! the owning process.
 
 use std::ffi::OsStr;
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -21,7 +22,7 @@ use super::temps::Temps;
 #[error("cannot make a private temp directory: {path}: {source}\n  hint: {}", self.remedy())]
 pub struct TempError {
     pub(super) path: PathBuf,
-    /// Environment variable that sets the parent directory.
+    /// Environment variable that changes the parent directory.
     pub(super) variable: &'static str,
     pub(super) source: io::Error,
 }
@@ -54,7 +55,7 @@ pub struct Leftover {
     source: io::Error,
 }
 
-/// Dropping it removes the directory with its contents.
+/// An agent's temp directory. Dropping it removes the directory with its contents.
 #[derive(Debug)]
 pub struct PrivateTemp {
     path: PathBuf,
@@ -65,12 +66,12 @@ pub struct PrivateTemp {
 }
 
 impl PrivateTemp {
-    /// Creates the directory, and its lock file in `locks`.
+    /// Creates the temp directory, and its lock file in the directory `locks`.
     pub fn create(temps: &Temps, locks: &Path) -> Result<Self, TempError> {
         Self::create_at(temps.path(), temps.variable, locks)
     }
 
-    /// Creates the directory in another directory of Bailiwick's own.
+    /// Creates the temp directory in `directory`, which belongs to Bailiwick.
     pub fn create_in(directory: &Path, locks: &Path) -> Result<Self, TempError> {
         Self::create_at(directory, "BAILIWICK_HOME", locks)
     }
@@ -112,7 +113,7 @@ impl Drop for PrivateTemp {
     }
 }
 
-/// Removes the directories of processes that have ended. Returns those that could not be removed.
+/// Removes temp directories whose processes have ended. Returns those that could not be removed.
 pub fn remove_stale(locks: &Path) -> Vec<Leftover> {
     let entries = fs::read_dir(locks).into_iter().flatten().flatten();
     entries.filter_map(|entry| remove_one_stale(&entry.path()).err()).collect()
@@ -139,7 +140,7 @@ fn remove_one_stale(lock_path: &Path) -> Result<(), Leftover> {
 
 const LONGEST_LOCK: u64 = 8 << 10;
 
-/// Splits a lock file's text into path and identity, which a NUL byte separates.
+/// Splits a lock file's text into path and identity (device and inode), separated by a NUL byte.
 fn split(text: &[u8]) -> (&Path, Option<Identity>) {
     let mut parts = text.splitn(2, |byte| *byte == 0);
     let path = Path::new(OsStr::from_bytes(parts.next().unwrap_or_default()));
@@ -151,7 +152,7 @@ fn split(text: &[u8]) -> (&Path, Option<Identity>) {
     (path, identity)
 }
 
-/// True if a lock file has a path that this module writes. An incomplete or foreign lock file must never cause a
+/// True if this module may have written the path in a lock file. An incomplete or foreign lock file must never cause a
 /// removal.
 fn names_a_private_temp(path: &Path, lock_path: &Path) -> bool {
     let name = path.file_name();
@@ -160,7 +161,7 @@ fn names_a_private_temp(path: &Path, lock_path: &Path) -> bool {
         && name == lock_path.file_name()
 }
 
-/// Creates the lock file. `None` if another process took the new file for a stale one and removes it.
+/// Creates and locks the lock file. `None` if another process takes the new file for a stale one and removes it.
 fn lock(lock_path: &Path, path: &Path) -> io::Result<Option<Flock<File>>> {
     let file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(lock_path)?;
     let mut lock = match Flock::lock(file, FlockArg::LockExclusiveNonblock) {
@@ -172,7 +173,7 @@ fn lock(lock_path: &Path, path: &Path) -> io::Result<Option<Flock<File>>> {
     Ok(Some(lock))
 }
 
-/// Removes a directory, then its lock file. If the directory stays, so does the file, and the next start tries again.
+/// Removes a directory, then its lock file. If the removal fails, the lock file stays, and the next start tries again.
 fn remove(path: &Path, identity: Identity, lock_path: &Path) -> Result<(), Leftover> {
     match removal::remove(path, identity) {
         Err(source) if source.kind() != io::ErrorKind::NotFound && is_still(path, identity) => {

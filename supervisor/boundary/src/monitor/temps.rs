@@ -1,8 +1,8 @@
 //! The parent of a user's private temp directories, which is hidden from every confined program.
 //!
-//! It is in the cache directory, so that its siblings need no rules, and later names are hidden as well. The system's
-//! temp directory is used only if the cache directory is unsuitable: its path is too long for a socket's name, or the
-//! workers' user cannot write or enter it.
+//! It is in the cache directory, which is hidden as a whole, so directories that are created later are hidden as well.
+//! The system's temp directory is used only if the cache directory is unsuitable: its path is too long for a socket's
+//! name, or the workers' user cannot write or enter it.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::io;
@@ -16,19 +16,20 @@ use nix::unistd::geteuid;
 use super::removal;
 use super::temp::TempError;
 
-/// Maximum length of the directory's path, out of the 108 bytes of `sun_path` (unix(7)).
+/// Maximum length of the parent's path, out of the 108 bytes of `sun_path` (unix(7)).
 const LONGEST: usize = 48;
 
-/// Maximum length of the path of the system's temp directory.
+/// Maximum length of the path of the system's temp directory, in bytes.
 const LONGEST_PARENT: usize = 36;
 
-/// Mode that lets no other user enter, and nobody list. In the lowest sandbox tier, only the mode hides the names.
+/// Mode of a directory that only the owner enters, and nobody lists. In the lowest sandbox tier, only the mode hides
+/// the names.
 const PRIVATE: u32 = 0o300;
 
-/// Mode that lets no other user enter.
+/// Mode of a directory that only the owner enters and lists.
 const LISTED: u32 = 0o700;
 
-/// Mode that lets other users enter but not list.
+/// Mode of a directory that everybody enters, but nobody lists.
 const ENTERED: u32 = 0o311;
 
 #[derive(Clone, Debug)]
@@ -40,7 +41,7 @@ pub struct Temps {
 }
 
 impl Temps {
-    /// Creates the directory, or checks its owner. `serves_another` is true if workers run as another user.
+    /// Creates the parent directory, or checks its owner. `serves_another` is true if workers run as another user.
     pub fn open(cache: &Path, serves_another: bool) -> Result<Self, TempError> {
         let passed_over = match (!serves_another).then(|| make_in(cache)) {
             Some(Ok(path)) => {
@@ -65,7 +66,7 @@ impl Temps {
         &self.path
     }
 
-    /// Creates a directory with the same owner in the same parent.
+    /// Creates a sibling of the parent directory, with the same owner.
     pub fn beside(&self, name: &str) -> Result<PathBuf, TempError> {
         let own = self.path.file_name().unwrap_or_default().to_string_lossy();
         let path = self.path.with_file_name(format!("{own}-{name}"));
@@ -76,7 +77,7 @@ impl Temps {
         }
     }
 
-    /// Returns a sentence for the user if the directory that the user chose is unsuitable.
+    /// Returns a sentence for the user if a directory that an environment variable sets is unsuitable.
     pub fn note(&self) -> Option<&str> {
         self.note.as_deref()
     }
@@ -84,7 +85,7 @@ impl Temps {
 
 const NAME: &str = "temps";
 
-/// Returns the variable that sets the cache directory.
+/// Returns the name of the environment variable that sets the cache directory. `None` if it is the default one.
 fn chosen_cache() -> Option<&'static str> {
     ["BAILIWICK_HOME", "XDG_CACHE_HOME"].into_iter().find(|name| std::env::var_os(name).is_some())
 }
@@ -98,7 +99,7 @@ fn make_in(cache: &Path) -> io::Result<PathBuf> {
     make(&path, PRIVATE).map(|()| path)
 }
 
-/// Returns the error for a path that leaves no room for a socket's name (unix(7)).
+/// Returns the error for a path longer than `most` bytes, which leaves no room for a socket's name (unix(7)).
 fn is_longer(path: &Path, most: usize) -> io::Error {
     let length = path.as_os_str().len();
     io::Error::other(format!(
@@ -118,7 +119,7 @@ fn too_long(chosen: Option<PathBuf>) -> Option<(&'static str, PathBuf, io::Error
     Some(("TMPDIR", path, error))
 }
 
-/// Returns candidates outside of the cache directory, preferred ones first.
+/// Returns possible paths outside of the cache directory, preferred ones first.
 fn elsewhere(temporary: Option<&Path>, mode: u32) -> Vec<PathBuf> {
     let short = temporary.filter(|path| path.as_os_str().len() <= LONGEST_PARENT).map(Path::to_owned);
     let everybodys = fs::canonicalize("/tmp").unwrap_or_else(|_| "/tmp".into());
@@ -133,7 +134,7 @@ fn elsewhere(temporary: Option<&Path>, mode: u32) -> Vec<PathBuf> {
     places.filter(|path| path.as_os_str().len() <= LONGEST).collect()
 }
 
-/// Creates the first possible candidate. Skips names that another user took in a shared directory.
+/// Creates the first directory that can be created. Skips paths that another user has taken in a shared directory.
 fn first_of(places: Vec<PathBuf>, mode: u32) -> Result<PathBuf, TempError> {
     let mut first = None;
     for path in places {
@@ -148,7 +149,7 @@ fn first_of(places: Vec<PathBuf>, mode: u32) -> Result<PathBuf, TempError> {
 /// A directory in which only root creates names, and which everybody can enter (hier(7)).
 const ROOTS_OWN: &str = "/var/cache";
 
-/// Creates the directory. Fails if another user's directory or a link is there.
+/// Creates the directory, or corrects its mode. Fails if a symbolic link or another user's directory is at `path`.
 fn make(path: &Path, mode: u32) -> io::Result<()> {
     match DirBuilder::new().mode(mode).create(path) {
         Err(error) if error.kind() != io::ErrorKind::AlreadyExists => return Err(error),

@@ -1,6 +1,7 @@
 //! Verifies from `/proc/PID/status` that a worker is confined (`proc_pid_status(5)`).
 //!
-//! The file does not show a Landlock domain. For Landlock, the broker tries forbidden actions and reports the results.
+//! That file does not show Landlock domains, so the broker tests them: it tries forbidden actions and reports the
+//! results.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -15,7 +16,7 @@ pub enum VerifyError {
     Field { pid: u32, field: &'static str, found: String, expected: String },
 }
 
-/// The values of a confined process: seccomp filter mode, no new privileges, no capability in any set.
+/// Fields of a confined process's status: seccomp filter mode, no new privileges, no capability in any set, no tracer.
 const EXPECTED: [(&str, &str); 7] = [
     ("Seccomp", "2"),
     ("NoNewPrivs", "1"),
@@ -26,7 +27,7 @@ const EXPECTED: [(&str, &str); 7] = [
     ("TracerPid", "0"),
 ];
 
-/// Checks the filters, no new privileges, no capabilities and, if given, the identity of a process.
+/// Checks seccomp filter mode, no new privileges, capabilities and, if `identity` is given, the ids of a process.
 pub fn verify_confined(pid: u32, identity: Option<Identity>) -> Result<(), VerifyError> {
     let unreadable = |error: io::Error| VerifyError::Unreadable { pid, error: error.to_string() };
     let status = read_status(pid).map_err(unreadable)?;
@@ -34,7 +35,7 @@ pub fn verify_confined(pid: u32, identity: Option<Identity>) -> Result<(), Verif
     identity.map_or(Ok(()), |identity| judge_identity(pid, &status, identity))
 }
 
-/// Reads the status into a buffer of its own size, since the file's size is given as 0.
+/// Reads the status of a process. The buffer has a fixed capacity, since the kernel reports 0 as the file's size.
 fn read_status(pid: u32) -> io::Result<String> {
     let mut status = String::with_capacity(4 << 10);
     File::open(format!("/proc/{pid}/status"))?.read_to_string(&mut status)?;
@@ -45,7 +46,7 @@ fn judge(pid: u32, status: &str) -> Result<(), VerifyError> {
     EXPECTED.into_iter().try_for_each(|(field, expected)| compare(pid, status, field, expected))
 }
 
-/// Checks real, effective, saved and file system ids, and that there are no other groups.
+/// Checks that real, effective, saved and file system ids are those of `identity`, and that there are no other groups.
 fn judge_identity(pid: u32, status: &str, identity: Identity) -> Result<(), VerifyError> {
     let four = |id: u32| [id; 4].map(|id| id.to_string()).join("\t");
     compare(pid, status, "Uid", &four(identity.uid))?;

@@ -26,7 +26,7 @@ use super::host_questions::HostQuestion;
 use super::process::BrokerProcess;
 use super::spawn::{Origin, Spawner};
 
-/// Environment variable that sets the log level of a worker.
+/// Environment variable for the log level, which workers inherit.
 const LOG_LEVEL: &str = "BAILIWICK_LOG";
 
 pub type Started = (Worker, mpsc::Receiver<WorkerEvent>);
@@ -40,7 +40,7 @@ pub struct WorkerSpec {
     pub generation: Generation,
     pub confinement: Confinement,
     pub program: PathBuf,
-    /// Interrupted writes of an earlier process of the session.
+    /// Writes that an earlier process of the session left incomplete.
     pub leftovers: Option<Leftovers>,
     pub guests: GuestLog,
 }
@@ -61,9 +61,9 @@ pub enum WorkerEvent {
     },
     /// Denied system calls of processes that belong to no tool call.
     Refused(Vec<Refusal>),
-    /// Connections by host name: the first one to each host, and all of them at the end.
+    /// Network use by host name: each host at its first connection, and all hosts at the end.
     HostsUsed(Vec<HostUse>),
-    /// A connection to a host that is not on the list of allowed hosts waits for an answer.
+    /// A connection waits for an answer, because its host is not on the list of allowed hosts.
     HostAsked(HostQuestion),
     /// The worker and its descendants have ended. No event follows.
     Ended {
@@ -87,7 +87,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// `Ended` is the last event on the channel.
+    /// Starts a worker. `Ended` is the last event on the returned channel.
     pub async fn start(spawner: &Spawner, spec: WorkerSpec) -> Result<Started, StartError> {
         Self::start_unless(spawner, spec, std::future::pending()).await
     }
@@ -115,7 +115,7 @@ impl Worker {
         &self.calls
     }
 
-    /// Ends the worker and its descendants at once, by force if necessary. An `Ended` event follows.
+    /// Ends the worker and its descendants at once, with SIGKILL if necessary. An `Ended` event follows.
     pub fn kill(&self) {
         self.broker.terminate();
         self.killed.notify_one();

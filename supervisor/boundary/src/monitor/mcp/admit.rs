@@ -1,6 +1,7 @@
-//! Messages that the guest of an MCP server may send, by phase. A violation ends the guest.
+//! Messages that the guest of an MCP server may send, by phase. Any other message ends the guest.
 //!
-//! | phase ╲ message | `Ready` | `Tool`, `Prompt` | `Described` | `Progress` | `Done` | `Question` | `ToolsChanged` | `Gone` |
+//! | phase ╲ message | `Ready` | `Tool`, `Prompt` | `Described` | `Progress` | `Done` | `Question` | `ToolsChanged` |
+//! `Gone` |
 //! | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 //! | Describing | ✗ | bounded | → Serving | ✗ | of an open request, once | ✗ | ✗ | → Gone |
 //! | Serving | ✗ | ✗ | ✗ | of an open request | of an open request, once | of an open request, bounded | yes | → Gone |
@@ -25,7 +26,7 @@ pub enum McpViolation {
     NoSuchRequest,
     #[error("more than the bound of {0}")]
     TooMuch(&'static str),
-    /// A picture is not in the format that it claims.
+    /// A picture whose bytes are not of its declared format.
     #[error("a picture that cannot be shown")]
     Picture,
     #[error("{0} that came before")]
@@ -71,7 +72,7 @@ impl Conversation {
         self.open.keys().copied().collect()
     }
 
-    /// Checks a message, and updates phase and open requests.
+    /// Checks a message, and updates the phase and the open requests.
     pub(super) fn admit(&mut self, report: &McpReport) -> Result<(), McpViolation> {
         match (self.phase, report) {
             (Phase::Describing, McpReport::Tool(tool)) => self.tool(tool),

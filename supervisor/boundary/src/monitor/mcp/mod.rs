@@ -24,10 +24,10 @@ use super::guest_log::{GuestLog, GuestOwner};
 use super::host_uses::HostUses;
 use super::spawn::Spawner;
 
-/// Maximum time until the guest reads an order.
+/// Maximum time for the guest to accept an order. Afterwards the guest counts as stuck.
 const SEND_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// Time for a server to exit by itself. The guest gives the server a little less.
+/// Time for a server to exit by itself when it is ended. The guest gives the server a little less.
 const GRACE: Duration = Duration::from_secs(2);
 
 #[derive(Debug)]
@@ -62,7 +62,7 @@ pub enum McpEvent {
     /// System calls that were denied to the server and its descendants.
     Refused(Vec<Refusal>),
     HostUsed(HostUse),
-    /// The guest sent an invalid message or ended. No event follows.
+    /// The guest has ended or sent an invalid message. No event follows.
     Ended(McpEnd),
 }
 
@@ -79,7 +79,7 @@ pub enum McpOrderError {
     TooMany,
     #[error("the process around the MCP server accepted no request within {} s", SEND_TIMEOUT.as_secs())]
     Stuck,
-    /// The guest has ended, or the order does not fit into a frame.
+    /// The guest has ended, or the order exceeds the maximum frame size.
     #[error(transparent)]
     Frame(#[from] FrameError),
 }
@@ -104,7 +104,7 @@ pub struct McpServerProcess {
 }
 
 impl McpServerProcess {
-    /// After an error no process of the guest remains.
+    /// Starts the guest, which starts the server. After an error no process of the guest remains.
     pub async fn start(spawner: &Spawner, spec: McpServerSpec) -> Result<Self, GuestError> {
         let McpServerSpec { name, program, confinement, command, log } = spec;
         let order = McpOrder::Start(command);
@@ -121,7 +121,7 @@ impl McpServerProcess {
         })
     }
 
-    /// Sends a request, and returns its number. The guest keeps requests until the server is initialised.
+    /// Sends a request, and returns its number. Until the server is initialised, the guest queues requests.
     pub async fn request(&mut self, what: McpRequest) -> Result<u64, McpOrderError> {
         if self.conversation.open().len() >= MAX_OPEN {
             return Err(McpOrderError::TooMany);
@@ -137,7 +137,7 @@ impl McpServerProcess {
         Ok(request)
     }
 
-    /// Cancels a request. It still ends with one `Done`.
+    /// Cancels a request. The guest still answers it with one `Done`.
     pub async fn cancel(&mut self, request: u64) -> Result<(), McpOrderError> {
         self.send(McpOrder::Cancel { request }).await
     }
@@ -173,7 +173,7 @@ impl McpServerProcess {
         }
     }
 
-    /// Ends the server with its descendants and connections. A server may exit by itself first.
+    /// Ends the server, its descendants and its connections. The server first gets [`GRACE`] to exit by itself.
     pub async fn end(self, reason: GuestEnd) -> McpEnded {
         let Self { mut guest, gateway, mut uses, conversation, violation, .. } = self;
         let reason = if let Some(violation) = violation {

@@ -1,4 +1,4 @@
-//! Messages to a worker, and its running tool calls, which decide the answers that are accepted.
+//! Sends messages to a worker, and keeps its running tool calls, on which the accepted answers depend.
 
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -16,7 +16,7 @@ pub struct CallSender {
     pub(super) open: Arc<Mutex<Register>>,
 }
 
-/// State that decides if a worker's message is accepted.
+/// Phase and open calls of a worker, which decide if its next message is accepted.
 #[derive(Debug)]
 pub(super) struct Register {
     pub(super) phase: Phase,
@@ -24,7 +24,7 @@ pub(super) struct Register {
 }
 
 impl CallSender {
-    /// If the worker has ended, its `Ended` event lists the call as open.
+    /// Sends a tool call. If the worker has ended, its `Ended` event lists the call as open.
     pub fn call(&self, call: CallId, work: Work) {
         self.send(Some((call, Expected::from(&work))), ToWorker::Call { call, work });
     }
@@ -39,7 +39,7 @@ impl CallSender {
         Ok(())
     }
 
-    /// Cancels a tool call. Its outcome still arrives.
+    /// Cancels a tool call. The worker still sends its outcome.
     pub fn cancel(&self, call: CallId) {
         self.send(None, ToWorker::Cancel { call });
     }

@@ -23,7 +23,7 @@ use crate::monitor::refusals::Refusals;
 
 const DIAGNOSTIC_LINE: u64 = 4 << 10;
 
-/// Exit status of a broker after [`BrokerProcess::end`].
+/// Exit status of a broker that [`BrokerProcess::end`] ended with SIGTERM.
 const ENDED_BY_US: Ended = Ended::Exited(128 + libc::SIGTERM);
 
 pub(super) struct WorkerReader {
@@ -69,7 +69,7 @@ impl WorkerReader {
         let _ = self.events.send(WorkerEvent::Ended { reason, violation, open }).await;
     }
 
-    /// Returns the running tool calls, and true if the worker announced its end.
+    /// Returns the tool calls that are still open, and true if the worker said `Bye` before its end.
     fn left(&self) -> (Vec<CallId>, bool) {
         let register = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         (register.calls.ids().collect(), register.phase == Phase::Gone)
@@ -136,7 +136,7 @@ impl WorkerReader {
         }
     }
 
-    /// Counts a report of the gateway.
+    /// Counts a report of the gateway. Returns an event for a host's first use and for a valid question.
     fn told(&mut self, report: GatewayReport) -> Option<WorkerEvent> {
         let GatewayReport::Asked { question, arrival } = report else {
             return self.uses.count(report).map(|first| WorkerEvent::HostsUsed(vec![first]));
@@ -155,7 +155,7 @@ impl WorkerReader {
         }
     }
 
-    /// Ends the gateway, and reports the bytes sent and received.
+    /// Ends the gateway, and sends an event with the final network use.
     async fn end_gateway(&mut self) {
         let Some(gateway) = self.gateway.take() else { return };
         self.uses.end_gateway(gateway).await;
@@ -165,12 +165,12 @@ impl WorkerReader {
         }
     }
 
-    /// Sends refusals that belong to no tool call. False if the receiver is gone.
+    /// Sends refusals that belong to no tool call. Returns false if the receiver is gone.
     async fn tell(&self, refused: Vec<Refusal>) -> bool {
         refused.is_empty() || self.events.send(WorkerEvent::Refused(refused)).await.is_ok()
     }
 
-    /// Adds a command's refusals to its result. All processes of a command descend from one.
+    /// Adds a command's refusals to its result. All processes of a command descend from one child of the worker.
     fn with_refusals(&mut self, mut outcome: CallOutcome) -> CallOutcome {
         if let CallOutcome::Done(ToolOutput::Command(result)) = &mut outcome {
             result.refused = self.refusals.take_of(result.process);
@@ -188,8 +188,7 @@ impl WorkerReader {
         self.open.lock().unwrap_or_else(PoisonError::into_inner).calls.is_empty()
     }
 
-    /// Runs `take` if no tool call runs, and prevents the start of one meanwhile, since later refusals may belong to
-    /// it.
+    /// Runs `take` if no tool call runs, and starts none meanwhile, since later refusals might belong to it.
     fn beside(&mut self, take: impl FnOnce(&mut Refusals) -> Vec<Refusal>) -> Vec<Refusal> {
         let register = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         if register.calls.is_empty() { take(&mut self.refusals) } else { Vec::new() }
@@ -210,7 +209,7 @@ async fn next_report(gateway: Option<&mut Gateway>) -> Option<GatewayReport> {
     }
 }
 
-/// Checks a picture. The model's provider would reject the whole conversation for an invalid one.
+/// Checks the picture in a message. The model's provider would reject a whole conversation for an invalid one.
 fn check_picture(message: &ToSupervisor) -> Result<(), ImageError> {
     match message {
         ToSupervisor::Outcome { outcome: CallOutcome::Done(ToolOutput::Image(image)), .. } => {
@@ -220,7 +219,7 @@ fn check_picture(message: &ToSupervisor) -> Result<(), ImageError> {
     }
 }
 
-/// Logs a worker's standard error, escaped and with bounded lines.
+/// Logs a worker's standard error, escaped and in lines of limited length.
 pub(super) async fn relay_diagnostics(mut stderr: BufReader<pipe::Receiver>) {
     let mut line = Vec::new();
     loop {

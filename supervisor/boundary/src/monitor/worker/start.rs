@@ -31,7 +31,7 @@ use crate::monitor::verify::{VerifyError, verify_confined};
 
 const START_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// Maximum number of unread events. Further messages stay in the pipe, which bounds memory.
+/// Maximum number of events that the session has not read. Further messages stay in the pipe, which bounds memory.
 const INBOX: usize = 8;
 
 #[derive(Debug, thiserror::Error)]
@@ -48,7 +48,7 @@ pub enum StartError {
     Frame(#[from] FrameError),
     #[error("{who} ended before it was ready{}", diagnostics(.stderr))]
     Ended { who: &'static str, stderr: String },
-    /// The prestarted sandbox-exec had ended without a report.
+    /// The prestarted sandbox-exec had ended, without a report, before it got its order.
     #[error("the prepared sandbox-exec process has ended")]
     SpareEnded,
     #[error("the start of the worker was cancelled")]
@@ -70,7 +70,7 @@ impl StartError {
     }
 }
 
-/// Returns the stable error code for an error text of sandbox-exec.
+/// Returns the error code for an error text of sandbox-exec.
 pub fn sandbox_code(words: &str) -> ErrorCode {
     match words.split_once("Landlock is not available") {
         Some((_, why)) if why.contains("a seccomp profile denies it") => ErrorCode::LandlockBlocked,
@@ -86,7 +86,8 @@ pub(super) struct Start<'a> {
 }
 
 impl Start<'_> {
-    /// Starts the worker, preferably with a process of this origin. After an error no process of the worker remains.
+    /// Starts the worker, with a prestarted sandbox-exec if `origin` is `Spare` and there is one. After an error no
+    /// process of the worker remains.
     pub(super) async fn in_one(
         &mut self,
         origin: Origin,
