@@ -1,4 +1,4 @@
-//! Safe functions around system calls that neither the standard library nor nix offers.
+//! Safe functions around system calls that neither the standard library nor nix provides.
 
 #![expect(
     unsafe_code,
@@ -30,19 +30,19 @@ pub fn own(answer: impl TryInto<c_int>) -> io::Result<OwnedFd> {
     Ok(unsafe { OwnedFd::from_raw_fd(number) })
 }
 
-/// Must be called within the runtime.
+/// Registers a descriptor with the async runtime, within which it must be called.
 pub fn register(descriptor: OwnedFd, interest: Interest) -> io::Result<AsyncFd<OwnedFd>> {
     // SAFETY: an `OwnedFd` gives the same open descriptor for as long as it lives.
     Ok(unsafe { AsyncFd::register_with_interest(descriptor, interest) }?)
 }
 
-/// Opens a pidfd for a child, valid until the child is reaped (`pidfd_open(2)`).
+/// Opens a pidfd for a child. It is valid until the child is reaped (`pidfd_open(2)`).
 pub fn open_process(pid: Pid) -> io::Result<OwnedFd> {
     // SAFETY: integers only.
     own(unsafe { libc::syscall(libc::SYS_pidfd_open, pid.as_raw(), 0) })
 }
 
-/// Sends a signal to the process of a pidfd (`pidfd_send_signal(2)`).
+/// Sends a signal to the process that a pidfd names (`pidfd_send_signal(2)`).
 pub fn signal_process(process: BorrowedFd<'_>, signal: Signal) -> io::Result<()> {
     let info = ptr::null::<libc::siginfo_t>();
     // SAFETY: a null siginfo is allowed.
@@ -60,7 +60,7 @@ pub fn is_ignored(signal: Signal) -> bool {
     action.sa_sigaction == libc::SIG_IGN
 }
 
-/// Runs `act` while a signal has its default action.
+/// Runs `act` while the action for a signal is the default one.
 pub fn with_default_action<T>(signal: Signal, act: impl FnOnce() -> T) -> nix::Result<T> {
     let default = SigAction::new(SigHandler::SigDfl, SaFlags::empty(), SigSet::empty());
     // SAFETY: installs the default action; no handler is involved.
@@ -79,7 +79,7 @@ pub fn unread(pipe: &impl AsFd) -> usize {
     Errno::result(answer).ok().and_then(|_| usize::try_from(bytes).ok()).unwrap_or(0)
 }
 
-/// Unlocks a pseudo-terminal and opens its other side, without looking up a path (Linux 4.13).
+/// Unlocks a pseudo-terminal and opens its other side, without looking up a path (`TIOCGPTPEER`, Linux 4.13).
 pub fn open_peer(terminal: &impl AsFd) -> io::Result<OwnedFd> {
     let number = terminal.as_fd().as_raw_fd();
     let unlocked: c_int = 0;
@@ -90,7 +90,7 @@ pub fn open_peer(terminal: &impl AsFd) -> io::Result<OwnedFd> {
     own(unsafe { libc::ioctl(number, libc::TIOCGPTPEER, flags) })
 }
 
-/// Cannot fail for an open terminal. The kernel signals the foreground processes.
+/// Sets a terminal's size. The kernel sends SIGWINCH to the foreground processes. Cannot fail for an open terminal.
 pub fn set_window_size(terminal: &impl AsRawFd, size: Winsize) {
     // SAFETY: TIOCSWINSZ reads one `winsize`.
     unsafe { libc::ioctl(terminal.as_raw_fd(), libc::TIOCSWINSZ, &raw const size) };
@@ -103,7 +103,7 @@ pub fn share_blocks(source: &impl AsFd, target: &impl AsFd) -> io::Result<()> {
     done(unsafe { libc::ioctl(target, libc::FICLONE, source) })
 }
 
-/// `None` if the descriptor is not a terminal.
+/// Returns a terminal's size. `None` if the descriptor is no terminal.
 pub fn window_size(terminal: BorrowedFd<'_>) -> Option<Winsize> {
     let mut size = MaybeUninit::<Winsize>::uninit();
     // SAFETY: TIOCGWINSZ writes one `winsize`, or fails.
@@ -112,7 +112,7 @@ pub fn window_size(terminal: BorrowedFd<'_>) -> Option<Winsize> {
     (answer == 0).then(|| unsafe { size.assume_init() })
 }
 
-/// Returns the session of the master side of a pseudo-terminal.
+/// Returns the session id of a pseudo-terminal, by its master side.
 pub fn session_of(terminal: &impl AsRawFd) -> Option<Pid> {
     let mut session: libc::pid_t = 0;
     // SAFETY: TIOCGSID writes one `pid_t`.
@@ -120,7 +120,7 @@ pub fn session_of(terminal: &impl AsRawFd) -> Option<Pid> {
     (answer == 0 && session > 0).then(|| Pid::from_raw(session))
 }
 
-/// Types a key into a terminal (`TIOCSTI`).
+/// Inserts a key into a terminal's input (`TIOCSTI`).
 pub fn type_key(terminal: &impl AsFd, key: &CStr) -> io::Result<()> {
     // SAFETY: TIOCSTI reads one byte, and a C string has one.
     done(unsafe { libc::ioctl(terminal.as_fd().as_raw_fd(), libc::TIOCSTI, key.as_ptr()) })
@@ -133,13 +133,13 @@ pub fn seize(pid: c_int) -> io::Result<()> {
     done(unsafe { libc::ptrace(libc::PTRACE_SEIZE, pid, nothing, nothing) })
 }
 
-/// Loads an empty, invalid kernel module: fails with `ENOEXEC` if the system call is permitted.
+/// Loads an empty kernel module, which is invalid: fails with `ENOEXEC` if the system call is permitted.
 pub fn load_empty_module() -> io::Result<()> {
     // SAFETY: an image of no bytes, and an empty C string.
     done(unsafe { libc::syscall(libc::SYS_init_module, ptr::null::<u8>(), 0, c"".as_ptr()) })
 }
 
-/// System calls that a container may deny, each with arguments that have no effect.
+/// System calls that a container may deny, each called with arguments that have no effect.
 pub mod harmless {
     use super::{Errno, c_long};
 
@@ -147,17 +147,17 @@ pub mod harmless {
         call(libc::SYS_landlock_create_ruleset, [0, 0, 1])
     }
 
-    /// Installs a seccomp program at an invalid address.
+    /// Passes a seccomp program at an invalid address.
     pub fn seccomp() -> Result<(), Errno> {
         call(libc::SYS_seccomp, [libc::SECCOMP_SET_MODE_FILTER.into(), 0, 0])
     }
 
-    /// Duplicates a descriptor of an invalid process.
+    /// Duplicates a descriptor of a process with an invalid pidfd.
     pub fn pidfd_getfd() -> Result<(), Errno> {
         call(libc::SYS_pidfd_getfd, [-1, 0, 0])
     }
 
-    /// Reads no bytes from an impossible process.
+    /// Reads no bytes from a process that cannot exist.
     pub fn process_vm_readv() -> Result<(), Errno> {
         call(libc::SYS_process_vm_readv, [libc::pid_t::MAX.into(), 0, 0])
     }
@@ -168,7 +168,7 @@ pub mod harmless {
     }
 }
 
-/// Returns freed memory to the kernel, which glibc does only at the end of the heap.
+/// Returns freed memory to the kernel. By itself, glibc does so only at the end of the heap.
 pub fn give_back_heap() {
     #[cfg(target_env = "gnu")]
     // SAFETY: it has no preconditions (malloc_trim(3)).
@@ -177,8 +177,8 @@ pub fn give_back_heap() {
     }
 }
 
-/// Returns type and file handle of a directory, which its file system never reuses. Fails on a file system without
-/// handles.
+/// Returns the type and bytes of a directory's file handle, which its file system never reuses. Fails on a file system
+/// without handles.
 pub fn file_handle(directory: &impl AsFd) -> io::Result<Vec<u8>> {
     #[repr(C)]
     struct RawFileHandle {
@@ -208,7 +208,7 @@ pub fn file_handle(directory: &impl AsFd) -> io::Result<Vec<u8>> {
     Err(refused)
 }
 
-/// `None` if there is no such attribute or the file system has none (`fgetxattr(2)`).
+/// Reads an extended attribute. `None` if the file lacks it or the file system has no attributes (`fgetxattr(2)`).
 pub fn attribute(held: impl AsFd, name: &CStr) -> io::Result<Option<Vec<u8>>> {
     let number = held.as_fd().as_raw_fd();
     let mut value = vec![0; 256];
@@ -231,7 +231,7 @@ pub fn attribute(held: impl AsFd, name: &CStr) -> io::Result<Option<Vec<u8>>> {
     }
 }
 
-/// Follows links (`setxattr(2)`, `removexattr(2)`). `None` removes the attribute.
+/// Sets an extended attribute, or removes it if `value` is `None`. Follows links (`setxattr(2)`, `removexattr(2)`).
 pub fn set_attribute(path: &Path, name: &CStr, value: Option<&[u8]>) -> io::Result<()> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let (path, name) = (path.as_ptr(), name.as_ptr());

@@ -1,5 +1,5 @@
-//! Replaces build directories that agents must not write by directories in the private caches, where builds in the
-//! sandbox succeed. Other build directories are shared with the user's own builds.
+//! Replaces build directories outside of the writable directories by directories in the private caches, so that builds
+//! in the sandbox succeed. Build directories that agents may write stay shared with the user's own builds.
 
 use std::ffi::OsString;
 use std::fs::{Metadata, OpenOptions};
@@ -13,8 +13,9 @@ use ipc::confinement::Environment;
 use libc::O_NONBLOCK;
 use toml_edit::Document;
 
-/// Environment variables of build directories, each with its replacement in the private caches. Lists, and directories
-/// that have to exist (`GOTMPDIR`), are left out: for these, tools use their defaults.
+/// Environment variables that set build directories, each with its replacement in the private caches. Variables with
+/// lists of directories, or with a directory that must exist (`GOTMPDIR`), are left out: tools use their defaults
+/// instead.
 const VARIABLES: &[(&str, &str)] = &[
     // Cargo's directory of all build results.
     ("CARGO_TARGET_DIR", "cargo-target"),
@@ -33,7 +34,7 @@ const VARIABLES: &[(&str, &str)] = &[
     ("ZIG_LOCAL_CACHE_DIR", "zig"),
 ];
 
-/// Cargo's settings below `build`, the variables that override them, and their replacements.
+/// Keys in the `build` table of cargo's settings, each with the variable that overrides it and the replacement's name.
 const CARGOS_SETTINGS: &[(&str, &str, &str)] = &[
     ("target-dir", "CARGO_TARGET_DIR", "cargo-target"),
     ("build-dir", "CARGO_BUILD_BUILD_DIR", "cargo-build"),
@@ -43,7 +44,7 @@ const MOST: u64 = 1 << 20;
 
 #[derive(Clone, Debug, Default)]
 pub struct Builds {
-    /// Variables that are passed on, since agents may write their directories.
+    /// Variables that are passed on, since agents may write the directories that they set.
     stay: Vec<&'static str>,
     outside: Vec<Outside>,
 }
@@ -51,14 +52,14 @@ pub struct Builds {
 #[derive(Clone, Debug)]
 struct Outside {
     variable: &'static str,
-    /// Name of the replacement in the private caches.
+    /// Name of the replacing directory in the private caches.
     name: &'static str,
     said: String,
 }
 
 #[derive(Clone, Copy, Debug)]
 pub struct BuildRoots<'a> {
-    /// The project. Relative paths are resolved against it.
+    /// Path of the project, to which relative paths refer.
     pub project: &'a Path,
     /// Other directories that agents may write.
     pub write: &'a [PathBuf],
@@ -114,8 +115,8 @@ pub(super) fn is_named(environment: &Environment, variable: &str) -> bool {
 }
 
 impl BuildRoots<'_> {
-    /// True if agents may write the directory behind all links, at least in mode `auto`. A path that begins with one of
-    /// cargo's templates counts only if the template is the project.
+    /// True if agents may write the directory behind all links, at least in mode `auto`. Of paths that begin with one
+    /// of cargo's templates, only those with `{workspace-root}`, the project, count as writable.
     fn may_be_written(&self, base: &Path, directory: &Path) -> bool {
         if directory.as_os_str().as_bytes().starts_with(b"{") {
             return directory.starts_with("{workspace-root}");
@@ -125,8 +126,8 @@ impl BuildRoots<'_> {
     }
 
     /// Returns the build directories that `~/.cargo/config.toml` sets outside of writable directories. Relative paths
-    /// start at the parent of cargo's home (The Cargo Book, "Config-relative paths"). A home that agents may write is
-    /// not read.
+    /// start at the parent of cargo's home (The Cargo Book, "Config-relative paths"). Does not read a home that agents
+    /// may write.
     fn of_cargos_settings(&self, cargo_home: Option<PathBuf>) -> Vec<Outside> {
         let cargo_home = cargo_home.or_else(|| Some(self.home?.join(".cargo"))).unwrap_or_default();
         let is_users_own = !self.may_be_written(self.project, &cargo_home);
@@ -154,7 +155,7 @@ fn settings(file: &Path) -> Option<Document<String>> {
 mod tests {
     use super::*;
 
-    /// Returns the variables that are set, the notes, and the number of variables that pass.
+    /// Returns the variables that are set, the notes, and the number of variables that are passed on.
     fn led(said: &[(&str, &str)], environment: &Environment) -> (Vec<String>, usize, Vec<String>) {
         let value = |name: &str| said.iter().find(|(said, _)| *said == name).map(|(_, it)| it.into());
         let write = ["/data".into()];

@@ -1,8 +1,8 @@
 //! Private caches of package managers, one per project and level of access, set by environment variables.
 //!
-//! The user's own caches are only read, since a manipulated file in them would run in the next project. `CARGO_HOME`
-//! and `XDG_CACHE_HOME` stay: cargo works with a read-only home, and tools read models and the like in the cache
-//! directory.
+//! Agents only read the user's own caches, since a manipulated file there would run in the next project. `CARGO_HOME`
+//! and `XDG_CACHE_HOME` are left unchanged: cargo works with a read-only home, and tools read models and the like in
+//! the cache directory.
 
 use std::ffi::OsString;
 use std::fs::{self, DirBuilder, File};
@@ -20,11 +20,12 @@ use super::hidden::HiddenPaths;
 use crate::system::file_handle;
 use crate::tripwire::beneath::open_root;
 
-/// Directory in the cache directory for the caches of all projects.
+/// Name of the directory, in the cache directory, that holds the caches of all projects.
 const PROJECTS: &str = "projects";
 const SESSIONS: &str = "sessions";
 
-/// File that explains the cache directory to people and backup programs (<https://bford.info/cachedir/>).
+/// Name and content of the file that explains the cache directory to people and backup programs
+/// (<https://bford.info/cachedir/>).
 const TAG: (&str, &str) = (
     "CACHEDIR.TAG",
     "Signature: 8a477f597d28d172789f06886806bc55\n\
@@ -32,11 +33,11 @@ const TAG: (&str, &str) = (
      # All of it may be deleted while no session runs.\n",
 );
 
-/// A name that no file has. Hiding it makes sandbox-exec list its siblings one by one, so that caches of later projects
+/// Name that no file has. If it is hidden, sandbox-exec permits its siblings one by one, so caches of later projects
 /// are not readable.
 const NOTHING: &str = ".nothing";
 
-/// Environment variables, each with its directory in the private caches.
+/// Environment variables of package managers, each with the name of its directory in the private caches.
 const VARIABLES: &[(&str, &str)] = &[
     ("GOCACHE", "go-build"),
     ("GOMODCACHE", "go-mod"),
@@ -60,7 +61,7 @@ pub fn make_caches(cache: &Path, project: &Path) -> io::Result<PathBuf> {
     fs::canonicalize(place)
 }
 
-/// Creates the directory for caches that sessions remove at their end.
+/// Creates the directory for caches of single sessions, which the sessions remove at their end.
 pub fn make_sessions(cache: &Path) -> io::Result<PathBuf> {
     let place = cache.join(SESSIONS);
     make(cache, &place)?;
@@ -89,7 +90,8 @@ fn name(project: &Path) -> String {
     format!("{last}-{digest}")
 }
 
-/// Returns the directory's file handle, which its file system never reuses, or its inode if there are no handles.
+/// Returns an identity of a project's directory: its file handle, which the file system never reuses, or else its
+/// inode.
 fn identity(project: &Path) -> Vec<u8> {
     let Ok(directory) = open_root(project) else { return Vec::new() };
     let inode = || fs::symlink_metadata(project).map_or(0, |found| found.ino());
@@ -97,8 +99,8 @@ fn identity(project: &Path) -> Vec<u8> {
 }
 
 impl HiddenPaths {
-    /// Hides the directory of private temp directories, and all caches but the project's own, at `own`. The rest of the
-    /// cache directory is hidden elsewhere.
+    /// Hides the parent of all private temp directories, and all caches but the project's own at `own`. `hidden` rules
+    /// elsewhere cover the rest of the cache directory.
     #[must_use]
     pub fn around_own(mut self, own: Option<&Path>, temps: &Path) -> Self {
         let is_hidden = |place: &&Path| self.0.iter().any(|path| path.as_path() == *place);
@@ -117,13 +119,13 @@ impl HiddenPaths {
     }
 }
 
-/// Returns the entries of a directory, and a name whose hiding hides later entries.
+/// Returns the entries of a directory, and [`NOTHING`], which also hides entries that are created later.
 fn beside(place: &Path) -> impl Iterator<Item = PathBuf> {
     let entries = fs::read_dir(place).into_iter().flatten().flatten().map(|entry| entry.path());
     entries.chain([place.join(NOTHING)])
 }
 
-/// The user's own caches, which some tools can read in addition to private ones.
+/// The user's own caches, which some package managers can read in addition to private ones.
 #[derive(Clone, Debug, Default)]
 pub struct Fetched {
     variables: Vec<(&'static str, Vec<u8>)>,
@@ -131,7 +133,8 @@ pub struct Fetched {
 }
 
 impl Fetched {
-    /// Looks for the caches in a home. Go also uses the user's proxies, unless they contain a password.
+    /// Looks for the user's caches in a home directory. `proxies` is the user's `GOPROXY`, which is left out if it
+    /// contains a password.
     pub fn find(home: Option<&Path>, proxies: Option<OsString>) -> Self {
         let Some(home) = home else { return Self::default() };
         let exists = |path: &str| Some(home.join(path)).filter(|path| path.is_dir() && is_one_word(path));
@@ -152,7 +155,7 @@ impl Fetched {
         Self { variables, maven: Some(tail.unwrap_or_default()) }
     }
 
-    /// Sets variables of package managers to caches at `place`, unless the user sets them.
+    /// Sets variables of package managers to directories in `place`, except those that the user sets.
     pub fn lead(&self, environment: &mut Environment, place: &Path) {
         let private = VARIABLES.iter().map(|(variable, name)| (*variable, bytes(&place.join(name))));
         let private = private.chain(self.variables.iter().cloned()).chain(self.maven(place));
@@ -164,7 +167,8 @@ impl Fetched {
         }
     }
 
-    /// Returns the variable for Maven. Versions before 3.9 ignore it.
+    /// Returns the variable that sets the caches of Maven, which versions before 3.9 ignore. `None` without a home, or for a
+    /// path that Maven would split into words.
     fn maven(&self, place: &Path) -> Option<(&'static str, Vec<u8>)> {
         let own = place.join("maven");
         let tail = self.maven.as_ref().filter(|_| is_one_word(&own))?;

@@ -12,7 +12,8 @@ use ipc::rights::Network;
 
 use super::builds::is_named;
 
-/// Settings against repeated network access. With the network off, retries would take up to a minute.
+/// Variables that turn off the retries of network access, each with its value. With the network off, retries would take
+/// up to a minute.
 const TRIES: &[(&str, &str)] = &[
     ("BUN_CONFIG_HTTP_RETRY_COUNT", "0"),
     ("BUNDLE_RETRY", "0"),
@@ -26,7 +27,8 @@ const TRIES: &[(&str, &str)] = &[
     ("npm_config_fetch_retries", "0"),
 ];
 
-/// Variables of certificate authorities, passed only if the file can be read: with an unreadable file, tools fail.
+/// Variables that name certificates of authorities. They are passed only if commands can read the file, since tools
+/// fail if they cannot.
 const AUTHORITIES: &[&str] = &[
     "AWS_CA_BUNDLE",
     "BUNDLE_SSL_CA_CERT",
@@ -53,14 +55,14 @@ const AUTHORITIES: &[&str] = &[
     "npm_config_cafile",
 ];
 
-/// As uid 0, tar tries to change the owners of files, which the sandbox denies.
+/// Variable that keeps tar of uid 0 from changing the owners of files, which the sandbox denies.
 const TAR: (&str, &str) = ("TAR_OPTIONS", "--no-same-owner");
 
-/// An editor that prints an error and fails, also when it is split into words. For programs without a terminal.
+/// Editor for programs without a terminal: prints an error and fails. Works also for programs that split it into words.
 const NO_EDITOR: &str = "sh -c 'echo \"no editor: nobody sits at a terminal here; pass the text by a flag, or set EDITOR to a program\" >&2; exit 1'";
 
-/// Settings of git that override the user's configured editor, but not `GIT_EDITOR`, `VISUAL`, `EDITOR` and `git -c`.
-/// Git appends the file name (git-var(1)).
+/// Settings of git, each with its value. They override the user's configured editor, but not `GIT_EDITOR`, `VISUAL`,
+/// `EDITOR` and `git -c`. Git appends the file name to the command (git-var(1)).
 const GIT_SETTINGS: &[(&str, &str)] = &[
     ("core.editor", r#"e() { eval "${VISUAL:-${EDITOR:-false}} \"\$@\""; }; e"#),
     ("sequence.editor", r#"s() { eval "$(git var GIT_EDITOR) \"\$@\""; }; s"#),
@@ -68,7 +70,7 @@ const GIT_SETTINGS: &[(&str, &str)] = &[
 
 #[derive(Clone, Debug, Default)]
 pub struct Defaults {
-    /// True if a person uses the terminal of the commands.
+    /// True if a person uses the terminal in which commands run.
     attended: bool,
     tar: Option<Vec<u8>>,
     pass: Vec<&'static str>,
@@ -81,7 +83,8 @@ pub struct Commands {
 }
 
 impl Defaults {
-    /// `is_hidden` returns true for a canonical path that is hidden from commands.
+    /// Finds the variables that the user has set already. `value` returns the value of a variable; `is_hidden` is true
+    /// for a canonical path that is hidden from commands.
     pub fn find(
         value: impl Fn(&str) -> Option<OsString>,
         commands: Commands,
@@ -123,7 +126,8 @@ impl Defaults {
         environment.pass.extend(self.pass.iter().map(ToString::to_string));
     }
 
-    /// Returns the variables for editors, without git's settings if the user sets some, because they are numbered.
+    /// Returns the variables for editors. Leaves out git's settings if the user sets some, because git numbers the
+    /// variables.
     fn editors(&self, environment: &Environment) -> Vec<(String, Vec<u8>)> {
         if self.attended {
             return Vec::new();
@@ -224,7 +228,7 @@ mod tests {
         assert_eq!(with(&[], AGENT), None);
     }
 
-    /// Runs a command line in a repository, for a user whose editor must not start.
+    /// Runs a command line in a repository whose configured editor must not start.
     fn git(environment: &Environment, line: &str) -> Output {
         let place = tempfile::tempdir().unwrap();
         fs::write(

@@ -1,7 +1,7 @@
 //! The environment of an agent's worker and its commands, computed from the agent's access.
 //!
-//! Package managers, builds and tools get directories of the agent's [level of access](super::levels), since files in
-//! them are executed later. The lowest level has its caches in the private temp directory.
+//! Variables send package managers, builds and tools to directories of the agent's [level of access](super::levels),
+//! since files in them are executed later. Workers of the lowest level have their caches in the private temp directory.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::OsStrExt;
@@ -17,10 +17,10 @@ use super::defaults::Defaults;
 use super::levels::{Level, LevelPlaces};
 use super::owner::Owner;
 
-/// Variable with the path of the ssh agent's socket.
+/// Environment variable with the path of the ssh agent's socket.
 const SSH_AGENT: &str = "SSH_AUTH_SOCK";
 
-/// Returns the ssh agent's socket of the user's environment, with links resolved.
+/// Returns the path of the user's ssh agent's socket, with links resolved. `value` returns the value of a variable.
 pub fn ssh_agent(value: impl Fn(&str) -> Option<OsString>) -> Option<WirePath> {
     value(SSH_AGENT).and_then(|path| std::fs::canonicalize(path).ok()).map(WirePath::from)
 }
@@ -29,13 +29,13 @@ const CACHES: &str = "caches";
 
 #[derive(Clone, Debug)]
 pub struct Environments {
-    /// The variables that the user passes or sets by flags and settings.
+    /// Variables that the user's flags and settings pass or set.
     pub said: Environment,
     pub owner: Option<Owner>,
     pub builds: Builds,
     pub fetched: Fetched,
     pub defaults: Option<Defaults>,
-    /// The user's `SSH_AUTH_SOCK`, with links resolved.
+    /// Path in the user's `SSH_AUTH_SOCK`, with links resolved.
     pub ssh_agent: Option<WirePath>,
     /// Directories of the levels of access. `None` if all caches are in private temp directories.
     pub places: Option<LevelPlaces>,
@@ -47,13 +47,13 @@ impl Environments {
         Self { said, owner: None, builds, fetched, defaults: None, ssh_agent: None, places: None }
     }
 
-    /// Returns the environment of a worker without a level of access, with all caches in `temp`.
+    /// Returns the environment of a program that has no level of access, with all caches in `temp`.
     pub fn beside(&self, temp: &WirePath, net: &Network) -> Environment {
         self.leading_to(&temp.as_path().join(CACHES), temp.as_path(), net)
     }
 
-    /// Adds the environment of its level of access to a confinement, and makes that level's directory writable. An
-    /// approved grant is a part of the level.
+    /// Adds the environment of a confinement's level of access, and makes that level's directory writable. The level
+    /// includes the grant `approved`.
     #[must_use]
     pub fn at_level(&self, confinement: Confinement, approved: Option<&Grant>) -> Confinement {
         let Some(temp) = confinement.temp.clone() else { return confinement };
@@ -81,7 +81,7 @@ impl Environments {
         Confinement { rights, environment, ..confinement }
     }
 
-    /// Passes `SSH_AUTH_SOCK` if its socket is accessible.
+    /// Passes `SSH_AUTH_SOCK` if `rights` or the grant `approved` allow the ssh agent's socket.
     fn with_agent(
         &self,
         mut environment: Environment,
@@ -115,7 +115,7 @@ fn without(roots: &[WirePath], private: &WirePath) -> Vec<WirePath> {
     roots.iter().filter(|root| *root != private).cloned().collect()
 }
 
-/// Creates a level's directory. After a logged failure, the start of the worker fails.
+/// Creates a level's directory. Only logs a failure, because the start of the worker then fails.
 fn made(places: &LevelPlaces, level: &Level) -> PathBuf {
     places.make(level).unwrap_or_else(|error| {
         let place = places.place(level);
@@ -124,8 +124,8 @@ fn made(places: &LevelPlaces, level: &Level) -> PathBuf {
     })
 }
 
-/// Sets the variables of the user that workers run as, unless the user did. A user without a home gets `instead`, since
-/// shells and tools execute files in a home.
+/// Sets `HOME` and similar variables to those of the user that workers run as, unless the user sets them. If that user
+/// has no home, sets `instead`, since shells and tools execute files in a home.
 fn at_home(environment: &mut Environment, owner: &Owner, instead: &Path) {
     let home = owner.home.as_deref().unwrap_or(instead);
     let mut said = vec![("HOME", home.as_os_str().as_bytes().to_vec())];
@@ -235,7 +235,7 @@ mod tests {
         assert!(!passes(&["/run/other"], None) && !passes(&[], Some(&Grant::default())));
     }
 
-    /// Every path in the environment of a level is writable only by levels with at least its access.
+    /// Tests that every path in the environment of a level is writable only by levels with at least its access.
     #[test]
     fn nothing_that_a_level_is_led_to_is_writable_by_one_with_fewer_rights() {
         let (session, _root) = with_places();

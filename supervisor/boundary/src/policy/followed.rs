@@ -1,8 +1,8 @@
-//! Hidden files inside of writable directories, which agents can rename.
+//! Keeps files hidden although they are in writable directories, where agents can rename them.
 //!
-//! Landlock has no deny rules: hidden files are those that no rule allows, and rules are for the paths that exist. If
-//! an agent renames or links a hidden file, the rules of the next start would allow the new path. So the inodes of
-//! hidden files are recorded before any program may write there, and searched for before every start.
+//! Landlock has no deny rules: a file is hidden if no rule allows it, and rules are for the paths that exist at a
+//! start. If an agent renamed or linked a hidden file, the rules of the next start would allow the new path. So the
+//! inodes of hidden files are recorded before any program may write there, and searched for before every start.
 
 use std::collections::BTreeSet;
 use std::error::Error;
@@ -21,10 +21,10 @@ use ipc::rights::Rights;
 use super::links::{Found, Links, Presence};
 use crate::monitor::BeforeSpawn;
 
-/// Maximum number of recorded inodes, which are sent with each start.
+/// Maximum number of recorded inodes. Each start sends all of them to sandbox-exec.
 const MOST: usize = 1 << 16;
 
-/// Maximum number of directory entries that are searched.
+/// Maximum number of directory entries that a search examines.
 const MOST_ENTRIES: usize = 1 << 20;
 
 #[derive(Debug, Default)]
@@ -38,7 +38,7 @@ pub struct HiddenInodes {
 pub enum FollowError {
     #[error("{0} has too many files to keep hidden from an agent that can rename them")]
     TooMuchHidden(PathBuf),
-    /// A hidden file was moved or linked, and its writable directory has too many files to search.
+    /// A hidden file was moved or linked, and its writable directory has too many files to search for it.
     #[error("a hidden file was moved or linked, and {0} has too many files to search for that file")]
     TooMuchToSearch(PathBuf),
 }
@@ -46,12 +46,12 @@ pub enum FollowError {
 #[derive(Default)]
 struct Present {
     found: BTreeSet<FileIdentity>,
-    /// True if one of the files has several names.
+    /// True if one of the found files has several hard links.
     linked: bool,
 }
 
 impl HiddenInodes {
-    /// Records the hidden files inside of writable directories; `temp` is the private temp directory.
+    /// Records the inodes of hidden files in writable directories. `temp` is the private temp directory.
     pub fn of(rights: &Rights, temp: Option<&WirePath>) -> Result<Self, FollowError> {
         let mut followed = Self::default();
         let in_a_root = |path: &&WirePath| rights.write.iter().any(|root| path.is_within(root));
@@ -59,10 +59,10 @@ impl HiddenInodes {
         Ok(followed)
     }
 
-    /// Adds the current paths of recorded files to the hidden paths.
+    /// Adds the current paths of recorded files to the hidden paths of a confinement. Hides unreadable directories as a
+    /// whole.
     ///
-    /// Directories that cannot be read are hidden as a whole. A running process can move files at any time; only the
-    /// full sandbox tier prevents that.
+    /// A running process can move files at any time. Only the full sandbox tier prevents that it then reads them.
     pub fn follow(&mut self, confinement: &mut Confinement) -> Result<(), FollowError> {
         let rights = &confinement.rights;
         let in_place = self.take_up(rights, rights.hidden.iter(), confinement.temp.as_ref())?;
@@ -74,8 +74,8 @@ impl HiddenInodes {
         Ok(())
     }
 
-    /// Records the inodes of hidden files and targets of links. True if each recorded file has its old path and no
-    /// other.
+    /// Records the inodes of hidden files and of the targets of hidden links. Returns true if each recorded file has
+    /// its old path and no other.
     fn take_up<'a>(
         &mut self,
         rights: &Rights,
@@ -116,7 +116,7 @@ impl HiddenInodes {
         Ok(in_place)
     }
 
-    /// Searches the writable directories for all paths of recorded files.
+    /// Searches the writable directories for all current paths of recorded files.
     fn search(&self) -> Result<BTreeSet<PathBuf>, FollowError> {
         let mut found = BTreeSet::new();
         let mut left = MOST_ENTRIES;
@@ -163,7 +163,7 @@ impl BeforeSpawn for HiddenInodes {
 }
 
 impl Present {
-    /// Adds everything at and below `name`, without following links. Unreadable files are skipped: a worker of the same
+    /// Adds the file or tree at `name`, without following links. Skips unreadable files, since a worker of the same
     /// user cannot read them either.
     fn take(&mut self, name: &Path) -> Result<(), FollowError> {
         let mut ahead = vec![name.to_owned()];

@@ -1,6 +1,6 @@
-//! Git directories outside of their project, such as those of linked worktrees and submodules.
+//! Git directories outside of the project, as those of linked worktrees and submodules.
 //!
-//! Git has to write these directories. But the project's `.git` file, which names the directory, may be hostile. So the
+//! Git has to write such a directory. But the project's `.git` file, which names the directory, may be hostile. So the
 //! directory becomes writable only if it names the project in turn, which takes write access outside of the project.
 
 use std::ffi::OsStr;
@@ -16,10 +16,11 @@ const LONGEST: u64 = 16 << 10;
 
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ExternalGitDirs {
-    /// Canonical directory that git writes. For a worktree, the shared one, which contains the worktree's own.
+    /// Canonical directory that git writes, if it is outside of the project. For a linked worktree, that is the main
+    /// repository's git directory, which contains the worktree's own.
     pub directory: Option<PathBuf>,
     pub of_others: Vec<PathBuf>,
-    /// Message for the user if the directory is not writable.
+    /// Message for the user if agents cannot write the git directory.
     pub note: Option<String>,
 }
 
@@ -46,8 +47,8 @@ impl ExternalGitDirs {
     }
 }
 
-/// Returns the directory that a linked worktree shares: the parent of `worktrees/NAME`, whose `gitdir` names the
-/// project's `.git`.
+/// Returns the main repository's git directory for a linked worktree. `None` unless `directory` is `worktrees/NAME` in
+/// it, and the file `gitdir` there names the project's `.git`.
 fn shared_with(directory: &Path, file: &Path) -> Option<ExternalGitDirs> {
     let backlink = directory.join(line(&directory.join("gitdir"))?);
     if fs::canonicalize(backlink).ok()? != file {
@@ -63,7 +64,7 @@ fn shared_with(directory: &Path, file: &Path) -> Option<ExternalGitDirs> {
     Some(ExternalGitDirs { directory: Some(shared), of_others, note: None })
 }
 
-/// Returns a submodule's directory, if its configuration names the project as its worktree.
+/// Returns a submodule's git directory. `None` unless its configuration names the project as its worktree.
 fn module_of(directory: &Path, project: &Path) -> Option<ExternalGitDirs> {
     let worktree = worktree_in(&content(&directory.join("config"))?)?;
     let is_ours = fs::canonicalize(directory.join(worktree)).ok()? == project;
@@ -85,7 +86,7 @@ fn line(path: &Path) -> Option<PathBuf> {
     (!line.is_empty() && !line.contains(&b'\n')).then(|| PathBuf::from(OsStr::from_bytes(line)))
 }
 
-/// Reads a small regular file. Neither follows links nor blocks on pipes.
+/// Reads a small regular file. Neither follows links nor blocks on pipes. `None` for other files and errors.
 fn content(path: &Path) -> Option<Vec<u8>> {
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK | libc::O_NOCTTY;
     let file = File::options().read(true).custom_flags(flags).open(path).ok()?;

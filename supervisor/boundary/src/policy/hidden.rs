@@ -1,5 +1,5 @@
-//! Default hidden paths, from `hidden.txt`, which explains its sections: credentials, keys, histories, other users'
-//! homes, and Bailiwick's own state.
+//! The default hidden paths: credentials, keys, histories, other users' homes, and Bailiwick's own state. Their list is
+//! `hidden.txt`.
 
 use std::ffi::OsString;
 use std::fs;
@@ -13,20 +13,20 @@ use nix::unistd::{AccessFlags, access};
 
 use super::links::Links;
 
-/// Hidden paths by sections. The head of the file explains the sections.
+/// List of hidden paths in sections, which the head of `hidden.txt` explains.
 const LIST: &str = include_str!("hidden.txt");
 
-/// The parent of all users' runtime directories, hidden as a whole.
+/// Parent of all users' runtime directories, which is hidden as a whole.
 const RUNTIME_DIRECTORIES: &str = "/run/user";
 
 #[derive(Clone, Debug)]
 pub struct Host {
-    /// Canonical homes of the user, from `HOME` and the password database.
+    /// Canonical home directories of the user, from `HOME` and the password database.
     pub homes: Vec<PathBuf>,
     pub other_homes: Vec<PathBuf>,
-    /// The user's runtime directory, canonical, unless it is in `/run/user`.
+    /// Canonical path of the user's runtime directory. `None` if it is in `/run/user`, or missing.
     pub runtime: Option<PathBuf>,
-    /// True for root, who can read other users' files.
+    /// True for root, from whom the files that only root reads are hidden as well.
     pub is_root: bool,
 }
 
@@ -34,8 +34,8 @@ pub struct Host {
 pub struct HiddenPaths(pub Vec<WirePath>);
 
 impl Host {
-    /// `home` and `runtime` are the values of `HOME` and `XDG_RUNTIME_DIR`, `worker` the home of the workers' user if
-    /// that is another one.
+    /// Examines this machine. `home` and `runtime` are the values of `HOME` and `XDG_RUNTIME_DIR`. `worker` is the home
+    /// of the user that workers run as, if that is another user.
     pub fn probe(home: Option<OsString>, runtime: Option<OsString>, worker: Option<PathBuf>) -> Self {
         let user = nix::unistd::User::from_uid(nix::unistd::geteuid()).ok().flatten();
         let named = |value: Option<OsString>| value.map(PathBuf::from).filter(|path| path.is_absolute());
@@ -57,8 +57,8 @@ impl Host {
 }
 
 impl HiddenPaths {
-    /// Returns the default hidden paths and Bailiwick's `own` directories. A user's home that contains the project is
-    /// not hidden.
+    /// Returns the default hidden paths, with Bailiwick's `own` directories. Leaves out another user's home that
+    /// contains the project.
     pub fn new(host: &Host, own: &[PathBuf], project: &Path) -> Self {
         let in_homes = host.homes.iter().flat_map(|home| below(home, "home"));
         let in_runtime = host.runtime.iter().flat_map(|runtime| below(runtime, "runtime"));
@@ -83,7 +83,7 @@ impl HiddenPaths {
     }
 }
 
-/// Resolves links, since a rule is on an inode.
+/// Resolves the links in paths, since a Landlock rule is on an inode.
 fn followed(paths: &[PathBuf]) -> impl Iterator<Item = WirePath> {
     let mut links = Links::expecting(paths.iter().map(PathBuf::as_path));
     paths.iter().map(move |path| WirePath::from(links.follow(path).path))
@@ -93,7 +93,7 @@ fn of_machine(section: &str) -> impl Iterator<Item = PathBuf> {
     below(Path::new("/"), section).into_iter()
 }
 
-/// Returns the paths of a section of the list below a directory, with patterns expanded.
+/// Returns the paths of a section of [`LIST`] in a directory, with patterns expanded.
 fn below(directory: &Path, section: &str) -> Vec<PathBuf> {
     let listed = || places(LIST).filter(|listed| listed.section == section).map(|listed| listed.place);
     let excepted: Vec<_> =
@@ -113,7 +113,8 @@ fn matching(directory: &Path, pattern: &str) -> Vec<PathBuf> {
     matching.map(|entry| entry.path()).collect()
 }
 
-/// True if any user can read a file. Other files need no rule, and rules around each path in /etc cost most of a start.
+/// True if this user can read the file. An unreadable file need not be hidden, and rules around each path in /etc cost
+/// most of a start.
 fn is_readable(path: &Path) -> bool {
     access(path, AccessFlags::R_OK).is_ok()
 }

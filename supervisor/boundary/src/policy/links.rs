@@ -11,7 +11,7 @@ use std::rc::Rc;
 use ipc::path::{WirePath, is_joined, split};
 use listing::LinkListing;
 
-/// Results of resolving directories, for a short time only, since agents can change links.
+/// Cache of resolved directories. It is used only briefly, since agents can change links.
 #[derive(Debug, Default)]
 pub(super) struct Links<'a> {
     known: HashMap<OsString, Rc<Directory>>,
@@ -25,7 +25,7 @@ pub struct ResolvedLink {
 }
 
 pub(super) struct Found<'a> {
-    /// The path without links, as far as it exists.
+    /// The path with links resolved, as far as its directories exist.
     pub(super) path: Cow<'a, Path>,
     pub(super) presence: Presence,
 }
@@ -34,13 +34,13 @@ pub(super) struct Found<'a> {
 pub(super) enum Presence {
     There,
     Nothing,
-    /// A link to a missing file, or a file that cannot be examined.
+    /// The path is a link to a missing file, or the file cannot be examined.
     Unknown,
 }
 
 #[derive(Debug)]
 struct Directory {
-    /// The path without links, if it differs.
+    /// Path of the directory with links resolved. `None` if there are no links.
     leads: Option<PathBuf>,
     presence: Presence,
     listing: LinkListing,
@@ -50,7 +50,7 @@ pub fn leads_to(path: &Path) -> ResolvedLink {
     Links::default().follow(path)
 }
 
-/// Returns the paths at which a file may exist. Lists a directory instead of looking up many names in it.
+/// Returns those paths at which a file may exist. Lists a directory once instead of looking up many names in it.
 pub fn perhaps_there(paths: &[WirePath]) -> impl Iterator<Item = &WirePath> {
     let mut links = Links::expecting(paths.iter().map(WirePath::as_path));
     paths.iter().filter(move |path| links.find(path.as_path()).presence != Presence::Nothing)
@@ -71,13 +71,13 @@ impl<'a> Links<'a> {
         Self { known: HashMap::new(), expected }
     }
 
-    /// Resolves the links of a path, as far as it exists.
+    /// Resolves the links of a path, as far as its directories exist.
     pub(super) fn follow(&mut self, path: &Path) -> ResolvedLink {
         let Found { path, presence } = self.find(path);
         ResolvedLink { path: path.into_owned(), exists: presence == Presence::There }
     }
 
-    /// Resolves the links of a path, and looks for a file there.
+    /// Resolves the links of a path, and checks if a file exists there.
     pub(super) fn find<'p>(&mut self, path: &'p Path) -> Found<'p> {
         let Some((above, name)) = split(path) else { return canonical(Cow::Borrowed(path)) };
         let parent = self.directory(above);
@@ -99,7 +99,7 @@ impl<'a> Links<'a> {
         }
     }
 
-    /// True if listings show that neither a file nor a link exists at a path.
+    /// True if directory listings show that neither a file nor a link exists at `path`.
     pub(super) fn lack(&mut self, path: &Path) -> bool {
         split(path).is_some_and(|(above, name)| self.directory(above).lacks(above, name))
     }
@@ -137,7 +137,7 @@ impl Presence {
     }
 }
 
-/// Resolves all links of a path, which stays as it is on an error.
+/// Resolves all links of a path. Returns the path unchanged after an error.
 fn canonical(path: Cow<'_, Path>) -> Found<'_> {
     match fs::canonicalize(&path) {
         Ok(path) => Found { path: Cow::Owned(path), presence: Presence::There },

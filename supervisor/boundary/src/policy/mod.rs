@@ -43,27 +43,27 @@ pub struct Policy {
     pub temp: WirePath,
     pub mode: ApprovalMode,
     pub net: Network,
-    /// Reachable addresses of this machine and its local networks, if the network is on.
+    /// Addresses of this machine and its local networks that are reachable if the network is on.
     pub reach: Reach,
     pub write: Vec<WirePath>,
-    /// Reachable unix sockets of other programs, canonical.
+    /// Canonical paths of other programs' unix sockets that agents may connect to.
     pub sockets: Vec<WirePath>,
-    /// Writable directories in mode `auto` besides the project: git directories and caches.
+    /// Directories that mode `auto` makes writable besides the project: git directories and caches.
     pub auto: Vec<WirePath>,
-    /// Hidden paths, including the defaults.
+    /// Hidden paths, including the default ones.
     pub hidden: Vec<WirePath>,
-    /// Existing read-only files in writable directories: the host runs them later.
+    /// Existing files in writable directories that stay read-only, because the host executes them later.
     pub protected: Vec<WirePath>,
     pub limits: Limits,
 }
 
 impl Policy {
-    /// Returns the access of the root agent's worker without any approval.
+    /// Returns the access that the root agent's worker has without any approval.
     pub fn standing(&self) -> Rights {
         self.standing_in(self.mode)
     }
 
-    /// Returns the access that another mode would give the root agent's worker without any approval.
+    /// Returns the access that the root agent's worker would have in another mode without any approval.
     pub fn standing_in(&self, mode: ApprovalMode) -> Rights {
         let mut write = vec![self.temp.clone()];
         write.extend(self.modes().roots(mode).cloned());
@@ -76,7 +76,8 @@ impl Policy {
         Modes { auto, always: self.write.clone() }
     }
 
-    /// Returns the access of a worker that finds changed files: it only reads, except for a temp directory.
+    /// Returns the access of a worker that only looks for changed files: it reads, and writes nothing but a temp
+    /// directory.
     pub fn observer(&self, temp: WirePath) -> Rights {
         Rights { write: vec![temp], ..self.base() }.normalised()
     }

@@ -1,7 +1,7 @@
 //! The owner of a project, and the user that its workers run as.
 //!
-//! Confined root has no capabilities, so it cannot access files that only another user may. So a session of root works
-//! in another user's project as that user.
+//! Confined root has no capabilities, so it cannot access another user's private files. So in another user's project,
+//! root's workers run as that user.
 
 use std::fs::{self, Metadata};
 use std::os::unix::fs::MetadataExt;
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use ipc::confinement::Identity;
 use nix::unistd::{Uid, User, geteuid};
 
-/// The user that workers run as instead of root.
+/// User that workers run as instead of root.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Owner {
     pub identity: Identity,
@@ -18,7 +18,8 @@ pub struct Owner {
     pub home: Option<PathBuf>,
 }
 
-/// Returns the owner of another user's project, if this process is root's and not everybody may write the project.
+/// Returns the owner of a project that belongs to another user. `None` unless this process is root's and not everybody
+/// may write the project.
 pub fn foreign_owner(project: &Path) -> Option<Owner> {
     let meta = fs::metadata(project).ok()?;
     let foreign = geteuid().is_root() && meta.uid() != 0 && meta.mode() & 0o002 == 0;
@@ -33,7 +34,7 @@ pub fn foreign_owner(project: &Path) -> Option<Owner> {
     })
 }
 
-/// Returns the first directory on a path that a user cannot enter, without regard to additional groups.
+/// Returns the first directory on a path that a user cannot enter. Ignores the user's additional groups.
 pub fn closed_to(identity: Identity, path: &Path) -> Option<PathBuf> {
     let path = fs::canonicalize(path).unwrap_or_else(|_| path.to_owned());
     let mut places: Vec<_> = path.ancestors().collect();

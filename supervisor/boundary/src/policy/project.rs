@@ -16,7 +16,7 @@ pub enum ProjectError {
     Unreachable { path: PathBuf, source: io::Error },
     #[error("{0} is not a directory\n  hint: name a directory with -C DIR")]
     NotADirectory(PathBuf),
-    /// The directory contains too much, as a home directory does.
+    /// The directory contains too much to be a project, as a home directory or `/` does.
     #[error(
         "{path} cannot be the project: it {why}\n  hint: cd into a project, or name a project with -C DIR"
     )]
@@ -34,10 +34,10 @@ pub enum ProjectError {
         path: PathBuf,
         why: String,
         place: PathBuf,
-        /// Environment variable that chose the hidden directory, if it is one of Bailiwick's own.
+        /// Environment variable of Bailiwick that set the hidden directory. `None` if no such variable did.
         variable: Option<&'static str>,
     },
-    /// Workers run as the owner of the project, who cannot enter it.
+    /// Workers run as the owner of the project, but the owner cannot enter `closed`, a directory on its path.
     #[error(
         "{path} belongs to uid {owner}, who cannot enter {closed}, and workers of root have no capability to enter it\n  hint: chmod a+x {}, or: chown -R root {}",
         shell_word(.closed), shell_word(.path)
@@ -45,7 +45,7 @@ pub enum ProjectError {
     ForeignOwner { path: PathBuf, owner: u32, group: u32, closed: PathBuf },
 }
 
-/// Resolves the path of the project. Fails for directories that cannot be confined.
+/// Returns the canonical path of the project. Fails for directories that cannot be confined.
 pub fn open_project(path: &Path, host: &Host, hidden: &[PathBuf]) -> Result<PathBuf, ProjectError> {
     let unreachable = |source| ProjectError::Unreachable { path: path.to_owned(), source };
     let project = fs::canonicalize(path).map_err(unreachable)?;
@@ -62,7 +62,7 @@ pub fn open_project(path: &Path, host: &Host, hidden: &[PathBuf]) -> Result<Path
     Ok(project)
 }
 
-/// Fails if the owner of a project, as whom its workers run, cannot enter it.
+/// Fails if `identity`, the owner of the project, cannot enter it. Workers run as that owner.
 pub fn check_reachable(project: &Path, identity: Identity) -> Result<(), ProjectError> {
     match closed_to(identity, project) {
         Some(closed) => {
@@ -88,7 +88,7 @@ fn too_wide(project: &Path, host: &Host) -> Option<String> {
     None
 }
 
-/// Returns the first hidden path that contains the project or is in it, with a phrase that says which.
+/// Returns the first hidden path that contains the project or is in it, with a phrase that says which of the two.
 fn meets_hidden<'a>(project: &Path, hidden: &'a [PathBuf]) -> Option<(String, &'a Path)> {
     hidden.iter().find_map(|place| {
         let relation = if project.starts_with(place) {

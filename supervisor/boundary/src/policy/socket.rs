@@ -5,7 +5,8 @@ use std::path::{Path, PathBuf};
 
 use ipc::path::WirePath;
 
-/// Resolves a socket that a user allowed, relative to the project. The error is a phrase about the path.
+/// Returns the canonical path of a socket that a user allows, relative to the project. The error is a phrase about the
+/// path.
 pub fn allowed_socket(project: &Path, path: &Path) -> Result<WirePath, String> {
     let found = resolved(&project.join(path))?;
     // A link in the project may be an agent's, and must not choose what the user allows.
@@ -15,7 +16,8 @@ pub fn allowed_socket(project: &Path, path: &Path) -> Result<WirePath, String> {
     Ok(found.into())
 }
 
-/// Resolves a socket that a settings file allows. Follows no link, which may be newer than the file.
+/// Returns the path of a socket that a settings file allows. Rejects paths with links, which may be newer than that
+/// file.
 pub fn configured_socket(project: &Path, path: &Path) -> Result<WirePath, String> {
     let named: PathBuf = project.join(path).components().collect();
     let found = resolved(&named)?;

@@ -1,4 +1,4 @@
-/// Directories with the system's programs, which every MCP server may read.
+/// Directories of the system's programs, which every MCP server may read.
 pub const SYSTEM: [&str; 15] = [
     "/bin",
     "/sbin",

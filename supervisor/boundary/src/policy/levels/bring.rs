@@ -1,7 +1,8 @@
-//! Copies caches from the directory of one level of access to another, whatever confined commands wrote there.
+//! Copies caches from the directory of one level of access to that of another. Confined commands may have written
+//! anything there.
 //!
 //! Every name is looked up in an open directory, without following links. Only directories, links and regular files of
-//! the agents' own user are copied, not hard links to other users' files. A file replaces only an older one.
+//! the agents' own user are copied, so no hard links to other users' files. A file replaces only an older one.
 //! Modification times are kept, since build tools compare them.
 
 use std::ffi::OsStr;
@@ -25,18 +26,18 @@ const MOST_BYTES: u64 = 1 << 30;
 
 const MOST_ENTRIES: u64 = 500_000;
 
-/// Maximum depth of a directory. Each level holds two descriptors.
+/// Maximum depth of directories. The copier holds two descriptors for each level.
 const DEEPEST: usize = 100;
 
 const PATIENCE: Duration = Duration::from_mins(1);
 
-/// Prefix of incomplete files' names, before a process id and a number.
+/// Prefix of the names of incomplete copies. A process id and a number follow.
 const FRESH: &str = ".bailiwick-";
 
-/// Copies directory trees, within limits for all of them together.
+/// Copies directory trees, with common limits for entries, bytes and time.
 pub(super) struct Copier {
     identity: Option<Identity>,
-    /// Directory of files that are not renamed to their places yet.
+    /// Directory in which files are written before they are renamed to their final paths.
     making: OwnedFd,
     bytes: u64,
     entries: u64,
@@ -49,7 +50,7 @@ enum Pass {
     Copy,
 }
 
-/// A source directory and its target, which may be missing while sizes are measured.
+/// Source and target directory. The target may be missing while sizes are measured.
 #[derive(Clone, Copy)]
 struct Pair<'a> {
     from: BorrowedFd<'a>,
@@ -57,8 +58,8 @@ struct Pair<'a> {
 }
 
 impl Copier {
-    /// Creates incomplete files in `making`, which is on the file system of the targets. Removes those that a killed
-    /// copier left there.
+    /// Creates a copier that writes incomplete files in `making`, which must be on the file system of the targets.
+    /// Removes the files that a killed copier left there.
     pub(super) fn new(identity: Option<Identity>, making: OwnedFd) -> io::Result<Self> {
         for (name, _) in list(&making, usize::MAX)? {
             if is_left_over(&name) {
@@ -73,7 +74,7 @@ impl Copier {
         self.make_directory(self.making.as_fd(), name, 0o700)
     }
 
-    /// Copies the entries of a level's directory. Skips an entry that cannot be copied as a whole.
+    /// Copies the entries of a level's directory `place`. Skips an entry that cannot be copied completely.
     pub(super) fn bring(&mut self, place: &Path, into: &OwnedFd) -> io::Result<()> {
         let from = open_root(place)?;
         let pair = Pair { from: from.as_fd(), into: Some(into.as_fd()) };
@@ -131,7 +132,7 @@ impl Copier {
         Ok(())
     }
 
-    /// True if a file belongs to the agents' user and is newer than the target.
+    /// True if a file must be copied: it belongs to the agents' user, and is newer than the target's file `own`.
     fn is_brought(&self, found: &FileStat, own: Option<&FileStat>) -> bool {
         let user = self.identity.map_or_else(|| geteuid().as_raw(), |identity| identity.uid);
         let time = |stat: &FileStat| (stat.st_mtime, stat.st_mtime_nsec);
@@ -196,7 +197,7 @@ impl Copier {
         Ok(())
     }
 
-    /// Fails if too many bytes would be copied and blocks cannot be shared.
+    /// Fails if the measured bytes exceed the limit, and the file systems cannot share blocks instead of copying.
     fn check_size(&self, from: BorrowedFd<'_>) -> io::Result<()> {
         if self.bytes <= MOST_BYTES || may_share_blocks(from, self.making.as_fd()) {
             return Ok(());
@@ -213,14 +214,14 @@ fn copy_link(pair: Pair<'_>, name: &OsStr, pass: Pass) -> io::Result<()> {
     }
 }
 
-/// True for an incomplete file of a process that has ended.
+/// True for the name of an incomplete copy whose process has ended.
 fn is_left_over(name: &OsStr) -> bool {
     let rest = name.to_str().and_then(|name| name.strip_prefix(FRESH));
     let process = rest.and_then(|rest| rest.split('-').next()?.parse::<u32>().ok());
     process.is_some_and(|process| !Path::new("/proc").join(process.to_string()).exists())
 }
 
-/// True if files in two directories can share blocks. Tries it with two small files.
+/// True if files in two directories can share blocks (reflinks). Tries it with two small files.
 fn may_share_blocks(from: BorrowedFd<'_>, into: BorrowedFd<'_>) -> bool {
     let device = |directory| fstat(directory).ok().map(|found| found.st_dev);
     let names = ["source", "target"].map(|name| format!("{FRESH}{}-{name}", std::process::id()));
@@ -247,13 +248,13 @@ fn modified(found: &FileStat) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::new(seconds, nanoseconds)
 }
 
-/// True for an error that would fail all further copies as well.
+/// True for an error that all further copies would have as well, such as a full disk.
 fn is_final(error: &io::Error) -> bool {
     use io::ErrorKind::{QuotaExceeded, StorageFull, TimedOut};
     matches!(error.kind(), StorageFull | QuotaExceeded | TimedOut)
 }
 
-/// Ignores the error for a missing file, since other workers of the level may remove files meanwhile.
+/// Turns the error for a missing file into success, since other workers of the level may remove files meanwhile.
 fn unless_gone(done: io::Result<()>) -> io::Result<()> {
     match done {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),

@@ -4,7 +4,8 @@ use ipc::text::hexadecimal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// The access of programs that use a cache: their network and writable directories, without those private to one agent.
+/// Access of the programs that use a cache: network, sockets and writable directories, without those private to one
+/// agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Level {
     write: Vec<WirePath>,
@@ -16,7 +17,7 @@ pub struct Level {
 }
 
 impl Level {
-    /// `rights` must not include directories private to one agent.
+    /// Returns the level of `rights`, which must not include directories private to one agent.
     pub fn of(rights: Rights, approved: bool) -> Self {
         let Rights { write, net, reach, sockets, .. } = rights.normalised();
         Self { write, net, reach, sockets, approved }
@@ -26,12 +27,12 @@ impl Level {
         self.approved >= other.approved && self.rights().covers(&other.rights())
     }
 
-    /// True for the level that every other level covers.
+    /// True for the level with the least access, which every other level covers.
     pub fn is_lowest(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Returns a readable directory name that is unique to the level.
+    /// Returns the name of the level's directory: readable, and unique to the level.
     pub fn name(&self) -> String {
         let Self { write, net, reach, sockets, approved } = self;
         let mut digest = Sha256::new();

@@ -18,12 +18,12 @@ const RECORD: &str = "level";
 #[derive(Clone, Debug)]
 pub struct LevelPlaces {
     root: PathBuf,
-    /// The user that workers run as, if it is not this process's.
+    /// User that workers run as. `None` if it is this process's user.
     identity: Option<Identity>,
 }
 
 impl LevelPlaces {
-    /// `root` is the parent of the directories, which no agent can write.
+    /// `root` is the parent of all levels' directories. Agents must not be able to write it.
     pub const fn new(root: PathBuf, identity: Option<Identity>) -> Self {
         Self { root, identity }
     }
@@ -32,7 +32,7 @@ impl LevelPlaces {
         &self.root
     }
 
-    /// Returns the directory of a level, which may be missing.
+    /// Returns the path of a level's directory, which need not exist.
     pub fn place(&self, level: &Level) -> PathBuf {
         self.root.join(level.name())
     }
@@ -55,8 +55,8 @@ impl LevelPlaces {
         Ok(place)
     }
 
-    /// Returns the directories of all levels that include this level's access. Programs of this level may execute files
-    /// from there.
+    /// Returns the directories of all levels with at least the access of `level`. Programs of `level` may execute files
+    /// from these.
     pub fn above(&self, level: &Level) -> Vec<PathBuf> {
         let own = self.place(level);
         let entries = fs::read_dir(&self.root).into_iter().flatten().flatten().map(|entry| entry.path());
@@ -69,8 +69,8 @@ impl LevelPlaces {
         above
     }
 
-    /// Copies files from directories with more access to a worker's `caches`. `temp` is the private temp directory,
-    /// where the lowest level has its caches.
+    /// Copies files from the directories of levels with more access to a worker's `caches`. `temp` is the private temp
+    /// directory, which contains `caches` if the level is the lowest.
     pub fn read_down(&self, caches: &Path, temp: Option<&Path>) -> io::Result<()> {
         let level = match caches.strip_prefix(&self.root) {
             Ok(_) => level_of(caches)
@@ -149,7 +149,7 @@ mod tests {
         }
     }
 
-    /// Of any two levels, one reads the directory of the other only if it has no access that the other lacks.
+    /// Tests that, of any two levels, one reads the other's directory only if the other has all of its access.
     #[test]
     fn nothing_is_executed_that_was_written_under_fewer_rights() {
         let [root, temp] = [(); 2].map(|()| tempfile::tempdir().unwrap());

@@ -5,35 +5,36 @@ use std::io;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::Path;
 
-/// Number of names from which on one list, of five system calls, is faster than single look-ups.
+/// Minimum number of look-ups in a directory for which listing it, by five system calls, is faster.
 pub(super) const WORTH_IT: u32 = 10;
 
-/// Maximum number of entries of a list. In a larger directory each name is looked up.
+/// Maximum number of entries of a listing. In a larger directory each name is looked up.
 const MOST: usize = 256;
 
-/// Names in a directory. `None` if a list is not worthwhile, impossible or too long.
+/// Listing of a directory's names. `None` if a listing is too long, impossible, or not worthwhile.
 #[derive(Debug)]
 pub(super) struct LinkListing(OnceCell<Option<Names>>);
 
-/// Names in a directory, in a form to compare as any file system may compare them.
+/// Names in a directory, prepared for the loosest comparison of any file system.
 ///
-/// With `casefold` of ext4 or tmpfs, `ascii-ci` of XFS and in vfat, `.ssh` finds `.SSH`, sometimes also `.\u{df}h`.
+/// On ext4 and tmpfs with `casefold`, XFS with `ascii-ci`, and vfat, `.ssh` finds `.SSH`, sometimes also `.\u{df}h`.
 /// vfat also finds a file by a short name with a `~`, and by its name followed by dots and spaces.
 #[derive(Debug, Default)]
 struct Names {
-    /// Lower-case, sorted names of ASCII characters alone.
+    /// Names with only ASCII characters, in lower case and sorted.
     ascii: Vec<Vec<u8>>,
-    /// The ASCII characters of all other names. Case folding keeps them in their order.
+    /// Of each other name, only its ASCII characters. Case folding keeps their order.
     others: Vec<Vec<u8>>,
 }
 
 impl LinkListing {
-    /// Starts a list of a directory in which this many names will be looked up.
+    /// Returns the listing of a directory in which `names` names will be looked up. The directory is listed at the
+    /// first look-up.
     pub(super) fn expecting(names: u32) -> Self {
         Self(if names < WORTH_IT { OnceCell::from(None) } else { OnceCell::new() })
     }
 
-    /// True if a look-up of `name` in `directory` certainly finds no file.
+    /// True if `directory` certainly has no entry that a look-up of `name` would find.
     pub(super) fn lacks(&self, directory: &Path, name: &OsStr) -> bool {
         let names = self.0.get_or_init(|| list(directory).unwrap_or_default());
         names.as_ref().is_some_and(|names| names.lack(name))
@@ -79,7 +80,7 @@ fn list(directory: &Path) -> io::Result<Option<Names>> {
 mod tests {
     use super::*;
 
-    /// Returns the names that the listing shows to be absent. Announces enough look-ups for a listing.
+    /// Returns the names that the listing shows to be absent. Expects enough look-ups for a listing.
     fn lacking<'a>(directory: &Path, names: &[&'a str]) -> Vec<&'a str> {
         assert!(!LinkListing::expecting(WORTH_IT - 1).lacks(directory, OsStr::new("none")));
         let listing = LinkListing::expecting(WORTH_IT);
