@@ -13,7 +13,7 @@ use nix::unistd::geteuid;
 use super::beneath;
 use crate::system::{attribute, set_attribute};
 
-/// Attribute that holds an access control list, xattr(7).
+/// Extended attribute that holds a file's access control list (xattr(7)).
 const LIST: &CStr = c"system.posix_acl_access";
 const DEFAULT: &CStr = c"system.posix_acl_default";
 
@@ -28,14 +28,14 @@ pub(super) struct PlaceAccess {
     pub(super) mode: u32,
     pub(super) owner: u32,
     pub(super) group: u32,
-    /// Access control list in addition to the mode.
+    /// Access control list in addition to the mode. `None` if there is none, or if the lists were not read.
     pub(super) list: Option<Arc<[u8]>>,
-    /// Default list of a directory, which new entries inherit.
+    /// Default access control list of a directory, which new entries inherit.
     pub(super) default: Option<Arc<[u8]>>,
 }
 
 impl PlaceAccess {
-    /// Ignores access control lists.
+    /// Returns the access of a file by its status alone, without access control lists.
     pub(super) fn of(stat: &FileStat) -> Self {
         Self {
             mode: stat.st_mode & 0o7777,
@@ -46,7 +46,7 @@ impl PlaceAccess {
         }
     }
 
-    /// `held` is the open file.
+    /// Returns the access of a file, with the access control lists of its open descriptor `held`.
     pub(super) fn with_lists(stat: &FileStat, held: impl AsFd) -> Self {
         let list = |name| attribute(held.as_fd(), name).ok().flatten().map(Arc::from);
         let is_directory = beneath::kind(stat) == SFlag::S_IFDIR;
@@ -54,19 +54,21 @@ impl PlaceAccess {
         Self { list: list(LIST), default, ..Self::of(stat) }
     }
 
-    /// True if both give everybody the same access. Compares owners only if this user can change them.
+    /// True if both give everybody the same access. Compares owners only if this process runs as root, which alone can
+    /// change them.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         let owners = !may_give_away() || (self.owner, self.group) == (other.owner, other.group);
         owners && self.mode == other.mode && self.list == other.list && self.default == other.default
     }
 
-    /// True if somebody can write who could not `before`, or if the owner has changed.
+    /// True if somebody can write the file now who could not `before`. For root, also true if the owner has changed.
     pub(super) fn is_wider_than(&self, before: &Self) -> bool {
         let owner = may_give_away() && self.owner != before.owner;
         owner || self.is_open_beside(before, before.default.as_deref())
     }
 
-    /// True if somebody can write a new file but not the directory `around` it. Inherited access does not count.
+    /// True if somebody can write a new file who cannot write the directory `around` it. Access that the directory
+    /// makes entries inherit does not count.
     pub(super) fn is_wider_than_around(&self, around: &Self) -> bool {
         self.is_open_beside(around, around.default.as_deref().or(around.list.as_deref()))
     }
@@ -86,7 +88,7 @@ impl PlaceAccess {
             || has_news(self.default.as_deref())
     }
 
-    /// Returns the permissions without write access that the directory `around` the file does not give.
+    /// Returns this access without write permissions that the directory `around` the file lacks.
     pub(super) fn narrowed_to(&self, around: &Self) -> Self {
         let mut kept = !OTHERS_WRITE | (around.mode & OTHERS_WRITE);
         if self.group != around.group {
@@ -95,7 +97,7 @@ impl PlaceAccess {
         Self { mode: self.mode & kept, list: None, default: None, ..self.clone() }
     }
 
-    /// Sets the permissions of the file at `path` in /proc. Follows links, so `path` must not be one.
+    /// Sets the file at `path` to this access. `path` is a link in /proc to an open file, since links are followed.
     pub(super) fn give(&self, path: &Path) -> io::Result<()> {
         let found = fs::metadata(path)?;
         let mut mode = self.mode;
@@ -115,7 +117,7 @@ impl PlaceAccess {
         (found.uid(), found.gid()) == (self.owner, self.group)
     }
 
-    /// Changes owner and group as far as this user may. True if at least the group is right.
+    /// Changes owner and group as far as this user may. Returns true if at least the group is now right.
     fn own(&self, path: &Path, found: &fs::Metadata) -> bool {
         use std::os::unix::fs::MetadataExt;
         chown(path, Some(self.owner), Some(self.group)).is_ok()
@@ -128,7 +130,8 @@ fn may_give_away() -> bool {
     geteuid().is_root()
 }
 
-/// Returns the users and groups that an access control list (`struct posix_acl_xattr_entry` of the kernel) lets write.
+/// Returns the users and groups that an access control list (`struct posix_acl_xattr_entry` of the kernel) lets write,
+/// as pairs of entry type and id.
 fn writers(list: &[u8]) -> BTreeSet<(u16, u32)> {
     const USER: u16 = 0x02;
     const GROUP: u16 = 0x08;
@@ -151,7 +154,7 @@ mod tests {
 
     const OWN: PlaceAccess = PlaceAccess { mode: 0o755, owner: 1, group: 1, list: None, default: None };
 
-    /// Returns a list with these permissions of user 7, and this mask.
+    /// Returns an access control list that gives user 7 the permissions `rights`, and has this mask.
     #[expect(clippy::unnecessary_wraps, reason = "it stands where there may be no list")]
     fn list(rights: u16, mask: u16) -> Option<Arc<[u8]>> {
         let entry = |tag: u16, rights: u16, id: u32| {

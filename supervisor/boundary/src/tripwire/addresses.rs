@@ -1,4 +1,4 @@
-//! Addresses of git remotes. A push to a local repository runs the hooks of that repository.
+//! Parses the addresses of git remotes. A push to a local repository runs that repository's hooks.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -6,24 +6,24 @@ use std::path::{Path, PathBuf};
 
 use super::references::{home, steps};
 
-/// Transports that are built into git.
+/// Schemes of the URL transports that are built into git.
 const SCHEMES: &[&[u8]] = &[b"https", b"http", b"ssh", b"git", b"file", b"git+ssh", b"ssh+git"];
 
-/// Suffixes that git tries after a repository's path (`enter_repo`).
+/// Suffixes that git appends, one after the other, to find a repository at a path (`enter_repo`).
 const SUFFIXES: &[&str] = &["", ".git", "/.git", ".git/.git"];
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Address {
-    /// Another machine, through a transport that is built into git.
+    /// Address on another machine, reached by a transport that is built into git.
     Remote,
-    /// A local path, or the name of an unknown remote, which git takes for one.
+    /// Local path. A word that is no known remote's name also is one for git.
     Local(PathBuf),
-    /// A helper program, an option, or a form that git may parse otherwise.
+    /// Helper program, option, or a form that git may understand in another way than this parser.
     Strange,
 }
 
 impl Address {
-    /// Parses an address as git does (`url_is_local_not_ssh`, `transport_get`).
+    /// Parses the address of a remote as git does (`url_is_local_not_ssh`, `transport_get`).
     pub(super) fn of(value: &[u8]) -> Self {
         if value.first().is_none_or(|first| *first == b'-') || value.iter().any(u8::is_ascii_control) {
             return Self::Strange;
@@ -69,12 +69,12 @@ impl Address {
     }
 }
 
-/// True for `host:path`: a colon before every slash.
+/// True for an address `host:path`, in which a colon precedes every slash.
 fn is_of_host(value: &[u8]) -> bool {
     value.iter().find(|byte| [b':', b'/'].contains(byte)) == Some(&b':')
 }
 
-/// Decodes percent escapes. `None` if one is invalid or stands for a control character.
+/// Decodes percent escapes. `None` if an escape is invalid, or stands for a control character.
 fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     let mut found = Vec::with_capacity(text.len());
     let mut bytes = text.iter().copied();
@@ -90,7 +90,7 @@ fn decoded(text: &[u8]) -> Option<Vec<u8>> {
     Some(found)
 }
 
-/// Directories that decide if an agent may use a local path as a remote or an object store.
+/// Searched and writable directories, which decide if a local path is harmless as a remote or an object store.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Ground<'a> {
     pub(super) searched: &'a [PathBuf],
@@ -98,16 +98,16 @@ pub(super) struct Ground<'a> {
 }
 
 impl Ground<'_> {
-    /// True if a remote may be at `path`: its repository is searched, or no agent can write it. A relative path is
-    /// resolved against `directory` and all directories above.
+    /// True if a remote at `path` is harmless: its repository is searched, or no agent can write it. A relative path is
+    /// tried from `directory` and all directories above.
     pub(super) fn is_open(self, directory: &Path, path: &Path) -> bool {
         let tops = self.searched.iter().map(PathBuf::as_path);
         let mut bases = directory.ancestors().take_while(|base| self.is_searched(base)).chain(tops);
         bases.all(|base| SUFFIXES.iter().all(|suffix| self.leads_to_open_place(base, path, suffix)))
     }
 
-    /// True if git may use the object store at `path` as an alternate of `objects`. Git opens it as a repository to ask
-    /// for its refs.
+    /// True if the object store at `path` is harmless as an alternate of `objects`. Git opens an alternate's repository
+    /// to ask for its refs.
     pub(super) fn has_open_store(self, objects: &Path, path: &Path) -> bool {
         self.is_end_open(objects, path, |end| end.ends_with(".git/objects") || !is_in_git(end))
     }

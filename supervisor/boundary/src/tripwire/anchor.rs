@@ -1,4 +1,4 @@
-//! Keeps the project's `.git` directory open: if a command renames it, it is moved back.
+//! Keeps the project's `.git` directory open, and moves it back if a command has renamed it.
 
 use std::ffi::OsStr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -10,16 +10,16 @@ use nix::sys::stat::{FileStat, Mode, fstat};
 use super::beneath;
 use super::root::GIT;
 
-/// Number of attempts while another process keeps moving `.git`.
+/// Maximum number of attempts to move `.git` back, in case another process keeps moving it.
 const TRIES: usize = 8;
 
-/// A descriptor of the original `.git` directory, wherever it is moved.
+/// Descriptor of the original `.git` directory, which stays valid if the directory is moved. `None` if there is none.
 #[derive(Debug)]
 pub(super) struct Anchor(Option<OwnedFd>);
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum FoundAnchor {
-    /// The directory is at `.git`, or was deleted.
+    /// The directory is still at `.git`, or it was deleted.
     InPlace,
     PutBack,
     Lost(Errno),
@@ -59,7 +59,8 @@ fn put_back(root: &OwnedFd, held: &OwnedFd) -> FoundAnchor {
     FoundAnchor::Lost(failure)
 }
 
-/// Returns the parent and the name of the open directory; `None` if it was deleted.
+/// Returns the parent directory and the current name of the open directory. `None` if it was deleted or cannot be
+/// found.
 fn whereabouts(held: &OwnedFd, own: &FileStat) -> Option<(OwnedFd, std::ffi::OsString)> {
     let path = std::fs::read_link(beneath::own_path(held)).ok()?;
     let name = path.file_name()?.to_owned();

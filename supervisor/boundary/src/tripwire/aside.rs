@@ -1,4 +1,4 @@
-//! Moves files out of the project instead of deleting them.
+//! Moves unwanted files out of the project instead of deleting them.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, DirBuilder, File, OpenOptions};
@@ -14,33 +14,34 @@ use nix::unistd::{UnlinkatFlags, unlinkat};
 
 use super::beneath;
 
-/// Maximum number of bytes copied where a rename is not possible.
+/// Maximum number of bytes that are copied if a rename is not possible.
 const MOST_BYTES: u64 = 1 << 30;
 
-/// Maximum depth of a copied directory. Each level holds a descriptor.
+/// Maximum depth of a copied directory. The copy holds an open descriptor for each level.
 const DEEPEST: usize = 100;
 
-/// Prefix of names in the project for files that fit nowhere else: a rename there needs no space.
+/// Prefix of the new names of files that stay in the project, since a rename there needs no free space.
 const BESIDE: &str = "bailiwick-moved-aside-";
 
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Aside<'a> {
-    /// Preferred directory. Without one, files are removed.
+    /// Directory to move files to. If `None`, files are removed.
     pub(super) directory: Option<&'a Path>,
-    /// The project's top, used if the preferred directory fails.
+    /// Open directory and path of the project. Files are moved to its top if `directory` fails.
     pub(super) project: Option<(&'a OwnedFd, &'a Path)>,
 }
 
 #[derive(Debug, Default)]
 pub(super) struct TakenOut {
-    /// `None` if the file was removed.
+    /// New path of the file. `None` if it was removed.
     pub(super) moved_to: Option<PathBuf>,
-    /// Error that prevented the move of a file, which was removed instead.
+    /// Error that prevented the move, after which the file was removed.
     pub(super) unmoved: Option<io::Error>,
 }
 
 impl Aside<'_> {
-    /// Moves `from` out of its parent, under the new `name`, or removes it if that fails.
+    /// Moves the file `from` out of the directory `parent`, and gives it the new `name`. Removes the file if the move
+    /// fails.
     pub(super) fn take_out(self, parent: &OwnedFd, from: &OsStr, name: &OsStr) -> nix::Result<TakenOut> {
         let is_gone = |removed: nix::Result<()>| matches!(removed, Ok(()) | Err(Errno::ENOENT));
         // An empty directory is removed: it has no content to keep.
@@ -57,7 +58,7 @@ impl Aside<'_> {
         }
     }
 
-    /// Moves `from`, and returns its new path. `None` without a directory to move it to.
+    /// Moves the file `from`, and returns its new path. `None` if there is no directory to move it to.
     pub(super) fn move_out(
         self,
         parent: &OwnedFd,
@@ -71,14 +72,15 @@ impl Aside<'_> {
         })
     }
 
-    /// Returns an unused subdirectory, for files that belong together.
+    /// Returns the path of an unused subdirectory for files that belong together. `None` if there is no directory to
+    /// move files to.
     pub(super) fn directory_for(self, name: &OsStr) -> Option<PathBuf> {
         let directory = self.directory?;
         Some(free_names(directory, name).find(|path| path.symlink_metadata().is_err()).unwrap_or_default())
     }
 }
 
-/// Moves a file below `directory`, which is created, and returns its new path.
+/// Moves a file into `directory`, which is created if missing. Returns the file's new path.
 fn move_aside(parent: &OwnedFd, from: &OsStr, name: &OsStr, directory: &Path) -> io::Result<PathBuf> {
     DirBuilder::new().recursive(true).mode(0o700).create(directory)?;
     for target in free_names(directory, name).filter(|path| path.symlink_metadata().is_err()) {
@@ -97,7 +99,7 @@ fn move_aside(parent: &OwnedFd, from: &OsStr, name: &OsStr, directory: &Path) ->
     Err(io::ErrorKind::AlreadyExists.into())
 }
 
-/// Renames a file to the top of its project, and returns its new name there.
+/// Renames a file so that it is at the top of its project. Returns its new name there.
 fn move_beside(parent: &OwnedFd, from: &OsStr, name: &OsStr, top: &OwnedFd) -> io::Result<PathBuf> {
     let mut beside = OsString::from(BESIDE);
     beside.push(name);
@@ -131,7 +133,7 @@ fn remove(target: &Path) {
     }
 }
 
-/// Skips devices, sockets and pipes, which have no content.
+/// Copies a file, link or directory tree. Skips devices, sockets and pipes, which have no content.
 fn copy(at: &OwnedFd, name: &OsStr, target: &Path, left: &mut u64, depth: usize) -> io::Result<()> {
     let stat = beneath::stat(at, name)?;
     match beneath::kind(&stat) {

@@ -1,8 +1,8 @@
-//! File operations on one name below one directory descriptor.
+//! File operations on one name in an open directory.
 //!
 //! A single name opened with `O_NOFOLLOW` cannot lead outside of its directory. So these functions protect like
-//! openat2(2) with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS`, and work where a container's filter denies openat2. None
-//! waits for a fifo.
+//! openat2(2) with `RESOLVE_BENEATH | RESOLVE_NO_SYMLINKS`, and work where a container's filter denies openat2. None of
+//! them blocks on a fifo.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, FileType, Permissions};
@@ -20,13 +20,13 @@ use nix::unistd::{UnlinkatFlags, geteuid, unlinkat};
 
 use super::access::PlaceAccess;
 
-/// Names in a directory, with true for directories and links.
+/// Names in a directory, each with true if it is a directory or a link.
 pub type Entries = Vec<(OsString, bool)>;
 
-/// Maximum depth of a directory that is removed. Each level holds a descriptor.
+/// Maximum depth of a directory tree that is removed. The removal holds an open descriptor for each level.
 const DEEPEST: usize = 200;
 
-/// Time between two attempts to open a file under a lease.
+/// Time between two attempts to open a file while another process holds a lease on it (fcntl(2)).
 const LEASE_POLL: Duration = Duration::from_millis(20);
 
 const LOOK: OFlag = OFlag::O_CLOEXEC.union(OFlag::O_NOFOLLOW).union(OFlag::O_NONBLOCK).union(OFlag::O_NOCTTY);
@@ -35,7 +35,7 @@ pub fn open_root(path: &Path) -> nix::Result<OwnedFd> {
     nix::fcntl::open(path, LOOK | OFlag::O_DIRECTORY | OFlag::O_RDONLY, Mode::empty())
 }
 
-/// Does not follow a link.
+/// Returns the status of an entry. Does not follow a link.
 pub fn stat(at: impl AsFd, name: &OsStr) -> nix::Result<FileStat> {
     fstatat(at, name, AtFlags::AT_SYMLINK_NOFOLLOW)
 }
@@ -48,7 +48,7 @@ pub fn open_directory(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
     openat(at, name, LOOK | OFlag::O_DIRECTORY | OFlag::O_RDONLY, Mode::empty())
 }
 
-/// Opens a directory to change its entries. Changes a mode that denies that, if this user owns it.
+/// Opens a directory in order to change its entries. If the mode denies that, adds permissions first, as its owner can.
 pub(super) fn open_own_directory(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
     match open_directory(&at, name) {
         Err(Errno::EACCES) => {
@@ -60,7 +60,8 @@ pub(super) fn open_own_directory(at: impl AsFd, name: &OsStr) -> nix::Result<Own
     }
 }
 
-/// Opens a directory to enter it. Changes a mode that denies that, if this user owns it, and returns the old mode.
+/// Opens a directory in order to enter it. If the mode denies that, adds permissions first, as its owner can, and
+/// returns the old mode with the descriptor.
 pub(super) fn open_readable(at: impl AsFd, name: &OsStr) -> nix::Result<(OwnedFd, Option<u32>)> {
     let opened = open_directory(&at, name);
     if !matches!(opened, Ok(_) | Err(Errno::EACCES)) {
@@ -83,7 +84,7 @@ pub(super) fn is_own(stat: &FileStat) -> bool {
     user.is_root() || stat.st_uid == user.as_raw()
 }
 
-/// Runs `act` on a file or directory, a second time with `more` permissions if it was denied.
+/// Runs `act` on an entry. If access is denied, runs it again while the entry has the permissions `more`.
 fn with_mode<A: AsFd, T>(
     at: &A,
     name: &OsStr,
@@ -124,7 +125,7 @@ pub fn open_file(at: impl AsFd, name: &OsStr) -> nix::Result<OwnedFd> {
     openat(at, name, LOOK | OFlag::O_RDONLY, Mode::empty())
 }
 
-/// `None` for a file of more than `most` bytes, or of another type.
+/// Reads a regular file. `None` for other types, and for more than `most` bytes.
 pub fn read(at: impl AsFd, name: &OsStr, most: usize) -> nix::Result<Option<Vec<u8>>> {
     content(open_file(at, name)?, most)
 }
@@ -140,7 +141,8 @@ fn content(file: OwnedFd, most: usize) -> nix::Result<Option<Vec<u8>>> {
     Ok((content.len() <= most).then_some(content))
 }
 
-/// Reads a file like [`read`], even if its mode denies that, and calls `ask` with it. Waits for the end of a lease.
+/// Reads a file like [`read`], even if its mode denies that, and waits for the end of a lease. Also returns the result
+/// of `ask` for the open file.
 pub(super) fn read_own<T>(
     at: impl AsFd,
     name: &OsStr,
@@ -166,7 +168,7 @@ pub(super) fn read_own<T>(
     }
 }
 
-/// Time after which the kernel breaks a lease, `/proc/sys/fs/lease-break-time`, plus one second.
+/// Returns the time after which the kernel breaks a lease (`/proc/sys/fs/lease-break-time`), plus one second.
 fn lease_break_time() -> Duration {
     let set = fs::read_to_string("/proc/sys/fs/lease-break-time").ok();
     let seconds = set.and_then(|seconds| seconds.trim().parse().ok()).unwrap_or(45);
@@ -186,7 +188,8 @@ pub fn list(directory: &OwnedFd, most: usize) -> io::Result<Entries> {
     entries.take(most).map(named).collect()
 }
 
-/// Calls `report` for each name until it returns `Break`, with the file type if the file system gives it.
+/// Calls `report` for each name in a directory until it returns `Break`. The file type is `None` if the file system
+/// does not store it in directories.
 pub(super) fn each(
     directory: &OwnedFd,
     mut report: impl FnMut(OsString, Option<FileType>) -> ControlFlow<()>,
@@ -200,17 +203,18 @@ pub(super) fn each(
     Ok(())
 }
 
-/// True for a directory and for a link.
+/// True for the type of a directory or a link.
 pub(super) fn leads_on(file_type: Option<FileType>) -> bool {
     file_type.is_some_and(|kind| kind.is_dir() || kind.is_symlink())
 }
 
-/// Returns the path in /proc of an open descriptor.
+/// Returns the path of an open descriptor in /proc.
 pub(super) fn own_path(held: impl AsFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", held.as_fd().as_raw_fd()))
 }
 
-/// `make` creates missing directories.
+/// Opens the parent of the relative `path`, and returns it with the last name. If `make` is true, creates missing
+/// directories.
 pub(super) fn open_parent<'a>(
     root: &OwnedFd,
     path: &'a Path,
@@ -231,7 +235,7 @@ pub(super) fn open_parent<'a>(
     Ok((held, name))
 }
 
-/// Succeeds if there is none.
+/// Removes an entry, with all that is in it. Succeeds if it does not exist.
 pub(super) fn remove(at: impl AsFd, name: &OsStr) -> nix::Result<()> {
     remove_within(&at, name, DEEPEST)
 }

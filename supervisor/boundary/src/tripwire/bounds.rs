@@ -1,49 +1,49 @@
-//! Limits on the snapshots of watched files, for each watched path alone. A session whose first snapshot reaches a
-//! limit does not start, and the error names the path.
+//! Limits on the snapshots of watched files. Most of them apply to each watched path separately. If the first snapshot
+//! of a session exceeds one, the session does not start, and the error names the path.
 
 use std::fmt;
 use std::path::{Path, PathBuf};
 
-/// Maximum size of a file whose content is kept. Of larger ones, times and size are compared.
+/// Maximum size of a file whose content is kept. Larger files are compared by their times and size.
 pub(super) const LARGEST: usize = 16 << 20;
 
-/// The largest file whose content is parsed: 2 MiB.
+/// Maximum size of a file whose content is parsed: 2 MiB.
 pub(super) const LARGEST_JUDGED: usize = 2 << 20;
 
-/// Maximum bytes kept of one watched path, and of a whole directory tree.
+/// Maximum number of bytes that are kept of one watched path. The next limit is for all of them.
 const MOST_BYTES: usize = 64 << 20;
 const MOST_BYTES_IN_ALL: usize = 512 << 20;
 
 /// Maximum number of files and directories in one watched path.
 const MOST_ENTRIES: usize = 100_000;
 
-/// The same for a directory of `.git` that git itself does not have: git-annex has four files for each object.
+/// Maximum number for a directory in `.git` that is not git's own. Git-annex, for one, has four files for each object.
 const MOST_ENTRIES_UNKNOWN: usize = 400_000;
 
-/// Maximum number of new names in one watched directory that are checked one by one.
+/// Maximum number of new names in one watched directory that are judged one by one.
 const MOST_NEW: usize = 10_000;
 
-/// Maximum depth of a watched directory. Each level holds a descriptor.
+/// Maximum depth of a watched directory. The search holds an open descriptor for each level.
 pub(super) const DEEPEST: usize = 40;
 
-/// Maximum number of other files that one watched file refers to, and that all refer to.
+/// Maximum number of other files that one watched file leads to. The next limit is for all watched files.
 pub(super) const MOST_REFERENCES: usize = 2_000;
 pub(super) const MOST_REFERENCES_IN_ALL: usize = 50_000;
 
-/// Maximum length of a chain of links or includes; git follows ten includes (`MAX_INCLUDE_DEPTH`).
+/// Maximum length of a chain of links or includes. Git itself follows ten includes (`MAX_INCLUDE_DEPTH`).
 pub(super) const LONGEST_CHAIN: usize = 12;
 
-/// Maximum numbers of entries that a search of the project sees, and of repositories that it finds.
+/// Maximum number of entries that a search of the project examines. The next limit is for repositories found.
 pub(super) const MOST_WALKED: usize = 5_000_000;
 pub(super) const MOST_REPOSITORIES: usize = 10_000;
 
 /// Maximum time of a search for repositories, in seconds.
 pub(super) const LONGEST_WALK: u64 = 60;
 
-/// Maximum depth of a search for repositories. Each level holds a descriptor.
+/// Maximum depth of a search for repositories. The search holds an open descriptor for each level.
 pub(super) const DEEPEST_WALK: usize = 100;
 
-/// Maximum number of data directories in one git directory, and their depth. Each level holds a descriptor.
+/// Maximum number of directories with git's data in one git directory. The next limit is for their depth.
 pub(super) const MOST_TREES: usize = 200_000;
 pub(super) const DEEPEST_TREE: usize = 100;
 
@@ -124,7 +124,7 @@ impl PlaceBudget {
         &self.place
     }
 
-    /// Counts an entry. Fails if the limit of entries is exceeded.
+    /// Counts a file or directory. Fails if the watched path then has too many of them.
     pub(super) fn entry(&mut self) -> Result<(), Bound> {
         self.entries += 1;
         if self.entries > self.most_entries { Err(Bound::Entries(self.most_entries)) } else { Ok(()) }
@@ -135,7 +135,7 @@ impl PlaceBudget {
         self.new <= MOST_NEW
     }
 
-    /// Returns the largest number of bytes that may be kept of the next file.
+    /// Returns the maximum number of bytes that may be kept of the next file.
     pub(super) fn bytes(&self) -> usize {
         let left = MOST_BYTES.saturating_sub(self.bytes);
         LARGEST.min(left).min(MOST_BYTES_IN_ALL.saturating_sub(self.in_all))

@@ -1,6 +1,6 @@
-//! Parser for git's configuration syntax, as `config.c` of git reads it.
+//! Parses git's configuration syntax in the same way as `config.c` of git.
 //!
-//! Parsing fails where git could read something else, because a file that does not parse is never considered harmless.
+//! The parser rejects each file that git might understand in another way. A rejected file is never considered harmless.
 
 use std::ops::Range;
 
@@ -9,9 +9,9 @@ pub(super) struct GitConfigEntry {
     pub(super) section: Vec<u8>,
     pub(super) subsection: Option<Vec<u8>>,
     pub(super) key: Vec<u8>,
-    /// `None` for a key alone, which means "true".
+    /// `None` for a key without `=`, which means "true".
     pub(super) value: Option<Vec<u8>>,
-    /// Byte range of key and value, with the line end.
+    /// Byte range of the entry in the file: key, value and line end.
     pub(super) span: Range<usize>,
 }
 
@@ -29,7 +29,7 @@ impl GitConfigEntry {
 
 pub(super) type Meaning<'a> = (&'a [u8], Option<&'a [u8]>, &'a [u8], Option<&'a [u8]>);
 
-/// The file is not one that git accepts.
+/// Error for a file that git would not accept, with the position in bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("git does not accept this configuration, from byte {0}")]
 pub(super) struct SyntaxError(pub(super) usize);
@@ -82,7 +82,7 @@ impl Parser<'_> {
         Some(byte)
     }
 
-    /// The end of the file counts as a line end.
+    /// Returns the next byte. The end of the file counts as a line end.
     fn next_of_line(&mut self) -> u8 {
         self.next().unwrap_or(b'\n')
     }
@@ -91,7 +91,7 @@ impl Parser<'_> {
         while self.next_of_line() != b'\n' {}
     }
 
-    /// Parses a section header after its `[`.
+    /// Parses a section header, starting after its `[`.
     fn header(&mut self) -> Result<Header, SyntaxError> {
         let mut name = Vec::new();
         loop {
@@ -107,7 +107,7 @@ impl Parser<'_> {
         }
     }
 
-    /// Parses the subsection in `[name "subsection"]`, with its closing brackets.
+    /// Parses the subsection in `[name "subsection"]`, starting before its quotation mark, with the closing `]`.
     fn subsection(&mut self) -> Result<Vec<u8>, SyntaxError> {
         let here = self.at;
         let mut byte = self.next();
@@ -185,7 +185,7 @@ impl Parser<'_> {
         Ok(value)
     }
 
-    /// `None` for a continued line.
+    /// Parses the rest of an escape after its backslash. `None` if it continues the line.
     fn escape(&mut self) -> Result<Option<u8>, SyntaxError> {
         let at_end = self.at >= self.text.len();
         match self.next_of_line() {
@@ -200,12 +200,12 @@ impl Parser<'_> {
     }
 }
 
-/// True for white space by git's own `isspace`.
+/// True for the characters that git's own `isspace` accepts.
 const fn is_space(byte: u8) -> bool {
     matches!(byte, b' ' | b'\t' | b'\n' | b'\r')
 }
 
-/// Splits `section.subsection`, the old form.
+/// Splits a header of the old form, `[section.subsection]`.
 fn without_dots(name: Vec<u8>) -> Header {
     match name.iter().position(|byte| *byte == b'.') {
         Some(at) => (name[..at].to_vec(), Some(name[at + 1..].to_vec())),
@@ -325,7 +325,7 @@ mod tests {
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(300))]
-        /// Git reads each file that this parser accepts in the same way, or rejects it.
+        /// Tests that git reads each file that this parser accepts in the same way, or rejects it.
         #[test]
         fn we_never_read_what_git_does_not(parts in proptest::collection::vec(fragment(), 0..14)) {
             let text = parts.concat();

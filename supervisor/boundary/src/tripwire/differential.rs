@@ -1,4 +1,4 @@
-//! Compares this parser of git configurations with git itself, over generated files that include each other.
+//! Compares this parser of git's configuration with git itself, by generated files that include each other.
 
 #[cfg(test)]
 use std::collections::{BTreeMap, BTreeSet};
@@ -76,7 +76,7 @@ fn text() -> impl Strategy<Value = String> {
         .prop_map(|(mark, lines)| if mark { format!("\u{feff}{}", lines.concat()) } else { lines.concat() })
 }
 
-/// Returns the settings that git reads from each file; `None` if git rejects one.
+/// Returns the settings that git reads from each file. `None` if git rejects one of the files.
 fn as_git_reads(project: &Path, top: &Path) -> Option<BTreeMap<PathBuf, FileSettings>> {
     let output = Command::new("git")
         .args(["config", "--list", "--show-origin", "-z", "--includes"])
@@ -105,8 +105,8 @@ fn as_we_read(file: &Path) -> FileSettings {
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
-    /// The search finds each file that git reads, and more, since it follows includes with unmet conditions. The parser
-    /// reads the same settings.
+    /// Tests that the search finds at least the files that git reads, and that the parser reads the same settings from
+    /// them. The search also follows includes with unmet conditions.
     #[test]
     fn what_git_reads_of_files_we_read_too(texts in proptest::collection::vec(text(), FILES)) {
         let place = tempfile::tempdir().unwrap();

@@ -1,4 +1,4 @@
-//! Runs git in a sandbox, since a repository may be hostile. Its answers are used only if they can be verified.
+//! Runs git in a sandbox, since a repository may be hostile. Only answers that can be verified are used.
 
 use std::ffi::OsStr;
 use std::fmt;
@@ -17,7 +17,7 @@ use crate::system;
 
 const FAREWELL: Duration = Duration::from_secs(2);
 
-/// Starts commands that may only read files.
+/// Starts git's commands in a sandbox that only permits reading.
 pub trait ConfinedGit: fmt::Debug + Send + Sync {
     fn start(&self, directory: &Path, command: &[&OsStr]) -> io::Result<GitQuestion>;
 }
@@ -27,7 +27,7 @@ pub trait ConfinedGit: fmt::Debug + Send + Sync {
 pub struct GitQuestion {
     ends: Option<(File, File)>,
     broker: OwnedFd,
-    /// Read end of the sandbox's status pipe, without which the sandbox would end.
+    /// Read end of the sandbox's status pipe. The sandbox ends when it is closed.
     _status: OwnedFd,
     deadline: Instant,
 }
@@ -38,12 +38,14 @@ impl GitQuestion {
         Self { ends, broker, _status: status, deadline: Instant::now() + patience }
     }
 
-    /// Text longer than a memory page may block.
+    /// Writes text to the command's standard input. Blocks if the command does not read and the text exceeds a memory
+    /// page.
     pub(super) fn say(&mut self, text: &[u8]) -> io::Result<()> {
         self.ends.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.0.write_all(text)
     }
 
-    /// Waits until the deadline for output and reads it. Returns 0 at the end.
+    /// Reads output into `buffer`, and returns the number of bytes, or 0 at the end. Fails if there is no output until
+    /// the deadline.
     pub(super) fn hear(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let (_, stdout) = self.ends.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         if !is_readable(stdout, self.deadline.saturating_duration_since(Instant::now()))? {
@@ -52,7 +54,7 @@ impl GitQuestion {
         stdout.read(buffer)
     }
 
-    /// Fails if there are more than `most` bytes.
+    /// Reads all output. Fails if there are more than `most` bytes.
     pub(super) fn everything(mut self, most: usize) -> io::Result<Vec<u8>> {
         let mut text = Vec::new();
         let mut buffer = vec![0; 1 << 16];
@@ -78,7 +80,7 @@ impl Drop for GitQuestion {
     }
 }
 
-/// False after `patience`.
+/// Waits until a descriptor is readable, and returns true; or false after `patience`.
 fn is_readable(descriptor: &impl AsFd, patience: Duration) -> io::Result<bool> {
     let until = Instant::now() + patience;
     loop {

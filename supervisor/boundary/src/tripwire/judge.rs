@@ -19,15 +19,16 @@ use super::state::{FileBody, FileKind, TripwireListing, TripwireRule, WatchedPla
 pub(super) enum TripwireVerdict {
     Pass,
     Restore(PlaceChange),
-    /// The file stays with this content, without the forbidden parts.
+    /// The file keeps its changes, but is rewritten with this content, which lacks the forbidden parts.
     Keep(Vec<u8>, PlaceChange),
     Close(PlaceAccess),
-    /// Too many new entries to check: all of the directory's new entries are removed.
+    /// The directory has too many new entries to check one by one, so all new entries are removed.
     Thin(TripwireListing),
 }
 
 impl TripwireVerdict {
-    /// True if the decision writes content to the disk. `was_there` is true if the file existed before.
+    /// True if acting on the verdict writes content, which needs disk space. `was_there` is true if the file existed
+    /// before.
     pub(super) const fn needs_room(&self, was_there: bool) -> bool {
         match self {
             Self::Restore(_) => was_there,
@@ -40,28 +41,28 @@ impl TripwireVerdict {
 #[derive(Clone, Copy, Debug)]
 pub(super) struct JudgedSurroundings<'a> {
     pub(super) root: &'a Path,
-    /// Watched git directories below `root`.
+    /// Watched git directories, relative to `root`.
     pub(super) repositories: [&'a BTreeSet<PathBuf>; 2],
-    /// The person's configuration entries at the start.
+    /// The person's configuration entries that no agent may change.
     pub(super) own: &'a Own,
-    /// Branches of the repository at the start, if git listed them.
+    /// Branches that the repository had at the start. `None` if git did not list them.
     pub(super) branches: Option<&'a BTreeSet<Vec<u8>>>,
     pub(super) ground: Ground<'a>,
 }
 
-/// The person's entries at the start that no agent may change, by configuration file. `None` for a file that git does
-/// not accept.
+/// For each configuration file, the person's entries that no agent may change. `None` for a file that git does not
+/// accept.
 pub(super) type Own = BTreeMap<PathBuf, Option<Vec<OwnEntry>>>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OwnEntry {
     pub(super) entry: GitConfigEntry,
-    /// True if no agent may set such an entry.
+    /// True if no agent may set such an entry. False if only the person's own entry may not be changed.
     is_guarded: bool,
 }
 
 impl TripwireVerdict {
-    /// `None` if the change may stay.
+    /// Returns the change to undo. `None` if it may stay.
     pub(super) fn change(self) -> Option<PlaceChange> {
         match self {
             Self::Pass => None,
@@ -110,8 +111,8 @@ impl JudgedSurroundings<'_> {
         if passes { TripwireVerdict::Pass } else { TripwireVerdict::Restore(what_happened(before, now)) }
     }
 
-    /// Decides on a file of a paused git operation. The operation may begin, go on or end, but not execute a command or
-    /// refer to other files.
+    /// Judges a file of a paused git operation. The operation may begin, continue or end, but its files must not make
+    /// git execute a command, or lead git to other files.
     fn state(
         self,
         path: &Path,
@@ -137,7 +138,8 @@ impl JudgedSurroundings<'_> {
         }
     }
 
-    /// True if every path is a file of the work tree. `git rerere` writes these files, through links as well.
+    /// True if every path in `text` is a file of the work tree, not behind a link. `git rerere` follows links when it
+    /// writes these files.
     fn are_files_of_the_work_tree(self, path: &Path, text: &[u8]) -> bool {
         let Some(top) = path.ancestors().find(|above| above.file_name().is_some_and(|name| name == ".git"))
         else {
@@ -165,7 +167,7 @@ impl JudgedSurroundings<'_> {
             .all(is_open)
     }
 
-    /// The entries that an agent may not change must be the same, in the same order.
+    /// Judges a configuration file: the entries that an agent may not change must be the same, in the same order.
     fn config(
         self,
         path: &Path,
@@ -221,8 +223,8 @@ impl JudgedSurroundings<'_> {
         directory.iter().any(|name| name == GIT) && is_gone()
     }
 
-    /// True if the text without the forbidden entries has the person's entries and no other forbidden ones, and differs
-    /// from before.
+    /// True if `text`, which lacks the forbidden entries, still has the person's entries, has no other forbidden ones,
+    /// and differs from the file before.
     fn is_worth_keeping(
         self,
         path: &Path,
@@ -237,7 +239,7 @@ impl JudgedSurroundings<'_> {
         is_same(kept, &guarded) && !is_same(&left, &known)
     }
 
-    /// Returns the person's entries that an agent may not change. `None` if the file does not parse.
+    /// Returns the person's entries in a file that an agent may not change. `None` if the file cannot be parsed.
     pub(super) fn own(self, path: &Path, place: &WatchedPlace) -> Option<Vec<OwnEntry>> {
         let entries = parse(content(place)?).ok()?;
         let of_person = OfPerson { promised: Promised::of(&entries), led: Led::default() };
@@ -249,14 +251,15 @@ impl JudgedSurroundings<'_> {
         Some(own.collect())
     }
 
-    /// Leaves out addresses that now lead to a repository of an agent.
+    /// Returns the person's entries that are still protected: without addresses that now lead to an agent's repository.
     fn still_own(self, path: &Path, own: &[OwnEntry]) -> Vec<GitConfigEntry> {
         let places = OfConfiguration { around: self, path };
         let stays = |own: &&OwnEntry| own.is_guarded || is_harmless(&own.entry, &places);
         own.iter().filter(stays).map(|own| own.entry.clone()).collect()
     }
 
-    /// Returns the entries that an agent may not set. A missing file has none.
+    /// Returns the entries of a file that an agent may not set. `None` if the file cannot be parsed; a missing file has
+    /// no entries.
     fn guarded(
         self,
         path: &Path,
@@ -284,14 +287,15 @@ impl JudgedSurroundings<'_> {
         entries.iter().filter(is_guarded).cloned().collect()
     }
 
-    /// True for `config` in a git directory, unlike `config.worktree` and included files.
+    /// True if `path` is `config` in a git directory, and not `config.worktree` or an included file.
     fn is_main_configuration(self, path: &Path) -> bool {
         let directory = path.parent().unwrap_or(Path::new(""));
         path.file_name().is_some_and(|name| name == "config")
             && self.repositories.iter().any(|repositories| repositories.contains(directory))
     }
 
-    /// True if the value names a directory of the project that is not in a git directory.
+    /// True if `config` belongs to a submodule, and `value` names a directory of the project that is not in a git
+    /// directory.
     fn is_worktree_of_module(self, config: &Path, value: &[u8]) -> bool {
         let is_module = config.components().any(|part| part.as_os_str() == "modules");
         let value = Path::new(std::ffi::OsStr::from_bytes(value));
@@ -301,8 +305,8 @@ impl JudgedSurroundings<'_> {
         is_module && value.is_relative() && is_inside && !has_links(self.root, &place)
     }
 
-    /// True if a `.git` file names a repository of the project that is known, or that the search for repositories
-    /// finds.
+    /// True if the `.git` file `place` names a repository in the project that is watched, or that the search for
+    /// repositories finds.
     fn leads_to_own_repository(self, path: &Path, place: &WatchedPlace) -> bool {
         let Some(target) = content(place).and_then(git_file_target) else { return false };
         let (base, target) = match target.strip_prefix(self.root) {
@@ -316,7 +320,7 @@ impl JudgedSurroundings<'_> {
     }
 }
 
-/// The last entry counts, as with git.
+/// Returns the value of `core.worktree` in a configuration. As with git, the last entry counts.
 pub fn worktree_in(config: &[u8]) -> Option<PathBuf> {
     let mut entries = parse(config).ok()?;
     entries
@@ -333,7 +337,7 @@ pub fn git_file_target(text: &[u8]) -> Option<PathBuf> {
         .then(|| PathBuf::from(std::ffi::OsStr::from_bytes(line)))
 }
 
-/// True for the content `../..` that `git worktree add` writes.
+/// True if `commondir` of a linked worktree has the content `../..`, as `git worktree add` writes it.
 fn is_common_of_worktree(path: &Path, place: &WatchedPlace) -> bool {
     let holder = path.ancestors().nth(2).and_then(Path::file_name);
     holder.is_some_and(|name| name == "worktrees")
@@ -344,7 +348,8 @@ fn is_same(one: &[GitConfigEntry], other: &[GitConfigEntry]) -> bool {
     one.iter().map(GitConfigEntry::meaning).eq(other.iter().map(GitConfigEntry::meaning))
 }
 
-/// The person's promisor remotes and other configuration that entries can change.
+/// Configuration of the person on which the verdict about an entry depends: promisor remotes, and what pushes and
+/// fetches use.
 struct OfPerson<'a> {
     promised: Promised<'a>,
     led: Led<'a>,
@@ -373,8 +378,8 @@ pub(super) fn content(place: &WatchedPlace) -> Option<&[u8]> {
     }
 }
 
-/// Resolves `path` against the relative path `base` by its text alone, without `.` and `..`. `None` if it is absolute,
-/// or if its `..` lead above the directory that `base` is relative to.
+/// Resolves `path` against the relative path `base` by their texts alone. `None` if `path` is absolute, or if its `..`
+/// lead out of the directory to which `base` is relative.
 fn lexically(base: &Path, path: &Path) -> Option<PathBuf> {
     let mut found = PathBuf::new();
     for part in base.components().chain(path.components()) {
@@ -392,7 +397,7 @@ fn lexically(base: &Path, path: &Path) -> Option<PathBuf> {
     Some(found)
 }
 
-/// True if a link is on the way to `path`, so that its text does not say where it leads.
+/// True if a component of `path` is a link, so that the path does not show where it leads.
 fn has_links(root: &Path, path: &Path) -> bool {
     let mut whole = root.to_owned();
     path.components().any(|part| {

@@ -1,12 +1,12 @@
-//! Allowlist of git configuration keys that an agent may change. None names a program, a file, an include, a rewrite of
-//! addresses or a transport.
+//! Allowlist of git configuration keys that an agent may change. No such key names a program, a file, an include, a
+//! rewrite of addresses or a transport.
 
 use std::path::Path;
 
 use super::addresses::Address;
 use super::config::GitConfigEntry;
 
-/// `section.key` without a subsection, allowed with any value.
+/// Keys `section.key` that an agent may set to any value.
 const PLAIN: &[(&str, &[&str])] = &[
     (
         "core",
@@ -72,11 +72,11 @@ enum Test {
     Address,
 }
 
-/// `section.key` without a subsection, allowed by value.
+/// Keys `section.key` that an agent may set to some values, each with the test of a value.
 const BY_VALUE: &[(&str, &str, Test)] =
     &[("commit", "gpgsign", Test::Value(is_off)), ("tag", "gpgsign", Test::Value(is_off))];
 
-/// `section.*.key`, allowed by value.
+/// Keys `section.*.key` that an agent may set to some values, each with the test of a value.
 const BY_SUBSECTION: &[(&str, &str, Test)] = &[
     ("remote", "url", Test::Address),
     ("remote", "pushurl", Test::Address),
@@ -100,14 +100,14 @@ const BY_SUBSECTION: &[(&str, &str, Test)] = &[
 ];
 
 pub(super) trait KeyPlaces {
-    /// True if `core.worktree` of this file may have this value.
+    /// True if the configuration file may have this value of `core.worktree`.
     fn worktree_leads_back(&self, value: &[u8]) -> bool;
 
-    /// True if a remote of this file may be at this local path.
+    /// True if the configuration file may have a remote at this local path.
     fn may_be_remote(&self, path: &Path) -> bool;
 }
 
-/// True if an agent may set, change or remove this entry.
+/// True if an agent may set, change or remove this configuration entry.
 pub(super) fn is_harmless(entry: &GitConfigEntry, places: &impl KeyPlaces) -> bool {
     let (section, subsection, key, value) = entry.meaning();
     let value = value.unwrap_or(b"true");
@@ -153,7 +153,7 @@ fn is_tag_option(value: &[u8]) -> bool {
     [&b"--tags"[..], b"--no-tags"].contains(&value)
 }
 
-/// True for values that run no command, as `!command` would.
+/// True for values of `submodule.*.update` that run no command, unlike `!command`.
 fn is_update(value: &[u8]) -> bool {
     [&b"checkout"[..], b"rebase", b"merge", b"none"].contains(&value)
 }

@@ -1,14 +1,14 @@
-//! Names in a git directory, and the check for each.
+//! Names in a git directory, with the check that each needs.
 //!
-//! From gitrepository-layout(5) and the names compiled into git 2.47. An allowlist, because some version of git, or
-//! another tool, may execute or include a file with any other name.
+//! They are from gitrepository-layout(5) and the names compiled into git 2.47. The list is an allowlist, because
+//! another version of git or another tool may execute or include a file with any other name.
 
 use std::ffi::OsStr;
 use std::fs::FileType;
 
 use super::state::{FileKind, TripwireRule};
 
-/// The role of an entry at the top of a git directory.
+/// Role of an entry at the top of a git directory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LayoutPart {
     Data,
@@ -17,7 +17,7 @@ pub(super) enum LayoutPart {
     Objects,
     Judged(FileKind),
     Paused(Operation),
-    /// Configuration, hooks, and directories of repositories, which have other checks.
+    /// Configuration, hooks, and directories of repositories, which are watched separately.
     Watched,
     Unknown,
 }
@@ -57,7 +57,7 @@ const DATA: &[&str] = &[
     "shallow",
 ];
 
-/// Prefixes of data files: split indexes, and files that git has not renamed yet.
+/// Prefixes of data files' names: split indexes, and temporary files that git renames later.
 const DATA_PREFIXES: &[&str] = &["index.", "sharedindex.", "sharedindex_", "next-index-", "shallow_"];
 
 const TREES: &[&str] = &[
@@ -83,7 +83,7 @@ const JUDGED: &[(&str, TripwireRule)] = &[
 const WATCHED: &[&str] =
     &["branches", "commondir", "config", "config.worktree", "hooks", "modules", "remotes", "worktrees"];
 
-/// Files that git writes into the directory of a paused operation, and reads as data.
+/// Names of files in the directory of a paused operation that git only reads as data.
 const PAUSED_DATA: &[(Operation, &[&str])] = &[
     (
         Operation::RebaseMerge,
@@ -217,18 +217,18 @@ fn is_data(name: &str) -> bool {
         || is_message(name)
 }
 
-/// True for a ref outside of `refs`, such as `ORIG_HEAD` (`is_root_ref_syntax` of git).
+/// True for the name of a ref outside of `refs`, such as `ORIG_HEAD` (`is_root_ref_syntax` of git).
 fn is_root_ref(name: &str) -> bool {
     name.ends_with("_HEAD") && name.bytes().all(|byte| byte.is_ascii_uppercase() || b"_-".contains(&byte))
 }
 
-/// True for texts that git opens in an editor, such as `COMMIT_EDITMSG`.
+/// True for the name of a text that git opens in an editor, such as `COMMIT_EDITMSG`.
 fn is_message(name: &str) -> bool {
     (name.ends_with("EDITMSG") || name.ends_with("_MSG"))
         && name.bytes().all(|byte| byte.is_ascii_uppercase() || byte == b'_')
 }
 
-/// `None` for data.
+/// Returns the kind of a file in the directory of a paused operation. `None` if git only reads it as data.
 pub(super) fn kind_in(operation: Operation, name: &OsStr) -> Option<FileKind> {
     let Some(name) = name.to_str() else { return Some(FileKind::Unknown) };
     let judged = PAUSED_JUDGED.iter().filter(|(one, _)| *one == operation).flat_map(|(_, files)| *files);
@@ -244,7 +244,7 @@ pub(super) fn kind_in(operation: Operation, name: &OsStr) -> Option<FileKind> {
     (!is_patch && !is_lock && !is_known).then_some(FileKind::Unknown)
 }
 
-/// True for a regular file of data, which needs no check.
+/// True for a regular file that git only reads as data, which needs no check.
 pub(super) fn is_plain_data(name: &OsStr, file_type: Option<FileType>) -> bool {
     part(name) == LayoutPart::Data && file_type.is_some_and(|kind| kind.is_file())
 }

@@ -1,8 +1,8 @@
-//! Configuration entries that direct the person's next push, fetch or commit. An agent may not change those that the
-//! person has set.
+//! Protects configuration entries that direct the person's next push, fetch or commit. An agent may not change the
+//! entries that the person has set.
 //!
-//! Else the next `git push` could send everything to a host of the agent's choice. A new remote has no effect until
-//! somebody names it, so it may stay, and the user is told.
+//! Otherwise, the next `git push` could send everything to a host of the agent's choice. A new remote has no effect
+//! until somebody names it, so it may stay, and the user is told.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -14,15 +14,15 @@ use super::judge::{JudgedSurroundings, OwnEntry, content};
 use super::root::GIT;
 use super::state::{FileKind, WatchState};
 
-/// Keys that say where a push or fetch goes and which refs it includes, git-config(1). Keys that are forbidden for all
-/// remotes are not listed.
+/// Keys in sections with a subsection that determine where a push or fetch goes and which refs it includes,
+/// git-config(1). Keys that no agent may set for any remote are left out.
 const LEADING: &[(&str, &[&str])] = &[
     ("remote", &["url", "pushurl", "fetch", "tagopt", "prune"]),
     ("branch", &["remote", "pushremote", "merge"]),
     ("submodule", &["url"]),
 ];
 
-/// Keys without a subsection that an agent may not change once the person has set them.
+/// Keys in sections without a subsection that an agent may not change once the person has set them.
 const SET: &[(&str, &str)] = &[
     ("core", "bare"),
     ("user", "name"),
@@ -33,10 +33,10 @@ const SET: &[(&str, &str)] = &[
     ("committer", "email"),
 ];
 
-/// Maximum number of new entries named in a message about one file.
+/// Maximum number of new entries that a message about one file names.
 const MOST_TOLD: usize = 5;
 
-/// A section and its subsection, or a section and its key.
+/// Subject of an entry: a section and its subsection, or a section without one and the key.
 type LedName<'a> = (&'a [u8], &'a [u8]);
 
 #[derive(Debug, Default)]
@@ -51,14 +51,14 @@ impl<'a> Led<'a> {
         Self(entries.filter_map(named).chain(branches).collect())
     }
 
-    /// True if an entry concerns a remote, branch or key that the person already had.
+    /// True if an entry is about a remote, branch or key that the person's configuration already has.
     pub(super) fn has(&self, entry: &GitConfigEntry) -> bool {
         named(entry).is_some_and(|named| self.0.contains(&named))
     }
 }
 
 impl<'a> JudgedSurroundings<'a> {
-    /// Collects the configuration files that git reads together with this one.
+    /// Returns what the person has set in this configuration file, and in those that git reads together with it.
     pub(super) fn led(self, path: &Path) -> Led<'a> {
         let directory = path.parent().unwrap_or(Path::new(""));
         let is_git = self.repositories.iter().any(|known| known.contains(directory));
@@ -86,7 +86,7 @@ pub(super) fn leads(entry: &GitConfigEntry) -> bool {
     named(entry).is_some()
 }
 
-/// `None` for an entry that directs no push, fetch or commit.
+/// Returns the subject of an entry. `None` for an entry that directs no push, fetch or commit.
 fn named(entry: &GitConfigEntry) -> Option<LedName<'_>> {
     let (section, subsection, key, _) = entry.meaning();
     let is = |known: &str, found: &[u8]| known.as_bytes() == found;
@@ -99,7 +99,7 @@ fn named(entry: &GitConfigEntry) -> Option<LedName<'_>> {
     }
 }
 
-/// Describes new entries that may stay, one sentence for each file.
+/// Returns messages about new entries that may stay, one sentence for each configuration file.
 pub(super) fn news(before: &WatchState, now: &WatchState) -> Vec<String> {
     let configurations = now.places.iter().filter(|(_, place)| place.kind == FileKind::Config);
     let sentences = configurations.filter_map(|(path, place)| {

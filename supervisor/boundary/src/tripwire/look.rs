@@ -1,7 +1,7 @@
 //! Takes a snapshot of the watched files, within limits and without following links.
 //!
-//! If the first one reaches a limit, the session does not start. A later one checks every file that was there before,
-//! however many new ones there are.
+//! If the first snapshot of a session exceeds a limit, the session does not start. Later snapshots include every file
+//! of the first one, however many new files there are.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::FileType;
@@ -21,10 +21,10 @@ use super::bounds::{Bound, DEEPEST, LARGEST, LARGEST_JUDGED, PlaceBudget};
 use super::state::{FileBody, FileKind, FileStamp, TripwireListing, WatchState, WatchedPlace};
 use super::watch::Given;
 
-/// A snapshot that is being taken.
+/// Snapshot of watched files while it is being taken.
 pub(super) struct TripwireLook<'a> {
     before: Option<&'a WatchState>,
-    /// Paths that the user lets agents change freely.
+    /// Paths that the user lets agents change freely, relative to the watched directory.
     given: &'a Given,
     pub(super) budget: PlaceBudget,
     pub(super) trees: usize,
@@ -32,7 +32,7 @@ pub(super) struct TripwireLook<'a> {
 }
 
 impl<'a> TripwireLook<'a> {
-    /// The first snapshot has no earlier state `before`.
+    /// Begins a snapshot. `before` is the recorded state, or `None` for the first snapshot.
     pub(super) fn new(before: Option<&'a WatchState>, given: &'a Given) -> Self {
         Self { before, given, budget: PlaceBudget::new(), trees: 0, state: WatchState::default() }
     }
@@ -100,7 +100,8 @@ impl<'a> TripwireLook<'a> {
         }
     }
 
-    /// Opens a directory on the way to a watched file. Anything else there is recorded as a watched file.
+    /// Opens a directory on the way to a watched file. If the entry is no directory, records it as a watched file and
+    /// returns `None`.
     pub(super) fn enter(&mut self, at: &OwnedFd, path: &Path) -> Option<OwnedFd> {
         let name = path.file_name()?;
         let stat = beneath::stat(at, name).ok()?;
@@ -116,7 +117,8 @@ impl<'a> TripwireLook<'a> {
         held.map_err(|error| self.cannot_read(path, error)).ok()
     }
 
-    /// Handles a path that is deeper than the limit. A later snapshot than the first removes a new one.
+    /// Handles a path that is deeper than the limit. The first snapshot then fails. A later one records a new path as
+    /// an unexpected file, which is removed.
     pub(super) fn beyond(&mut self, at: &OwnedFd, path: &Path, bound: Bound) {
         if self.is_first() {
             self.met(path, bound);
@@ -131,7 +133,7 @@ impl<'a> TripwireLook<'a> {
         }
     }
 
-    /// Lists the watched entries of a directory: those of the last snapshot, and new ones within the limit.
+    /// Returns the watched entries of a directory: all that are in the recorded state, and new ones within the limit.
     pub(super) fn entries(
         &mut self,
         directory: &OwnedFd,
@@ -157,7 +159,7 @@ impl<'a> TripwireLook<'a> {
         kept
     }
 
-    /// Lists special files (links, devices, …), and directories, in a directory of git's data.
+    /// Returns the special files (links, devices and others) and the directories in a directory of git's data.
     pub(super) fn special_and_directories(
         &mut self,
         directory: &OwnedFd,
@@ -180,7 +182,8 @@ impl<'a> TripwireLook<'a> {
         (special, directories)
     }
 
-    /// True if an entry is checked by itself. Fails if the first snapshot reaches a limit.
+    /// True if an entry is recorded by itself, false if it is one new entry too many. Fails if the first snapshot
+    /// exceeds a limit.
     fn takes(&mut self, path: &Path, listing: TripwireListing, name: &OsStr) -> Result<bool, Bound> {
         if self.is_first() {
             return self.budget.entry().map(|()| true);
@@ -234,7 +237,7 @@ impl<'a> TripwireLook<'a> {
         WatchedPlace { kind, body, access }
     }
 
-    /// Leaves out content that cannot be kept.
+    /// Reads a regular file. The body is `None` if the content is too large to be kept.
     fn file(
         &mut self,
         at: &OwnedFd,
@@ -265,7 +268,8 @@ impl<'a> TripwireLook<'a> {
         Ok((Some(body), access))
     }
 
-    /// Maximum number of bytes to read. A file that is only compared has changed if it is longer than before.
+    /// Returns the maximum number of bytes to read. A file that is only compared has changed if it is longer than
+    /// before, so no more is needed.
     fn largest(&self, kind: FileKind, before: Option<&WatchedPlace>) -> usize {
         let is_compared = matches!(kind, FileKind::Whole | FileKind::Hook | FileKind::Unknown);
         match before.map(|before| &before.body) {
@@ -277,8 +281,8 @@ impl<'a> TripwireLook<'a> {
         }
     }
 
-    /// Records that the limit of bytes was reached, except for entries that git does not know: they are moved aside
-    /// anyway.
+    /// Records that a snapshot exceeds the limit of bytes. Ignores entries that git itself does not have, since these
+    /// are moved away anyway.
     fn uses_up(&mut self, kind: FileKind) {
         if kind != FileKind::Unknown {
             let (place, bound) = (self.budget.place().to_owned(), self.budget.bytes_bound());

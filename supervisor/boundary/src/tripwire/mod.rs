@@ -1,9 +1,9 @@
-//! The tripwire detects and undoes changes of files that the host runs later.
+//! The tripwire: detects and undoes changes of files that programs outside of the sandbox execute later.
 //!
 //! A command that may write a project can leave a file there that a person's git, shell, editor or agent will run, such
 //! as a hook. The supervisor takes a snapshot of a fixed list of such files (the watched files), and restores changed
-//! ones after each tool call that may write. When a turn ends, it also searches the project for other repositories. It
-//! opens no path that a model or worker gave, follows no link, and executes nothing.
+//! ones after each tool call that may write. When a turn ends, the supervisor also searches the project for other
+//! repositories. The tripwire opens no path that a model or worker gave, follows no link, and executes nothing.
 //!
 //! The tripwire prevents no write: a changed file exists until the tool call ends.
 
@@ -69,7 +69,7 @@ pub struct Tripwire {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Approved {
     pub path: PathBuf,
-    /// `None` if the file is removed.
+    /// Digest of the approved content. `None` if the approval is to remove the file.
     pub digest: Option<Digest>,
 }
 
@@ -82,13 +82,14 @@ pub fn digest(content: &[u8]) -> Digest {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Report {
     pub changes: Vec<RestoredPlace>,
-    /// Warnings about files that could not be checked, one sentence each, each reported once.
+    /// Warnings about files that could not be checked, one sentence each. Each is reported once per session.
     pub notes: Vec<String>,
 }
 
 impl Tripwire {
-    /// Records the watched files, or loads the recorded state of another session. Blocks while it searches the project,
-    /// while another process holds a lease on a file, and while a tool call runs in a directory above or below.
+    /// Records the state of the watched files, or loads the state that another session recorded. Blocks while it
+    /// searches the project, while another process holds a lease on a file, and while a tool call runs in a directory
+    /// above or below.
     ///
     /// Fails if a file cannot be read or a limit is reached, since such a file could not be restored.
     pub fn set(watch: &Watch) -> io::Result<Self> {
@@ -98,7 +99,7 @@ impl Tripwire {
         Ok(tripwire)
     }
 
-    /// Adds directories that agents may write from now on.
+    /// Adds the directories of `watch` that agents may write from now on.
     pub fn widen(&mut self, watch: &Watch) -> io::Result<()> {
         self.around.widen(watch.around());
         let is_new = |path: &Path| !self.roots.iter().any(|watched| watched.path == path);
@@ -107,7 +108,8 @@ impl Tripwire {
         self.join(new, watch)
     }
 
-    /// Watches these directories too: records their files, or loads the record of another session.
+    /// Watches these directories too. Records the state of their files, or loads the state that another session
+    /// recorded.
     fn join(&mut self, paths: Vec<(Root, PathBuf)>, watch: &Watch) -> io::Result<()> {
         let first = self.roots.len();
         let mut rights = Vec::new();
@@ -131,8 +133,8 @@ impl Tripwire {
         Ok(())
     }
 
-    /// Begins a tool call that may write. If no other one runs, the current files count as the person's and are
-    /// recorded anew.
+    /// Begins a tool call that may write. If no other such call runs, changes since the last one count as the person's,
+    /// and the recorded state is renewed.
     pub fn begin_call(&mut self) -> io::Result<Report> {
         let mut report = Report::default();
         for (index, watched) in self.roots.iter_mut().enumerate() {
@@ -148,26 +150,27 @@ impl Tripwire {
         self.rest(false);
     }
 
-    /// Checks the fixed list after a tool call, and restores changed files.
+    /// Checks the files of the fixed list after a tool call, and restores changed ones.
     pub fn check(&mut self) -> Report {
         self.look_at(WatchedRoots::check)
     }
 
-    /// Checks the fixed list and repositories in the project, at the end of a turn. Blocks like [`Tripwire::set`].
+    /// Checks the files of the fixed list and other repositories in the project at the end of a turn. Blocks like
+    /// [`Tripwire::set`].
     pub fn check_everything(&mut self) -> Report {
         let mut report = self.check();
         report.append(self.look_at(WatchedRoots::check_nested));
         report
     }
 
-    /// Checks everything unless a tool call of this session runs.
+    /// Checks everything, then records that no tool call of this session runs any more.
     pub fn end(&mut self) -> Report {
         let report = self.check_everything();
         self.rest(true);
         report
     }
 
-    /// After a failure, the next start compares again.
+    /// Records that no tool call runs. If that fails, the next start compares the files again.
     fn rest(&mut self, everything: bool) {
         for watched in &mut self.roots {
             if let Err(error) = watched.end_call(everything) {
@@ -204,7 +207,7 @@ impl Tripwire {
         self.told_once(report)
     }
 
-    /// Records these files, if they have the approved content.
+    /// Records the current state of the approved files that have the approved content.
     pub fn accept(&mut self, approved: &[Approved]) {
         for watched in &mut self.roots {
             let inside: Vec<_> = approved
@@ -235,8 +238,8 @@ impl Report {
     }
 }
 
-/// Returns the path to suggest for `--write` if the user may have wanted an undone change: git's configuration, or an
-/// existing setting.
+/// Returns the path to suggest for `--write` after an undone change that the user may have wanted. `None` unless the
+/// file is git's configuration or an existing settings file.
 pub fn right_to_change(change: &RestoredPlace) -> Option<&Path> {
     let path = change.path.as_path();
     let was_there = matches!(change.what, PlaceChange::Changed | PlaceChange::Removed);

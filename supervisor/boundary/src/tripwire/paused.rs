@@ -1,4 +1,4 @@
-//! Checks files that git acts on when a paused operation goes on.
+//! Checks files that git reads when it continues a paused operation, such as a rebase.
 //!
 //! Each rule allows only the forms that git itself writes. `sequencer.c`, `builtin/am.c` and `builtin/bisect.c` of git
 //! 2.47 read these files; versions before 2.20 were shell scripts that sourced some of them.
@@ -8,10 +8,10 @@ use std::path::Path;
 use super::config::{self, GitConfigEntry};
 use super::state::TripwireRule;
 
-/// The merge strategies that are built into git. For others, git runs `git-merge-NAME`.
+/// Names of the merge strategies that are built into git. For other names, git runs `git-merge-NAME`.
 const STRATEGIES: &[&str] = &["ort", "recursive", "resolve", "octopus", "ours", "subtree"];
 
-/// Options of a strategy, merge-strategies(7).
+/// Options of merge strategies, as listed in merge-strategies(7).
 const STRATEGY_OPTIONS: &[&str] = &[
     "ours",
     "theirs",
@@ -42,7 +42,7 @@ const APPLY_OPTIONS: &[&str] = &[
     "--3way",
 ];
 
-/// Commands of a rebase todo list that run no other program, and their short forms, git-rebase(1).
+/// Commands of a rebase todo list that run no other program, each with its short form (git-rebase(1)).
 const COMMANDS: &[&str] = &[
     "pick",
     "p",
@@ -70,7 +70,7 @@ const COMMANDS: &[&str] = &[
     "revert",
 ];
 
-/// Keys of `sequencer/opts` whose value is only yes, no or a number.
+/// Keys of `sequencer/opts` whose value can only be yes, no or a number.
 const SEQUENCER_KEYS: &[&str] = &[
     "no-commit",
     "edit",
@@ -86,8 +86,8 @@ const SEQUENCER_KEYS: &[&str] = &[
     "default-msg-cleanup",
 ];
 
-/// True if git runs no program and writes no other file because of this content. Commands in the content `before` are
-/// allowed.
+/// True if git runs no program and writes no other file because of the content `text`. Commands that are in the content
+/// `before` are allowed.
 pub(super) fn is_harmless(rule: TripwireRule, text: &[u8], before: Option<&[u8]>) -> bool {
     let Ok(text) = std::str::from_utf8(text) else {
         // Names of authors and paths may be in any encoding; what is executed may not.
@@ -115,7 +115,7 @@ pub(super) fn commands_added<'a>(text: &'a str, before: Option<&[u8]>) -> Vec<&'
     text.lines().filter(is_added).collect()
 }
 
-/// Splits a todo list into the allowed lines and new commands. `None` if the rest is not harmless.
+/// Splits a todo list into its allowed lines and its new commands. `None` if the allowed lines are not harmless either.
 pub(super) fn without_commands(text: &[u8], before: Option<&[u8]>) -> Option<(Vec<u8>, Vec<String>)> {
     let text = std::str::from_utf8(text).ok()?;
     let added = commands_added(text, before);
@@ -127,7 +127,7 @@ pub(super) fn without_commands(text: &[u8], before: Option<&[u8]>) -> Option<(Ve
     is_harmless(TripwireRule::Todo, kept.as_bytes(), before).then(|| (kept.into_bytes(), commands))
 }
 
-/// True for a command that runs no other program, and for a comment with the default comment character.
+/// True for a line with a command that runs no other program, and for a comment after the default character `#`.
 fn is_command_of_git(line: &str) -> bool {
     let line = line.trim_start();
     line.is_empty()
@@ -135,7 +135,8 @@ fn is_command_of_git(line: &str) -> bool {
         || line.split_ascii_whitespace().next().is_some_and(|word| COMMANDS.contains(&word))
 }
 
-/// True for a known option, as `quote_cmdline` of git or versions before 2.40 write it: quoted, with or without dashes.
+/// True for a known option in any form that git writes: quoted by `quote_cmdline` or by versions before 2.40, with or
+/// without dashes.
 fn is_strategy_option(word: &str) -> bool {
     let bare = |quote: char| word.strip_prefix(quote).and_then(|word| word.strip_suffix(quote));
     let word = bare('"').or_else(|| bare('\'')).unwrap_or(word);
@@ -154,7 +155,7 @@ fn are_apply_options(text: &str) -> bool {
     words(text.as_bytes()).is_some_and(|words| words.iter().all(is_known))
 }
 
-/// True for `-pN`, `-CN`, and the options of [`APPLY_OPTIONS`].
+/// True for `-pN`, `-CN`, and the names in [`APPLY_OPTIONS`].
 fn is_apply_option(name: &str) -> bool {
     let number = name.strip_prefix("-p").or_else(|| name.strip_prefix("-C"));
     number.is_some_and(|number| !number.is_empty() && number.bytes().all(|byte| byte.is_ascii_digit()))
@@ -169,7 +170,7 @@ fn is_revision(line: &str) -> bool {
     !line.starts_with('-') && line.bytes().all(|byte| byte.is_ascii_graphic() || byte > 0x7f)
 }
 
-/// True for `GIT_AUTHOR_…='…'` lines alone, which old versions of git source in a shell.
+/// True if all lines have the form `GIT_AUTHOR_…='…'`. Old versions of git source this file in a shell.
 fn is_author(text: &str) -> bool {
     text.lines().all(|line| {
         let Some((name, value)) = line.split_once('=') else { return false };
@@ -178,7 +179,8 @@ fn is_author(text: &str) -> bool {
     })
 }
 
-/// Splits a line of words in single quotes, with `'\''` and `'\!'` in them (`sq_quote_argv` of git).
+/// Splits a line into words in single quotes, with `'\''` and `'\!'` in them (`sq_quote_argv` of git). `None` if it has
+/// another form.
 fn words(text: &[u8]) -> Option<Vec<Vec<u8>>> {
     let mut words = Vec::new();
     let mut rest = text.trim_ascii();
@@ -222,7 +224,8 @@ fn is_sequencer_option(entry: &GitConfigEntry) -> bool {
     entry.section == b"options" && entry.subsection.is_none() && is_known
 }
 
-/// Paths in `MERGE_RR` (`ID TAB PATH NUL`), which `git rerere` and `git commit` read and write in the work tree.
+/// Returns the paths in `MERGE_RR`, whose records are `ID TAB PATH NUL`. `git rerere` and `git commit` read and write
+/// these files. `None` if a record has another form.
 pub(super) fn conflicted_paths(text: &[u8]) -> Option<Vec<&Path>> {
     use std::os::unix::ffi::OsStrExt;
     let records = text.strip_suffix(b"\0").unwrap_or(text);

@@ -1,4 +1,4 @@
-//! The person's git repository, as git described it before an agent ran.
+//! The person's git repository, as git describes it before an agent runs.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -12,15 +12,15 @@ use super::root::GIT;
 use super::sources::GitSources;
 use super::state::WatchedPlace;
 
-/// Lists the sources of settings and hooks, and the objects that branches, tags, stashes and HEAD name. A NUL ends each
-/// part; the origin of a setting is never empty.
+/// Shell commands that list the sources of settings and hooks, and the objects that branches, tags, stashes and HEAD
+/// name. A NUL ends each part of the output. The origin of a setting is never empty.
 const QUESTIONS: &str = "git config --list --show-origin -z; printf '\\0'; git rev-parse --git-path hooks; printf '\\0'; \
     git rev-parse --revs-only HEAD ORIG_HEAD MERGE_HEAD REBASE_HEAD CHERRY_PICK_HEAD REVERT_HEAD; \
     git for-each-ref '--format=%(objectname) %(refname)'; git log -g --format=%H refs/stash --";
 
 const BRANCHES: &[u8] = b"refs/heads/";
 
-/// Maximum bytes of an answer, enough for a hundred thousand refs or files.
+/// Maximum number of bytes in an answer of git, enough for a hundred thousand refs or files.
 const MOST_BYTES: usize = 16 << 20;
 
 #[derive(Clone, Debug)]
@@ -32,7 +32,7 @@ pub struct PersonsGit {
     tracked: Arc<OnceLock<BTreeSet<PathBuf>>>,
 }
 
-/// Two are equal if they describe the same repository at the same time.
+/// Two values are equal if they are copies, which describe the same repository at the same time.
 impl PartialEq for PersonsGit {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.commits, &other.commits)
@@ -42,7 +42,8 @@ impl PartialEq for PersonsGit {
 impl Eq for PersonsGit {}
 
 impl PersonsGit {
-    /// `None` without a repository at the top of a project. If git does not answer, no commit is known.
+    /// Asks git about the repository of a project. `None` if the project has no `.git`. If git does not answer, no
+    /// commit is known.
     pub fn ask(git: Arc<dyn ConfinedGit>, project: &Path) -> Option<Self> {
         project.join(GIT).symlink_metadata().ok()?;
         let said = said(&git, project, &["sh", "-c", QUESTIONS].map(OsStr::new));
@@ -64,8 +65,8 @@ impl PersonsGit {
         &self.branches
     }
 
-    /// Returns the files at or below these paths that git's index had at the start. Only the first call asks git, since
-    /// an agent can add to the index.
+    /// Returns those files at or below `places` that were in git's index at the first call. Later calls do not ask git,
+    /// since an agent can add to the index.
     pub(super) fn tracked(&self, project: &Path, places: &[&PathBuf]) -> &BTreeSet<PathBuf> {
         self.tracked.get_or_init(|| {
             if project != self.commits.directory() || places.is_empty() {
@@ -83,7 +84,7 @@ impl PersonsGit {
         files.map(|file| PathBuf::from(OsStr::from_bytes(file))).collect()
     }
 
-    /// Returns the changed paths whose new state is in a commit of the person's. Leaves out a removed file that is
+    /// Returns the changed paths whose new state is in one of the person's commits. Leaves out removed files that are
     /// still in the index.
     pub(super) fn hold<'a>(&self, root: &Path, changes: &[PlaceChanged<'a>]) -> Vec<&'a Path> {
         if root != self.commits.directory() || changes.is_empty() {
@@ -107,7 +108,7 @@ pub(super) struct PlaceChanged<'a> {
     pub(super) now: Option<&'a WatchedPlace>,
 }
 
-/// Returns the output of a command; empty on failure.
+/// Returns the output of a git command, or nothing if it fails.
 fn said(git: &Arc<dyn ConfinedGit>, directory: &Path, command: &[&OsStr]) -> Vec<u8> {
     let answer = git.start(directory, command).and_then(|asked| asked.everything(MOST_BYTES));
     answer.unwrap_or_else(|error| {

@@ -1,7 +1,7 @@
-//! Promisor remotes, from which git fetches missing objects by itself at any command, even `git status`.
+//! Protects promisor remotes: git fetches missing objects from them at any command, even `git status`.
 //!
-//! In their addresses an agent could make the person's git send data, with its own network off. So a promisor at
-//! another machine must be the person's, with an unchanged address.
+//! An agent without network access could put data into the address of such a remote, and the person's git would send
+//! it. So a promisor on another machine must be one of the person's, with an unchanged address.
 
 use std::collections::BTreeSet;
 
@@ -18,7 +18,7 @@ impl<'a> Promised<'a> {
     }
 
     /// True if an entry makes a remote on another machine a promisor, or gives the address of a known promisor. `all`
-    /// are the entries of the repository, or `None` if other files have some of them.
+    /// are all entries of the repository, or `None` if some of them are in other files.
     pub(super) fn leads_away(&self, entry: &GitConfigEntry, all: Option<&[GitConfigEntry]>) -> bool {
         let makes = promised_by(entry).is_some_and(|name| !all.is_some_and(|all| is_near(name, all)));
         let is_of_promisor = |name| all.is_none() || self.0.contains(name);
@@ -26,7 +26,7 @@ impl<'a> Promised<'a> {
     }
 }
 
-/// Returns the remote that an entry makes a promisor (`promisor_remote_config` of git).
+/// Returns the name of the remote that an entry makes a promisor (`promisor_remote_config` of git).
 fn promised_by(entry: &GitConfigEntry) -> Option<&[u8]> {
     let (section, remote, key, value) = entry.meaning();
     match (section, remote, key) {
@@ -37,7 +37,7 @@ fn promised_by(entry: &GitConfigEntry) -> Option<&[u8]> {
     }
 }
 
-/// True if all configured addresses of a remote are local paths.
+/// True if a remote has configured addresses and all of them are local paths.
 fn is_near(name: &[u8], all: &[GitConfigEntry]) -> bool {
     let mut addresses = all.iter().filter_map(address).filter(|(remote, _)| *remote == name).peekable();
     addresses.peek().is_some() && addresses.all(|(_, value)| is_local(value))

@@ -1,7 +1,7 @@
-//! Other files in a watched directory that a link, an include or a hooks path of a watched file names.
+//! Finds other files in watched directories to which a link, an include or a hooks path of a watched file leads.
 //!
-//! They are found once, when the session starts, since an agent cannot change the files that name them. This module
-//! only finds paths; the files are opened like every watched file.
+//! This happens once, when the session starts, since an agent cannot change the watched files later. This module only
+//! finds paths; the files are then watched like all others.
 
 use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
@@ -22,17 +22,18 @@ use super::root::{GIT, Root};
 use super::sources::GitSources;
 use super::state::{FileBody, FileKind, WatchState, WatchedPlace};
 
-/// Maximum number of links on the way to one file, as in `path_resolution(7)`.
+/// Maximum number of links on the way to one file, as in path_resolution(7).
 const MOST_LINKS: usize = 40;
 
-/// Maximum size of a configuration outside of watched directories, and of all: an include can name any file.
+/// Maximum size of a configuration file outside of watched directories, since an include can name any file. The next
+/// limit is for the bytes of all of them.
 const LARGEST: u64 = 2 << 20;
 const MOST_BYTES: usize = 16 << 20;
 
-/// Maximum number of configurations outside of watched directories.
+/// Maximum number of configuration files outside of watched directories.
 const MOST_OUTSIDE: usize = 2_000;
 
-/// Names of the hooks that git runs, githooks(5).
+/// Names of the hooks that git runs (githooks(5)).
 const HOOKS: &[&str] = &[
     "applypatch-msg",
     "pre-applypatch",
@@ -61,7 +62,7 @@ const HOOKS: &[&str] = &[
 
 pub(super) type References = BTreeMap<PathBuf, FileKind>;
 
-/// Adds the files that watched files refer to, and the sources of settings and hooks that git reports.
+/// Watches the files to which watched files lead, and the sources of settings and hooks that `git` reports.
 pub(super) fn follow(roots: &mut [WatchedRoots], git: Option<&GitSources>) {
     for round in 0..=LONGEST_CHAIN {
         let Search { found, met, .. } = Search::new(roots).everything(git);
@@ -113,10 +114,10 @@ struct Included {
 
 pub(super) struct Search<'a> {
     sources: Vec<(&'a Path, &'a WatchState)>,
-    /// Directories in which hooks run. A relative hooks path starts in each.
+    /// Directories in which hooks run. A relative hooks path is resolved against each of them.
     tops: Vec<PathBuf>,
     found: References,
-    /// Configurations outside of watched directories that are not read yet, each with the file that refers to it.
+    /// Configuration files outside of watched directories that are not read yet, each with the file that refers to it.
     outside: Vec<Included>,
     leading: BTreeMap<PathBuf, usize>,
     origin: PathBuf,
@@ -159,8 +160,8 @@ impl<'a> Search<'a> {
         self
     }
 
-    /// Follows the sources that git reports from its environment variables and compiled-in paths. Git leaves out
-    /// includes whose condition is not met now; `configuration` follows those.
+    /// Follows the sources of settings that git reports, which environment variables and compiled-in paths can name.
+    /// Git leaves out includes whose condition is not met now; `configuration` follows those.
     fn said_by(&mut self, git: &GitSources) {
         for file in &git.files {
             self.origin.clone_from(file);
@@ -184,7 +185,7 @@ impl<'a> Search<'a> {
         hooks.ends_with("hooks") && self.sources.iter().any(is_in)
     }
 
-    /// Reads the pending configurations and their includes. Returns the paths that were read.
+    /// Reads the pending configuration files and their includes. Returns the paths that were read.
     fn read_outside(&mut self) -> Vec<PathBuf> {
         let (mut read, mut bytes) = (Vec::new(), 0);
         while let Some(Included { path, by }) = self.outside.pop() {
@@ -237,7 +238,7 @@ impl<'a> Search<'a> {
         }
     }
 
-    /// In a directory that holds a repository, adds only the hooks themselves.
+    /// Adds a hooks directory. If the directory holds a repository, adds only the hooks in it.
     fn hooks(&mut self, top: &Path, path: &Path) {
         let places = steps(top, path);
         let Some(directory) = places.last().cloned() else { return };
@@ -254,7 +255,7 @@ impl<'a> Search<'a> {
         self.leads_to(top, path, FileKind::Whole);
     }
 
-    /// Adds the target of a path and the links on the way.
+    /// Adds the file at the end of a path, and the links on the way to it. Returns the path of the file without links.
     fn leads_to(&mut self, from: &Path, path: &Path, kind: FileKind) -> Option<PathBuf> {
         let places = steps(from, path);
         let end = places.last().cloned();
@@ -299,7 +300,7 @@ fn tops(project: &Path, nested: &WatchState) -> Vec<PathBuf> {
     [project.to_owned()].into_iter().chain(nested).collect()
 }
 
-/// The person's configurations for all repositories, git-config(1), "FILES".
+/// Returns the person's configuration files for all repositories (git-config(1), "FILES").
 fn personal() -> Vec<PathBuf> {
     let home = home();
     let own = std::env::var_os("XDG_CONFIG_HOME").map(PathBuf::from).filter(|path| path.is_absolute());
@@ -312,8 +313,8 @@ pub(super) fn home() -> Option<PathBuf> {
     std::env::var_os("HOME").map(PathBuf::from).filter(|home| home.is_absolute())
 }
 
-/// Returns directory and text of a configuration outside of watched directories. `None` for other files: a hostile
-/// repository could name a device, or a file of /proc that blocks its reader.
+/// Returns the directory and the text of a configuration file outside of watched directories. `None` for special files,
+/// since a hostile repository could name a device, or a file of /proc that blocks its reader.
 fn configuration(path: &Path) -> Option<(PathBuf, Vec<u8>)> {
     let path = fs::canonicalize(path).ok()?;
     let is_text = |meta: &Metadata| meta.is_file() && (1..=LARGEST).contains(&meta.len());
@@ -335,7 +336,7 @@ fn is_made_up(file: &File) -> bool {
     !fstatfs(file).is_ok_and(|system| !kinds.contains(&system.filesystem_type()))
 }
 
-/// Expands a path as git does. `None` for one that cannot lead into a project.
+/// Expands a path in a configuration as git does. `None` if it cannot lead into a project.
 fn expanded(value: &[u8]) -> Option<PathBuf> {
     let value = value.strip_prefix(b":(optional)").unwrap_or(value);
     match value.strip_prefix(b"~/") {
@@ -345,7 +346,7 @@ fn expanded(value: &[u8]) -> Option<PathBuf> {
     }
 }
 
-/// Returns every link on the way to a path, and the final target, which may not exist.
+/// Returns the path of every link on the way to a file, and finally the path of the file, which may not exist.
 pub(super) fn steps(from: &Path, path: &Path) -> Vec<PathBuf> {
     let reversed = |path: &Path| -> Vec<OsString> {
         path.components().rev().map(|step| step.as_os_str().to_owned()).collect()

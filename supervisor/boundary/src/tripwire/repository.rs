@@ -1,7 +1,8 @@
-//! Watches a git directory: everything in it that git may execute or follow, now or when a paused operation goes on.
+//! Watches a git directory: everything in it that git may execute or follow, now or when it continues a paused
+//! operation.
 //!
-//! The rule is an allowlist. Data that git only reads ([`layout`](super::layout)) may change, as long as it is a
-//! regular file: through a link, `git commit` on the host would write elsewhere.
+//! An allowlist ([`layout`](super::layout)) names the files that git only reads as data. These may change as long as
+//! they are regular files, since `git commit` on the host would write through a link.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::OwnedFd;
@@ -13,7 +14,7 @@ use super::layout::{self, LayoutPart, Operation};
 use super::look::TripwireLook;
 use super::state::{FileKind, TripwireListing, TripwireRule};
 
-/// Directories of remotes outside of the configuration, gitrepository-layout(5).
+/// Directories that define remotes in addition to the configuration (gitrepository-layout(5)).
 pub(super) const REMOTES: &[&str] = &["remotes", "branches"];
 
 /// Limit on the nesting of repositories within a repository.
@@ -21,14 +22,14 @@ pub(super) const REMOTES: &[&str] = &["remotes", "branches"];
 pub(super) struct Depth {
     most: usize,
     modules: usize,
-    /// False for a directory that may only look like a repository, with other files of a person's.
+    /// False if the directory may only look like a repository, and also hold other files of the person's.
     is_strict: bool,
 }
 
 impl Depth {
-    /// The limit for a project's own git directory.
+    /// Limit for the git directory of a watched project.
     pub(super) const OWN: Self = Self { most: 12, modules: 12, is_strict: true };
-    /// The limit for a repository that was found in a project.
+    /// Limit for a repository that the search finds in a project.
     pub(super) const NESTED: Self = Self { most: 6, modules: 6, is_strict: true };
     /// Limit for a directory with the entries of a bare repository.
     pub(super) const BARE: Self = Self { most: 6, modules: 6, is_strict: false };
@@ -94,7 +95,8 @@ impl TripwireLook<'_> {
         }
     }
 
-    /// Submodule names may have slashes, so each directory is a submodule or holds some.
+    /// Records the repositories of submodules. Their names may have slashes, so each directory is a repository or
+    /// contains some.
     fn modules(&mut self, at: &OwnedFd, path: PathBuf, depth: Depth) {
         let Some(depth) = depth.below() else { return self.beyond(at, &path, Bound::Depth(depth.most)) };
         let Some(modules) = self.enter(at, &path) else { return };
@@ -112,7 +114,7 @@ impl TripwireLook<'_> {
         }
     }
 
-    /// Records all other entries at the top of a git directory, unknown names last.
+    /// Records the other entries at the top of a git directory, those that git does not know last.
     fn layout(&mut self, git: &OwnedFd, path: &Path, depth: Depth) {
         self.budget.begin(path);
         let entries = self.entries(git, path, TripwireListing::GitDirectory);
@@ -151,7 +153,7 @@ impl TripwireLook<'_> {
         }
     }
 
-    /// Records everything that is neither a file nor a directory.
+    /// Records all entries of a directory of git's data, and of those in it, that are neither files nor directories.
     fn data(&mut self, at: &OwnedFd, path: PathBuf, depth: usize) {
         self.trees += 1;
         if self.trees > MOST_TREES {
@@ -171,7 +173,7 @@ impl TripwireLook<'_> {
         }
     }
 
-    /// Records the entries that are neither files nor directories. Returns the directories.
+    /// Records the entries that are neither files nor directories. Returns the names of the directories.
     fn special_to_places(&mut self, directory: &OwnedFd, path: &Path) -> Vec<OsString> {
         let (special, directories) = self.special_and_directories(directory, path);
         for name in special {

@@ -1,6 +1,6 @@
-//! Restores watched files, name by name below a descriptor and never through a link.
+//! Restores watched files. Each step uses one name in an open directory, and never follows a link.
 //!
-//! A file that cannot be restored is renamed or closed, which needs no disk space.
+//! If a file cannot be restored, it is renamed or loses all permissions, which needs no disk space.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -109,7 +109,7 @@ impl Restorer<'_> {
         put_back().unwrap_or_else(|error| self.without(path, error))
     }
 
-    /// Creates missing directories with their recorded permissions.
+    /// Opens the parent of `path`. Creates missing directories with their recorded permissions.
     fn parent(self, path: &Path) -> nix::Result<(OwnedFd, &OsStr)> {
         match beneath::open_parent(self.root, path, false) {
             Err(Errno::ENOENT) => {}
@@ -132,7 +132,7 @@ impl Restorer<'_> {
         beneath::open_parent(self.root, path, false)
     }
 
-    /// Exchanges a file with the restored one `beside` it, and moves the old one away.
+    /// Exchanges the file `name` with its restored version `beside` it, and moves the old file out of the project.
     fn exchange(
         self,
         parent: &OwnedFd,
@@ -239,7 +239,7 @@ impl Restorer<'_> {
     }
 }
 
-/// Removes all permissions of a file or directory, or the link itself.
+/// Removes all permissions of a file or directory. Removes a link. Returns true on success.
 fn close(parent: &OwnedFd, name: &OsStr) -> bool {
     match beneath::set_mode(parent, name, 0) {
         Err(Errno::ELOOP) => unlinkat(parent, name, UnlinkatFlags::NoRemoveDir).is_ok(),
@@ -247,7 +247,7 @@ fn close(parent: &OwnedFd, name: &OsStr) -> bool {
     }
 }
 
-/// Writes a file under a temporary name, so that its final name never has partial content. Returns the name.
+/// Writes a file under a temporary name, so that the final name never has partial content. Returns the temporary name.
 fn write_beside(parent: &OwnedFd, content: &[u8], access: &PlaceAccess) -> nix::Result<OsString> {
     let beside = OsString::from(format!(".bailiwick-{}", uuid::Uuid::new_v4().simple()));
     let flags = OFlag::O_CREAT | OFlag::O_EXCL | OFlag::O_NOFOLLOW | OFlag::O_WRONLY | OFlag::O_CLOEXEC;

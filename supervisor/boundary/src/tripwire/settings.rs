@@ -38,7 +38,8 @@ impl TripwireLook<'_> {
     }
 }
 
-/// Names at the top of a project. One listing rules out most settings.
+/// Lower-case names at the top of a project, so that one listing rules out most settings. `None` if the listing is
+/// incomplete.
 struct TopNames(Option<BTreeSet<OsString>>);
 
 impl TopNames {
@@ -56,7 +57,7 @@ impl TopNames {
         Self((is_complete && listed.is_ok()).then_some(names))
     }
 
-    /// False if no file is at `path` in any spelling that the file system accepts.
+    /// True if a file may be at `path`, in any spelling that the file system accepts.
     fn may_have(&self, path: &Path) -> bool {
         let first = path.iter().next().map(OsStr::to_ascii_lowercase);
         first.zip(self.0.as_ref()).is_none_or(|(first, names)| names.contains(&first))

@@ -16,10 +16,10 @@ use super::root::Root;
 use super::state::{WatchState, WatchedPlace};
 use super::watch::Given;
 
-/// Maximum number of attempts. By then, no process that could change the file again should run.
+/// Maximum number of attempts to restore a file. If it still differs, another process keeps changing it.
 const ROUNDS: usize = 3;
 
-/// Maximum number of files that are named in a message about a commit.
+/// Maximum number of files that a message about a commit names.
 const MOST_NAMED: usize = 5;
 
 #[derive(Debug)]
@@ -45,7 +45,7 @@ pub(super) struct ConfigView<'a> {
     pub(super) root: Root,
     pub(super) path: &'a Path,
     pub(super) known: &'a BTreeSet<PathBuf>,
-    /// The watched files as the person left them.
+    /// State of the watched files in which the person left them.
     pub(super) persons: &'a BTreeMap<PathBuf, WatchedPlace>,
     pub(super) own: &'a Own,
     pub(super) around: &'a Around,
@@ -71,7 +71,7 @@ impl<'a> ConfigView<'a> {
         self.verdicts_but_of(&BTreeSet::new(), before, now)
     }
 
-    /// Judges the changes of all files except the person's, and write access of all files.
+    /// Judges the changes of all files except those in `persons`, and new write permissions on all files.
     pub(super) fn verdicts_but_of(
         self,
         persons: &BTreeSet<PathBuf>,
@@ -104,7 +104,7 @@ impl<'a> ConfigView<'a> {
         self.around.given.has(&self.path.join(path))
     }
 
-    /// Returns files and directories that other users can write now, each with its permissions from before.
+    /// Returns the files and directories that other users can newly write, each with the permissions to set.
     fn opened(
         self,
         before: &'a WatchState,
@@ -117,7 +117,8 @@ impl<'a> ConfigView<'a> {
     }
 }
 
-/// Returns the permissions to set for a file that is too open: the old ones, or the widest allowed for a new file.
+/// Returns the permissions to set for a file that has become too open: those before, or the widest allowed for a new
+/// file. `None` if it has not.
 fn closed(path: &Path, access: &PlaceAccess, before: &WatchState) -> Option<PlaceAccess> {
     let then = before.directories.get(path).or_else(|| before.places.get(path).map(|place| &place.access));
     if let Some(then) = then {
@@ -127,7 +128,7 @@ fn closed(path: &Path, access: &PlaceAccess, before: &WatchState) -> Option<Plac
     access.is_wider_than_around(around).then(|| access.narrowed_to(around))
 }
 
-/// Takes snapshots and restores files until nothing is left to restore, and updates `state`. Returns the old state;
+/// Takes snapshots and restores files until no difference is left, and updates `state`. Returns the state before, or
 /// `None` if some files could not be restored.
 pub(super) fn settle(
     held: &OwnedFd,
@@ -173,7 +174,7 @@ pub(super) fn settle(
     settled
 }
 
-/// Sentence for the person about files that now are as in a commit.
+/// Returns a message for the person about files that are now the same as in a commit.
 fn told(persons: &BTreeSet<PathBuf>) -> String {
     let mut names: Vec<_> = persons.iter().take(MOST_NAMED).map(|path| path.display().to_string()).collect();
     if persons.len() > MOST_NAMED {
@@ -188,7 +189,7 @@ fn amend(known: &mut RestoredPlace, change: &RestoredPlace) {
     known.error = known.error.take().or_else(|| change.error.clone());
 }
 
-/// Restores one file, and describes its change. The next snapshot shows if that failed.
+/// Restores one file, and describes its change. Only the next snapshot shows if the restoration worked.
 fn put_back(
     held: &OwnedFd,
     before: &mut WatchState,

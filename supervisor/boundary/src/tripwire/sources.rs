@@ -1,4 +1,5 @@
-//! The sources of git's settings and hooks, as git itself reports them, including environment variables and compiled-in paths.
+//! Sources of git's settings and hooks, as git itself reports them. They include environment variables and compiled-in
+//! paths.
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -9,13 +10,13 @@ const FILE: &[u8] = b"file:";
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct GitSources {
     pub(super) files: Vec<PathBuf>,
-    /// The hooks directory that git uses, and those that settings outside of files name.
+    /// The hooks directory that git uses, and hooks directories that are set by other means than files.
     pub(super) hooks: Vec<PathBuf>,
 }
 
 impl GitSources {
-    /// Parses the outputs of `git config --list --show-origin -z` and `git rev-parse --git-path hooks`, a NUL after
-    /// each. Returns the rest, too.
+    /// Parses the outputs of `git config --list --show-origin -z` and `git rev-parse --git-path hooks`, each ended by a
+    /// NUL. Also returns the bytes after them.
     pub(super) fn read<'a>(mut said: &'a [u8], project: &Path) -> (Self, &'a [u8]) {
         let mut sources = Self::default();
         loop {

@@ -22,9 +22,9 @@ pub(super) enum FileKind {
     Whole,
     Config,
     Hook,
-    /// The file `commondir`, which names the directory with configuration and hooks.
+    /// The file `commondir` of a linked worktree, which names the directory with configuration and hooks.
     CommonDirectory,
-    /// A file in a git directory that git acts on later, checked by its content.
+    /// A file in a git directory that git acts on later. Its content decides if a change may stay.
     State(TripwireRule),
     /// A `.git` file, which names the git directory.
     GitFile,
@@ -40,20 +40,20 @@ pub(super) enum TripwireRule {
     /// The name of a merge strategy that is built into git.
     Strategy,
     StrategyOptions,
-    /// The option to sign, without a key.
+    /// The option to sign commits, without the name of a key.
     Sign,
-    /// Names of branches, commits or bisect terms.
+    /// Names of branches, commits or `git bisect` terms.
     Revision,
-    /// Assignments of author name, email and date.
+    /// Assignments of the author's name, email and date.
     Author,
     QuotedWords,
     /// Options of `git apply` that stay within the work tree.
     ApplyOptions,
-    /// A configuration of a cherry-pick or revert.
+    /// Configuration of a cherry-pick or revert.
     SequencerOptions,
-    /// Files of the work tree, none of them behind a link.
+    /// Paths of files in the work tree, none of them behind a link.
     ConflictedPaths,
-    /// Other object stores, within the project or where no agent can write.
+    /// Paths of other object stores, within the project or where no agent can write.
     Alternates,
 }
 
@@ -61,23 +61,23 @@ pub(super) enum TripwireRule {
 pub(super) enum FileBody {
     File(Arc<[u8]>),
     Link(OsString),
-    /// A directory; its entries are recorded separately.
+    /// A directory, whose entries are recorded separately.
     Directory,
-    /// A special file, a file that is too large to be kept, or one that cannot be read.
+    /// A special file, a file that is too large to be kept, or a file that cannot be read.
     Closed(FileStamp),
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TripwireListing {
-    /// All entries but `.git`, which is watched by itself.
+    /// All entries except `.git`, which is watched separately.
     Whole,
     Hooks,
     Repositories,
-    /// Names in this directory of a project that match the list of settings.
+    /// Names in this directory of a project that match the list of watched settings.
     Settings(&'static Path),
-    /// The top of a git directory, without plain data files.
+    /// Entries at the top of a git directory, without plain data files.
     GitDirectory,
-    /// All entries of a data directory but files and directories.
+    /// Entries of a data directory that are neither files nor directories.
     Special,
 }
 
@@ -96,7 +96,7 @@ impl TripwireListing {
     }
 }
 
-/// Metadata of a file whose content was not read. Readable files are compared by content alone, since a write through a
+/// Metadata of a file whose content was not read. Other files are compared by content alone, since a write through a
 /// shared mapping of a tmpfs can leave times and size unchanged (`shmem_fault` maps the page writable, so no
 /// `file_update_time` follows).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -117,7 +117,7 @@ pub(super) struct WatchedPlace {
 }
 
 impl WatchedPlace {
-    /// True if both states are equal for processes that read or execute the file.
+    /// True if both states are the same for a process that reads or executes the file.
     pub(super) fn is_like(&self, other: &Self) -> bool {
         self.body == other.body && (self.is_link() || self.access.is_like(&other.access))
     }
@@ -127,7 +127,7 @@ impl WatchedPlace {
     }
 }
 
-/// Recorded state of a watched directory, with relative paths.
+/// Recorded state of a watched directory. All paths are relative to it.
 #[derive(Clone, Debug, Default)]
 pub(super) struct WatchState {
     pub(super) places: BTreeMap<PathBuf, WatchedPlace>,
@@ -135,12 +135,12 @@ pub(super) struct WatchState {
     pub(super) repositories: BTreeSet<PathBuf>,
     /// Files that could not be restored yet.
     pub(super) owed: BTreeSet<PathBuf>,
-    /// Directories that could not be opened at the start. Their contents are never reported as new.
+    /// Directories that could not be opened at the start. Their contents are never taken for new files.
     pub(super) unreached: BTreeSet<PathBuf>,
     pub(super) crowded: BTreeMap<PathBuf, TripwireListing>,
     /// Warnings about files that could not be checked, one sentence each.
     pub(super) notes: Vec<String>,
-    /// Unreadable files, except those that are only too large.
+    /// Files that could not be read, except those that are only too large, each with the error.
     pub(super) unread: Vec<(PathBuf, Errno)>,
     pub(super) met: Vec<(PathBuf, Bound)>,
 }
@@ -150,7 +150,7 @@ impl WatchState {
         self.places.contains_key(path) || self.directories.contains_key(path)
     }
 
-    /// Permissions of the nearest recorded directory above a path.
+    /// Returns the permissions of the nearest recorded directory above a path.
     pub(super) fn around(&self, path: &Path) -> Option<&PlaceAccess> {
         let known = |above: &Path| {
             self.directories.get(above).or_else(|| self.places.get(above).map(|place| &place.access))
@@ -160,7 +160,7 @@ impl WatchState {
 }
 
 impl WatchedPlace {
-    /// True if a mount can protect the path; a link cannot be a mount point.
+    /// True if a read-only mount can protect the file. A link cannot be a mount point.
     pub(super) const fn is_solid(&self) -> bool {
         !self.is_link()
     }

@@ -1,4 +1,4 @@
-//! Searches a project for repositories: a person who enters one of their directories may run git there.
+//! Searches a project for repositories, since a person may enter one of their directories and run git there.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -47,7 +47,7 @@ pub(super) fn nested(
     walk.finish()
 }
 
-/// Names that show that a directory is or has a git directory.
+/// Names that show that a directory is a git directory or contains one.
 const TELLING: &[&str] = &[GIT, "HEAD", "objects", "refs", "commondir"];
 
 #[derive(Default)]
@@ -85,10 +85,11 @@ struct Walk<'a> {
     look: TripwireLook<'a>,
     root: &'a OwnedFd,
     known: &'a BTreeSet<PathBuf>,
-    /// Directories that could not be opened at the start.
+    /// Directories that could not be opened at the start of the session. `None` at that start itself.
     unreached: Option<&'a BTreeSet<PathBuf>>,
     seen: usize,
-    /// The current directory at the top, and the one with the most entries.
+    /// Directory at the project's top that is being searched, with the number of entries seen in it. The next field is
+    /// the one with the most.
     at: Crowd,
     widest: Crowd,
     until: Instant,
@@ -229,13 +230,13 @@ impl Walk<'_> {
         }
     }
 
-    /// True for another user's directory that could not be opened at the start.
+    /// True for another user's directory that could not be opened at the start of the session.
     fn is_unreached(&self, held: &OwnedFd, path: &Path, name: &OsStr) -> bool {
         self.unreached.is_some_and(|unreached| unreached.contains(path))
             && beneath::stat(held, name).is_ok_and(|stat| !beneath::is_own(&stat))
     }
 
-    /// Records another user's directory, which cannot be opened. No agent can write there.
+    /// Records a directory of another user that cannot be opened. No agent can write there either.
     fn unreached(&mut self, path: &Path, error: Errno) {
         if self.look.is_first() {
             self.look.state.unreached.insert(path.to_owned());

@@ -12,19 +12,19 @@ use super::{Around, JournalOptions, WatchState, WatchedRoots, references};
 pub struct Watch {
     pub project: PathBuf,
     pub git_directories: Vec<PathBuf>,
-    /// Other writable directories that are repositories, canonical.
+    /// Canonical paths of other writable directories that are repositories.
     pub repositories: Vec<PathBuf>,
-    /// Paths that the agent may change freely, canonical.
+    /// Canonical paths that agents may change freely.
     pub granted: Vec<PathBuf>,
-    /// Paths that must not change, relative to the project, even below an allowed one.
+    /// Paths, relative to the project, that must not change even in a directory that agents may change freely.
     pub kept: Vec<PathBuf>,
-    /// Paths that an agent may write, canonical. A remote there may have hooks that are not watched.
+    /// Canonical paths that agents may write. A remote at such a path may have hooks that are not watched.
     pub writable: Vec<PathBuf>,
-    /// Directory for changed files. Without it, files that git itself does not have are removed.
+    /// Directory to which changed files are moved. If `None`, entries that git itself does not have are removed.
     pub aside: Option<PathBuf>,
-    /// Journals that sessions share. Without them, each session records the state by itself.
+    /// Journals that sessions share. If `None`, each session records the state of watched files by itself.
     pub journals: Option<JournalOptions>,
-    /// The person's git in the project. Without it, no commits are known.
+    /// The person's git repository in the project. If `None`, no commits are known.
     pub git: Option<PersonsGit>,
 }
 
@@ -43,7 +43,8 @@ impl Watch {
         }
     }
 
-    /// Adds paths that agents may change freely. Another repository is watched like the project.
+    /// Adds paths that agents may change freely. A repository outside of the project is watched like the project
+    /// instead.
     pub fn add_granted(&mut self, paths: &[PathBuf]) {
         let is_outside =
             |path: &&PathBuf| !path.starts_with(&self.project) && !self.project.starts_with(path);
@@ -60,8 +61,8 @@ impl Watch {
         self.granted.extend(granted);
     }
 
-    /// Adds directories that agents may write from now on. A repository among them is watched like the project. True if
-    /// one was new.
+    /// Adds directories that agents may write from now on. A repository among them is watched like the project. Returns
+    /// true if any directory is new.
     pub fn widen<'a>(&mut self, roots: impl Iterator<Item = &'a Path>) -> bool {
         let is_new = |path: &&Path| !self.writable.iter().any(|known| known == path);
         let new: Vec<_> = roots.filter(is_new).map(Path::to_owned).collect();
@@ -89,7 +90,7 @@ fn is_repository(directory: &Path) -> bool {
 }
 
 impl Watch {
-    /// Returns the existing watched files that the kernel can protect by mounts: all but links.
+    /// Returns the existing watched files that read-only mounts can protect: all except links.
     pub fn existing(&self) -> io::Result<Vec<PathBuf>> {
         let mut roots = self.roots()?;
         references::follow(&mut roots, self.git.as_ref().map(PersonsGit::sources));
@@ -103,8 +104,8 @@ impl Watch {
         Ok(existing)
     }
 
-    /// Returns the watched files that git must be able to check out. Protected by a mount, they would keep their old
-    /// content.
+    /// Returns the watched files that git must be able to check out. With a mount on such a file, a checkout would fail
+    /// to change it.
     fn tracked(&self, root: &Path, state: &WatchState, given: &Given) -> BTreeSet<PathBuf> {
         let Some(git) = self.git.as_ref().filter(|_| root == self.project) else { return BTreeSet::new() };
         let places = root::to_protect(state, &BTreeSet::new());
@@ -112,7 +113,7 @@ impl Watch {
         git.tracked(root, &places).clone()
     }
 
-    /// The same for the repositories from index `known` on.
+    /// Returns the same as [`Watch::existing`], but only for the repositories from index `known` on.
     pub fn existing_since(&self, known: usize) -> io::Result<Vec<PathBuf>> {
         let mut new = self.repositories.iter().skip(known).cloned();
         let Some(project) = new.next() else { return Ok(Vec::new()) };
@@ -151,7 +152,7 @@ impl Watch {
     }
 }
 
-/// Paths that agents may change freely, and exceptions.
+/// Paths that agents may change freely, with exceptions in them.
 #[derive(Debug, Default)]
 pub(super) struct Given {
     granted: Box<[PathBuf]>,
@@ -159,7 +160,7 @@ pub(super) struct Given {
 }
 
 impl Given {
-    /// The same paths below one watched directory, relative to it.
+    /// Returns those of the paths that are in one watched directory, relative to it.
     pub(super) fn beneath(&self, root: &Path) -> Self {
         let inside = |places: &[PathBuf]| {
             places.iter().filter_map(|place| place.strip_prefix(root).ok()).map(Path::to_owned).collect()
@@ -167,8 +168,8 @@ impl Given {
         Self { granted: inside(&self.granted), kept: inside(&self.kept) }
     }
 
-    /// True if a file may change to its content in the person's commit: it is not in a git directory, not Bailiwick's
-    /// own, and not an exception.
+    /// True if a file may change to its content in one of the person's commits. False in git directories, and for
+    /// Bailiwick's own files and exceptions.
     pub(super) fn may_follow_commits(&self, root: &Path, inside: &Path) -> bool {
         let path = root.join(inside);
         let is_ours = |name: &OsStr| name.as_bytes().to_ascii_lowercase().starts_with(b".bailiwick");

@@ -1,8 +1,9 @@
-//! The person's own commits: a watched file with the content that such a commit has is accepted, whoever wrote it.
+//! The person's own commits: a watched file is accepted if one of them has it with the same content, even if an agent
+//! wrote it.
 //!
-//! `git checkout` has to bring the settings of a person's other branch. So the ids that branches, tags, stashes and
-//! HEAD name are recorded before an agent runs. Objects on the way from a commit to a file are verified against their
-//! digests, so an agent cannot change their content. Git's own answers, from a sandbox, are not trusted.
+//! `git checkout` of another branch of the person must be able to change settings. So the ids that branches, tags,
+//! stashes and HEAD name are recorded before an agent runs. Objects on the way from a commit to a file are verified
+//! against their digests, so an agent cannot forge them. Git runs in a sandbox, and its other answers are not trusted.
 
 mod object;
 mod reader;
@@ -22,10 +23,10 @@ pub(super) use object::ObjectId;
 use reader::ObjectReader;
 use search::CommitSearch;
 
-/// Mode bits that let somebody execute a file.
+/// Mode bits that let anybody execute a file.
 const EXECUTABLE: u32 = 0o111;
 
-/// The command that reads objects by their ids.
+/// Command line of the program that reads objects by their ids.
 const OBJECTS: &[&str] = &["git", "cat-file", "--batch"];
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -40,14 +41,15 @@ type Claim = (PathBuf, HeldState);
 #[derive(Debug)]
 pub(super) struct PersonsCommits {
     directory: PathBuf,
-    /// Objects that the repository's refs named.
+    /// Ids of the objects that the repository's refs named when they were recorded.
     named: Vec<ObjectId>,
-    /// Results for claims: true if a commit has that state. They never change.
+    /// Results for each claim: true if a commit has that file in that state. Commits never change, so neither do
+    /// results.
     judged: Mutex<BTreeMap<Claim, bool>>,
 }
 
 impl PersonsCommits {
-    /// `named` are the objects that the refs of the repository in `directory` named.
+    /// `named` are the ids that the refs of the repository in `directory` name.
     pub(super) fn new(directory: PathBuf, named: Vec<ObjectId>) -> Self {
         Self { directory, named, judged: Mutex::default() }
     }
@@ -56,8 +58,8 @@ impl PersonsCommits {
         &self.directory
     }
 
-    /// Returns the changed paths, relative to the directory, whose new state a commit has. For a removed file, a commit
-    /// must also have the old state: nearly every path is missing from some commit.
+    /// Returns those changed paths, relative to the directory, whose new state is in a commit. For a removed file, a
+    /// commit must also have its old state, since nearly every path is absent from some commit.
     pub(super) fn hold<'a>(&self, git: &Arc<dyn ConfinedGit>, changes: &[PlaceChanged<'a>]) -> Vec<&'a Path> {
         let Some(format) = self.named.first() else { return Vec::new() };
         let claimed: Vec<_> =
@@ -87,14 +89,15 @@ impl PersonsCommits {
     }
 }
 
-/// Returns the states that commits must contain for a change to count as the person's.
+/// Returns the states of a changed file that commits must contain, so that the change counts as the person's. `None` if
+/// no commit can contain its state.
 fn claims(change: &PlaceChanged<'_>, format: &ObjectId) -> Option<Vec<Claim>> {
     let now = held_state(change.now, format)?;
     let before = if now == HeldState::Absent { Some(held_state(change.before, format)?) } else { None };
     Some([now].into_iter().chain(before).map(|held| (change.path.to_owned(), held)).collect())
 }
 
-/// `None` for directories and unreadable files.
+/// Returns the state of a file as a commit would record it. `None` for directories and unreadable files.
 fn held_state(place: Option<&WatchedPlace>, format: &ObjectId) -> Option<HeldState> {
     let Some(place) = place else { return Some(HeldState::Absent) };
     match &place.body {

@@ -1,13 +1,13 @@
-//! Git's objects: ids, which are digests, and the fields that lead from one object to another.
+//! Git's objects. The id of an object is its digest. Fields of commits, tags and trees name other objects by their ids.
 
 use ipc::text::hexadecimal;
 use sha1::Sha1;
 use sha2::{Digest as _, Sha256};
 
-/// Sizes in bytes of a SHA-1 and of a SHA-256.
+/// Sizes of a SHA-1 and of a SHA-256 digest, in bytes.
 const SIZES: [usize; 2] = [20, 32];
 
-/// SHA-1 or SHA-256 of an object's kind, length and content.
+/// Id of an object: SHA-1 or SHA-256 of its kind, length and content.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(in crate::tripwire) struct ObjectId(Vec<u8>);
 
@@ -23,7 +23,7 @@ impl ObjectId {
         hexadecimal(&self.0)
     }
 
-    /// Computes an object's id with the digest algorithm of this id.
+    /// Computes the id of an object with the same digest algorithm as this id.
     pub(super) fn of_object(&self, kind: &str, content: &[u8]) -> Self {
         let head = format!("{kind} {}\0", content.len());
         Self(if self.0.len() == SIZES[0] {
@@ -48,17 +48,17 @@ pub(super) struct TreeEntry {
 }
 
 impl GitObject {
-    /// Returns an object if its content has this digest.
+    /// Returns an object with the id `id`. `None` if its content has another digest.
     pub(super) fn verified(id: &ObjectId, kind: &str, content: Vec<u8>) -> Option<Self> {
         (id.of_object(kind, &content) == *id).then(|| Self { id: id.clone(), kind: kind.to_owned(), content })
     }
 
-    /// `None` for anything but a commit.
+    /// Returns the id of a commit's tree. `None` for other kinds of objects.
     pub(super) fn tree(&self) -> Option<ObjectId> {
         if self.kind == "commit" { self.named(b"tree ").pop() } else { None }
     }
 
-    /// Parents of a commit, or the object that a tag names.
+    /// Returns the ids of a commit's parents, or of the object that a tag names.
     pub(super) fn leads_to(&self) -> Vec<ObjectId> {
         match self.kind.as_str() {
             "commit" => self.named(b"parent "),
@@ -73,7 +73,7 @@ impl GitObject {
         head.filter_map(|line| ObjectId::from_hex(line.strip_prefix(word)?)).collect()
     }
 
-    /// Each entry is `MODE SP NAME NUL ID`.
+    /// Returns a tree's entry with this name, of the form `MODE SP NAME NUL ID`. `None` if there is none.
     pub(super) fn entry(&self, name: &[u8]) -> Option<TreeEntry> {
         let mut rest = (self.kind == "tree").then_some(self.content.as_slice())?;
         while !rest.is_empty() {

@@ -5,14 +5,14 @@ use std::io;
 use super::object::{GitObject, ObjectId};
 use crate::tripwire::git::GitQuestion;
 
-/// Maximum number of ids in one request. They fit into a pipe of one page, so neither side blocks the other.
+/// Maximum number of ids in one request. The request fits into a pipe of one page, so neither side blocks the other.
 const MOST_NAMES: usize = 60;
 
-/// Maximum numbers of objects and of their bytes that one reader accepts.
+/// Maximum number of objects that one reader accepts. The next limit is for their bytes.
 const MOST_OBJECTS: usize = 200_000;
 const MOST_BYTES: usize = 512 << 20;
 
-/// The longest header line of an answer.
+/// Maximum number of bytes in the header line of an answer.
 const LONGEST_LINE: usize = 200;
 
 #[derive(Debug)]
@@ -28,7 +28,7 @@ impl ObjectReader {
         Self { git, buffer: Vec::new(), objects: 0, bytes: 0 }
     }
 
-    /// Returns the objects; `None` for one that is missing or does not match its id.
+    /// Returns the objects with these ids, with `None` for each that is missing or does not match its id.
     pub(super) fn objects(&mut self, names: &[ObjectId]) -> io::Result<Vec<Option<GitObject>>> {
         let mut found = Vec::with_capacity(names.len());
         for names in names.chunks(MOST_NAMES) {
@@ -41,7 +41,8 @@ impl ObjectReader {
         Ok(found)
     }
 
-    /// Reads `ID KIND SIZE`, a line end, the content and a line end; or `ID missing`.
+    /// Reads one answer: `ID KIND SIZE`, a line end, the content and a line end; or `ID missing`. `None` unless the
+    /// content matches `name`.
     fn answer(&mut self, name: &ObjectId) -> io::Result<Option<GitObject>> {
         self.objects += 1;
         let line = self.line()?;

@@ -1,4 +1,4 @@
-//! A breadth-first search through commits for the states of files.
+//! Breadth-first search through commits, for given states of files.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
@@ -15,7 +15,7 @@ const LINK: u32 = 0o120_000;
 const KIND: u32 = 0o170_000;
 const FILE: u32 = 0o100_000;
 
-/// Result of a lookup in a tree. A missing or corrupt tree proves nothing, not even that a file is absent.
+/// Result of looking a name up in a tree. An unreadable tree shows nothing, not even that a file is absent.
 #[derive(Clone, Debug)]
 enum Looked {
     Entry(TreeEntry),
@@ -27,7 +27,7 @@ enum Looked {
 pub(super) struct CommitSearch {
     wanted: Vec<Claim>,
     found: Vec<Claim>,
-    /// Results of lookups in subtrees, since settings change less often than projects.
+    /// Results of lookups by subtree and name. Most commits of a project share the subtrees with settings.
     known: BTreeMap<(ObjectId, Vec<u8>), Looked>,
 }
 
@@ -41,7 +41,7 @@ impl CommitSearch {
         found.chain(self.wanted.into_iter().map(|claim| (claim, false)))
     }
 
-    /// Searches the commits that these objects lead to, until every claim is confirmed.
+    /// Searches the commits that the objects `names` lead to, until a commit for every claim is found.
     pub(super) fn go(&mut self, objects: &mut ObjectReader, names: &[ObjectId]) -> io::Result<()> {
         if !self.may_be_there(objects)? {
             return Ok(());
@@ -66,7 +66,7 @@ impl CommitSearch {
         Ok(())
     }
 
-    /// False if no content of the states is an object of the repository.
+    /// False if the repository certainly has none of the wanted contents. Then a search of all commits is unnecessary.
     fn may_be_there(&mut self, objects: &mut ObjectReader) -> io::Result<bool> {
         let mut may = false;
         for (_, held) in &self.wanted {
@@ -120,8 +120,7 @@ impl From<Option<TreeEntry>> for Looked {
     }
 }
 
-/// True if a commit's entry equals the state of the file. A file that is not executable in the commit must not be
-/// executable.
+/// True if an entry of a commit's tree has the state `held`. A file may be executable only if the entry is.
 fn bears_out(looked: &Looked, held: &HeldState) -> bool {
     let entry = match looked {
         Looked::Unreadable => return false,

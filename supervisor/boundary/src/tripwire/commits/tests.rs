@@ -1,4 +1,4 @@
-//! Searches in real repositories, and in repositories with objects that an agent forged.
+//! Tests with real repositories, some of which contain objects that an agent has forged.
 
 #[cfg(test)]
 use std::fs::{self, Permissions};
@@ -17,7 +17,7 @@ use crate::tripwire::git::GitQuestion;
 use crate::tripwire::persons_git::PersonsGit;
 use crate::tripwire::state::FileKind;
 
-/// Git without a sandbox.
+/// Runs git without a sandbox.
 #[derive(Debug)]
 struct PlainGit;
 
@@ -40,7 +40,7 @@ impl ConfinedGit for PlainGit {
 struct Repository(TempDir);
 
 impl Repository {
-    /// Creates a repository with the commits of these commands.
+    /// Creates a repository, and runs shell commands in it that make commits.
     fn new(format: &str, commands: &str) -> Self {
         let repository = Self(tempfile::tempdir().unwrap());
         repository.sh(&format!("git init -q -b main --object-format={format} . && {commands}"));
@@ -89,7 +89,8 @@ fn is_held(
     !git.hold(repository.0.path(), &[change]).is_empty()
 }
 
-/// Commits of a person: two branches, one of them packed, a tag, a stash, and an older commit.
+/// Commands that make a person's commits: on two branches, one of them packed, in a tag and a stash, and an older
+/// commit.
 const PERSONS: &str = "mkdir -p .husky; echo zero > .envrc; git add -A; git commit -qm 0; \
     echo one > .envrc; echo hook > .husky/pre-commit; chmod +x .husky/pre-commit; ln -s .envrc .pryrc; git add -A; git commit -qm 1; \
     git checkout -qb other; echo two > .envrc; git rm -q .husky/pre-commit .pryrc; git add -A; git commit -qm 2; git gc -q; \
@@ -134,7 +135,7 @@ fn what_a_commit_of_the_persons_has_is_held_and_nothing_else() {
     }
 }
 
-/// Attacks with forged objects, each with a command that shows that git itself accepts them.
+/// Commands that forge objects, each with a command that shows that git itself accepts the forgery.
 const FORGED: &[(&str, &str)] = &[
     ("a branch", "git checkout -qb new; echo evil > .envrc; git commit -qam x"),
     ("a branch moved", "git checkout -q other; echo evil > .envrc; git commit -qam x"),

@@ -1,4 +1,4 @@
-//! Enters a journal of watched files, as the only session in a directory or in addition to others.
+//! Joins a session to the journal of a watched directory, as the first session there or in addition to others.
 
 use std::collections::BTreeSet;
 use std::fs::{self, File};
@@ -16,19 +16,19 @@ use crate::tripwire::WatchedRoots;
 use crate::tripwire::beneath::open_root;
 use crate::tripwire::settle::Around;
 
-/// Time to wait while another session restores changes of a killed one; it may ask a person meanwhile.
+/// Maximum wait for another session that settles the changes of a killed session. It may ask a person meanwhile.
 const PATIENCE: Duration = Duration::from_secs(20);
 
 const POLL: Duration = Duration::from_millis(20);
 
 pub(super) enum Joining {
-    /// No other session uses the journal, and none can enter until the [`Doorway`] is dropped.
+    /// No other session uses the journal. None can join until the [`Doorway`] is dropped.
     First(BaselineJournal, Doorway),
-    /// Other sessions use the journal.
+    /// Other sessions use the journal already.
     Joined(BaselineJournal),
 }
 
-/// The lock that keeps other sessions from entering, until it is dropped.
+/// Lock that keeps other sessions from joining until it is dropped.
 pub(super) struct Doorway(File);
 
 impl Drop for Doorway {
@@ -41,8 +41,8 @@ impl Drop for Doorway {
 }
 
 impl BaselineJournal {
-    /// Opens the journal of the watched directory and reads its lines. The first session restores changes of a killed
-    /// one.
+    /// Joins the journal of the watched directory and reads its lines. The first session fails if a killed session left
+    /// changed files, since only a person can decide about them.
     pub(in crate::tripwire) fn join(
         options: &JournalOptions,
         watched: &mut WatchedRoots,
@@ -59,8 +59,8 @@ impl BaselineJournal {
         }
     }
 
-    /// Opens the journal, with a shared lock on the watched directory. The first session keeps others out until it
-    /// drops the result.
+    /// Joins the journal, and takes a shared lock on the watched directory. As the first session, keeps others out
+    /// until the result is dropped.
     pub(super) fn enter(options: &JournalOptions, path: &Path, held: &OwnedFd) -> io::Result<Joining> {
         let identity = RootIdentity::of(path, held)?;
         let place = options.directory.join(identity.key());
@@ -106,7 +106,7 @@ impl BaselineJournal {
     }
 }
 
-/// Takes the lock that keeps other sessions from entering. Fails after [`PATIENCE`].
+/// Takes the lock that keeps other sessions from joining. Fails after [`PATIENCE`].
 fn door(place: &Path) -> io::Result<File> {
     let begun = Instant::now();
     loop {
@@ -140,7 +140,8 @@ fn is_in_place(file: &File, path: &Path) -> bool {
     file.metadata().is_ok_and(|one| fs::metadata(path).is_ok_and(|other| same(one, other)))
 }
 
-/// Takes a shared lock on the watched directory, which other users' sessions see. Returns a warning for the user.
+/// Takes a shared lock on the watched directory, which other users' sessions see. Returns a warning for the user if the
+/// lock shows or cannot show such a session.
 fn lock_directory(
     directory: &File,
     path: &Path,

@@ -12,9 +12,9 @@ use sha2::{Digest as _, Sha256};
 use crate::system::file_handle;
 use crate::tripwire::beneath::open_root;
 
-/// A directory by its canonical path and its file handle, which a new directory at the same path does not have.
+/// Identity of a directory: its canonical path, and its file handle, which no other directory at that path gets.
 ///
-/// On a file system without handles (`name_to_handle_at(2)`) the inode is used, which another directory may get later.
+/// On a file system without handles (`name_to_handle_at(2)`) it has the inode instead, which a later directory may get.
 /// Device numbers change with each mount, and some file systems have no birth times.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct RootIdentity {
@@ -36,12 +36,12 @@ impl RootIdentity {
         hexadecimal(&digest.chain_update([0]).chain_update(&self.handle).finalize()[..16])
     }
 
-    /// True if both have the same path but are different directories.
+    /// True if both identities have the same path but are those of different directories.
     pub(super) fn replaces(&self, other: &Self) -> bool {
         self.path == other.path && self.handle != other.handle
     }
 
-    /// True if both are the same directory, which is no longer at the path of `other`.
+    /// True if both are the same directory, which has been moved away from the path of `other`.
     pub(super) fn was_at(&self, other: &Self) -> bool {
         let is_there = || {
             let path = other.path.as_path();

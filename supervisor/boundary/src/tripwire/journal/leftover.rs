@@ -18,7 +18,7 @@ pub struct CutOffChange {
     pub what: PlaceChange,
     pub before: Option<Vec<u8>>,
     pub now: Option<Vec<u8>>,
-    /// Changed paths in this directory. The person's choice for the directory covers them.
+    /// Changed paths in this directory, if it is one. A person's choice for the directory applies to them.
     pub inside: Vec<PathBuf>,
 }
 
@@ -37,8 +37,9 @@ impl From<BaselineWord> for BaselineChoice {
     }
 }
 
-/// Compares watched files with their state before interrupted tool calls, while no tool call may write. Calls `decide`
-/// with the differences in each directory, and applies its choices. Fails if `decide` fails.
+/// Compares watched files with their state before tool calls of killed sessions, in directories where no session runs.
+/// Calls `decide` with the differences in each directory, and applies the choices that it returns. Fails if `decide`
+/// fails.
 pub fn settle_leftovers(
     watch: &Watch,
     mut decide: impl FnMut(&[CutOffChange]) -> io::Result<Vec<BaselineChoice>>,
@@ -58,7 +59,7 @@ pub fn settle_leftovers(
     Ok(report)
 }
 
-/// Reports approved changes to other sessions in these directories, from a session that watches none of them.
+/// Reports approved changes in these directories to other sessions. For a session that watches none of the directories.
 pub fn tell_others(watch: &Watch, approved: &[Approved]) -> io::Result<()> {
     let Some(options) = &watch.journals else { return Ok(()) };
     let has_others = |path: &Path| has_journal(options, path).unwrap_or(false);
@@ -71,7 +72,7 @@ pub fn tell_others(watch: &Watch, approved: &[Approved]) -> io::Result<()> {
     Tripwire::set(watch).map(|mut tripwire| tripwire.accept(approved))
 }
 
-/// True if the directory has a journal with lines, even after it was moved.
+/// True if the directory has a journal with lines, even if the directory was moved since.
 fn has_journal(options: &JournalOptions, path: &Path) -> io::Result<bool> {
     if !options.directory.exists() {
         return Ok(false);
@@ -111,7 +112,7 @@ impl BaselineJournal {
     }
 }
 
-/// Fails with the changed paths, in a session that cannot ask a person.
+/// Fails with an error that names the changed paths. For sessions that cannot ask a person.
 pub(super) fn refuse(differences: &[CutOffChange]) -> io::Result<Vec<BaselineChoice>> {
     let places: Vec<_> = differences.iter().map(|difference| difference.path.display().to_string()).collect();
     Err(io::Error::other(format!(

@@ -1,4 +1,4 @@
-//! The lines of a journal, which all sessions in a directory write and read.
+//! Lines of a journal. All sessions in a watched directory write and read them.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -18,16 +18,17 @@ use super::super::state::{FileBody, FileKind, FileStamp, WatchState, WatchedPlac
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum JournalLine {
-    /// First line of a journal.
+    /// First line of a journal, with the format's version and the id of the machine's boot.
     Began {
         version: u32,
         boot: String,
     },
-    /// A tool call of a session begins that may write.
+    /// A session begins a tool call that may write.
     Working {
         session: String,
     },
-    /// No such tool call of the session runs. `everything` is true after a search of the whole directory.
+    /// No tool call of the session may write any more. `everything` is true if the whole directory was searched
+    /// afterwards.
     Resting {
         session: String,
         everything: bool,
@@ -54,7 +55,7 @@ pub(in super::super) enum BaselinePart {
 #[serde(rename_all = "snake_case")]
 pub(in super::super) enum Author {
     Person,
-    /// An agent's change, which may stay.
+    /// An agent, whose change is permitted.
     Agent,
 }
 
@@ -68,7 +69,7 @@ pub(super) struct ReferenceLine {
 pub(in super::super) struct StateDelta {
     places: Vec<PlaceLine>,
     gone: Vec<WirePath>,
-    /// All directories, if any of them changed.
+    /// All watched directories. `None` if none of them changed.
     directories: Option<Vec<DirectoryLine>>,
     repositories: Option<Vec<WirePath>>,
     unreached: Option<Vec<WirePath>>,
@@ -85,7 +86,7 @@ struct AccessLine {
     mode: u32,
     owner: u32,
     group: u32,
-    /// Access control list of acl(5), in base64.
+    /// Access control list (acl(5)), in base64.
     list: Option<String>,
     default: Option<String>,
 }
@@ -108,7 +109,7 @@ enum BodyLine {
 }
 
 impl StateDelta {
-    /// `None` if both states are equal.
+    /// Returns the differences of two states. `None` if they are equal.
     pub(in super::super) fn between(before: &WatchState, now: &WatchState) -> Option<Self> {
         let places = now.places.iter().filter(|(path, place)| before.places.get(*path) != Some(*place));
         let gone = before.places.keys().filter(|path| !now.places.contains_key(*path));
@@ -127,7 +128,7 @@ impl StateDelta {
         (!is_empty).then_some(delta)
     }
 
-    /// `None` if a line is invalid.
+    /// Applies the differences to `state`, and calls `each` for every changed path. `None` if a line is invalid.
     pub(in super::super) fn apply(
         self,
         state: &mut WatchState,

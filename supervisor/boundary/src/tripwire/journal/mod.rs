@@ -1,4 +1,4 @@
-//! The journal of a watched directory: the recorded state of its watched files on the disk, shared by all sessions that
+//! The journal of a watched directory: a file with the recorded state of its watched files, shared by all sessions that
 //! may write there.
 //!
 //! A session that recorded the state by itself would take a file that a command of another session has just planted for
@@ -9,7 +9,8 @@
 //! | --- | --- | --- |
 //! | `door` | – | by a session that enters or leaves; by the first, until the changes of a killed one are settled |
 //! | `alive` | by each session, for its life | by none: a session that gets it is the only one |
-//! | `calls` | while a tool call that may write runs | while the recorded state is renewed, so that no tool call runs anywhere |
+//! | `calls` | while a tool call that may write runs | while the recorded state is renewed, so that no tool call runs
+//! anywhere |
 //! | `lines` | – | while a session reads, compares and appends |
 //!
 //! Sessions of other users, containers and state directories see a shared lock on the watched directory.
@@ -37,7 +38,7 @@ pub(super) use lines::{Author, BaselinePart, StateDelta};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct JournalOptions {
     pub directory: PathBuf,
-    /// True if sessions may start in a directory that another user's session writes.
+    /// True if a session may start in a directory in which another user's session can write.
     pub allow_shared: bool,
 }
 
@@ -52,15 +53,15 @@ pub(super) struct BaselineJournal {
     in_call: bool,
     read: u64,
     boot: String,
-    /// Sessions with a tool call whose changes were not compared yet.
+    /// Sessions that began a tool call whose changes have not been compared yet.
     working: BTreeSet<String>,
-    /// Sessions whose tool calls no search of the whole directory has followed yet.
+    /// Sessions after whose tool calls the whole directory has not been searched yet.
     unsearched: BTreeSet<String>,
     directory: File,
     notes: Vec<String>,
 }
 
-/// The exclusive permission to renew the recorded state, while no tool call that may write runs.
+/// Exclusive permission to renew the recorded state. While it is held, no tool call that may write can run.
 #[derive(Debug)]
 pub(super) struct AtRest(#[expect(dead_code, reason = "its locks end with it")] Neighbours);
 
@@ -73,8 +74,8 @@ impl BaselineJournal {
         std::mem::take(&mut self.notes)
     }
 
-    /// Prevents tool calls that may write in this directory and in those above and below. `None` while such a call
-    /// runs.
+    /// Keeps sessions from running tool calls that may write in this directory, or in those above and below. `None`
+    /// while such a call runs.
     pub(super) fn at_rest(&self) -> io::Result<Option<AtRest>> {
         // A lock that cannot be converted is lost (flock(2)).
         if self.in_call || !lock_now(&self.calls, File::try_lock)? {
@@ -90,12 +91,12 @@ impl BaselineJournal {
         self.calls.unlock()
     }
 
-    /// True if another session ended during a tool call. Valid only while none runs.
+    /// True if another session ended during a tool call. The result is valid only while no tool call runs.
     pub(super) fn was_cut_off(&self) -> bool {
         self.working.iter().any(|session| *session != self.session)
     }
 
-    /// Marks a tool call of this session as running, after renewals of the recorded state by other sessions.
+    /// Marks a tool call of this session as running. Waits while another session renews the recorded state.
     pub(super) fn lock_calls(&mut self) -> io::Result<()> {
         // From exclusive to shared there is a moment without a lock (flock(2)). No call of this session runs yet.
         self.calls.lock_shared()?;
@@ -133,7 +134,7 @@ impl BaselineJournal {
         self.append(&lines)
     }
 
-    /// Runs `work` with the lines locked, after reading those of other sessions.
+    /// Runs `work` while the lines are locked, after applying the lines that other sessions wrote.
     pub(super) fn exclusively<T>(
         &mut self,
         watched: &mut WatchedRoots,
@@ -212,7 +213,7 @@ impl BaselineJournal {
         Ok(())
     }
 
-    /// Reads the lines that other sessions appended. Removes an incomplete last one.
+    /// Reads the lines that other sessions appended since the last time. Removes an incomplete line at the end.
     fn unread(&mut self) -> io::Result<Vec<JournalLine>> {
         let length = self.lines.metadata()?.len();
         let mut found = Vec::new();
@@ -310,7 +311,7 @@ fn make_private(directory: &Path) -> io::Result<()> {
     fs::DirBuilder::new().recursive(true).mode(0o700).create(directory)
 }
 
-/// Id of this boot of the machine, or an empty text.
+/// Returns the id of this boot of the machine, or an empty text if it cannot be read.
 fn boot() -> String {
     fs::read_to_string("/proc/sys/kernel/random/boot_id").map(|id| id.trim().to_owned()).unwrap_or_default()
 }

@@ -5,10 +5,10 @@ use std::path::{Path, PathBuf};
 use super::identity::RootIdentity;
 use super::{lock_now, open_file};
 
-/// Suffix of the names of journals that are no longer used.
+/// Suffix of the names of journals that are kept but no longer used.
 const ASIDE: &str = ".aside";
 
-/// Locks that prevent tool calls in all directories above or below one.
+/// Locks that prevent tool calls in all watched directories above or below a directory.
 #[derive(Debug)]
 pub(super) struct Neighbours(Vec<File>);
 
@@ -20,7 +20,7 @@ impl Drop for Neighbours {
 }
 
 impl Neighbours {
-    /// `None` while a tool call runs in one of the directories.
+    /// Takes the locks. `None` while a tool call runs in one of the directories.
     pub(super) fn at_rest(place: &Path, identity: &RootIdentity) -> io::Result<Option<Self>> {
         let mut found = Self(Vec::new());
         for (other, its) in all(place.parent().unwrap_or(place))? {
@@ -45,7 +45,7 @@ pub(super) fn write_about(place: &Path, identity: &RootIdentity) -> io::Result<(
     fs::rename(new, place.join("about"))
 }
 
-/// Renames the journals of earlier directories at this path. Returns messages for the user.
+/// Renames unused journals of other directories that were at this path before. Returns messages for the user.
 pub(super) fn set_replaced_aside(directory: &Path, identity: &RootIdentity) -> io::Result<Vec<String>> {
     let mut notes = Vec::new();
     for (place, its) in all(directory)? {
@@ -68,7 +68,7 @@ pub(super) fn set_replaced_aside(directory: &Path, identity: &RootIdentity) -> i
     Ok(notes)
 }
 
-/// Renames the journal of a moved directory.
+/// Renames the journal of a directory that was moved, so that it is found by the new path.
 pub(super) fn follow_move(directory: &Path, place: &Path, identity: &RootIdentity) -> io::Result<()> {
     if place.join("lines").exists() {
         return Ok(());

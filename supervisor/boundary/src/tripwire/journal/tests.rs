@@ -1,5 +1,5 @@
-//! Two sessions and a killed one, each a [`Tripwire`]. Locks of one process's open files exclude each other as those of
-//! two processes do.
+//! Tests with two sessions and a killed one, each a [`Tripwire`] in this process. Locks of different open files exclude
+//! each other even within one process.
 
 use std::fs;
 use std::io;

@@ -10,7 +10,7 @@ use crate::tripwire::state::WatchState;
 use crate::tripwire::{Report, walk};
 
 impl WatchedRoots {
-    /// Returns the watched files that differ from their recorded state and would be restored.
+    /// Returns the watched files that differ from their recorded state and that a check would restore.
     pub(in crate::tripwire) fn differences(&mut self, around: &Around) -> Vec<CutOffChange> {
         self.take_own(around);
         let listed = self.root.look(&self.held, &self.references, &self.given, Some(&self.state));

@@ -1,4 +1,4 @@
-//! One watched directory: its recorded state, and the authors of changes.
+//! A watched directory: the recorded state of its files, and the parts of it that are the person's.
 
 mod cut_off;
 
@@ -23,10 +23,10 @@ use super::state::{FileKind, WatchState, WatchedPlace};
 use super::watch::Given;
 use super::{Approved, Report, beneath, digest, walk};
 
-/// Time between two checks if a tool call of another session still runs.
+/// Time between two attempts to record the state while a tool call of another session runs.
 const POLL: Duration = Duration::from_millis(50);
 
-/// Maximum number of files that are named in a message about a person's changes.
+/// Maximum number of files that a message about a person's changes names.
 const MOST_NAMED: usize = 5;
 
 #[derive(Debug)]
@@ -41,13 +41,13 @@ pub(super) struct WatchedRoots {
     persons: BTreeMap<PathBuf, WatchedPlace>,
     own: Own,
     anchor: Anchor,
-    /// True if another session recorded a person's change after `own` was computed.
+    /// True if another session has recorded a person's change since `own` was computed.
     own_is_old: bool,
-    /// True if a turn has ended since other repositories were recorded.
+    /// True if a turn has ended since the state of other repositories was recorded.
     nested_is_old: bool,
-    /// Replaced states, of listed files and of other repositories, until the new ones are in the journal.
+    /// States that were replaced, of listed files and of other repositories, until the new states are in the journal.
     unwritten: Option<[WatchState; 2]>,
-    /// `None` if the recorded state belongs to this process alone.
+    /// Journal that sessions share. `None` if the recorded state belongs to this process alone.
     journal: Option<BaselineJournal>,
 }
 
@@ -89,7 +89,7 @@ impl WatchedRoots {
         self.unwritten = Some(recorded);
     }
 
-    /// Records the current state of the directory and of repositories in it.
+    /// Records the current state of the watched directory, and of the repositories in it.
     pub(super) fn take(&mut self, kept: &[PathBuf]) {
         self.take_listed(kept);
         if self.root == Root::Project {
@@ -97,7 +97,7 @@ impl WatchedRoots {
         }
     }
 
-    /// True if this process recorded the state.
+    /// True if this process has recorded the state, and not read it from a journal.
     pub(super) const fn is_taken_anew(&self) -> bool {
         self.unwritten.is_some()
     }
@@ -113,8 +113,8 @@ impl WatchedRoots {
         self.references.extend(references);
     }
 
-    /// Enters the directory's journal. Returns the exclusive permission to record the state if that is needed: no tool
-    /// call may write meanwhile.
+    /// Joins the directory's journal. Returns the exclusive permission to record the state, if that is needed. While it
+    /// is held, no tool call may write.
     pub(super) fn join(
         &mut self,
         options: Option<&JournalOptions>,
@@ -139,7 +139,7 @@ impl WatchedRoots {
         Ok(right)
     }
 
-    /// Writes the recorded state to the journal, and drops the permission.
+    /// Writes the recorded state to the journal, and gives up the permission `right`.
     pub(super) fn write_baseline(&mut self, right: Option<AtRest>, around: &Around) -> io::Result<()> {
         if let Some([state, nested]) = self.unwritten.take() {
             self.exclusively(|watched, journal| {
@@ -168,7 +168,7 @@ impl WatchedRoots {
         journal.write(BaselinePart::Nested, Author::Person, StateDelta::between(nested, &self.nested))
     }
 
-    /// Runs `work` while no other session compares or records, after reading the journal.
+    /// Runs `work` after reading the journal, while no other session compares or records files.
     pub(super) fn exclusively<T>(
         &mut self,
         work: impl FnOnce(&mut Self, Option<&mut BaselineJournal>) -> io::Result<T>,
@@ -209,7 +209,7 @@ impl WatchedRoots {
         self.journal.as_mut().map_or(Ok(()), BaselineJournal::unlock_calls)
     }
 
-    /// Undoes the changes to watched files that another session left when it was killed during a tool call.
+    /// Undoes the changes of watched files that a session left when it was killed during a tool call.
     fn settle_cut_off(
         &mut self,
         around: &Around,
@@ -221,7 +221,7 @@ impl WatchedRoots {
         journal.write_settled()
     }
 
-    /// Accepts changes between tool calls as the user's own.
+    /// Accepts changes between tool calls as the person's own.
     fn renew(
         &mut self,
         part: BaselinePart,
@@ -276,7 +276,7 @@ impl WatchedRoots {
         self.write_passed(BaselinePart::Listed, before, journal)
     }
 
-    /// Checks other repositories in the project, and restores changed files.
+    /// Checks the other repositories in the project, and restores their changed files.
     pub(super) fn check_nested(
         &mut self,
         around: &Around,
@@ -296,7 +296,7 @@ impl WatchedRoots {
         self.write_passed(BaselinePart::Nested, before, journal)
     }
 
-    /// Writes the changes that may stay to the journal.
+    /// Writes an agent's changes that may stay to the journal.
     fn write_passed(
         &self,
         part: BaselinePart,
@@ -336,7 +336,7 @@ impl WatchedRoots {
         }
     }
 
-    /// Applies a change that another session recorded. `None` if it is invalid.
+    /// Applies a change that another session recorded. `None` if the change is invalid.
     pub(super) fn take_in(&mut self, part: BaselinePart, by: Author, delta: StateDelta) -> Option<()> {
         self.own_is_old |= by == Author::Person;
         let persons = &mut self.persons;
@@ -407,7 +407,7 @@ impl WatchedRoots {
         ))
     }
 
-    /// Records files as they are now, if they have the content that somebody approved.
+    /// Records the current state of the files that have the approved content.
     pub(super) fn accept(
         &mut self,
         approved: &[(&Path, &Approved)],
