@@ -1,6 +1,6 @@
 //! Verifies from `/proc/PID/status` that a worker is confined (`proc_pid_status(5)`).
 //!
-//! That file does not show Landlock domains, so the broker tests them: it tries forbidden actions and reports the
+//! The file does not show Landlock domains, so the broker tests them: it tries forbidden actions and reports the
 //! results.
 
 use std::fs::File;

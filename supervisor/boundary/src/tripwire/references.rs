@@ -22,7 +22,7 @@ use super::root::{GIT, Root};
 use super::sources::GitSources;
 use super::state::{FileBody, FileKind, WatchState, WatchedPlace};
 
-/// Maximum number of links on the way to one file, as in path_resolution(7).
+/// Maximum number of links on the way to one file, as in `path_resolution(7)`.
 const MOST_LINKS: usize = 40;
 
 /// Maximum size of a configuration file outside of watched directories, since an include can name any file. The next
