@@ -1,4 +1,4 @@
-//! Benchmarks of sub-agents with the whole program: the number that finish, their mutual delay, and their memory.
+//! Benchmarks of sub-agents with the whole program: how many finish, how they delay each other, and their memory.
 
 use std::fs::{self, DirBuilder, Permissions};
 use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
@@ -13,24 +13,24 @@ use super::stats::{BenchReport, Measurement};
 use super::transcript::{BYTES_SAID, BenchProcess, print};
 use super::{BenchError, BenchSetup, memory, requests};
 
-/// The number of sub-agents of one turn.
+/// Number of sub-agents that one turn starts.
 const MANY: usize = 200;
 
-/// The number of sub-agents that work together while their steps are timed, and the steps of each.
+// Number of sub-agents that work at the same time while their steps are timed, and number of steps of each.
 const TOGETHER: usize = 8;
 const STEPS: usize = 50;
 
-/// The number of sub-agents with a context of 50,000 tokens, and the turns in which it grows.
+// Number of sub-agents with a context of 50,000 tokens, and number of turns in which their contexts grow.
 const REMEMBERING: usize = 16;
 const TURNS: usize = 25;
 
-/// The time until a process is at rest, as for idle workers.
+/// Wait until a worker is idle. It frees pages after a tenth of a second without work.
 const REST: Duration = Duration::from_millis(600);
 
-/// The beginning of a sub-agent's task, before its number.
+/// Beginning of a sub-agent's task. The sub-agent's number follows.
 const TASK: &str = "sub-task ";
 
-/// 200 sub-agents, started in one turn and at work at the same time, with two replies each.
+/// Measures a run of 200 sub-agents, which one turn starts and which work at the same time, with two replies each.
 pub(super) fn many(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let server = model(MANY, 1, requests::command, || Reply::sse(requests::last_words()))?;
     let began = Instant::now();
@@ -49,7 +49,7 @@ pub(super) fn many(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     Ok(BenchReport { rows, ..BenchReport::default() })
 }
 
-/// Answer → next request of one sub-agent, alone and beside seven others.
+/// Measures the time from an answer to the next request of a sub-agent, alone and beside seven others.
 pub(super) fn steps(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let rows = vec![
         Measurement::of_times("answer → next request, one sub-agent", &gaps(setup, 1)?),
@@ -78,7 +78,7 @@ fn gaps(setup: &BenchSetup, agents: usize) -> Result<Vec<Duration>, BenchError> 
     Ok(pairs.map(|pair| pair[1].duration_since(pair[0])).collect())
 }
 
-/// The memory of a sub-agent with 50,000 tokens of context: in the supervisor, its worker and their brokers.
+/// Measures the memory for a sub-agent with 50,000 tokens of context: in the supervisor, its worker and their brokers.
 pub(super) fn remembering(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let (one, _) = settled(setup, 1)?;
     let (all, families) = settled(setup, REMEMBERING)?;
@@ -112,7 +112,7 @@ fn settled(setup: &BenchSetup, agents: usize) -> Result<(f64, Vec<f64>), BenchEr
     Ok((supervisor.resident("VmRSS:")?, families))
 }
 
-/// The workers of a session: its own and those of its sub-agents.
+/// Returns the pids of the workers of a session and of its sub-agents.
 fn workers_below(supervisor: u32) -> Result<Vec<u32>, BenchError> {
     let is_below = |mut pid: u32| {
         while pid > 1 && pid != supervisor {
@@ -127,7 +127,7 @@ fn workers_below(supervisor: u32) -> Result<Vec<u32>, BenchError> {
     Ok(all.filter(|pid| is_worker(*pid) && is_below(*pid)).collect())
 }
 
-/// A model whose first agent starts this number of others at once. Each of those makes some steps.
+/// Starts a model server whose first agent starts `agents` sub-agents at once. Each of these makes `steps` steps.
 fn model(
     agents: usize,
     steps: usize,
@@ -147,7 +147,8 @@ fn model(
     ReplayServer::start_checked(Script::new(), Box::new(answer))
 }
 
-/// Returns the number of the sub-agent that asks; `None` for the first agent, which alone can start others.
+/// Returns the number of the sub-agent that sends the request. `None` for the first agent, which alone can start
+/// others.
 fn number(request: &str) -> Option<usize> {
     if request.contains("\"spawn_agent\"") {
         return None;
@@ -170,14 +171,14 @@ fn delegation(agents: usize) -> String {
     sse::message(&calls, "tool_use", sse::Usage::default())
 }
 
-/// `bailiwick exec` under settings that let so many sub-agents work at the same time.
+/// Returns `bailiwick exec` with settings that let `agents` sub-agents work at the same time.
 fn command_line(setup: &BenchSetup, server: &ReplayServer, agents: usize) -> Result<Command, BenchError> {
     let mut command = requests::command_line(setup, server);
     command.env("BAILIWICK_HOME", settings(setup, agents)?);
     Ok(command)
 }
 
-/// A home of our own with these settings.
+/// Writes the settings into a separate home, and returns the home.
 fn settings(setup: &BenchSetup, agents: usize) -> Result<PathBuf, BenchError> {
     let home = setup.sandbox().temp.path().join(format!("home-of-{agents}"));
     let directory = home.join("config");

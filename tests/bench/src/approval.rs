@@ -1,4 +1,4 @@
-//! Benchmark of an approved command: from the answer until its shell runs.
+//! Benchmark of an approved command: the time from the answer until the command's shell runs.
 
 use std::sync::Arc;
 use std::time::{Duration, SystemTime, UNIX_EPOCH};
@@ -23,11 +23,11 @@ use super::{BenchError, BenchSetup};
 
 const ROUNDS: usize = 100;
 
-/// A command that prints its start in microseconds since the epoch, because its output arrives later in pieces.
+/// Command that prints the time of its start. Its output arrives later and in pieces, so the arrival is not measured.
 const CLOCK: &str = "echo $EPOCHREALTIME";
 
-/// The time from an answer until the command's shell runs, in both tiers. A worker is started and verified, and the log
-/// is synced before the effect is sent.
+/// Measures the time from an answer until the command's shell runs, in both tiers. It includes the start and
+/// verification of a worker, and fsync of the log.
 pub(super) fn approved_command(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let state = tempfile::tempdir()?;

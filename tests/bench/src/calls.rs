@@ -1,4 +1,4 @@
-//! Benchmarks of calls to a warm worker, next to the pipes and processes that they need.
+//! Benchmarks of tool calls to a running worker, next to the pipes and processes that they need.
 
 use std::io::{Read, Write};
 use std::process::{Command, Stdio};
@@ -19,7 +19,7 @@ use super::{BenchError, BenchSetup};
 const ROUNDS: usize = 2000;
 const COMMAND_ROUNDS: usize = 200;
 
-/// `read_file` of 4 KiB, beside a round trip of 200 bytes over two raw pipes to another process.
+/// Measures `read_file` of 4 KiB, next to a round trip of 200 bytes over two pipes to another process.
 pub(super) fn read_file(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let file = setup.sandbox().policy.project.as_path().join("four-kib");
     std::fs::write(&file, [b'x'; 63].iter().chain(b"\n").copied().cycle().take(4096).collect::<Vec<u8>>())?;
@@ -55,7 +55,7 @@ pub(super) fn read_file(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     Ok(report)
 }
 
-/// `shell_exec true` where the standing rights suffice, beside a bare `bash -c true`.
+/// Measures `shell_exec true` within the standing rights, next to a plain `bash -c true`.
 pub(super) fn shell_exec(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let (standing, read) = (command("true", Access::Standing), command("true", Access::Read));
     let mut warm = Warm::start(setup, TierChoice::Full)?;
@@ -76,7 +76,6 @@ pub(super) fn shell_exec(setup: &BenchSetup) -> Result<BenchReport, BenchError> 
     Ok(report)
 }
 
-/// A call of a shell.
 pub(super) fn command(command: &str, access: Access) -> ToolCall {
     let command = command.to_owned();
     ToolCall::ShellExec(ShellExec { command, access, network: None, cwd: None, timeout_ms: None })
@@ -87,9 +86,9 @@ fn bare() -> std::io::Result<()> {
     if status.success() { Ok(()) } else { Err(std::io::Error::other("bash failed")) }
 }
 
-/// A confined worker that is ready, with a runtime.
+/// Confined worker that is ready, with the runtime to call it.
 pub(super) struct Warm<'a> {
-    /// The site, because the broker ends with it.
+    /// Session of the worker, kept because the broker ends with it.
     _site: Site<'a>,
     runtime: Runtime,
     worker: Worker,
@@ -105,7 +104,6 @@ impl<'a> Warm<'a> {
         Ok(Self { _site: site, runtime, worker, events, last: CallId::default() })
     }
 
-    /// Returns the time from sending a call to its outcome.
     pub(super) fn call(&mut self, call: &ToolCall) -> Result<Duration, BenchError> {
         self.last = self.last.next();
         let work = Work::Run(call.clone());

@@ -1,6 +1,6 @@
-//! Benchmark of the mediation of sockets: connections to a server inside, next to unconfined ones.
+//! Benchmark of connections: to a server in the same sandbox, next to unconfined ones.
 //!
-//! This program measures itself in both places: `bailiwick-bench connect --inside` prints its samples.
+//! The program runs itself in each place: `bailiwick-bench connect --inside` prints the times that it measures.
 
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
@@ -13,18 +13,18 @@ use nix::sys::resource::UsageWho;
 use super::stats::{BenchReport, Measurement, cpu_time, timed};
 use super::{BenchError, BenchSetup};
 
-/// Connections of each kind that a process makes.
+/// Number of connections of each kind that a process makes.
 const ROUNDS: usize = 2000;
 
-/// Turns of each place.
+/// Number of times that the measurements run in each place.
 const TURNS: usize = 5;
 
-/// Bytes that go over one connection, bytes of one write, and the connections that a process measures.
+// Number of bytes over one connection, number of bytes of one write, and number of streams that a process measures.
 const STREAM: usize = 256 << 20;
 const PIECE: usize = 64 << 10;
 const STREAMS: usize = 6;
 
-/// Measurements in each of [`PLACES`].
+/// Names of the measurements, each in all [`PLACES`].
 const MEASURED: [[&str; 3]; 6] = [
     [
         "connect to a unix socket, unconfined",
@@ -46,11 +46,11 @@ const MEASURED: [[&str; 3]; 6] = [
     ],
 ];
 
-/// The places in which a process measures itself, unconfined first.
+/// Places in which a process measures itself.
 const PLACES: [&str; 3] = ["unconfined", "full", "floor"];
 
-/// The targets: microseconds beyond unconfined, or a factor. Streams depend on the cores of their two threads, so the
-/// best values of one place say nothing about another.
+/// Targets of the measurements: microseconds in addition to the unconfined time, or a factor. The time of a stream
+/// depends on the cores of its two threads, so only medians are compared.
 const TARGETS: [Target; 6] = [
     Target::Beyond(40.0),
     Target::None,
@@ -66,11 +66,11 @@ enum Target {
     None,
 }
 
-/// A process's samples of itself, in the order of [`MEASURED`], in microseconds.
+/// Times that a process measured, in microseconds and in the order of [`MEASURED`].
 type Samples = [Vec<f64>; 6];
 
-/// connect(2) to a unix socket and to loopback, accept(2) of what waits there, and an established connection, unconfined and in
-/// each tier.
+/// Measures connect(2) to a unix socket and to loopback, accept(2) of waiting connections, and streams over an
+/// established connection, in each place.
 pub(super) fn connect(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let mut samples: [Samples; 3] = Default::default();
     for _ in 0..TURNS {
@@ -103,7 +103,7 @@ pub(super) fn connect(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
 
 const INSIDE: [&str; 2] = ["connect", "--inside"];
 
-/// This program, measuring itself in a place.
+/// Returns the command that runs this program in a place.
 fn process(setup: &BenchSetup, place: &str) -> Result<Command, BenchError> {
     let me = std::env::current_exe()?;
     let project = setup.sandbox().policy.project.as_path();
@@ -118,7 +118,7 @@ fn process(setup: &BenchSetup, place: &str) -> Result<Command, BenchError> {
     Ok(command)
 }
 
-/// Output of a measuring process.
+/// Runs a measuring process, and parses its output.
 fn measured(command: &mut Command) -> Result<Samples, BenchError> {
     let output = command.stdin(Stdio::null()).output()?;
     serde_json::from_slice(&output.stdout).map_err(|_| {
@@ -126,7 +126,7 @@ fn measured(command: &mut Command) -> Result<Samples, BenchError> {
     })
 }
 
-/// Measures connections in this very process and prints [`Samples`].
+/// Measures connections in this process, and prints [`Samples`].
 pub(crate) fn inside() -> Result<(), BenchError> {
     let directory = tempfile::tempdir()?;
     let path = directory.path().join("s");
@@ -143,8 +143,8 @@ pub(crate) fn inside() -> Result<(), BenchError> {
     Ok(serde_json::to_writer(std::io::stdout(), &samples)?)
 }
 
-/// Times `connect` and `accept` separately. Each connection must carry a byte, and is closed after the start of the
-/// next one, so that no measurement includes its end.
+/// Times `connect` and `accept` separately. Each connection carries a byte, and is closed only after the next one has
+/// started, so that no time includes a close.
 fn times<C: Write, S: Read>(
     connect: impl Fn() -> std::io::Result<C>,
     accept: impl Fn() -> std::io::Result<S>,
@@ -163,14 +163,13 @@ fn times<C: Write, S: Read>(
     Ok(samples)
 }
 
-/// Result of an act, and its duration.
 fn timed_with<T>(act: impl FnOnce() -> std::io::Result<T>) -> Result<(T, Duration), BenchError> {
     let began = Instant::now();
     let given = act()?;
     Ok((given, began.elapsed()))
 }
 
-/// Times a stream over one connection: its duration, and the processor time.
+/// Streams [`STREAM`] bytes over a connection. Returns the elapsed time, and the CPU time.
 fn stream(mut client: TcpStream, mut server: TcpStream) -> Result<(Duration, Duration), BenchError> {
     let before = cpu_time(UsageWho::RUSAGE_SELF)?;
     let sender = std::thread::spawn(move || -> std::io::Result<()> {

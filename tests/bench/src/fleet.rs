@@ -11,10 +11,10 @@ use super::{BenchError, BenchSetup, memory};
 
 const FLEET: usize = 200;
 
-/// The time until a worker is idle: it frees pages after a tenth of a second without work.
+/// Wait until a worker is idle. It frees pages after a tenth of a second without work.
 const REST: Duration = Duration::from_millis(600);
 
-/// The time until 200 confined workers of the best tier are ready, and the memory of all their processes.
+/// Measures the time until 200 confined workers of the best tier are ready, and the memory of all their processes.
 pub(super) fn fleet(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let site = Site::new(setup, TierChoice::Best)?;

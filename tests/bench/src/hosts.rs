@@ -1,7 +1,8 @@
-//! Cost of hosts by name: connections and streams through the gateway, beside direct ones, and the start of a command with a list.
+//! Benchmark of access to hosts by name: connections and streams through the gateway next to direct ones, and the start
+//! of a command with a list of allowed hosts.
 //!
-//! The host is this process, on loopback, under a name of a hosts file of its own. The client is this program again:
-//! `bailiwick-bench hosts --inside --to NAME:PORT` prints its samples.
+//! The host is this process on loopback, with a name from a private hosts file. The client is this program again:
+//! `bailiwick-bench hosts --inside --to NAME:PORT` prints the times that it measures.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -16,41 +17,41 @@ use nix::unistd::geteuid;
 use super::stats::{BenchReport, BenchSubject, Measurement, rested, timed};
 use super::{BenchError, BenchSetup, linking, processes};
 
-/// Name of the host, and one that is not on the list.
+// Name of the host, and name of a host that is not on the list.
 const NAME: &str = "bench.example";
 const OTHER: &str = "other.example";
 
-/// Connections of a process, its streams of each direction, and turns of each place.
+// Number of connections of a process, number of its streams in each direction, and number of runs in each place.
 const ROUNDS: usize = 500;
 const STREAMS: usize = 4;
 const TURNS: usize = 5;
 
-/// Bytes of a stream, and of one write.
+// Number of bytes of a stream, and of one write.
 const STREAM: usize = 256 << 20;
 const PIECE: usize = 64 << 10;
 
-/// Starts of a command with each kind of network.
+/// Number of starts of a command with each kind of network access.
 const STARTS: usize = 100;
 
-/// Requests to the host: an answer of one byte, a stream, a stream from the client and then an answer.
+// First byte of a request: for an answer of one byte, for a stream, or before a stream from the client.
 const ANSWER: u8 = b'a';
 const DOWN: u8 = b'd';
 const UP: u8 = b'u';
 
-/// Measurements, directly and through the gateway.
+/// Names of the measurements, each directly and through the gateway.
 const MEASURED: [[&str; 2]; 3] = [
     ["connection and an answer, direct", "connection and an answer, hosts"],
     ["256 MiB from a host, direct", "256 MiB from a host, hosts"],
     ["256 MiB to a host, direct", "256 MiB to a host, hosts"],
 ];
 
-/// A process's samples of itself, in the order of [`MEASURED`], in microseconds.
+/// Times that a process measured, in microseconds and in the order of [`MEASURED`].
 type Samples = [Vec<f64>; 3];
 
-/// Runs a command that finds names in a hosts file of its own: the first argument.
+/// Shell line that runs a command with the hosts file that its first argument names.
 const WITH_HOSTS: &str = r#"mount --bind "$0" /etc/hosts && exec "$@""#;
 
-/// Connections to a host by name, 256 MiB from it and to it, beside direct ones.
+/// Measures connections to a host by name, and 256 MiB from it and to it, next to direct ones.
 pub(super) fn hosts(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let directory = tempfile::tempdir()?;
     let names = directory.path().join("hosts");
@@ -87,7 +88,7 @@ pub(super) fn hosts(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     Ok(report)
 }
 
-/// `bailiwick sandbox -- true` in the full tier with the network off, with a list of hosts, and with the network on.
+/// Measures `bailiwick sandbox -- true` in the full tier: with the network off, with a list of hosts, and with it on.
 pub(super) fn starts(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let ours = setup.program().as_os_str();
     let project = tempfile::tempdir()?;
@@ -109,14 +110,14 @@ pub(super) fn starts(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     Ok(report)
 }
 
-/// This program as a client without any confinement.
+/// Returns this program as an unconfined client.
 fn direct_client(port: u16) -> Result<Command, BenchError> {
     let mut command = Command::new(std::env::current_exe()?);
     command.args(["hosts", "--inside", "--to", &format!("127.0.0.1:{port}")]);
     Ok(command)
 }
 
-/// This program as a client that reaches the host by its name alone.
+/// Returns this program as a client that may only reach the host by name.
 fn client(setup: &BenchSetup, names: &Path, port: u16) -> Result<Command, BenchError> {
     let project = setup.sandbox().policy.project.as_path();
     let entry = format!("{NAME}:{port}");
@@ -135,7 +136,7 @@ fn measured(command: &mut Command) -> Result<Samples, BenchError> {
     })
 }
 
-/// Serves one connection: its first byte says what is wanted.
+/// Serves one connection, as its first byte says.
 fn serve(mut connection: TcpStream) -> std::io::Result<()> {
     let mut wanted = [0];
     connection.read_exact(&mut wanted)?;
@@ -166,7 +167,7 @@ fn receive(from: &mut TcpStream) -> std::io::Result<()> {
     Ok(())
 }
 
-/// Measures this very process as a client of `to`, and prints [`Samples`].
+/// Measures this process as a client of the host `to`, and prints [`Samples`].
 pub(crate) fn inside(to: &str) -> Result<(), BenchError> {
     if to.starts_with(NAME) && TcpStream::connect(to.replace(NAME, OTHER)).is_ok() {
         return Err("a host that is not on the list was reached".into());

@@ -1,4 +1,4 @@
-//! Benchmark of a continued log of months: the memory and the time of its reading.
+//! Benchmark of continuing a session with a very long log: time and memory of reading the log.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,20 +12,19 @@ use supervisor::journal::session::SessionLog;
 use super::stats::{BenchReport, Measurement, timed};
 use super::{BenchError, BenchSetup};
 
-/// The size of the log in MiB, large enough that only a part of it is kept.
+/// Size of the log in MiB. It is so large that only a part of the log is kept in memory.
 const MIB: u64 = 64;
 
-/// The variable for another size in MiB.
+/// Environment variable with another size in MiB.
 const SIZE: &str = "BAILIWICK_BENCH_LOG_MIB";
 
-/// The bytes of a conversation after which it is summarised.
+/// Number of bytes after which a conversation is summarised.
 const CONTEXT: u64 = 800_000;
 
-/// The steps of a turn, and the bytes of a call's result.
+// Number of steps in a turn, and number of bytes in a call's result.
 const STEPS: u64 = 8;
 const RESULT: usize = 6000;
 
-/// Opens a large log for a continued session.
 pub(super) fn resume(_: &BenchSetup) -> Result<BenchReport, BenchError> {
     let mib = std::env::var(SIZE).ok().and_then(|mib| mib.parse().ok()).unwrap_or(MIB);
     let state = tempfile::tempdir()?;
@@ -52,14 +51,14 @@ pub(super) fn resume(_: &BenchSetup) -> Result<BenchReport, BenchError> {
     Ok(report)
 }
 
-/// The largest resident set since it was last reset, in MiB.
+/// Returns the maximum resident set since the last reset, in MiB.
 fn peak() -> Result<f64, BenchError> {
     let text = fs::read_to_string("/proc/self/status")?;
     let value = text.lines().find_map(|line| line.strip_prefix("VmHWM:")?.trim().strip_suffix(" kB"));
     Ok(value.ok_or("no VmHWM in status")?.parse::<f64>()? / 1024.0)
 }
 
-/// Writes the log of a long session with at least this size.
+/// Writes the log of a long session with at least `size` bytes.
 fn written(state: &Path, size: u64) -> Result<PathBuf, BenchError> {
     let mut writer =
         LogWriter { log: SessionLog::create(state, &ConversationId::from("bench"))?, call: 0, written: 0 };
@@ -108,7 +107,7 @@ fn usage() -> Value {
     json!({"input": 9, "cache_creation": 0, "cache_read": 0, "output": 9})
 }
 
-/// A log under construction.
+/// Log that is being written.
 struct LogWriter {
     log: SessionLog,
     call: u64,
@@ -122,7 +121,7 @@ impl LogWriter {
         Ok(())
     }
 
-    /// A reply with a call, and its result.
+    /// Writes a reply with a tool call, and the call's result.
     fn step(&mut self, agent: &str) -> Result<(), BenchError> {
         self.call += 1;
         let (call, id) = (self.call, format!("toolu_{}", self.call));
@@ -153,7 +152,7 @@ impl LogWriter {
         )
     }
 
-    /// A sub-agent from its beginning to its end.
+    /// Writes all events of a sub-agent.
     fn sub_agent(&mut self, agent: &str) -> Result<(), BenchError> {
         let reach = json!({"host": false, "lan": false, "link_local": false, "metadata": false});
         self.add(
@@ -174,7 +173,7 @@ impl LogWriter {
     }
 }
 
-/// A kind of event by its name and its content, read as a log is.
+/// Returns an event of this name and content, parsed as from a log.
 pub(super) fn event_kind(name: &str, data: &Value) -> Result<EventKind, BenchError> {
     let line = json!({"v": SCHEMA, "id": 1, "time_ms": 0, "session": "bench", "agent": "1", "observed_by": "supervisor", "type": name, "data": data});
     Ok(SessionEvent::from_json(line.to_string().as_bytes())?.kind)

@@ -1,14 +1,14 @@
-//! Linkage of the programs that are measured: a static one starts without a loader.
+//! Finds out how the measured programs are linked: a static program starts without a loader.
 
 use std::fs;
 use std::path::Path;
 
 use super::{BenchError, BenchSetup};
 
-/// `PT_INTERP` of `elf(5)`: the program header that names the loader.
+/// Type of the program header that names the loader (`PT_INTERP`, elf(5)).
 const INTERPRETER: u32 = 3;
 
-/// A sentence about both programs of ours that a start executes.
+/// Returns a sentence about the linkage of the two programs that a start executes.
 pub(super) fn note(setup: &BenchSetup) -> Result<String, BenchError> {
     let linked = |program: &Path| {
         let loaded = has_interpreter(&fs::read(program)?).ok_or("no ELF file of 64 bits")?;
@@ -22,7 +22,7 @@ pub(super) fn note(setup: &BenchSetup) -> Result<String, BenchError> {
     ))
 }
 
-/// True if an ELF file of this machine's byte order names a loader; none for other files.
+/// True if an ELF file of this machine's byte order names a loader. `None` for other files.
 fn has_interpreter(file: &[u8]) -> Option<bool> {
     if !file.starts_with(b"\x7fELF\x02") {
         return None;

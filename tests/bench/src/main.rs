@@ -56,7 +56,7 @@ use serde::Serialize;
 use setup::BenchSetup;
 use stats::BenchReport;
 
-/// Reason for which a measurement could not be made.
+/// Reason why a measurement failed.
 pub(crate) type BenchError = Box<dyn std::error::Error + Send + Sync>;
 
 type Measure = fn(&BenchSetup) -> Result<BenchReport, BenchError>;
@@ -141,12 +141,12 @@ fn main() -> ExitCode {
     }
 }
 
-/// The measurements whose name contains `filter`.
+/// Returns the measurements whose name contains `filter`.
 fn chosen(filter: Option<&str>) -> Vec<(&'static str, Measure)> {
     ALL.iter().copied().filter(|(name, _)| filter.is_none_or(|filter| name.contains(filter))).collect()
 }
 
-/// Runs measurements and prints each when it is done.
+/// Runs measurements, and prints each as soon as it is done.
 fn run(chosen: &[(&'static str, Measure)], cli: &Cli) -> Result<(), BenchError> {
     // Workers cost as much as those of a supervisor, which hides itself.
     supervisor::command::app::harden().map_err(|_| "cannot measure as a supervisor does")?;

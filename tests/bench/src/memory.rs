@@ -1,4 +1,4 @@
-//! Memory of an idle worker.
+//! Benchmark of the memory of an idle worker.
 
 use std::fs;
 use std::time::Duration;
@@ -9,10 +9,10 @@ use super::processes::Site;
 use super::stats::{BenchReport, Measurement};
 use super::{BenchError, BenchSetup};
 
-/// The time until a worker is idle: it frees pages after a tenth of a second without work.
+/// Wait until a worker is idle. It frees pages after a tenth of a second without work.
 const REST: Duration = Duration::from_millis(400);
 
-/// Proportional set size of a confined worker that has answered `Ready` and waits, and of its broker.
+/// Measures the proportional set size of a confined worker that waits for its first call, and of its broker.
 pub(super) fn idle_worker(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let site = Site::new(setup, TierChoice::Best)?;
@@ -33,7 +33,7 @@ pub(super) fn idle_worker(setup: &BenchSetup) -> Result<BenchReport, BenchError>
     Ok(report)
 }
 
-/// `Pss` of `smaps_rollup`, `proc_pid_smaps(5)`, in KiB.
+/// Returns the proportional set size of a process in KiB (`Pss` of `smaps_rollup`, `proc_pid_smaps(5)`).
 pub(super) fn pss(pid: u32) -> Result<f64, BenchError> {
     let text = fs::read_to_string(format!("/proc/{pid}/smaps_rollup"))?;
     let value = text.lines().find_map(|line| line.strip_prefix("Pss:")?.trim().strip_suffix(" kB"));
@@ -46,7 +46,8 @@ pub(super) fn parent(pid: u32) -> Result<u32, BenchError> {
     Ok(value.ok_or("no PPid in status")?.trim().parse()?)
 }
 
-/// `Pss` of a worker and the processes of ours above it, below their supervisor: its broker, and in the full tier the one outside.
+/// Returns the `Pss` of a worker and of the sandbox-exec processes between it and the supervisor: one, or two in the
+/// full tier.
 pub(super) fn family(worker: u32, supervisor: u32) -> Result<f64, BenchError> {
     let mut pid = worker;
     let mut sum = 0.0;

@@ -1,4 +1,4 @@
-//! Starting confined processes, beside the same ones unconfined and beside bubblewrap.
+//! Benchmarks of starting confined processes, next to unconfined ones and to bubblewrap.
 
 use std::ffi::OsStr;
 use std::io;
@@ -18,11 +18,11 @@ use super::{BenchError, BenchSetup, linking};
 
 const ROUNDS: usize = 200;
 
-/// The rest as after a step of a session: the earlier worker is gone, and the next sandbox-exec waits. The kernel
+/// Pause as between two steps of a session: the last worker is gone, and a sandbox-exec is prestarted. The kernel
 /// removes network namespaces long after their last process.
 pub(super) const REST: Duration = Duration::from_millis(20);
 
-/// `sandbox-exec -- true` in both tiers, beside a bare `true` and `bwrap --unshare-all true`.
+/// Measures `sandbox-exec -- true` in both tiers, next to a plain `true` and `bwrap --unshare-all true`.
 pub(super) fn sandbox_exec(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let ours = setup.sandbox().programs.sandbox_exec.as_os_str();
     let bwrap = bubblewrap();
@@ -76,8 +76,8 @@ pub(super) fn sandbox_command(setup: &BenchSetup) -> Result<BenchReport, BenchEr
     Ok(report)
 }
 
-/// The time from spawn to `Ready` of a worker: unconfined, confined as the first of a session and as a later one, and
-/// in bubblewrap.
+/// Measures the time from a worker's spawn to its `Ready`: unconfined, confined as the first of a session and as a
+/// later one, and in bubblewrap.
 pub(super) fn worker_ready(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let program = setup.sandbox().programs.worker.as_os_str();
@@ -139,7 +139,7 @@ fn missing_bubblewrap(found: Option<&str>) -> Option<String> {
         .then(|| "bubblewrap is not installed or cannot run here: nothing to compare with".to_owned())
 }
 
-/// A separate session in which workers of one tier start.
+/// Session in which workers of one tier are started.
 pub(super) struct Site<'a> {
     sandbox: &'a ProjectSandbox,
     pub(super) spawner: Spawner,
@@ -154,7 +154,6 @@ impl<'a> Site<'a> {
         Ok(Self { sandbox, spawner, tier })
     }
 
-    /// Starts a confined worker with the setup's standing rights.
     pub(super) async fn start(&self) -> Result<Started, BenchError> {
         let Self { sandbox, spawner, tier } = self;
         let spec = WorkerSpec {
@@ -168,7 +167,7 @@ impl<'a> Site<'a> {
         Ok(Worker::start(spawner, spec).await?)
     }
 
-    /// One confined worker, verified, and ended again.
+    /// Starts a worker and ends it again. Returns the time until it was ready.
     async fn confined(&self) -> Result<Duration, BenchError> {
         let (worker, mut events) = self.start().await?;
         let startup = worker.startup;
@@ -178,7 +177,7 @@ impl<'a> Site<'a> {
         Ok(startup)
     }
 
-    /// Checks in the same run that our rows are really confined.
+    /// Returns a sentence that shows that the workers of this run are really confined.
     fn enforced(&self, runtime: &tokio::runtime::Runtime) -> Result<String, BenchError> {
         runtime.block_on(async {
             let (worker, _events) = self.start().await?;
@@ -203,7 +202,7 @@ pub(super) struct Bare {
 }
 
 impl Bare {
-    /// Starts it by a command line, greets it and waits for its answer.
+    /// Starts a worker by a command line, sends `Hello`, and waits for `Ready`.
     pub(super) fn start(setup: &BenchSetup, command: &[&OsStr]) -> Result<Self, BenchError> {
         let began = Instant::now();
         let [program, arguments @ ..] = command else { return Err("no program".into()) };

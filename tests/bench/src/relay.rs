@@ -1,4 +1,4 @@
-//! Benchmark of the relay next to a direct connection: the first byte of a reply, and CPU time per token.
+//! Benchmark of the relay, next to direct connections: the first byte of a reply, and CPU time per token.
 
 use std::io::{Read, Write};
 use std::net::TcpStream;
@@ -27,7 +27,7 @@ const RUNS: usize = 200;
 const TOKENS: usize = 20_000;
 const STREAMS: usize = 10;
 
-/// A relay on a thread that does nothing else.
+/// Relay on a thread of its own.
 struct ServedRelay {
     socket: PathBuf,
     stop: Option<oneshot::Sender<()>>,
@@ -73,7 +73,6 @@ impl ServedRelay {
         Ok(Self { socket, stop: Some(stop), thread: Some(thread), _directory: directory })
     }
 
-    /// Ends the relay. Returns its CPU time.
     fn end(mut self) -> Result<Duration, BenchError> {
         self.stop.take();
         let thread = self.thread.take().ok_or("ended already")?;
@@ -81,7 +80,7 @@ impl ServedRelay {
     }
 }
 
-/// A request → the first byte of its reply, on a new connection each.
+/// Measures the time from a request to the first byte of its reply, on a new connection each time.
 pub(super) fn first_byte(_: &BenchSetup) -> Result<BenchReport, BenchError> {
     let script = (0..=2 * RUNS + 2).fold(Script::new(), |script, _| script.reply(words(1)));
     let server = ReplayServer::start(script)?;
@@ -112,7 +111,7 @@ pub(super) fn first_byte(_: &BenchSetup) -> Result<BenchReport, BenchError> {
     Ok(report)
 }
 
-/// CPU time of the relay for each token that it passes on.
+/// Measures the relay's CPU time per token that it forwards.
 pub(super) fn token(_: &BenchSetup) -> Result<BenchReport, BenchError> {
     let mut samples = Vec::new();
     for _ in 0..STREAMS {
@@ -139,7 +138,7 @@ fn words(count: usize) -> String {
     sse::message(&[sse::Block::text("word ".repeat(count))], "end_turn", sse::Usage::default())
 }
 
-/// A request as long as the first one of a session, after which the connection ends.
+/// Returns a request as long as a session's first one, which asks to close the connection afterwards.
 fn request() -> Vec<u8> {
     let body = json!({
         "model": "claude-opus-5-5",

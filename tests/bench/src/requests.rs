@@ -1,5 +1,5 @@
-//! Benchmarks of the whole program with a scripted model on loopback: the time of its first request, and the cost of a
-//! token.
+//! Benchmarks of the whole program with a scripted model on loopback: the time until the first request, and the cost of
+//! a token.
 
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};
@@ -15,7 +15,7 @@ const STEPS: usize = 200;
 const TOKENS: u32 = 20_000;
 const FAST_TOKENS: usize = 10_000;
 
-/// Process start → first model request, whole.
+/// Measures the time from the start of the process to the first model request.
 pub(super) fn first_request(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let mut samples = Vec::new();
     for _ in 0..=RUNS {
@@ -34,7 +34,7 @@ pub(super) fn first_request(setup: &BenchSetup) -> Result<BenchReport, BenchErro
     Ok(report)
 }
 
-/// A server of MCP in sh, which can describe itself and one tool.
+/// MCP server in sh, which describes itself and one tool.
 const SERVER: &str = r#"while read -r line; do
     id=${line##*\"id\":} id=${id%%[,\}]*}
     case $line in
@@ -46,7 +46,7 @@ const SERVER: &str = r#"while read -r line; do
     printf '{"jsonrpc":"2.0","id":%s,%s}\n' "$id" "$answer"
 done"#;
 
-/// Process start → first model request, with three servers of MCP beside none. No server is started for it.
+/// Measures the time to the first model request with three MCP servers, next to none. No server is started for it.
 pub(super) fn with_servers(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     const NAMES: [&str; 3] = ["one", "two", "three"];
     for name in NAMES {
@@ -74,7 +74,8 @@ pub(super) fn with_servers(setup: &BenchSetup) -> Result<BenchReport, BenchError
     Ok(report)
 }
 
-/// Last byte of an answer with the command `true` → the next request, whole. The server's own time is in it.
+/// Measures the time from the last byte of an answer with the command `true` to the next request. Includes the time of
+/// the model server.
 pub(super) fn step_gap(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let server = ReplayServer::start(
         (0..STEPS).fold(Script::new(), |script, step| script.reply(command(step))).reply(last_words()),
@@ -98,8 +99,8 @@ pub(super) fn step_gap(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     Ok(report)
 }
 
-/// CPU time of the whole process tree per streamed token, with the log: the difference between a run of many tokens and
-/// one of none.
+/// Measures the CPU time of the whole process tree per streamed token, log included: the difference between a run with
+/// many tokens and one without.
 pub(super) fn streamed_token(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let reply = words(TOKENS as usize);
     let mut samples = Vec::new();
@@ -117,7 +118,7 @@ pub(super) fn streamed_token(setup: &BenchSetup) -> Result<BenchReport, BenchErr
     Ok(report)
 }
 
-/// A reply of 10,000 tokens at full speed, from the start of the process to its end.
+/// Measures a run with a reply of 10,000 tokens at full speed, from the start of the process to its end.
 pub(super) fn fast_stream(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let reply = words(FAST_TOKENS);
     let once = |reply: &str| {
@@ -137,7 +138,7 @@ pub(super) fn fast_stream(setup: &BenchSetup) -> Result<BenchReport, BenchError>
     Ok(report)
 }
 
-/// A reply of so many words, each a delta of its own.
+/// Returns a reply of `count` words, each in a delta of its own.
 fn words(count: usize) -> String {
     sse::message(&[sse::Block::text("word ".repeat(count))], "end_turn", sse::Usage::default())
 }
@@ -153,14 +154,14 @@ pub(super) fn last_words() -> String {
     sse::message(&[sse::Block::text("Done.")], "end_turn", sse::Usage::default())
 }
 
-/// A call of `true` with a different text for each step, because an agent that repeats a call gives up.
+/// Returns a call of `true`. Its text differs between steps, because Bailiwick stops an agent that repeats a call.
 pub(super) fn command(step: usize) -> String {
     let input = format!(r#"{{"command":"true {step}"}}"#);
     let call = sse::Block::tool_use(format!("toolu_{step}"), "shell_exec", input);
     sse::message(&[call], "tool_use", sse::Usage::default())
 }
 
-/// `bailiwick exec` with a model that the server plays.
+/// Returns `bailiwick exec` with a model that `server` plays.
 pub(super) fn command_line(setup: &BenchSetup, server: &ReplayServer) -> Command {
     let mut command = of_bailiwick(setup);
     command
@@ -171,7 +172,7 @@ pub(super) fn command_line(setup: &BenchSetup, server: &ReplayServer) -> Command
     command
 }
 
-/// The program with a home of its own.
+/// Returns the program with a separate home.
 fn of_bailiwick(setup: &BenchSetup) -> Command {
     let mut command = Command::new(setup.program());
     command
@@ -181,12 +182,10 @@ fn of_bailiwick(setup: &BenchSetup) -> Command {
     command
 }
 
-/// Runs `bailiwick exec` to its end.
 pub(super) fn exec(setup: &BenchSetup, server: &ReplayServer) -> Result<(), BenchError> {
     finish(&mut command_line(setup, server))
 }
 
-/// Runs a command to its end.
 pub(super) fn finish(command: &mut Command) -> Result<(), BenchError> {
     let output = command.stderr(Stdio::piped()).output()?;
     if output.status.success() {

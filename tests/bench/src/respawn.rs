@@ -1,4 +1,4 @@
-//! Benchmark of a change of access: the old generation is killed with its descendants, and the next one is ready.
+//! Benchmark of a change of access: a worker is killed with its descendants, and the next generation becomes ready.
 
 use std::time::{Duration, Instant};
 
@@ -13,7 +13,7 @@ use super::{BenchError, BenchSetup};
 
 const ROUNDS: usize = 200;
 
-/// The time from the order to end a worker until its successor has answered `Ready`, in both tiers.
+/// Measures the time from the order to end a worker until its successor has sent `Ready`, in both tiers.
 pub(super) fn respawn(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let mut floor = BenchAgent::start(setup, &runtime, TierChoice::Floor)?;
@@ -31,7 +31,7 @@ pub(super) fn respawn(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     Ok(report)
 }
 
-/// The generation of a worker that is alive.
+/// Agent with its running worker.
 struct BenchAgent<'a> {
     site: Site<'a>,
     runtime: &'a Runtime,

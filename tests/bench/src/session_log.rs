@@ -1,4 +1,4 @@
-//! The session's log: appended to, and read back.
+//! Benchmarks of the session log: appending to it, and reading it.
 
 use std::time::Instant;
 
@@ -11,13 +11,13 @@ use super::{BenchError, BenchSetup};
 
 const LINES: usize = 100_000;
 
-/// The bytes that a tool told, in each.
+/// Number of bytes of tool output in each event.
 const CONTENT: usize = 200;
 
-/// Times that it is read.
+/// Number of times that the log is read.
 const ROUNDS: usize = 10;
 
-/// An append, and the load of a log of 100,000 lines with its chain verified.
+/// Measures an append, and the reading of a log of 100,000 lines, whose chain of digests is verified.
 pub(super) fn session_log(_: &BenchSetup) -> Result<BenchReport, BenchError> {
     let state = tempfile::tempdir()?;
     let mut log = SessionLog::create(state.path(), &"bench".into())?;

@@ -1,4 +1,4 @@
-//! Benchmarks of long sessions: a continued one, a list of many, and the snapshot of a large project between two turns.
+//! Benchmarks of long sessions: continuing one, listing many, and the snapshot of a large project between two turns.
 
 use std::fs;
 use std::path::Path;
@@ -19,20 +19,20 @@ use super::large_log::event_kind;
 use super::stats::{BenchReport, Measurement, timed};
 use super::{BenchError, BenchSetup};
 
-/// The bytes of a message, and the number of messages and of replies: 10 MB.
+// Number of bytes of a message, and number of messages and of replies: 10 MB in all.
 const MESSAGE: usize = 5000;
 const TURNS: usize = 1000;
 
-/// The number of sessions in a long list.
+/// Number of sessions in a long list.
 const SESSIONS: usize = 10_000;
 
-/// The number of files of a large project, and of one directory.
+// Number of files in a large project, and in one directory.
 const FILES: usize = 20_000;
 const PER_DIRECTORY: usize = 200;
 
 const ROUNDS: usize = 10;
 
-/// The log of a session that goes on: read, verified, and its conversation put in order.
+/// Measures the reading of the log of a continued session: the log is verified, and the conversation put together.
 pub(super) fn resume(_: &BenchSetup) -> Result<BenchReport, BenchError> {
     let state = tempfile::tempdir()?;
     let path = long_session(state.path())?;
@@ -76,7 +76,7 @@ fn long_session(state: &Path) -> Result<std::path::PathBuf, BenchError> {
     Ok(log.path().to_owned())
 }
 
-/// The list of 10,000 sessions, by the index and without one.
+/// Measures the list of 10,000 sessions, with the index and without it.
 pub(super) fn listed(_: &BenchSetup) -> Result<BenchReport, BenchError> {
     let state = tempfile::tempdir()?;
     let mut log = SessionLog::create(state.path(), &ConversationId::from("bench"))?;
@@ -104,7 +104,7 @@ pub(super) fn listed(_: &BenchSetup) -> Result<BenchReport, BenchError> {
     Ok(report)
 }
 
-/// The look at a project of 20,000 files between two turns, of which one changed.
+/// Measures the search of a project of 20,000 files for changes between two turns. One file has changed.
 pub(super) fn looks(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let files = setup.sandbox().policy.project.as_path().join("many-files");
     let taken = look_at(setup, &files);

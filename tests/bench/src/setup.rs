@@ -1,4 +1,4 @@
-//! The program under measurement, and a project of its own.
+//! The measured program, and a new project for it.
 
 use std::path::{Path, PathBuf};
 
@@ -14,7 +14,7 @@ pub(crate) struct BenchSetup {
 }
 
 impl BenchSetup {
-    /// Prepares to measure `program`, or the one beside the running program.
+    /// Prepares to measure `program`, or if `None` the program next to the running one.
     pub(crate) fn new(program: Option<&Path>) -> Result<Self, BenchError> {
         let program = program.map_or_else(beside, |program| Ok(program.to_owned()))?;
         // Measurements start it from other directories.

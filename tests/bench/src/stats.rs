@@ -1,5 +1,3 @@
-//! Samples and their statistics.
-
 use std::thread;
 use std::time::{Duration, Instant};
 
@@ -21,30 +19,27 @@ pub(crate) struct BenchReport {
 pub(crate) struct Measurement {
     pub subject: &'static str,
     pub samples: usize,
-    /// The tenth percentile.
     pub p10: f64,
     pub median: f64,
-    /// The unit of both.
     pub unit: &'static str,
 }
 
-/// A figure with its target.
+/// Measured figure with its target.
 #[derive(Clone, Debug, Serialize)]
 pub(crate) struct Ratio {
     pub what: String,
     pub value: f64,
-    /// The maximum by the target.
+    /// Maximum value by the target.
     pub target: f64,
 }
 
 impl Measurement {
-    /// Summarises durations, in microseconds.
+    /// Summarises durations. The figures are in microseconds.
     pub(crate) fn of_times(subject: &'static str, samples: &[Duration]) -> Self {
         let samples: Vec<_> = samples.iter().map(|sample| sample.as_secs_f64() * 1e6).collect();
         Self::of(subject, "µs", &samples)
     }
 
-    /// Summarises numbers.
     pub(crate) fn of(subject: &'static str, unit: &'static str, samples: &[f64]) -> Self {
         let mut sorted = samples.to_vec();
         sorted.sort_by(f64::total_cmp);
@@ -54,7 +49,7 @@ impl Measurement {
 }
 
 impl BenchReport {
-    /// Adds a target that is a factor between the tenth percentiles of two rows.
+    /// Adds a target that is a factor between the tenth percentiles of two rows, given by their indices.
     pub(crate) fn factor(&mut self, ours: usize, floor: usize, target: f64) {
         if let (Some(ours), Some(floor)) = (self.rows.get(ours), self.rows.get(floor)) {
             let what = format!("{} / {}", ours.subject, floor.subject);
@@ -63,7 +58,7 @@ impl BenchReport {
         }
     }
 
-    /// Adds a target that is a factor between the medians of two rows.
+    /// Adds a target that is a factor between the medians of two rows, given by their indices.
     pub(crate) fn factor_of_medians(&mut self, ours: usize, floor: usize, target: f64) {
         if let (Some(ours), Some(floor)) = (self.rows.get(ours), self.rows.get(floor)) {
             let what = format!("{} / {}, medians", ours.subject, floor.subject);
@@ -72,16 +67,16 @@ impl BenchReport {
         }
     }
 
-    /// Adds a target that is an absolute figure.
+    /// Adds a target that is an absolute value.
     pub(crate) fn absolute(&mut self, what: &str, value: f64, target: f64) {
         self.ratios.push(Ratio { what: what.to_owned(), value, target });
     }
 }
 
-/// A subject of a measurement, timed from outside or by itself.
+/// Something that is measured: a name, and a function that returns a duration.
 pub(super) type BenchSubject<'a> = (&'static str, Box<dyn FnMut() -> Result<Duration, BenchError> + 'a>);
 
-/// Runs all subjects in turn, `rounds` times, after a discarded round, so that disturbances affect all of them.
+/// Runs the subjects in turn, `rounds` times, so that a disturbance affects all of them. Discards a first round.
 pub(super) fn interleaved(
     rounds: usize,
     subjects: &mut [BenchSubject<'_>],
@@ -89,7 +84,7 @@ pub(super) fn interleaved(
     rested(rounds, Duration::ZERO, subjects)
 }
 
-/// Runs them with a rest before each, in which the remains of the earlier subject end.
+/// Runs the subjects as [`interleaved`] does, but pauses before each, so that the remains of the one before end.
 pub(super) fn rested(
     rounds: usize,
     rest: Duration,
@@ -118,7 +113,8 @@ pub(super) fn timed(act: impl FnOnce() -> Result<(), BenchError>) -> Result<Dura
     Ok(began.elapsed())
 }
 
-/// CPU time by now (getrusage(2)): of this thread, this process, or all children that were waited for.
+/// Returns the CPU time used until now (getrusage(2)): of this thread, this process, or all children that were waited
+/// for.
 pub(super) fn cpu_time(who: UsageWho) -> Result<Duration, BenchError> {
     let usage = getrusage(who)?;
     let micros = usage.user_time().num_microseconds() + usage.system_time().num_microseconds();

@@ -1,4 +1,4 @@
-//! Benchmark of confinement for a running command: a build and a walk, next to unconfined ones.
+//! Benchmark of the cost of confinement while a command runs: a build and a `git status`, next to unconfined ones.
 
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -14,14 +14,14 @@ use super::{BenchError, BenchSetup};
 const BUILDS: usize = 20;
 const WALKS: usize = 40;
 
-/// The number of files that git looks at, and of one directory.
+// Number of files that git examines, and number of files in one directory.
 const FILES: usize = 20_000;
 const IN_ONE: usize = 50;
 
-/// Modules of the crate that is checked.
+/// Number of modules of the crate that is checked.
 const MODULES: usize = 60;
 
-/// `cargo check` of a small crate that changed, and `git status` of 20,000 files.
+/// Measures `cargo check` of a small crate that has changed, and `git status` of 20,000 files.
 pub(super) fn tax(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let mut report = BenchReport::default();
     let project = setup.sandbox().policy.project.as_path();

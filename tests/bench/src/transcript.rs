@@ -1,4 +1,4 @@
-//! Benchmarks of the whole program late in a session: the time and memory for a long transcript.
+//! Benchmarks of the whole program late in a session: time and memory with a long transcript.
 
 use std::fs;
 use std::process::{Child, Command, Stdio};
@@ -10,20 +10,20 @@ use super::memory::pss;
 use super::stats::{BenchReport, Measurement};
 use super::{BenchError, BenchSetup, requests};
 
-/// The turns of a long history, and of a short one.
+// Number of turns in a long history, and in a short one.
 const LONG: usize = 200;
 const SHORT: usize = 20;
-/// The number of measured steps.
 const WINDOW: usize = 20;
 
-/// The turns of a transcript of 200,000 tokens of four bytes: half of them said by the model, half by a tool.
+/// Number of turns in a transcript of 200,000 tokens of four bytes. Half of them are the model's, half a tool's.
 const TURNS: usize = 100;
 pub(super) const BYTES_SAID: usize = 4000;
 
-/// Longest time until the last request comes.
+/// Maximum wait for the last request.
 const PATIENCE: Duration = Duration::from_mins(2);
 
-/// Last byte of an answer → the next request, after 20 turns and after 200, each with a kilobyte of output.
+/// Measures the time from the last byte of an answer to the next request, after 20 turns and after 200. Each turn has a
+/// kilobyte of output.
 pub(super) fn history(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let steps = LONG + WINDOW / 2;
     let script = (0..steps).fold(Script::new(), |script, step| script.reply(print(step, 1000, None)));
@@ -45,7 +45,7 @@ pub(super) fn history(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     Ok(report)
 }
 
-/// Resident memory of the supervisor with 200,000 tokens of transcript, while it waits for the next reply.
+/// Measures the supervisor's resident memory with 200,000 tokens of transcript, while it waits for the next reply.
 pub(super) fn memory(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let words = "say ".repeat(BYTES_SAID / 4);
     let script =
@@ -68,7 +68,8 @@ pub(super) fn memory(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     Ok(report)
 }
 
-/// Memory of a headless run of ten steps while it waits for the next reply: the supervisor's, and that of all its processes.
+/// Measures the memory of a headless run of ten steps while it waits for the next reply: of the supervisor, and of all
+/// processes.
 pub(super) fn headless(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     const STEPS: usize = 10;
     let script = (0..STEPS).fold(Script::new(), |script, step| script.reply(print(step, 1000, None)));
@@ -91,7 +92,7 @@ pub(super) fn headless(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     Ok(report)
 }
 
-/// Processes below `pid`, at any depth (`children` of each thread, `proc_pid_task(5)`).
+/// Returns the pids of all descendants of `pid` (`children` of each thread, `proc_pid_task(5)`).
 fn descendants(pid: u32) -> Result<Vec<u32>, BenchError> {
     let mut found = Vec::new();
     let mut left = vec![pid];
@@ -106,7 +107,7 @@ fn descendants(pid: u32) -> Result<Vec<u32>, BenchError> {
     Ok(found)
 }
 
-/// A reply that says `words` and calls a command that prints `bytes` bytes and executes nothing else.
+/// Returns a reply that says `words` and calls a command that prints `bytes` bytes without executing a program.
 pub(super) fn print(step: usize, bytes: usize, words: Option<&str>) -> String {
     let command = format!(r#"{{"command":"printf '%0{bytes}d' {step}"}}"#);
     let call = sse::Block::tool_use(format!("toolu_{step}"), "shell_exec", command);
@@ -115,7 +116,7 @@ pub(super) fn print(step: usize, bytes: usize, words: Option<&str>) -> String {
     sse::message(&blocks, "tool_use", sse::Usage::default())
 }
 
-/// `bailiwick exec` while it runs; ended when it is dropped.
+/// Running `bailiwick exec`. Dropping it ends the process.
 pub(super) struct BenchProcess(Child);
 
 impl BenchProcess {
@@ -131,7 +132,7 @@ impl BenchProcess {
         self.0.id()
     }
 
-    /// Waits until so many requests came.
+    /// Waits until the server has received this number of requests.
     pub(super) fn until_asked(&mut self, server: &ReplayServer, requests: usize) -> Result<(), BenchError> {
         let began = Instant::now();
         while server.requests().len() < requests {
@@ -146,7 +147,7 @@ impl BenchProcess {
         Ok(())
     }
 
-    /// A line of `proc_pid_status(5)` that is a size, in MiB.
+    /// Returns a size in the status of the process, in MiB (`proc_pid_status(5)`).
     pub(super) fn resident(&self, name: &str) -> Result<f64, BenchError> {
         let text = fs::read_to_string(format!("/proc/{}/status", self.0.id()))?;
         let size = text.lines().find_map(|line| line.strip_prefix(name)?.trim().strip_suffix(" kB"));

@@ -1,4 +1,5 @@
-//! Benchmark of the terminal UI without a terminal: the cost of a frame while a reply streams into a long transcript.
+//! Benchmark of the terminal UI without a terminal: the CPU time of a frame while a reply streams into a long
+//! transcript.
 
 use std::fs;
 
@@ -17,19 +18,18 @@ use tui::{Capabilities, Colour, KnownModels, Model, Msg, Origins, Previews, Star
 use super::stats::{BenchReport, Measurement, cpu_time};
 use super::{BenchError, BenchSetup};
 
-/// The lines of the transcript.
+/// Number of lines of the transcript.
 pub(super) const LINES: usize = 100_000;
 
-/// A usual line of a reply.
 pub(super) const LINE: &str = "a line of the transcript, as long as lines of prose usually are (1234567890)";
 
-/// The number of samples. Each has many frames, because some kernels count CPU time in ticks.
+/// Number of samples. Each consists of many frames, because some kernels count CPU time in ticks.
 const BATCHES: u32 = 20;
 const FRAMES: u32 = 50;
 const SIZE: Size = Size::new(200, 50);
 
-/// CPU time of a frame at 200x50 while a reply streams, with 100,000 lines: the model's part, drawing, and the bytes
-/// for the terminal. Some deltas arrive before each frame.
+/// Measures the CPU time of a frame at 200x50 while a reply streams, with 100,000 lines: updating the model, drawing,
+/// and the bytes for the terminal. Some deltas arrive before each frame.
 pub(super) fn streaming_frame(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let (mut model, mut painter) = (model(setup)?, Painter::new(SIZE)?);
     let memory = resident()?;
@@ -101,7 +101,7 @@ fn model(setup: &BenchSetup) -> Result<Model, BenchError> {
     }))
 }
 
-/// The memory of this process, in MiB: `VmRSS` of `proc_pid_status(5)`.
+/// Returns the resident memory of this process in MiB (`VmRSS`, `proc_pid_status(5)`).
 fn resident() -> Result<f64, BenchError> {
     let text = fs::read_to_string("/proc/self/status")?;
     let value = text.lines().find_map(|line| line.strip_prefix("VmRSS:")?.trim().strip_suffix(" kB"));

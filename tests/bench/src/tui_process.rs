@@ -1,4 +1,4 @@
-//! Benchmarks of the terminal UI on a terminal: its start, and its activity at rest.
+//! Benchmarks of the terminal UI on a terminal: its start, and its activity while nothing happens.
 
 use std::fs::{self, File};
 use std::io::{Read, Write};
@@ -18,10 +18,10 @@ use super::{BenchError, BenchSetup, memory};
 const RUNS: usize = 20;
 const SIZE: Winsize = Winsize { ws_row: 50, ws_col: 200, ws_xpixel: 0, ws_ypixel: 0 };
 
-/// The time of rest, after an equal time in which everything can end.
+/// Time in which nothing happens, and time before it in which earlier activity ends.
 const REST: Duration = Duration::from_secs(3);
 
-/// Process start → the first frame is on the terminal, whole.
+/// Measures the time from the start of the process until the first frame is on the terminal.
 pub(super) fn first_frame(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let server = ReplayServer::start(Script::new())?;
     let mut samples = Vec::new();
@@ -41,7 +41,7 @@ pub(super) fn first_frame(setup: &BenchSetup) -> Result<BenchReport, BenchError>
     Ok(report)
 }
 
-/// Wake-ups of the UI when nothing happens, and its memory after a reply of 100,000 lines.
+/// Measures the UI's wake-ups when nothing happens, and its memory after a reply of 100,000 lines.
 pub(super) fn idle(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     let words = format!("{}\n", LINE.replace(' ', "_")).repeat(LINES) + "the_end";
     let reply = sse::message(&[sse::Block::text(words)], "end_turn", sse::Usage::default());
@@ -66,13 +66,13 @@ pub(super) fn idle(setup: &BenchSetup) -> Result<BenchReport, BenchError> {
     Ok(report)
 }
 
-/// `bailiwick` on a terminal of its own.
+/// `bailiwick` on a new terminal.
 struct BenchUi {
     child: Child,
     keyboard: File,
     screen: File,
     seen: Vec<u8>,
-    /// The slave, because a terminal that nobody has open forgets its state.
+    /// The slave side, which is kept open because a terminal that nobody has open forgets its state.
     slave: OwnedFd,
 }
 
@@ -95,7 +95,7 @@ impl BenchUi {
         Ok(Self { child, keyboard, screen, seen: Vec::new(), slave })
     }
 
-    /// Reads until these bytes were written.
+    /// Reads the output until it contains these bytes.
     fn until(&mut self, wanted: &[u8]) -> Result<(), BenchError> {
         let mut buffer = [0; 16 << 10];
         loop {
@@ -110,7 +110,8 @@ impl BenchUi {
         }
     }
 
-    /// Wake-ups of its threads while nothing happened: voluntary context switches, `proc_pid_status(5)`.
+    /// Returns the number of wake-ups of the process's threads in [`REST`]: voluntary context switches
+    /// (`proc_pid_status(5)`).
     fn wake_ups_at_rest(&self) -> Result<f64, BenchError> {
         thread::sleep(REST);
         let before = self.switches()?;

@@ -1,4 +1,4 @@
-//! The program as a developer starts it.
+//! Tests of the command line of `bailiwick-bench`.
 
 use std::process::Command;
 
