@@ -1,5 +1,6 @@
-//! Drives `bailiwick acp` by the client side of the Rust SDK of the protocol (`agent-client-protocol` on crates.io). Prints a row for
-//! each flow. Usage: `sdk MODEL_URL`. Environment: `BAILIWICK`, the program. Status 1: a flow went otherwise.
+//! Drives `bailiwick acp` by the client side of the Rust SDK of the protocol (`agent-client-protocol` on crates.io).
+//! Prints a line for each tested flow. Usage: `sdk MODEL_URL`. The variable `BAILIWICK` names the program. Exits with
+//! status 1 if a flow has another result than expected.
 
 use std::error::Error;
 use std::fmt::Debug;
@@ -23,7 +24,7 @@ use agent_client_protocol::{
 
 type Said = Result<String, Box<dyn Error>>;
 
-/// The messages to the client so far.
+/// Messages that the client has received.
 #[derive(Clone, Default)]
 struct Seen {
     updates: Arc<Mutex<Vec<SessionUpdate>>>,
@@ -43,7 +44,7 @@ fn place() -> Result<PathBuf, Box<dyn Error>> {
     Ok(tempfile::Builder::new().prefix("editor-").tempdir_in("/var/tmp")?.keep())
 }
 
-/// Runs a flow with an editor that chooses options of this kind.
+/// Runs a flow with an editor that answers permission requests with the option of kind `choose`.
 async fn editor(home: &Path, choose: PermissionOptionKind, flow: impl AsyncFnOnce(Editor) -> Said) -> Said {
     let url = env::args().nth(1).ok_or("no address of a model")?;
     let config = AcpAgentConfig::new(env::var("BAILIWICK")?)
@@ -103,7 +104,7 @@ impl Editor {
         Ok(self.connection.send_request(said(session, text)).block_task().await?.stop_reason)
     }
 
-    /// Waits until the agent has begun to reply.
+    /// Waits for the beginning of the agent's reply.
     async fn until_reply(&self) -> Result<(), Box<dyn Error>> {
         for _ in 0..600 {
             if !self.text().is_empty() {

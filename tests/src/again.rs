@@ -1,4 +1,4 @@
-//! Repetition of a module's tests under another condition.
+//! Runs the tests of a module again under another condition.
 
 use std::fs::{self, Permissions};
 use std::os::unix::fs::{PermissionsExt as _, symlink};
@@ -12,24 +12,17 @@ use crate::programs::{NAMES, PLAIN_USER, copy_program};
 use crate::session::FIRST_AGENT;
 use crate::{Finished, Programs};
 
-/// A part of the names of tests that run others again. Such tests are not repeated.
+/// Part of the names of tests that run others again. These tests are not repeated.
 const OF_ALL: &str = "all_of_it_holds";
 
 /// Runs the tests of a module (`module_path!()`) again, in sessions whose first agent is not `1`.
-///
-/// # Panics
-///
-/// If one of them fails.
 pub fn with_another_first_agent(module: &str) {
     let me = std::env::current_exe().expect("a test has a path");
     run(Command::new(me).env(FIRST_AGENT, "7"), module);
 }
 
-/// Runs the tests of a module (`module_path!()`) again as [`PLAIN_USER`], because the kernel may treat a plain user and root differently.
-///
-/// # Panics
-///
-/// If one of them fails.
+/// Runs the tests of a module (`module_path!()`) again as [`PLAIN_USER`], because the kernel may treat root and other
+/// users differently.
 pub fn as_a_plain_user(module: &str) {
     if !geteuid().is_root() {
         // This process already runs as a plain user.

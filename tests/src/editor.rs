@@ -1,4 +1,4 @@
-//! `bailiwick acp` with an editor that a test controls.
+//! Runs `bailiwick acp` with an editor that the test plays.
 
 use std::process::Command;
 
@@ -8,35 +8,34 @@ use crate::process::Finished;
 use crate::served::Served;
 use crate::world::{KEY, World};
 
-/// An editor and its server. Its ids count from 1.
+/// Editor, with the server process that it has started. Ids of requests count from 1.
 pub struct Editor {
     pub served: Served,
     last: u64,
-    /// The updates so far, each with its session.
+    /// Updates that the server has sent so far, of all sessions.
     pub updates: Vec<Value>,
 }
 
 impl Editor {
-    /// Starts a server with these flags. Nothing was said yet.
+    /// Starts a server with these flags, and sends nothing yet.
     pub fn start(world: &World, flags: &[&str]) -> Self {
         let mut command = world.bailiwick(["acp"]);
         command.args(flags).env("ANTHROPIC_API_KEY", KEY);
         Self::of(command)
     }
 
-    /// Starts a server by this command.
     pub fn of(command: Command) -> Self {
         Self { served: Served::of(command), last: 0, updates: Vec::new() }
     }
 
-    /// Starts a server that asks this model, and says hello.
+    /// Starts a server that uses this model, and initialises the connection.
     pub fn greeted(world: &World, base_url: &str, flags: &[&str]) -> Self {
         let mut editor = Self::start(world, &[&["--base-url", base_url], flags].concat());
         editor.call("initialize", json!({"protocolVersion": 1, "clientCapabilities": {}}));
         editor
     }
 
-    /// Sends a request. Returns its id.
+    /// Sends a request, and returns its id.
     pub fn send(&mut self, method: &str, params: Value) -> u64 {
         self.last += 1;
         let line = json!({"jsonrpc": "2.0", "id": self.last, "method": method, "params": params});
@@ -48,7 +47,7 @@ impl Editor {
         self.served.line(&json!({"jsonrpc": "2.0", "method": method, "params": params}).to_string());
     }
 
-    /// Returns the next line that is no update.
+    /// Returns the next message that is no update.
     pub fn line(&mut self) -> Value {
         loop {
             let line = self.served.read().expect("it is not over");
@@ -59,7 +58,7 @@ impl Editor {
         }
     }
 
-    /// Returns the next update of this kind.
+    /// Waits for the next update of this kind.
     pub fn update(&mut self, kind: &str) -> Value {
         loop {
             let line = self.served.read().expect("it is not over");
@@ -71,14 +70,14 @@ impl Editor {
         }
     }
 
-    /// Returns the response to a request. No permission may be asked before it.
+    /// Waits for the response to a request. Fails the test if a permission request comes first.
     pub fn response(&mut self, id: u64) -> Value {
         let line = self.line();
         assert_eq!(line["id"], id, "{line}");
         line
     }
 
-    /// Sends a request and returns its result.
+    /// Sends a request, and returns the result.
     pub fn call(&mut self, method: &str, params: Value) -> Value {
         let id = self.send(method, params);
         let response = self.response(id);
@@ -86,7 +85,7 @@ impl Editor {
         response["result"].clone()
     }
 
-    /// Sends a request and returns the code and word of its error.
+    /// Sends a request, and returns the code and the word of the error.
     pub fn refused(&mut self, method: &str, params: Value) -> (i64, String) {
         let id = self.send(method, params);
         let error = self.response(id)["error"].clone();
@@ -94,37 +93,37 @@ impl Editor {
         (error["code"].as_i64().expect("a code"), word.to_owned())
     }
 
-    /// Opens a session in the world's project. Returns its id.
+    /// Opens a session in the world's project, and returns the session's id.
     pub fn open(&mut self, world: &World) -> String {
         let opened = self.call("session/new", json!({"cwd": world.project(), "mcpServers": []}));
         opened["sessionId"].as_str().expect("an id").to_owned()
     }
 
-    /// Sends a message. Returns the id of the request.
+    /// Sends a message, and returns the request's id.
     pub fn say(&mut self, session: &str, text: &str) -> u64 {
         let prompt = json!([{"type": "text", "text": text}]);
         self.send("session/prompt", json!({"sessionId": session, "prompt": prompt}))
     }
 
-    /// Returns the next request for a permission.
+    /// Waits for the next permission request.
     pub fn asked(&mut self) -> Value {
         let line = self.line();
         assert_eq!(line["method"], "session/request_permission", "{line}");
         line
     }
 
-    /// Answers a permission with this result.
+    /// Answers a permission request with this result.
     pub fn answer(&mut self, asked: &Value, result: Value) {
         self.served.line(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}).to_string());
     }
 
-    /// Answers a permission with the first option of this kind.
+    /// Answers a permission request with the first option of this kind.
     pub fn choose(&mut self, asked: &Value, kind: &str) {
         let option = option(asked, kind);
         self.answer(asked, json!({"outcome": {"outcome": "selected", "optionId": option}}));
     }
 
-    /// Sends a message and answers each permission with this kind. Returns the stop reason.
+    /// Sends a message, and answers each permission request with the option of this kind. Returns the stop reason.
     pub fn turn(&mut self, session: &str, text: &str, kind: &str) -> String {
         let id = self.say(session, text);
         loop {
@@ -137,24 +136,24 @@ impl Editor {
         }
     }
 
-    /// Returns the updates of a kind so far.
+    /// Returns the updates of this kind that have arrived.
     pub fn seen(&self, kind: &str) -> Vec<&Value> {
         let updates = self.updates.iter().map(|params| &params["update"]);
         updates.filter(|update| update["sessionUpdate"] == kind).collect()
     }
 
-    /// Returns the text of all message chunks of a kind so far.
+    /// Returns the text of the message chunks of this kind that have arrived.
     pub fn text(&self, kind: &str) -> String {
         self.seen(kind).iter().filter_map(|update| update["content"]["text"].as_str()).collect()
     }
 
-    /// Closes the input. Returns the remaining lines and the exit code.
+    /// Closes the server's input. Returns the remaining messages and the exit code.
     pub fn end(self) -> (Vec<Value>, Finished) {
         self.served.end()
     }
 }
 
-/// Returns the id of the first option of a kind.
+/// Returns the id of the first option of this kind in a permission request.
 pub fn option(asked: &Value, kind: &str) -> String {
     let options = asked["params"]["options"].as_array().expect("options");
     let option = options.iter().find(|option| option["kind"] == kind);

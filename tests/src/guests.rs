@@ -1,4 +1,4 @@
-//! Guests for MCP servers, confined as by a table of the settings, and the guests of a log.
+//! Starts guests for MCP servers, and reads guests from session logs.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -11,14 +11,14 @@ use ipc::path::WirePath;
 use ipc::rights::{Network, Reach, Rights};
 use serde_json::Value;
 
-/// Places of the system's programs.
+/// Directories of the system's programs.
 const SYSTEM: [&str; 11] =
     ["/bin", "/sbin", "/lib", "/lib32", "/lib64", "/usr", "/etc", "/opt", "/proc", "/sys", "/dev"];
 
-/// Directories of a server's own home.
+/// Directories in a server's home.
 const HOME: [&str; 4] = ["home/.cache", "home/.config", "home/.local/share", "tmp"];
 
-/// The access of a server beyond that of every server.
+/// Access of a server in addition to what every server has.
 #[derive(Clone, Debug, Default)]
 pub struct ServerRights {
     pub read: Vec<PathBuf>,
@@ -27,11 +27,7 @@ pub struct ServerRights {
     pub reach: Reach,
 }
 
-/// Returns the confinement of a server whose temp and home are in this existing directory.
-///
-/// # Panics
-///
-/// If the directory cannot be filled.
+/// Returns the confinement of a server. Its home and temp directory are in `place`, an existing directory.
 pub fn confinement(
     programs: &Programs,
     store: &Path,
@@ -71,18 +67,18 @@ pub fn confinement(
     }
 }
 
-/// A server that was started and described itself.
+/// Started server that has described itself.
 #[derive(Debug)]
 pub struct DescribedServer {
     pub process: McpServerProcess,
-    /// The spawner, because its end would end the process.
+    /// Kept because its end would end the server.
     _spawner: Spawner,
     pub tools: Vec<McpTool>,
     pub description: McpDescription,
 }
 
 impl DescribedServer {
-    /// Starts a server, and waits until it has described itself.
+    /// Starts a server, and waits for its description.
     pub async fn start(
         programs: &Programs,
         confinement: Confinement,
@@ -107,7 +103,6 @@ impl DescribedServer {
         }
     }
 
-    /// Calls a tool, and returns the outcome.
     pub async fn call(&mut self, tool: &str, arguments: &str) -> Result<McpResult, McpFailure> {
         let what = McpRequest::CallTool { tool: tool.to_owned(), arguments: arguments.to_owned() };
         self.process.request(what).await.expect("the guest reads");
@@ -121,11 +116,8 @@ impl DescribedServer {
     }
 }
 
-/// Returns kind and reason of each guest of a log, in the order of their ends, such as `gateway owner_ended`.
-///
-/// # Panics
-///
-/// If a guest has no end or two, or one after that of its worker, of the guest that it is a gateway of, or of the session.
+/// Returns the kind and the end reason of each guest in a log, in the order of the ends, such as `gateway owner_ended`.
+/// Panics if a guest does not end exactly once, or ends after its owner (worker, guest or session).
 pub fn ends(log: &[Value]) -> Vec<String> {
     let is_of = |event: &Value, other: &Value| event["agent"] == other["agent"];
     let (mut open, mut ends): (Vec<&Value>, _) = (Vec::new(), Vec::new());

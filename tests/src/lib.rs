@@ -1,4 +1,5 @@
-//! Shared code of the tests with several processes: a separate environment for each test, in which the real programs run.
+//! Shared code of the tests with several processes. Each test has a separate environment, in which the real programs
+//! run.
 //!
 //! A test does not use the machine's configuration: its home, state and project are new directories, and its model is a
 //! script on the loopback interface.
@@ -37,7 +38,7 @@ pub use process::{Finished, alive, marked, wait_until, without_durations};
 pub use programs::{PLAIN_USER, Programs, User};
 pub use world::World;
 
-/// Skips a test with a message. CI compares these messages with a list.
+/// Skips a test, and prints the reason. CI compares these messages with a list.
 #[macro_export]
 macro_rules! skip {
     ($($why:tt)*) => {{

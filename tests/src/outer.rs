@@ -1,4 +1,4 @@
-//! The system call filter of a container engine: an outer seccomp filter that denies calls.
+//! Imitates the system call filter of a container engine: a seccomp filter around the program that denies calls.
 
 use std::io;
 use std::os::unix::process::CommandExt;
@@ -7,11 +7,7 @@ use std::process::Command;
 use nix::errno::Errno;
 use nix::libc::{self, sock_filter, sock_fprog};
 
-/// Makes the command and its children get this error from these system calls.
-///
-/// # Panics
-///
-/// If there are more calls than a jump can skip.
+/// Makes these system calls of the command and its children fail with this error.
 pub fn refuse(command: &mut Command, calls: &[libc::c_long], errno: Errno) {
     let program = program(calls, errno);
     let attach = move || {
@@ -29,7 +25,8 @@ pub fn refuse(command: &mut Command, calls: &[libc::c_long], errno: Errno) {
     unsafe { command.pre_exec(attach) };
 }
 
-/// Returns a filter that loads the call's number (`seccomp_data.nr`), compares it with each denied call, and returns the verdict.
+/// Returns a BPF program that loads the call's number (`seccomp_data.nr`), compares it with each denied call, and
+/// returns the verdict.
 fn program(calls: &[libc::c_long], errno: Errno) -> Vec<sock_filter> {
     let instruction =
         |code: u32, jt, k| sock_filter { code: u16::try_from(code).expect("a code"), jt, jf: 0, k };

@@ -1,4 +1,4 @@
-//! Processes that a test started, with their results.
+//! Runs processes in tests, and reads their results.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Output, Stdio};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use memchr::memmem;
 
-/// The longest wait in a test before it fails.
+/// Maximum wait in a test before it fails.
 const PATIENCE: Duration = Duration::from_mins(1);
 
 #[derive(Clone, Debug)]
@@ -22,13 +22,12 @@ impl Finished {
         output.unwrap_or_else(|error| panic!("{command:?}: {error}")).into()
     }
 
-    /// Returns the events of `--output stream-json`.
+    /// Returns the events that `--output stream-json` printed.
     pub fn events(&self) -> Vec<serde_json::Value> {
         let event = |line| serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
         self.stdout.lines().map(event).collect()
     }
 
-    /// Returns the `data` of all events of one type.
     pub fn events_of(&self, kind: &str) -> Vec<serde_json::Value> {
         let events = self.events().into_iter().filter(|event| event["type"] == kind);
         events.map(|mut event| event["data"].take()).collect()
@@ -46,7 +45,7 @@ impl From<Output> for Finished {
     }
 }
 
-/// Waits until a condition is true. Fails the test after a minute.
+/// Waits until a condition is true. Fails the test after [`PATIENCE`].
 pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     let began = Instant::now();
     while !is_so() {
@@ -55,13 +54,14 @@ pub fn wait_until(what: &str, mut is_so: impl FnMut() -> bool) {
     }
 }
 
-/// True if a process lives and is no zombie.
+/// True if a process runs and is no zombie.
 pub fn alive(pid: u32) -> bool {
     let Ok(stat) = std::fs::read_to_string(format!("/proc/{pid}/stat")) else { return false };
     stat.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
 }
 
-/// Returns the living processes with these bytes in their environment. Only root sees processes that are not dumpable.
+/// Returns the pids of processes with these bytes in their environment. Only root can read that of processes that are
+/// not dumpable.
 pub fn marked(mark: &[u8]) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").expect("proc is mounted").flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -72,12 +72,13 @@ pub fn marked(mark: &[u8]) -> Vec<u32> {
     pids.filter(has_mark).filter(|pid| alive(*pid)).collect()
 }
 
-/// Removes the durations of commands from a text: `[exit code 0, 0.1 s]`, `interrupted by the user after 3.2 s; …`.
+/// Removes the durations of commands from a text, as in `[exit code 0, 0.1 s]` and
+/// `interrupted by the user after 3.2 s`.
 pub fn without_durations(text: &str) -> String {
     [" s]", " s; ", " s: "].iter().fold(text.to_owned(), |text, end| without_number(&text, end))
 }
 
-/// Removes the numbers before `end` from a text.
+/// Removes the number before each `end` in a text.
 fn without_number(text: &str, end: &str) -> String {
     let parts: Vec<_> = text.split(end).collect();
     let Some((last, before)) = parts.split_last() else { return String::new() };

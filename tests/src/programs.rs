@@ -1,4 +1,4 @@
-//! The tested programs, and the users that run them.
+//! The tested programs, and the users as whom tests run them.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -10,22 +10,22 @@ use nix::unistd::{getegid, geteuid};
 
 use crate::world::PLACE;
 
-/// The user and group id of the plain user as whom root's tests are repeated. No such account needs to exist.
+/// User id and group id as whom root's tests are repeated. No such account needs to exist.
 pub const PLAIN_USER: u32 = 12345;
 
 pub(crate) const NAMES: [&str; 6] =
     ["bailiwick", "bailiwick-worker", "sandbox-exec", "probe", "fake-worker", "fake-mcp-server"];
 
-/// The user that runs a program.
+/// User as whom a test runs a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum User {
     Myself,
-    /// The plain user [`PLAIN_USER`]. Only root can become this user, if it still has its capabilities.
+    /// The user [`PLAIN_USER`]. Only root with its capabilities can become that user.
     Plain,
 }
 
 impl User {
-    /// Returns the users as whom the tests can run here. If they run as root, a plain user is included.
+    /// Returns the users as whom tests can run here. For root, the plain user is among them.
     pub fn all() -> Vec<Self> {
         if may_become_another() { vec![Self::Myself, Self::Plain] } else { vec![Self::Myself] }
     }
@@ -37,7 +37,7 @@ impl User {
         }
     }
 
-    /// Returns the group id, which a container engine may set to another number than the user id.
+    /// Returns the user's group id. A container engine may give root another group id than 0.
     pub fn gid(self) -> u32 {
         match self {
             Self::Myself => getegid().as_raw(),
@@ -45,52 +45,50 @@ impl User {
         }
     }
 
-    /// True if the user has any capability. Root may have none.
+    /// True if the user has any capability. In a container, root may have none.
     pub fn is_capable(self) -> bool {
         self == Self::Myself && capabilities() != 0
     }
 }
 
-/// True if this process is root and may give files away and change its ids (`capabilities(7)`). In a container without
-/// these capabilities it is not.
+/// True if this process is root and has the capabilities to give files away and change its ids (capabilities(7)).
 fn may_become_another() -> bool {
     const NEEDED: u64 = 1 << 0 | 1 << 6 | 1 << 7;
     geteuid().is_root() && capabilities() & NEEDED == NEEDED
 }
 
-/// Returns the capabilities in force.
+/// Returns the effective capabilities of this process as a bit mask.
 fn capabilities() -> u64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let effective = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
     effective.and_then(|set| u64::from_str_radix(set.trim(), 16).ok()).unwrap_or_default()
 }
 
-/// The directory with the tested programs, which every user can read.
+/// Directory with the tested programs, which every user can read.
 #[derive(Debug)]
 pub struct Programs(PathBuf);
 
 impl Programs {
-    /// Returns the programs that cargo built for this test run, copied to where every user can execute them.
+    /// Copies the programs that cargo built for this test run to a directory where every user can execute them. Later
+    /// calls return the same.
     pub fn get() -> &'static Self {
         static COPY: OnceLock<Programs> = OnceLock::new();
         COPY.get_or_init(|| Self(copy()))
     }
 
-    /// Returns the path of a program.
     pub fn path(&self, name: &str) -> PathBuf {
         self.0.join(name)
     }
 
-    /// Returns the directory of the programs.
     pub fn directory(&self) -> &Path {
         &self.0
     }
 }
 
-/// The variable with a directory whose programs are tested instead, such as those built for another target.
+/// Environment variable that names a directory whose programs are tested instead, such as those for another target.
 const INSTEAD: &str = "BAILIWICK_PROGRAMS";
 
-/// Returns `target/PROFILE`, found from the path of the test program.
+/// Returns `target/PROFILE`, which contains the test program.
 fn built() -> PathBuf {
     let me = std::env::current_exe().expect("a test has a path");
     me.ancestors().nth(2).expect("a test lies in target/PROFILE/deps").to_owned()
@@ -139,22 +137,14 @@ fn stamp(program: &Path) -> String {
     format!("{:x}{:x}{:x}", meta.len(), meta.mtime(), meta.mtime_nsec())
 }
 
-/// Copies a program by another process. Otherwise a parallel fork could inherit the open copy, which then could not be
-/// executed (ETXTBSY).
-///
-/// # Panics
-///
-/// If it cannot be copied.
+/// Copies a program by another process. Otherwise, a process that this one forks meanwhile could inherit the open copy,
+/// and executing it would fail (ETXTBSY).
 pub fn copy_program(from: &Path, to: &Path) {
     let done = Command::new("cp").arg(from).arg(to).status().expect("cp can be executed");
     assert!(done.success(), "cp {} {}", from.display(), to.display());
 }
 
-/// Writes an executable script by another process for the same reason.
-///
-/// # Panics
-///
-/// If it cannot be written.
+/// Writes an executable script, by another process for the same reason as [`copy_program`].
 pub fn write_script(path: &Path, text: &str) {
     let write = r#"printf %s "$1" > "$2" && chmod 755 "$2""#;
     let done =
@@ -162,11 +152,7 @@ pub fn write_script(path: &Path, text: &str) {
     assert!(done.success(), "{}", path.display());
 }
 
-/// Creates a new directory below this one with `bailiwick`, the other programs, and the fake worker.
-///
-/// # Panics
-///
-/// If the programs cannot be copied.
+/// Creates a subdirectory with the programs, in which the fake worker replaces the worker. Returns its path.
 pub fn taken_over(directory: &Path) -> PathBuf {
     let place = directory.join("programs");
     fs::create_dir(&place).expect("our own directory");
@@ -182,11 +168,8 @@ pub fn taken_over(directory: &Path) -> PathBuf {
     place.join("bailiwick")
 }
 
-/// Creates a new directory below this one with `bailiwick`, the other programs, and a script instead of `sandbox-exec`.
-///
-/// # Panics
-///
-/// If the programs cannot be copied.
+/// Creates a subdirectory with the programs, in which `script` replaces `sandbox-exec`. Returns the path of
+/// `bailiwick`.
 pub fn with_sandbox_exec(directory: &Path, script: &str) -> PathBuf {
     let place = directory.join("programs");
     fs::create_dir(&place).expect("our own directory");
@@ -197,7 +180,8 @@ pub fn with_sandbox_exec(directory: &Path, script: &str) -> PathBuf {
     place.join("bailiwick")
 }
 
-/// Creates a worker that first starts a process with this bash command: confined like the worker, and of no call.
+/// Creates a worker that first runs a bash command in the background. That process is confined like the worker, and
+/// belongs to no tool call.
 pub fn worker_with_process(directory: &Path, command: &str) -> PathBuf {
     let (ours, script) = (directory.join("worker"), directory.join("bailiwick-worker"));
     copy_program(&Programs::get().path("bailiwick-worker"), &ours);

@@ -1,4 +1,4 @@
-/// A generator of random numbers (splitmix64).
+/// Random number generator (splitmix64), so that a failed test can be repeated by its seed.
 #[derive(Debug)]
 pub struct Random(u64);
 

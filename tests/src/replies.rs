@@ -1,4 +1,4 @@
-//! The replies of the scripted model.
+//! Replies of the scripted model server.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::io::Write;
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 
 use crate::strict;
 
-/// Returns a reply with these tool calls in one turn. Their ids are `toolu_0`, `toolu_1` …
+/// Returns a reply with these tool calls. Their ids are `toolu_0`, `toolu_1` and so on.
 pub fn calls(calls: &[(&str, Value)]) -> String {
     let blocks: Vec<_> = calls.iter().enumerate().map(call).collect();
     sse::message(&blocks, "tool_use", sse::Usage::default())
@@ -25,17 +25,16 @@ pub fn shell(command: &str) -> String {
     calls(&[("shell_exec", json!({"command": command}))])
 }
 
-/// Returns a reply of text with this stop reason.
 pub fn says(text: &str, stop_reason: &str) -> String {
     sse::message(&[sse::Block::text(text)], stop_reason, sse::Usage::default())
 }
 
-/// Returns the last reply of a model.
+/// Returns a reply that ends the turn.
 pub fn done() -> String {
     says("Done.", "end_turn")
 }
 
-/// Starts a model that makes these tool calls, one in each reply, and then ends its turn.
+/// Starts a model server that makes these tool calls, one in each reply, and then ends the turn.
 pub fn model(calls: &[(&str, Value)]) -> ReplayServer {
     let reply = |asked| sse::message(&[call(asked)], "tool_use", sse::Usage::default());
     model_of(calls.iter().enumerate().map(reply).chain([done()]))
@@ -45,8 +44,8 @@ pub fn model_of(replies: impl IntoIterator<Item = String>) -> ReplayServer {
     serve(replies.into_iter().map(Reply::sse))
 }
 
-/// Starts a model for several agents. A request whose first message is one of these tasks gets the task's next reply,
-/// and other requests get the next of `rest`.
+/// Starts a model server for several agents. A request whose first message is one of the tasks gets the task's next
+/// reply; other requests get the next one of `rest`.
 pub fn model_of_agents(
     rest: impl IntoIterator<Item = String>,
     tasks: impl IntoIterator<Item = (String, Vec<String>)>,
@@ -74,42 +73,37 @@ fn has_task(request: &RecordedRequest, task: &str) -> bool {
     blocks.iter().any(|block| block["text"] == task)
 }
 
-/// Starts a model with these replies and network faults. It checks that requests follow the vendor's rules.
+/// Starts a model server with these replies and network faults. It rejects requests that break the vendor's rules.
 pub fn serve(replies: impl IntoIterator<Item = Reply>) -> ReplayServer {
     let script = replies.into_iter().fold(Script::new(), Script::push);
     serve_checked(script, Box::new(|_, _| None))
 }
 
-/// Starts a model that checks each valid request, and otherwise follows the script.
+/// Starts a model server that passes each valid request to `check`, and otherwise follows the script.
 pub fn serve_checked(script: Script, mut check: Check) -> ReplayServer {
     let strict: Check = Box::new(move |number, request| refusal(request).or_else(|| check(number, request)));
     ReplayServer::start_checked(script, strict).expect("loopback")
 }
 
-/// Returns the vendor's error for a request that breaks its rules, if there is one.
+/// Returns the vendor's error for a request that breaks a rule. `None` if it breaks none.
 fn refusal(request: &RecordedRequest) -> Option<Reply> {
     let RecordedRequest { method, path, headers, body, .. } = request;
     let fault = strict::Sent { method, path, headers, body }.fault()?;
     Some(Reply::error(400, "invalid_request_error", &fault).header("x-should-retry", "false"))
 }
 
-/// Returns a reply with status 200 and a compressed body.
+/// Returns a reply with status 200 and a body compressed with gzip.
 pub fn gzipped(body: impl AsRef<[u8]>) -> Reply {
     Reply::sse(gzip(body)).header("content-encoding", "gzip")
 }
 
-/// Compresses bytes with gzip.
 pub fn gzip(body: impl AsRef<[u8]>) -> Vec<u8> {
     let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
     encoder.write_all(body.as_ref()).expect("a vector takes everything");
     encoder.finish().expect("a vector takes everything")
 }
 
-/// Starts a model that slowly writes the name of the task, `task NAME` in the prompt, into `answer`.
-///
-/// # Panics
-///
-/// If a request belongs to no such task.
+/// Starts a model server that slowly writes NAME into the file `answer` if the prompt contains `task NAME`.
 pub fn answers_with_the_tasks_name(pace: Duration) -> ReplayServer {
     let check = move |_: usize, request: &RecordedRequest| {
         let body: Value = serde_json::from_slice(&request.body).expect("a request is JSON");

@@ -1,4 +1,4 @@
-//! A repository that contains an attacker's program, and the person who works there later.
+//! Creates a repository with an attacker's program, which a person's command might later execute.
 
 use std::path::{Path, PathBuf};
 
@@ -6,12 +6,13 @@ use crate::process::Finished;
 use crate::programs::User;
 use crate::world::{PLACE, World};
 
-/// Creates a repository with a committed file, and an attacker's program `evil.sh` that leaves a mark in the home directory.
+/// Creates a repository with a committed file, and with the attacker's program `evil.sh`, which leaves a mark in the
+/// home directory.
 pub fn repository(user: User) -> World {
     repository_below(user, Path::new(PLACE))
 }
 
-/// Creates such a repository below a directory that every user can access.
+/// Creates such a repository in a subdirectory of `directory`, which every user must be able to enter.
 pub fn repository_below(user: User, directory: &Path) -> World {
     let world = World::below(user, directory);
     world.file("kept.txt", "kept\n");
@@ -21,7 +22,7 @@ pub fn repository_below(user: User, directory: &Path) -> World {
     world
 }
 
-/// Runs a command of the person in the project without confinement.
+/// Runs a command in the project without confinement, as the person would.
 pub fn shell(world: &World, command: &str) -> Finished {
     let mut sh = world.command("bash");
     sh.args(["-c", command]).current_dir(world.project());
@@ -31,7 +32,7 @@ pub fn shell(world: &World, command: &str) -> Finished {
     Finished::of(&mut sh)
 }
 
-/// True if the attacker's program was run.
+/// True if the attacker's program has run.
 pub fn is_marked(world: &World) -> bool {
     mark(world).exists()
 }

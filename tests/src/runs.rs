@@ -1,4 +1,4 @@
-//! Runs of `bailiwick exec` in tests.
+//! Runs `bailiwick exec` in tests.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -11,7 +11,7 @@ use crate::process::Finished;
 use crate::world::{KEY, World};
 
 impl World {
-    /// Returns `bailiwick exec` in the project with a key, this base URL, and exactly these other arguments.
+    /// Returns `bailiwick exec` with the project, an API key, this base URL, and exactly these other arguments.
     pub fn task<S: AsRef<OsStr>>(&self, base_url: &str, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = self.bailiwick(["exec", "--base-url", base_url]);
         command.arg("-C").arg(self.project()).args(self.tier_flags()).args(arguments);
@@ -19,7 +19,7 @@ impl World {
         command
     }
 
-    /// Makes a directory outside the project with the file `there.txt`, both writable for the world's user.
+    /// Creates a directory outside of the project with the file `there.txt`. The world's user can write both.
     pub fn outside(&self) -> PathBuf {
         let place = self.root().join("outside");
         fs::create_dir(&place).expect("our own directory");
@@ -30,19 +30,18 @@ impl World {
         place
     }
 
-    /// Runs [`World::exec`] until it ends.
     pub fn run(&self, server: &ReplayServer, arguments: &[&str]) -> Finished {
         Finished::of(&mut self.exec(server, arguments))
     }
 
-    /// Returns a text without the path of the test's directory, which differs from run to run.
+    /// Replaces the path of the test's directory, which differs from run to run, in a text.
     pub fn stable(&self, text: &str) -> String {
         text.replace(&self.root().display().to_string(), "[world]")
     }
 }
 
 impl Finished {
-    /// Returns the `data` of the last event, which is the result.
+    /// Returns the `data` of the last event, which is the result of the run.
     pub fn result(&self) -> serde_json::Value {
         let events = self.events();
         let last = events.last().unwrap_or_else(|| panic!("no events: {}", self.stderr));
@@ -50,7 +49,7 @@ impl Finished {
         last["data"].clone()
     }
 
-    /// Returns the program if it ended with this code. Otherwise fails the test with the whole output.
+    /// Fails the test, and shows the whole output, if the program has ended with another exit code.
     #[track_caller]
     #[expect(clippy::return_self_not_must_use, reason = "the check itself may be all that is wanted")]
     pub fn expect(self, code: i32) -> Self {

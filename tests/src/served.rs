@@ -1,4 +1,4 @@
-//! `bailiwick serve` with a front end that a test controls.
+//! Runs `bailiwick serve` with a front end that the test plays.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::Path;
@@ -11,21 +11,20 @@ use crate::world::{KEY, World};
 
 pub struct Served {
     pub process: Child,
-    /// The server's standard input, until it is closed.
+    /// Standard input of the server. `None` after it was closed.
     pub input: Option<ChildStdin>,
     pub output: BufReader<ChildStdout>,
     last: u64,
 }
 
 impl Served {
-    /// Starts a server without the first request of the protocol.
+    /// Starts a server, and sends nothing yet.
     pub fn start(world: &World) -> Self {
         let mut command = world.bailiwick(["serve"]);
         command.env("ANTHROPIC_API_KEY", KEY);
         Self::of(command)
     }
 
-    /// Starts a server by this command.
     pub fn of(mut command: Command) -> Self {
         let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut process = command.spawn().expect("it serves");
@@ -34,7 +33,7 @@ impl Served {
         Self { process, input, output, last: 0 }
     }
 
-    /// Starts a server and sends the first request of the protocol.
+    /// Starts a server, and sends the first request of the protocol.
     pub fn greeted(world: &World) -> Self {
         let mut served = Self::start(world);
         served.call("initialize", json!({}));
@@ -51,14 +50,14 @@ impl Served {
         self.raw(b"\n");
     }
 
-    /// Returns the next line; `None` at the end.
+    /// Returns the next message of the server. `None` at the end of the output.
     pub fn read(&mut self) -> Option<Value> {
         let mut line = String::new();
         self.output.read_line(&mut line).expect("it serves");
         line.ends_with('\n').then(|| serde_json::from_str(&line).expect("it serves"))
     }
 
-    /// Returns the next line that is a response.
+    /// Waits for the next response, and returns it.
     pub fn response(&mut self) -> Value {
         loop {
             let line = self.read().expect("it is not over");
@@ -68,7 +67,7 @@ impl Served {
         }
     }
 
-    /// Returns the parameters of the next notification with this method.
+    /// Waits for the next notification with this method, and returns its parameters.
     pub fn until(&mut self, method: &str) -> Value {
         loop {
             let line = self.read().unwrap_or_else(|| panic!("it ended before {method}"));
@@ -80,11 +79,7 @@ impl Served {
         }
     }
 
-    /// Returns the parameters of the next notification with each of these methods, in any order.
-    ///
-    /// # Panics
-    ///
-    /// If the server ends before.
+    /// Waits for one notification with each of these methods, in any order, and returns their parameters.
     pub fn until_all<const N: usize>(&mut self, methods: [&str; N]) -> [Value; N] {
         let mut found = [const { None }; N];
         while let Some(first) = found.iter().position(Option::is_none) {
@@ -98,7 +93,7 @@ impl Served {
         found.map(Option::unwrap_or_default)
     }
 
-    /// Returns the next request with this method from the server.
+    /// Waits for the next request of the server with this method, and returns it.
     pub fn asked(&mut self, method: &str) -> Value {
         loop {
             let line = self.read().unwrap_or_else(|| panic!("it ended before {method}"));
@@ -108,7 +103,7 @@ impl Served {
         }
     }
 
-    /// Sends a request and returns its response.
+    /// Sends a request, and returns the response.
     pub fn ask(&mut self, method: &str, params: Value) -> Value {
         self.last += 1;
         let id = self.last;
@@ -118,14 +113,14 @@ impl Served {
         response
     }
 
-    /// Sends a request and returns its result. Fails the test if it is an error.
+    /// Sends a request, and returns the result. Fails the test if the response is an error.
     pub fn call(&mut self, method: &str, params: Value) -> Value {
         let response = self.ask(method, params);
         assert!(response.get("error").is_none(), "{response}");
         response["result"].clone()
     }
 
-    /// Sends a request and returns the code and word of its error.
+    /// Sends a request, and returns the code and the word of the error.
     pub fn refused(&mut self, method: &str, params: Value) -> (i64, String) {
         let error = self.ask(method, params)["error"].clone();
         (
@@ -134,14 +129,14 @@ impl Served {
         )
     }
 
-    /// Opens a conversation.
+    /// Opens a conversation, and returns its id.
     pub fn converse(&mut self, project: &Path, base_url: &str, mode: &str) -> String {
         let options = json!({"cwd": project, "base_url": base_url, "mode": mode});
         let opened = self.call("newConversation", options);
         opened["conversation_id"].as_str().expect("it serves").to_owned()
     }
 
-    /// Ends the server. Returns all remaining lines and the exit code.
+    /// Closes the server's input. Returns the remaining messages and the exit code.
     pub fn end(mut self) -> (Vec<Value>, Finished) {
         self.input = None;
         let rest = std::iter::from_fn(|| self.read()).collect();

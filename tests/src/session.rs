@@ -1,5 +1,5 @@
-//! A session in this process, controlled by its channels like a front end: actions in, events out. The model is a
-//! recording, and the worker is a real one.
+//! Runs a session in this process. The test plays the front end by the session's channels: actions in, events out. The
+//! model is a recording, and the worker is a real one.
 
 use std::fs::{DirBuilder, create_dir};
 use std::os::unix::fs::DirBuilderExt;
@@ -35,67 +35,58 @@ use crate::programs::User;
 use crate::standing::policy;
 use crate::world::World;
 
-/// The longest wait for an event.
+/// Maximum wait for an event.
 pub const PATIENCE: Duration = Duration::from_secs(30);
 
-/// The front end's side of a session.
+/// Front end that a test plays.
 pub struct FrontEnd {
     id: ConversationId,
-    /// The channel for actions; `None` after the front end has gone.
+    /// Channel for actions. `None` after the front end has gone.
     pub actions: Option<mpsc::Sender<UserAction>>,
     events: mpsc::UnboundedReceiver<UiEvent>,
     run: JoinHandle<Result<RunEnd, SessionError>>,
     seen: Vec<String>,
-    /// The model of the first agent.
+    /// Recorded model of the first agent.
     pub provider: Arc<ReplayProvider>,
-    /// The agents.
     pub agents: Vec<OpenAgent>,
-    /// The test's directories.
     pub world: World,
 }
 
-/// An agent of a session.
 pub struct OpenAgent {
     pub id: AgentId,
     pub provider: Arc<ReplayProvider>,
-    /// The private temp directory of the agent.
     pub temp: PrivateTemp,
 }
 
-/// The variable with the name of the first agent of sessions, if it is not the usual one.
+/// Environment variable with the name of the sessions' first agent. Without it, the name is the usual one.
 pub const FIRST_AGENT: &str = "BAILIWICK_TEST_FIRST_AGENT";
 
-/// Returns the name of the first agent of a session.
 pub fn first_agent() -> AgentId {
     std::env::var(FIRST_AGENT).map_or_else(|_| AgentId::root(), |id| AgentId::from(id.as_str()))
 }
 
-/// The settings with which a session starts.
+/// Settings with which a session starts.
 #[derive(Clone, Debug)]
 pub struct Beginning {
-    /// The network access.
     pub net: Network,
-    /// The level of confinement.
     pub tier: TierChoice,
-    /// The path in the test's directories for a copy of another worker program; `None` for the real one.
+    /// Path, in the test's directories, of a copy of another worker program. `None` for the real worker.
     pub worker: Option<&'static str>,
-    /// A bash command for a process that the worker leaves behind before it serves, if there is one.
+    /// Bash command for a process that the worker starts before it is ready and leaves running. `None` for no such
+    /// process.
     pub beside: Option<&'static str>,
-    /// A function that makes the session's model from the recording.
+    /// Function that turns the recording into the session's model.
     pub model: fn(Arc<ReplayProvider>) -> Arc<dyn ModelProvider>,
-    /// The approval mode.
     pub mode: ApprovalMode,
-    /// The settings of approvals.
     pub approvals: ApprovalSettings,
-    /// The number of turns.
     pub turns: Turns,
-    /// The names and contents of files in the project at the start. If there are any, the files that the host acts on
-    /// are watched as in a normal session.
+    /// Names and contents of files in the project. If there are any, the tripwire watches the project as in a normal
+    /// session.
     pub files: Vec<(&'static str, String)>,
 }
 
 impl Default for Beginning {
-    /// Returns a start without network, in the best level of confinement.
+    /// Returns settings without network, in the best tier that the machine supports.
     fn default() -> Self {
         Self {
             net: Network::Off,
@@ -119,7 +110,7 @@ impl Backoff for Never {
     }
 }
 
-/// Returns the programs that a session needs.
+/// Returns the programs that the session uses.
 fn programs(world: &World, beginning: &Beginning) -> Programs {
     let ours = crate::Programs::get();
     let mut worker = ours.path("bailiwick-worker");
@@ -212,7 +203,7 @@ impl Part {
     }
 }
 
-/// The settings that all agents of a session share.
+/// Settings that all agents of a session share.
 struct Common<'a> {
     world: &'a World,
     beginning: &'a Beginning,
@@ -223,7 +214,7 @@ struct Common<'a> {
 }
 
 impl Common<'_> {
-    /// Creates an agent with its own private temp directory and environment.
+    /// Creates an agent with a private temp directory and an environment of its own.
     fn run(&self, part: Part) -> (AgentRun, OpenAgent) {
         let Part { id, replies, tools, server } = part;
         let Self { world, beginning, .. } = self;
@@ -256,17 +247,18 @@ impl Common<'_> {
 }
 
 impl FrontEnd {
-    /// Starts a session in new directories, with a model that gives these replies.
+    /// Starts a session with a model that gives these replies.
     pub fn open(replies: impl IntoIterator<Item = String>) -> Self {
         Self::open_with(Beginning::default(), replies)
     }
 
-    /// Starts a session with other settings. Its processes have the test's mark in their environment.
+    /// Starts a session with other settings than the default ones. Its processes have the test's mark in their
+    /// environment.
     pub fn open_with(beginning: Beginning, replies: impl IntoIterator<Item = String>) -> Self {
         Self::begin(&beginning, vec![Part::of(first_agent(), replies)])
     }
 
-    /// Starts a session with additional tools, and the code for those that no worker carries out.
+    /// Starts a session with additional tools, and with the code for those that no worker executes.
     pub fn open_with_tools(
         beginning: Beginning,
         (tools, server): (Vec<Box<dyn Tool>>, Arc<dyn ToolServer>),
@@ -276,7 +268,7 @@ impl FrontEnd {
         Self::begin(&beginning, vec![part])
     }
 
-    /// Starts a session with several top-level agents. Each has the replies of its model.
+    /// Starts a session with several top-level agents, each with the replies of its model.
     pub fn open_several(beginning: &Beginning, agents: Vec<(AgentId, Vec<String>)>) -> Self {
         Self::begin(beginning, agents.into_iter().map(|(id, replies)| Part::of(id, replies)).collect())
     }
@@ -308,17 +300,14 @@ impl FrontEnd {
         Self { id, actions: Some(actions), events, run, seen: Vec::new(), provider, agents, world }
     }
 
-    /// Sends an action of the person.
     pub async fn act(&self, kind: UserActionKind) {
         self.act_in(&self.id, kind).await;
     }
 
-    /// Sends an action to a session.
     pub async fn act_in(&self, id: &ConversationId, kind: UserActionKind) {
         self.send(UserAction { conversation_id: id.clone(), agent: None, kind }).await;
     }
 
-    /// Sends an action of the person to one agent.
     pub async fn act_of(&self, agent: &AgentId, kind: UserActionKind) {
         self.send(UserAction { conversation_id: self.id.clone(), agent: Some(agent.clone()), kind }).await;
     }
@@ -327,7 +316,6 @@ impl FrontEnd {
         self.actions.as_ref().expect("it is not gone").send(action).await.expect("a session takes actions");
     }
 
-    /// Sends a message to the agent.
     pub async fn prompt(&self, text: &str) {
         self.act(UserActionKind::Agent(AgentAction::Prompt { text: text.to_owned(), images: vec![] })).await;
     }
@@ -343,7 +331,7 @@ impl FrontEnd {
         panic!("{wanted}: not among {:#?}", self.seen);
     }
 
-    /// Receives events until there is an approval request, which is returned.
+    /// Receives events up to the next approval request, and returns that.
     pub async fn asked(&mut self) -> (ApprovalId, ServerRequest) {
         while let Some(event) = tokio::time::timeout(PATIENCE, self.events.recv()).await.expect("a request") {
             self.see(&event);
@@ -354,7 +342,7 @@ impl FrontEnd {
         panic!("nobody is asked: {:#?}", self.seen);
     }
 
-    /// Records an event. The line of another agent than the first begins with its name.
+    /// Records an event as a line. For other agents than the first, the line begins with the agent's name.
     fn see(&mut self, event: &UiEvent) {
         let line = line(&event.kind);
         self.seen.push(if event.agent == self.agents[0].id {
@@ -364,7 +352,7 @@ impl FrontEnd {
         });
     }
 
-    /// Returns the lines of all events so far.
+    /// Returns the lines of all events that were received.
     pub fn seen(&self) -> &[String] {
         &self.seen
     }
@@ -373,7 +361,7 @@ impl FrontEnd {
         self.events.close();
     }
 
-    /// Waits for the end of the session and returns its directories. Events are dropped meanwhile.
+    /// Waits for the end of the session, and returns its directories. Drops the remaining events.
     pub async fn finished(self) -> World {
         let Self { actions, run, world, .. } = self;
         tokio::time::timeout(PATIENCE, run).await.expect("an end").expect("no panic").expect("an end");
@@ -381,12 +369,12 @@ impl FrontEnd {
         world
     }
 
-    /// Returns the lines of all events until the end of the session.
+    /// Returns the lines of all events up to the end of the session.
     pub async fn end(self) -> String {
         self.end_in_world().await.0
     }
 
-    /// Returns the lines of all events until the end of the session, and its directories.
+    /// Returns the lines of all events up to the end of the session, and the session's directories.
     pub async fn end_in_world(mut self) -> (String, World) {
         while let Some(event) = tokio::time::timeout(PATIENCE, self.events.recv()).await.expect("an end") {
             self.see(&event);
@@ -397,7 +385,7 @@ impl FrontEnd {
     }
 }
 
-/// Returns an event as a line without data that differs from run to run.
+/// Returns an event as a line, without data that differs from run to run.
 fn line(kind: &UiEventKind) -> String {
     match kind {
         UiEventKind::TextDelta { text } => format!("text {text:?}"),

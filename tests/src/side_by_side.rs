@@ -1,11 +1,10 @@
-//! Parallel execution of independent cases of one test.
-
 use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::sync::{Mutex, PoisonError};
 use std::thread;
 
-/// Checks the cases in parallel and returns the results in any order. The first panic is passed on after all threads have ended.
+/// Runs `check` on all cases in parallel, and returns the results in any order. Passes the first panic on after all
+/// threads have ended.
 pub fn side_by_side<C: Send, R: Send>(
     cases: impl IntoIterator<Item = C>,
     check: impl Fn(C) -> R + Sync,
@@ -13,7 +12,7 @@ pub fn side_by_side<C: Send, R: Send>(
     many_at_once(thread::available_parallelism().map_or(1, NonZero::get), cases, check)
 }
 
-/// Checks the cases with this number of threads, for cases that mostly wait.
+/// Runs `check` on all cases with this number of threads. For cases that mostly wait.
 pub fn many_at_once<C: Send, R: Send>(
     threads: usize,
     cases: impl IntoIterator<Item = C>,

@@ -1,11 +1,10 @@
-//! A local port on which nobody listens.
-
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::{AsRawFd, OwnedFd};
 
 use nix::sys::socket::{AddressFamily, SockFlag, SockType, SockaddrIn, bind, getsockname, socket};
 
-/// A port that refuses every connection. It stays bound while this value lives, so that no server of another test can get it.
+/// Local port that refuses every connection. It stays bound while this value lives, so that no server of another test
+/// gets it.
 #[derive(Debug)]
 pub struct SilentPort {
     _bound: OwnedFd,

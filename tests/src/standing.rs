@@ -1,4 +1,4 @@
-//! The access of a session at its start without any flags.
+//! The access of a session that starts without any flags.
 
 use std::path::Path;
 
@@ -8,7 +8,8 @@ use ipc::rights::{Limits, Network, Reach};
 
 use crate::world::World;
 
-/// Returns the policy for a test's directories: no network, no hidden or protected paths, and only the write roots of the mode.
+/// Returns the policy for a test's directories: no network, no hidden or protected paths, and only the write roots of
+/// the mode.
 pub fn policy(world: &World, temp: &Path, mode: ApprovalMode) -> Policy {
     Policy {
         sockets: Vec::new(),
@@ -25,7 +26,7 @@ pub fn policy(world: &World, temp: &Path, mode: ApprovalMode) -> Policy {
     }
 }
 
-/// Returns the one-line description of rights in JSON.
+/// Returns rights, given as JSON, as one line.
 pub fn line_of(rights: &serde_json::Value) -> String {
     let rights: ipc::rights::RightsSummary =
         serde_json::from_value(rights.clone()).expect("rights as a value");

@@ -1,7 +1,7 @@
-//! A server that enforces the vendors' rules for requests. The numbers are those of the rules in the wire documentation.
+//! Checks requests by the rules of the vendors. Labels such as R1 number the rules, as in `supervisor/model/tests/`.
 //!
-//! Messages: the documentation's pages on messages, tool use and extended thinking, and the texts of its errors. Chat completions and
-//! responses: the reference, the SDK's types, and the texts of errors of the servers that many people use.
+//! Messages API: the documentation's pages on messages, tool use and extended thinking, and the texts of its errors.
+//! Chat completions and responses: the API reference, the SDK's types, and the error texts of widely used servers.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,7 @@ pub struct Sent<'a> {
 }
 
 impl Sent<'_> {
-    /// Returns the vendor's error message for the first fault of the request, if there is one.
+    /// Returns the vendor's error message for the first rule that the request breaks. `None` if it breaks none.
     pub fn fault(&self) -> Option<String> {
         let path = self.path.split('?').next().unwrap_or_default();
         self.envelope(path).and_then(|()| self.content(path)).err()
@@ -35,7 +35,7 @@ impl Sent<'_> {
         self.headers.iter().filter(move |(header, _)| header == name).map(|(_, value)| value.as_str())
     }
 
-    /// R1: the method, the path and the headers.
+    /// Checks the method, the path and the headers (R1).
     fn envelope(&self, path: &str) -> Checked {
         need(self.method == "POST", || format!("{}: method not allowed", self.method))?;
         let is_messages = is_of_messages(path);
@@ -64,7 +64,7 @@ impl Sent<'_> {
         version.filter(|_| versions.next().is_none())
     }
 
-    /// Checks the rules that depend on the version and beta features.
+    /// Checks the rules that depend on the API version and on beta features.
     fn of_version(&self, path: &str, body: &Value) -> Checked {
         if !is_of_messages(path) {
             return Ok(());
@@ -86,13 +86,13 @@ impl Sent<'_> {
     }
 }
 
-/// The longest accepted body (R2).
+/// Maximum size of an accepted body in bytes (R2).
 const MAX_BODY: usize = 32_000_000;
 
-/// The version that accepts no sampling parameters.
+/// API version from which on no sampling parameters are accepted.
 const NEW: &str = "2026-10-21";
 
-/// R13: edits of the context require a beta feature.
+/// Checks that edits of the context are requested only with the beta feature (R13).
 fn of_context_management(edits: &[Value], has: impl Fn(&str) -> bool) -> Checked {
     for edit in edits {
         let kind = word(edit, "type");
@@ -114,7 +114,7 @@ fn is_of_messages(path: &str) -> bool {
     path.ends_with("/messages") || path.ends_with("/messages/count_tokens")
 }
 
-/// Returns the vendor's error message for the first fault of a body for this path, if there is one.
+/// Returns the vendor's error message for the first rule that a body for this path breaks. `None` if it breaks none.
 pub fn fault(path: &str, body: &Value) -> Option<String> {
     let checked = of_options(path, body).and_then(|()| {
         if is_of_messages(path) {
@@ -131,7 +131,7 @@ pub fn fault(path: &str, body: &Value) -> Option<String> {
     checked.err()
 }
 
-/// R9, R12 and similar rules of the other dialects: the model, the length of the reply, streaming.
+/// Checks the model, the maximum length of the reply, streaming and similar options (R9, R12).
 fn of_options(path: &str, body: &Value) -> Checked {
     need(!is_blank(word(body, "model")), || "model: Field required".to_owned())?;
     let conversation = [&body["messages"], &body["input"]].map(list).concat();
@@ -167,7 +167,8 @@ fn of_options(path: &str, body: &Value) -> Checked {
     of_thinking(&body["thinking"], limit, &body["temperature"])
 }
 
-/// Checks that the thinking budget is below the reply's length and the temperature is not set with it.
+/// Checks that the thinking budget is below the maximum length of the reply, and that no temperature is set with
+/// thinking.
 fn of_thinking(thinking: &Value, limit: u64, temperature: &Value) -> Checked {
     match (word(thinking, "type"), thinking["budget_tokens"].as_u64()) {
         ("enabled", Some(budget)) => need(budget >= 1024 && budget < limit, || {
@@ -182,7 +183,7 @@ fn of_thinking(thinking: &Value, limit: u64, temperature: &Value) -> Checked {
     })
 }
 
-/// Checks that reasoning comes with its encrypted content, because a stateless server has no copy.
+/// Checks that reasoning has its encrypted content, because a stateless server keeps no copy of reasoning.
 fn of_stateless(body: &Value) -> Checked {
     let reasoning = of_type(list(&body["input"]), "reasoning").filter(|item| !item["format"].is_string());
     let kept = |item: &Value| item["encrypted_content"].is_string();
@@ -191,7 +192,7 @@ fn of_stateless(body: &Value) -> Checked {
     })
 }
 
-/// Checks the parts of a request of the Messages API around the conversation.
+/// Checks a Messages API request except for the conversation.
 fn around_messages(body: &Value) -> Checked {
     of_tools(list(&body["tools"]).iter(), "input_schema", 128)?;
     let content = list(&body["messages"]).iter().flat_map(|message| list(&message["content"]));
@@ -214,7 +215,7 @@ fn around_messages(body: &Value) -> Checked {
     of_cache(body)
 }
 
-/// R7: checks the names of tools and the root of their schemas.
+/// Checks the names of tools and the roots of their schemas (R7).
 fn of_tools<'a>(tools: impl Iterator<Item = &'a Value>, schema: &str, longest: usize) -> Checked {
     let mut names = BTreeSet::new();
     let [mut strict, mut optional, mut unions] = [0; 3];
@@ -233,7 +234,7 @@ fn of_tools<'a>(tools: impl Iterator<Item = &'a Value>, schema: &str, longest: u
     })
 }
 
-/// Counts the limited elements of strict schemas, which may not be recursive.
+/// Counts the optional parameters and unions in a strict schema, which are limited. Rejects a recursive schema.
 fn count_strict(schema: &Value, optional: &mut usize, unions: &mut usize) -> Checked {
     need(schema["$ref"].is_null(), || "tools: Recursive schemas are not supported with strict".to_owned())?;
     *unions += usize::from(schema["anyOf"].is_array() || schema["type"].is_array());
@@ -247,7 +248,8 @@ fn count_strict(schema: &Value, optional: &mut usize, unions: &mut usize) -> Che
     parts.into_iter().try_for_each(|part| count_strict(part, optional, unions))
 }
 
-/// R8: at most four markers in the order of the prompt, none on thinking, the long ones first.
+/// Checks the cache markers: at most four in the order of the prompt, none on thinking, those with a long lifetime
+/// first (R8).
 fn of_cache(body: &Value) -> Checked {
     let messages = list(&body["messages"]);
     let content = messages.iter().flat_map(|message| list(&message["content"]));
@@ -281,7 +283,7 @@ fn is_blank(text: &str) -> bool {
     text.trim().is_empty()
 }
 
-/// True if the text has only letters, digits, `_` and `-`, and between one and `longest` of them.
+/// True if the text has one to `longest` characters, all of them letters, digits, `_` or `-`.
 fn is_word(text: &str, longest: usize) -> bool {
     let fits = |c: char| c.is_ascii_alphanumeric() || matches!(c, '_' | '-');
     !text.is_empty() && text.len() <= longest && text.chars().all(fits)
@@ -354,7 +356,7 @@ fn of_block<'a>(at: &str, block: &'a Value, ids: &mut BTreeSet<&'a str>) -> Chec
     }
 }
 
-/// R10: checks that the bytes are a picture of the claimed kind.
+/// Checks that the bytes are a picture of the claimed type (R10).
 fn of_image(at: &str, source: &Value) -> Checked {
     let kinds =
         [("image/png", "iVBOR"), ("image/jpeg", "/9j/"), ("image/gif", "R0lG"), ("image/webp", "UklGR")];
@@ -366,7 +368,7 @@ fn of_image(at: &str, source: &Value) -> Checked {
     })
 }
 
-/// Checks a picture in a data URL, as the other dialects have it.
+/// Checks a picture in a data URL, the form of the other APIs.
 fn of_picture(at: &str, url: &Value) -> Checked {
     let parts = url.as_str().and_then(|url| url.strip_prefix("data:")?.split_once(";base64,"));
     let Some((kind, data)) = parts else { return Ok(()) };
@@ -390,7 +392,7 @@ fn of_type<'a>(content: &'a [Value], kind: &'static str) -> impl Iterator<Item =
     content.iter().filter(move |block| block["type"] == kind)
 }
 
-/// Checks the order of roles that chat templates accept: only results of one reply may follow each other.
+/// Checks that the roles have an order that chat templates accept: only results of one reply may follow each other.
 fn of_chat(messages: &[Value]) -> Checked {
     let mut open: Vec<String> = Vec::new();
     let mut ids = BTreeSet::new();

@@ -1,19 +1,17 @@
-//! A terminal's screen as an SVG picture with selectable text.
+//! Draws a terminal's screen as an SVG picture with selectable text.
 
 use std::fmt::Write;
 
 use vt100::{Cell, Color, Screen};
 
-/// The size of a cell, in pixels.
+// Size of a character cell, in pixels.
 const WIDTH: f32 = 8.4;
 const HEIGHT: f32 = 18.0;
-/// The margin around the screen in pixels.
 const MARGIN: f32 = 10.0;
 
 const INK: &str = "#d8dee9";
 const PAPER: &str = "#101418";
 
-/// The first sixteen colours.
 const PALETTE: [&str; 16] = [
     "#3b4252", "#e06c75", "#98c379", "#e5c07b", "#61afef", "#c678dd", "#56b6c2", "#d8dee9", "#5c6370",
     "#ff7a85", "#b5e890", "#ffd58a", "#82c4ff", "#e29bf0", "#7fdbe6", "#ffffff",
@@ -30,7 +28,7 @@ struct Run {
 struct Look {
     ink: String,
     paper: Option<String>,
-    /// The SVG attributes for bold, faint, slanted and underlined text.
+    /// SVG attributes for bold, faint, slanted and underlined text.
     manner: Vec<&'static str>,
 }
 
@@ -134,7 +132,7 @@ fn colour(colour: Color) -> Option<String> {
     }
 }
 
-/// Returns a colour of the table of 256: sixteen, a cube of 6 × 6 × 6, and greys.
+/// Returns a colour of the 256-colour table: sixteen basic colours, a cube of 6 × 6 × 6, and greys.
 fn indexed(index: u8) -> String {
     if let Some(colour) = PALETTE.get(usize::from(index)) {
         return (*colour).to_owned();

@@ -1,4 +1,4 @@
-//! The levels of confinement in which tests are repeated.
+//! The tiers in which tests are repeated.
 
 use std::sync::OnceLock;
 
@@ -8,7 +8,7 @@ use crate::process::Finished;
 use crate::programs::User;
 use crate::world::World;
 
-/// Returns the arguments that require exactly this level of confinement.
+/// Returns the flags that require exactly this tier.
 pub fn flags(tier: Tier) -> &'static [&'static str] {
     match tier {
         Tier::Full => &["--tier", "full"],
@@ -16,7 +16,6 @@ pub fn flags(tier: Tier) -> &'static [&'static str] {
     }
 }
 
-/// Returns the choice of exactly this level of confinement.
 pub fn choice(tier: Tier) -> TierChoice {
     match tier {
         Tier::Full => TierChoice::Full,
@@ -24,11 +23,8 @@ pub fn choice(tier: Tier) -> TierChoice {
     }
 }
 
-/// Returns the levels of confinement that this machine supports. Others are skipped with a message.
-///
-/// # Panics
-///
-/// If it supports none, because the sandbox's tests would prove nothing.
+/// Returns the tiers that this machine supports, and skips the others with a message. Panics if it supports none,
+/// because tests without a sandbox would show nothing.
 pub fn all() -> Vec<Tier> {
     static ALL: OnceLock<Vec<Tier>> = OnceLock::new();
     let probe = || {
@@ -40,7 +36,7 @@ pub fn all() -> Vec<Tier> {
     ALL.get_or_init(probe).clone()
 }
 
-/// Returns all combinations of users and levels of confinement.
+/// Returns all combinations of users and supported tiers.
 pub fn everywhere() -> Vec<(User, Tier)> {
     User::all().into_iter().flat_map(|user| all().into_iter().map(move |tier| (user, tier))).collect()
 }

@@ -1,4 +1,4 @@
-//! A person at a terminal who is asked for trust in a project's files.
+//! Plays a person at a terminal whom `bailiwick config trust` asks about a project's files.
 
 use std::fs::File;
 use std::io::{Read, Write};
@@ -12,7 +12,7 @@ use nix::pty::openpty;
 
 use crate::World;
 
-/// Answers `bailiwick config trust` at a new terminal. Returns the exit code and the output.
+/// Runs `command` at a new terminal, and types `keys` as the answer. Returns the exit code and the output.
 pub fn answer(world: &World, command: &mut Command, keys: &str) -> (i32, String) {
     let pty = openpty(None, None).expect("a terminal");
     let stream = || Stdio::from(pty.slave.try_clone().expect("a terminal"));
@@ -45,7 +45,7 @@ pub fn answer(world: &World, command: &mut Command, keys: &str) -> (i32, String)
     (code, world.stable(&String::from_utf8_lossy(&seen)).replace("\r\n", "\n"))
 }
 
-/// Asks for trust in the project's files and answers with these keys.
+/// Runs `bailiwick config trust` in the project, and types `keys` as the answer.
 pub fn trust(world: &World, keys: &str) -> (i32, String) {
     let mut command = world.bailiwick(["config", "trust", "-C"]);
     command.arg(world.project());

@@ -1,4 +1,4 @@
-//! The real terminal UI on a pseudo-terminal, whose output is read by a terminal emulator.
+//! Runs the real terminal UI on a pseudo-terminal, and reads its output by a terminal emulator.
 
 use std::io::{Read, Write};
 use std::num::NonZero;
@@ -17,12 +17,12 @@ use crate::process::wait_until;
 use crate::svg::svg;
 use crate::world::{KEY, World};
 
-/// A program on its own pseudo-terminal.
+/// Program on a pseudo-terminal.
 pub struct Ui {
     master: Box<dyn MasterPty + Send>,
     keyboard: Box<dyn Write + Send>,
     child: Box<dyn Child + Send + Sync>,
-    /// Keeps the terminal open, because it loses its modes when the last user closes it.
+    /// Kept open, because a terminal loses its modes when its last user closes it. `None` after the end.
     slave: Option<Box<dyn portable_pty::SlavePty + Send>>,
     modes_before: String,
     seen: Arc<Mutex<Seen>>,
@@ -34,13 +34,13 @@ struct Seen {
     parser: Parser,
 }
 
-/// The modes that are on in the emulated terminal.
+/// Names of the modes that are on in the emulated terminal.
 pub type Modes = Vec<&'static str>;
 
-/// The time that a request must be on the screen before a key answers it, with some reserve.
+/// Time that a request must be on the screen before a key can answer it, with some reserve.
 const LOOKED_AT: Duration = Duration::from_millis(400);
 
-/// The modes that are on while the UI controls the terminal.
+/// Modes that are on while the UI controls the terminal.
 pub const TAKEN: &[&str] = &["alternate screen", "bracketed paste", "mouse"];
 
 #[derive(Debug)]
@@ -48,12 +48,12 @@ pub struct Left {
     pub code: u32,
     pub bytes: Vec<u8>,
     pub screen: String,
-    /// The modes that are still on. There should be none.
+    /// Modes that are on after the program's end. There should be none.
     pub modes: Modes,
 }
 
 impl World {
-    /// Returns `bailiwick` in the project with a key and a server, for a run on a terminal.
+    /// Returns `bailiwick` in the project with an API key and a model server, for a run on a terminal.
     pub fn ui(&self, server: &ReplayServer, arguments: &[&str]) -> Command {
         let mut command = self.bailiwick(["--base-url", &server.base_url(), "-C"]);
         command.arg(self.project()).args(self.tier_flags()).args(arguments);
@@ -63,12 +63,12 @@ impl World {
 }
 
 impl Ui {
-    /// Starts a program on a terminal with these columns and rows.
+    /// Starts a program on a terminal with `size` columns and rows.
     pub fn start(command: &Command, size: (u16, u16)) -> Self {
         Self::start_with_keys(command, size, "")
     }
 
-    /// Starts a program on a terminal. `keys` were typed before its start.
+    /// Starts a program on a terminal, in which `keys` were typed before.
     pub fn start_with_keys(command: &Command, (columns, rows): (u16, u16), keys: &str) -> Self {
         let size = PtySize { rows, cols: columns, ..PtySize::default() };
         let pair = native_pty_system().openpty(size).expect("a pseudo-terminal");
@@ -95,7 +95,7 @@ impl Ui {
         self.child.process_id().expect("it runs")
     }
 
-    /// Returns the text on the screen without trailing blanks.
+    /// Returns the text on the screen, without trailing blanks.
     pub fn screen(&self) -> String {
         self.seen.lock().expect("no panic").parser.screen().contents()
     }
@@ -104,12 +104,12 @@ impl Ui {
         svg(self.seen.lock().expect("no panic").parser.screen())
     }
 
-    /// Returns the text on the screen without the question for the terminal's background.
+    /// Returns the output as text, without the query for the terminal's background colour.
     pub fn text(&self) -> String {
         without_question(self.bytes())
     }
 
-    /// Returns the whole output to the terminal so far.
+    /// Returns all bytes that were written to the terminal.
     pub fn bytes(&self) -> Vec<u8> {
         self.seen.lock().expect("no panic").bytes.clone()
     }
@@ -118,12 +118,12 @@ impl Ui {
         modes(self.seen.lock().expect("no panic").parser.screen())
     }
 
-    /// True if the terminal passes each key on at once, as for full-screen programs.
+    /// True if the terminal passes on each key at once (raw mode), as for full-screen programs.
     pub fn is_raw(&self) -> bool {
         modes_of(&*self.master) != self.modes_before
     }
 
-    /// Waits until the screen satisfies the condition. Fails the test after a while.
+    /// Waits until the screen satisfies a condition. Fails the test after a time limit.
     pub fn until(&self, what: &str, is_so: impl Fn(&str) -> bool) {
         let began = std::time::Instant::now();
         wait_until(&format!("the screen shows {what}"), || {
@@ -133,23 +133,23 @@ impl Ui {
         });
     }
 
-    /// Waits until a text is on the screen.
     pub fn until_shown(&self, text: &str) {
         self.until(text, |screen| screen.contains(text));
     }
 
-    /// Types keys, given as the bytes of a terminal.
+    /// Types keys, given as the bytes that a terminal sends.
     pub fn types(&mut self, keys: &str) {
         self.sends(keys.as_bytes());
     }
 
-    /// Sends bytes, which may be a part of a key.
+    /// Sends bytes to the program, which may be a part of a key.
     pub fn sends(&mut self, bytes: &[u8]) {
         self.keyboard.write_all(bytes).expect("a terminal takes keys");
         self.keyboard.flush().expect("a terminal takes keys");
     }
 
-    /// Presses a key repeatedly until the screen satisfies the condition, because some keys are not accepted at once.
+    /// Presses a key repeatedly until the screen satisfies a condition, because the UI does not accept some keys at
+    /// once.
     pub fn press_until_so(&mut self, key: &str, what: &str, is_so: impl Fn(&str) -> bool) {
         let mut presses = 0;
         while !is_so(&self.screen()) {
@@ -161,12 +161,10 @@ impl Ui {
         }
     }
 
-    /// Presses a key repeatedly until a text is on the screen.
     pub fn press_until(&mut self, key: &str, text: &str) {
         self.press_until_so(key, text, |screen| screen.contains(text));
     }
 
-    /// Changes the window's size.
     pub fn resize(&self, (columns, rows): (u16, u16)) {
         self.seen.lock().expect("no panic").parser.screen_mut().set_size(count(rows), count(columns));
         self.master.resize(PtySize { rows, cols: columns, ..PtySize::default() }).expect("a terminal");
@@ -176,7 +174,7 @@ impl Ui {
         kill(Pid::from_raw(self.pid().cast_signed()), signal).expect("it runs");
     }
 
-    /// Waits for the end of the program. Fails the test if the terminal's modes were not restored.
+    /// Waits for the end of the program. Fails the test if the terminal's modes are not restored.
     pub fn end(mut self) -> Left {
         let mut status = None;
         wait_until("the program ends", || {
@@ -213,7 +211,7 @@ fn builder(command: &Command) -> CommandBuilder {
     builder
 }
 
-/// Returns the modes of termios(3) as text.
+/// Returns the settings of termios(3) as text.
 fn modes_of(terminal: &(dyn MasterPty + Send)) -> String {
     format!("{:?}", terminal.get_termios().expect("a terminal has modes"))
 }
@@ -229,7 +227,8 @@ fn modes(screen: &vt100::Screen) -> Modes {
     all.into_iter().filter(|(_, is_on)| *is_on).map(|(name, _)| name).collect()
 }
 
-/// Returns the output without the question for the terminal's background (OSC 11, DA1), which is asked once.
+/// Returns the output as text, without the query for the terminal's background colour (OSC 11, DA1), which the UI sends
+/// once.
 pub fn without_question(bytes: Vec<u8>) -> String {
     let text = String::from_utf8(bytes).expect("the UI writes text");
     text.replacen("\x1b]11;?\x1b\\\x1b[c", "", 1)

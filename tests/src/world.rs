@@ -1,4 +1,4 @@
-//! A world: the separate directories of one test (home, state, project), with a scripted model.
+//! A world: the directories of one test (home, state, project), which no other test uses.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -17,10 +17,11 @@ use crate::process::{Finished, marked, wait_until};
 use crate::programs::{Programs, User, write_script};
 use crate::tier;
 
-/// The API key of every test's model. It must not appear in any output.
+/// API key of every test's model, which must not appear in any output.
 pub const KEY: &str = "sk-ant-canary-0123456789abcdef";
 
-/// The parent of all worlds. It is not `/tmp`, which full confinement replaces: an attack on a missing file proves nothing.
+/// Parent of all worlds. It is not `/tmp`, which the full tier replaces: an attack on a missing file would show
+/// nothing.
 pub const PLACE: &str = "/var/tmp";
 
 #[derive(Debug)]
@@ -35,7 +36,7 @@ impl World {
         Self::below(user, Path::new(PLACE))
     }
 
-    /// Creates an empty world below a directory that every user can access.
+    /// Creates an empty world in a subdirectory of `directory`, which every user must be able to enter.
     pub fn below(user: User, directory: &Path) -> Self {
         let place = tempfile::Builder::new().prefix("bailiwick-world-").tempdir_in(directory);
         let place = place.expect("a temp directory");
@@ -48,19 +49,18 @@ impl World {
         world
     }
 
-    /// Makes runs of `exec` require this level of confinement. By default they use the best.
+    /// Makes runs of `exec` require this tier. By default they use the best one.
     #[must_use]
     pub fn in_tier(mut self, tier: Tier) -> Self {
         self.tier = Some(tier);
         self
     }
 
-    /// Returns the flags of `exec` for the level of confinement.
+    /// Returns the flags of `exec` for the required tier.
     pub fn tier_flags(&self) -> &'static [&'static str] {
         self.tier.map_or(&[], tier::flags)
     }
 
-    /// Returns the directory that contains all others.
     pub fn root(&self) -> &Path {
         self.place.path()
     }
@@ -73,7 +73,6 @@ impl World {
         self.root().join("project")
     }
 
-    /// Returns the value of `BAILIWICK_HOME`.
     pub fn own(&self) -> PathBuf {
         self.root().join("own")
     }
@@ -82,7 +81,7 @@ impl World {
         self.user
     }
 
-    /// Creates a file in the project with its directories. Returns its path.
+    /// Creates a file in the project, with missing directories. Returns the file's path.
     pub fn file(&self, name: &str, content: impl AsRef<[u8]>) -> PathBuf {
         let path = self.project().join(name);
         let parent = path.parent().expect("a file has a directory");
@@ -94,14 +93,14 @@ impl World {
         path
     }
 
-    /// Writes a script of the project that can be executed at once. Returns its path.
+    /// Writes an executable script in the project. Returns the script's path.
     pub fn script(&self, name: &str, text: &str) -> PathBuf {
         let path = self.file(name, "");
         write_script(&path, text);
         path
     }
 
-    /// Writes the person's settings file. Returns its path.
+    /// Writes the person's settings file. Returns the file's path.
     pub fn configure(&self, text: &str) -> PathBuf {
         let place = self.own().join("config");
         fs::create_dir_all(&place).expect("our own directory");
@@ -115,12 +114,11 @@ impl World {
         file
     }
 
-    /// Returns the content of a project's file.
     pub fn read(&self, name: &str) -> String {
         fs::read_to_string(self.project().join(name)).unwrap_or_else(|error| panic!("{name}: {error}"))
     }
 
-    /// Makes the project a git repository with everything in it committed.
+    /// Makes the project a git repository, and commits all files.
     pub fn commit(&self) {
         for arguments in [&["init", "-q"][..], &["add", "-A"], &["commit", "-q", "-m", "base"]] {
             let mut git = self.command("git");
@@ -130,7 +128,7 @@ impl World {
         }
     }
 
-    /// Returns a command for a program as the world's user, with only the world's variables in its environment.
+    /// Returns the command that runs a program as the world's user. The environment has only the world's variables.
     pub fn command(&self, program: impl AsRef<OsStr>) -> Command {
         let mut command = Command::new(program);
         command.env_clear().current_dir(self.root());
@@ -155,21 +153,20 @@ impl World {
         command
     }
 
-    /// Returns a command for `bailiwick` with these arguments.
     pub fn bailiwick<S: AsRef<OsStr>>(&self, arguments: impl IntoIterator<Item = S>) -> Command {
         let mut command = self.command(Programs::get().path("bailiwick"));
         command.args(arguments);
         command
     }
 
-    /// Returns a command for `bailiwick sandbox` in the project at this level of confinement, with flags and a program to run.
+    /// Returns `bailiwick sandbox` in the project, with this tier, flags and program.
     pub fn sandbox(&self, tier: Tier, flags: &[&str], program: impl AsRef<OsStr>) -> Command {
         let mut command = self.bailiwick(["sandbox", "-C"]);
         command.arg(self.project()).args(tier::flags(tier)).args(flags).arg("--").arg(program);
         command
     }
 
-    /// Returns a command for `bailiwick exec --output stream-json` in the project, with a task, a server and more arguments.
+    /// Returns `bailiwick exec --output stream-json` in the project, with a task, a model server and more arguments.
     pub fn exec(&self, server: &ReplayServer, arguments: &[&str]) -> Command {
         let mut command =
             self.bailiwick(["exec", "--output", "stream-json", "--base-url", &server.base_url()]);
@@ -178,12 +175,11 @@ impl World {
         command
     }
 
-    /// Returns the text in the environment of every process of this world, and of no other.
+    /// Returns a text that is in the environment of all processes of this world, and of no others.
     pub fn mark(&self) -> String {
         format!("CONDA_WORLD={}", self.root().display())
     }
 
-    /// Returns the complete lines of the session logs.
     pub fn log(&self) -> Vec<serde_json::Value> {
         let sessions = fs::read_dir(self.own().join("state/sessions")).into_iter().flatten().flatten();
         let mut paths: Vec<_> = sessions.map(|entry| entry.path()).collect();
@@ -198,7 +194,7 @@ impl World {
         texts.flat_map(|text| text.lines().map(parse).collect::<Vec<_>>()).collect()
     }
 
-    /// Returns the private temp directories by their locks, which exist while their owners live.
+    /// Returns the private temp directories in use, by their lock files.
     pub fn temps(&self) -> Vec<PathBuf> {
         let locks = fs::read_dir(self.own().join("state/temps")).into_iter().flatten().flatten();
         let named = |lock: fs::DirEntry| {
@@ -209,8 +205,8 @@ impl World {
         locks.filter_map(named).collect()
     }
 
-    /// Returns the process that wrote its id into a file of the project in its own PID namespace. It belongs to this
-    /// world, and the last number of its `NSpid` is that id (proc(5)).
+    /// Returns the pid of the process that wrote its id in its own pid namespace into a file of the project. Of this
+    /// world's processes, it is the one whose last `NSpid` is that id (`proc_pid_status(5)`).
     pub fn pid_in(&self, name: &str) -> u32 {
         let path = self.project().join(name);
         let mut pid = None;
@@ -228,7 +224,7 @@ impl World {
         pid.expect("it was waited for")
     }
 
-    /// Gives a path to the world's user.
+    /// Makes the world's user the owner of a path.
     pub fn give(&self, path: &Path) {
         if self.user == User::Plain {
             chown(path, Some(self.user.uid()), Some(self.user.uid())).expect("root may give files away");
@@ -237,7 +233,7 @@ impl World {
 }
 
 impl Drop for World {
-    /// Makes the directory of private temps listable, so that it can be removed.
+    /// Makes the parent of the private temp directories listable, so that it can be removed.
     fn drop(&mut self) {
         let temps = self.own().join("cache/temps");
         let _ = fs::set_permissions(temps, fs::Permissions::from_mode(0o700));

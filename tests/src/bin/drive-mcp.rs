@@ -1,4 +1,4 @@
-//! Starts one MCP server in a separate sandbox, and prints its description and results.
+//! Starts one MCP server in a sandbox, and prints the server's description and the results of calls.
 //!
 //! `drive-mcp STORE full|floor|both [--read PATH] [--write PATH] [--net HOSTS] [--call TOOL ARGUMENTS] [--install] -- COMMAND …`
 
@@ -22,7 +22,7 @@ use tokio::time::timeout;
 
 type Said<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// The time limit of a server without its installation.
+/// Time limit for the calls of a server, without its installation.
 const PATIENCE: Duration = Duration::from_mins(2);
 
 #[derive(Debug, Default)]
@@ -86,7 +86,6 @@ async fn drive() -> Said<()> {
     Ok(())
 }
 
-/// Starts the server in a tier, and calls it.
 async fn served(programs: &Programs, task: &Task, tier: TierChoice) -> Said<String> {
     let confined = confinement(programs, &task.store, task.rights.clone(), tier, None);
     let command = McpCommand { program: task.command.clone(), arguments: task.arguments.clone() };
@@ -118,7 +117,7 @@ async fn served(programs: &Programs, task: &Task, tier: TierChoice) -> Said<Stri
     Ok(said)
 }
 
-/// Installs the server, and replaces the command by that of the installed program.
+/// Installs the server, and replaces the command of `task` by that of the installed program.
 async fn installed(programs: &Programs, task: &mut Task) -> Said<String> {
     let what = SelfInstaller::of(&task.command, &task.arguments).ok_or("it does not install itself")?;
     let tree = task.store.with_extension("installed");

@@ -1,4 +1,4 @@
-//! An MCP server on standard streams that behaves well or badly, as its first argument says.
+//! MCP server on standard streams whose first argument chooses a good or bad behaviour.
 
 #![expect(
     clippy::large_stack_arrays,
@@ -35,11 +35,11 @@ fn main() -> ExitCode {
 struct Server {
     behaviour: String,
     arguments: Vec<String>,
-    /// Replies of the client that came while the server waited for another one.
+    /// Replies of the client that arrived while the server waited for another reply.
     replies: Vec<Value>,
-    /// Number of the last own request.
+    /// Number of the last request that the server sent.
     last: u64,
-    /// The number of requests that the client withdrew.
+    /// Number of requests that the client cancelled.
     cancelled: u32,
 }
 
@@ -306,13 +306,13 @@ impl Server {
         }
     }
 
-    /// Returns the question in the file next to this program, or the usual one.
+    /// Returns the question in the file next to this program, or the default one.
     fn question() -> Value {
         let file = std::fs::read_to_string("question.json").ok();
         file.and_then(|json| serde_json::from_str(&json).ok()).unwrap_or_else(question)
     }
 
-    /// Sends many requests and never reads.
+    /// Sends many requests, and never reads.
     fn storm(&mut self, id: &Value) -> Said {
         for number in 0..1000 {
             let id = format!("storm-{number}");
@@ -323,7 +323,7 @@ impl Server {
         self.reply(id, &text("stormed"))
     }
 
-    /// Ends a call with questions until they are answered, as in 2026-07-28.
+    /// Ends a call with questions until the client answers them, as in the MCP version 2026-07-28.
     fn require_input(&self, id: &Value, params: &Value) -> Said {
         if self.arguments.first().is_none_or(|often| often != "always")
             && let answer @ Value::Object(_) = &params["inputResponses"]
@@ -378,8 +378,7 @@ impl Server {
     }
 }
 
-/// Acts on files and the network. Returns the names in `/proc` of a process that can be opened: its memory, environment
-/// and descriptors.
+/// Returns which of a process's memory, environment and descriptors can be opened in `/proc`.
 fn opened(process: &str) -> String {
     let descriptors = (0..16).map(|number| format!("fd/{number}"));
     let names = ["mem", "environ"].into_iter().map(str::to_owned).chain(descriptors);
@@ -405,7 +404,7 @@ fn act(words: &[String]) -> String {
     done.unwrap_or_else(|error| format!("error {}", error.raw_os_error().unwrap_or_default()))
 }
 
-/// Gets the first line that a host answers over HTTP.
+/// Returns the first line of a host's HTTP response.
 fn fetch(address: &str, name: &str) -> io::Result<String> {
     let mut socket = std::net::TcpStream::connect(address)?;
     write!(socket, "GET / HTTP/1.1\r\nHost: {name}\r\nConnection: close\r\n\r\n")?;
@@ -450,7 +449,7 @@ fn with_schema(schema: &Value) -> Value {
     json!({"name": "shaped", "inputSchema": schema})
 }
 
-/// An object schema with so many levels.
+/// Returns an object schema with this number of levels.
 fn nested(levels: usize) -> Value {
     (1..levels).fold(json!({}), |inner, _| json!({ "a": inner }))
 }

@@ -1,5 +1,6 @@
-//! A compromised worker instead of `bailiwick-worker`, confined in the same way. The variable `FAKE` chooses its
-//! misbehaviour: at its start, after the model's first call (`call-`), or after an approved change (`commit-`).
+//! A compromised worker, which tests start instead of `bailiwick-worker`, confined in the same way. The variable `FAKE`
+//! chooses its misbehaviour: at its start, after the model's first call (`call-`), or after an approved change
+//! (`commit-`).
 
 use std::io::{self, Write};
 use std::process::ExitCode;
@@ -15,7 +16,7 @@ use ipc::tool::{CommandExit, CommandResult, SnapshotSummary, ToolError, ToolErro
 
 type Said<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// The bit that marks calls of the supervisor itself. The model's calls do not have it.
+/// Bit in the ids of the supervisor's own calls. Calls of the model do not have it.
 const OWN: u64 = 1 << 63;
 
 /// A valid picture of 48 by 32 pixels.
@@ -116,7 +117,7 @@ impl Fake {
         Ok(Outgoing::new(io::stdout(), self.generation).send(message)?)
     }
 
-    /// Returns a valid `Ready` frame after a change by `spoil`.
+    /// Sends a `Ready` frame whose bytes `spoil` has changed.
     fn frame(&self, spoil: impl FnOnce(&mut Vec<u8>)) -> Said<()> {
         let mut body = frame::seal(self.generation, &ready())?;
         spoil(&mut body);
@@ -131,7 +132,7 @@ impl Fake {
     }
 }
 
-/// Keeps the pipes open until the supervisor ends the connection.
+/// Keeps the pipes open until the supervisor closes the connection.
 fn wait() -> Said<()> {
     io::copy(&mut io::stdin(), &mut io::sink())?;
     Ok(())
@@ -170,19 +171,19 @@ fn done(call: CallId) -> ToSupervisor {
     ToSupervisor::Outcome { call, outcome: CallOutcome::Done(command(String::new())) }
 }
 
-/// Returns a response of the wrong kind.
+/// Returns a result of the wrong type for a call.
 fn snapshot(call: CallId) -> ToSupervisor {
     let summary = SnapshotSummary::default();
     ToSupervisor::Outcome { call, outcome: CallOutcome::Done(ToolOutput::Snapshot(summary)) }
 }
 
-/// Returns a picture that claims this kind and size.
+/// Returns a picture that claims this media type and size.
 fn picture(call: CallId, kind: MediaType, size: (u32, u32), bytes: &[u8]) -> Said<ToSupervisor> {
     let output = ToolOutput::Image(Image::new(kind, size, bytes)?);
     Ok(ToSupervisor::Outcome { call, outcome: CallOutcome::Done(output) })
 }
 
-/// Returns a response that fills a whole frame.
+/// Returns a result that fills a whole frame.
 fn huge(call: CallId) -> ToSupervisor {
     let output = command("\u{1b}[31m\u{7}".repeat(frame::MAX_FRAME / 13));
     ToSupervisor::Outcome { call, outcome: CallOutcome::Done(output) }

@@ -1,4 +1,4 @@
-//! A client of tokio: `tokio-client HOST:PORT TEXT` sends a text to an echo and prints the answer.
+//! Client that uses tokio. `tokio-client HOST:PORT TEXT` sends a text to an echo server and prints the answer.
 
 #![expect(clippy::print_stdout, clippy::print_stderr, reason = "it is a client of the command line")]
 

@@ -89,7 +89,7 @@ fn reopen(flags: libc::c_int, a: &Arguments) -> io::Result<Vec<u8>> {
     write(OpenOptions::new().write(true), format!("/proc/self/fd/{}", opened.as_raw_fd()).into())
 }
 
-/// Reads the whole of a file that reports no size.
+/// Reads a file to its end. The kernel reports no size for it.
 pub(super) fn read_some(path: &str, length: usize) -> io::Result<Vec<u8>> {
     let mut bytes = vec![0; length];
     let read = File::open(path)?.read(&mut bytes)?;
@@ -97,8 +97,8 @@ pub(super) fn read_some(path: &str, length: usize) -> io::Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// Tests for a race between the check of a path and its use: one thread writes below a directory that another thread
-/// repeatedly exchanges for a link to the outside.
+/// Attacks the time between the check of a path and its use: one thread writes to a directory that another thread
+/// repeatedly exchanges with a link that leads outside.
 fn swap_race(a: &Arguments) -> io::Result<Vec<u8>> {
     let (project, outside) = (PathBuf::from(a.os(0)?), PathBuf::from(a.os(1)?));
     let places = [project.join(format!("race-{}", std::process::id())), project.join("race-link")];

@@ -1,4 +1,4 @@
-//! System V and POSIX objects of the host, and its keyrings: the objects of a victim, and the actions against them.
+//! System V objects, POSIX objects and keyrings of the host: creates those of a victim, and attacks them.
 
 use std::ffi::{CStr, CString};
 use std::io;
@@ -11,7 +11,7 @@ use super::{Act, check, descriptor, done};
 
 const ROOM: usize = 64;
 
-/// `struct msgbuf`; msgop(2).
+/// System V message (`struct msgbuf`, msgop(2)).
 #[repr(C)]
 struct Message {
     kind: c_long,
@@ -91,7 +91,8 @@ const KEYCTL_SEARCH: c_int = 10;
 const KEYCTL_READ: c_int = 11;
 const KEYCTL_SET_TIMEOUT: c_int = 15;
 
-/// Stores the secret in this user's keyring for ten minutes. It replaces an earlier one, because a user may have 200 keys.
+/// Stores the secret in this user's keyring for ten minutes. Replaces an earlier one, because a user may have only 200
+/// keys.
 pub(super) fn keep_key(name: &CStr) -> io::Result<()> {
     // SAFETY: C strings, and a secret that is that long.
     unsafe {
@@ -132,23 +133,19 @@ fn give(segment: c_int, owner: uid_t) -> io::Result<()> {
 
 #[derive(Debug)]
 pub struct Objects {
-    /// A shared memory segment with the secret.
+    /// Id of a shared memory segment with the secret.
     pub segment: c_int,
-    /// A message queue that contains the secret.
+    /// Id of a message queue that contains the secret.
     pub messages: c_int,
-    /// A semaphore with the value 3.
+    /// Id of a semaphore with the value 3.
     pub semaphore: c_int,
-    /// The name of an empty POSIX message queue.
+    /// Name of an empty POSIX message queue.
     pub queue: String,
     opened: c_int,
 }
 
 impl Objects {
     /// Creates the objects for a user.
-    ///
-    /// # Errors
-    ///
-    /// If the kernel denies a call.
     pub fn new(name: &str, owner: uid_t) -> io::Result<Self> {
         let queue = format!("/{name}");
         let c_queue = CString::new(queue.as_str())?;
@@ -174,7 +171,7 @@ impl Objects {
         }
     }
 
-    /// Returns the change that somebody made to the objects, if there is one.
+    /// Returns the change that an attacker has made to the objects. `None` if there is none.
     pub fn harm(&self) -> Option<&'static str> {
         // SAFETY: structures of zeros for the kernel to fill in; integers.
         unsafe {

@@ -1,4 +1,4 @@
-//! Actions on the kernel and the host. Their arguments have no effect if the action is permitted.
+//! Attacks on the kernel and the host. If the sandbox permits one, its arguments have no effect.
 
 use std::fs::OpenOptions;
 use std::io::{self, Write};

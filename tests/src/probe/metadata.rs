@@ -1,4 +1,4 @@
-//! Actions on a file's metadata: mode, owner, times, attributes, flags.
+//! Changes of a file's metadata: mode, owner, times, attributes and flags.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,10 +12,10 @@ use super::{Act, Arguments, check, done};
 
 const NAME: &std::ffi::CStr = c"user.adversary";
 
-/// fchmodat2(2) is not in the libc crate for every target.
+/// Number of fchmodat2(2), which the libc crate lacks for some targets.
 const SYS_FCHMODAT2: c_long = 452;
 
-/// `FS_IOC_GETFLAGS` and `FS_IOC_SETFLAGS` on 64 bits, and the flag that only dump(8) looks at; linux/fs.h.
+// `FS_IOC_GETFLAGS` and `FS_IOC_SETFLAGS` for 64 bits, and the flag that only dump(8) uses (linux/fs.h).
 const GET_FLAGS: libc::Ioctl = 0x8008_6601_u32 as _;
 const SET_FLAGS: libc::Ioctl = 0x4008_6602;
 const NO_DUMP: c_int = 0x40;
@@ -116,9 +116,9 @@ fn create(a: &Arguments, mode: libc::mode_t) -> io::Result<Vec<u8>> {
     })
 }
 
-/// Opens a file by its handle instead of a path: `open_by_handle_at`, the "shocker" of 2014.
+/// Opens a file by its handle instead of a path (`open_by_handle_at(2)`, the "shocker" exploit of 2014).
 fn handle_read(a: &Arguments) -> io::Result<Vec<u8>> {
-    /// `struct file_handle` with room for its bytes.
+    /// File handle (`struct file_handle`) with room for its bytes.
     #[repr(C)]
     struct Handle {
         bytes: u32,

@@ -1,4 +1,4 @@
-//! The actions of an adversary as plain system calls.
+//! Actions of an attacker, as plain system calls.
 
 mod files;
 pub mod ipc;
@@ -20,13 +20,14 @@ use std::process::{Command, ExitCode, Stdio};
 use nix::libc;
 use serde_json::json;
 
-/// An action. It takes its arguments and returns the data that it read.
+/// Function of an action. Returns the data that it reads.
 type Act = fn(&Arguments) -> io::Result<Vec<u8>>;
 
-/// The variable that marks a process which carries out a single action.
+/// Environment variable that makes a process carry out a single action.
 const ALONE: &str = "PROBE_ALONE";
 
-/// Carries out a list of actions separated by `--`. After `plainly`, carries out one action as a normal program would.
+/// Carries out a list of actions separated by `--`. After `plainly`, carries out one action, and prints an error as a
+/// normal program would.
 pub fn run(arguments: &[OsString]) -> ExitCode {
     if let Some((first, act)) = arguments.split_first()
         && first == "plainly"
@@ -43,7 +44,8 @@ pub fn run(arguments: &[OsString]) -> ExitCode {
     ExitCode::SUCCESS
 }
 
-/// Carries out one action in a separate process, so that its effects on the process end with it. Reports if it is killed.
+/// Carries out one action in a separate process, so that effects on the process end with that process. Reports if a
+/// signal kills it.
 fn alone(act: &[OsString]) {
     let me = std::env::current_exe().unwrap_or_else(|_| "/proc/self/exe".into());
     let child = Command::new(me).args(act).env(ALONE, "1").stdin(Stdio::null()).output();
@@ -110,18 +112,18 @@ impl Arguments<'_> {
     }
 }
 
-/// Converts the result of a system call.
+/// Converts the return value of a system call. Negative values become the error in `errno`.
 fn check(answer: impl Into<i64>) -> io::Result<i64> {
     let answer = answer.into();
     if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(answer) }
 }
 
-/// Converts the result of an action that reads nothing.
+/// Converts the return value of a system call that reads nothing.
 fn done(answer: impl Into<i64>) -> io::Result<Vec<u8>> {
     check(answer).map(|_| Vec::new())
 }
 
-/// Converts the result to a descriptor, which stays open until this process ends.
+/// Converts the return value to a descriptor, which stays open until this process ends.
 fn descriptor(answer: impl Into<i64>) -> io::Result<libc::c_int> {
     check(answer).and_then(|answer| i32::try_from(answer).map_err(io::Error::other))
 }

@@ -1,4 +1,4 @@
-//! Actions inside new namespaces, in which the adversary has all capabilities.
+//! Actions in new namespaces, in which the attacker has all capabilities.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};

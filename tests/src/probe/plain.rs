@@ -1,4 +1,4 @@
-//! Actions as a normal program would do them. A failure is printed on standard error as `name: subject: strerror(3)`.
+//! Carries out actions as a normal program would. Prints an error on standard error as `name: subject: strerror(3)`.
 
 use std::ffi::OsString;
 use std::io;
@@ -8,7 +8,7 @@ use nix::libc::{self, c_long};
 
 use super::carry_out;
 
-/// The names of system calls that actions make by number.
+/// Numbers and names of the system calls that actions make by number.
 const NUMBERED: [(c_long, &str); 32] = [
     (libc::SYS_io_uring_setup, "io_uring_setup"),
     (libc::SYS_io_uring_register, "io_uring_register"),
@@ -44,7 +44,7 @@ const NUMBERED: [(c_long, &str); 32] = [
     (libc::SYS_setdomainname, "setdomainname"),
 ];
 
-/// Actions that depend on one call, whose name a program would print.
+/// Actions that depend on one system call, each with its name in error messages.
 const STEPS: [(&str, &str); 19] = [
     ("unshare", "unshare"),
     ("clone", "clone"),
@@ -67,7 +67,7 @@ const STEPS: [(&str, &str); 19] = [
     ("handle-read", "open_by_handle_at"),
 ];
 
-/// Returns the call on which an action depends, if programs name it.
+/// Returns the name of the system call on which an action depends. `None` if error messages do not name it.
 pub fn call_of(act: &str, first: Option<&str>) -> Option<&'static str> {
     let find = |name: &str| STEPS.iter().find(|(act, _)| *act == name).map(|(_, call)| *call);
     match act {
@@ -82,7 +82,7 @@ pub fn call_of(act: &str, first: Option<&str>) -> Option<&'static str> {
     }
 }
 
-/// Carries out one action and exits as a normal program does.
+/// Carries out one action, and exits as a normal program does.
 pub(super) fn run(act: &[OsString]) -> ExitCode {
     let Err(error) = carry_out(act) else { return ExitCode::SUCCESS };
     let words: Vec<_> = act.iter().map(|word| word.to_string_lossy()).collect();

@@ -1,4 +1,4 @@
-//! Actions against other processes. The first argument is a process id.
+//! Attacks on other processes. The first argument is a process id.
 
 use std::fs;
 use std::io;
@@ -116,7 +116,8 @@ fn pidfd(a: &Arguments) -> io::Result<c_int> {
     call_for_descriptor(libc::SYS_pidfd_open, [a.number(0)?, 0, 0, 0])
 }
 
-/// Makes the kernel send SIGIO when a pipe of ours can be read. The signal ends an unprepared process (fcntl(2), `F_SETOWN`).
+/// Makes the kernel send SIGIO to a process when a pipe becomes readable. By default the signal ends the process
+/// (fcntl(2), `F_SETOWN`).
 fn sigio(a: &Arguments) -> io::Result<Vec<u8>> {
     let mut ends = [0; 2];
     // SAFETY: the array has room for two descriptors.
@@ -146,7 +147,7 @@ fn trace(request: libc::c_uint, a: &Arguments) -> io::Result<Vec<u8>> {
     Ok(Vec::new())
 }
 
-/// Reads the victim's secret from its memory, or overwrites it.
+/// Reads the secret from the victim's memory, or overwrites it.
 fn vm(number: c_long, a: &Arguments) -> io::Result<Vec<u8>> {
     let mut bytes = if number == libc::SYS_process_vm_writev {
         SECRET.to_uppercase().into_bytes()

@@ -1,4 +1,4 @@
-//! Actions by programs of the machine: shells, archivers, set-uid programs.
+//! Actions that run programs of the machine: shells, archivers and set-uid programs.
 
 use std::io;
 use std::process::{Command, Stdio};
@@ -7,7 +7,7 @@ use super::{Act, Arguments};
 
 pub(super) const ACTS: &[(&str, Act)] = &[("execute", execute)];
 
-/// Runs a program and returns its output. `%20` in arguments means a space.
+/// Runs a program, and returns its output. `%20` in an argument stands for a space.
 fn execute(a: &Arguments) -> io::Result<Vec<u8>> {
     let arguments = (1..a.0.len()).map(|index| a.text(index).map(|text| text.replace("%20", " ")));
     let mut command = Command::new(a.os(0)?);

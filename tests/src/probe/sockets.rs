@@ -129,12 +129,12 @@ impl Address {
     }
 }
 
-/// `sockaddr_un`: a path, or a name in the abstract namespace; unix(7).
+/// Returns the address of a unix socket, a path or a name in the abstract namespace (`sockaddr_un`, unix(7)).
 fn pathname(a: &Arguments, is_abstract: bool) -> io::Result<Address> {
     unix(a.os(0)?.as_encoded_bytes(), is_abstract)
 }
 
-/// Makes sockets of these types answer at an abstract name while this process lives.
+/// Makes sockets of these types answer at an abstract name until this process ends.
 fn take_name(types: &[c_int], a: &Arguments) -> io::Result<()> {
     let address = pathname(a, true)?;
     let (pointer, length) = address.pointer();
@@ -158,7 +158,7 @@ fn unix(path: &[u8], is_abstract: bool) -> io::Result<Address> {
     Ok(Address { bytes })
 }
 
-/// `sockaddr_in`; ip(7).
+/// Returns an internet address (`sockaddr_in`, ip(7)).
 pub(super) fn internet(a: &Arguments) -> io::Result<Address> {
     let SocketAddr::V4(address) = a.number(0)? else { return Err(io::Error::other("IPv4 only")) };
     let family = u16::try_from(libc::AF_INET).map_err(io::Error::other)?;
@@ -225,7 +225,8 @@ fn with_message(
     send(&message)
 }
 
-/// Requests a change of a missing interface. Without the privilege the kernel denies the request before it looks for the interface.
+/// Asks the kernel to change a missing network interface. Without the privilege, it denies that before it looks for the
+/// interface.
 fn netlink_admin() -> io::Result<Vec<u8>> {
     let socket = new(libc::AF_NETLINK, libc::SOCK_RAW, libc::NETLINK_ROUTE)?;
     // `nlmsghdr` (length, RTM_SETLINK below REQUEST | ACK, sequence, port) and `ifinfomsg` with index 99999.

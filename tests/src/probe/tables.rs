@@ -1,4 +1,4 @@
-//! Actions by other system call interfaces than that of this architecture: the one of i386, and `io_uring`.
+//! Actions through other system call interfaces than the usual one: that of i386, and `io_uring`.
 
 use std::ffi::c_void;
 use std::io;
@@ -40,7 +40,7 @@ pub(super) const ACTS: &[(&str, Act)] = &[
     }),
 ];
 
-/// Converts the kernel's result, where negative numbers are errors.
+/// Converts a system call's raw result, where negative numbers are errors.
 fn answer(answer: i64) -> io::Result<Vec<u8>> {
     if answer < 0 {
         return Err(io::Error::from_raw_os_error(i32::try_from(-answer).unwrap_or(-1)));
@@ -81,7 +81,7 @@ fn int80(number: i64, [one, two, three]: [i64; 3]) -> i64 {
     i32::from_le_bytes([a, b, c, d]).into()
 }
 
-/// The output of `io_uring_setup` as 32-bit words; `struct io_uring_params`.
+/// Output of `io_uring_setup(2)` as 32-bit words (`struct io_uring_params`).
 type Parameters = [u32; 30];
 const SUBMISSION_TAIL: usize = 11;
 const SUBMISSION_MASK: usize = 12;
@@ -91,7 +91,7 @@ const COMPLETION_MASK: usize = 22;
 const COMPLETIONS: usize = 25;
 const ENTRIES: u32 = 8;
 
-/// `struct io_uring_sqe`.
+/// Submission queue entry (`struct io_uring_sqe`).
 #[repr(C)]
 #[derive(Clone, Copy, Default)]
 struct Entry {
@@ -107,7 +107,7 @@ struct Entry {
     rest: [u64; 3],
 }
 
-/// A ring that carries out one operation at a time.
+/// `io_uring` that carries out one operation at a time.
 struct Ring {
     descriptor: c_int,
     parameters: Parameters,

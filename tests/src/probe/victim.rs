@@ -1,14 +1,14 @@
-//! A process that waits to be attacked. It has a secret, and any signal ends it.
+//! Process that waits to be attacked. It keeps a secret, and every signal ends it.
 
 use std::io::Write;
 use std::process::ExitCode;
 
 use nix::libc;
 
-/// The secret in the victim's memory, environment, and behind a descriptor.
+/// Secret in the victim's memory, in its environment, and in a file that it has open.
 pub const SECRET: &str = "the-victims-secret-5d1c";
 
-/// Prints the location of the secret and a path to descriptor 3, then waits for the end of standard input.
+/// Prints the address of the secret and a path to descriptor 3, then waits until standard input ends.
 pub fn live() -> ExitCode {
     // Who runs the suite may ignore it, as nohup(1) does, and so would this process.
     // SAFETY: installs the default action; no handler is involved.
@@ -40,7 +40,7 @@ fn secret_file(secret: &[u8]) -> std::io::Result<std::fs::File> {
     Ok(file)
 }
 
-/// Returns what other processes can change about a process: priorities, processors, limits, and its order when memory is short.
+/// Returns properties that other processes can change: priorities, CPU affinity, resource limits, and the OOM score.
 #[must_use]
 pub fn facts(pid: u32) -> String {
     let read = |name: &str| std::fs::read_to_string(format!("/proc/{pid}/{name}")).unwrap_or_default();
@@ -56,10 +56,6 @@ pub fn facts(pid: u32) -> String {
 }
 
 /// Writes the secret into an extended attribute.
-///
-/// # Errors
-///
-/// If the kernel denies it.
 pub fn keep_attribute(path: &std::ffi::CStr) -> std::io::Result<()> {
     let value = SECRET.as_ptr().cast();
     // SAFETY: C strings, and a value that is that long.
