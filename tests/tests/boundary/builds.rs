@@ -1,5 +1,5 @@
-//! Build directories in the person's environment that no agent may write: moved into the project's private caches, and
-//! reported.
+//! Tests build directories in the person's environment that no agent may write. They are replaced by directories in the
+//! project's private caches, and a note says so.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use tests::replies::{done, model_of, shell};
 use tests::tier::everywhere;
 use tests::{Finished, User, World, tier};
 
-/// Returns a path outside the project that its user may write.
+/// Returns a directory outside of the project that the world's user may write.
 fn outside(world: &World) -> PathBuf {
     let outside = world.root().join("elsewhere");
     fs::create_dir(&outside).unwrap();
@@ -19,13 +19,13 @@ fn outside(world: &World) -> PathBuf {
     outside
 }
 
-/// Creates a small crate with a test, and with the files that cargo needs.
+/// Creates a small crate with a test and the files that cargo needs.
 fn crate_in(world: &World) {
     world.file("Cargo.toml", "[package]\nname = \"small\"\nversion = \"0.1.0\"\nedition = \"2021\"\n");
     world.file("src/main.rs", "fn main() { println!(\"built\"); }\n");
 }
 
-/// Adds cargo's own homes: those of the tester, unless the environment has them.
+/// Sets the homes of cargo and rustup to those of the user that runs the tests.
 fn with_cargo(command: &mut Command) -> &mut Command {
     let home = std::env::var_os("HOME").map(PathBuf::from).unwrap_or_default();
     for (name, place) in [("CARGO_HOME", ".cargo"), ("RUSTUP_HOME", ".rustup")] {
@@ -34,7 +34,7 @@ fn with_cargo(command: &mut Command) -> &mut Command {
     command
 }
 
-/// True if the world's user can build the crate unconfined.
+/// True if the world's user can build the crate without a sandbox.
 fn builds_unconfined(world: &World, target: &Path) -> bool {
     // By a shell: it may not even be found.
     let mut cargo = world.command("bash");

@@ -1,4 +1,4 @@
-//! The caches of package managers: private to a project, in both tiers.
+//! Tests that the caches of package managers are private to a project, in both tiers.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -9,14 +9,14 @@ use tests::{Finished, User, World, skip};
 
 const TIERS: [&str; 2] = ["full", "floor"];
 
-/// Runs a command with the access of an agent's command in a directory.
+/// Runs a command in a directory with the access that an agent's command would have.
 fn sandbox(world: &World, project: &Path, flags: &[&str], command: &str) -> Finished {
     let mut bailiwick = world.bailiwick(["sandbox", "-C"]);
     bailiwick.arg(project).args(flags).args(["--", "bash", "-c", command]);
     Finished::of(&mut bailiwick)
 }
 
-/// Returns the existing directories of caches.
+/// Returns the existing cache directories.
 fn kept(world: &World) -> Vec<PathBuf> {
     let entries = fs::read_dir(world.own().join("cache/projects")).into_iter().flatten().flatten();
     entries.map(|entry| entry.path()).collect()

@@ -1,5 +1,5 @@
-//! Machines like containers, made of namespaces and mounts, with the masks and limits of an engine. `tests/containers/`
-//! has real ones.
+//! Tests machines like containers, made of namespaces and mounts, with the read-only and masked paths and the limits of
+//! a container engine. Tests with real containers are in `tests/containers/`.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,20 +14,20 @@ use tests::replies::{calls, done, model_of, shell};
 use tests::world::{KEY, tool_results};
 use tests::{Finished, Programs, User, World, skip};
 
-/// A machine: its namespaces, and the preparation in them.
+/// Imitated machine: its namespaces, and the shell commands that prepare it.
 struct Machine {
     namespaces: &'static [&'static str],
     prepare: String,
 }
 
-/// The namespaces of every container.
+/// Arguments of unshare(1) for the namespaces that every container has.
 const CONTAINER: &[&str] = &["-Urmpf", "--mount-proc"];
 
-/// The file systems of every container.
+/// Commands that mount the file systems that every container has.
 const OWN: &str =
     "mount -t tmpfs -o size=64m shm /dev/shm && mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts";
 
-/// The masks of runc: files, directories, and read-only paths.
+/// Commands that mask paths in `/proc` as runc does: files, directories, and read-only paths.
 const MASKED: &str = "for name in kcore keys timer_list; do \
         [ ! -e /proc/$name ] || mount --bind /dev/null /proc/$name || exit 9; done && \
     for name in bus fs irq sys; do \
@@ -38,7 +38,8 @@ impl Machine {
         Self { namespaces, prepare: prepare.into() }
     }
 
-    /// Returns a machine with a read-only root except for the project and our files, changed by `then`.
+    /// Returns a machine whose root is read-only, except for the project and Bailiwick's directories. `then` prepares
+    /// it further.
     fn read_only(world: &World, then: &str) -> Self {
         let kept = [world.project(), world.own()].map(|place| place.display().to_string());
         let kept = kept.map(|place| format!("mount --bind {place} {place}")).join(" && ");
@@ -88,7 +89,7 @@ fn named<'a>(diagnosis: &'a Value, name: &str) -> &'a Value {
     checks.iter().find(|check| check["name"] == name).unwrap_or(&Value::Null)
 }
 
-/// Returns a model that repairs a bug and runs the test again.
+/// Returns a model server that repairs a bug and runs a test again.
 fn repair() -> ReplayServer {
     let mend = ("edit_file", json!({"path": "sum.sh", "old_string": "$1 - $2", "new_string": "$1 + $2"}));
     model_of([shell("sh sum.sh 1 2"), calls(&[mend]), shell("sh sum.sh 1 2"), done()])
@@ -100,7 +101,7 @@ fn with_a_bug(user: User) -> World {
     world
 }
 
-/// Checks that the bug is repaired by commands that ran.
+/// Checks that the bug is repaired, and that the commands ran.
 fn check_repaired(world: &World, server: &ReplayServer, run: &Finished) {
     assert_eq!(run.code, 0, "{}{}", run.stdout, run.stderr);
     let told = |request| tool_results(server, request)[0]["content"].to_string();
@@ -108,8 +109,8 @@ fn check_repaired(world: &World, server: &ReplayServer, run: &Finished) {
     assert!(world.read("sum.sh").contains("$1 + $2"));
 }
 
-/// A process that cannot see all of `/proc` cannot mount another one (`mount_too_revealing` of the kernel), so there is
-/// no full tier.
+/// Tests a masked `/proc`. Since a process there cannot mount another one (`mount_too_revealing` of the kernel), there
+/// is no full tier.
 #[test]
 fn a_masked_proc_leaves_the_floor_which_says_why_and_works() {
     needs_namespaces!();
@@ -160,7 +161,7 @@ fn without_certificate_authorities_those_that_we_bring_are_used() {
     assert_eq!(first.join().unwrap(), 22, "a TLS record of the handshake");
 }
 
-/// As with `docker run --user 4242` in an image without this user.
+/// Tests a user without an entry in the user database and without a home, as with `docker run --user 4242`.
 #[test]
 fn whom_no_file_of_users_names_and_who_has_no_home_works() {
     needs_namespaces!();
@@ -274,7 +275,7 @@ fn who_fills_a_small_shared_memory_gets_an_error_and_goes_on() {
     }
 }
 
-/// As with `docker run --cap-drop ALL --security-opt no-new-privileges`.
+/// Tests root without capabilities, as with `docker run --cap-drop ALL --security-opt no-new-privileges`.
 #[test]
 fn a_root_without_capabilities_works() {
     let bare = ["--bounding-set=-all", "--inh-caps=-all", "--no-new-privs", "env"];
@@ -290,7 +291,7 @@ fn a_root_without_capabilities_works() {
     check_repaired(&world, &server, &run);
 }
 
-/// Returns a machine on which a session puts something into shared memory on request, and reports the result.
+/// Returns a machine with a session that puts something into shared memory on request, and reports the result.
 fn with_a_session(world: &World, tier: &str) -> Machine {
     let bailiwick = Programs::get().path("bailiwick").display().to_string();
     let project = world.project().display().to_string();
@@ -303,7 +304,7 @@ fn with_a_session(world: &World, tier: &str) -> Machine {
     Machine::new(CONTAINER, format!("{OWN} && {begin}"))
 }
 
-/// Runs a command next to that session in this tier, once shared memory has something.
+/// Runs a command next to that session in this tier, as soon as shared memory contains something.
 fn beside_a_session(world: &World, tier: &str, command: &str) -> Finished {
     let project = world.project().display().to_string();
     let command = format!("echo > go; read < made; {command}; echo > end; read < over");

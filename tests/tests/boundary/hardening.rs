@@ -1,5 +1,5 @@
-//! The supervisor attacked by its own commands, in both tiers: its memory, its descriptors, its crashes; and the
-//! descriptors of everything below it.
+//! Tests attacks of commands on the supervisor, in both tiers: on its memory, its descriptors and its crash dumps. Also
+//! tests the descriptors of all processes below the supervisor.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -24,10 +24,10 @@ use tests::replies::model;
 use tests::world::KEY;
 use tests::{Finished, Programs, User, World, alive, marked, skip, tier, wait_until};
 
-/// A descriptor with the key file in the attacked process, as an editor or a shell may leave one.
+/// Number of a descriptor of the key file in the attacked process, as an editor or a shell may leave one open.
 const HELD: &str = "9";
 
-/// The attacks; `$P` is a pid, `$A` an address of the key.
+/// Attacks. `$P` stands for a pid, and `$A` for the address of the key.
 const ACTS: &[&str] = &[
     "vm-read $P $A",
     "proc-mem $P $A",
@@ -42,17 +42,16 @@ const ACTS: &[&str] = &[
     "vm-write $P $A",
 ];
 
-/// The number of these that read the key.
+/// Number of attacks, at the beginning of [`ACTS`], that read the key.
 const READS: usize = 5;
 
-/// The part of the key that an act reads.
+/// Part of the key that an attack reads.
 const READ: &str = KEY.split_at(20).0;
 
 fn everywhere() -> Vec<(Tier, User)> {
     tier::all().into_iter().flat_map(|tier| User::all().into_iter().map(move |user| (tier, user))).collect()
 }
 
-/// A key file of the user's.
 fn key_file(world: &World) -> PathBuf {
     let file = world.own().join("config/anthropic.key");
     fs::create_dir_all(file.parent().unwrap()).unwrap();
@@ -62,7 +61,7 @@ fn key_file(world: &World) -> PathBuf {
     file
 }
 
-/// The same program, with the file open.
+/// Returns the same command, with the file open in the process.
 fn holding(world: &World, file: &Path, command: &Command) -> Command {
     let mut bash = world.command("bash");
     bash.args(["-c", &format!("exec {HELD}<\"$0\"; exec \"$@\"")]).arg(file);
@@ -71,14 +70,14 @@ fn holding(world: &World, file: &Path, command: &Command) -> Command {
     bash
 }
 
-/// True if a process that this user may inspect has a file open.
+/// True if a process that this user may inspect has the file open.
 fn is_open(file: &Path) -> bool {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     let descriptors = processes.filter_map(|process| fs::read_dir(process.path().join("fd")).ok()).flatten();
     descriptors.flatten().any(|descriptor| fs::read_link(descriptor.path()).is_ok_and(|link| link == file))
 }
 
-/// Returns the address of these bytes in a process's memory.
+/// Returns an address of these bytes in a process's memory. `None` if they are not there.
 fn address(pid: u32, sought: &[u8]) -> Option<u64> {
     let memory = fs::File::open(format!("/proc/{pid}/mem")).unwrap();
     let maps = fs::read_to_string(format!("/proc/{pid}/maps")).unwrap();
@@ -92,7 +91,7 @@ fn address(pid: u32, sought: &[u8]) -> Option<u64> {
     })
 }
 
-/// A run whose command waits for a line, and then goes on.
+/// Run whose command waits for a line, and then continues.
 struct Run {
     world: World,
     child: Child,
@@ -118,7 +117,7 @@ impl Run {
     }
 }
 
-/// Returns the probe's report of each act: the error number, and the data.
+/// Returns the error number and the data of each attack.
 fn tried(lines: &str) -> Vec<(i32, String)> {
     let one = |line: &str| {
         let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));
@@ -134,7 +133,7 @@ fn probe() -> String {
     format!("{} {}", Programs::get().path("probe").display(), ACTS.join(" -- "))
 }
 
-/// The probe, unconfined, as the world's user.
+/// Runs the attacks without a sandbox, as the world's user.
 fn unconfined(world: &World, pid: u32, address: &str) -> Vec<(i32, String)> {
     let mut bash = world.command("bash");
     bash.args(["-c", &probe()]).env("P", pid.to_string()).env("A", address);
@@ -169,7 +168,7 @@ fn a_command_reads_neither_memory_nor_descriptors_of_the_supervisor() {
     }
 }
 
-/// The control: each of these acts works against an unprotected process.
+/// Control: each attack succeeds against an unprotected process.
 #[test]
 fn the_same_acts_read_an_ordinary_process() {
     for user in User::all() {
@@ -192,7 +191,7 @@ fn the_same_acts_read_an_ordinary_process() {
     }
 }
 
-/// Links of `/proc/PID/fd`, by number.
+/// Targets of the links in `/proc/PID/fd`, by descriptor number.
 type Descriptors = BTreeMap<u32, String>;
 
 fn descriptors(pid: u32) -> Descriptors {
@@ -204,13 +203,14 @@ fn descriptors(pid: u32) -> Descriptors {
     open.filter_map(link).collect()
 }
 
-/// Descriptors that a process may have: the rows of the descriptor table in docs/design/processes.md.
+/// Descriptors that a kind of process may have: a row of the table in docs/design/processes.md.
 struct Row {
     process: &'static str,
     kinds: &'static [&'static str],
-    /// True if it has the trees in which it acts for others, and the list of its own descriptors.
+    /// True if the process also has open the directories in which it acts for others, and the list of its own
+    /// descriptors.
     trees: bool,
-    /// The number of its pipes to the supervisor, which reads the status of stub and broker.
+    /// Number of the process's pipes to the supervisor.
     to_the_supervisor: usize,
 }
 
@@ -284,12 +284,12 @@ fn is_reaper(pid: u32) -> bool {
     fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|line| line == b"bailiwick-worker\0--reap\0")
 }
 
-/// True if it waits for its order: everything else that runs this program has a child.
+/// True if a sandbox-exec still waits for its order: all others have a child.
 fn is_spare(pid: u32) -> bool {
     fs::read_to_string(format!("/proc/{pid}/task/{pid}/children")).is_ok_and(|children| children.is_empty())
 }
 
-/// True if a mediator may have this open: a write root, its own `/proc/PID/fd`, or its control group.
+/// True if a broker may have this open: a write root, `/proc/PID/fd`, or its control group.
 fn is_tree(world: &World, path: &Path) -> bool {
     let own = |root: &str| path == Path::new(root);
     let named = |start: &str| path.file_name().is_some_and(|name| name.to_string_lossy().starts_with(start));
@@ -343,7 +343,7 @@ fn a_command_of_the_sandbox_is_given_three_descriptors() {
     }
 }
 
-/// Sends a stopped thread to address 0, so that it faults when it runs.
+/// Makes a stopped thread continue at address 0, so that it faults.
 #[cfg(target_arch = "x86_64")]
 fn make_fault(pid: u32) {
     let (pid, nothing) = (pid.cast_signed(), std::ptr::null_mut::<libc::c_void>());
@@ -365,7 +365,7 @@ fn make_fault(pid: u32) {
     }
 }
 
-/// True if a file below a directory has the key.
+/// True if a file in a directory contains the key.
 fn holds_key(root: &Path) -> bool {
     let mut grep = Command::new("grep");
     let found = grep.args(["-raq", "--devices=skip", KEY]).arg(root).status().unwrap().code();
@@ -373,8 +373,8 @@ fn holds_key(root: &Path) -> bool {
     found == Some(0)
 }
 
-/// A fault of the process itself, which the runtime's handler sees first (std's handler looks for stack overflows), and
-/// a signal from outside, the first of which that handler ignores.
+/// Tests two causes: a fault, for which std's signal handler first looks for a stack overflow, and a signal from
+/// another process, which that handler ignores the first time.
 #[test]
 #[cfg(target_arch = "x86_64")]
 fn a_fault_in_the_supervisor_leaves_neither_core_nor_key() {

@@ -1,5 +1,5 @@
-//! Hidden files inside the project stay hidden under any name that an agent creates: for the same worker, the next one,
-//! and the one that takes the change set.
+//! Tests that hidden files in the project stay hidden under any name that an agent creates: from the same worker, the
+//! next one, and the one that computes the change set.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,24 +14,24 @@ use tests::replies::model;
 use tests::world::tool_results;
 use tests::{User, World, tier, wait_until};
 
-/// A secret, and a harmless text next to it.
+// Content of the hidden file, and of a file that is not hidden.
 const SECRET: &str = "CANARY";
 const OPEN: &str = "PLAIN";
 
-/// Reads every readable file of the project.
+/// Command that reads every readable file of the project.
 const READ_ALL: &str = "find . -type f -exec cat {} +; true";
 
-/// A command that waits to be killed with its worker.
+/// Command that waits until it is killed with its worker.
 const WAIT: &str = "echo > waiting; while :; do sleep 9; done";
 
-/// A hidden file, the agent's attempt to reach it, and its new name after a success. Only the host can undo an earlier
-/// link, so such a file has its second name from the start.
+/// Hidden file, the command by which an agent gives it another name, and that name. Only the host could undo a hard
+/// link, so the file that tests one has the second name from the start.
 struct Trick {
     hidden: &'static str,
     file: &'static str,
     command: &'static str,
     becomes: &'static str,
-    /// True if the full tier permits the new name.
+    /// True if the full tier lets the agent read the other name.
     in_full: bool,
 }
 
@@ -64,7 +64,7 @@ fn project(user: User, trick: &Trick) -> World {
     world
 }
 
-/// Runs a trick and every reader: the same worker, the next one, and the one for the change set.
+/// Runs a command, then lets the same worker, the next one and the one for the change set read all files.
 fn play(trick: &Trick, tier: Tier, user: User) {
     let world = project(user, trick);
     let server = model(&[

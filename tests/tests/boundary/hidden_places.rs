@@ -10,13 +10,13 @@ use tests::{Finished, User, World, skip, tier};
 
 const LIST: &str = include_str!("../../../supervisor/boundary/src/policy/hidden.txt");
 
-/// A file at a place, and a file deep inside a directory at a place.
+/// Suffixes of a hidden path: the path itself, or a file deep in it.
 const FORMS: [&str; 2] = ["", "/deep/x"];
 
-/// Prints each file that can be read.
+/// Command that prints the names of files that can be read.
 const READ: &str = r#"for f; do [ "$(cat "$f" 2>&1)" != SECRET ] || echo "$f"; done"#;
 
-/// Returns the places of a section. A pattern stands for a name that it matches.
+/// Returns the paths of a section of the list. In patterns, a name replaces the `*`.
 fn places(section: &str) -> Vec<String> {
     let mut current = "";
     let mut found = Vec::new();
@@ -31,7 +31,7 @@ fn places(section: &str) -> Vec<String> {
     found
 }
 
-/// Places below a directory that are hidden, and those that are not.
+/// Returns the paths in a directory that are hidden, and similar ones that are not.
 fn below(directory: &Path, section: &str, form: &str) -> (Vec<String>, Vec<String>) {
     let path = |place: &str| format!("{}/{place}{form}", directory.display());
     let (open, hidden): (Vec<_>, Vec<_>) =
@@ -51,7 +51,7 @@ fn plant(world: &World, files: &[String]) {
     }
 }
 
-/// Files that a command of the sandbox reads, in order.
+/// Returns the files that a command in the sandbox can read, in order.
 fn read_inside(world: &World, tier: Tier, files: &[String]) -> Vec<String> {
     let mut sandbox = world.sandbox(tier, &[], "sh");
     sandbox.env("XDG_RUNTIME_DIR", world.root().join("run")).args(["-c", READ, "sh"]).args(files);
@@ -77,8 +77,8 @@ fn no_place_in_a_home_or_a_runtime_directory_is_read() {
     }
 }
 
-/// Makes a machine with separate files, plants the files, and executes `$RUN` there as user `$ID`. Mount points are as
-/// closed as the real ones.
+/// Script that mounts separate file systems, creates files in them, and executes `$RUN` as user `$ID`. Mount points
+/// have the modes of the real ones.
 const MACHINE: &str = r#"
 set -e
 mount -t tmpfs none /mnt

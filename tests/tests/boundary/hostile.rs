@@ -1,4 +1,4 @@
-//! Projects that try to delay, mislead or break their readers.
+//! Tests projects that try to delay, mislead or crash the programs that read them.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -37,7 +37,7 @@ fn large(world: &World, name: &str) {
     file.set_len(3 << 30).unwrap();
 }
 
-/// Traps, each in a repository with one committed file.
+/// Traps, each set up in a repository with one committed file.
 const TRAPS: &[(&str, Trap)] = &[
     ("the instructions are a fifo", |world| fifo(world, "AGENTS.md")),
     ("the instructions are endless", |world| link(world, "AGENTS.md", "/dev/zero")),
@@ -84,8 +84,8 @@ const TRAPS: &[(&str, Trap)] = &[
     }),
 ];
 
-/// Traps that hide the ignored paths, so that no honest patch is possible. The run reports them before any model call
-/// ends.
+/// Traps that hide which paths are ignored, so that no correct patch is possible. The run says so before the first
+/// model call ends.
 const REFUSED: &[(&str, Trap)] = &[
     ("the ignore file is a fifo", |world| fifo(world, ".gitignore")),
     ("the ignore file is endless", |world| link(world, ".gitignore", "/dev/zero")),
@@ -166,7 +166,7 @@ fn no_trap_in_a_project_holds_or_breaks_a_run() {
     }
 }
 
-/// The start tries to read hidden files to verify that it cannot. It must not wait for a fifo's other end.
+/// Tests a fifo with a hidden name. The start tries to read hidden files to check that it cannot, and must not block.
 #[test]
 fn a_fifo_where_a_secret_was_holds_no_start() {
     for (user, tier) in everywhere() {

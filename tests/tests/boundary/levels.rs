@@ -1,5 +1,5 @@
-//! Levels of access: files that a command leaves in a cache are invisible to a command with more access, and visible to
-//! one with less.
+//! Tests levels of access: a command finds the cached files of commands with at least its access, and never those of
+//! commands with less.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,13 +12,14 @@ use tests::served::Served;
 use tests::world::tool_results;
 use tests::{Finished, User, World, tier};
 
-/// The variables for directories whose content is executed later: caches, a search path, a build directory, a home.
+/// Environment variables of directories whose content is executed later: caches, a search path, a build directory, a
+/// home.
 const LED: [&str; 5] = ["PIP_CACHE_DIR", "GOMODCACHE", "PNPM_HOME", "npm_config_cache", "CARGO_TARGET_DIR"];
 
-/// Executes the content of these places.
+/// Command that executes the planted program in each of these directories.
 const EXECUTE: &str = "for d in $LED; do [ ! -e $d/tool ] || sh $d/tool; done; true";
 
-/// Leaves a program there that prints its author.
+/// Returns a command that plants a program there, which prints `who`.
 fn plant(who: &str) -> String {
     format!("for d in $LED; do mkdir -p $d && echo 'echo by {who}; echo {who} >> by' > $d/tool; done")
 }
@@ -40,12 +41,12 @@ fn online(command: &str) -> (&'static str, Value) {
     ("shell_exec", json!({"command": line(command), "access": "write", "network": true}))
 }
 
-/// Plays calls in mode `ask`, with every request approved. Returns their results.
+/// Makes calls in mode `ask`, approves every request, and returns the results.
 fn play(world: &World, project: &Path, tier: &str, calls: &[(&str, Value)]) -> Vec<String> {
     play_with(world, project, tier, calls, &[])
 }
 
-/// The same with further variables of the host's.
+/// As [`play`], with additional environment variables.
 fn play_with(
     world: &World,
     project: &Path,
@@ -86,7 +87,6 @@ fn word(tier: ipc::confinement::Tier) -> &'static str {
     if tier == ipc::confinement::Tier::Full { "full" } else { "floor" }
 }
 
-/// Returns the existing places.
 fn places(world: &World, of: &str) -> Vec<PathBuf> {
     let list = |directory: &Path| {
         fs::read_dir(directory).into_iter().flatten().flatten().map(|entry| entry.path()).collect()
@@ -184,8 +184,7 @@ fn an_unasked_command_finds_what_an_approved_one_brought() {
     }
 }
 
-/// A search path of the host that leads into `/tmp`, with the home of a tool there. In the full tier that is the
-/// private temp.
+/// Tests an environment whose search path leads into `/tmp`, which is the private temp directory in the full tier.
 #[test]
 fn no_search_path_leads_to_what_an_unasked_command_made() {
     for (user, tier) in tier::everywhere() {
@@ -209,7 +208,7 @@ fn no_search_path_leads_to_what_an_unasked_command_made() {
     }
 }
 
-/// A command under the rights that an agent's command would have in a directory.
+/// Runs a command with the access that an agent's command would have.
 fn sandbox(world: &World, tier: &str, net: &str, command: &str) -> Finished {
     let mut bailiwick = world.bailiwick(["sandbox", "--tier", tier, "--net", net, "-C"]);
     Finished::of(bailiwick.arg(world.project()).args(["--", "bash", "-c", &line(command)]))
@@ -236,7 +235,7 @@ fn what_is_left_without_the_network_is_not_executed_with_it_nor_in_the_next_chec
     }
 }
 
-/// Workers belong to another user there, who has no access to our cache directory.
+/// Tests workers that run as another user, who cannot enter Bailiwick's cache directory.
 #[test]
 fn levels_are_kept_apart_where_root_works_as_another_user() {
     if !nix::unistd::geteuid().is_root() {
@@ -262,8 +261,8 @@ fn levels_are_kept_apart_where_root_works_as_another_user() {
     }
 }
 
-/// By a command that asks for it, by a file tool, and by a flag: files that are left there would be executed with the
-/// place's access.
+/// Tests three ways to write another level's directory: an approved command, a file tool, and a flag. Files there would
+/// be executed with that level's access.
 #[test]
 fn no_approval_and_no_flag_opens_the_place_of_another_level() {
     for (user, tier) in tier::everywhere() {

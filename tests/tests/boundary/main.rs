@@ -1,5 +1,5 @@
-//! Confinement against hostile commands, workers, projects and neighbouring agents. Each attack is tried, and judged by
-//! the state of its victim.
+//! Tests of confinement against hostile commands, workers, projects and other agents. Each attack is really made, and
+//! judged by the state of the victim.
 
 mod between_agents;
 mod builds;

@@ -1,5 +1,4 @@
-//! Root in another user's project: workers run as its owner, in both tiers. Judged by the files and by what the commands
-//! print.
+//! Tests sessions of root in another user's project: in both tiers, workers run as the owner of the project.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -16,7 +15,7 @@ use tests::{Finished, PLAIN_USER, User, World, skip};
 
 const TIERS: [&str; 2] = ["full", "floor"];
 
-/// Creates a world of root with another user's project.
+/// Creates a world of root whose project belongs to another user.
 fn world() -> World {
     let world = World::new(User::Myself);
     fs::write(world.project().join("kept.txt"), "kept\n").unwrap();
@@ -39,7 +38,7 @@ fn owner(path: &Path) -> (u32, u32) {
 
 const OWNER: (u32, u32) = (PLAIN_USER, PLAIN_USER);
 
-/// Commits as the owner, with nobody's configuration.
+/// Command that commits without any user's git configuration.
 const COMMIT: &str = "git init -q . && git add -A && git -c user.name=t -c user.email=t@example.org commit -qm one \
     && git log --format=%s";
 

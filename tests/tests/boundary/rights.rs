@@ -27,7 +27,7 @@ fn remove(path: &Path) -> UserActionKind {
     UserActionKind::Agent(AgentAction::SetRights { change: RightsChange::RemoveWrite { path: path.into() } })
 }
 
-/// Returns the log's data about each worker: generation, pid, tier, and the digest of its ruleset.
+/// Returns the log's data about each worker: generation, pid, tier, and digest of its ruleset.
 fn workers(front: &FrontEnd) -> Vec<(u64, u32, String, String)> {
     let started = front.world.log().into_iter().filter(|event| event["type"] == "worker_started");
     let worker = |event: serde_json::Value| {
@@ -89,11 +89,11 @@ async fn rights_change_by_a_new_worker_and_the_answer_comes_when_the_old_one_is_
     }
 }
 
-/// The destinations of a stubborn command outside of the sandbox.
+/// Destinations outside of the sandbox to which a stubborn command sends.
 struct Sinks {
     tcp: TcpListener,
     udp: UdpSocket,
-    /// Only the full tier has unix sockets that lead anywhere.
+    /// Unix socket with its path. `None` in the floor tier, which denies the connection.
     unix: Option<(UnixListener, PathBuf)>,
 }
 
@@ -106,7 +106,7 @@ impl Sinks {
         Self { tcp, udp, unix }
     }
 
-    /// A command that resists its end, with a daemon and open connections that send as fast as possible.
+    /// Returns a command that resists its end, with a daemon and open connections that send as fast as possible.
     fn besieged(&self) -> String {
         let connect = self.unix.as_ref().map(|(_, path)| {
             format!(
@@ -128,7 +128,7 @@ impl Sinks {
         )
     }
 
-    /// Waits until something came on each way.
+    /// Waits until something has arrived at each destination.
     fn reached(self) -> (Self, std::net::TcpStream) {
         let (mut stream, _) = self.tcp.accept().unwrap();
         stream.read_exact(&mut [0; 2]).unwrap();
@@ -139,7 +139,7 @@ impl Sinks {
         (self, stream)
     }
 
-    /// Takes what had come by now.
+    /// Reads everything that has arrived.
     fn drain(&self) {
         self.udp.set_nonblocking(true).unwrap();
         while self.udp.recv(&mut [0; 2]).is_ok() {}
@@ -149,7 +149,7 @@ impl Sinks {
         }
     }
 
-    /// Checks that nothing more arrived.
+    /// Checks that nothing more arrives.
     fn are_silent(&self) {
         let mut late = vec![self.udp.recv(&mut [0; 2]).map(drop)];
         late.extend(self.unix.iter().map(|(unix, _)| unix.accept().map(drop)));
@@ -223,7 +223,8 @@ async fn every_change_gives_a_new_pid_and_a_new_digest_in_the_log() {
     }
 }
 
-/// Returns a session whose access was changed while its worker's program was missing, with the path of that program.
+/// Returns a session whose access was changed while its worker's program was missing, and two paths to put the program
+/// back.
 async fn without_worker(tier: Tier, replies: [String; 2]) -> (FrontEnd, PathBuf, PathBuf) {
     let beginning = Beginning { tier: tier::choice(tier), worker: Some("worker"), ..Beginning::default() };
     let mut front = FrontEnd::open_with(beginning, replies);

@@ -1,4 +1,4 @@
-//! The key: with the supervisor alone, in no worker, broker or command, in no file, log, patch or message.
+//! Tests that only the supervisor has the API key: no worker, broker, command, file, log, patch or message contains it.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,10 +18,10 @@ use tests::replies::{model, serve};
 use tests::world::{KEY, tool_results};
 use tests::{Finished, User, World, marked, skip, wait_until};
 
-/// A command that runs until the test has seen enough.
+/// Command that runs until the test has seen enough.
 const WAIT: &str = "mkfifo gate; echo from the command; echo $$ > pid; mv pid running; read < gate";
 
-/// A run in the middle of a command.
+/// Run whose command is still running.
 struct Running {
     world: World,
     server: ReplayServer,
@@ -47,7 +47,7 @@ impl Running {
         Self { world, server, child, patch, trace }
     }
 
-    /// Everything but the supervisor: broker, worker, reaper, command.
+    /// Returns the pids of all processes except the supervisor: broker, worker, reaper and command.
     fn others(&self) -> Vec<u32> {
         let all = marked(self.world.mark().as_bytes());
         assert!(all.contains(&self.child.id()) && all.len() >= 5, "{all:?}");
@@ -66,7 +66,7 @@ fn holds_key(bytes: &[u8]) -> bool {
     memmem::find(bytes, KEY.as_bytes()).is_some()
 }
 
-/// True if a process's memory has the key.
+/// True if a process's memory contains the key.
 fn memory_holds_key(pid: u32) -> io::Result<bool> {
     let memory = fs::File::open(format!("/proc/{pid}/mem"))?;
     let maps = fs::read_to_string(format!("/proc/{pid}/maps"))?;
@@ -92,7 +92,7 @@ fn memory_holds_key(pid: u32) -> io::Result<bool> {
     Ok(false)
 }
 
-/// The files below a directory that hold the key.
+/// Returns the files in a directory that contain the key.
 fn files_with_key(root: &Path) -> Vec<PathBuf> {
     let mut open = vec![root.to_owned()];
     let mut found = vec![];
@@ -226,7 +226,7 @@ fn a_server_that_says_the_key_back_is_not_quoted() {
     assert!(!long(&done.stderr), "more than four characters: {}", done.stderr);
 }
 
-/// Every simple way of a command to read the key file and the session log. Unconfined, each way works.
+/// Tests every simple way for a command to read the key file and the session log. Each way works without a sandbox.
 #[test]
 fn a_command_reads_neither_the_key_file_nor_the_log() {
     for user in User::all() {
@@ -261,12 +261,13 @@ fn a_command_reads_neither_the_key_file_nor_the_log() {
     }
 }
 
-/// Adds a key to a session keyring of its own, and executes the rest of its arguments with it (`add_key(2)`, keyctl(2)).
+/// Program that adds a key to a new session keyring, and executes its other arguments with that keyring (`add_key(2)`,
+/// keyctl(2)).
 const KEYRING: &str = "import ctypes, os, sys; c = ctypes.CDLL(None, use_errno=True); c.syscall(250, 1, None); \
     d = sys.argv[1].encode(); n = c.syscall(248, b'user', b'bailiwick-canary', d, len(d), -3); \
     sys.exit(9) if n < 0 else os.execv(sys.argv[2], sys.argv[2:])";
 
-/// Searches the session keyring for it and reads it.
+/// Program that searches the session keyring for the key, and reads the key.
 const SEARCH: &str = "import ctypes; c = ctypes.CDLL(None, use_errno=True); \
     n = c.syscall(250, 10, -3, b'user', b'bailiwick-canary', 0); e = ctypes.get_errno(); b = ctypes.create_string_buffer(99); \
     m = c.syscall(250, 11, n, b, 99) if n > 0 else -1; print('errno', e, 'read', b.value.decode())";

@@ -1,4 +1,4 @@
-//! The sandbox-exec that waits for the next start.
+//! Tests the prestarted sandbox-exec, which waits for the next start.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -64,12 +64,12 @@ impl Site {
         Worker::start(&self.spawner, self.spec(generation)).await.unwrap()
     }
 
-    /// Makes a sandbox-exec wait for the next start.
+    /// Makes a sandbox-exec wait for the next start of this program.
     fn announce(&self, WorkerSpec { program, .. }: WorkerSpec) {
         self.spawner.prepare(vec![program.into()]);
     }
 
-    /// Starts this in the waiting one, which ends before it has read its order.
+    /// Starts a worker with the waiting sandbox-exec, which is killed before it has read its order.
     async fn start_in_what_ends(&self, spec: WorkerSpec, waiting: u32) -> Result<Started, StartError> {
         let waiting = Pid::from_raw(waiting.cast_signed());
         kill(waiting, Signal::SIGSTOP).unwrap();
@@ -96,7 +96,7 @@ fn writing_ends() -> usize {
     descriptors.filter(|path| is_pipe(path) && is_written(path)).count()
 }
 
-/// The living children of this process that run sandbox-exec.
+/// Returns the pids of the living children of this process that run sandbox-exec.
 fn children() -> BTreeSet<u32> {
     let tasks = fs::read_dir("/proc/self/task").unwrap();
     let listed = tasks.filter_map(|task| fs::read_to_string(task.unwrap().path().join("children")).ok());
@@ -120,7 +120,7 @@ async fn end((worker, mut events): (Worker, Receiver<WorkerEvent>)) {
     while events.recv().await.is_some() {}
 }
 
-/// Returns the waiting one: a child of this process that is no worker's broker.
+/// Returns the pid of the waiting sandbox-exec: the child of this process that is no worker's broker.
 fn spare(brokers: &[u32]) -> u32 {
     let patience = Instant::now() + Duration::from_mins(1);
     loop {
@@ -133,7 +133,7 @@ fn spare(brokers: &[u32]) -> u32 {
     }
 }
 
-/// A single test, because it inspects all children of its process.
+/// All checks are one test, because they inspect all children of this process.
 #[tokio::test]
 async fn the_next_worker_begins_in_what_waits_and_nothing_is_left_of_it() {
     let site = Site::new();

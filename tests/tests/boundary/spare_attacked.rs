@@ -1,5 +1,4 @@
-//! The sandbox-exec for the next start, attacked by a command of the session. It is a process of the same user outside
-//! every domain.
+//! Tests attacks of a command on the prestarted sandbox-exec, which runs as the same user and outside of every sandbox.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -13,7 +12,7 @@ use serde_json::{Value, json};
 use tests::replies::model;
 use tests::{Finished, Programs, User, World, alive, marked, tier, wait_until};
 
-/// The attacks; `$S` is its pid. Its orders arrive on descriptor 3.
+/// Attacks. `$S` stands for the pid of the sandbox-exec, which reads its order from descriptor 3.
 const ACTS: &[&str] = &[
     "kill $S 9",
     "tgkill $S 9",
@@ -32,8 +31,8 @@ const ACTS: &[&str] = &[
     "prlimit $S",
 ];
 
-/// Harmless variants, with the users for whom each works without a sandbox. The files of an undumpable process belong
-/// to root.
+/// Harmless variants of the attacks, each with the users for whom it succeeds without a sandbox. Root owns the `/proc`
+/// files of a process that is not dumpable.
 const CONTROLS: &[(&str, &[User])] = &[
     ("kill $S 0", &[User::Myself, User::Plain]),
     ("pidfd-signal $S 0", &[User::Myself, User::Plain]),
@@ -60,7 +59,7 @@ impl Run {
         Self { world, child, _server: server }
     }
 
-    /// Returns the waiting sandbox-exec, which has no child.
+    /// Returns the pids of waiting sandbox-execs, which have no child.
     fn waiting(&self) -> Vec<u32> {
         let waits = |pid: &u32| {
             let read = |file: &str| fs::read_to_string(format!("/proc/{pid}/{file}"));
@@ -74,7 +73,7 @@ impl Run {
         fs::write(self.world.project().join("gate"), format!("{line}\n")).unwrap();
     }
 
-    /// Attacks these processes. Returns the results.
+    /// Runs the attacks on these processes, and returns the error numbers.
     fn attack(&self, whom: &[u32]) -> Vec<i32> {
         self.tell(&whom.iter().map(u32::to_string).collect::<Vec<_>>().join(" "));
         let tried = self.world.project().join("tried");
@@ -93,7 +92,6 @@ fn probe(acts: &[&str]) -> String {
     format!("{} {}", Programs::get().path("probe").display(), acts.join(" -- "))
 }
 
-/// The error number of each act.
 fn errors(lines: &str) -> Vec<i32> {
     let one = |line: &str| {
         let line: Value = serde_json::from_str(line).unwrap_or_else(|error| panic!("{error}: {line}"));

@@ -1,7 +1,9 @@
-//! The kill storm: whoever of a run is killed, at whatever moment, nothing lives on and nothing is left behind.
+//! Kill storm: kills random processes of a run at random moments. Afterwards no process of the run lives, and no file
+//! is left behind.
 //!
-//! In the full tier the kernel ends a pid namespace with its init. In the floor a daemon may live on when supervisor *and* broker are
-//! killed in the same instant: there the storm spares the brokers, which `protocol/life.rs` kills one at a time.
+//! In the full tier the kernel ends a pid namespace with its init. In the floor tier a daemon may survive if supervisor
+//! *and* broker are killed at the same time. So in that tier the storm spares the brokers, which `protocol/life.rs`
+//! kills one at a time.
 
 #![expect(
     clippy::unwrap_used,
@@ -26,25 +28,26 @@ use tests::random::Random;
 use tests::replies::model;
 use tests::{Finished, User, World, marked, tier};
 
-/// The number of rounds for all users. A soak has ten times as many (`just soak`).
+/// Number of rounds for all users. `just soak` makes ten times as many.
 fn rounds(tier: Tier) -> u64 {
     let rounds = if tier == Tier::Full { 200 } else { 60 };
     if std::env::var_os("BAILIWICK_SOAK_S").is_some() { rounds * 10 } else { rounds }
 }
 
-/// The latest moment in milliseconds, from the duration of a start. On a busy machine a run begins later.
+/// Latest moment of the kills in milliseconds, from the duration of a start, since a run begins later on a busy
+/// machine.
 fn moments(tier: Tier, start: u64) -> u64 {
     let (least, starts) = if tier == Tier::Full { (400, 5) } else { (1200, 15) };
     least.max(starts * start)
 }
 
-/// The longest time in which a process may survive on a busy machine.
+/// Maximum time for which a process may survive on a busy machine.
 const AFTERLIFE: Duration = Duration::from_secs(30);
 
-/// The number of parallel rounds, more than processors, because a round mostly waits.
+/// Number of parallel rounds. It exceeds the number of processors, because a round mostly waits.
 const AT_ONCE: usize = 4;
 
-/// A run that writes, forks, and leaves daemons in the temp directory that their parents have forgotten.
+/// Starts a run that writes, forks, and leaves orphaned daemons in the temp directory.
 fn begin(world: &World, tier: Tier, server: &model::replay::ReplayServer) -> Child {
     let patch = world.own().join("out.diff");
     let mut command = world.exec(server, &["--mode", "auto", "--patch", patch.to_str().unwrap()]);
@@ -52,12 +55,12 @@ fn begin(world: &World, tier: Tier, server: &model::replay::ReplayServer) -> Chi
     command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
 }
 
-/// Returns all processes of a run: supervisor, stub, init, worker, reaper, command, daemons.
+/// Returns the pids of all processes of a run: supervisor, stub, init, worker, reaper, command and daemons.
 fn processes(world: &World) -> Vec<u32> {
     marked(world.mark().as_bytes())
 }
 
-/// True if the storm may kill it.
+/// True if the storm may kill this process.
 fn is_fair_game(tier: Tier, pid: u32) -> bool {
     let program = fs::read_link(format!("/proc/{pid}/exe")).unwrap_or_default();
     tier == Tier::Full || !program.ends_with("sandbox-exec")
@@ -75,15 +78,15 @@ fn status(world: &World) -> String {
     done.stdout
 }
 
-/// Returns the existing private temps, with or without a lock.
+/// Returns the existing private temp directories, with or without a lock file.
 fn temps(world: &World) -> Vec<OsString> {
     let place = world.own().join("cache/temps");
     fs::set_permissions(&place, fs::Permissions::from_mode(0o700)).unwrap();
     fs::read_dir(place).unwrap().map(|entry| entry.unwrap().file_name()).collect()
 }
 
-/// Plays one round: a run, a moment, and a random subset of the living processes. `start` has the longest duration of a
-/// start.
+/// Plays one round: starts a run, waits for a random moment, and kills a random subset of the processes. `start` keeps
+/// the longest duration of a start.
 fn storm(tier: Tier, user: User, random: &mut Random, start: &AtomicU64) -> Result<usize, String> {
     let world = World::new(user);
     world.file("kept.txt", "kept\n");
@@ -137,7 +140,7 @@ fn names_of(pids: &[u32]) -> HashMap<u32, String> {
     pids.iter().map(name).collect()
 }
 
-/// The seed is printed. `STORM_SEED` repeats a storm, as far as the scheduler permits.
+/// Plays all rounds. Prints the seed; with `STORM_SEED`, the storm is repeated as far as the scheduler permits.
 fn nothing_survives_in(tier: Tier) {
     let now = || u64::from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos());
     let seed = std::env::var("STORM_SEED").ok().map_or_else(now, |seed| seed.parse().unwrap());

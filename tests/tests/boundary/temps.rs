@@ -1,4 +1,4 @@
-//! Private temps: each worker has its own, and nobody else's, in both tiers.
+//! Tests that each worker has a private temp directory of its own, and reaches nobody else's, in both tiers.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -15,7 +15,7 @@ use tests::replies::model;
 use tests::world::tool_results;
 use tests::{Finished, User, World, tier};
 
-/// A program with a secret in its `$TMPDIR`, which reports connections until it is asked to end.
+/// Program with a secret in its `$TMPDIR`, which reports connections until it is asked to end.
 const VICTIM: &str = "import os, socket\n\
     place = os.environ['TMPDIR']; os.chdir(place)\n\
     open('secret', 'w').write('the other worker has this'); os.mkdir('d')\n\
@@ -28,7 +28,8 @@ const VICTIM: &str = "import os, socket\n\
     kept = open('secret').read() if os.path.exists('secret') else 'nothing'\n\
     print(called(s.accept), called(lambda: d.recv(9)), kept, *sorted(os.listdir('.')))\n";
 
-/// Acts against the directory in its argument, each with its error number; the last ones leave nothing of it.
+/// Program that attacks the directory in its argument. It prints each act with its error number; the last acts remove
+/// the directory's content.
 const ATTACK: &str = "import os, socket, sys\n\
     there = sys.argv[1]; own = os.environ.get('TMPDIR') or sys.argv[2]\n\
     open(own + '/mine', 'w').write('mine'); open(own + '/more', 'w').write('more')\n\
@@ -64,7 +65,7 @@ const ATTACK: &str = "import os, socket, sys\n\
 
 const ACTS: usize = 21;
 
-/// The beginning of a user's session: its world, and our own directories in it.
+/// Start of a user's session: the world, and Bailiwick's directories in it.
 struct Place<'a> {
     world: &'a World,
     tier: Tier,
@@ -85,7 +86,7 @@ impl Place<'_> {
     }
 }
 
-/// A session that lives until it is asked.
+/// Session that runs until it is asked to end.
 struct Victim {
     child: Child,
     lines: BufReader<ChildStdout>,
@@ -118,10 +119,11 @@ impl Victim {
 
 const UNHARMED: &str = "False False the other worker has this d datagrams secret socket\n";
 
-/// The allowed result in the floor: rules protect contents and not names, so a random name that is known can be listed.
+/// Act that may succeed in the floor tier. Rules protect contents but not names, so a directory can be listed if its
+/// random name is known.
 const NAMES: &[&str] = &["names"];
 
-/// Checks that each act was refused, and nothing was read.
+/// Checks that each act except those in `open` was refused, and that nothing was read.
 fn check_refused(said: &str, place: &str, open: &[&str]) {
     assert!(!said.contains("the other worker"), "{place}: {said}");
     let done: Vec<_> = said.lines().map(|line| line.split_once(' ').unwrap()).collect();
@@ -173,16 +175,17 @@ fn no_session_reaches_the_temp_of_another_one() {
     everywhere(|place| check_apart(&place, &[]));
 }
 
-/// With the host's `/tmp`, a temp has no other place in the full tier.
+/// Tests the full tier with the host's `/tmp`, in which the temp directory keeps its path.
 #[test]
 fn nor_with_the_hosts_tmp() {
     everywhere(|place| check_apart(&place, &["--write", "/tmp"]));
 }
 
-/// Both use the directory in the system's temp directory, and a control changes its mode.
+/// Lock for two tests that use the directory in the system's temp directory, since a control changes the mode of that
+/// directory.
 static SYSTEMS_OWN: Mutex<()> = Mutex::new(());
 
-/// Our cache directory has so long a path that temps lie in the system's temp directory.
+/// Tests a cache directory with so long a path that private temp directories are in the system's temp directory.
 #[test]
 fn nor_where_our_own_directories_are_far_down() {
     let _one = SYSTEMS_OWN.lock();
@@ -223,7 +226,7 @@ fn no_tool_of_a_model_reaches_the_temp_of_another_session() {
     });
 }
 
-/// True if a line is an act's name and error number.
+/// True if a line consists of an act's name and error number.
 fn is_answer(line: &str) -> bool {
     line.split_once(' ').is_some_and(|(name, errno)| {
         errno.parse::<i32>().is_ok() && name.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_')
@@ -247,7 +250,7 @@ fn temps_lie_in_one_directory_that_nobody_else_enters() {
     });
 }
 
-/// Root's session in the project of another user: its workers are that user, whom our home is closed to.
+/// Tests root in another user's project. Its workers run as the owner, who cannot enter Bailiwick's directories.
 #[test]
 fn nor_do_workers_that_run_as_the_projects_owner() {
     if !nix::unistd::geteuid().is_root() {
@@ -278,8 +281,8 @@ fn nor_do_workers_that_run_as_the_projects_owner() {
     }
 }
 
-/// A private temp works with any write root around it: below a home, and in the system's directory if the home's path
-/// is long.
+/// Tests a private temp directory within a write root: in a home, or in the system's temp directory if the home's path
+/// is too long.
 #[test]
 fn a_private_temp_beneath_a_write_root_works_at_any_length_of_home() {
     const USES: &str = "f=$(mktemp) && echo kept > \"$f\" && mkdir $TMPDIR/d && cat \"$f\"";

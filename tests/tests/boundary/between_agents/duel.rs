@@ -1,4 +1,4 @@
-//! A command of one agent that keeps something, and a command of another agent that attacks it.
+//! Runs a victim's program as the command of one agent, and an attacker's program as the command of another.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -10,38 +10,37 @@ use serde_json::{Value, json};
 use tests::replies::{calls, done, model_of_agents, shell};
 use tests::{Finished, World, wait_until};
 
-/// The programs that keep and attack.
+/// Programs of the victim and of the attacker.
 const PROGRAMS: [(&str, &str); 2] =
     [("victim.py", include_str!("victim.py")), ("attack.py", include_str!("attack.py"))];
 
-/// A container with its own processes, shared memory and terminals. Its process numbers differ from those in the full
-/// tier.
+/// Command that starts a container with separate processes, shared memory and terminals. Its process ids differ from
+/// those in the full tier.
 const CONTAINER: [&str; 5] = ["unshare", "-Urmpf", "--mount-proc", "bash", "-c"];
 const OWN_DEVICES: &str = "echo 20000 > /proc/sys/kernel/ns_last_pid && mount -t tmpfs -o size=64m shm /dev/shm && \
     mount -t devpts -o newinstance,ptmxmode=0666 devpts /dev/pts && exec \"$@\"";
 
-/// The machine of a session.
+/// Machine on which a session runs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Machine {
     Host,
     Container,
 }
 
-/// The attacker's relation to the victim.
+/// Relation of the attacker to the victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Relation {
     ReaderBelowItsParent,
     ReaderBesideAWriter,
     WriterBesideAWriter,
-    /// Both on the host's network.
+    /// As `ReaderBesideAWriter`, but both agents use the host's network.
     ReaderBesideAWriterWithTheNetwork,
 }
 
-/// The result of an attack.
 pub(crate) struct Duel {
-    /// The error number of each act.
+    /// Error number of each of the attacker's acts, or 0.
     pub(crate) tried: BTreeMap<String, i32>,
-    /// The victim's possessions and their places.
+    /// The victim's resources, with the data that an attacker needs to find them.
     pub(crate) facts: Value,
     pub(crate) kept: Value,
 }
@@ -58,7 +57,7 @@ impl Duel {
     }
 }
 
-/// Returns the JSON after this word in a text.
+/// Parses the JSON after a word at the beginning of a line.
 fn said(text: &str, word: &str) -> Value {
     let line = text.lines().find_map(|line| line.strip_prefix(word));
     serde_json::from_str(line.unwrap_or_else(|| panic!("{word}: {text}"))).unwrap()
@@ -72,14 +71,13 @@ fn facts(world: &World) -> Value {
     serde_json::from_str(&world.read("a/facts")).unwrap()
 }
 
-/// True if this machine allows containers made of namespaces.
 pub(crate) fn has_containers() -> bool {
     let [unshare, arguments @ .., bash, _] = CONTAINER;
     Finished::of(Command::new(unshare).args(arguments).args([bash, "-c", OWN_DEVICES, bash, "true"])).code
         == 0
 }
 
-/// A project with a directory for the victim and one for the adversary.
+/// Creates directories in the project for the victim and for the attacker.
 fn lay_out(world: &World) {
     for (name, text) in PROGRAMS {
         world.file(name, text);
@@ -91,13 +89,13 @@ fn lay_out(world: &World) {
     }
 }
 
-/// Makes a file in one step, because another process waits for it.
+/// Creates a file with its whole content at once, because another process waits for the file.
 fn make(world: &World, name: &str, text: &str) {
     let whole = world.file(&format!("{name}.tmp"), text);
     fs::rename(whole, world.project().join(name)).unwrap();
 }
 
-/// Two programs of a user without any sandbox.
+/// Runs victim and attacker without any sandbox.
 pub(crate) fn unconfined(world: &World) -> Duel {
     lay_out(world);
     let temps = ["temp", "own"].map(|name| {
@@ -129,7 +127,7 @@ pub(crate) fn unconfined(world: &World) -> Duel {
     }
 }
 
-/// The commands of two agents of one session.
+/// Runs victim and attacker as commands of two agents of one session.
 pub(crate) fn confined(world: &World, machine: Machine, relation: Relation) -> Duel {
     lay_out(world);
     let (server, victim, adversary) = model(relation);
@@ -149,7 +147,7 @@ pub(crate) fn confined(world: &World, machine: Machine, relation: Relation) -> D
     }
 }
 
-/// The models of a session, the agent that keeps and the one that attacks.
+/// Returns the model server of a session, the name of the victim's agent and that of the attacker's.
 fn model(relation: Relation) -> (ReplayServer, &'static str, &'static str) {
     let attack = "until [ -e go ]; do sleep 0.01; done; python3 attack.py a $(cat go)";
     let keep = "python3 victim.py a";
@@ -174,7 +172,6 @@ fn model(relation: Relation) -> (ReplayServer, &'static str, &'static str) {
     (model_of_agents([calls(&first), done()], tasks), victim, adversary)
 }
 
-/// A command on a machine.
 fn on(machine: Machine, world: &World, command: &Command) -> Command {
     let mut words = vec![];
     if machine == Machine::Container {
@@ -191,7 +188,7 @@ fn on(machine: Machine, world: &World, command: &Command) -> Command {
     wrapped
 }
 
-/// Returns the number of a process in the adversary's pid namespace: the host's, or the container's.
+/// Returns a process's pid as the attacker sees it: the host's, or that in the container.
 fn number_in(machine: Machine, pid: u32) -> String {
     let status = fs::read_to_string(format!("/proc/{pid}/status")).unwrap();
     let numbers = status.lines().find_map(|line| line.strip_prefix("NSpid:")).unwrap();
@@ -199,13 +196,12 @@ fn number_in(machine: Machine, pid: u32) -> String {
     numbers.split_whitespace().nth(level).unwrap().to_owned()
 }
 
-/// Returns the host path of the victim's private temp.
+/// Returns the path of the victim's private temp directory on the host.
 fn temp_with_secret(world: &World) -> PathBuf {
     let mut temps = world.temps().into_iter();
     temps.find(|temp| temp.join("secret").exists()).unwrap()
 }
 
-/// Returns the complete output of an agent's first command.
 fn output_of(world: &World, agent: &str) -> String {
     let mut output = None;
     wait_until(&format!("the command of agent {agent} is over"), || {

@@ -1,4 +1,4 @@
-//! Write roots of sub-agents that are or contain symbolic links: nothing behind a link becomes writable.
+//! Tests that a write root of a sub-agent that is or contains a symbolic link makes nothing behind the link writable.
 
 use std::fs;
 
@@ -7,17 +7,16 @@ use serde_json::json;
 use tests::replies::{calls, done, model_of_agents, shell};
 use tests::{Finished, User, World, tier};
 
-/// A path for a sub-agent, and the change that makes it lead elsewhere.
+/// Write root with a link, by which a sub-agent tries to write elsewhere.
 struct Root {
-    /// Commands of the parent before the sub-agent starts; `OUTSIDE` is a directory beside the project.
+    /// Commands of the parent before the sub-agent starts. `OUTSIDE` stands for a directory outside of the project.
     before: &'static str,
-    /// The write root that the parent gives.
+    /// Write root that the parent passes to the sub-agent.
     given: &'static str,
-    /// The act of the sub-agent, which succeeds unconfined.
+    /// Command of the sub-agent. It succeeds without a sandbox.
     act: &'static str,
 }
 
-/// Links that exist before the sub-agent starts.
 const ROOTS: [Root; 6] = [
     Root { before: "ln -s OUTSIDE link", given: "link", act: "echo lost > link/kept" },
     Root { before: "ln -s OUTSIDE link", given: "link/sub", act: "echo lost > link/sub/kept" },
@@ -46,7 +45,7 @@ fn lay_out(world: &World) {
     world.give(&world.project().join("a"));
 }
 
-/// Returns the places whose content has changed.
+/// Returns the files whose content has changed.
 fn lost(world: &World) -> Vec<&'static str> {
     let is_lost =
         |name: &&str| fs::read_to_string(world.root().join(name)).is_ok_and(|text| text != "kept\n");
@@ -57,7 +56,7 @@ fn outside(world: &World, command: &str) -> String {
     command.replace("OUTSIDE", &world.root().join("outside").display().to_string())
 }
 
-/// Returns a model of a parent that makes the path and passes it on.
+/// Returns a model server whose first agent creates the link and passes the write root to a sub-agent.
 fn model(world: &World, root: &Root) -> ReplayServer {
     let spawn = calls(&[("spawn_agent", json!({"task": "write", "write": [root.given]}))]);
     let task = ("write".to_owned(), vec![shell(root.act), done()]);

@@ -1,5 +1,5 @@
-//! Agents of one session against each other, in the real binary. Each act succeeds between two unconfined programs.
-//! Acts that succeed between agents are listed here and in `docs/security-of-features.md`.
+//! Tests attacks of one agent of a session on another. Each act succeeds between two unconfined programs. The acts that
+//! also succeed between agents are listed here and in `docs/security-of-features.md`.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -13,11 +13,11 @@ use tests::{User, World, tier};
 
 use duel::{Machine, Relation, confined, has_containers, unconfined};
 
-/// The acts of a reader that succeed in any tier against a process with the same file system: it empties a fifo, locks
-/// files, and watches a directory.
+/// Acts of a read-only agent that succeed in any tier, since the file system is shared: the agent empties a fifo, locks
+/// files and watches a directory.
 const READING: [&str; 4] = ["fifo_read", "file_lock", "read_lock", "watch"];
 
-/// The acts that the floor permits between processes of one user.
+/// Acts that the floor tier permits between processes of one user.
 const FLOOR: [&str; 8] = [
     "affinity",
     "command_line",
@@ -38,7 +38,6 @@ fn open_in(tier: Tier) -> Vec<&'static str> {
     open
 }
 
-/// The acts that succeeded.
 fn succeeded(tried: &BTreeMap<String, i32>) -> Vec<&str> {
     tried.iter().filter(|(_, errno)| **errno == 0).map(|(name, _)| name.as_str()).collect()
 }
@@ -90,7 +89,7 @@ fn a_reader_has_no_hold_on_its_sibling_with_the_network_on() {
     check(Machine::Host, Relation::ReaderBesideAWriterWithTheNetwork);
 }
 
-/// There the first agent has shared memory and terminals.
+/// Unlike on the host, the first agent has shared memory and terminals there.
 #[test]
 fn a_reader_has_no_hold_on_its_parent_in_a_container() {
     if !has_containers() {

@@ -1,4 +1,5 @@
-//! Denials by the broker while no call of the agent runs: an event of the agent, and no claim about a call.
+//! Tests denials while no call of the agent runs. They are reported as an event of the agent, and attributed to no
+//! call.
 
 use std::fs;
 use std::io::Write;
@@ -20,13 +21,13 @@ use tests::{Finished, Programs, User, World};
 
 use crate::denials::told::command;
 
-/// Connects to an address outside on each request. The requesting process may not have closed the pipe before it is
-/// opened again, and then there is nothing more to read.
+/// Command that connects to an address for each line in a pipe. `read` may fail if the writing process has not yet
+/// closed the pipe.
 const CONNECT_WHEN_TOLD: &str = "while :; do read -r to < go && exec 3<>/dev/tcp/\"$to\"/9; done";
 
 const CONNECT_AT_ONCE: &str = "exec 3<>/dev/tcp/192.0.2.7/9";
 
-/// Starts a bash program before the calls, which connects when the session tells it.
+/// Starts a session whose worker leaves a bash program running, which connects on request.
 fn begin(tier: Tier, replies: impl IntoIterator<Item = String>) -> FrontEnd {
     let beginning = Beginning {
         tier: tier::choice(tier),
@@ -39,7 +40,7 @@ fn begin(tier: Tier, replies: impl IntoIterator<Item = String>) -> FrontEnd {
     front
 }
 
-/// Tells the program to connect, and waits until it reads that.
+/// Makes the program connect, and waits until the program has read the request.
 async fn connect(front: &FrontEnd, to: &'static str) {
     let go = front.world.project().join("go");
     let written = tokio::task::spawn_blocking(move || writeln!(fs::File::create(go).unwrap(), "{to}"));
@@ -83,7 +84,7 @@ async fn a_process_that_outlived_its_call_is_told_of_when_it_is_refused_and_with
     }
 }
 
-/// Returns the programs with a worker that leaves a process behind.
+/// Returns `bailiwick` with a worker that leaves a process running.
 fn bailiwick(world: &World, server: &ReplayServer, beside: &str, more: &[&str]) -> Command {
     let place = world.root().join("programs");
     fs::create_dir(&place).unwrap();

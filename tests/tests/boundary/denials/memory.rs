@@ -1,5 +1,5 @@
-//! POSIX shared memory and semaphores in the floor: a program reports its own name for an object, `/psm_…`, or none,
-//! and means `/dev/shm`.
+//! Tests denials of POSIX shared memory and semaphores in the floor tier. A program reports its own name for an object,
+//! such as `/psm_…`, or none, and means a file in `/dev/shm`.
 
 use ipc::confinement::Tier;
 use serde_json::json;
@@ -9,7 +9,7 @@ use tests::tier::everywhere;
 
 use crate::denials::told::{command, tell};
 
-/// Programs that need shared memory or a semaphore, each by a name of the library, one of its own, or none.
+/// Commands that need shared memory or a semaphore. They report a name of the library, a name of their own, or none.
 const NEED_MEMORY: &[&str] = &[
     "python3 -c 'from multiprocessing.shared_memory import SharedMemory as S; S(create=True, size=8).unlink()'",
     "python3 -c 'from multiprocessing.shared_memory import SharedMemory as S; S(\"bw-seg\", True, 8).unlink()'",
@@ -18,7 +18,7 @@ const NEED_MEMORY: &[&str] = &[
     "touch /dev/shm/bw-new && rm /dev/shm/bw-new",
 ];
 
-/// Similar names that mean other objects.
+/// Commands that report similar names, which mean other objects.
 const OTHERS: &[&str] = &[
     "echo \"tool: cannot open '/psm': Permission denied\"; exit 1",
     "echo 'SemLock(: Permission denied'; exit 1",

@@ -1,5 +1,5 @@
-//! The reports of denials through the whole stack: none for refusals by the machine, and for the sandbox the layer, the
-//! object and the helpful grant.
+//! Tests reports of denials. Failures that the sandbox did not cause have none. A denial names the layer, the object,
+//! and the grant that would permit the act.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Failures without any relation to the sandbox, which may not be called denials.
+//! Tests that failures with other causes than the sandbox are never reported as denials.
 
 use std::fs;
 use std::os::unix::fs::{PermissionsExt, chown};
@@ -16,17 +16,17 @@ use tests::{User, World};
 
 use crate::denials::told::{Told, command, tell};
 
-/// The users for whom a command fails unconfined as well.
+/// Users for whom a command fails without a sandbox as well.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
     Anybody,
-    /// A user who is not root, because root's capabilities would help.
+    /// Users other than root, because root's capabilities would let the command succeed.
     Plain,
 }
 
 use Whose::{Anybody, Plain};
 
-/// Failing commands with their messages; `{o}` is a directory outside the project.
+/// Failing commands, each with a part of its message. `{o}` stands for a directory outside of the project.
 const FAILURES: &[(Whose, &str, &str)] = &[
     (Anybody, "cat closed", "Permission denied"),
     (Anybody, "echo x > closed", "Permission denied"),
@@ -146,7 +146,7 @@ const FAILURES: &[(Whose, &str, &str)] = &[
     ),
 ];
 
-/// With the network on.
+/// Commands that fail even with the network on.
 const OF_THE_NETWORK: &[(Whose, &str, &str)] = &[
     (Anybody, "python3 -c 'import socket; socket.getaddrinfo(\"no-such.invalid\", 1)'", "gaierror"),
     (Anybody, "echo \"curl: (6) Could not resolve host: example.org\"; exit 6", "resolve"),
@@ -200,7 +200,8 @@ fn furnish(world: &World) {
     world.file("small/keep", "");
 }
 
-/// Mounts a full file system in the project, and a read-only one outside, only for this thread and its child processes.
+/// Mounts a full file system in the project, and a read-only one outside, visible only to this thread and its child
+/// processes.
 fn mount_apart(world: &World) {
     unshare(CloneFlags::CLONE_NEWNS).unwrap();
     let none: Option<&Path> = None;
@@ -231,7 +232,7 @@ fn check(user: User, tier: Tier, rows: &[(Whose, &str, &str)], flags: &[&str]) -
     rows.iter().zip(&told).filter_map(wrong).collect()
 }
 
-/// Checks on a separate thread with its own mounts.
+/// Runs the checks on separate threads with mounts of their own.
 fn check_apart(rows: &'static [(Whose, &str, &str)], flags: &'static [&str]) {
     if !geteuid().is_root() {
         tests::skip!("only root can give files away and mount");
@@ -258,8 +259,8 @@ fn with_the_network_on_nobody_claims_that_it_is_off() {
     check_apart(OF_THE_NETWORK, &["--mode", "auto", "--net", "on"]);
 }
 
-/// A program's message about a path that it never touched cannot be distinguished from a real one. If the kernel
-/// refuses the act with the same error, the message is true; otherwise it proves nothing.
+/// Tests commands that only print such a message. If the kernel refuses the act with the same error, the message counts
+/// as true; otherwise no denial is reported.
 #[test]
 fn a_liar_is_believed_as_far_as_the_kernel_bears_him_out() {
     for (user, tier) in everywhere() {

@@ -1,4 +1,5 @@
-//! Refusals of a model's command by the broker: proved, with the object and the helpful grant, and with the right call.
+//! Tests refusals by the broker. Each is reported as proved (observed, not inferred), with the object and the grant
+//! that would permit the act, and for the right call.
 
 use std::fs;
 use std::net::{TcpListener, UdpSocket};
@@ -15,12 +16,11 @@ use crate::denials::told::{command, tell};
 
 const AUTO: &[&str] = &["--mode", "auto"];
 
-/// A connection to a unix socket.
 fn connect(path: &str) -> String {
     format!("python3 -c 'import socket as s; s.socket(s.AF_UNIX).connect(\"{path}\")'")
 }
 
-/// Creates a socket outside the project that its user may connect to. Returns its path too.
+/// Creates a socket outside of the project to which the world's user may connect. Also returns the path.
 fn socket(world: &World, name: &str) -> (UnixListener, String) {
     let outside = world.root().join("outside");
     fs::create_dir_all(&outside).unwrap();
@@ -32,7 +32,6 @@ fn socket(world: &World, name: &str) -> (UnixListener, String) {
     (listener, path.to_str().unwrap().to_owned())
 }
 
-/// Returns layer, grade, object, grant and program of a denial.
 fn facts(denied: &Value) -> [Value; 5] {
     ["layer", "grade", "object", "grant", "program"].map(|name| denied[name].clone())
 }
@@ -123,7 +122,7 @@ fn in_the_floor_servers_of_the_machine_and_files_outside_are_proved() {
     }
 }
 
-/// Commands of one reply, each with a refusal of its own.
+/// Tests several commands in one reply, each of which is refused something.
 #[test]
 fn a_refusal_belongs_to_the_call_whose_process_it_was() {
     for (user, tier) in everywhere() {
@@ -150,7 +149,7 @@ fn a_refusal_belongs_to_the_call_whose_process_it_was() {
     }
 }
 
-/// A flood of refused calls ends as it would otherwise, and what is told of it is bounded.
+/// Tests a command with very many refused calls. It ends as usual, and the number of reported denials is bounded.
 #[test]
 fn a_flood_of_refused_calls_is_a_few_denials() {
     for (user, tier) in everywhere() {

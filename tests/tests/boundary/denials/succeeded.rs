@@ -1,4 +1,4 @@
-//! Commands that exit with 0 although a write was refused, and those that only show such a line.
+//! Tests commands that exit with 0 although a write was refused, and commands that only print such a message.
 
 use std::fs;
 
@@ -10,8 +10,8 @@ use crate::denials::told::{command, tell};
 
 const AUTO: &[&str] = &["--mode", "auto"];
 
-/// Commands that hide a refused write behind their status, and the grade of the denial. It is proved if the command
-/// itself names the path. `{o}` is a directory outside the project.
+/// Commands whose exit status hides a refused write, each with the grade of the denial. It is proved if the command
+/// itself names the path. `{o}` stands for a directory outside of the project.
 const HIDE: &[(&str, &str)] = &[
     ("touch {o}/new; true", "proved"),
     ("touch {o}/new 2>&1 | tail -5", "proved"),
@@ -25,7 +25,7 @@ const HIDE: &[(&str, &str)] = &[
     ("make -s 2>&1 | cat", "likely"),
 ];
 
-/// Commands that show such a line of another command.
+/// Commands that print the message of another command.
 const SHOW: &[&str] = &[
     "cat build.log",
     "tail -n 5 build.log 2>&1 | head -3",
@@ -36,7 +36,7 @@ const SHOW: &[&str] = &[
     "ls {o}/closed; true",
 ];
 
-/// A world and a directory outside its project that only the sandbox closes.
+/// Creates a world, and a directory outside of the project to which only the sandbox denies access.
 fn world(user: User) -> (World, String) {
     let world = World::new(user);
     let outside = world.root().join("outside");

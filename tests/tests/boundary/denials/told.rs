@@ -1,4 +1,4 @@
-//! A run of commands with the reports about each.
+//! Runs commands in a session, and collects the reports about each.
 
 use ipc::confinement::Tier;
 use serde_json::{Value, json};
@@ -6,18 +6,17 @@ use tests::replies::{calls, done, model_of};
 use tests::world::tool_results;
 use tests::{Finished, World, tier};
 
-/// The report about one call.
 #[derive(Debug)]
 pub(crate) struct Told {
-    /// The text for the model.
+    /// Tool result for the model.
     pub(crate) content: String,
     /// True if the call was reported as failed.
     pub(crate) failed: bool,
-    /// The denials that were logged.
+    /// Denials in the session log.
     pub(crate) denials: Vec<Value>,
 }
 
-/// Makes tool calls in one session, one in each reply. Returns the report about each.
+/// Makes these tool calls in one session, one in each reply. Returns the report about each.
 pub(crate) fn tell(world: &World, tier: Tier, flags: &[&str], asked: &[(&str, Value)]) -> Vec<Told> {
     let replies = asked.iter().map(|one| calls(std::slice::from_ref(one)));
     let server = model_of(replies.chain([done()]));
@@ -37,7 +36,6 @@ pub(crate) fn tell(world: &World, tier: Tier, flags: &[&str], asked: &[(&str, Va
     (0..asked.len()).map(told).collect()
 }
 
-/// A command of the model.
 pub(crate) fn command(line: &str) -> (&'static str, Value) {
     ("shell_exec", json!({"command": line}))
 }

@@ -1,4 +1,4 @@
-//! The end of processes and their remains, of which there must be none.
+//! Tests that no process, file or log entry is left behind, however a process ends.
 
 use std::fs;
 use std::os::unix::process::ExitStatusExt;
@@ -16,15 +16,14 @@ use tests::side_by_side::side_by_side;
 use tests::world::tool_results;
 use tests::{Finished, Programs, User, World, alive, marked, tier, wait_until};
 
-/// A command that resists its end: it leaves a daemon without its session, parent and descriptors, and ignores every
-/// possible signal.
+/// Command that resists its end: it leaves a daemon in another session, without parent and descriptors, and ignores
+/// every signal that can be ignored.
 const STUBBORN: &str = "trap '' TERM HUP INT QUIT
     (setsid bash -c 'exec <&- >&- 2>&-; trap \"\" TERM HUP INT QUIT; echo $$ > daemon; while :; do sleep 9; done' &)
     until [ -s daemon ]; do :; done
     echo $$ > command
     while :; do sleep 9; done";
 
-/// Every combination of tier and user.
 fn everywhere() -> Vec<(Tier, User)> {
     tier::all().into_iter().flat_map(|tier| User::all().into_iter().map(move |user| (tier, user))).collect()
 }
@@ -52,7 +51,7 @@ fn slay(pid: u32) {
     kill(Pid::from_raw(pid.cast_signed()), Signal::SIGKILL).unwrap();
 }
 
-/// Kills a chosen process while a stubborn command runs. The run continues with the next generation.
+/// Kills the process that `victim` returns while a stubborn command runs. The run must continue with the next worker.
 fn kill_during_a_call(tier: Tier, user: User, victim: fn(u32) -> u32) {
     let world = World::new(user);
     let server = model(&[
@@ -90,7 +89,7 @@ fn a_killed_broker_takes_its_worker_along_and_is_replaced() {
     }
 }
 
-/// In the full tier the broker is the init of its namespace, and has a parent outside.
+/// In the full tier the broker is the init of a pid namespace, and has a parent, the stub, outside of it.
 #[test]
 fn a_killed_stub_takes_its_worker_along_and_is_replaced() {
     for (tier, user) in everywhere().into_iter().filter(|(tier, _)| *tier == Tier::Full) {
@@ -98,8 +97,8 @@ fn a_killed_stub_takes_its_worker_along_and_is_replaced() {
     }
 }
 
-/// The moments, from the first instruction to well into the call, so that starts, the snapshot of the base, and
-/// commands with daemons are all hit.
+/// Kills the supervisor at moments between its first instruction and the middle of a call: during starts, during the
+/// first snapshot, and while daemons run.
 #[test]
 fn a_killed_supervisor_leaves_no_process_no_litter_and_a_log_that_parses() {
     // `just soak` kills at all moments, CI at every third.
@@ -180,7 +179,7 @@ fn a_daemon_ends_with_its_call() {
     }
 }
 
-/// A process that forks faster than it can be listed ends with its time too.
+/// Tests a process that forks faster than its children can be listed. It ends when its time limit is over.
 #[test]
 fn what_keeps_forking_ends_with_its_time() {
     for tier in tier::all() {
@@ -225,10 +224,11 @@ const HOLDS: [&str; 21] = [
     "open-to-write /proc/$pid/mem",
     "open-to-write /proc/$pid/oom_score_adj",
 ];
-/// The act that the kernel refuses to everybody except root.
+/// Act that the kernel permits only to root.
 const NEEDS_ROOT: &str = "proc $pid stack";
 
-/// Upwards from a command: its reaper, the worker, the broker, and the supervisor, which is invisible in the full tier.
+/// Tests acts on the processes above a command: its reaper, worker and broker, and the supervisor, which is invisible
+/// in the full tier.
 #[test]
 fn a_command_has_no_hold_on_what_is_above_it() {
     for (tier, user) in everywhere() {
@@ -264,7 +264,7 @@ fn a_command_has_no_hold_on_what_is_above_it() {
     }
 }
 
-/// The control: each act succeeds unconfined against an ordinary process of the same user.
+/// Control: each act succeeds without a sandbox against another process of the same user.
 #[test]
 fn the_same_acts_have_a_hold_on_an_ordinary_process() {
     for user in User::all() {
@@ -291,8 +291,8 @@ fn is_refused(line: &str) -> bool {
     [nix::libc::EPERM, nix::libc::EACCES, nix::libc::EROFS].iter().any(|errno| tried["errno"] == *errno)
 }
 
-/// Rules apply to names, and each generation gets new ones. Files that were hidden at the session's start must stay
-/// hidden under any name, for the next worker and for those that take the change set.
+/// Tests hidden files that are renamed. Since rules apply to names and each worker gets new rules, the files must stay
+/// hidden from the next worker and from those that compute the change set.
 #[test]
 fn what_is_hidden_stays_so_when_it_is_renamed_and_the_worker_replaced() {
     for (tier, user) in everywhere() {
@@ -336,7 +336,7 @@ fn what_is_hidden_stays_so_when_it_is_renamed_and_the_worker_replaced() {
     }
 }
 
-/// The program asks its parent, which is the broker or init, to trace it, and then gets a signal that it handles.
+/// Tests a program that asks its parent, the broker or init, to trace it, and then gets a signal that it handles.
 #[test]
 fn a_program_that_stops_for_a_tracer_has_not_ended() {
     let script = "import ctypes, os, signal\n\

@@ -1,5 +1,5 @@
-//! A compromised worker that breaks the protocol: it is killed and the violation logged, the run ends as documented or
-//! continues with the next generation, and memory and time stay bounded. [`life`] is about the end of processes.
+//! Tests a compromised worker that breaks the protocol. It is killed and the violation logged. The run ends as
+//! documented or continues with the next worker, in bounded memory and time. [`life`] is about the end of processes.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,10 +18,10 @@ use tests::tier;
 use tests::world::tool_results;
 use tests::{Finished, User, World};
 
-/// Maximum memory of a run, with any worker.
+/// Maximum resident memory of a run in KiB, with any worker.
 const MEMORY_KIB: u64 = 128 << 10;
 
-/// The message about a frame of another version.
+/// Beginning of the message about a frame of another protocol version.
 const OTHER_VERSION: &str = "frame of protocol version 9, expected ";
 
 fn exec(world: &World, server: &ReplayServer, fake: &str, more: &[&str]) -> Command {
@@ -32,7 +32,7 @@ fn exec(world: &World, server: &ReplayServer, fake: &str, more: &[&str]) -> Comm
     command
 }
 
-/// Runs a command to its end and watches the memory.
+/// Runs a command to its end, and returns its peak memory in KiB.
 fn watch(mut command: Command) -> (Finished, u64) {
     let mut child =
         command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
@@ -114,7 +114,7 @@ fn a_worker_that_says_nothing_at_all_is_given_up() {
     assert!(done.stderr.contains("worker was not ready after 20 s"), "{}", done.stderr);
 }
 
-/// The log has the violation, the end and the next generation. The model gets an error that reports it.
+/// Tests that the log has the violation, the end and the next worker, and that the model gets an error.
 #[test]
 fn a_violation_kills_the_worker_is_logged_and_the_run_goes_on() {
     for tier in tier::all() {
@@ -154,7 +154,8 @@ fn a_violation_kills_the_worker_is_logged_and_the_run_goes_on() {
     }
 }
 
-/// The provider would refuse the whole conversation for such a picture, then and in every later request.
+/// Tests a picture that is not of its declared type. For such a picture, a provider would reject the conversation in
+/// every later request.
 #[test]
 fn a_false_picture_is_a_violation_and_reaches_neither_model_nor_log() {
     for (fake, violation) in [
@@ -176,7 +177,7 @@ fn a_false_picture_is_a_violation_and_reaches_neither_model_nor_log() {
     }
 }
 
-/// The second outcome of a call arrives after the call is closed, so the violation is the worker's next event.
+/// Tests a second outcome of a call, which arrives after the call is closed.
 #[test]
 fn a_second_outcome_is_a_violation() {
     let world = World::new(User::Myself);
@@ -221,7 +222,7 @@ fn an_answer_of_the_wrong_kind_or_size_harms_nobody() {
     }
 }
 
-/// A worker's silence does not delay the run beyond its time.
+/// Tests that a worker's endless output, or silence, does not delay the end of a run with a time limit.
 #[test]
 fn endless_output_and_silence_end_with_the_runs_time() {
     let fakes = ["call-endless-output", "call-silence", "call-silence-at-once"];
@@ -238,7 +239,7 @@ fn endless_output_and_silence_end_with_the_runs_time() {
     });
 }
 
-/// The worker that takes the base of the patch is as untrusted as any other.
+/// Tests the worker that takes the first snapshot for the patch, which is as untrusted as any other.
 #[test]
 fn a_worker_that_does_not_show_the_project_ends_the_run() {
     let world = World::new(User::Myself);

@@ -1,4 +1,5 @@
-//! The two attempts of a scene, by a model that speaks HTTP on loopback and knows only the text of the results.
+//! Makes the two attempts of a scene. The model is a program that speaks HTTP on loopback and knows only the text of
+//! the results.
 
 use std::fs;
 use std::path::Path;
@@ -14,16 +15,16 @@ use crate::remedies::ground::Ground;
 use crate::remedies::reader::Said;
 use crate::remedies::scenes::{Scene, Who};
 
-/// The requested action of the person, from the model's last words.
+/// Action that the model asks of the person in its last message.
 type Request = Arc<Mutex<Option<Vec<String>>>>;
 
-/// Plays a scene from its beginning. The error has the reason for a failure.
+/// Plays a scene from its beginning. An `Err` has the reason why the scene failed.
 pub(crate) fn play(scene: &Scene, user: User, tier: Tier) -> Result<(), String> {
     let ground = Ground::new(user, tier);
     play_on(&ground, scene, tier)
 }
 
-/// Plays a scene on an existing ground.
+/// Plays a scene in an existing project.
 pub(crate) fn play_on(ground: &Ground, scene: &Scene, tier: Tier) -> Result<(), String> {
     let input = (scene.input)(ground);
     let (first, request) = attempt(ground, scene, &input, &[]);
@@ -42,7 +43,7 @@ pub(crate) fn play_on(ground: &Ground, scene: &Scene, tier: Tier) -> Result<(), 
     Ok(())
 }
 
-/// Carries out the request to the person, and the second attempt.
+/// Carries out the model's request to the person, and makes the second attempt.
 fn follow(ground: &Ground, scene: &Scene, input: &Value, asked: &[String]) -> Result<Ended, String> {
     let (second, request) = match (scene.who, asked) {
         (Who::UserCopies, [from]) => {
@@ -59,15 +60,14 @@ fn follow(ground: &Ground, scene: &Scene, input: &Value, asked: &[String]) -> Re
     }
 }
 
-/// The end of a run.
 #[derive(Clone, Debug, Default)]
 struct Ended {
-    /// The results of the calls, each with a flag that is true after a failure.
+    /// Results of the calls. Each flag is true if the call failed.
     results: Vec<(bool, String)>,
     failures: usize,
 }
 
-/// Runs the call, and a second one if the model itself can react to a failure.
+/// Makes the call, and a second one if the model itself can react to the failure.
 fn attempt(ground: &Ground, scene: &Scene, input: &Value, flags: &[String]) -> (Ended, Option<Vec<String>>) {
     let request = Request::default();
     let ended = Arc::new(Mutex::new(Ended::default()));
@@ -114,11 +114,11 @@ fn model(scene: &Scene, input: &Value, request: &Request, ended: &Arc<Mutex<Ende
     serve_checked(script, Box::new(check))
 }
 
-/// The step after a denial.
+/// Next step of the model after a denial.
 enum Next {
-    /// Make the call again in another way.
+    /// Make the call again with these arguments.
     Again(Value),
-    /// Ask the person for something, and end the turn.
+    /// Ask the person for an action, and end the turn.
     Ask(Vec<String>),
 }
 
@@ -139,12 +139,11 @@ impl Next {
     }
 }
 
-/// Returns the call with one path replaced.
 fn instead(input: &Value, path: &str, other: &str) -> Value {
     serde_json::from_str(&input.to_string().replace(path, other)).unwrap()
 }
 
-/// Returns the result of the model's last call: true after a failure, and the text.
+/// Returns true if the model's last call failed, and the text of the result.
 fn result(request: &RecordedRequest) -> (bool, String) {
     let body: Value = serde_json::from_slice(&request.body).unwrap();
     let block = &body["messages"].as_array().unwrap().last().unwrap()["content"][0];

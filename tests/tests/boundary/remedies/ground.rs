@@ -1,4 +1,4 @@
-//! The ground of a scene: a project with its obstacles.
+//! Sets up the project of a scene, with the obstacles around it.
 
 use std::fs;
 use std::io::{Read, Write};
@@ -11,15 +11,15 @@ use std::thread;
 use ipc::confinement::Tier;
 use tests::{User, World};
 
-/// The answer of a server to every request.
+/// Answer of a server outside of the sandbox to every request.
 pub(crate) const ANSWER: &str = "served from outside";
 
-/// A project and its surroundings.
+/// Project of a scene and its surroundings.
 pub(crate) struct Ground {
     pub(crate) world: World,
     outside: PathBuf,
     port: u16,
-    /// A name in the host's `/tmp` that nothing else has; removed at the end.
+    /// Path of a file in the host's `/tmp`, which is removed at the end.
     shared: PathBuf,
 }
 
@@ -46,14 +46,13 @@ impl Ground {
         Self { world, outside, port, shared }
     }
 
-    /// A text with this ground's places in it.
+    /// Replaces the placeholders in a text by this scene's paths.
     pub(crate) fn fill(&self, text: &str) -> String {
         text.replace("{o}", &self.outside.display().to_string())
             .replace("{port}", &self.port.to_string())
             .replace("{tmp}", &self.shared.display().to_string())
     }
 
-    /// A file outside the project.
     pub(crate) fn outside(&self, name: &str) -> PathBuf {
         self.outside.join(name)
     }
@@ -65,7 +64,6 @@ impl Drop for Ground {
     }
 }
 
-/// Answers a request in HTTP.
 pub(crate) fn answer(mut stream: impl Read + Write) {
     let mut asked = [0; 1024];
     let _ = stream.read(&mut asked);

@@ -1,5 +1,5 @@
-//! The text about a denial in a tool result is sufficient: a reader of only this text succeeds at the second attempt.
-//! The text is read by code (`reader`), so that an incomplete one makes a scene fail.
+//! Tests that the text about a denial in a tool result suffices: a reader who knows only this text succeeds at the
+//! second attempt. The reader is a program (`reader`), so an incomplete text makes a scene fail.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

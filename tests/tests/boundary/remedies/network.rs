@@ -1,4 +1,4 @@
-//! The scene with a network: another reachable machine, in the test's own network.
+//! Tests the scene with a network: another machine is reachable, in network namespaces of the test's own.
 
 use std::net::TcpListener;
 use std::sync::mpsc;
@@ -14,7 +14,7 @@ use crate::remedies::attempt::play_on;
 use crate::remedies::ground::{ANSWER, Ground, answer};
 use crate::remedies::scenes::{Scene, Who};
 
-/// TEST-NET-2 of RFC 5737: this machine, and the other.
+// Addresses of this machine and of the other one, in TEST-NET-2 (RFC 5737).
 const HERE: &str = "198.51.100.1";
 const THERE: &str = "198.51.100.2";
 
@@ -28,13 +28,14 @@ const SCENE: Scene = Scene {
     full_has_it: false,
 };
 
-/// `ip` with these words, in this thread's network.
+/// Runs `ip` in the network namespace of this thread.
 fn ip(words: &str) {
     let done = Finished::of(std::process::Command::new("ip").args(words.split(' ')));
     assert_eq!(done.code, 0, "ip {words}: {}", done.stderr);
 }
 
-/// Runs a machine at the other end of a cable: reports its network, waits for the cable, and answers requests.
+/// Imitates a machine at the other end of a cable: reports its network namespace, waits for the cable, and answers
+/// requests.
 fn other_machine(number: &mpsc::Sender<i32>, cable: &mpsc::Receiver<()>, ready: &mpsc::Sender<()>) {
     unshare(CloneFlags::CLONE_NEWNET).unwrap();
     number.send(gettid().as_raw()).unwrap();
@@ -46,7 +47,7 @@ fn other_machine(number: &mpsc::Sender<i32>, cable: &mpsc::Receiver<()>, ready: 
     listener.incoming().flatten().for_each(answer);
 }
 
-/// Lays the cable, from this thread's network to another's.
+/// Connects the network namespace of this thread with that of another thread.
 fn connect() {
     let (number, numbers) = mpsc::channel();
     let (lay, laid) = mpsc::channel();

@@ -1,18 +1,18 @@
-//! A reader of a tool result after the program's own words, without other knowledge.
+//! Reads the text that Bailiwick adds to a tool result, without any other knowledge.
 
 use serde_json::{Value, json};
 
-/// The text without the output of the program itself.
+/// Text of a tool result without the output of the command.
 pub(crate) struct Said<'a>(&'a str);
 
 impl<'a> Said<'a> {
-    /// Returns the text after the line about the end of a command, if there is one.
+    /// Returns the text after the line about the end of the command. `None` if there is no such line.
     pub(crate) fn of(text: &'a str) -> Self {
         let Some((_, after)) = text.rsplit_once("[exit code") else { return Self(text) };
         Self(after.split_once('\n').map_or("", |(_, said)| said))
     }
 
-    /// Returns the first flags in the text, with which the person should run it.
+    /// Returns the first flags in the text with which the person should repeat the run.
     pub(crate) fn flags(&self) -> Option<Vec<String>> {
         let at = self.0.match_indices("--").map(|(at, _)| at).find(|at| is_a_flag(&self.0[*at..]))?;
         let mut words = Words(&self.0[at..]);
@@ -23,14 +23,14 @@ impl<'a> Said<'a> {
         Some(flags)
     }
 
-    /// Returns the refused path: `read PATH;` or `write PATH;`.
+    /// Returns the refused path, which the text names as `read PATH;` or `write PATH;`.
     pub(crate) fn object(&self) -> Option<&'a str> {
         let (_, rest) = self.0.split_once("): ")?;
         let (_, rest) = rest.split_once(' ')?;
         rest.split_once(';').map(|(path, _)| path).filter(|path| path.starts_with('/'))
     }
 
-    /// Returns the first writable place in the text.
+    /// Returns the first directory in the text that the model may write.
     pub(crate) fn writable(&self) -> Option<&'a str> {
         let (_, rights) = self.0.split_once("Your rights: ")?;
         let first = rights.split([',', '·']).next()?.trim_end();
@@ -41,12 +41,12 @@ impl<'a> Said<'a> {
         }
     }
 
-    /// True if the text suggests that the person makes a copy.
+    /// True if the text suggests that the person copies a file.
     pub(crate) fn offers_a_copy(&self) -> bool {
         self.0.contains("ask the user to copy the needed file into the project")
     }
 
-    /// Returns the call with the declaration that the text suggests.
+    /// Returns the call with the declared access that the text suggests.
     pub(crate) fn declared_anew(&self, call: &Value) -> Option<Value> {
         let mut call = call.clone();
         if self.0.contains("leave access out") {
@@ -64,7 +64,7 @@ fn is_a_flag(text: &str) -> bool {
     text.strip_prefix("--").is_some_and(|name| name.starts_with(|c: char| c.is_ascii_lowercase()))
 }
 
-/// The words of a text as a shell splits them, without a final full stop.
+/// Words of a text as a shell would split them, without a full stop at the end.
 struct Words<'a>(&'a str);
 
 impl Iterator for Words<'_> {

@@ -1,4 +1,4 @@
-//! The scenes: the first attempt, the one who may react to the denial, and the check of the success.
+//! The scenes. Each has a first attempt, somebody who reacts to the denial, and a check of the success.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -7,29 +7,28 @@ use serde_json::{Value, json};
 
 use crate::remedies::ground::{ANSWER, Ground};
 
-/// The one who reacts to a denial.
+/// Person or model that reacts to a denial, with the kind of reaction.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
-    /// The person, who runs it again with the named flags.
+    /// The person repeats the run with the flags that the text names.
     User,
-    /// The model, which uses a place within its access.
+    /// The model uses another path that it may access.
     ModelElsewhere,
-    /// The model, which changes the declaration of the call.
+    /// The model changes the declared access of the call.
     ModelDeclares,
-    /// The person, who copies the named file into the project.
+    /// The person copies the file that the text names into the project.
     UserCopies,
 }
 
-/// One scene.
 pub(crate) struct Scene {
     pub(crate) name: &'static str,
     pub(crate) flags: &'static [&'static str],
     pub(crate) tool: &'static str,
     pub(crate) input: fn(&Ground) -> Value,
     pub(crate) who: Who,
-    /// True if the scene succeeded, by the world and the model's last result.
+    /// True if the scene has succeeded, judged by the files and by the model's last result.
     pub(crate) is_done: fn(&Ground, &str) -> bool,
-    /// True if the full tier lets it succeed at once.
+    /// True if the first attempt already succeeds in the full tier.
     pub(crate) full_has_it: bool,
 }
 
@@ -52,7 +51,7 @@ fn serves(_: &Ground, told: &str) -> bool {
     told.contains(ANSWER)
 }
 
-/// All scenes except that of `network`.
+/// All scenes except the one of `network`.
 pub(crate) const SCENES: &[Scene] = &[
     scene(
         "a wrong directory, and the project would do",

@@ -1,4 +1,4 @@
-//! The model's results: in the order of its calls, within bounds, and with the expected text.
+//! Tests the tool results that the model gets: in the order of its calls, of bounded size, and with the expected text.
 
 use serde_json::json;
 use tests::{User, World, tier};

@@ -1,4 +1,5 @@
-//! Denials and their causes: the call's own declaration, plain permissions, the network, and hidden paths.
+//! Tests denials and the causes that they name: the declared access of the call, file modes, the network, and hidden
+//! paths.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,4 @@
-//! A denied write and the grant in its denial: it succeeds with this grant and with no less.
+//! Tests that a denied write succeeds with the grant that its denial suggests, and not with less.
 
 use std::fs;
 
@@ -12,12 +12,12 @@ use tests::{User, World};
 
 use crate::tools::turn::{command, content, outside, turn};
 
-/// The flags of a grant, as a shell splits them.
+/// Returns the flags of a grant as separate words.
 fn flags(grant: &Value) -> Vec<String> {
     grant.as_str().unwrap_or_else(|| panic!("no grant: {grant}")).split(' ').map(str::to_owned).collect()
 }
 
-/// A call that is denied, and the same run again with exactly the grant that it named: it succeeds.
+/// Runs a call that is denied, and then again with exactly the grant that the denial suggests, with which it succeeds.
 fn denied_then_granted(
     (user, tier): (User, Tier),
     mode: &str,

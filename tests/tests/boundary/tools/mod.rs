@@ -1,4 +1,4 @@
-//! The tools through the whole stack: the model's calls, the kernel's decisions, and the model's results.
+//! Tests the tools from the model's calls to the results that it gets, with the kernel's decisions.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! The surroundings of a call: variables, the project's instructions, and names that are no text.
+//! Tests the surroundings of a call: environment variables, the project's instructions, and names that are no UTF-8.
 
 use std::ffi::OsStr;
 use std::fs;

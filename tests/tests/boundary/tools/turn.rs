@@ -1,11 +1,11 @@
-//! One turn with the model's results.
+//! Runs one turn, and returns the tool results that the model gets.
 
 use serde_json::{Value, json};
 use tests::replies::{calls, done, model_of};
 use tests::world::tool_results;
 use tests::{Finished, World};
 
-/// The tool results of one turn with these calls, and the run.
+/// Runs one turn with these calls. Returns the tool results, and the run.
 pub(crate) fn turn(world: &World, asked: &[(&str, Value)], arguments: &[&str]) -> (Vec<Value>, Finished) {
     let server = model_of([calls(asked), done()]);
     let run = world.run(&server, arguments);
@@ -13,7 +13,7 @@ pub(crate) fn turn(world: &World, asked: &[(&str, Value)], arguments: &[&str]) -
     (tool_results(&server, 1), run)
 }
 
-/// Returns the model's result of one call.
+/// Runs one turn with a single call, and returns the text of the tool result.
 pub(crate) fn told(world: &World, name: &str, input: Value, arguments: &[&str]) -> String {
     let (results, _) = turn(world, &[(name, input)], arguments);
     content(&results[0])
@@ -31,7 +31,7 @@ pub(crate) fn command(line: &str) -> (&'static str, Value) {
     ("shell_exec", json!({"command": line}))
 }
 
-/// A directory outside the project, as text.
+/// Returns the path of a directory outside of the project.
 pub(crate) fn outside(world: &World) -> String {
     world.outside().display().to_string()
 }

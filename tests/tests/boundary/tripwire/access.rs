@@ -1,5 +1,5 @@
-//! Access of other users to files that the host executes later, and to the directories on the way: nobody gains write
-//! access, and restored files keep their owner.
+//! Tests changes of access to files that the host executes later, and to the directories above them: no other user
+//! gains write access, and restored files keep their owner.
 
 use std::os::unix::fs::{MetadataExt, chown};
 
@@ -7,7 +7,8 @@ use nix::unistd::geteuid;
 use tests::repository::shell;
 use tests::{Finished, PLAIN_USER, User, World, skip, tier};
 
-/// Opens a place to everybody, or by a list to one user (`struct posix_acl_xattr_entry`).
+/// Program that gives write access to everybody, or by an access control list to one user (`struct
+/// posix_acl_xattr_entry`).
 const OPEN: &str = "import os, struct, sys\n\
     how, path = sys.argv[1:]\n\
     entry = lambda tag, rights, id=0xffffffff: struct.pack('<HHI', tag, rights, id)\n\
@@ -18,7 +19,7 @@ const OPEN: &str = "import os, struct, sys\n\
     if how == 'list': os.setxattr(path, 'system.posix_acl_access', acl)\n\
     if how == 'default': os.setxattr(path, 'system.posix_acl_default', acl)\n";
 
-/// Prints the access to each path.
+/// Program that prints the access to each path.
 const SHOW: &str = "import os, sys\n\
     for path in sys.argv[1:]:\n\
     \x20   lists = [a for a in os.listxattr(path) if 'posix_acl' in a] if os.path.exists(path) else []\n\
@@ -57,7 +58,7 @@ fn shown(world: &World) -> String {
     shell(world, &format!("python3 show.py {all}")).stdout
 }
 
-/// Every way of opening every place, one after the other.
+/// Returns one command for every way of opening every path.
 fn opened() -> Vec<String> {
     let of = |hows: &[&str], paths: &[&str]| -> Vec<_> {
         let on =
@@ -104,7 +105,7 @@ fn what_is_new_is_no_wider_than_what_is_around_it() {
     }
 }
 
-/// A person whose umask lets a group write, and whose repository is shared, is told nothing.
+/// Tests a person whose umask lets the group write, and whose repository is shared. There is nothing to report.
 #[test]
 fn what_was_open_before_may_be_open_later() {
     for (user, tier) in tier::everywhere() {

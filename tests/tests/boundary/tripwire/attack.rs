@@ -1,4 +1,4 @@
-//! An attack by a model's commands, and the reports about it.
+//! Runs attacks as a model's commands, and collects the reports about them.
 
 use ipc::confinement::Tier;
 use model::replay::ReplayServer;
@@ -8,18 +8,18 @@ use tests::replies::model;
 use tests::world::tool_results;
 use tests::{Finished, World, tier};
 
-/// The identity for an agent's commits.
+/// Options of git with an identity for an agent's commits.
 pub(crate) const IDENTITY: &str =
     "export GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@e GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@e; ";
 
-/// A run to its end: done, or with a denial at its end.
+/// Runs a session to its end. It must exit successfully, or with a denial.
 pub(crate) fn run(world: &World, tier: Tier, server: &ReplayServer, flags: &[&str]) -> Finished {
     let done = world.run(server, &[&["--mode", "auto"], tier::flags(tier), flags].concat());
     assert!([0, 4].contains(&done.code), "{}\n{}", done.stdout, done.stderr);
     done
 }
 
-/// Runs one command in the project. Returns the run and the model's result.
+/// Runs one command in the project. Returns the run, and the tool result of the command.
 pub(crate) fn attack(world: &World, tier: Tier, command: &str) -> (Finished, Value) {
     attack_with(world, tier, &[], command)
 }
@@ -31,7 +31,7 @@ pub(crate) fn attack_with(world: &World, tier: Tier, flags: &[&str], command: &s
     (done, told)
 }
 
-/// True if the kernel refused something, by the command's own words.
+/// True if the kernel refused something, according to the command's own messages.
 fn is_refused(told: &Value) -> bool {
     let told = told.to_string();
     ["Read-only file system", "Device or resource busy"].iter().any(|refusal| told.contains(refusal))

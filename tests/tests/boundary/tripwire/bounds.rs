@@ -1,5 +1,5 @@
-//! Bounds of the tripwire that a hostile repository can reach: the person's own places are protected all the same, or
-//! the start is refused and names the place. Nothing that existed is removed.
+//! Tests limits of the tripwire that a hostile repository can exceed. The person's own files are protected all the
+//! same, or the start fails and names the path. No existing file is removed.
 
 use std::path::Path;
 
@@ -9,14 +9,14 @@ use tests::side_by_side::side_by_side;
 use tests::world::PLACE;
 use tests::{Finished, User, World, tier};
 
-/// A crowd of files in a repository, and the place in the refusal of a start.
+/// Very many files in a repository, with the path that the failing start names.
 struct Crowd {
     name: &'static str,
     fill: &'static str,
     refused: Option<(&'static str, &'static str)>,
 }
 
-/// Each runs in Python in the project.
+/// Programs in Python that create the files in the project.
 const CROWDS: &[Crowd] = &[
     Crowd {
         name: "links",
@@ -74,7 +74,7 @@ const CROWDS: &[Crowd] = &[
     },
 ];
 
-/// Names of empty files: a file system makes them five times as fast as it makes files, and allows some 60,000 for each.
+/// Program that creates empty files as hard links: that is five times as fast, and a file can have some 60,000 names.
 const FILL: &str = "import os, sys\n\
     count = 0\n\
     def fill(path, own=False):\n\
@@ -85,7 +85,8 @@ const FILL: &str = "import os, sys\n\
     \x20   open(path, 'w').close() if own else os.link(base, path)\n\
     \x20   return path\n";
 
-/// The person's own files: an included setting, a linked hook, a hook, and a repository two levels down.
+/// Commands that create the person's own files: an included configuration, a linked hook, a hook, and a repository two
+/// levels down.
 const OWN: &str = "hook() { printf '#!/bin/sh\\nexit 0\\n' > $1; chmod +x $1; }; \
     printf '[user]\\n\\tname = t\\n' > .gitconfig; git config include.path ../.gitconfig; mkdir dev; hook dev/pre-push; \
     ln -s ../../dev/pre-push .git/hooks/pre-push; hook .git/hooks/pre-commit; \
@@ -94,7 +95,7 @@ const OWN: &str = "hook() { printf '#!/bin/sh\\nexit 0\\n' > $1; chmod +x $1; };
 const ACT: &str = "cp evil.sh dev/pre-push; cp evil.sh .git/hooks/pre-commit; cp evil.sh z/z/.git/hooks/pre-commit; \
     printf '[core]\\n\\tfsmonitor = ./evil.sh\\n' > .gitconfig; true";
 
-/// Acts that may not execute anything of the agent.
+/// Later commands of the person, which must not execute anything of the agent.
 const LATER: &[&str] = &[
     "git status",
     "git commit -q --allow-empty -m later",
@@ -115,7 +116,7 @@ fn sandbox(world: &World, tier: Tier, flags: &[&str], command: &str) -> Finished
     Finished::of(world.sandbox(tier, flags, "bash").args(["-c", command]))
 }
 
-/// All names in the project.
+/// Returns all names in the project.
 fn names(world: &World) -> String {
     shell(world, "find . -path ./.git/objects -prune -o -print | sort").stdout
 }
@@ -165,7 +166,7 @@ fn a_crowd_that_a_repository_brings_along_frees_nothing_of_the_persons() {
     });
 }
 
-/// A crowd that a command makes is moved aside, of any size, and not deleted.
+/// Tests very many files that a command creates. They are moved away, and never deleted.
 #[test]
 fn a_crowd_that_a_command_makes_is_moved_aside_and_frees_nothing() {
     for tier in tier::all() {

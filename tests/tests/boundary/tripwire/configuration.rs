@@ -1,4 +1,4 @@
-//! The configuration of git by its keys, and files that are not configuration.
+//! Tests changes of git's configuration key by key, and files that git does not accept.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -51,7 +51,7 @@ fn what_a_repository_brings_along_is_left_alone_and_holds_nobody() {
     }
 }
 
-/// A file that cannot be restored is reported, and does not stay in its place.
+/// Tests a file that cannot be restored. It is reported, and moved away.
 #[test]
 fn what_was_too_large_to_be_kept_is_reported_and_moved_aside() {
     let world = repository(User::Myself);

@@ -1,4 +1,4 @@
-//! Everyday uses of git by agents: they work, and none of them is flagged.
+//! Tests everyday uses of git by agents: they work, and the tripwire reports none of them.
 
 use ipc::confinement::Tier;
 use serde_json::Value;
@@ -8,17 +8,17 @@ use tests::{User, tier};
 
 use crate::tripwire::attack::{IDENTITY, attack, attack_with, restored};
 
-/// The need of git in the full tier beyond an agent's access.
+/// Access that git needs in the full tier in addition to an agent's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Needs {
     Nothing,
     /// Permission to configure git.
     Configuration,
-    /// Removal of a mounted file, which nobody is granted.
+    /// Removal of a file that is a mount point, which only the floor tier permits.
     Floor,
 }
 
-/// Everything that people let agents do with git: nothing of it is flagged, and all of it stays.
+/// Uses of git that people let agents make. None is reported, and all changes stay.
 const LEGITIMATE: &[(Needs, &str)] = &[
     (
         Needs::Nothing,
@@ -92,7 +92,7 @@ fn what_people_let_agents_do_with_git_is_not_flagged() {
     });
 }
 
-/// Some of these exit with 0 all the same, so that the refusal must be reported.
+/// Some of these commands exit with 0 all the same, so the refusal must be reported.
 #[test]
 fn what_git_may_not_write_in_the_full_tier_is_said_with_the_right_to_it() {
     for user in tier::all().into_iter().filter(|tier| *tier == Tier::Full).flat_map(|_| User::all()) {

@@ -1,19 +1,20 @@
-//! Git operations inside, complete or paused: the host's git finds the same as without a sandbox.
+//! Tests git operations in the sandbox, complete or paused: the host's git then finds the same state as without a
+//! sandbox.
 
 use ipc::confinement::Tier;
 use tests::repository::{repository, shell};
 use tests::side_by_side::side_by_side;
 use tests::{Finished, User, World, tier};
 
-/// The identity and time of commits, equal on both sides, so that the names of commits are equal.
+/// Variables with the identity and time of commits, so that commits with and without a sandbox have equal ids.
 const ALWAYS: &str = "export GIT_AUTHOR_NAME=t GIT_AUTHOR_EMAIL=t@e GIT_COMMITTER_NAME=t GIT_COMMITTER_EMAIL=t@e \
     GIT_AUTHOR_DATE='@1700000000 +0000' GIT_COMMITTER_DATE='@1700000000 +0000' GIT_EDITOR=true; ";
 
-/// A branch that conflicts with this one in `kept.txt`, and has a second commit that does not.
+/// Commands that create a branch with two commits, of which the first conflicts with this branch in `kept.txt`.
 const DIVERGED: &str = "git checkout -q -b other; echo o > kept.txt; git commit -qam o; echo p > p; git add p; git commit -qm p; \
     git checkout -q -; echo m > kept.txt; git commit -qam m; ";
 
-/// Operations, with a flag that is true if the full tier needs permission to configure git.
+/// Operations of git. The flag is true if the full tier needs permission to configure git.
 const OPERATIONS: &[(&str, bool, &str)] = &[
     ("init", false, "git init -q new"),
     ("add", false, "echo a > a; git add a; echo n > n; git add -N n; git rm -q --cached kept.txt"),
@@ -158,7 +159,8 @@ const OPERATIONS: &[(&str, bool, &str)] = &[
     ),
 ];
 
-/// Returns the host's view of every repository in the project, without differences between two places.
+/// Returns the state of all repositories in the project as the host's git sees it, without differences between two
+/// projects.
 fn seen(world: &World) -> String {
     const LOOK: &str = "for d in . */; do [ -e $d/.git ] || [ -e $d/HEAD ] || continue; echo \"== $d\"; cd $d; \
         git status; git status --porcelain=v2 --branch; git fsck --full --no-dangling; git stash list; git worktree list; git submodule status; \
@@ -180,7 +182,7 @@ fn the_hosts_git_finds_the_same_after_an_operation_inside() {
     assert!(failed.is_empty(), "{}", failed.join("\n\n"));
 }
 
-/// Returns the tiers in which an operation has another effect than outside.
+/// Returns the tiers in which an operation has another effect than without a sandbox.
 fn failures((name, configures, operation): &(&str, bool, &str), user: User) -> Vec<String> {
     let command = format!("{ALWAYS}{}; true", operation.replace("D ", DIVERGED));
     let control = dated(user);
