@@ -1,5 +1,5 @@
-//! Branches of a person that differ in files that the host executes later: git brings their content in both tiers, and
-//! no agent's content comes the same way.
+//! Tests branches of a person that differ in files that the host executes later. In both tiers, git can check them out,
+//! and no agent's content comes in the same way.
 
 use ipc::confinement::Tier;
 use serde_json::json;
@@ -9,7 +9,7 @@ use tests::{Finished, User, World, tier};
 
 use crate::tripwire::attack::{IDENTITY, run};
 
-/// Two branches of a person with newer commits, an older commit, and a file that git ignores.
+/// Commands that create two branches of a person with newer commits, an older commit, and a file that git ignores.
 const BRANCHES: &str = "git checkout -q -b main; mkdir .vscode .husky; echo .pdbrc > .gitignore; echo mine > .pdbrc; \
     echo 0 > .envrc; echo 1 > a; git add -A; git commit -qm 0; \
     echo 1 > .envrc; echo one > .vscode/settings.json; echo one > .husky/pre-commit; chmod +x .husky/pre-commit; \
@@ -17,7 +17,7 @@ const BRANCHES: &str = "git checkout -q -b main; mkdir .vscode .husky; echo .pdb
     git checkout -q -b other; echo 2 > .envrc; echo two > .vscode/settings.json; git rm -q .husky/pre-commit; \
     git commit -qam 2; git checkout -q main; echo 3 > b; git add b; git commit -qm 3";
 
-/// Work after which the last commit changes the one file that was edited.
+/// Command of work after which the last commit changes only the edited file.
 const WORK: &str = "echo 9 >> a && git add -A && git commit -qm work";
 
 fn branches(user: User) -> World {
@@ -34,7 +34,7 @@ fn seen(world: &World, command: &str) -> String {
     shell(world, command).stdout.trim().to_owned()
 }
 
-/// Commands of an agent's git, each with the content of `.envrc` then.
+/// Commands of an agent's git, each with the content that `.envrc` has afterwards.
 const MOVES: &[(&str, &str, &str)] = &[
     ("switch", "git checkout -q other", "2"),
     ("there and back", "git checkout -q other && git checkout -q main", "1"),
@@ -68,7 +68,7 @@ fn git_brings_what_commits_of_the_persons_hold() {
     }
 }
 
-/// Uncommitted changes of the person go into a stash and come back.
+/// Tests uncommitted changes of the person, which go into a stash and come back.
 #[test]
 fn a_stash_takes_and_gives_back_what_was_not_committed() {
     for (user, tier) in tier::everywhere() {
@@ -84,7 +84,7 @@ fn a_stash_takes_and_gives_back_what_was_not_committed() {
     }
 }
 
-/// Acts of an agent, each with a place that stays unchanged, whatever git reports.
+/// Attacks of an agent, each with a file that must stay unchanged, whatever git reports.
 const TRICKS: &[(&str, &str, &str)] = &[
     ("written", "echo evil > .envrc", ".envrc"),
     ("a branch of its own", "git checkout -qb new; echo evil > .envrc; git commit -qam x", ".envrc"),
@@ -120,7 +120,7 @@ fn what_an_agent_made_is_restored_whatever_git_holds() {
     }
 }
 
-/// In one session: a call's commit does not count as the person's in the next one.
+/// In one session: a commit in one tool call is not taken for the person's in the next call.
 #[test]
 fn what_an_agent_committed_is_not_the_persons_later_on() {
     for tier in tier::all() {
@@ -148,7 +148,7 @@ fn what_an_agent_committed_is_not_the_persons_later_on() {
     }
 }
 
-/// Our own settings, and files that the settings protect, stay with any branch.
+/// Tests Bailiwick's settings, and files that the settings protect: a change of branch does not change these.
 #[test]
 fn what_holds_the_agent_follows_no_commit() {
     for tier in tier::all() {

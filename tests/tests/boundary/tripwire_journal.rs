@@ -1,7 +1,7 @@
-//! Two sessions in one project, and a killed one: files that one of them planted count as nobody's, and the person's
-//! changes stay.
+//! Tests two sessions in one project, and a killed one: files that one of them planted are never taken for the
+//! person's, and the person's changes stay.
 //!
-//! CI plays fifty rounds of kills. `just soak`, or `BAILIWICK_KILLS=500`, sets the number.
+//! CI plays fifty rounds of kills. `BAILIWICK_KILLS` sets another number, as `just soak` does.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -22,11 +22,12 @@ use tests::repository::{is_marked, repository, shell};
 use tests::served::Served;
 use tests::{Finished, User, World, marked, tier, wait_until};
 
-/// Files that the host acts on: a hook, a setting that is missing, a repository within.
+/// Command that plants files that the host executes later: a hook, a missing settings file, and a repository in the
+/// project.
 const PLANT: &str = "cp evil.sh .git/hooks/pre-commit 2>/dev/null; cp evil.sh .envrc; git init -q sub; \
     git -C sub config core.fsmonitor \"$PWD/evil.sh\"; ";
 
-/// The later commands of a person in a project.
+/// Later commands of a person in a project.
 const PERSON: &str =
     "git status; git commit -q --allow-empty -m later; [ ! -d sub ] || git -C sub status; true";
 
@@ -44,7 +45,7 @@ fn end(child: Child) -> Finished {
     child.wait_with_output().unwrap().into()
 }
 
-/// Starts a command that plants and stays, and waits until it has planted.
+/// Starts a command that plants files and keeps running, and waits until the files are there.
 fn planted(world: &World, tier: Tier, flags: &[&str]) -> Child {
     let stays = format!("{PLANT} touch planted; while [ ! -e go ]; do sleep 0.02; done");
     let child = start(sandbox(world, tier, flags, &stays));
@@ -154,7 +155,7 @@ fn what_a_killed_command_left_is_decided_by_a_person() {
     }
 }
 
-/// Every signal that ends an unprepared program.
+/// Tests every signal whose default action ends a program.
 #[test]
 fn no_signal_that_ends_a_run_leaves_what_it_planted() {
     let real_time = [libc::SIGRTMIN(), libc::SIGRTMAX()];
@@ -201,7 +202,7 @@ fn no_signal_that_ends_a_run_leaves_what_it_planted() {
     }
 }
 
-/// Access that is granted while a session runs.
+/// Tests access that is granted while a session runs.
 #[test]
 fn a_repository_that_becomes_writable_is_watched() {
     for (user, tier) in all() {
@@ -245,7 +246,7 @@ fn rounds() -> u64 {
     std::env::var("BAILIWICK_KILLS").map_or(50, |number| number.parse().unwrap())
 }
 
-/// Kills one session or both at a random moment of a command that plants.
+/// Kills one or both sessions at a random moment while a command plants files.
 #[test]
 fn no_kill_makes_a_planted_file_the_persons_or_loses_one_of_theirs() {
     let now = || u64::from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos());

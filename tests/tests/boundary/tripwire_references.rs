@@ -1,5 +1,6 @@
-//! Files that the host executes later outside of fixed lists: reached by reference, written unseen, or hidden in a
-//! crowd. A command makes each attack in both tiers, and a person's later work judges it.
+//! Tests files that the host executes later but that no fixed list has: files that others refer to, files that are
+//! written without a trace, and files among very many others. Commands make the attacks in both tiers, and a person's
+//! later work judges them.
 
 use std::path::Path;
 use std::time::{Duration, Instant};
@@ -8,8 +9,8 @@ use tests::repository::{is_marked, repository_below, shell};
 use tests::world::PLACE;
 use tests::{Finished, User, World, tier, wait_until};
 
-/// Writes a file's new content through a shared mapping of which every page was read before: on a tmpfs neither times nor
-/// size change.
+/// Program that writes a file through a shared mapping, after reading every page. On a tmpfs, neither times nor size
+/// change then.
 const MAPPED: &str = "import mmap, os, sys\n\
     fd = os.open(sys.argv[1], os.O_RDWR)\n\
     pages = mmap.mmap(fd, os.fstat(fd).st_size)\n\
@@ -18,17 +19,17 @@ const MAPPED: &str = "import mmap, os, sys\n\
     assert new != read and len(new) == len(read)\n\
     pages[:] = new\n";
 
-/// A time that is longer than a file system's clock tick.
+/// Wait that exceeds the clock tick of a file system's times.
 const TICK: Duration = Duration::from_millis(60);
 
-/// A repository with what writes through a mapping.
+/// Creates a repository, with the program that writes through a mapping.
 fn world(user: User, below: &str) -> World {
     let world = repository_below(user, Path::new(below));
     world.file("mapped.py", MAPPED);
     world
 }
 
-/// An attack: the person's files, the command, and the person's later acts.
+/// An attack: the person's files, the attacker's command, and the person's later commands.
 struct Attack {
     name: &'static str,
     there: &'static str,
@@ -36,7 +37,7 @@ struct Attack {
     later: &'static str,
 }
 
-/// Makes an attack unconfined, where it has to succeed, and then in every tier, where it must not.
+/// Makes each attack without a sandbox, where it must succeed, and then in every tier, where it must fail.
 fn fails(below: &str, attacks: &[Attack]) {
     for user in User::all() {
         for Attack { name, there, act, later } in attacks {
@@ -92,12 +93,12 @@ fn a_write_that_leaves_no_trace_in_times_is_seen() {
     );
 }
 
-/// A person's hook or setting that does no harm yet.
+/// Command that prints a harmless hook of the person's.
 const OK: &str = "printf '#!/bin/sh\\nexit 0\\n'";
 
 const COMMIT: &str = "git commit -q --allow-empty -m later";
 
-/// Returns the person's own files, with a way to write a hook.
+/// Returns commands that create the person's own files. The commands `there` can use the shell function `hook`.
 fn there(there: &str) -> &'static str {
     format!("hook() {{ {OK} > $1; chmod +x $1; }}; {there}").leak()
 }
@@ -200,7 +201,8 @@ fn what_links_lead_to_stays_what_it_was() {
     );
 }
 
-/// An invisible repository, and the ways in which a person's git reaches it.
+/// Tests repositories in the git directory, which no `ls` shows, with every way in which a person's git would reach
+/// them.
 #[test]
 fn repositories_in_the_git_directory_run_nothing() {
     let push = "git push -q origin; git push -q origin HEAD:refs/heads/pushed";
@@ -239,7 +241,7 @@ fn repositories_in_the_git_directory_run_nothing() {
     );
 }
 
-/// More includes than are looked at, in a repository that came along.
+/// Tests a repository from elsewhere with more includes than the search follows.
 #[test]
 fn a_crowd_of_includes_hides_no_hook_of_the_persons() {
     let attack = Attack {
@@ -292,7 +294,7 @@ fn what_acts_by_its_name_does_not_come() {
     }
 }
 
-/// Write access to a path includes the files that hooks lead to.
+/// Tests that write access to a path includes the files to which hooks there lead.
 #[test]
 fn what_was_granted_is_not_put_back() {
     for user in User::all() {

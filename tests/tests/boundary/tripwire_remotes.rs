@@ -1,20 +1,20 @@
-//! Settings of git for a person's next push, judged by its destination.
+//! Tests git settings for a person's next push, by the repository that the push reaches.
 
 use ipc::confinement::Tier;
 use tests::repository::{repository, shell};
 use tests::{Finished, User, World, tier};
 
-/// A person's remote with a colleague's branch on it, two branches of which one has an upstream, and a repository of the attacker's that
-/// no agent can write.
+/// Commands that create the person's remote with a colleague's branch, two branches of which one has an upstream, and
+/// the attacker's repository, which no agent can write.
 const SETUP: &str = "git checkout -q -b main; git init -q --bare -b main ~/hub.git; git init -q --bare ~/evil.git; \
     git remote add origin ~/hub.git; git push -q origin main:colleague; git push -q -u origin main; git branch second; \
     git config user.email me@example.org";
 
-/// The person's work after the agent's.
+/// The person's commands after those of the agent.
 const LATER: &str = "git commit -q --allow-empty -m later; git push -q; git push -q origin; git push -q origin main; \
     git checkout -q second; git push -q; git push -q -u origin HEAD; true";
 
-/// Each leads that work elsewhere, or has it delete the colleague's branch.
+/// Commands that would send the person's work elsewhere, or make it delete the colleague's branch.
 const ACTS: &[(&str, &str)] = &[
     ("address", "git remote set-url origin ~/evil.git"),
     ("address for pushes", "git config remote.origin.pushurl ~/evil.git"),
@@ -53,7 +53,7 @@ fn sandbox(world: &World, tier: Tier, command: &str) -> Finished {
     Finished::of(world.sandbox(tier, &[], "bash").args(["-c", command]))
 }
 
-/// True if the attacker has something of the person's, or the colleague has lost something.
+/// True if the attacker has a commit of the person's, or the colleague has lost one.
 fn is_lost(world: &World) -> bool {
     shell(world, LATER);
     let look =
@@ -84,7 +84,7 @@ fn a_push_goes_where_the_person_said() {
     }
 }
 
-/// New ones next to it may appear, and are reported.
+/// Tests new remotes and branches, which may appear next to the person's, and are reported.
 #[test]
 fn new_remotes_and_branches_come_and_are_told() {
     let world = people(User::Myself);
@@ -108,7 +108,7 @@ fn new_remotes_and_branches_come_and_are_told() {
     assert!(done.stderr.contains("changed and restored: .git/config (user.email"), "{}", done.stderr);
 }
 
-/// A clone and a module have separate settings, though their remotes have the same names.
+/// Tests a clone and a submodule: their settings are separate, although their remotes have the same names.
 #[test]
 fn other_repositories_have_remotes_of_their_own() {
     let world = people(User::Myself);
@@ -119,7 +119,8 @@ fn other_repositories_have_remotes_of_their_own() {
     assert_eq!(shell(&world, "git -C sub fetch -q && git -C module fetch -q").code, 0, "{}", done.stderr);
 }
 
-/// In two commands, since each begins with what the one before left: a configuration that only lacks the person's entries would be a new one.
+/// Uses two commands, since each begins with the state that the last one left: with only the person's entries missing,
+/// the configuration would not be missing but new.
 #[test]
 fn a_configuration_that_is_taken_away_is_put_back_and_a_repository_that_is_goes_as_a_whole() {
     for tier in tier::all() {

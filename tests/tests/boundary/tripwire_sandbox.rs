@@ -1,5 +1,5 @@
-//! Files that the host executes later, attacked by commands of `bailiwick sandbox` in both tiers: at every kind of end
-//! they are unchanged.
+//! Tests attacks by commands of `bailiwick sandbox` on files that the host executes later, in both tiers. However the
+//! command ends, the files are unchanged.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use nix::unistd::Pid;
 use tests::repository::{is_marked, repository, shell};
 use tests::{Finished, User, World, marked, wait_until};
 
-/// The later commands of a person in a project.
+/// Later commands of a person in a project.
 const PERSON: &str = "git status; git add -A; git commit -qm later; git diff HEAD~1; \
     [ ! -d sub ] || (cd sub && git status; git commit -q --allow-empty -m x); true";
 
@@ -21,7 +21,7 @@ fn sandbox(world: &World, arguments: &[&str], command: &str) -> Command {
     sandbox
 }
 
-/// Returns the restored files in the message, without the places that they were moved to.
+/// Returns the restored files that the message names, without the paths to which changed ones were moved.
 fn told(stderr: &str) -> Vec<String> {
     let lines = stderr.lines().filter_map(|line| line.strip_prefix("bailiwick: changed and restored: "));
     let without = |line: &str| match line.split_once("; moved to ") {
@@ -31,8 +31,8 @@ fn told(stderr: &str) -> Vec<String> {
     lines.map(without).collect()
 }
 
-/// Each would run `evil.sh` through a person's work in the project. The flag is true if the full tier leaves it to the
-/// tripwire.
+/// Commands that would make a person's work in the project run `evil.sh`. The flag is true if the full tier permits the
+/// write, so that only the tripwire undoes it.
 const RUN_BY_GIT: &[(&str, &str, bool)] = &[
     ("hook", "mkdir -p .git/hooks; cp evil.sh .git/hooks/pre-commit", false),
     ("no hooks yet", "rm -rf .git/hooks; mkdir -p .git/hooks; cp evil.sh .git/hooks/pre-commit", false),
@@ -76,7 +76,8 @@ fn nothing_that_a_command_planted_is_run_by_a_persons_git() {
     }
 }
 
-/// Missing files that other programs act on: neither tier can mount anything there, and no command reports a denial.
+/// Tests missing files that other programs would execute. No tier can mount anything there, and no command reports a
+/// denial.
 #[test]
 fn what_is_missing_stays_missing_and_is_told_by_name() {
     const NAMES: [&str; 4] = [".bailiwick.toml", ".envrc", ".hg/hgrc", ".mcp.json"];
@@ -134,7 +135,7 @@ fn a_command_that_may_not_write_has_nothing_put_back() {
     assert_eq!(told(&done.stderr), [] as [&str; 0], "{}", done.stderr);
 }
 
-/// Plants repeatedly, as a daemon that only SIGKILL ends, next to a command that ignores signals.
+/// Command that plants files repeatedly, from a daemon that only SIGKILL ends, and ignores signals itself.
 const STUBBORN: &str = "trap '' INT TERM HUP QUIT; \
     setsid bash -c 'while :; do echo evil > .envrc; mkdir -p .claude; echo evil > .claude/settings.json; done' & \
     while [ ! -e .claude/settings.json ]; do :; done; echo > planted; mkfifo gate; read < gate";

@@ -1,4 +1,5 @@
-//! Every line of the list of settings, planted by a command of `bailiwick sandbox`: afterwards each place is what it was.
+//! Tests every line of the list of watched settings: after a command of `bailiwick sandbox` has planted the file, the
+//! project is unchanged.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -23,13 +24,12 @@ fn files(form: &str) -> Vec<String> {
     places().into_iter().map(|place| format!("{place}{form}")).collect()
 }
 
-/// Writes each file, whatever becomes of the one before.
+/// Returns a command that writes each file, even if another one fails.
 fn plant(files: &[String]) -> String {
     let files = files.join("' '");
     format!("for f in '{files}'; do mkdir -p \"$(dirname \"$f\")\"; echo evil > \"$f\"; done; true")
 }
 
-/// Path and content of every file.
 fn content(project: &Path) -> BTreeMap<PathBuf, String> {
     let mut found = BTreeMap::new();
     let mut ahead = vec![project.to_owned()];

@@ -1,4 +1,4 @@
-//! Settings of the person's git from unusual places: the hooks in them are watched too.
+//! Tests git settings of the person from unusual sources: the hooks to which they lead are watched too.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,7 +9,7 @@ use tests::programs::write_script;
 use tests::repository::{is_marked, repository};
 use tests::{Finished, User, World, tier};
 
-/// Settings of a person's git that lead to hooks in `dev/hooks`, by variables; `HOME` stands for the home.
+/// Environment variables that make a person's git run hooks in `dev/hooks`. `HOME` stands for the home directory.
 const WAYS: &[(&str, &[(&str, &str)])] = &[
     ("for all repositories", &[("GIT_CONFIG_GLOBAL", "HOME/elsewhere")]),
     ("included", &[("GIT_CONFIG_GLOBAL", "HOME/including")]),

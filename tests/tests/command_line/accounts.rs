@@ -1,4 +1,5 @@
-//! The report of a sub-agent names the files that it changed, also by commands, and no file that another agent changed.
+//! Tests the report of a sub-agent: it names the files that the sub-agent changed, also by commands, and none that
+//! another agent changed.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +13,8 @@ fn writer(task: &str) -> String {
     calls(&[("spawn_agent", json!({"task": task, "access": "write"}))])
 }
 
-/// Returns the files of each sub-agent's result, below the project, and the reason why others may have changed.
+/// Returns for each sub-agent the changed files in its result, relative to the project, and the reason why others may
+/// have changed.
 fn accounts(world: &World) -> BTreeMap<String, Vec<String>> {
     let project = format!("{}/", world.project().display());
     let results = world.log().into_iter().filter(|event| event["type"] == "sub_agent_result");

@@ -1,4 +1,4 @@
-//! `bailiwick audit`: the log's facts about agents, and the possible actions of an agent by attempts.
+//! Tests `bailiwick audit`, which reports the log's facts about agents, and tries out what an agent can do.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -18,7 +18,7 @@ use tests::replies::{calls, done, model_of, shell};
 use tests::tier::{self, everywhere};
 use tests::{Finished, User, World, wait_until};
 
-/// A project with rules in it, and somebody who listens beside it.
+/// Creates a project with git files, a hidden file, and a link to a key in the home.
 fn world(user: User, tier: Tier) -> World {
     let world = World::new(user).in_tier(tier);
     world.file("src/a.txt", "a\n");
@@ -102,7 +102,7 @@ fn what_is_other_than_declared_is_marked() {
     }
 }
 
-/// A fifo of the project, on which commands wait for a word.
+/// Creates a fifo in the project, on which commands wait for a line.
 fn fifo(world: &World) -> PathBuf {
     let go = world.project().join("go");
     mkfifo(&go, Mode::S_IRWXU).unwrap();
@@ -110,7 +110,7 @@ fn fifo(world: &World) -> PathBuf {
     go
 }
 
-/// A session that runs, with a command that waits for a word on a fifo.
+/// Starts a session with a command that waits for a line in the fifo.
 fn running(world: &World) -> (std::process::Child, PathBuf) {
     let go = fifo(world);
     let live = world.own().join("state/live");
@@ -209,7 +209,7 @@ fn a_session_that_cannot_be_asked_is_named_and_one_that_was_killed_is_none() {
     answering.join().unwrap();
 }
 
-/// Every file's path, content and time.
+/// Returns path, content and time of every file.
 fn snapshot(directory: &Path) -> Vec<(PathBuf, Vec<u8>, std::time::SystemTime)> {
     let mut found = Vec::new();
     for entry in fs::read_dir(directory).unwrap().map(Result::unwrap) {
@@ -277,7 +277,7 @@ fn a_log_is_added_up_per_agent_and_a_breach_is_found() {
     );
 }
 
-/// The log of the one session of a world.
+/// Returns the path of the log of a world's only session.
 fn log_of(world: &World) -> PathBuf {
     let sessions = fs::read_dir(world.own().join("state/sessions")).unwrap();
     let mut logs = sessions.flatten().map(|entry| entry.path());

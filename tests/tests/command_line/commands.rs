@@ -1,4 +1,4 @@
-//! The other commands, as a user starts them: `doctor` and `debug stream`.
+//! Tests the commands `doctor` and `debug stream`, started as by a user.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -61,7 +61,7 @@ fn the_doctor_tries_what_must_be_denied_for_every_user() {
     }
 }
 
-/// `bailiwick` in a user namespace in which no other can be made.
+/// Runs `bailiwick` in a user namespace in which no other namespace can be created.
 fn without_namespaces(world: &World, arguments: &str) -> Finished {
     let program = Programs::get().path("bailiwick").display().to_string();
     let script = format!("echo 0 > /proc/sys/user/max_user_namespaces && exec {program} {arguments}");

@@ -1,4 +1,4 @@
-//! Settings: the view of a person, the effect of a hostile project's file, and its limits.
+//! Tests settings: as a person sees them, with the file of a hostile project, and at their limits.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -14,14 +14,14 @@ use tests::{Finished, User, World, tier};
 
 const NAME: &str = ".bailiwick.toml";
 
-/// An address where nobody is asked: a run that gets as far would end with 6.
+/// Address without a server. A run that tries to connect ends with status 6.
 const NOWHERE: &str = "http://127.0.0.1:9";
 
 fn sandbox(world: &World, tier: Tier, flags: &[&str], script: &str) -> Finished {
     Finished::of(world.sandbox(tier, flags, "sh").args(["-c", script]))
 }
 
-/// `bailiwick config --json`: the rows of a key, each as value and origin.
+/// Returns the rows about a key in `bailiwick config --json`, each as value and origin.
 fn settings(world: &World, key: &str) -> Vec<(Value, String)> {
     let run = Finished::of(world.bailiwick(["config", "--json", "-C"]).arg(world.project())).expect(0);
     let all: Value = serde_json::from_str(&run.stdout).unwrap();

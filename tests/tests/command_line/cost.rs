@@ -1,4 +1,4 @@
-//! The cost of runs: reported with every reply and run, and limited by an effective bound.
+//! Tests the cost of runs, which every reply and run reports and a setting can limit.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 #![expect(clippy::float_cmp, reason = "both sides are the nearest numbers to the same decimals")]
@@ -15,7 +15,7 @@ fn world() -> World {
     world
 }
 
-/// A reply that costs a cent and a half at the prices below: a call, and no end to them.
+/// Returns a reply with a tool call. At the prices below it costs a cent and a half.
 fn calls_again() -> String {
     let usage = Usage { input: 1_000, cache_creation: 1_000, cache_read: 10_000, output: 500 };
     let input = json!({"command": "true"}).to_string();

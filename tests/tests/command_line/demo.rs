@@ -1,4 +1,4 @@
-//! `bailiwick demo`, as a newcomer starts it: on a machine with little more than bash and git.
+//! Tests `bailiwick demo`, started as by a new user: on a machine with little more than bash and git.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -24,7 +24,7 @@ use tests::{Finished, Programs, User, World, alive};
 
 const SIZE: (u16, u16) = (110, 50);
 
-/// A directory with these programs and no other.
+/// Creates a directory with links to these programs only.
 fn only(world: &World, programs: &[&str]) -> PathBuf {
     let place = world.root().join("bin");
     fs::create_dir(&place).unwrap();
@@ -73,7 +73,7 @@ fn the_demo_needs_bash_and_git_alone() {
     }
 }
 
-/// The page without the parts that differ from run to run.
+/// Removes the parts of a printed page that differ from run to run.
 fn stable(world: &World, page: &str) -> String {
     let line = |line: &str| match line.split_once("/sizes: ") {
         Some((_, rights)) => format!("[place]/sizes: {rights}"),
@@ -173,7 +173,7 @@ fn the_patch_of_the_demo_applies() {
     assert_eq!(fs::read_to_string(kept.join("sizes.sh")).unwrap(), fixed);
 }
 
-/// Runs `git apply` on a whole page with a patch in it.
+/// Runs `git apply` on a whole page that contains a patch.
 fn apply(world: &World, project: &Path, arguments: &[&str], page: &str) {
     let mut git = world.command("git");
     let git = git.arg("apply").args(arguments).current_dir(project).stdin(Stdio::piped());
@@ -254,7 +254,7 @@ fn a_no_ends_the_demo_in_good_order() {
     assert_eq!(ui.end().code, 0);
 }
 
-/// The coreutils that the attacks need.
+/// Programs of coreutils that the attacks need.
 const COREUTILS: [&str; 6] = ["cat", "chmod", "dd", "head", "mkdir", "timeout"];
 
 fn attack(world: &World, arguments: &[&str], missing: &[&str]) -> Command {
@@ -265,7 +265,7 @@ fn attack(world: &World, arguments: &[&str], missing: &[&str]) -> Command {
     command
 }
 
-/// The rows of a table whose attacks got through.
+/// Returns the rows of a table whose attacks succeeded.
 fn through(run: &Finished) -> Vec<&str> {
     run.stdout.lines().filter_map(|line| line.strip_prefix("  GOT THROUGH  ")).collect()
 }
@@ -327,7 +327,7 @@ fn attacks_need_a_sandbox_and_say_so() {
     assert!(run.stderr.contains("--attack"), "{}", run.stderr);
 }
 
-/// The things that are attacked, without a sandbox around the attacker.
+/// Targets of the attacks, for an attacker without a sandbox.
 struct Open {
     world: World,
     supervisor: Child,
@@ -376,7 +376,7 @@ impl Open {
     }
 }
 
-/// The control: the same commands without a sandbox. So it is the sandbox that blocks them.
+/// Control: without a sandbox, the same commands succeed.
 #[test]
 fn the_attacks_get_through_without_a_sandbox() {
     if !geteuid().is_root() {

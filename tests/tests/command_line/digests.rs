@@ -1,5 +1,5 @@
-//! Different access has a different digest, line and reason in every report of a session, and equal access has equal
-//! ones. In both tiers, as root and as a plain user.
+//! Tests the digests of access in all reports of a session: different access has another digest, line and reason, and
+//! equal access has equal ones. In both tiers, as root and as a plain user.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -17,14 +17,14 @@ use tests::standing::line_of;
 use tests::tier::{self, everywhere};
 use tests::{Finished, User, World};
 
-/// A directory of the host below `/tmp`, where the full tier has a private one.
+/// Creates a directory in the host's `/tmp`, which is private in the full tier.
 fn below_tmp(world: &World) -> TempDir {
     let place = tempfile::Builder::new().prefix("host-").tempdir_in("/tmp").unwrap();
     world.give(place.path());
     place
 }
 
-/// The flags of a session in mode `auto` with this write root beside the usual ones.
+/// Returns the flags of a session in mode `auto`, with `root` as an additional write root.
 fn flags(root: Option<&Path>) -> Vec<&str> {
     let write = root.map(|root| ["--write", root.to_str().unwrap()]);
     ["--mode", "auto"].into_iter().chain(write.into_iter().flatten()).collect()
@@ -36,7 +36,7 @@ fn ask(world: &World, command: &[&str], root: Option<&Path>) -> Value {
     serde_json::from_str(&Finished::of(&mut asked).expect(0).stdout).unwrap()
 }
 
-/// The `data` of the worker that the last session of the world started.
+/// Returns the `data` about the worker that the last session started.
 fn worker_started(log: &[Value]) -> &Value {
     let started = log.iter().rfind(|event| event["type"] == "worker_started");
     &started.unwrap_or_else(|| panic!("no worker was started: {log:#?}"))["data"]

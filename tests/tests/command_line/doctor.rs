@@ -1,4 +1,5 @@
-//! The surroundings of the confinement in `bailiwick doctor`: without secrets, and without network requests by default.
+//! Tests the report of `bailiwick doctor` about the machine: it contains no secrets, and by default no network request
+//! is made.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -141,7 +142,7 @@ fn ask(world: &World, base_url: &str) -> (String, String, Option<String>) {
     named(&doctor(&mut command).1, "api")
 }
 
-/// Starts a server that only answers if it exists, without the rules of a request.
+/// Starts a server that gives this reply to every request, even to an invalid one.
 fn answers(reply: Reply) -> ReplayServer {
     ReplayServer::start(Script::new().push(reply)).unwrap()
 }

@@ -1,4 +1,4 @@
-//! The main use through every process: a task as input, a patch as output.
+//! Tests the most usual run through all processes: a task as input, a patch as output.
 
 use serde_json::json;
 use tests::replies::model;

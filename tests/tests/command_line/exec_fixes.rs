@@ -1,4 +1,4 @@
-//! `exec --patch`: the change of a run as a diff that `git apply` accepts, and nothing but that change.
+//! Tests `exec --patch`: the patch contains exactly the changes of the run, and `git apply` accepts it.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,7 +14,7 @@ use tests::replies::{calls, done, model_of, says, shell};
 use tests::tier::everywhere;
 use tests::{Finished, User, World, wait_until};
 
-/// Every kind of change that a patch has to carry, made by one command.
+/// Script that makes every kind of change that a patch can contain.
 const CHANGES: &str = r"set -e
 printf 'new\n' > new.txt
 rm gone.txt
@@ -63,7 +63,7 @@ fn git_apply(world: &World, place: &Path, patch: &Path) {
     }
 }
 
-/// Returns the content of a tree except git's own files: names, modes, contents and the targets of links.
+/// Returns names, modes, contents and link targets of all files except git's own.
 fn tree(root: &Path) -> Vec<(OsString, u32, Vec<u8>)> {
     let mut found = Vec::new();
     let mut open = vec![root.to_owned()];

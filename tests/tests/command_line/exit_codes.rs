@@ -1,4 +1,4 @@
-//! Every exit code in `bailiwick --help`, with its message for a person: the cause, then the next step.
+//! Tests every exit code in `bailiwick --help`, with its message for a person: first the cause, then the next step.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -19,7 +19,7 @@ use tests::silent_port::SilentPort;
 use tests::tier;
 use tests::{Finished, Programs, User, World, wait_until};
 
-/// An unused address: a run that connects would end with 6.
+/// Address without a server. A run that connects ends with status 6.
 const NOWHERE: &str = "http://127.0.0.1:9";
 
 fn world() -> World {
@@ -28,19 +28,19 @@ fn world() -> World {
     world
 }
 
-/// Runs a task in text output; gives what a person reads.
+/// Runs a task with text output, and returns the text.
 fn text(world: &World, server: &ReplayServer, arguments: &[&str], code: i32) -> String {
     let run = Finished::of(world.task(&server.base_url(), arguments).arg("do it")).expect(code);
     said(world, &run)
 }
 
-/// Returns standard error without parts that differ from run to run.
+/// Returns standard error, without parts that differ from run to run.
 fn said(world: &World, run: &Finished) -> String {
     let lines = run.stderr.lines().filter(|line| !line.contains(" step · ") && !line.contains(" steps · "));
     world.stable(&lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// Returns the last message before the summary of the run.
+/// Returns the last message before the summary of a run.
 fn complaint(text: &str) -> String {
     let last = text.lines().rfind(|line| !line.starts_with("  ")).unwrap_or_default();
     let from = text.rfind(last).unwrap_or_default();
@@ -365,7 +365,7 @@ fn six_is_an_answer_that_no_other_attempt_makes_better() {
   hint: check --model: the server does not have this model");
 }
 
-/// Returns an answer with an immediate retry.
+/// Returns a reply that says that the server is overloaded, and that a client may try again at once.
 fn overloaded() -> Reply {
     Reply::error(529, "overloaded_error", "Overloaded").header("retry-after-ms", "1")
 }

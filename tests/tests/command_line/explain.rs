@@ -1,4 +1,4 @@
-//! `bailiwick explain`: its answers agree with the abilities of a confined process, and its remedies work.
+//! Tests `bailiwick explain`: its answers agree with what a confined process can do, and its remedies work.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use serde_json::{Value, json};
 use tests::tier::{self, everywhere};
 use tests::{Finished, User, World};
 
-/// Tries each path as an agent's command would: reading and writing.
+/// Script that tries to read and to write each path, as an agent's command would.
 const ACTS: &str = r#"
 for path; do
     if [ -d "$path" ]; then
@@ -58,7 +58,7 @@ fn world(user: User, tier: Tier) -> World {
     world
 }
 
-/// Returns the world's paths that are asked about.
+/// Returns the paths in the world about which the tests ask.
 fn own_paths(world: &World) -> Vec<PathBuf> {
     let inside = [
         "",
@@ -98,7 +98,7 @@ fn own_paths(world: &World) -> Vec<PathBuf> {
     inside.chain(around.iter().map(|name| world.root().join(name))).collect()
 }
 
-/// Returns the machine's paths that are asked about, which some user may access without us.
+/// Returns the paths of the machine about which the tests ask. Some users can access them without Bailiwick.
 fn machine_paths() -> Vec<PathBuf> {
     [
         "/",
@@ -130,7 +130,7 @@ fn explain(world: &World, tier: Tier, arguments: &[&str], what: &Path) -> Value 
     serde_json::from_str(&run.stdout).unwrap()
 }
 
-/// Returns `can` if the answer is about a possible action.
+/// Returns `yes` if the action is possible by the answer, else `no`.
 fn can(answer: &Value) -> &'static str {
     let stopped = ["not_permitted", "failed"].map(|why| answer["tried"]["outcome"] == why).contains(&true);
     // In the floor the names of a hidden directory can be listed, and nothing in it be read.
@@ -253,7 +253,7 @@ fn the_rule_is_named_with_the_place_that_it_comes_from() {
     }
 }
 
-/// The places of the levels of the project's caches.
+/// Returns the directories of the project's cache levels.
 fn places(world: &World) -> Vec<PathBuf> {
     let list = |directory: PathBuf| {
         fs::read_dir(directory).unwrap().map(|entry| entry.unwrap().path()).collect::<Vec<_>>()
@@ -262,7 +262,7 @@ fn places(world: &World) -> Vec<PathBuf> {
     projects.into_iter().flat_map(list).filter(|place| place.is_dir()).collect()
 }
 
-/// Returns the text for a person, in a tier.
+/// Returns the answer as text for a person.
 fn text(world: &World, tier: Tier, arguments: &[&str]) -> String {
     let mut command = world.bailiwick(["explain", "-C"]);
     command.arg(world.project()).args(tier::flags(tier)).args(arguments);

@@ -1,4 +1,4 @@
-//! Faults that waiting cannot repair: each is reported within two seconds and after at most two attempts.
+//! Tests faults that waiting cannot repair: each is reported within two seconds, after at most two attempts.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,13 +7,13 @@ use std::net::TcpListener;
 
 use tests::{Finished, User, World};
 
-/// The longest time until a fault is reported, in milliseconds of the log.
+/// Maximum time until a fault is reported, in milliseconds by the log.
 const LONGEST: u64 = 2_000;
 
-/// The number of slow runs that are forgiven where others need the processors.
+/// Maximum number of runs, since a busy machine may make some of them slow.
 const TRIES: usize = 4;
 
-/// Starts a program that answers the first bytes of each connection in this way. Returns its address.
+/// Starts a server that answers the first bytes of each connection with `answer`. Returns its address.
 fn answering(answer: &'static [u8]) -> String {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let address = listener.local_addr().unwrap().to_string();
@@ -78,7 +78,7 @@ fn faults() -> Vec<Fault> {
     faults
 }
 
-/// The message of the fault, the attempts, and the milliseconds from the first to the end.
+/// Returns the fault's message, the number of attempts, and the milliseconds from the first attempt to the end.
 fn told(world: &World, fault: &Fault) -> (String, usize, u64) {
     let mut command = world.task(&fault.url, ["do it", "--output", "stream-json"]);
     command.env_remove("NO_PROXY").env_remove("no_proxy").envs(fault.variables.iter().cloned());

@@ -1,4 +1,4 @@
-//! The mistakes of a beginner: each ends at once, with its cause and a hint that works.
+//! Tests mistakes of new users: each ends the run at once, with the cause and a hint that works.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -17,7 +17,7 @@ use tests::silent_port::SilentPort;
 use tests::world::KEY;
 use tests::{Finished, User, World};
 
-/// The longest time of a permanent failure on a busy machine.
+/// Maximum time until a permanent failure is reported on a busy machine.
 const AT_ONCE: Duration = Duration::from_secs(30);
 
 fn world() -> World {
@@ -26,7 +26,8 @@ fn world() -> World {
     world
 }
 
-/// The last words of a run of `exec`, against a server that would give the same reply to ten requests.
+/// Returns the last message of an `exec` whose model server would give the same reply to ten requests. Only one may be
+/// sent.
 fn failure(reply: &Reply, flags: &[&str]) -> String {
     let world = world();
     let server = serve((0..10).map(|_| reply.clone()));
@@ -160,7 +161,7 @@ fn a_server_without_tls_is_told_as_such() {
     assert!(run.stderr.contains(said), "{}", run.stderr);
 }
 
-/// `exec` with standard input that holds `input`.
+/// Runs `exec` with `input` as standard input.
 fn piped(world: &World, server: &ReplayServer, arguments: &[&str], input: &[u8]) -> Finished {
     let mut command = world.task(&server.base_url(), arguments);
     let command = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -170,7 +171,7 @@ fn piped(world: &World, server: &ReplayServer, arguments: &[&str], input: &[u8])
     Finished::from(child.wait_with_output().unwrap())
 }
 
-/// The first request that the model got.
+/// Returns the body of the first request that the model got.
 fn asked(server: &ReplayServer) -> String {
     String::from_utf8_lossy(&server.requests()[0].body).into_owned()
 }
@@ -211,7 +212,7 @@ fn input_that_is_no_task_is_a_clear_error() {
     ");
 }
 
-/// The project's files as a command sees them that runs there.
+/// Returns the project's files as a command there sees them.
 fn listed(world: &World, line: &[&str], rest: &[&str]) -> String {
     let mut command = world.bailiwick(line);
     command.arg(world.project()).args(rest).current_dir(world.root());
@@ -285,7 +286,7 @@ fn a_word_that_is_no_command_is_refused_with_the_way_to_send_it() {
     );
 }
 
-/// The code at the end of the first line, and the status.
+/// Returns the error code in the message, and the exit status.
 fn coded(run: &Finished) -> (Option<ErrorCode>, i32) {
     let code = run.stderr.lines().find_map(ErrorCode::of);
     (code, run.code)

@@ -1,5 +1,5 @@
-//! Every command of README and guide, exactly as printed: it is run in a project with a session, or listed here with
-//! the reason.
+//! Tests every command in README and guide exactly as printed. It is run in a project with a session, unless it is
+//! listed here with a reason.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use serde_json::json;
 use tests::replies::{calls, done, model_of, model_of_agents};
 use tests::{Finished, Programs, User, World};
 
-/// Commands that are not run, by their beginning, and why.
+/// Beginnings of commands that are not run, each with the reason.
 const NOT_RUN: &[(&str, &str)] = &[
     ("cargo ", "it builds, or is what runs this test"),
     ("rustup ", "it installs"),
@@ -37,17 +37,17 @@ const NOT_RUN: &[(&str, &str)] = &[
     ("bailiwick exec --provider openai", "it asks another API: tests/providers"),
 ];
 
-/// The name of a session in the documents.
+/// Session id in the documents, which the tests replace.
 const NAMED: &str = "01a203d8";
 
-/// Commands whose status is not 0, as the text beside them says.
+/// Commands with another status than 0, as the text next to them says.
 const STATUS: &[(&str, i32)] = &[("bailiwick sandbox -- touch /srv/x", 1)];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// The commands of a document's console blocks.
+/// Returns the commands in a document's console blocks.
 fn commands(text: &str) -> Vec<String> {
     let mut is_console = false;
     let mut commands = Vec::new();
@@ -60,7 +60,7 @@ fn commands(text: &str) -> Vec<String> {
     commands
 }
 
-/// A project of a user who has worked in it before, with two sub-agents; and the name of that session.
+/// Creates a project with an earlier session and two sub-agents. Also returns the id of that session.
 fn worked() -> (World, String) {
     let world = World::new(User::Myself);
     world.file("Makefile", "test:\n\t@echo all tests passed\n");

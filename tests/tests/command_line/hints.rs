@@ -1,4 +1,4 @@
-//! Hints that can be pasted: a shell in the reader's directory runs each, with the described effect.
+//! Tests hints that can be pasted: a shell in the reader's directory runs each, and it has the described effect.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -14,7 +14,7 @@ use tests::replies::{calls, done, model_of};
 use tests::world::KEY;
 use tests::{Finished, User, World};
 
-/// A name that a shell splits unless it is quoted.
+/// File name that a shell would split if it were not quoted.
 const ODD: &str = "it's $HOME";
 
 struct Shell {
@@ -47,7 +47,7 @@ impl Shell {
     }
 }
 
-/// The last hint, without its sentence.
+/// Returns the command in the last hint, without the sentence around it.
 fn hint(finished: &Finished) -> &str {
     let hints = finished.stderr.lines().chain(finished.stdout.lines());
     let hint = hints.filter_map(|line| line.trim_start().strip_prefix("hint: ")).next_back();

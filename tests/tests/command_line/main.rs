@@ -1,4 +1,4 @@
-//! The program with typed command lines: commands, output, mistakes, hints and exit codes.
+//! Tests the program by its command line: commands, output, mistakes, hints and exit codes.
 
 mod accounts;
 mod audit;

@@ -1,5 +1,5 @@
-//! Common mistakes of new users: the cause, the next step, and the code. More are in `exit_codes.rs` and `config.rs`;
-//! these need an unusual machine.
+//! Tests common mistakes of new users: the cause, the next step, and the exit code. These need an unusual machine; more
+//! are in `exit_codes.rs` and `config.rs`.
 
 #![expect(clippy::print_stderr, reason = "what is skipped is said aloud")]
 
@@ -8,19 +8,19 @@ use nix::libc;
 use tests::replies::{done, model_of};
 use tests::{Finished, Programs, User, World, outer};
 
-/// Standard error without what differs from run to run.
+/// Returns standard error, without parts that differ from run to run.
 fn said(world: &World, run: &Finished) -> String {
     let lines = run.stderr.lines().filter(|line| !line.contains(" steps · "));
     world.stable(&lines.collect::<Vec<_>>().join("\n"))
 }
 
-/// The last remark, with its next step.
+/// Returns the last message, with its next step.
 fn complaint(text: &str) -> String {
     let last = text.lines().rfind(|line| !line.starts_with("  ")).unwrap_or_default();
     text[text.rfind(last).unwrap_or_default()..].to_owned()
 }
 
-/// Returns `bailiwick exec` as words of a shell in separate namespaces, whose user can mount only there.
+/// Returns a shell command that runs `bailiwick exec` in separate namespaces, in which its user can mount.
 fn in_namespaces(world: &World, flags: &[&str], before: &str, task: &str) -> Finished {
     let program = Programs::get().path("bailiwick").display().to_string();
     let script = format!("{before} && exec {program} exec -C {} {task}", world.project().display());
@@ -82,7 +82,7 @@ fn a_project_that_is_read_only_is_told_before_a_model_is_asked_to_change_it() {
     }
 }
 
-/// The three calls of Landlock, which every architecture numbers alike.
+/// Numbers of the three Landlock system calls, which are the same on all architectures.
 const LANDLOCK: [libc::c_long; 3] =
     [libc::SYS_landlock_create_ruleset, libc::SYS_landlock_add_rule, libc::SYS_landlock_restrict_self];
 

@@ -1,5 +1,5 @@
-//! Effects that are prepared by a worker without permission to carry them out, and carried out by a one-shot worker.
-//! Judged by the files.
+//! Tests effects that a worker prepares without permission to carry them out, and that a one-shot worker carries out.
+//! The files show the result.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -30,7 +30,7 @@ struct Site {
     temp: PrivateTemp,
     programs: Programs,
     spawner: Spawner,
-    /// The owner that workers run as, if it is another user.
+    /// User that workers run as. `None` if it is this process's user.
     owner: Option<Identity>,
 }
 
@@ -92,7 +92,7 @@ impl Site {
         }
     }
 
-    /// The effect of a call, worked out by the standing worker.
+    /// Returns the effect of a call, as the standing worker prepares it.
     async fn prepare(&self, call: ToolCall) -> Effect {
         let spec = WorkerSpec {
             agent: AgentId::root(),

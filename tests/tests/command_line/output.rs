@@ -1,4 +1,4 @@
-//! The output of `exec`, for people and programs.
+//! Tests the output of `exec`, for people and for programs.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -22,7 +22,7 @@ fn run(world: &World, server: &ReplayServer, arguments: &[&str]) -> Finished {
     Finished::of(&mut world.task(&server.base_url(), arguments)).expect(0)
 }
 
-/// A run with an open pipe as standard input.
+/// Runs a command whose standard input is a pipe that stays open.
 fn with_open_stdin(command: &mut Command) -> Finished {
     let child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = child.spawn().unwrap();
@@ -149,7 +149,7 @@ fn a_run_that_may_write_nothing_says_so_at_once_and_how_to_change_it() {
     );
 }
 
-/// A read-only look that is denied a write, and a change of two files, as one JSON object.
+/// Runs a denied write and a change of two files, and returns the JSON summary.
 fn summary(world: &World, arguments: &[&str]) -> Value {
     let replies =
         [shell("echo b > a.txt; echo c > \"c d.txt\"; touch /etc/probe"), says("All döne.", "end_turn")];
@@ -192,7 +192,7 @@ fn json_with_a_patch_lists_what_the_patch_has() {
     assert!(std::fs::read_to_string(patch).unwrap().contains("c d.txt"));
 }
 
-/// The texts of a reply as a stream with deltas has them, and the events of the same run.
+/// Returns the texts of a reply in a stream with deltas, and all events of that run.
 fn deltas(world: &World, reply: Reply, arguments: &[&str]) -> (Vec<String>, Vec<Value>) {
     let server = serve([reply]);
     let run = run(world, &server, &[arguments, &["--output", "stream-json", "do it"]].concat());
@@ -442,7 +442,8 @@ fn two_runs_in_one_project_do_not_meet() {
     }
 }
 
-/// An unread pipe fills up. The run's time ends all the same, and a signal ends the rest.
+/// Tests output to a full pipe that nobody reads. The run's time limit ends it all the same, and a signal ends the
+/// program.
 #[test]
 fn a_reader_that_stops_reading_stops_neither_time_nor_signals() {
     let world = World::new(User::Myself);

@@ -1,4 +1,4 @@
-//! Everything that is distributed with the programs: completions, manual pages, and the installation script.
+//! Tests all that is distributed with the programs: completions, manual pages, and the installation script.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -10,7 +10,7 @@ use std::process::{Command, Stdio};
 use tests::programs::{Programs, copy_program};
 use tests::{Finished, User, World};
 
-/// The commands that `--help` lists.
+/// Returns the commands that `--help` lists.
 fn commands(world: &World) -> Vec<String> {
     let help = Finished::of(&mut world.bailiwick(["--help"])).expect(0).stdout;
     let listed =
@@ -52,7 +52,7 @@ fn every_command_has_a_manual_page_and_completions() {
     }
 }
 
-/// An archive as `packaging/build` fills it, with the programs that are tested.
+/// Creates a directory like an unpacked archive of `packaging/build`, with the tested programs.
 fn unpacked(world: &World) -> std::path::PathBuf {
     let archive = world.root().join("archive");
     fs::create_dir_all(archive.join("lib/bailiwick")).unwrap();

@@ -1,4 +1,4 @@
-//! Pictures through every process: from the user and from `read_file`, to the model and into the log.
+//! Tests pictures through all processes: from the user and from `read_file`, to the model and into the log.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use tests::{Finished, World};
 const PNG: &[u8] = include_bytes!("../../../fixtures/images/shapes.png");
 const WEBP: &[u8] = include_bytes!("../../../fixtures/images/lossy.webp");
 
-/// The content of the first message of a request.
+/// Returns the content of the first message in a request.
 fn first_message(server: &ReplayServer, request: usize) -> Vec<Value> {
     let body: Value = serde_json::from_slice(&server.requests()[request].body).unwrap();
     body["messages"][0]["content"].as_array().unwrap().clone()

@@ -1,5 +1,5 @@
-//! The remedy of a denial allows exactly the denied action, in every mode and activity. A denial without a possible
-//! remedy has none.
+//! Tests that the remedy of a denial permits exactly the denied action, in every mode and activity. A denial that
+//! nothing can permit has no remedy.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +11,7 @@ use tests::replies::{calls, done, model_of};
 use tests::world::tool_results;
 use tests::{Finished, User, World};
 
-/// An act of an agent that needs some access.
+/// Action of an agent that needs some access.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Act {
     CommandInProject,
@@ -35,7 +35,7 @@ const ACTS: [Act; 8] = [
     Act::Hook,
 ];
 
-/// The output of a command that reached its end, which is not in its own text.
+/// Output of a command that was not denied. The command's own text does not contain it.
 const DID_IT: &str = "did-2";
 
 struct Ran {
@@ -66,7 +66,7 @@ impl Act {
         }
     }
 
-    /// Carries it out in a run with these flags.
+    /// Carries out the action in a run with these flags and those that `given` adds.
     fn run(self, flags: &[&str], given: &str) -> Ran {
         let world = World::new(User::Myself);
         fs::create_dir(world.root().join("outside")).unwrap();
@@ -92,7 +92,7 @@ impl Act {
     }
 }
 
-/// The flags that an event names as the remedy of a denial.
+/// Returns the flags that an event names as the remedy of a denial. `None` for other events.
 fn remedy(event: &Value) -> Option<String> {
     let data = &event["data"];
     let flags = match event["type"].as_str()? {
@@ -105,7 +105,7 @@ fn remedy(event: &Value) -> Option<String> {
     Some(flags.to_owned())
 }
 
-/// The flags of a run, in which a remedy says another mode.
+/// Returns the flags of a run in `mode`, unless the remedy names another mode.
 fn with_mode<'a>(flags: &[&'a str], mode: &'a str, remedy: &str) -> Vec<&'a str> {
     let mode = if remedy.contains("--mode") { &[][..] } else { &["--mode", mode][..] };
     [flags, mode].concat()

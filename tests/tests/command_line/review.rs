@@ -1,5 +1,5 @@
-//! `exec review`: a change is read and its findings are placed in a sandbox without write access, independent of the
-//! repository.
+//! Tests `exec review`: a sandbox without write access reads a change and finds the places of findings, and the
+//! repository cannot influence that.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -38,7 +38,7 @@ fn answer(findings: &[Value]) -> String {
     says(&json!({ "summary": "A change.", "findings": findings }).to_string(), "end_turn")
 }
 
-/// Runs a review; gives also the bodies of its requests.
+/// Runs a review. Also returns the bodies of its requests.
 fn review(world: &World, replies: &[String], arguments: &[&str]) -> (Finished, Vec<String>) {
     let server = model_of(replies.iter().cloned());
     let mut command = world.bailiwick(["exec", "review", "--base-url", &server.base_url(), "-C"]);
@@ -174,7 +174,7 @@ fn a_branch_and_a_commit_are_reviewed_and_a_clean_tree_asks_no_model() {
     }
 }
 
-/// Makes every program in a repository's configuration leave a mark. Returns the mark.
+/// Makes every program in a repository's configuration leave a mark. Returns the path of the mark.
 fn hostile(world: &World) -> PathBuf {
     let outside = world.outside();
     let (mark, program) = (outside.join("mark"), world.root().join("program"));

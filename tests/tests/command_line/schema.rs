@@ -1,4 +1,4 @@
-//! Answers that fit a schema: `exec --schema`.
+//! Tests `exec --schema`: the answer fits the schema.
 
 use serde_json::{Value, json};
 use tests::replies::{model_of, says, shell};

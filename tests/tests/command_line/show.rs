@@ -1,4 +1,4 @@
-//! `bailiwick show`: sessions of the real program in every form, complete, torn and changed.
+//! Tests `bailiwick show` with sessions of the real program: complete, incomplete and changed ones.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

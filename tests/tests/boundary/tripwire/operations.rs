@@ -203,7 +203,7 @@ fn failures((name, configures, operation): &(&str, bool, &str), user: User) -> V
     failed
 }
 
-/// A repository whose first commit has the same name each time.
+/// Creates a repository whose first commit has the same id each time.
 fn dated(user: User) -> World {
     let world = repository(user);
     let mark = "sed -i s,^echo.*,echo, evil.sh";

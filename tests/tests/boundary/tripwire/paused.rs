@@ -1,4 +1,5 @@
-//! Git directories contain only parts of git's data model, and nothing that git acts on, now or in a paused operation.
+//! Tests that agents leave in git directories only git's own data, and nothing that git would act on now or when it
+//! continues a paused operation.
 
 use std::fs;
 use std::path::Path;
@@ -9,27 +10,28 @@ use tests::{Finished, World, tier};
 
 use crate::tripwire::attack::IDENTITY;
 
-/// A command of `bailiwick sandbox` in the project.
+/// Returns `bailiwick sandbox` in the project.
 fn sandbox(world: &World, tier: Tier, flags: &[&str], command: &str) -> Finished {
     Finished::of(world.sandbox(tier, flags, "bash").args(["-c", &format!("{IDENTITY}{command}")]))
 }
 
-/// A history of three commits that a rebase can leave in the middle.
+/// Commands that make three commits and pause a rebase between them.
 const PAUSED_REBASE: &str = "for f in a b c; do echo $f > $f; git add $f; git commit -qm $f; done; \
     c=$(git rev-parse HEAD); GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -q -i HEAD~2 2>/dev/null; \
     echo pick $c c > .git/rebase-merge/git-rebase-todo;";
 
-/// Two commits to pick, with a resolved conflict in the first one.
+/// Commands that pause a cherry-pick of two commits, after the first one's conflict was resolved.
 const PAUSED_PICK: &str = "git checkout -q -b other; echo o > kept.txt; git commit -qam o; echo p > p; git add p; git commit -qm p; \
     git checkout -q -; echo m > kept.txt; git commit -qam m; git cherry-pick other~1 other >/dev/null 2>&1; \
     echo r > kept.txt; git add kept.txt;";
 
-/// Patches to apply, with a conflict in the first one.
+/// Commands that pause `git am` at a conflict in the first patch.
 const PAUSED_AM: &str = "git checkout -q -b other; echo o > kept.txt; git commit -qam o; echo p >> kept.txt; git commit -qam p; \
     git format-patch -q --full-index -2 -o patches; git checkout -q -; echo m > kept.txt; git commit -qam m; \
     git am -q patches/* >/dev/null 2>&1;";
 
-/// A paused state, an addition to it, and the host's continuation, after which `evil.sh` runs or the canary is written.
+/// Attacks: a paused state, an addition to it, and the host's continuation, which would run `evil.sh` or write the
+/// canary.
 const RUN_LATER: &[(&str, &str, &str, &str)] = &[
     (
         "strategy of a rebase",
@@ -109,7 +111,7 @@ fn what_an_agent_leaves_paused_runs_nothing_when_the_host_goes_on() {
     }
 }
 
-/// `git commit` of the host records the resolution of a conflict and reads the file for it, also through a link.
+/// When the host's `git commit` records how a conflict was resolved, it reads the listed file, also through a link.
 #[test]
 fn a_planted_list_of_conflicts_makes_the_host_copy_no_secret() {
     const PLANT: &str = "ln -s $SECRET link; id=0123456789012345678901234567890123456789; mkdir -p .git/rr-cache/$id; \
@@ -136,7 +138,7 @@ fn a_planted_list_of_conflicts_makes_the_host_copy_no_secret() {
     }
 }
 
-/// A moved file is not lost, and the permission to keep it in its place can be given.
+/// Tests a file that git does not have: it is moved away, and the person can permit it to stay.
 #[test]
 fn what_has_no_part_in_a_git_directory_is_moved_aside_and_can_be_accepted() {
     const MAKE: &str = "mkdir -p .git/annex/deep; echo kept > .git/annex/deep/file; echo loose > .git/loose";
@@ -163,7 +165,7 @@ fn what_has_no_part_in_a_git_directory_is_moved_aside_and_can_be_accepted() {
     }
 }
 
-/// Earlier content stays, and the other version is not lost.
+/// Tests state that another tool keeps in a git directory: earlier content stays, and an agent's version is moved away.
 #[test]
 fn a_tools_own_state_in_a_git_directory_stays_what_it_was() {
     for (user, tier) in tier::everywhere() {
@@ -182,7 +184,7 @@ fn a_tools_own_state_in_a_git_directory_stays_what_it_was() {
     }
 }
 
-/// A paused rebase with the person's own commands continues inside, and its commands stay.
+/// Tests that a paused rebase with the person's own commands continues in the sandbox, with these commands.
 #[test]
 fn a_persons_own_commands_stay_in_a_paused_rebase() {
     for (user, tier) in tier::everywhere() {

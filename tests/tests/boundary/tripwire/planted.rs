@@ -1,4 +1,4 @@
-//! Programs that an agent plants where a person's git runs them.
+//! Tests programs that an agent plants where a person's git would run them.
 
 use ipc::confinement::Tier;
 use tests::repository::{is_marked, repository, shell};
@@ -7,13 +7,13 @@ use tests::{User, tier};
 
 use crate::tripwire::attack::{attack, is_known};
 
-/// The later commands of a person in a project.
+/// Later commands of a person in a project.
 const PERSON: &str = "git status; git add -A; git commit -qm later; git log -p -1 | cat; git diff HEAD~1; \
     GIT_EDITOR=true git rebase --continue; git checkout -q -b later; git stash; git push -q; \
     for d in sub sub/bare hidden.git .g2 dark/sub; do [ -d $d ] && (cd $d && git status; git log -1 -p; git add .; git commit -qm x); done; \
     true";
 
-/// Each would run `evil.sh` through a person's work in the project; `$E` is its path.
+/// Commands that would make a person's work in the project run `evil.sh`. `$E` stands for the path of that script.
 const RUN_BY_GIT: &[(&str, &str)] = &[
     ("hook", "cp evil.sh .git/hooks/pre-commit"),
     ("hook by link", "ln -s ../../evil.sh .git/hooks/pre-commit"),

@@ -1,4 +1,5 @@
-//! A remote that git asks for a missing object: with the network off, this could send out data that an agent read.
+//! Tests promisor remotes, which git asks for missing objects: even with the agent's network off, their addresses could
+//! send out data that an agent has read.
 
 use std::net::TcpListener;
 use std::sync::Arc;
@@ -10,17 +11,19 @@ use tests::{User, tier, wait_until};
 
 use super::attack::{IDENTITY, attack, is_known};
 
-/// A repository beside the project's is the agent's own in the full tier as well.
+/// Directories of the attacked repositories. The second is the agent's own, which is not read-only in the full tier
+/// either.
 const PLACES: [&str; 2] = [".", "sub"];
 
-/// The promise in the file that has the address, and in another one with a harmless address, which git reads as the second.
+/// Commands that make the remote a promisor: in the file with its address, or in a second file that also has a harmless
+/// address.
 const PROMISES: [&str; 2] = [
     "git config remote.o.promisor true; git config remote.o.partialclonefilter blob:none; git config extensions.partialClone o",
     "git config extensions.worktreeConfig true; git config --worktree remote.o.url ../x; \
     git config --worktree remote.o.promisor true; git config --worktree remote.o.partialclonefilter blob:none",
 ];
 
-/// Makes a promisor at a port, and removes an object that every look at what is staged needs.
+/// Returns a command that makes a remote at `port` a promisor, and removes an object that `git status` needs.
 fn promise(place: &str, promise: &str, port: u16) -> String {
     format!(
         "{IDENTITY} [ -d {place}/.git ] || git init -q {place}; cd {place}; git commit -q --allow-empty -m p; \

@@ -1,5 +1,5 @@
-//! A command that fills the disk, the quota or the inodes: files that cannot be restored do not stay in their place
-//! either.
+//! Tests a command that uses up the disk, a quota or the inodes: changed files that cannot be restored are moved or
+//! closed.
 
 use std::process::Command;
 
@@ -8,8 +8,8 @@ use tests::programs::Programs;
 use tests::repository::{is_marked, repository};
 use tests::{Finished, User, World, skip};
 
-/// An attack in a separate mount namespace with the project on a small tmpfs. `$FULL` has the options of the tmpfs,
-/// `$STATE` the state directory, `$FILL` uses up the space.
+/// Script of an attack in a separate mount namespace with the project on a small tmpfs. `$FULL` has the options of the
+/// tmpfs, `$STATE` the state directory, `$FILL` the command that uses up the space.
 const ATTACK: &str = r#"set -e
 mount -t tmpfs -o "$FULL" none "$SMALL"
 PROJECT=$SMALL/project
@@ -29,7 +29,6 @@ done
 find . $STATE -size -2 -name '*pre-commit*' -exec grep -l canary {} + | sed 's/^/aside: /'
 "#;
 
-/// A way to use up the space.
 struct Full {
     name: &'static str,
     options: &'static str,

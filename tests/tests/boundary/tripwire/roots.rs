@@ -1,11 +1,12 @@
-//! Other directories that agents may write: their repositories are watched, and no remote leads to an unwatched place.
+//! Tests other directories that agents may write: repositories in them are watched, and no remote leads to an unwatched
+//! directory.
 
 use std::fs;
 
 use tests::repository::{is_marked, repository, shell};
 use tests::{Finished, World, tier};
 
-/// Each makes a person's git or shell in another repository execute `evil.sh`.
+/// Commands that would make a person's git or shell in another repository execute `evil.sh`.
 const PLANTS: &[(&str, &str)] = &[
     ("hook", "cp evil.sh \"$O\"/.git/hooks/post-commit"),
     ("configuration", "git -C \"$O\" config core.fsmonitor $PWD/evil.sh"),
@@ -19,7 +20,7 @@ const PLANTS: &[(&str, &str)] = &[
 
 const PERSON: &str = "cd \"$O\" && git commit -q --allow-empty -m x; git status; ! [ -f .envrc ] || sh .envrc; cd sub && git status";
 
-/// Another repository beside the project.
+/// Creates a world with another repository outside of the project, and returns the path of that repository.
 fn with_other(user: tests::User) -> (World, String) {
     let world = repository(user);
     let other = world.home().join("other");
@@ -66,7 +67,8 @@ fn what_is_named_in_another_repository_is_given_away() {
     }
 }
 
-/// The hooks of a repository in the package cache, which outlives the session, are executed by a push of the host.
+/// Tests remotes in the package cache, which outlives the session. A push of the host would run the hooks of a
+/// repository there.
 #[test]
 fn no_remote_leads_into_the_cache() {
     const PLANT: &str = "git init -q --bare $C/r.git; cp evil.sh $C/r.git/hooks/pre-receive; ";
@@ -106,7 +108,7 @@ fn no_remote_leads_into_the_cache() {
     }
 }
 
-/// A link that appears after the address was found harmless, in the same call or a separate session.
+/// Tests a link that appears after an address was found harmless: in the same call, or in another session.
 #[test]
 fn an_address_in_the_project_does_not_come_to_lead_into_the_cache() {
     for (user, tier) in tier::everywhere() {

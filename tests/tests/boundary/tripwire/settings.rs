@@ -1,4 +1,4 @@
-//! Settings of other programs than git.
+//! Tests settings of other programs than git.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt};
@@ -9,7 +9,7 @@ use tests::tier;
 
 use crate::tripwire::attack::{attack, is_known};
 
-/// Files that other programs act on: existing ones stay, and new ones do not appear.
+/// Tests files that other programs execute: existing ones stay unchanged, and no new ones appear.
 #[test]
 fn settings_of_editors_shells_and_agents_stay_what_they_were() {
     const NAMES: &[&str] = &[
@@ -76,7 +76,7 @@ fn settings_of_editors_shells_and_agents_stay_what_they_were() {
     }
 }
 
-/// Path, kind, mode and content of everything but git's own files.
+/// Returns path, type, mode and content of all files except git's own.
 fn listing(project: &Path) -> Vec<String> {
     fn walk(directory: &Path, base: &Path, lines: &mut Vec<String>) {
         for entry in fs::read_dir(directory).unwrap().flatten() {

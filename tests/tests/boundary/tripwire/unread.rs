@@ -1,4 +1,4 @@
-//! An existing file that cannot be read at the start, so that no change of it could be undone.
+//! Tests a file that cannot be read at the start of a session, so that no change of it could be undone.
 
 use std::fs::{self, File, OpenOptions};
 use std::os::fd::AsRawFd;
@@ -11,10 +11,10 @@ use nix::libc;
 use tests::repository::{is_marked, repository, shell};
 use tests::{Finished, User, World, tier, wait_until};
 
-/// `F_SETSIG` of fcntl(2), which libc does not name.
+/// Command `F_SETSIG` of fcntl(2), which the libc crate lacks.
 const F_SETSIG: i32 = 10;
 
-/// A write lease on a file, by a process outside.
+/// Write lease on a file, held by this process.
 struct Lease(File);
 
 impl Lease {
@@ -27,7 +27,7 @@ impl Lease {
         lease
     }
 
-    /// Gives the lease up a moment after the file was opened.
+    /// Gives up the lease a moment after another process has tried to open the file.
     fn give_up_when_asked(&self, world: &World) {
         wait_until("the leased file is opened", || self.control(libc::F_GETLEASE, 0) != libc::F_WRLCK);
         let until = Instant::now() + Duration::from_millis(500);
@@ -85,7 +85,7 @@ fn a_watched_file_that_cannot_be_read_stops_the_start_unless_it_is_given_away() 
     }
 }
 
-/// A project with a file of settings that belongs to root and is closed.
+/// Creates a project with a settings file that belongs to root and that nobody else can read.
 fn closed(user: User) -> World {
     let world = repository(user);
     let file = world.file(".vscode/settings.json", "{}");

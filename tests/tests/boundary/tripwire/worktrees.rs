@@ -1,4 +1,4 @@
-//! Modules, worktrees and `.git` files: repositories in other places than the directory in which git runs.
+//! Tests submodules, worktrees and `.git` files: repositories in other directories than the one in which git runs.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use tests::{User, World, tier};
 
 use crate::tripwire::attack::{IDENTITY, attack, attack_with, is_known, restored, run};
 
-/// The directories of a module and a worktree: git does not run there, but reads them.
+/// Tests the git directories of a submodule and a worktree. Git does not run in them, but reads them.
 #[test]
 fn modules_and_worktrees_are_watched() {
     for user in User::all() {
@@ -64,7 +64,8 @@ fn modules_and_worktrees_are_watched() {
     }
 }
 
-/// A repository with modules and worktrees, whose hooks and configurations are all held.
+/// Tests a repository with submodules and worktrees: git keeps working, and their hooks and configurations are
+/// restored.
 #[test]
 fn modules_and_worktrees_that_were_there_before_work_on() {
     for (user, tier) in tier::everywhere() {
@@ -98,7 +99,8 @@ fn modules_and_worktrees_that_were_there_before_work_on() {
     }
 }
 
-/// A project that is a linked worktree: git works in it, and its repository's hooks and configuration are watched.
+/// Tests a linked worktree as the project: git works in it, and the hooks and the configuration of its repository are
+/// watched.
 #[test]
 fn a_linked_worktree_can_be_committed_to_and_its_repository_is_watched() {
     for (user, tier) in tier::everywhere() {
@@ -144,7 +146,7 @@ fn a_linked_worktree_can_be_committed_to_and_its_repository_is_watched() {
     }
 }
 
-/// A `.git` file with another repository's path gives no access.
+/// Tests a `.git` file that names another repository: it gives no access to that one.
 #[test]
 fn a_git_file_that_lies_widens_no_right() {
     for tier in tier::all() {
