@@ -1,5 +1,5 @@
-//! With the network on: the machine's own addresses, link-local ones and those of metadata services need separate
-//! access.
+//! Tests addresses with the network on: the machine's own ones, link-local ones, and those of metadata services need
+//! separate permissions.
 
 use std::net::TcpListener;
 
@@ -11,7 +11,7 @@ use tests::{Finished, Programs, User, World, skip, tier};
 
 use crate::attack::Tried;
 
-/// An address of the machine, and the access that leads to it.
+/// Addresses of the machine, each with the flags that permit it.
 const ADDRESSES: [(&str, &[&str]); 4] = [
     ("127.0.0.1", &["host"]),
     ("10.9.8.7", &["host"]),
@@ -19,7 +19,7 @@ const ADDRESSES: [(&str, &[&str]); 4] = [
     ("169.254.169.254", &["host", "link-local", "metadata"]),
 ];
 
-/// True if a confined probe reached a listener.
+/// True if a confined program reaches a listener.
 fn comes_through(world: &World, tier: Tier, listener: &TcpListener, reach: &[&str]) -> bool {
     let flags: Vec<_> =
         ["--net", "on"].into_iter().chain(reach.iter().flat_map(|to| ["--reach", to])).collect();
@@ -47,7 +47,7 @@ fn check(tier: Tier, user: User) {
     }
 }
 
-/// In a network of the test's own, which has such addresses.
+/// Runs in a new network namespace that has such addresses.
 #[test]
 fn addresses_of_the_machine_are_rights_of_their_own() {
     if !geteuid().is_root() {

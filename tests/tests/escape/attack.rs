@@ -1,11 +1,11 @@
-//! One row of the table: the act, its effect unconfined, and the denial in each tier.
+//! Rows of the attack table: an act, its effect without a sandbox, and how each tier denies it.
 
 use std::fmt;
 
 use ipc::confinement::Tier;
 use tests::{User, World};
 
-/// The groups of what must be denied.
+/// Groups of acts that must be denied.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Group {
     WriteOutside,
@@ -21,41 +21,41 @@ pub(crate) enum Group {
     Information,
 }
 
-/// The result of an act unconfined, which proves that the denial is ours.
+/// Effect of an act without a sandbox, which shows that the sandbox causes the denial.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Unconfined {
-    /// It harms the victim.
+    /// The act harms the victim.
     Harms,
-    /// It succeeds.
+    /// The act succeeds.
     Works,
-    /// The kernel examines it and finds wrong arguments or a missing module: another error than that of the denial.
+    /// The kernel accepts the act, but finds wrong arguments or a missing module. That error differs from the denial's.
     Reaches,
 }
 
-/// The result of an act in a tier. The victim is unharmed except in the last case.
+/// Result of an act in a tier. Only the last variant harms the victim.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Held {
-    /// It fails with one of these errors; -1 is a program that failed or was killed by the kernel.
+    /// The act fails with one of these errors. -1 stands for a program that failed or that the kernel killed.
     With(&'static [i32]),
-    /// Another service answers, and the victim judges.
+    /// The act meets another object of that kind, so the victim's state shows the result.
     Apart,
-    /// It succeeds, for this reason, which `docs/residual-risks.md` has too.
+    /// The act succeeds, for this reason, which `docs/residual-risks.md` gives too.
     Open(&'static str),
 }
 
-/// The users who can do an act unconfined.
+/// Users who can carry out an act without a sandbox.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Who {
     Anybody,
-    /// Only root; there is no control as another user.
+    /// Only root. The act is tried as other users too, but without a control.
     Root,
-    /// Only root, who alone gains anything by it.
+    /// Only root. The act is not tried as other users.
     RootAlone,
-    /// Only a plain user, because root has the result already.
+    /// Only a plain user, since root can do as much without the act.
     Plain,
-    /// Only a user with capabilities, because the processes outside have more than those inside.
+    /// Only a user with capabilities, which processes outside of the sandbox have and the attacker lacks.
     Capable,
-    /// Only a user without capabilities: a plain user, or the root of a container that dropped them all.
+    /// Only a user without capabilities: a plain user, or root in a container that has dropped all.
     Powerless,
 }
 
@@ -77,7 +77,7 @@ impl Attack {
         }
     }
 
-    /// True if the act is meaningful for this user.
+    /// True if the act is tried as this user.
     pub(crate) fn concerns(&self, user: User) -> bool {
         match self.who {
             Who::Anybody | Who::Root => true,
@@ -88,13 +88,13 @@ impl Attack {
         }
     }
 
-    /// True if this user can do it unconfined.
+    /// True if this user can carry out the act without a sandbox.
     pub(crate) fn is_possible(&self, user: User) -> bool {
         self.concerns(user) && (self.who != Who::Root || user.uid() == 0)
     }
 }
 
-/// Prefixes of an act that name its possible users.
+/// Prefixes of acts, each with the users that it stands for.
 const BY: [(&str, Who); 5] = [
     ("root: ", Who::Root),
     ("root alone: ", Who::RootAlone),
@@ -118,7 +118,7 @@ pub(crate) fn rows(
     acts.iter().map(row).collect()
 }
 
-/// The output of a probe about an act.
+/// Result of an act, as the probe prints it.
 #[derive(Clone, Debug)]
 pub(crate) struct Tried {
     pub(crate) errno: i64,
@@ -141,7 +141,7 @@ impl Tried {
     }
 }
 
-/// The place of a run of attacks.
+/// World, tier and network in which attacks are made.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Place<'a> {
     pub(crate) world: &'a World,

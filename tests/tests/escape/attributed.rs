@@ -1,8 +1,9 @@
-//! Denials of the attacks that a tier refuses: each names the right layer and the right object, or is not told; four of five are.
+//! Tests the reports of denied attacks: each names the right layer and the right object. [`TOLD`] percent are reported
+//! at all.
 //!
-//! Each row is a command of the model that fails as programs do. A row counts where the command was told of a refusal: a process or
-//! an object that is not there, as in the full tier, refuses nothing, and looks to the program as if it had ended; of sockets that
-//! this kernel has none of, nothing was refused; and what a container's engine denies was not refused by us.
+//! Each row is a command of the model, which prints errors as programs do. Rows without a refusal by the sandbox are
+//! left out: objects that are missing, as in the full tier, types of sockets that the kernel lacks, and denials by a
+//! container engine.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -24,16 +25,16 @@ use crate::run::{sandbox, unconfined};
 use crate::table;
 use crate::victim::Victim;
 
-/// Errors for missing objects. The last two are for invisible attributes.
+/// Errors for missing objects. The last two are for attributes that are not visible.
 const ABSENT: &[i32] = &[ENOENT, ESRCH, ECONNREFUSED, EINVAL, ENODATA, EOPNOTSUPP];
 
-/// Answers of a kernel that has no such sockets.
+/// Errors of a kernel that lacks this type of sockets.
 const UNKNOWN: &[i32] = &[EAFNOSUPPORT, EPROTONOSUPPORT, ESOCKTNOSUPPORT];
 
-/// The errors of seccomp. If an engine filters calls itself, no error is expected (docs/denials.md).
+/// Errors of seccomp rules. If a container engine filters system calls, no report is expected (docs/denials.md).
 const CALLS: [i32; 2] = [EPERM, ENOSYS];
 
-/// The report about a row.
+/// Kind of report about a row.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Told {
     Proved,
@@ -49,7 +50,7 @@ struct Row {
 }
 
 impl Row {
-    /// Returns the report about the row. The error has an unexpected one.
+    /// Returns the kind of report about the row. An `Err` describes a report with a wrong layer or object.
     fn told(&self, tier: Tier) -> Result<Told, String> {
         let Some(denial) = self.denials.first() else { return Ok(Told::Nothing) };
         let layer = denial["layer"].as_str().unwrap_or_default();
@@ -59,7 +60,7 @@ impl Row {
         Ok(if denial["grade"] == "proved" { Told::Proved } else { Told::Likely })
     }
 
-    /// True if the object is that of the act.
+    /// True if `object` is the one that the act names.
     fn is_of(&self, object: &Value) -> bool {
         let first = self.act.get(1).map(String::as_str);
         let call = call_of(&self.act[0], first);
@@ -84,7 +85,7 @@ impl Row {
     }
 }
 
-/// Returns the targets of a word, with its last name followed and not followed.
+/// Returns the absolute paths that a word may mean: with its last component followed as a link, and not followed.
 fn places(word: &str) -> Vec<PathBuf> {
     let word = word.strip_prefix("/proc/self/root").unwrap_or(word);
     let path = Path::new(word);
@@ -95,7 +96,7 @@ fn places(word: &str) -> Vec<PathBuf> {
     followed.into_iter().chain(named).chain(plain).collect()
 }
 
-/// Returns the layers that can have refused a row.
+/// Returns the layers of the sandbox that may refuse a row.
 fn layers(row: &Row, tier: Tier) -> &'static [&'static str] {
     let full = tier == Tier::Full;
     let named = call_of(&row.act[0], row.act.get(1).map(String::as_str)).is_some();
@@ -111,7 +112,7 @@ fn layers(row: &Row, tier: Tier) -> &'static [&'static str] {
     }
 }
 
-/// Returns the refused rows for a command of the model, each with the report about it.
+/// Returns the rows that were refused to a command of the model, each with its denials.
 fn refused(place: &Place) -> Vec<Row> {
     let rows: Vec<_> = table::all()
         .into_iter()
@@ -131,7 +132,7 @@ fn refused(place: &Place) -> Vec<Row> {
     all.map(|(((attack, act), tried), denials)| Row { attack, act, errno: tried.errno, denials }).collect()
 }
 
-/// Tries each act by a separate command. Returns the logged denials of each.
+/// Tries each act by a command of its own. Returns the denials that were logged for each.
 fn tell(place: &Place, acts: &[Vec<String>]) -> Vec<Vec<Value>> {
     let probe = Programs::get().path("probe").display().to_string();
     let command = |act: &Vec<String>| {
@@ -149,7 +150,7 @@ fn tell(place: &Place, acts: &[Vec<String>]) -> Vec<Vec<Value>> {
     (1..=acts.len()).map(of_call).collect()
 }
 
-/// Returns the table by group, and the unreported rows.
+/// Returns a table of the reports by group, with the rows that were not reported.
 fn report(counted: &BTreeMap<(Group, Told), usize>, rows: usize) -> String {
     let mut text = format!(
         "{rows} rows were refused\n{:<16} {:>6} {:>6} {:>7}\n",
@@ -168,12 +169,12 @@ fn report(counted: &BTreeMap<(Group, Told), usize>, rows: usize) -> String {
     text
 }
 
-/// The required percentage of reported rows.
+/// Minimum percentage of rows that are reported.
 const TOLD: usize = 80;
-/// The required percentage of proved rows.
+/// Minimum percentage of rows that are reported as proved.
 const PROVED: usize = 60;
 
-/// Checks a place: the share of reported and proved rows. Returns the failures.
+/// Checks the percentages of reported and proved rows, and returns the failures.
 fn check(place: &Place, listed: &str) -> Vec<String> {
     let rows = refused(place);
     let mut all = rows.len();

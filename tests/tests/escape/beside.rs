@@ -1,4 +1,5 @@
-//! Attacks of more than one act: inherited descriptors, readers, signals to everybody, listeners.
+//! Tests attacks that take more than one act: inherited descriptors, read-only commands, signals to all processes, and
+//! listeners.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -18,14 +19,14 @@ use crate::attack::Tried;
 use crate::everywhere;
 use crate::victim::Victim;
 
-/// Acts of a command that only reads: the first ones inside, where it may otherwise write.
+/// Acts of a read-only command. The first ones are on files that the session may otherwise write.
 const OF_A_READER: &str = "chmod {p}/mine -- futimens {p}/mine -- setxattr {p}/mine -- chown {p}/mine {uid} {gid} \
     -- write {p}/mine -- append {p}/mine -- truncate {p}/mine -- write {p}/taken -- unlink {p}/mine \
     -- rename {p}/mine {p}/moved -- link {p}/mine {p}/taken -- symlink x {p}/taken -- mkdir {p}/taken \
     -- chmod {o}/file -- futimens {o}/file -- setxattr {o}/file -- chown {o}/file {uid} {gid} \
     -- tcp {tcp4} -- unix-stream {o}/stream";
 
-/// A command that declares to read only cannot change even the modes and times of files.
+/// Tests a command that declares to read only: it changes not even modes or times of files.
 #[test]
 fn a_command_that_only_reads_changes_nothing() {
     for (tier, user) in everywhere() {
@@ -90,7 +91,7 @@ fn is_stopped(pid: u32) -> bool {
     stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('T'))
 }
 
-/// A signal to everybody reaches only the sandbox's own processes: a stopped one outside is not continued.
+/// Tests a signal to all processes: a stopped process outside of the sandbox is not continued.
 #[test]
 fn a_signal_to_everybody_stays_inside() {
     for (tier, user) in everywhere() {
@@ -126,7 +127,7 @@ const SERVER: &str = "import socket\n\
     \x20   try: print('reached', s.accept()[0].recv(9))\n\
     \x20   except (TimeoutError, BlockingIOError): print('alone')\n";
 
-/// Starts a server, connects to it from here, and says what it saw.
+/// Starts a server, connects to it from the host, and returns what the server printed.
 fn visit(command: &mut Command) -> Vec<String> {
     let mut child =
         command.arg("-c").arg(SERVER).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -145,7 +146,8 @@ fn visit(command: &mut Command) -> Vec<String> {
     seen
 }
 
-/// A listener inside cannot be reached from the host: it is in another namespace, or the broker rejects strangers.
+/// Tests a listener in the sandbox, which the host cannot reach: it is in another namespace, or the broker rejects the
+/// connection.
 #[test]
 fn what_listens_inside_is_not_reached_from_outside() {
     for user in User::all() {
@@ -161,7 +163,8 @@ fn what_listens_inside_is_not_reached_from_outside() {
     }
 }
 
-/// Receives at all addresses, at one, and where the kernel bound it unasked; a sender of its own comes after the visitor.
+/// Program that receives datagrams: at all addresses, at one, and at an address that the kernel chose. Its own sender
+/// comes after the visitor.
 const RECEIVER: &str = "import socket\n\
     def unasked(s):\n\
     \x20   try: s.send(b'x')\n\
@@ -179,7 +182,7 @@ const RECEIVER: &str = "import socket\n\
     \x20       while True: heard.append(s.recv(9))\n\
     \x20   except BlockingIOError: print(*heard)\n";
 
-/// Starts a receiver, sends to it from here, and says what it heard.
+/// Starts a receiver, sends to it from the host, and returns what it printed.
 fn send_to(command: &mut Command) -> Vec<String> {
     let mut child =
         command.arg("-c").arg(RECEIVER).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
@@ -194,7 +197,8 @@ fn send_to(command: &mut Command) -> Vec<String> {
     heard
 }
 
-/// With the network off. What the kernel bound unasked nobody is led to, also from inside.
+/// Tests receivers with the network off. At an address that the kernel chose, even programs in the sandbox do not reach
+/// them.
 #[test]
 fn what_receives_datagrams_inside_hears_nobody_outside() {
     for user in User::all() {

@@ -1,5 +1,5 @@
-//! Leases and directory notifications: a lease inside would delay a process that opens the file on the host, and a
-//! notification would signal each of its changes.
+//! Tests leases and directory notifications. A lease of a confined process could delay a process of the host that opens
+//! the file, and a notification would report each of its changes.
 
 use std::fs::OpenOptions;
 use std::io::{BufRead, BufReader, Write};
@@ -13,8 +13,8 @@ use tests::{User, World};
 use crate::everywhere;
 use crate::victim::Victim;
 
-/// Takes a write lease on a file and asks for the changes of its directory; `F_SETDELEG` (linux/fcntl.h) is `F_SETLEASE` of newer
-/// kernels. It waits, so that the lease lasts.
+/// Program that requests a write lease on a file, and notifications about the file's directory. `F_SETDELEG`
+/// (linux/fcntl.h) is a newer `F_SETLEASE`. The program then waits, so that the lease lasts.
 const HOLDER: &str = "import fcntl, os, signal, struct, sys\n\
     signal.signal(signal.SIGIO, signal.SIG_IGN)\n\
     file, place = os.open(sys.argv[1] + '/file', os.O_RDONLY), os.open(sys.argv[1], os.O_RDONLY)\n\
@@ -27,7 +27,8 @@ const HOLDER: &str = "import fcntl, os, signal, struct, sys\n\
     print(*map(attempt, acts), flush=True)\n\
     input()\n";
 
-/// The error numbers of a holder's acts, and of an open of that file on the host meanwhile, which does not wait.
+/// Runs [`HOLDER`]. Returns the error numbers of its acts, and that of a non-blocking open of the file on the host
+/// meanwhile.
 fn hold(command: &mut Command, world: &World) -> (Vec<i32>, i32) {
     let outside = world.root().join("outside");
     command.args(["-c", HOLDER]).arg(&outside).stdin(Stdio::piped()).stdout(Stdio::piped());

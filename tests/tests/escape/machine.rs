@@ -1,7 +1,7 @@
-//! The machine's own denials: in a container the engine's filter, and masked or missing files.
+//! Finds out what the machine itself denies: in a container, by the engine's filter, and by masked or missing files.
 //!
-//! A row that is also denied unconfined proves nothing about us. Such rows are reported, and permitted only if this
-//! process is filtered already or its set-id bits have no effect.
+//! A row that is denied without a sandbox too shows nothing about the sandbox. Such rows are printed. They are accepted
+//! only if a filter applies to this process already, or set-id bits have no effect.
 
 use nix::errno::Errno;
 use nix::libc::{self, EACCES, ENOENT, ENOSYS, EPERM, EROFS};
@@ -14,37 +14,38 @@ use crate::attack::{Attack, Place, Tried};
 use crate::run::unconfined;
 use crate::victim::Victim;
 
-/// Errors of an engine's denials: by its filter, a missing device, or a read-only mount.
+/// Errors of denials by a container engine: by its filter, a missing device, or a read-only mount.
 const DENIALS: &[i32] = &[EACCES, ENOENT, ENOSYS, EPERM, EROFS];
 
-/// True if a filter applies to this process: `Seccomp:` in `proc_pid_status(5)`.
+/// True if a seccomp filter applies to this process (`Seccomp:`, `proc_pid_status(5)`).
 pub(crate) fn is_filtered() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     status.lines().any(|line| line.split_whitespace().eq(["Seccomp:", "2"]))
 }
 
-/// True if set-id bits have no effect here: under `no_new_privs`, or on a file system that ignores them.
+/// True if set-id bits have no effect: with `no_new_privs`, or on a file system that ignores them.
 fn ignores_set_ids() -> bool {
     let status = std::fs::read_to_string("/proc/self/status").unwrap();
     let is_bound = status.lines().any(|line| line.split_whitespace().eq(["NoNewPrivs:", "1"]));
     is_bound || statvfs(PLACE).is_ok_and(|stat| stat.flags().contains(FsFlags::ST_NOSUID))
 }
 
-/// True if the broker may duplicate a descriptor of a process below it, tried with invalid arguments.
+/// True if the machine lets a broker duplicate descriptors of its descendants (pidfd_getfd). Tried with invalid
+/// arguments.
 pub(crate) fn lets_duplicate() -> bool {
     // SAFETY: no pointer is passed.
     let answer = unsafe { libc::syscall(libc::SYS_pidfd_getfd, -1, 0, 0) };
     Errno::result(answer) != Err(Errno::EPERM)
 }
 
-/// True if the kernel does not know the call of this act: fchmodat2(2) is of Linux 6.6.
+/// True if the kernel lacks the system call of this act: Linux before 6.6 has no fchmodat2(2).
 fn is_unknown(attack: &Attack, tried: &Tried) -> bool {
     attack.act.starts_with("fchmodat2 ")
         && tried.is(&[ENOSYS])
         && release().is_some_and(|release| release < (6, 6))
 }
 
-/// True if the machine denied the unconfined attempt.
+/// True if the machine denied the attempt without a sandbox.
 pub(crate) fn denies(attack: &Attack, tried: &Tried) -> bool {
     if is_unknown(attack, tried) {
         return true;
@@ -57,7 +58,7 @@ pub(crate) fn denies(attack: &Attack, tried: &Tried) -> bool {
     denied
 }
 
-/// True if the unconfined attempt was denied in exactly the same way.
+/// True if the machine denies the act without a sandbox with the same error.
 pub(crate) fn denies_alike(attack: &Attack, place: &Place, tried: &Tried) -> bool {
     let unconfined = |world: &World| unconfined(world, &Victim::new(world).aim(&attack.act, world));
     is_unknown(attack, tried)

@@ -1,7 +1,7 @@
-//! The confinement from an adversary's view: each act succeeds unconfined and fails confined, in each tier, by
+//! Tests the confinement from an attacker's view. Each act succeeds without a sandbox, and fails in each tier: by
 //! `bailiwick sandbox`, by `shell_exec` and by a one-shot worker. A developer's normal acts succeed.
 //!
-//! The acts are in `table`, and the victim judges.
+//! The acts are in `table`, and the victim's state shows their results.
 
 #![expect(
     clippy::unwrap_used,
@@ -40,7 +40,7 @@ fn everywhere() -> Vec<(Tier, User)> {
     tier::all().into_iter().flat_map(|tier| User::all().into_iter().map(move |user| (tier, user))).collect()
 }
 
-/// Waits for harm, which happens a moment after the act, because a signal must be delivered.
+/// Waits until the victim is harmed, which may happen a moment after the act, as a signal must be delivered first.
 fn harm_comes(victim: &Victim, said: &str) -> bool {
     let began = Instant::now();
     while victim.harm(said).is_none() {
@@ -52,7 +52,7 @@ fn harm_comes(victim: &Victim, said: &str) -> bool {
     true
 }
 
-/// Checks that a denial is ours: the act succeeds without us. `None` if the machine itself denies it.
+/// Checks that the act succeeds without a sandbox. `None` if the machine itself denies it.
 fn check_control(attack: &Attack, world: &World) -> Option<Result<(), String>> {
     let victim = Victim::new(world);
     let tried = unconfined(world, &victim.aim(&attack.act, world));
@@ -74,7 +74,7 @@ fn check_control(attack: &Attack, world: &World) -> Option<Result<(), String>> {
     }
 }
 
-/// Tries all rows together against one victim. After harm, tries halves of them to find the cause.
+/// Makes all attacks against one victim. After harm, repeats halves of them to find the attack that caused it.
 fn check_denials(place: &Place, rows: &[Attack], way: Way) -> Vec<String> {
     let (tried, harm) = against_one(place, rows, way);
     let allowed = rows.iter().zip(&tried).filter(|(row, tried)| match row.held(place.tier) {
@@ -117,7 +117,7 @@ fn fail_with(failures: &[String]) {
     assert!(failures.is_empty(), "{} rows\n{}", failures.len(), failures.join("\n"));
 }
 
-/// The rows that a tier holds, with the network on or off.
+/// Returns the attacks that the place's tier denies, with its network on or off.
 fn held(place: &Place) -> Vec<Attack> {
     let is_open = |row: &Attack| matches!(row.held(place.tier), Held::Open(_));
     table::all().into_iter().filter(|row| row.concerns(place.world.user()) && !is_open(row)).collect()
@@ -177,8 +177,8 @@ fn every_attack_is_denied_to_an_approved_command() {
     check_everywhere(one_shot_worker);
 }
 
-/// The full tier denies every row. The exceptions of the floor are listed with reasons, and a denied row must leave the
-/// list, which `docs/residual-risks.md` repeats.
+/// Tests that the full tier denies every attack, and the floor tier all but the listed ones. An attack that is denied
+/// must leave the list, which `docs/residual-risks.md` repeats.
 #[test]
 fn what_a_tier_leaves_open_is_exactly_this() {
     let mut failures = vec![];

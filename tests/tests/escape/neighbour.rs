@@ -1,5 +1,5 @@
-//! A machine on the same wire, in the test's own network namespaces: it observes the packets that leave the sandbox,
-//! and the reachable services in it.
+//! Tests what another machine on the same network observes: packets that leave the sandbox, and services in it. The
+//! network consists of namespaces.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -18,19 +18,19 @@ use tests::{Finished, Programs, User, World, skip, tier};
 
 use crate::attack::Tried;
 
-/// The addresses of the machine that the sandbox is on.
+/// Addresses of the machine on which the sandbox runs.
 const OWN: [&str; 2] = ["10.77.0.1", "fd77::1"];
 
 type Job = Box<dyn FnOnce() + Send>;
 
-/// The other machine: a thread in a network namespace of its own, which acts there.
+/// The other machine: a thread in a separate network namespace, which acts on request.
 struct Neighbour {
     jobs: Sender<Job>,
     sniffer: OwnedFd,
 }
 
 impl Neighbour {
-    /// Connects this thread's network namespace, which must be new, with that of another.
+    /// Connects this thread's network namespace, which must be new, with that of the other machine.
     fn new(world: &World) -> Self {
         let (jobs, work) = channel::<Job>();
         let (tell, told) = channel();
@@ -65,7 +65,7 @@ impl Neighbour {
         Self { jobs, sniffer }
     }
 
-    /// True if a connection to an address of the sandbox's machine is made.
+    /// True if the other machine can connect to this address of the sandbox's machine.
     fn connects_to(&self, address: &'static str, port: u16) -> bool {
         let (tell, told) = channel();
         let connect = move || tell.send(TcpStream::connect((address, port)).is_ok()).unwrap();
@@ -73,7 +73,7 @@ impl Neighbour {
         told.recv().unwrap()
     }
 
-    /// Makes the other machine accept connections.
+    /// Makes the other machine accept connections at an address.
     fn listens(&self, at: &'static str) -> TcpListener {
         let (tell, told) = channel();
         self.jobs.send(Box::new(move || tell.send(TcpListener::bind(at).unwrap()).unwrap())).unwrap();
@@ -82,14 +82,14 @@ impl Neighbour {
         listener
     }
 
-    /// All that arrives up to a datagram that this thread sends last.
+    /// Returns the packets that arrive at the other machine, up to a datagram that this thread sends last.
     fn hears(&self) -> Vec<u8> {
         let mark = format!("mark {:?}", Instant::now());
         UdpSocket::bind("0.0.0.0:0").unwrap().send_to(mark.as_bytes(), "10.77.0.2:9").unwrap();
         self.hears_until(&[mark.into_bytes()])
     }
 
-    /// All that arrives until each of these was in it.
+    /// Returns the packets that arrive at the other machine until they contain all of `awaited`.
     fn hears_until(&self, awaited: &[Vec<u8>]) -> Vec<u8> {
         let (began, mut heard) = (Instant::now(), vec![]);
         while !awaited.iter().all(|one| contains(&heard, one)) {
@@ -127,7 +127,7 @@ fn sniffer() -> OwnedFd {
     }
 }
 
-/// Runs a test in new network namespaces, with each user and tier.
+/// Runs a test in new network namespaces, as each user and in each tier.
 fn beside_a_neighbour(test: impl Fn(&Neighbour, &World, Tier) + Sync) {
     if !geteuid().is_root() {
         skip!("uid 0 with capabilities makes networks");
@@ -146,7 +146,8 @@ fn beside_a_neighbour(test: impl Fn(&Neighbour, &World, Tier) + Sync) {
     std::thread::scope(|scope| scope.spawn(apart).join().unwrap());
 }
 
-/// Joins groups by each option that can; in a network namespace of its own, on loopback.
+/// Program that joins multicast groups by every socket option that can. In a network namespace of its own it joins on
+/// loopback.
 const JOINER: &str = "import socket, struct, sys\n\
     try: device = socket.if_nametoindex('near')\n\
     except OSError: device = 1\n\
@@ -161,7 +162,7 @@ const JOINER: &str = "import socket, struct, sys\n\
     \x20   try: s.setsockopt(level, name, value); print(0)\n\
     \x20   except OSError as error: print(error.errno)\n";
 
-/// The groups that a joiner of this tag joins, as reports of IGMP and MLD have them.
+/// Returns the groups that [`JOINER`] joins with this tag, as IGMP and MLD messages contain them.
 fn groups(tag: u8) -> [Vec<u8>; 4] {
     let v6 = |last| [&[0xff, 0x15], &[0; 8][..], &[0xb, 0xad, 0xc0, 0xde, tag, last]].concat();
     [vec![239, 77, tag, 1], vec![239, 77, tag, 2], v6(1), v6(2)]
@@ -199,7 +200,7 @@ fn no_neighbour_hears_of_a_group_that_is_joined_inside() {
     });
 }
 
-/// True if a confined probe reached a listener.
+/// True if a confined program reaches a listener.
 fn comes_through(world: &World, tier: Tier, listener: &TcpListener, reach: &[&str]) -> bool {
     let flags = [&["--net", "on"], reach].concat();
     let mut sandbox = world.sandbox(tier, &flags, Programs::get().path("probe"));
@@ -225,7 +226,7 @@ fn a_private_network_is_a_right_of_its_own() {
     });
 }
 
-/// A resolver in the private network is named by the machine itself: this thread's view of `/etc/resolv.conf`.
+/// Tests a resolver in a private network, which is permitted because the machine's `/etc/resolv.conf` names it.
 #[test]
 fn the_resolver_of_the_machine_is_reached_in_a_private_network() {
     beside_a_neighbour(|neighbour, world, tier| {
@@ -244,13 +245,13 @@ fn the_resolver_of_the_machine_is_reached_in_a_private_network() {
     });
 }
 
-/// Listens without an address: the kernel chooses a port at all of them.
+/// Program that listens on unbound sockets, for which the kernel chooses a port at all addresses.
 const LISTENER: &str = "import socket\n\
     all = [socket.socket(family) for family in (socket.AF_INET, socket.AF_INET6)]\n\
     for s in all: s.listen(); print(s.getsockname()[1], flush=True)\n\
     input()\n";
 
-/// Returns a flag for each port of a listener that is true if the neighbour connects to it.
+/// Returns for each port of [`LISTENER`] true if the other machine can connect.
 fn reached(neighbour: &Neighbour, command: &mut Command) -> Vec<bool> {
     let mut child =
         command.args(["-c", LISTENER]).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();

@@ -1,4 +1,4 @@
-//! The floor tier on older kernels: seccomp and the broker deny what Landlock cannot.
+//! Tests the floor tier on older kernels, where seccomp and the broker deny what Landlock cannot.
 
 use ipc::confinement::Tier;
 use nix::libc::{EACCES, EBADF, EPERM};
@@ -10,8 +10,8 @@ use crate::run::{Acts, Way, line};
 use crate::victim::Victim;
 use crate::{check_denials, fail_with, held};
 
-/// The features that an older Landlock lacks: moving between directories (below 2), truncation (3), ports (4), ioctl on
-/// devices (5), scopes for signals and abstract sockets (6).
+/// Groups of acts that depend on newer Landlock ABIs: renames between directories (ABI 2), truncation (3), TCP ports
+/// (4), ioctl on devices (5), and scopes for signals and abstract sockets (6).
 const GROUPS: &[Group] = &[
     Group::WriteOutside,
     Group::Processes,
@@ -22,11 +22,11 @@ const GROUPS: &[Group] = &[
     Group::Information,
 ];
 
-/// The first Landlock ABI that holds truncation, and the first with scopes.
+// First Landlock ABIs with truncation, and with scopes.
 const TRUNCATION: u32 = 3;
 const SCOPES: u32 = 6;
 
-/// Another layer may deny a row with a different error: seccomp for truncation below ABI 3, and the broker for signals.
+/// Acts that another layer may deny, with other errors: truncation below ABI 3 by seccomp, and signals by the broker.
 const OTHERWISE: &[(&str, &[i32])] = &[("truncat", &[EACCES, EPERM]), ("procfd-signal", &[EPERM, EBADF])];
 
 fn as_held_there(row: Attack) -> Attack {
@@ -34,7 +34,7 @@ fn as_held_there(row: Attack) -> Attack {
     Attack { floor: otherwise.map_or(row.floor, |&(_, errnos)| Held::With(errnos)), ..row }
 }
 
-/// True if the running kernel is itself so old that another layer holds the row, with its own error, in this tier.
+/// True if the running kernel is so old that another layer denies the act in this tier, with that layer's error.
 pub(crate) fn is_held_otherwise(row: &Attack, tier: Tier, tried: &Tried) -> bool {
     let abi = landlock_abi().unwrap_or(0);
     let is_old =
@@ -42,7 +42,7 @@ pub(crate) fn is_held_otherwise(row: &Attack, tier: Tier, tried: &Tried) -> bool
     OTHERWISE.iter().any(|(act, errnos)| row.act.starts_with(act) && is_old(act) && tried.is(errnos))
 }
 
-/// In one process under `sandbox-exec` itself, which can use less than the kernel has.
+/// Makes the attempts in one process under `sandbox-exec`, limited to this Landlock ABI.
 fn under(abi: &str, place: &Place, acts: Acts) -> Vec<Tried> {
     let (world, programs) = (place.world, Programs::get());
     let mut command = world.command(programs.path("sandbox-exec"));

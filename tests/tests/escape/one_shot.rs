@@ -1,4 +1,4 @@
-//! The third way: a one-shot worker for an approved command, with the permanent access and a grant.
+//! Makes attempts in a one-shot worker, for an approved command with the standing access and a grant.
 
 use std::fs;
 use std::os::unix::fs::chown;
@@ -22,7 +22,7 @@ use crate::attack::{Place, Tried};
 use crate::run::{Acts, probe_command};
 use crate::victim::Victim;
 
-/// Tries acts in one approved command, which may write the project and use the place's network.
+/// Makes the attempts in one approved command, which may write the project and use the place's network.
 pub(crate) fn one_shot_worker(place: &Place, acts: Acts) -> Vec<Tried> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(carry_out(place, &format!("{} > tried", probe_command(acts))));
@@ -94,7 +94,6 @@ fn shell(command: &str) -> ToolCall {
     })
 }
 
-/// A journal that nobody reads.
 struct Unwritten;
 
 impl Journal for Unwritten {

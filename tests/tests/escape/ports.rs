@@ -1,5 +1,5 @@
-//! Ports that the host's services share (`SO_REUSEADDR`, `SO_REUSEPORT`): the service checks that it receives all of
-//! its messages.
+//! Tests ports that services of the host share (`SO_REUSEADDR`, `SO_REUSEPORT`): the service must receive all its
+//! messages.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::UdpSocket;
@@ -15,11 +15,11 @@ use tests::{User, World};
 
 use crate::everywhere;
 
-/// The number of questions to a service.
+/// Number of messages that are sent to a service.
 const ASKED: usize = 20;
 
-/// Takes the port of a service by an option and keeps the messages; for connections, by a program that steers all to it
-/// (BPF: the first or the second socket).
+/// Program that binds the port of a service by a socket option, and takes its messages. For connections it attaches a
+/// BPF program that steers all of them to it.
 const THIEF: &str = "import ctypes, select, socket, struct, sys\n\
     kind, option, port = (int(word) for word in sys.argv[1:])\n\
     s = socket.socket(socket.AF_INET, kind)\n\
@@ -37,7 +37,7 @@ const THIEF: &str = "import ctypes, select, socket, struct, sys\n\
     \x20   if kind == socket.SOCK_STREAM: print('took', s.accept()[0].recv(6, socket.MSG_DONTWAIT))\n\
     \x20   else: print('took', s.recv(6))\n";
 
-/// A service of a user, and how it is asked.
+/// Service of a user that shares its port.
 struct Service {
     socket: OwnedFd,
     kind: SockType,
@@ -65,7 +65,7 @@ impl Service {
         Self { socket, kind, port }
     }
 
-    /// Returns the number of clients that it hears.
+    /// Sends [`ASKED`] messages, and returns the number of them that the service receives.
     fn hears(&self) -> usize {
         if self.kind == SockType::Stream { self.hears_connections() } else { self.hears_datagrams() }
     }
@@ -106,7 +106,8 @@ fn bind_to_loopback(socket: &OwnedFd) {
     assert_eq!(answer, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// The thief's answer, how many the service heard meanwhile, and what the thief took.
+/// Runs the thief. Returns its error number, the number of messages that the service received, and those that the thief
+/// took.
 fn steal(command: &mut Command, service: &Service, option: i32) -> (i32, usize, Vec<String>) {
     let words = [service.kind as i32, option, service.port.into()].map(|word| word.to_string());
     command.args(["-c", THIEF]).args(words).stdin(Stdio::piped()).stdout(Stdio::piped());

@@ -1,5 +1,5 @@
-//! Ways to try acts: unconfined, by `bailiwick sandbox`, and by a command of the model. Approved commands are in
-//! [`crate::one_shot`].
+//! Ways to make attempts: without a sandbox, by `bailiwick sandbox`, and by a command of the model. Approved commands
+//! are in [`crate::one_shot`].
 
 use serde_json::json;
 use tests::replies::model;
@@ -12,7 +12,7 @@ pub(crate) type Acts<'a> = &'a [Vec<String>];
 
 pub(crate) type Way = fn(&Place, Acts) -> Vec<Tried>;
 
-/// As the probe takes them.
+/// Returns the acts as arguments of the probe.
 pub(crate) fn line(acts: Acts) -> Vec<String> {
     acts.join(&"--".to_owned())
 }
@@ -22,7 +22,7 @@ pub(crate) fn unconfined(world: &World, act: &[String]) -> Tried {
     Tried::of(done.stdout.trim_end())
 }
 
-/// In one confined process.
+/// Makes the attempts in one process under `bailiwick sandbox`.
 pub(crate) fn sandbox(place: &Place, acts: Acts) -> Vec<Tried> {
     let hidden = Victim::hide(place.world);
     let flags: Vec<_> = ["--net", place.net].into_iter().chain(hidden.iter().map(String::as_str)).collect();
@@ -32,7 +32,7 @@ pub(crate) fn sandbox(place: &Place, acts: Acts) -> Vec<Tried> {
     Tried::all(&done.stdout)
 }
 
-/// In one command of the model, which has the rights that `bailiwick sandbox` shows.
+/// Makes the attempts in one command of the model, which has the access that `bailiwick sandbox` shows.
 pub(crate) fn command_of_the_model(place: &Place, acts: Acts) -> Vec<Tried> {
     let server = model(&[("shell_exec", json!({"command": format!("{} > tried", probe_command(acts))}))]);
     let hidden = Victim::hide(place.world);
@@ -42,7 +42,7 @@ pub(crate) fn command_of_the_model(place: &Place, acts: Acts) -> Vec<Tried> {
     Tried::all(&place.world.read("tried"))
 }
 
-/// Returns the shell command for these attempts.
+/// Returns a shell command that makes these attempts.
 pub(crate) fn probe_command(acts: Acts) -> String {
     let probe = Programs::get().path("probe").display().to_string();
     let words: Vec<_> = [probe].into_iter().chain(line(acts)).map(|word| quoted(&word)).collect();

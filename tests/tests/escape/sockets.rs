@@ -1,4 +1,4 @@
-//! Unix sockets of the host: unreachable without a grant, and with one only the granted socket.
+//! Tests unix sockets of the host: without a grant none is reachable, and with a grant only the granted one.
 
 use std::io::Write;
 use std::os::unix::fs::symlink;
@@ -14,7 +14,7 @@ use tests::{Finished, World};
 
 use crate::everywhere;
 
-/// Connects to each path, and prints the result.
+/// Program that connects to each path, and prints the result.
 const CLIENT: &str = "import os, socket, sys
 os.chdir(sys.argv[1])
 for path in sys.argv[2:]:
@@ -26,7 +26,7 @@ for path in sys.argv[2:]:
         print(error.errno)
 ";
 
-/// Serves its own name to every client, as long as the test lives.
+/// Serves the socket's name to every client, until the test ends.
 fn serve(world: &World, path: &Path) {
     let listener = UnixListener::bind(path).unwrap();
     world.give(path);
@@ -74,7 +74,7 @@ fn with_a_grant_exactly_one_socket_is_reached_by_every_notation() {
     }
 }
 
-/// A project below the host's `/tmp` lies in the private one, which is writable.
+/// Tests also a project in the host's `/tmp`, which is a private and writable directory in the full tier.
 #[test]
 fn a_socket_of_a_project_that_may_not_be_written_is_out_of_reach() {
     for (tier, user) in everywhere() {

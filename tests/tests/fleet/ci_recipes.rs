@@ -1,4 +1,5 @@
-//! `packaging/ci/bailiwick-ci`: a stranger's checkout as input, and only a patch or a review as output.
+//! Tests `packaging/ci/bailiwick-ci`, whose input is a stranger's checkout, and whose output is only a patch or a
+//! review.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,7 +19,7 @@ fn script() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/ci/bailiwick-ci")
 }
 
-/// A checkout with two commits, the second of which is a stranger's.
+/// Creates a checkout with two commits, of which the second is a stranger's.
 fn checkout() -> World {
     let world = World::new(User::Myself);
     world.file("add.sh", "echo $(($1 + $2))\n");

@@ -1,4 +1,4 @@
-//! A batch in shards, as on clusters: the scripts of `packaging/cluster`, and the merged results.
+//! Tests a batch in shards, as on clusters: the scripts of `packaging/cluster`, and the merging of results.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,7 +18,7 @@ fn packaged(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../packaging/cluster").join(name)
 }
 
-/// A world with tasks that each copy the project.
+/// Creates a world with `count` tasks, each of which copies the project.
 fn with_tasks(count: usize) -> (World, ReplayServer) {
     let world = World::new(User::Myself);
     world.file("kept.txt", "kept\n");
@@ -35,7 +35,7 @@ fn path() -> String {
     format!("{}:{}", Programs::get().directory().display(), std::env::var("PATH").unwrap())
 }
 
-/// A script of the package, beside the tasks.
+/// Returns a script of the package, which runs next to the tasks.
 fn script(world: &World, server: &ReplayServer, arguments: &[&str]) -> Command {
     let mut command = world.command("bash");
     command.arg(packaged(arguments[0])).args(&arguments[1..]).current_dir(world.root());
@@ -174,7 +174,7 @@ fn world_has(program: &str) -> bool {
     Command::new("sh").args(["-c", &format!("command -v {program}")]).output().unwrap().status.success()
 }
 
-/// Read by a parser of YAML, where Python has one.
+/// Reads the manifest by a YAML parser, if Python has one.
 #[test]
 fn the_manifest_has_a_shard_for_each_index() {
     let script = "import json, sys, yaml; json.dump(yaml.safe_load(open(sys.argv[1])), sys.stdout)";

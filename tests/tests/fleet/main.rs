@@ -1,4 +1,4 @@
-//! Many runs: batches, the relay, clusters and CI.
+//! Tests of many runs: batches, the relay, clusters and CI.
 
 mod batch;
 mod ci_recipes;

@@ -1,17 +1,17 @@
-//! Attacks on a list of hosts, judged by the packets outside and at the machine's own servers. The control of each
-//! attack is the same act without confinement, which must arrive.
+//! Tests attacks on a list of allowed hosts. Packets in the test's internet and at the machine's own servers show the
+//! result. As a control, each act must arrive without a sandbox.
 
 use ipc::confinement::Tier;
 
 use crate::ground::{Ground, NAMES, Packet, in_full, on_a_machine};
 
-/// The hosts of the list. Nobody answers at the silent one.
+/// Allowed hosts. Nobody answers at `silent.example`.
 const LIST: &str = "a.example,a.example:80,a.example:7,*.b.example,silent.example:7,\
     loopback.example:7,loopback6.example:7,any.example:7,own.example:7,private.example:7,near.example:7,metadata.example:7,\
     inside.example:7,mapped.example:7";
 
-/// An attack: an act of Python, the start of a packet that may not arrive, and a part of the report to agent or person:
-/// in each tier, or `in the full / in the floor`.
+/// An attack: a Python expression, the beginning of the packet that must not arrive, and a part of the report to the
+/// agent or the person. A report that differs between the tiers is given as `FULL / FLOOR`.
 struct Attack {
     act: &'static str,
     arrives: &'static str,
@@ -22,7 +22,7 @@ const fn attack(act: &'static str, arrives: &'static str, told: &'static str) ->
     Attack { act, arrives, told }
 }
 
-/// Addresses themselves, in every notation.
+/// Attacks that use addresses instead of names, in every notation.
 const LITERALS: &[Attack] = &[
     attack("tcp('127.0.0.1', 7, b'x')", "tcp 127.0.0.1:7", "ECONNREFUSED"),
     attack("tcp('2130706433', 7, b'x')", "tcp 127.0.0.1:7", "ECONNREFUSED"),
@@ -40,7 +40,7 @@ const LITERALS: &[Attack] = &[
     attack("tcp('198.20.0.1', 7, b'x')", "tcp 198.20.0.1:7", "ENETUNREACH"),
 ];
 
-/// Names of the list whose addresses are not for an agent without a reach.
+/// Attacks by allowed names with addresses that an agent may reach only with an additional permission.
 const RESOLVED: &[Attack] = &[
     attack(
         "tcp('loopback.example', 7, b'x')",
@@ -69,7 +69,7 @@ const RESOLVED: &[Attack] = &[
     attack("tcp('inside.example', 7, b'x')", "tcp 198.19.0.1:7", "the name has no address"),
 ];
 
-/// First messages to a host that name another host.
+/// Attacks by a first message that names another host than the one it goes to.
 const SAID: &[Attack] = &[
     attack("tls('a.example', 'evil.example')", "tcp 203.0.113.1:443", "name another host, evil.example"),
     attack("tls('a.example', None)", "tcp 203.0.113.1:443", "the first bytes of the connection name no host"),
@@ -122,7 +122,7 @@ say(hello)",
     ),
 ];
 
-/// Other ways out: datagrams, other resolvers, names as messages, meaningless addresses, and passed sockets.
+/// Attacks in other ways: datagrams, other resolvers, data in names, invalid addresses, and passed sockets.
 const WAYS: &[Attack] = &[
     attack("udp('8.8.8.8', 443)", "udp 8.8.8.8:443", "ENETUNREACH"),
     attack("udp('a.example', 443)", "udp 203.0.113.1:443", "ECONNREFUSED"),

@@ -1,4 +1,4 @@
-//! Pages that the model requests: the packets outside, the approvals, and compromised guests.
+//! Tests pages that the model requests: the packets in the test's internet, the approvals, and compromised guests.
 
 use std::path::Path;
 
@@ -19,7 +19,7 @@ fn fetching(urls: &[&str]) -> Vec<(&'static str, Value)> {
     urls.iter().map(|url| ("fetch_url", json!({"url": url}))).collect()
 }
 
-/// Returns the contents of all results in the log.
+/// Returns the contents of all tool results in the log.
 fn results(ground: &Ground) -> Vec<String> {
     let log = ground.world.log().into_iter().filter(|event| event["type"] == "tool_call_finished");
     log.map(|event| event["data"]["content"].as_str().unwrap().to_owned()).collect()

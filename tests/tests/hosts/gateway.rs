@@ -1,4 +1,4 @@
-//! Gateways that are flooded, killed, or compromised.
+//! Tests gateways that are flooded, killed or compromised.
 
 use std::fs::{self, File};
 use std::path::{Path, PathBuf};
@@ -15,7 +15,7 @@ use tests::{Finished, Programs, alive, wait_until};
 
 use crate::ground::{Ground, PRELUDE, PYTHON, in_full, on_a_machine};
 
-/// Returns the gateway below a process.
+/// Returns the pid of the gateway below a process.
 fn gateway_below(ancestor: u32) -> u32 {
     let entries = fs::read_dir("/proc").unwrap().flatten();
     let pids = entries.filter_map(|entry| entry.file_name().to_str()?.parse::<u32>().ok());
@@ -100,7 +100,8 @@ print(sum(c.recv(9) == b'x' for c in all))";
     });
 }
 
-/// The gateway is full until the silent host's time is up, and answers with resets.
+/// Fills the gateway with connections to the silent host. Until their time limit is over, it resets further
+/// connections.
 #[test]
 fn connections_that_nobody_answers_hold_no_command_up() {
     on_a_machine("gateway::connections_that_nobody_answers_hold_no_command_up", |ground| {
@@ -127,13 +128,13 @@ tcp('a.example', 7, b'goes on')";
     });
 }
 
-/// Runs a Python script with the access of a gateway, as a compromised one.
+/// Runs a Python script with the access of a gateway, as a compromised gateway would.
 fn taken_over(ground: &Ground, tier: TierChoice, script: &str) -> Finished {
     let agent = Confinement { tier, ..Confinement::new(Rights::default(), Path::new("/").into()) };
     under(ground, gateway_confinement(Path::new(PYTHON), &agent), script)
 }
 
-/// Runs a script of Python under a confinement.
+/// Runs a Python script with this confinement.
 pub(crate) fn under(ground: &Ground, confinement: Confinement, script: &str) -> Finished {
     let order = Order { confinement, arguments: vec!["-c".to_owned(), format!("{PRELUDE}{script}")] };
     let path = ground.world.root().join("order");
@@ -144,7 +145,7 @@ pub(crate) fn under(ground: &Ground, confinement: Confinement, script: &str) -> 
     Finished::of(&mut command)
 }
 
-/// Files that are none of a gateway's, with text that must not be read.
+/// Creates files with a secret text, which a gateway must not be able to read.
 pub(crate) fn secrets(ground: &Ground) -> Vec<PathBuf> {
     let places =
         ["home/.ssh/id_ed25519", "home/.config/key", "own/config/key", "own/state/log", "project/code"];
@@ -240,7 +241,7 @@ def seize(pid):
     assert_eq!(ground.unconfined(runs).stdout, "0\n");
 }
 
-/// The median time of a connection and the time of 64 MiB, by the gateway and without it.
+/// Measures the median time of a connection, and the time of 64 MiB, with the gateway and without it.
 #[test]
 #[ignore = "a measurement"]
 fn times_of_connections_and_of_64_mebibytes() {

@@ -1,4 +1,4 @@
-//! A machine with a separate network, a cable to the test's internet, and servers at both ends.
+//! Imitates a machine in a separate network namespace, with a link to the test's internet, and servers at both ends.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read, Write};
@@ -13,7 +13,7 @@ use tests::{User, World, wait_until};
 
 const INSIDE: &str = "BAILIWICK_TEST_INTERNET";
 
-/// Gives the machine a hosts file, a resolver outside and no other source of names.
+/// Shell script that gives the machine a hosts file, a resolver in the test's internet, and no other source of names.
 const MACHINE: &str = r#"
 set -e
 ip link set lo up
@@ -29,31 +29,31 @@ for name in hosts resolv.conf nsswitch.conf; do mount --bind "/mnt/$name" "/etc/
 exec "$@"
 "#;
 
-/// Program of the servers, which is also that of the record.
+/// Program of the servers, which also record the packets.
 const SERVERS: &str = include_str!("servers.py");
 
-/// The system's own, which every user can execute.
+/// The system's Python, which every user can execute.
 pub(crate) const PYTHON: &str = "/usr/bin/python3";
 
-/// Addresses: of the machine on the cable, and of the hosts behind the names of every test.
+// Addresses of the machine, and of the hosts that the tests name.
 pub(crate) const HERE: &str = "203.0.113.254";
 pub(crate) const NAMES: &str = "127.0.0.1 localhost\n::1 localhost\n203.0.113.1 a.example\n203.0.113.2 b.example\n203.0.113.3 x.b.example\n\
     203.0.113.4 evil.example\n192.0.2.1 silent.example\n127.0.0.1 loopback.example\n::1 loopback6.example\n\
     0.0.0.0 any.example\n203.0.113.254 own.example\n10.7.7.7 private.example\n169.254.7.7 near.example\n\
     169.254.169.254 metadata.example\n198.19.0.1 inside.example\n::ffff:127.0.0.1 mapped.example\n";
 
-/// State of a connection in `/proc/net/tcp` (proc(5)).
+/// Code of an established connection in `/proc/net/tcp` (proc(5)).
 const ESTABLISHED: &str = "01";
 
-/// A line of the record: `tcp`, `udp` or `said`, then address and port, then the first bytes.
+/// Recorded packet: `tcp`, `udp` or `said`, then address and port, then the first bytes.
 pub(crate) type Packet = String;
 
-/// Runs this test on a machine of its own, in each tier as each user; `test` is its name. Says so if that is impossible.
+/// Runs the test named `test` on a separate machine, in each tier and as each user. Skips it if that is impossible.
 pub(crate) fn on_a_machine(test: &str, body: impl Fn(&mut Ground)) {
     in_tiers(&[Tier::Full, Tier::Floor], test, body);
 }
 
-/// Runs this test in the full tier.
+/// Runs the test named `test` on a separate machine, in the full tier only.
 pub(crate) fn in_full(test: &str, body: impl Fn(&mut Ground)) {
     in_tiers(&[Tier::Full], test, body);
 }
@@ -100,13 +100,13 @@ pub(crate) struct Network {
     process: Child,
     input: ChildStdin,
     output: BufReader<ChildStdout>,
-    /// Address that leads to the record.
+    /// Address of the recording server.
     at: &'static str,
     markers: usize,
 }
 
 impl Network {
-    /// Starts the servers of a network: the machine's own, or that of the internet.
+    /// Starts the servers of a network: those of the machine, or those of the internet.
     fn new(device: &str, directory: &Path, certificate: Option<&Path>, setup: &[&str]) -> Self {
         let is_outside = device != "lo";
         let mut command = Command::new(if is_outside { "unshare" } else { PYTHON });
@@ -138,7 +138,7 @@ impl Network {
         line.trim().to_owned()
     }
 
-    /// Returns what came since the last time.
+    /// Returns the packets that were recorded since the last call.
     pub(crate) fn take(&mut self) -> Vec<Packet> {
         self.markers += 1;
         let marker = self.markers.to_string();
@@ -149,7 +149,6 @@ impl Network {
 }
 
 impl Network {
-    /// Returns the number of established connections with the servers of this network.
     pub(crate) fn open_connections(&self) -> usize {
         let table = |name| fs::read_to_string(format!("/proc/{}/net/{name}", self.process.id())).unwrap();
         let is_open = |line: &&str| line.split_whitespace().nth(3) == Some(ESTABLISHED);
@@ -164,23 +163,24 @@ impl Drop for Network {
     }
 }
 
-/// The machine with its networks, and the user whose agent acts there.
+/// Imitated machine with its networks, and the user whose agent acts on it.
 pub(crate) struct Ground {
     pub(crate) world: World,
     pub(crate) tier: Tier,
     pub(crate) outside: Network,
-    /// The machine's own loopback network, with servers that nobody may reach.
+    /// Loopback network of the machine, with servers that no agent may reach.
     pub(crate) machine: Network,
 }
 
-/// True for a packet between a program of the floor and its broker: its port on 127.0.0.1 was chosen by the kernel, and
-/// the machine's servers have lower ones.
+/// True for a packet between a program in the floor tier and its broker. The kernel chooses the port of that connection
+/// on 127.0.0.1; the ports of the machine's servers are lower.
 fn is_between_ours(packet: &Packet) -> bool {
     let to = packet.split(' ').nth(1).and_then(|to| to.strip_prefix("127.0.0.1:"));
     to.and_then(|port| port.parse().ok()).is_some_and(|port: u16| port >= 10_000)
 }
 
-/// Gives names their addresses: in the file of the machine, or, where programs see this file, by the resolver outside.
+/// Defines the addresses of names: in the machine's hosts file, or by the resolver if programs in this tier see that
+/// file.
 fn name(tier: Tier, names: &str) {
     let [hosts, zone] = if tier == Tier::Full { [names, ""] } else { ["127.0.0.1 localhost\n", names] };
     fs::write("/etc/hosts", hosts).unwrap();
@@ -229,24 +229,24 @@ impl Ground {
         ground
     }
 
-    /// Returns what came anywhere since the last time.
+    /// Returns the packets that were recorded in both networks since the last call.
     pub(crate) fn take(&mut self) -> Vec<Packet> {
         let mut packets = self.outside.take();
         packets.extend(self.machine.take().into_iter().filter(|packet| !is_between_ours(packet)));
         packets
     }
 
-    /// Gives names their addresses.
+    /// Defines the addresses of names, each line as in a hosts file.
     pub(crate) fn name(&self, names: &str) {
         name(self.tier, names);
     }
 
-    /// Runs a command of the shell that may reach these hosts.
+    /// Runs a shell command that may reach these hosts.
     pub(crate) fn run(&self, hosts: &str, command: &str) -> Finished {
         Finished::of(self.world.sandbox(self.tier, &["--net", hosts], "bash").args(["-c", command]))
     }
 
-    /// Runs a script of Python that may reach these hosts.
+    /// Runs a Python script that may reach these hosts.
     pub(crate) fn python(&self, hosts: &str, script: &str) -> Finished {
         self.python_with(&["--net", hosts], script)
     }
@@ -256,12 +256,12 @@ impl Ground {
         Finished::of(command.args(["-c", &format!("{PRELUDE}{script}")]))
     }
 
-    /// Runs a script of Python without any confinement.
+    /// Runs a Python script without a sandbox.
     pub(crate) fn unconfined(&self, script: &str) -> Finished {
         Finished::of(self.world.command(PYTHON).args(["-c", &format!("{PRELUDE}{script}")]))
     }
 
-    /// Starts a script of Python that may reach these hosts, and that the test talks with.
+    /// Starts a Python script that may reach these hosts, with pipes to the test.
     pub(crate) fn start(&self, hosts: &str, script: &str) -> Conversation {
         let mut command = self.world.sandbox(self.tier, &["--net", hosts], PYTHON);
         command.args(["-c", &format!("{PRELUDE}{script}")]);
@@ -300,7 +300,7 @@ impl Conversation {
         line.trim().to_owned()
     }
 
-    /// Waits for the end, and returns the remaining output.
+    /// Waits for the end of the script, and returns its remaining output.
     pub(crate) fn finish(mut self) -> Finished {
         drop(self.child.stdin.take());
         let mut rest = String::new();
@@ -310,7 +310,7 @@ impl Conversation {
     }
 }
 
-/// A certificate with its key, made by openssl; `None` without that.
+/// Creates a certificate and its key with openssl. `None` without openssl.
 fn certificate(directory: &Path) -> Option<std::path::PathBuf> {
     let path = directory.join("certificate.pem");
     let mut openssl = Command::new("openssl");
@@ -327,7 +327,7 @@ fn certificate(directory: &Path) -> Option<std::path::PathBuf> {
     Some(path)
 }
 
-/// Acts of scripts. Each prints its result, or the name of its error.
+/// Python functions for the scripts. Each prints its result, or the name of its error.
 pub(crate) const PRELUDE: &str = r"import array, asyncio, errno, os, socket as s, ssl, struct, subprocess, sys, time, urllib.request
 LAX = ssl._create_unverified_context()
 def say(act):

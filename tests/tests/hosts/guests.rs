@@ -1,4 +1,4 @@
-//! Gateways and fetches in the log: each start has exactly one end.
+//! Tests gateways and fetches in the log: each start has exactly one end.
 
 use std::process::Stdio;
 
@@ -15,7 +15,7 @@ use crate::ground::{Ground, on_a_machine};
 
 const FETCH: &str = "curl -sS http://a.example/";
 
-/// A command that holds a connection until it is ended.
+/// Command that holds a connection open until it is killed.
 const HOLD: &str = "exec 3<>/dev/tcp/a.example/7; echo held >&3; head -c 5 <&3 > got; cat <&3";
 
 fn page(url: &str) -> String {
@@ -31,7 +31,7 @@ fn guests_of(log: &[Value], kind: &str) -> Vec<Value> {
     started.map(|event| event["data"].clone()).filter(|data| data["kind"] == kind).collect()
 }
 
-/// Opens a conversation whose agent holds a connection to one host, or fetches from another that never answers.
+/// Opens a conversation whose agent holds a connection to one host, or fetches a page of another, which never answers.
 fn serve(ground: &Ground, replies: Vec<String>) -> (Served, Value, ReplayServer) {
     let model = model_of(replies);
     let mut served = Served::greeted(&ground.world);

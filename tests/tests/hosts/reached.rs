@@ -1,15 +1,15 @@
-//! Programs without knowledge of a gateway reach the hosts of the list, and no other.
+//! Tests that programs which know nothing of a gateway reach the allowed hosts, and no others.
 
 use crate::ground::{Ground, PYTHON, on_a_machine};
 use tests::Finished;
 
-/// The hosts of the list.
+/// Allowed hosts.
 const LIST: &str = "a.example,a.example:80,a.example:7,*.b.example:80,dns.example:80";
 
-/// Word for the client of tokio in a command: a program of the tests.
+/// Placeholder in a command for a client that uses tokio.
 const TOKIO: &str = "TOKIO";
 
-/// A program: its name, a command that reaches the list with `HOST` for a host, and what it prints then.
+/// Program: its name, a command with `HOST` in place of the host, and the output if the host is reached.
 struct Program {
     name: &'static str,
     command: &'static str,
@@ -65,7 +65,7 @@ fetch('https://HOST/').then(r => r.text()).then(console.log, e => { console.erro
     },
 ];
 
-/// Makes a repository that any HTTP server can serve.
+/// Creates a repository that any HTTP server can serve.
 fn repository(ground: &Ground) {
     let make = "git init -q -b main r && git -C r -c user.name=t -c user.email=t@example.org commit -q --allow-empty -m x \
                 && git clone -q --bare r git && git -C git update-server-info";
@@ -109,7 +109,7 @@ fn programs_reach_what_is_on_the_list_and_nothing_else() {
     });
 }
 
-/// By its name, and by its address for programs that cannot resolve a name.
+/// Addresses of the proxy: with a name, and without one for programs that cannot resolve it.
 const PROXIES: [&str; 4] = [
     "http://proxy.bailiwick.internal:1080",
     "http://198.19.255.254:1080",

@@ -1,4 +1,4 @@
-//! Hosts by name in sessions: the log, the audit, sub-agents, and the network that is turned off.
+//! Tests access to hosts by name in sessions: the log, the audit, sub-agents, and the network turned off.
 
 use serde_json::json;
 use tests::Finished;
@@ -9,7 +9,6 @@ use crate::ground::{Ground, Packet, on_a_machine};
 
 const FETCH: &str = "curl -sS http://a.example/";
 
-/// Returns the events of a type in the log.
 fn logged(ground: &Ground, kind: &str) -> Vec<serde_json::Value> {
     ground.world.log().into_iter().filter(|event| event["type"] == kind).collect()
 }

@@ -1,4 +1,4 @@
-//! Connections to other hosts that wait while a person is asked, through the protocol of front ends.
+//! Tests connections to other hosts than the allowed ones, which wait while a person is asked through the front end.
 
 use std::time::{Duration, Instant};
 
@@ -14,11 +14,11 @@ const FETCH: &str = "curl -sS http://a.example/";
 const TWICE: &str = "curl -sS http://a.example/ & curl -sS http://a.example/; wait";
 const ANSWERED: &str = "GET answered by ::ffff:203.0.113.1";
 
-/// A conversation whose agent may reach another host, and whose front end is the test.
+/// Conversation whose agent may ask for other hosts. The test plays the front end.
 struct Conversation {
     served: Served,
     id: Value,
-    /// Every message of the server so far.
+    /// All messages that the server has sent.
     lines: Vec<Value>,
 }
 
@@ -34,7 +34,7 @@ impl Conversation {
         Self { served, id, lines: Vec::new() }
     }
 
-    /// Reads until there is a message with this method.
+    /// Reads messages up to one with this method.
     fn until(&mut self, method: &str) -> Value {
         loop {
             let line = self.served.read().unwrap();
@@ -49,7 +49,7 @@ impl Conversation {
         self.served.line(&json!({"jsonrpc": "2.0", "id": id, "result": result}).to_string());
     }
 
-    /// Reads until somebody is asked about a host, and checks what is asked.
+    /// Reads messages up to a question about a host, and checks its content.
     fn asked(&mut self) -> Value {
         let request = self.until("hostApproval");
         let params = &request["params"];
@@ -63,21 +63,21 @@ impl Conversation {
         request
     }
 
-    /// Answers the question about a host with its digest.
+    /// Answers a question about a host, with the digest that it contains.
     fn answer(&mut self, request: &Value, decision: &Value) {
         let mut answer = decision.clone();
         answer["digest"] = request["params"]["digest"].clone();
         self.respond(&request["id"], &answer);
     }
 
-    /// Leaves the offer to run a command again, and returns the request.
+    /// Declines the offer to run a command again, and returns the request with that offer.
     fn leave(&mut self) -> Value {
         let offer = self.until("deniedCommandApproval");
         self.respond(&offer["id"], &json!({"decision": "denied"}));
         offer
     }
 
-    /// The number of questions about hosts so far.
+    /// Returns the number of questions about hosts so far.
     fn questions(&self) -> usize {
         self.lines.iter().filter(|line| line["method"] == "hostApproval").count()
     }
@@ -92,7 +92,7 @@ impl Conversation {
     }
 }
 
-/// The decisions in the log, each with its author.
+/// Returns the decisions in the log, each with its author.
 fn decisions(ground: &Ground) -> Vec<(String, String)> {
     let log = ground.world.log();
     let answers = log.iter().filter(|event| event["type"] == "approval_answered");

@@ -1,4 +1,4 @@
-//! The dependency table of the design: the permitted imports and packages of each crate, and those that it really uses.
+//! Tests the dependency table of the design: the imports and packages that each crate may use are those that it uses.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -10,17 +10,16 @@ use serde_json::Value;
 
 struct Row {
     name: &'static str,
-    /// The directory of the crate.
     place: &'static str,
     ours: &'static [&'static str],
-    /// Packages that it depends on directly, and uses.
+    /// Packages that the crate depends on directly.
     packages: &'static [&'static str],
-    /// Forbidden packages in its tree, by prefix.
+    /// Beginnings of names of packages that must not be among the crate's dependencies, direct or not.
     never: &'static [&'static str],
 }
 
 const NETWORK: &[&str] = &["reqwest", "hyper", "h2", "rustls", "native-tls", "openssl", "ring", "webpki"];
-/// Network crates that no client of a single connection needs.
+/// Network packages that a client of a single connection does not need.
 const HTTP_STACKS: &[&str] = &["reqwest", "h2", "native-tls", "openssl-sys", "aws-lc"];
 const TERMINAL: &[&str] = &["ratatui", "crossterm"];
 const CONFINEMENT: &[&str] = &["landlock", "seccompiler", "caps"];
@@ -152,7 +151,7 @@ const TABLE: &[(Row, &[&[&str]])] = &[
     ),
 ];
 
-/// Packages of the network that `model` alone names.
+/// Network packages on which only `model` may depend directly.
 const OF_THE_MODEL: &[&str] = &["reqwest", "hyper", "hyper-util", "rustls", "webpki-root-certs"];
 
 const CRATES: &[&str] = &[
@@ -172,7 +171,7 @@ const CRATES: &[&str] = &[
     "worker",
 ];
 
-/// The top level: the crates with what belongs to them below.
+/// Directories at the top of the repository that contain crates or belong to them.
 const TOP: &[&str] = &[".cargo", "fixtures", "ipc", "sandbox-exec", "supervisor", "tests", "tui", "worker"];
 
 fn root() -> PathBuf {
@@ -189,7 +188,7 @@ fn metadata() -> Value {
     serde_json::from_str(&cargo(&["metadata", "--format-version=1", "--no-deps", "--offline"])).unwrap()
 }
 
-/// The names of a crate's direct dependencies, of one kind.
+/// Returns the names of a crate's direct dependencies of one kind.
 fn direct(metadata: &Value, name: &str, kind: &Value) -> BTreeSet<String> {
     let package = metadata["packages"].as_array().unwrap().iter().find(|package| package["name"] == name);
     let dependencies =
@@ -198,8 +197,8 @@ fn direct(metadata: &Value, name: &str, kind: &Value) -> BTreeSet<String> {
     of_kind.map(|dependency| dependency["name"].as_str().unwrap().to_owned()).collect()
 }
 
-/// Returns everything that is linked into a crate. Each crate is queried separately, because features unify in a
-/// workspace.
+/// Returns the names of all packages that are linked into a crate. Each crate is queried separately, because features
+/// unify in a workspace.
 fn tree(name: &str) -> BTreeSet<String> {
     let text =
         cargo(&["tree", "--offline", "-e", "normal", "-p", name, "--prefix", "none", "--format", "{p}"]);
@@ -240,7 +239,7 @@ fn crates_import_only_what_the_table_allows() {
     }
 }
 
-/// Maximum numbers of crates, of imports between them, and of crates on the longest way through these.
+/// Maximum number of crates. The next limits are for imports between crates, and for the longest chain of these.
 const MOST_CRATES: usize = 12;
 const MOST_IMPORTS: usize = 40;
 const MOST_FLOORS: usize = 7;
@@ -318,8 +317,8 @@ fn the_tables_packages_are_direct_and_used() {
     }
 }
 
-/// Code that decides is pure: it can be tested, replayed and read without a machine around it. Besides judgement the gate reads
-/// a clock, for the difference that a card shows, and the home that `~` stands for in a tool's path.
+/// Tests that code with decisions does no input or output, so it can be tested and replayed. Exceptions: the gate reads
+/// a clock for the time in an approval card, and the home directory for `~` in a tool's path.
 #[test]
 fn agent_gate_and_lattice_do_no_io() {
     const IO: &[&str] = &["std::fs", "std::net", "std::process", "tokio::"];
@@ -348,7 +347,7 @@ fn agent_gate_and_lattice_do_no_io() {
     }
 }
 
-/// Processes come from one place. Other starts have a reason.
+/// Tests that only the monitor starts processes, except for listed files with a reason.
 #[test]
 fn only_the_monitor_starts_processes() {
     let mut offenders = Vec::new();

@@ -1,4 +1,5 @@
-//! The documents' links to files and headings, and a table of contents with every page.
+//! Tests that links in the documents lead to existing files and headings, and that the table of contents has every
+//! page.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +12,6 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// The documents of the repository, by their paths.
 fn documents() -> Vec<PathBuf> {
     let listed = Command::new("git").args(["ls-files", "--", "*.md"]).current_dir(root()).output().unwrap();
     let listed = String::from_utf8(listed.stdout).unwrap();
@@ -19,7 +19,7 @@ fn documents() -> Vec<PathBuf> {
     listed.lines().filter(not_ours).map(PathBuf::from).collect()
 }
 
-/// Returns the text without fenced blocks.
+/// Returns a document's text without its fenced code blocks.
 fn prose(text: &str) -> String {
     let mut fenced = false;
     let mut is_prose = |line: &&str| {

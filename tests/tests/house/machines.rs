@@ -1,24 +1,22 @@
-//! The agent core and the driver of its sessions: machines, each with fields that no file beyond its folder names, on floors that no
-//! import climbs.
+//! Tests the structure of the agent core and the session driver. Each consists of state machines, whose fields only
+//! files in their own directory name. The modules are in layers (floors), and import only from lower ones.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 
-/// A module with machines in it, and a type that only routes between them.
+/// Module with state machines in it, and a type that routes between them.
 struct Hall {
-    /// The folder of the module.
     root: &'static str,
-    /// The path of the module within its crate.
+    /// Path of the module within its crate.
     module: &'static str,
-    /// Files of the machines, and their types.
+    /// File and type of each state machine.
     machines: &'static [(&'static str, &'static str)],
-    /// True if a machine is held under the name of its folder.
+    /// True if the router's field for a state machine has the name of its directory.
     has_folder_names: bool,
-    /// The type that routes.
     router: &'static str,
-    /// The modules from the ground up. A module imports modules of lower floors, and no others.
+    /// Modules by floor, the lowest first. A module may import only modules of lower floors.
     floors: &'static [&'static [&'static str]],
 }
 
@@ -86,10 +84,10 @@ const DRIVER: Hall = Hall {
     ],
 };
 
-/// The most methods of a type that only routes.
+/// Maximum number of methods of a type that only routes.
 const MOST_METHODS: usize = 40;
 
-/// The most files that the methods of a type stand in.
+/// Maximum number of files that contain a type's methods.
 const MOST_FILES: usize = 4;
 
 impl Hall {
@@ -97,7 +95,7 @@ impl Hall {
         Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().join(self.root)
     }
 
-    /// The production text of each file, by its path below the root.
+    /// Returns the production code of each file, by its path in the directory.
     fn sources(&self) -> BTreeMap<String, String> {
         let mut sources = BTreeMap::new();
         walk(&self.root(), &mut |path| {
@@ -122,26 +120,27 @@ fn walk(directory: &Path, visit: &mut impl FnMut(&Path)) {
     }
 }
 
-/// The production part of a file, without comments.
+/// Returns the production part of a file, without comments.
 fn production(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
     code.collect::<Vec<_>>().join("\n")
 }
 
-/// The module directly below the root that a file belongs to.
+/// Returns the name of the module, directly below the root, that a file belongs to.
 fn module(file: &str) -> &str {
     let first = file.split('/').next().unwrap_or_default();
     first.strip_suffix(".rs").unwrap_or(first)
 }
 
-/// The text between the brace at the end of this head and its closing brace at the beginning of a line.
+/// Returns the text from a line that begins with `head` to the closing brace at the beginning of a line. `None` if
+/// there is no such line.
 fn block<'a>(text: &'a str, head: &str) -> Option<&'a str> {
     let (_, after) = text.split_once(head)?;
     after.split("\n}").next()
 }
 
-/// The fields of a type, each with its visibility.
+/// Returns the fields of a type, each with its visibility.
 fn fields(text: &str, name: &str) -> Vec<(String, String)> {
     let body = block(text, &format!(" struct {name} {{")).unwrap();
     let field = |line: &str| {
@@ -152,7 +151,7 @@ fn fields(text: &str, name: &str) -> Vec<(String, String)> {
     body.lines().filter_map(field).collect()
 }
 
-/// The number of methods of a type, and the files that they stand in.
+/// Returns the number of a type's methods, and the files that contain them.
 fn methods<'a>(sources: &'a BTreeMap<String, String>, name: &str) -> (usize, BTreeSet<&'a str>) {
     let (mut count, mut files) = (0, BTreeSet::new());
     for (file, text) in sources {
@@ -249,7 +248,7 @@ fn modules_import_lower_floors_alone() {
     }
 }
 
-/// The names that a module exports, with the module below it that each is from.
+/// Returns the names that a module exports, each with the submodule that defines it.
 fn exported(text: &str) -> BTreeMap<String, String> {
     let mut exported = BTreeMap::new();
     // Of any visibility.
@@ -263,7 +262,8 @@ fn exported(text: &str) -> BTreeMap<String, String> {
     exported
 }
 
-/// The first names behind the path of a module and behind the chain of `super::` that leads to it from one so deep below it.
+/// Returns the first names after a module's path, and after the `super::` chain that leads to the module from `depth`
+/// levels below.
 fn imported(text: &str, root: &str, depth: usize) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     for way in [format!("{root}::"), "super::".repeat(depth)] {
@@ -282,7 +282,7 @@ fn imported(text: &str, root: &str, depth: usize) -> BTreeSet<String> {
     names
 }
 
-/// The first name of each path of a group.
+/// Returns the first name of each path in a braced group.
 fn first_names(group: &str) -> Vec<String> {
     let (mut names, mut depth, mut part) = (Vec::new(), 0, String::new());
     for c in group.chars() {

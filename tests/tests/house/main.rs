@@ -1,4 +1,4 @@
-//! The rules of the house: permitted imports, forbidden code, and correct documents.
+//! Tests of the repository's own rules: permitted imports, forbidden code, and correct documents.
 
 mod dependencies;
 mod documents;

@@ -1,8 +1,8 @@
-//! A function's parameters are separate: a tuple is no parameter, except for common pairs.
+//! Tests that functions have separate parameters: no parameter is a tuple, except for common pairs.
 
 use crate::prose::sources;
 
-/// Pairs that may be parameters, by their pattern.
+/// Patterns of pairs that may be parameters.
 const PAIRS: [(&str, &str); 4] = [
     ("(x, y)", "a cell of the screen"),
     ("(width, height)", "the size of a screen or of a picture"),
@@ -32,8 +32,8 @@ impl Parameter<'_> {
     }
 }
 
-/// Splits the inner text of parentheses, angle brackets or a list at its commas, until the closing bracket. `None` if there is
-/// no closing bracket.
+/// Splits the text after an opening bracket at its commas, up to the closing bracket. `None` if there is no closing
+/// bracket.
 fn parts(inner: &str) -> Option<Vec<&str>> {
     let (mut parts, mut from, mut depth, mut before) = (Vec::new(), 0, 0, ' ');
     for (at, c) in inner.char_indices() {
@@ -57,7 +57,7 @@ fn parts(inner: &str) -> Option<Vec<&str>> {
     None
 }
 
-/// Returns the functions of a source by name, each with its parameters but `self`.
+/// Returns the functions of a source by name, each with its parameters except `self`.
 fn functions(code: &str) -> Vec<(&str, Vec<Parameter<'_>>)> {
     let starts = code.match_indices("fn ").filter(|(at, _)| {
         let before = code[..*at].chars().next_back();
@@ -79,7 +79,7 @@ fn functions(code: &str) -> Vec<(&str, Vec<Parameter<'_>>)> {
     starts.filter_map(read).collect()
 }
 
-/// Splits a parameter at the colon after its pattern.
+/// Splits a parameter into its pattern and its type. `None` if it has no type.
 fn split(parameter: &str) -> Option<(&str, &str)> {
     let colons = parameter.match_indices(':');
     let mut single =

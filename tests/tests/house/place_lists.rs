@@ -1,4 +1,4 @@
-//! The lists of places: each line is a comment, a section, or a place with its reason, and no place appears twice.
+//! Tests the lists of paths: each line is a comment, a section or a path with a reason, and no path appears twice.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -8,7 +8,7 @@ use std::path::{Component, Path, PathBuf};
 const LISTS: [&str; 2] =
     ["supervisor/boundary/src/policy/hidden.txt", "supervisor/gate/src/protected/settings.txt"];
 
-/// The longest line, in characters.
+/// Maximum length of a line, in characters.
 const MOST_CHARACTERS: usize = 140;
 
 fn list(name: &str) -> String {
@@ -16,7 +16,7 @@ fn list(name: &str) -> String {
     std::fs::read_to_string(root.join(name)).unwrap()
 }
 
-/// The place and the reason of a line; a reason has at least two words.
+/// Returns the path and the reason in a line. `None` unless the reason has at least two words.
 fn split(line: &str) -> Option<(&str, &str)> {
     let (place, reason) = line.split_once(" # ")?;
     let is_reason = reason.split_whitespace().count() > 1 && reason.trim() == reason;

@@ -1,4 +1,5 @@
-//! Names and doc comments have content, each type's name is unique, and a mode is judged in one place.
+//! Tests that no doc comment is a single word, each type's name is unique, and only one place decides by approval
+//! modes.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -25,7 +26,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// The sources of the product, each with its code: without tests and comments.
+/// Returns the path and the code of each source of the product, without tests and comments.
 pub(super) fn sources() -> Vec<(String, String)> {
     let listed = Command::new("git").args(["ls-files", "--"]).args(CRATES).current_dir(root()).output();
     let listed = String::from_utf8(listed.unwrap().stdout).unwrap();
@@ -42,7 +43,8 @@ fn code(text: &str) -> String {
     lines.collect::<Vec<_>>().join("\n")
 }
 
-/// Files that may match an approval mode: its words, the table, the flag, and the terminal UI, which does not link the table.
+/// Files that may match an approval mode: those with its words, the decision table and the flag, and those of the
+/// terminal UI, which does not link the table.
 const OF_MODES: [&str; 6] = [
     "ipc/protocol/src/approval/scope.rs",
     "supervisor/gate/src/modes.rs",
@@ -103,7 +105,7 @@ fn comparisons_and_patterns_of_a_mode_are_found() {
     }
 }
 
-/// True if a line compares with a state of the network instead of asking one of its methods, which match each state.
+/// True if a line compares with a state of the network, instead of calling a method that matches each state.
 fn compares_network(line: &str) -> bool {
     ["== ", "!= "].iter().flat_map(|sign| line.split(sign).skip(1)).any(|right| {
         let right = right.trim_start_matches("Some(");
@@ -135,7 +137,7 @@ fn the_network_is_asked_and_never_compared() {
     assert!(found.is_empty(), "asked by a method of Network:\n{}", found.join("\n"));
 }
 
-/// A name that needs no more than a word needs none.
+/// Tests that no doc comment consists of one word, since such a comment only repeats a name.
 #[test]
 fn no_doc_comment_is_a_single_word() {
     let mut found = Vec::new();
@@ -156,7 +158,7 @@ fn no_doc_comment_is_a_single_word() {
     assert!(found.is_empty(), "{}", found.join("\n"));
 }
 
-/// The name of the type that a line defines. Types within functions count; associated types do not.
+/// Returns the name of the type that a line defines. Types in functions count, but associated types do not.
 fn defined(line: &str) -> Option<&str> {
     let item = line.trim_start();
     let item = item.strip_prefix("pub").map_or(item, |rest| {
@@ -171,7 +173,7 @@ fn defined(line: &str) -> Option<&str> {
     (is_type && name.starts_with(char::is_uppercase)).then_some(name)
 }
 
-/// A search for a name finds one thing.
+/// Tests that a search for a type's name in a crate finds one type.
 #[test]
 fn no_two_types_of_a_crate_share_a_name() {
     assert_eq!(defined("    pub(super) struct Held<'a> {"), Some("Held"));

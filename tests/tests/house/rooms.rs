@@ -1,5 +1,5 @@
-//! The supervisor's wings, as ARCHITECTURE.md has them: a wing imports wings of lower floors and no other, and within a
-//! wing no modules import each other in a circle. And no Rust file is too long to be read at once.
+//! Tests the layers of the supervisor (its wings) against ARCHITECTURE.md: a wing imports only lower ones, and the
+//! modules of a wing do not import each other in a cycle. Also tests that no Rust file is too long.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -7,10 +7,10 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// The most lines of a Rust file.
+/// Maximum number of lines in a Rust file.
 const MOST_LINES: usize = 700;
 
-/// The heading of the table in ARCHITECTURE.md.
+/// Heading of the table in ARCHITECTURE.md.
 const HEADING: &str = "### Wings of the supervisor";
 
 fn root() -> PathBuf {
@@ -38,7 +38,7 @@ fn table() -> BTreeMap<String, Wing> {
     wings
 }
 
-/// The modules that a file declares, but for those of tests.
+/// Returns the modules that a file declares, except those of tests.
 fn declared(file: &str) -> BTreeSet<String> {
     let text = std::fs::read_to_string(root().join("supervisor/src").join(file)).unwrap();
     let module = |line: &str| {
@@ -48,14 +48,15 @@ fn declared(file: &str) -> BTreeSet<String> {
     text.lines().filter_map(module).collect()
 }
 
-/// The production part of a file, without comments.
+/// Returns the production part of a file, without comments.
 fn production(text: &str) -> String {
     let text = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
     let code = text.lines().map(|line| line.split("//").next().unwrap_or_default());
     code.collect::<Vec<_>>().join("\n")
 }
 
-/// The first names behind `crate::OUTER` and behind each chain of `super::` that leads to that module from one this far below it.
+/// Returns the first names after `crate::OUTER`, and after the `super::` chain that leads to `OUTER` from `depth`
+/// levels below.
 fn imported(code: &str, outer: &str, depth: usize) -> BTreeSet<String> {
     let mut names = BTreeSet::new();
     let ways = [format!("crate::{outer}"), "super::".repeat(depth)];
@@ -71,7 +72,7 @@ fn imported(code: &str, outer: &str, depth: usize) -> BTreeSet<String> {
     names
 }
 
-/// The first name of a path, or of each path of a group.
+/// Returns the first name of a path, or of each path in a braced group.
 fn first_names(path: &str) -> Vec<String> {
     let word = |text: &str| text.chars().take_while(|c| c.is_alphanumeric() || *c == '_').collect::<String>();
     let Some(group) = path.strip_prefix('{') else { return vec![word(path)] };
@@ -95,7 +96,8 @@ fn first_names(path: &str) -> Vec<String> {
 
 type Arrows = BTreeMap<(String, String), BTreeSet<String>>;
 
-/// Each import between two modules directly below `outer` (`""` or `"front::"`), with the files that hold it.
+/// Returns each import between two modules directly below `outer` (`""` or `"front::"`), with the files that contain
+/// it.
 fn arrows(outer: &str) -> Arrows {
     let source = root().join("supervisor/src").join(outer.trim_end_matches("::"));
     let mut arrows = Arrows::new();
@@ -117,7 +119,7 @@ fn is_test(file: &str) -> bool {
     file.split('/').any(|part| part == "tests" || part == "tests.rs")
 }
 
-/// Every Rust file of the workspace, by its path from the root.
+/// Returns the paths of all Rust files of the workspace, relative to the root.
 fn files() -> Vec<String> {
     let arguments = ["ls-files", "--cached", "--others", "--exclude-standard", "*.rs"];
     let output = Command::new("git").args(arguments).current_dir(root()).output().unwrap();
@@ -152,7 +154,7 @@ fn wings_import_only_wings_of_lower_floors() {
     assert!(wrong.is_empty(), "\n{}", wrong.join("\n"));
 }
 
-/// Repeatedly removes the modules that import none of the remaining ones. The rest is a circle.
+/// Repeatedly removes the modules that import none of the remaining ones. If any remain, they form a cycle.
 #[test]
 fn no_modules_of_a_wing_import_each_other_in_a_circle() {
     let mut found = 0;

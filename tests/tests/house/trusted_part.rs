@@ -1,17 +1,18 @@
-//! The trusted part stays small: unsafe code stays in its files, and some packages and words are never used.
+//! Tests that the trusted part stays small: unsafe code stays in listed files, and some packages and words are never
+//! used.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// Packages, by prefix, that no crate of ours names.
+/// Beginnings of names of packages on which no crate may depend directly, each with the reason.
 const NOT_NAMED: &[(&str, &str)] = &[
     ("tree-sitter", "no C parser reads a model's text"),
     ("rustix", "nix and libc are the crates for system calls"),
 ];
 
-/// Words that no code of ours has.
+/// Words that no code may contain, each with the reason.
 const NOT_WRITTEN: &[(&str, &str)] =
     &[("asm!", "no machine code by hand"), ("no_main", "a program starts as Rust's do")];
 
@@ -55,7 +56,7 @@ fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap().to_owned()
 }
 
-/// The sources of the programs, without their tests, by their paths below the root.
+/// Returns the path and the text of each source of the programs, without tests.
 fn sources() -> Vec<(String, String)> {
     let output =
         Command::new("git").args(["ls-files", "--", "*/src/*.rs"]).current_dir(root()).output().unwrap();
@@ -71,7 +72,7 @@ fn sources() -> Vec<(String, String)> {
     sources
 }
 
-/// The lines of a source without its comments.
+/// Returns the lines of a source, without comments.
 fn code(source: &str) -> impl Iterator<Item = &str> {
     source.lines().map(str::trim_start).filter(|line| !line.starts_with("//"))
 }
@@ -98,7 +99,7 @@ fn no_crate_names_a_package_of_the_list() {
     }
 }
 
-/// A crate that compiles C is a build dependency of `cc`; that of the TLS library is the only one.
+/// Tests that only the TLS library compiles C. A crate that does so has `cc` as a build dependency.
 #[test]
 fn the_supervisor_compiles_no_c_but_its_tls_librarys() {
     let tree = [
@@ -141,8 +142,9 @@ fn unsafe_code_is_in_the_named_files_only() {
     assert!(UNSAFE.len() <= 20, "{} files", UNSAFE.len());
 }
 
-/// The compiler holds the list above too: every crate root forbids unsafe code, or denies it and the files of the list expect it,
-/// each with its reason. The crate `tests` is left out: its probe and its victims make system calls that no crate offers.
+/// Tests that the compiler enforces the list of files: every crate root forbids unsafe code, or denies it while the
+/// listed files expect it with a reason. The crate `tests` is left out: its probe and its victims make system calls for
+/// which there is no crate.
 #[test]
 fn the_compiler_rejects_unsafe_code_elsewhere() {
     for name in MEMBERS {

@@ -1,11 +1,11 @@
-//! Text for people is plain: sentences in string literals and the help of flags avoid the words of the code.
+//! Tests that text for users is plain: sentences in string literals, and the help of flags, avoid terms of the code.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
 use std::path::Path;
 use std::process::Command;
 
-/// The sources whose text people read.
+/// Sources with text for users.
 const OF_USERS: [&str; 7] = [
     "ipc/src/denial.rs",
     "ipc/src/missing_right.rs",
@@ -16,7 +16,7 @@ const OF_USERS: [&str; 7] = [
     "ipc/protocol/src/approval",
 ];
 
-/// Text for the model, and the scripts of the demo.
+/// Sources among these that are exempt: those with text for the model, and the scripts of the demo.
 const NOT_OF_USERS: [&str; 4] = [
     "supervisor/gate/src/tools/",
     "supervisor/src/engine/driver/calls/pages.rs",
@@ -24,7 +24,7 @@ const NOT_OF_USERS: [&str; 4] = [
     "supervisor/src/front/exec/review/task.rs",
 ];
 
-/// Words of the code, and phrases that hide the acting component, each with its replacement.
+/// Terms of the code, and phrases that hide the acting component, each with a plain replacement.
 const AVOIDED: [(&str, &str); 26] = [
     ("rights", "access"),
     ("a right", "access"),
@@ -54,7 +54,7 @@ const AVOIDED: [(&str, &str); 26] = [
     ("and the turn ends", "turn stopped"),
 ];
 
-/// Sentences that may keep such a word: a name that people type, or a quotation of one.
+/// Sources and sentences that may contain such a term, because it is a name that people type or is quoted.
 const KEPT: [(&str, &str); 9] = [
     ("supervisor/gate/src/judgement/guest.rs", "`## Rights`"),
     ("supervisor/gate/src/plan/", "the rights"),
@@ -82,7 +82,7 @@ fn paths() -> Vec<String> {
     listed.lines().filter(is_read).map(str::to_owned).collect()
 }
 
-/// The string literals of a source up to its tests, with continued lines joined. Comments are skipped.
+/// Returns the string literals of a source, up to its tests. Continued lines are joined, and comments skipped.
 fn literals(source: &str) -> Vec<String> {
     let source = source.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
     let mut literals = Vec::new();
@@ -129,13 +129,13 @@ fn escaped(from: &str) -> (String, &str) {
     (literal, rest.as_str())
 }
 
-/// The help of the command line, which is written as doc comments.
+/// Returns the help of the command line, which is written as doc comments.
 fn help(source: &str) -> Vec<String> {
     let lines = source.lines().map(str::trim_start);
     lines.filter_map(|line| line.strip_prefix("/// ")).map(str::to_owned).collect()
 }
 
-/// A sentence without the names in braces.
+/// Returns a sentence without the parts in braces.
 fn without_names(literal: &str) -> String {
     let mut text = String::new();
     let mut depth = 0_usize;
@@ -150,7 +150,8 @@ fn without_names(literal: &str) -> String {
     text
 }
 
-/// The avoided words of a text, with their replacements. A single word is no sentence: it may be a key of JSON.
+/// Returns the avoided terms in a text, with their replacements. A text without spaces is no sentence, and may be a
+/// JSON key.
 fn avoided(literal: &str) -> Vec<(&'static str, &'static str)> {
     let text = without_names(literal).to_lowercase();
     if !text.trim().contains(' ') {

@@ -1,4 +1,4 @@
-//! Files: content, metadata, secrets, and what can be known of hidden places.
+//! Attacks on files: their content, metadata and secrets, and facts about hidden files.
 
 use nix::libc::{EACCES, EBUSY, ENODATA, ENOENT, ENOSYS, EOPNOTSUPP, EPERM, EROFS, EXDEV};
 
@@ -8,8 +8,8 @@ use crate::attack::Unconfined::{Harms, Works};
 use crate::attack::{Attack, rows};
 
 const DENIED: &[i32] = &[EACCES, EROFS];
-/// Across directories the kernel answers EXDEV where the right to link or move is missing on either side, and where they are
-/// on different mounts.
+/// Errors of links and renames between directories. The kernel returns EXDEV if the permission is missing on either
+/// side, or if the directories are on different mounts.
 const NOT_MOVED: &[i32] = &[EACCES, EXDEV, EROFS, EBUSY];
 
 pub(super) fn all() -> Vec<Attack> {
@@ -79,7 +79,7 @@ fn writes() -> Vec<Attack> {
     .concat()
 }
 
-/// Other tables of system calls, and new namespaces.
+/// Attacks by other system call tables, and in new namespaces.
 fn ways_around() -> Vec<Attack> {
     let namespaces = [
         "namespace-remount {o}/file",
@@ -97,7 +97,7 @@ fn ways_around() -> Vec<Attack> {
     .concat()
 }
 
-/// Returns attacks on files that the user's programs read at their next start.
+/// Attacks on files that the user's programs read when they start the next time.
 fn names_of_the_home() -> Vec<Attack> {
     let acts = [
         "append {h}/.bashrc",

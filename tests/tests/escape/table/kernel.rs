@@ -1,4 +1,4 @@
-//! The kernel, the host, and the user's terminal.
+//! Attacks on the kernel, the host, and the user's terminal.
 
 use nix::libc::{self, EACCES, ENOENT, ENOSYS, EPERM, EROFS, c_long};
 
@@ -77,8 +77,8 @@ fn files() -> Vec<Attack> {
     .concat()
 }
 
-/// New objects of the host's IPC namespace: separate in the full tier, and in the floor those that the broker
-/// separates.
+/// Attacks by new objects in the host's IPC namespace. The full tier has its own namespace; in the floor tier the
+/// broker separates the objects, or the call is denied.
 fn objects() -> Vec<Attack> {
     let acts = ["shared-memory", "message-queue-sysv", "semaphore-sysv"];
     let queue = ["message-queue"];
@@ -97,7 +97,7 @@ fn calls(errnos: &'static [i32], calls: &[(bool, c_long, &str)]) -> Vec<Attack> 
     calls.iter().map(row).collect()
 }
 
-/// Calls that are answered as if the kernel did not have them.
+/// System calls that fail as if the kernel lacked them. True stands for a call that only root can make.
 const ABSENT_CALLS: [(bool, c_long, &str); 7] = [
     (false, libc::SYS_io_uring_setup, "1"),
     (false, libc::SYS_io_uring_register, "-1"),
@@ -108,7 +108,8 @@ const ABSENT_CALLS: [(bool, c_long, &str); 7] = [
     (true, libc::SYS_mount_setattr, "-1"),
 ];
 
-/// Calls that are forbidden. Their arguments are bad: addresses that nothing lies at, descriptors that are not open.
+/// Forbidden system calls, with invalid addresses and descriptors as arguments. True stands for a call that only root
+/// can make.
 const FORBIDDEN_CALLS: [(bool, c_long, &str); 25] = [
     (true, libc::SYS_bpf, "0 1 8"),
     (true, libc::SYS_perf_event_open, "1 0 -1 -1"),

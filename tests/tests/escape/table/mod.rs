@@ -1,10 +1,10 @@
-//! The table of attacks, by group. In an act, names in braces are the victim's: `{o}` the directory outside, `{p}` the
-//! project, `{h}` the home, `{v}` the process.
+//! The table of attacks, by group. In an act, names in braces stand for the victim's objects: `{o}` for a directory
+//! outside of the project, `{p}` for the project, `{h}` for the home, `{v}` for the process.
 //!
-//! Tested elsewhere: inherited descriptors, readers that write, signals to everybody, listeners and the host's own
-//! addresses in the other files here; what is above a command, daemons and survivors in `protocol/life.rs` and `storm.rs`; the key in
-//! `secrets.rs`; files that the host runs later in `tripwire.rs`; x32, and every rule of seccomp by itself, in sandbox-exec's
-//! own tests.
+//! Other tests have inherited descriptors, read-only commands, signals to all processes, listeners and the host's
+//! addresses (the other files here); processes above a command, daemons and survivors (`protocol/life.rs`, `storm.rs`);
+//! the key (`secrets.rs`); files that the host executes later (`tripwire.rs`); x32 and single seccomp rules (tests of
+//! sandbox-exec).
 
 mod files;
 mod kernel;

@@ -1,5 +1,5 @@
-//! Sockets. The host's own listeners stand for everything outside: reachable without a network, and forbidden with the
-//! network on.
+//! Attacks by sockets. The host's own listeners stand for all other machines: the listeners work without a network, and
+//! are forbidden with the network on.
 
 use nix::libc::{self, EACCES, ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, ENOSYS, EPERM, c_int};
 
@@ -9,7 +9,7 @@ use crate::attack::Unconfined::{Harms, Reaches, Works};
 use crate::attack::{Attack, Who, rows};
 
 const DENIED: &[i32] = &[EPERM, EACCES];
-/// Nobody listens on the loopback inside; and on the host's network the broker refuses.
+/// Errors of connections: nobody listens on loopback in the sandbox, and on the host's network the broker refuses.
 const NOBODY: &[i32] = &[ECONNREFUSED, ENETUNREACH, EHOSTUNREACH, EACCES];
 
 pub(super) fn all() -> Vec<Attack> {

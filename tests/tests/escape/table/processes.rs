@@ -1,4 +1,4 @@
-//! Other processes, and what the host shares between them.
+//! Attacks on other processes, and on objects that processes of the host share.
 
 use nix::libc::{EACCES, EINVAL, ENOENT, EPERM, ESRCH};
 
@@ -7,7 +7,7 @@ use crate::attack::Held::{Apart, Open, With};
 use crate::attack::Unconfined::{Harms, Works};
 use crate::attack::{Attack, rows};
 
-/// In the full tier there is no such process.
+/// Errors for other processes, which do not exist in the full tier.
 const NOBODY: &[i32] = &[ESRCH, EPERM];
 const NOTHING: &[i32] = &[ENOENT];
 const DENIED: &[i32] = &[EPERM, EACCES];

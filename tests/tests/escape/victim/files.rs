@@ -11,7 +11,7 @@ use nix::unistd::geteuid;
 use tests::probe::victim::{SECRET, keep_attribute};
 use tests::{User, World};
 
-/// The size of the hidden file, which is a secret: a number that nothing else has.
+/// Size of the hidden file in bytes, which is a secret: no other number in the test is equal to it.
 pub(super) const SIZE: &str = "27182818284";
 
 pub(super) type Snapshot = BTreeMap<PathBuf, String>;
@@ -27,7 +27,7 @@ const HOME: [&str; 8] = [
     ".vscode",
 ];
 
-/// Lays everything out afresh.
+/// Creates all files anew.
 pub(super) fn fill(world: &World, outside: &Path, shared: &[PathBuf]) {
     for place in [outside, &world.home()] {
         let _ = fs::remove_dir_all(place);
@@ -68,7 +68,7 @@ pub(super) fn fill(world: &World, outside: &Path, shared: &[PathBuf]) {
     prepare_project(world, outside);
 }
 
-/// Prepares files in the project as the adversary, who may write there.
+/// Creates files in the project as the attacker, who may write there.
 fn prepare_project(world: &World, outside: &Path) {
     for entry in fs::read_dir(world.project()).unwrap().flatten() {
         let path = entry.path();
@@ -93,7 +93,7 @@ fn prepare_project(world: &World, outside: &Path) {
     }
 }
 
-/// A program that root left with its set-user-ID bit, and a file that only it opens to others.
+/// Creates a set-user-ID program of root's, and a file to which only that program gives access.
 fn leave_set_uid(outside: &Path) {
     assert!(geteuid().is_root());
     let (program, file) = (outside.join("set-uid"), outside.join("of-root"));
@@ -127,7 +127,7 @@ fn below(root: &Path) -> Vec<PathBuf> {
     found
 }
 
-/// Everything about these trees that an adversary could change, but the times of access.
+/// Returns everything about these directory trees that an attacker could change, except access times.
 pub(super) fn snapshot(roots: &[PathBuf]) -> Snapshot {
     let beside = |root: &PathBuf| PathBuf::from(format!("{}-new", root.display()));
     let all = roots.iter().flat_map(|root| below(root).into_iter().chain([beside(root)]));

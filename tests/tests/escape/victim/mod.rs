@@ -1,5 +1,5 @@
-//! The targets of attacks: files next to the project and in the home, a process, a terminal, sockets and objects of the
-//! host. Harm is judged from here.
+//! The targets of attacks: files outside of the project and in the home, a process, a terminal, sockets, and other
+//! objects of the host. Their state shows if an attack has done harm.
 
 mod files;
 mod sockets;
@@ -23,7 +23,7 @@ use tests::{Programs, World, alive};
 use files::{SIZE, Snapshot, fill, snapshot};
 use sockets::Sockets;
 
-/// The target of attacks.
+/// All targets of attacks in a world.
 pub(crate) struct Victim {
     outside: PathBuf,
     watched: Vec<PathBuf>,
@@ -105,12 +105,12 @@ impl Victim {
         act.split(' ').map(aimed).collect()
     }
 
-    /// Returns the hidden files of this victim.
+    /// Returns the paths of the victim's hidden files.
     pub(crate) fn hidden(world: &World) -> [PathBuf; 3] {
         ["hidden", "hidden-sized", "vault"].map(|name| world.root().join("outside").join(name))
     }
 
-    /// The flags that hide it.
+    /// Returns the flags that hide the victim's hidden files.
     pub(crate) fn hide(world: &World) -> Vec<String> {
         Self::hidden(world)
             .iter()
@@ -118,7 +118,7 @@ impl Victim {
             .collect()
     }
 
-    /// Returns the harm, if there is any; `said` is the output of the adversary.
+    /// Returns the harm that an attack has done. `None` if it has done none. `said` is the attacker's output.
     pub(crate) fn harm(&self, said: &str) -> Option<String> {
         let after = snapshot(&self.watched);
         let differs = |path: &&PathBuf| self.before.get(*path) != after.get(*path);
@@ -142,8 +142,9 @@ impl Victim {
     }
 }
 
-/// Starts processes until the next one's number is beyond those that an adversary in a PID namespace of its own comes to: the victim's number
-/// must not be that of the adversary's own process there, which it may well change (so it was in a machine that had just started).
+/// Starts processes until new pids exceed those in an attacker's own pid namespace. Otherwise the victim's pid could be
+/// that of one of the attacker's own processes there, which it may signal. That happened on a machine that had just
+/// started.
 fn use_up_low_pids() {
     const BEYOND: u32 = 1500;
     loop {

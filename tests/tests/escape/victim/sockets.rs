@@ -13,7 +13,7 @@ use nix::sys::socket::{AddressFamily, Backlog, SockFlag, SockType, UnixAddr, acc
 pub(super) struct Sockets {
     tcp4: TcpListener,
     tcp6: TcpListener,
-    /// Loopback is more than one address.
+    /// Listener at another loopback address than 127.0.0.1.
     tcp127: TcpListener,
     udp: UdpSocket,
     udp6: UdpSocket,
@@ -57,7 +57,7 @@ impl Sockets {
         sockets
     }
 
-    /// Returns the words for their addresses in an act.
+    /// Returns the placeholders for the sockets' addresses in acts, each with the address.
     pub(super) fn names(&self) -> Vec<(&'static str, String)> {
         let (tcp4, tcp6) = (self.tcp4.local_addr().unwrap(), self.tcp6.local_addr().unwrap());
         let (udp, udp6) = (self.udp.local_addr().unwrap(), self.udp6.local_addr().unwrap());
@@ -73,7 +73,7 @@ impl Sockets {
         ]
     }
 
-    /// The first socket that somebody reached.
+    /// Returns a message about the first socket that somebody has reached. `None` if nobody has reached any.
     pub(super) fn received(&self) -> Option<&'static str> {
         let mut bytes = [0; 64];
         [

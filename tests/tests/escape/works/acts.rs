@@ -1,9 +1,9 @@
-//! Everyday acts of a developer. The output of each does not depend on its place.
+//! Everyday acts of a developer. The output of each is the same in every directory.
 
 pub(super) const GIT: &str = "git init -q . && git config user.name t && git config user.email t@example.org && echo x > f \
                    && git add f && git commit -qm one";
 
-/// Each prints something that does not depend on where it runs.
+/// Names and scripts of the acts. The output of each is the same with and without a sandbox.
 pub(super) const ACTS: &[(&str, &str)] = &[
     ("git init, add, commit", "GIT && git log --format=%s"),
     (
@@ -165,7 +165,7 @@ pub(super) const ACTS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Sockets inside, which a broker mediates. Each prints `1` alone.
+/// Acts with sockets in the sandbox, which the broker mediates. Each prints only `1`.
 pub(super) const SOCKETS: &[(&str, &str)] = &[
     (
         "TCP on loopback",
@@ -221,14 +221,14 @@ pub(super) const SOCKETS: &[(&str, &str)] = &[
     ),
 ];
 
-/// Acts for which the broker needs duplicates of the caller's descriptors (`pidfd_getfd(2)`). Each prints `1` alone.
+/// Acts for which the broker must duplicate the caller's descriptors (`pidfd_getfd(2)`). Each prints only `1`.
 pub(super) const OF_DUPLICATES: &[(&str, &str)] = &[(
     "descriptors passed in a datagram of a unix socket",
     "echo 1 > f; python3 -c 'import os, socket as k; s = k.socket(k.AF_UNIX, k.SOCK_DGRAM); s.bind(\"d\"); c = k.socket(k.AF_UNIX, k.SOCK_DGRAM); c.connect(\"d\"); k.send_fds(c, [b\"x\"], [os.open(\"f\", 0)]); print(os.read(k.recv_fds(s, 9, 1)[1][0], 1).decode())'",
 )];
 
-/// Acts that need namespaces with the network off: the floor breaks them, and `SECURITY.md` lists them. Each prints `1`
-/// alone.
+/// Acts that need namespaces if the network is off. They fail in the floor tier, and `SECURITY.md` lists them. Each
+/// prints only `1`.
 pub(super) const OF_THE_FULL_TIER: &[(&str, &str)] = &[
     (
         "locks, queues and pools of multiprocessing",

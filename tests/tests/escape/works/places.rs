@@ -1,4 +1,4 @@
-//! The possible places and names of a project.
+//! Tests unusual directories and names of a project.
 
 use std::ffi::OsStr;
 use std::fs;
@@ -18,7 +18,7 @@ use crate::everywhere;
 
 const ACT: &str = "echo x > f && git init -q . && git add f && git status --porcelain";
 
-/// Makes a directory in the world, which becomes a project.
+/// Creates a directory in the world, which becomes a project.
 fn directory(world: &World, name: &OsStr) -> PathBuf {
     let place = world.root().join(name);
     fs::create_dir_all(&place).unwrap();
@@ -84,7 +84,7 @@ fn a_project_lies_anywhere_under_any_name() {
     }
 }
 
-/// A tree that overlayfs shows, in a mount namespace of the test's own.
+/// Tests a project on overlayfs, which the test mounts in a mount namespace of its own.
 #[test]
 fn a_project_on_overlayfs_works() {
     let may_mount = || Finished::of(Command::new("unshare").args(["-m", "true"])).code == 0;
@@ -126,7 +126,8 @@ fn a_project_on_overlayfs_works() {
     }
 }
 
-/// A worktree's git directory lies with the repository that it is of, which names it in turn: that makes it writable.
+/// Tests a linked worktree. Its git directory is in another repository, which names the worktree in turn, so it is
+/// writable.
 #[test]
 fn a_worktree_of_a_repository_elsewhere_works() {
     for (tier, user) in everywhere() {
@@ -151,7 +152,7 @@ fn a_worktree_of_a_repository_elsewhere_works() {
     }
 }
 
-/// A device node is granted by its path: what a GPU needs.
+/// Tests a device file that is granted by its path, as a GPU needs it.
 #[test]
 fn a_device_can_be_granted() {
     const DEVICE: &str = "/dev/net/tun";

@@ -1,4 +1,4 @@
-//! Tasks in containers, with an engine that runs them in place.
+//! Tests tasks in containers, with an imitated container engine that runs them in place.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,7 +16,8 @@ use tests::{Finished, World, marked, wait_until};
 
 use crate::batch::{children, each_exactly_once, model, out, pid, repository, start};
 
-/// An engine that runs "containers" in place: it translates the paths of mounts, and keeps a file for each container that runs.
+/// Imitated container engine: translates the paths of mounts, runs the command in place, and keeps a file for each
+/// running container.
 const ENGINE: &str = r#"#!/bin/bash
 set -u
 here=$(dirname "$0"); state=$here/containers; mkdir -p "$state"
@@ -73,7 +74,7 @@ run)
 esac
 "#;
 
-/// A world with the engine, and tasks that run in its images.
+/// Creates a world with the engine, and tasks that run in images of it.
 fn contained(count: usize) -> (World, PathBuf) {
     let (world, _) = repository();
     let engine = world.root().join("engine");
@@ -163,7 +164,7 @@ fn an_engine_that_is_not_there_is_named() {
     assert!(finished.stderr.contains("cannot use docker: exit status 1: no daemon"), "{}", finished.stderr);
 }
 
-/// The clients of the engine that run a container.
+/// Returns the pids of the engine's clients that run a container.
 fn clients(batch: Pid) -> Vec<Pid> {
     let is_one = |pid: &Pid| {
         let line = fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();

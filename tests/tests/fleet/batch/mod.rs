@@ -1,4 +1,4 @@
-//! `bailiwick batch`: every task ends exactly once, after any kill, and nothing remains.
+//! Tests `bailiwick batch`: every task ends exactly once, whenever the batch is killed, and nothing is left behind.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
 
@@ -20,7 +20,8 @@ use tests::replies::{answers_with_the_tasks_name as model, done};
 use tests::world::KEY;
 use tests::{Finished, User, World, marked, wait_until};
 
-/// A world whose project is a repository with one commit more than the tasks begin with.
+/// Creates a world whose project is a repository with one commit after that of the tasks. Also returns the tasks'
+/// commit.
 fn repository() -> (World, String) {
     let world = World::new(User::Myself);
     world.file("kept.txt", "kept\n");
@@ -70,7 +71,7 @@ fn predictions(world: &World) -> Vec<Value> {
     text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
-/// Fails unless each of the tasks is over, has exactly one prediction, and that one is its own.
+/// Checks that each task is done and has exactly one prediction, which is its own.
 fn each_exactly_once(world: &World, count: usize) {
     let mut patches = BTreeMap::new();
     for prediction in predictions(world) {
@@ -93,7 +94,7 @@ fn each_exactly_once(world: &World, count: usize) {
     }
 }
 
-/// Fails if a process or a directory of a run is left.
+/// Checks that no process and no directory of a run is left.
 fn nothing_is_left(world: &World) {
     wait_until("no process is left", || marked(world.mark().as_bytes()).is_empty());
     let names: Vec<_> =
@@ -273,7 +274,7 @@ fn failures_in_a_row_stop_a_batch_and_the_report_says_why() {
     nothing_is_left(&world);
 }
 
-/// A run that refuses its settings reports the reason, and is not repeated.
+/// Tests a run that rejects its settings. It reports the reason, and is not repeated.
 #[test]
 fn a_run_that_cannot_begin_is_begun_once() {
     let (world, base) = repository();
@@ -311,7 +312,7 @@ fn the_minimal_profile_has_one_tool_and_a_short_prompt() {
     assert!(other.stderr.contains("a different profile"), "{}", other.stderr);
 }
 
-/// Loss of time between the runs, and the memory of the batch: `just soak` runs five hundred tasks.
+/// Measures the time that is lost between runs, and the memory of the batch. `just soak` runs five hundred tasks.
 #[test]
 fn scheduling_takes_little_time_and_little_memory() {
     let count = std::env::var("BAILIWICK_BATCH").ok().and_then(|count| count.parse().ok()).unwrap_or(24);

@@ -1,4 +1,4 @@
-//! Budgets, and harmful clients.
+//! Tests the relay's budgets, and clients that try to harm it.
 
 use std::io::{Read, Write};
 use std::net::TcpListener;
@@ -102,14 +102,14 @@ fn slow_dead_and_flooding_clients_do_not_hold_the_others() {
     drop((deaf, slow, flood, relay));
 }
 
-/// A stream that reports the length of its prompt, and then nothing more.
+/// Returns a stream that reports the length of its prompt, and then stays silent.
 fn begun() -> Reply {
     let whole = done();
     let end = whole.find("event: content_block_start").unwrap();
     Reply::sse(whole[..end].to_owned()).then_silence()
 }
 
-/// Reads until one of these has come.
+/// Reads until one of these texts has arrived.
 fn read_until(stream: &mut UnixStream, wanted: &[&str]) -> String {
     let (mut text, mut piece) = (String::new(), [0; 4096]);
     while !wanted.iter().any(|wanted| text.contains(wanted)) {
@@ -127,7 +127,7 @@ fn sent(socket: &Path, body: &str) -> UnixStream {
     stream
 }
 
-/// Connects without waiting for room in the queue.
+/// Connects without waiting for room in the listener's queue. `None` if the queue is full.
 fn connect_at_once(path: &Path) -> Option<std::os::fd::OwnedFd> {
     use nix::sys::socket::{AddressFamily, SockFlag, SockType, UnixAddr, connect, socket};
     use std::os::fd::AsRawFd;

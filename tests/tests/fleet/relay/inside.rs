@@ -1,4 +1,4 @@
-//! A process that an agent starts cannot be a client.
+//! Tests that a process that an agent starts cannot be a client of the relay.
 
 use serde_json::{Value, json};
 use tests::replies::{calls, done, model_of, serve};

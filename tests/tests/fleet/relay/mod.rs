@@ -1,4 +1,4 @@
-//! `bailiwick relay`: the results of its clients, their isolation from each other, and the processes that cannot be
+//! Tests `bailiwick relay`: the answers that clients get, the isolation of clients, and the processes that cannot be
 //! clients.
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -19,7 +19,7 @@ use serde_json::{Value, json};
 use tests::World;
 use tests::world::KEY;
 
-/// A relay in a world, which ends with this value.
+/// Relay in a world. Dropping it ends the relay.
 struct Relay {
     child: Child,
     output: BufReader<std::process::ChildStdout>,
@@ -43,7 +43,7 @@ impl Relay {
         (relay, PathBuf::from(base_url.strip_prefix("unix:").unwrap()))
     }
 
-    /// The next client that is served.
+    /// Waits for the relay's message about the next client.
     fn client(&mut self) -> (String, String) {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
@@ -52,7 +52,7 @@ impl Relay {
         (name.to_owned(), base_url.to_owned())
     }
 
-    /// Ends it by a signal; what it said.
+    /// Ends the relay by a signal, and returns its output.
     fn end(mut self) -> String {
         let pid = nix::unistd::Pid::from_raw(self.child.id().cast_signed());
         nix::sys::signal::kill(pid, nix::sys::signal::Signal::SIGTERM).unwrap();
@@ -75,7 +75,7 @@ impl Drop for Relay {
     }
 }
 
-/// The lines of the relay's log; one that is being written has no end yet.
+/// Returns the complete lines of the relay's log.
 fn log(world: &World) -> Vec<Value> {
     let place = world.own().join("state/relay");
     let files = fs::read_dir(place).unwrap().map(|entry| fs::read_to_string(entry.unwrap().path()).unwrap());
@@ -99,7 +99,7 @@ fn head(path: &str, length: usize) -> String {
     )
 }
 
-/// Sends a request; the status, and everything that came.
+/// Sends a request. Returns the status, and the whole response.
 fn post(mut stream: impl Read + Write, path: &str, body: &str) -> (u16, String) {
     stream.write_all(head(path, body.len()).as_bytes()).unwrap();
     stream.write_all(body.as_bytes()).unwrap();

@@ -1,4 +1,4 @@
-//! The places of a relay: sockets, addresses, and its own end.
+//! Tests the addresses and sockets at which a relay listens, and the end of the relay.
 
 use std::fs;
 use std::net::TcpStream;

@@ -1,4 +1,4 @@
-//! The answers that a client gets.
+//! Tests the answers that a client of the relay gets.
 
 use std::io::Write;
 use std::os::unix::net::UnixStream;
