@@ -1,4 +1,4 @@
-//! The access of a server, in both tiers, as root and as a plain user.
+//! Tests the access of an MCP server in both tiers, as root and as a plain user.
 
 use std::fmt::Write;
 use std::fs;
@@ -32,7 +32,7 @@ fn on_a_runtime<T>(body: impl Future<Output = T>) -> T {
     tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap().block_on(body)
 }
 
-/// Starts a server with this access that acts when it is called.
+/// Starts a server with this access. It carries out acts when it is called.
 async fn started(
     world: &World,
     user: User,
@@ -50,7 +50,7 @@ async fn started(
     DescribedServer::start(&programs, confined, fake(words)).await.unwrap()
 }
 
-/// Returns the result text of one act of a server.
+/// Returns the text of the result of one act.
 fn act(user: User, tier: Tier, world: &World, rights: &ServerRights, words: &[&str]) -> String {
     on_a_runtime(async {
         let words = [&["does"], words].concat();
@@ -139,7 +139,7 @@ fn a_server_with_hosts_reaches_no_other_name_or_address() {
     });
 }
 
-/// The server runs in the confinement of its guest, whose socket leads to the supervisor.
+/// The server has the confinement of its guest, whose socket leads to the supervisor.
 #[test]
 fn a_server_reaches_nothing_of_its_guest() {
     everywhere(|user, tier, world| {
@@ -182,7 +182,7 @@ fn a_server_that_dies_leaves_its_requests_open_to_nobody() {
     });
 }
 
-/// All further events of a server.
+/// Returns the descriptions of all further events of a server.
 async fn rest(process: &mut McpServerProcess) -> String {
     let mut said = String::new();
     loop {

@@ -1,4 +1,4 @@
-//! Results and resources in a whole session: pictures, resources and what is only named.
+//! Tests results and resources of MCP servers in whole sessions: pictures, embedded resources, and links to resources.
 
 use std::fs;
 

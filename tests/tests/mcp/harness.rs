@@ -1,4 +1,4 @@
-//! A guest in a thread, with the test in the place of the supervisor and a scripted server as its child.
+//! Runs a guest in a thread. The test plays the supervisor, and the guest starts a scripted server.
 
 use std::os::unix::net::UnixStream;
 use std::thread::{self, JoinHandle};
@@ -12,10 +12,10 @@ use ipc::pipe::{FrameReader, Outgoing};
 use tokio::runtime::Builder;
 use worker::mcp::{McpError, Patience, serve};
 
-/// A limit above all durations, so that a blocked guest fails its test.
+/// Time limit above all durations, so that a guest that blocks fails its test.
 const LIMIT: Duration = Duration::from_mins(1);
 
-/// Times that tests wait for.
+/// Time limits for tests that wait until they are over.
 pub const SHORT: Patience = Patience {
     handshake: Duration::from_secs(1),
     listing: Duration::from_secs(1),
@@ -48,7 +48,6 @@ pub fn call(arguments: &str) -> McpRequest {
 }
 
 impl Guest {
-    /// A guest that starts the scripted server.
     pub fn new(behaviour: &str) -> Self {
         Self::with(fake(&[behaviour]), Patience::default())
     }
@@ -111,7 +110,7 @@ impl Guest {
         }
     }
 
-    /// The outcome of a request, whose end is the next report.
+    /// Returns the outcome of a request. The next report must be its end.
     pub fn done(&mut self, request: u64) -> Result<McpResult, McpFailure> {
         match self.report() {
             McpReport::Done { request: found, outcome } if found == request => outcome,
@@ -119,13 +118,13 @@ impl Guest {
         }
     }
 
-    /// The text that the scripted server answers a call with.
+    /// Calls the scripted server, and returns the text of the result.
     pub fn call(&mut self, request: u64, arguments: &str) -> String {
         self.request(request, call(arguments));
         words(self.done(request))
     }
 
-    /// The failure of a server that never took a request.
+    /// Returns the failure of a server that has answered no request.
     pub fn gone(&mut self) -> McpFailure {
         loop {
             match self.report() {
@@ -139,7 +138,7 @@ impl Guest {
         }
     }
 
-    /// The failures of an open request and of the server, which are one.
+    /// Returns the failure of an open request, which must be the same as that of the server.
     pub fn gone_in(&mut self, request: u64) -> McpFailure {
         let failure = self.done(request).unwrap_err();
         assert_eq!(self.gone(), failure);
@@ -150,12 +149,11 @@ impl Guest {
         broken(self.gone_in(request))
     }
 
-    /// The result of a guest that ends by itself.
+    /// Waits for a guest that ends by itself, and returns its result.
     pub fn reports_end(&mut self) -> Result<(), McpError> {
         self.thread.take().unwrap().join().unwrap()
     }
 
-    /// Closes the supervisor's end, and waits for the guest.
     pub fn end(mut self) {
         drop(self.socket.take());
         self.reports = FrameReader::new(UnixStream::pair().unwrap().0, Generation(0));

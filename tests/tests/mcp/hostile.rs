@@ -1,4 +1,4 @@
-//! Misbehaving servers: each is limited, reported as one failure, and affects no other.
+//! Tests MCP servers that misbehave: each is limited, reported as one failure, and affects no other server.
 
 use std::time::{Duration, Instant};
 

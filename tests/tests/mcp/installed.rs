@@ -1,4 +1,4 @@
-//! Servers that install themselves: a hostile package reaches nothing beyond its own directory.
+//! Tests servers whose command installs them: a hostile package reaches nothing outside of its own directory.
 
 use std::fs;
 use std::io::Read;
@@ -13,7 +13,7 @@ use serde_json::{Value, json};
 use tests::guests::{ServerRights, confinement};
 use tests::{User, World, skip, tier};
 
-/// Acts of a script of the package, which writes beside itself how each ended.
+/// Script of the package, which makes attacks and writes their results to a file next to it.
 const ATTACK: &str = r#"
 const fs = require("fs"), net = require("net"), path = require("path");
 const { secret, outside, home, port, status } = require("./aims.json");
@@ -42,7 +42,7 @@ struct Ground {
 }
 
 impl Ground {
-    /// A package whose script attacks when it is installed, and then ends with this status.
+    /// Creates a package whose script makes the attacks at its installation, and exits with this status.
     fn new(status: i32) -> Self {
         let world = World::new(User::Myself);
         let root = world.root().to_owned();
@@ -84,13 +84,12 @@ impl Ground {
         serde_json::from_str(&report).unwrap()
     }
 
-    /// True if somebody has connected since the last time.
+    /// True if somebody has connected since the last call.
     fn was_reached(&self) -> bool {
         self.listener.set_nonblocking(true).unwrap();
         self.listener.accept().map(|(mut stream, _)| stream.read(&mut [0]).ok()).is_ok()
     }
 
-    /// Installs the package as the product does.
     fn install(&self, tier: ipc::confinement::Tier, tree: &Path) -> Result<Value, InstallError> {
         let copied = tests::Programs::get();
         let programs =

@@ -1,4 +1,4 @@
-//! MCP servers behind their guest: the protocol, hostile servers, confinement.
+//! Tests of MCP servers and their guests: the protocol, hostile servers, and confinement.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, clippy::panic, reason = "a test fails by panicking")]
 #![allow(unreachable_pub, reason = "modules of one test")]

@@ -1,4 +1,4 @@
-//! Servers of a file that the command line of a run names.
+//! Tests MCP servers in a file that the command line names.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -16,14 +16,13 @@ use tests::{Finished, World, tier, wait_until};
 
 use crate::sessions::{echo, results, run, world};
 
-/// A directory beside the project.
 fn outside(world: &World) -> PathBuf {
     let place = world.root().join("named");
     fs::create_dir_all(&place).unwrap();
     place
 }
 
-/// Writes a file beside the project with the server `docs`, whose entry has these members, too.
+/// Writes a file outside of the project with the server `docs`. The server's entry also gets the members of `more`.
 fn file(world: &World, more: &Value) -> PathBuf {
     let mut entry = json!({"command": "./server.sh", "read": ["."]});
     entry.as_object_mut().unwrap().extend(more.as_object().unwrap().clone());
@@ -41,7 +40,7 @@ fn run_with(
     run(world, replies, &[&["--mcp-config", file.to_str().unwrap()], flags].concat())
 }
 
-/// A server that behaves as `then` says from its second start on.
+/// Creates a server that behaves as `then` says from its second start on.
 fn changing(world: &World, then: &str) {
     let script = format!(
         "#!/bin/sh\nif [ -e \"$HOME/started\" ]; then exec ./fake {then}; fi\ntouch \"$HOME/started\"\nexec ./fake echo\n"
@@ -80,7 +79,7 @@ fn the_servers_of_a_file_are_called_with_the_access_that_it_states_and_leave_not
     }
 }
 
-/// The server tries what its entry does not state, at each start.
+/// The server tries at each start what its entry does not permit.
 #[test]
 fn a_hostile_server_of_a_file_gets_what_the_file_states_and_no_more() {
     for tier in tier::all() {
@@ -238,7 +237,7 @@ fn a_file_of_the_project_is_named_as_such() {
     assert!(!ran.stderr.contains("everybody who can change"), "{}", ran.stderr);
 }
 
-/// An agent that rewrites the program of a server would act with the server's access, which is more than its own.
+/// By changing the server's program, an agent could act with the server's access, which exceeds the agent's own.
 #[test]
 fn an_agent_that_changes_a_servers_program_does_not_get_the_servers_access() {
     for tier in tier::all() {

@@ -1,4 +1,5 @@
-//! Servers of sub-agents, planners and executors: the decisive access, their owners, and their end.
+//! Tests MCP servers of sub-agents, planners and executors: whose access counts, which agent has a server, and when a
+//! server ends.
 
 use std::fs;
 use std::path::PathBuf;
@@ -19,7 +20,7 @@ fn spawn(arguments: &Value) -> String {
     calls(&[("spawn_agent", input)])
 }
 
-/// Runs a task whose first agent gives the replies `first`, and whose agent with the task `task` gives `in_task`.
+/// Runs a task. The first agent gives the replies `first`, and the agent with the task `task` those of `in_task`.
 fn run(world: &World, first: &[String], task: &str, in_task: &[String], flags: &[&str]) -> Finished {
     let with_end = |replies: &[String]| [replies, &[done()]].concat();
     let server = model_of_agents(with_end(first), [(task.to_owned(), with_end(in_task))]);
@@ -27,7 +28,7 @@ fn run(world: &World, first: &[String], task: &str, in_task: &[String], flags: &
     Finished::of(&mut world.task(&server.base_url(), flags))
 }
 
-/// Runs a sub-agent that makes these calls. Returns the results of them, each with its status.
+/// Runs a sub-agent that makes these calls. Returns their results, each with the status.
 fn of_sub_agent(
     world: &World,
     arguments: &Value,
@@ -37,7 +38,7 @@ fn of_sub_agent(
     results(&run(world, &[spawn(arguments)], TASK, replies, flags), "1.1")
 }
 
-/// The results of an agent's calls, each with its status.
+/// Returns the results of an agent's calls, each with the status.
 fn results(run: &Finished, agent: &str) -> Vec<(String, String)> {
     let events = run.events();
     let finished =
@@ -101,7 +102,7 @@ fn a_server_that_may_do_more_than_a_sub_agent_is_denied_to_it_with_a_remedy() {
     assert!(found[0].0 == "denied" && found[0].1.contains("given MCP_TOKEN"), "{found:?}");
 }
 
-/// Adds a server that notes its starts and ends in its home, the directory that is returned.
+/// Adds a server that records its starts and ends in its home, and returns that directory.
 fn add_noting(world: &World) -> PathBuf {
     write_script(
         &world.project().join("server.sh"),
@@ -133,7 +134,7 @@ fn each_agent_has_a_process_of_a_server_and_it_ends_with_the_agent() {
     }
 }
 
-/// Adds a server whose first process in a session is well-behaved, and whose others behave as the file `mode` says.
+/// Adds a server whose first process behaves well. Further ones behave as the file `mode` says.
 fn add_turning(world: &World) -> PathBuf {
     let script = "#!/bin/sh\nif mkdir \"$HOME/first\" 2> /dev/null; then exec ./fake echo; else exec ./fake \"$(cat mode)\"; fi\n";
     write_script(&world.project().join("server.sh"), script);
@@ -143,7 +144,7 @@ fn add_turning(world: &World) -> PathBuf {
     first
 }
 
-/// Servers that turn on the sub-agent that calls them, and the words of the result of its call.
+/// Behaviours of a server that harms the sub-agent that calls it, each with the status and text of the call's result.
 const HOSTILE: [(&str, &str, &str); 9] = [
     ("dies", "failed", "cannot find the database"),
     ("dies-in-a-call", "failed", "out of luck"),

@@ -1,4 +1,5 @@
-//! A hostile server that leaves files for the person, for other servers and for the next start: nothing acts on them.
+//! Tests a hostile server that plants files for the person, for other servers, and for its next start: none of them has
+//! an effect.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};
@@ -10,7 +11,7 @@ use tests::{Finished, User, World, tier};
 
 use crate::sessions::{echo, results, run, tier_flag};
 
-/// Plants everything possible, records the results, and then serves.
+/// Script of the server: tries to plant every file, records the results, and then serves.
 const PLANTS: &str = r#"#!/bin/sh
 exec 3> "$HOME/report"
 try() { name=$1; shift; if "$@" 2> "$HOME/errors"; then echo "$name done" >&3; else echo "$name denied" >&3; fi; }
@@ -29,10 +30,10 @@ try local ln -s AIM "$HOME/.local"
 exec PLACE/fake echo
 "#;
 
-/// Plants beyond the server's own directory, in their order.
+/// Names of the files outside of the server's own directory, in the order of the attempts.
 const BEYOND: [&str; 7] = ["profile", "hook", "proposal", "settings", "other", "pin", "program"];
 
-/// Plants within it.
+/// Names of the files in the server's own directory.
 const WITHIN: [&str; 3] = ["rc", "cache", "local"];
 
 struct Ground {
@@ -42,8 +43,8 @@ struct Ground {
 }
 
 impl Ground {
-    /// A world with another server, and with the program of the hostile one. In `lent` the project belongs to the plain user, for
-    /// whom root's servers work.
+    /// Creates a world with the hostile server and another one. If `lent` is true, the project belongs to the plain
+    /// user, as whom root's servers then run.
     fn new(user: User, tier: ipc::confinement::Tier, lent: bool) -> Self {
         let world = World::new(user).in_tier(tier);
         let (place, aim) = (world.root().join("place"), world.home());
@@ -91,7 +92,7 @@ impl Ground {
         );
     }
 
-    /// The names and owners below the person's home.
+    /// Returns paths and owners of all files in the person's home.
     fn targets(&self) -> Vec<(PathBuf, u32, u32)> {
         let below = |place: PathBuf| {
             let entries = fs::read_dir(&place).unwrap().map(|entry| entry.unwrap().path());

@@ -1,4 +1,4 @@
-//! Prompts of servers, which a person asks for, and lines about the progress of calls.
+//! Tests prompts of MCP servers, which a person requests, and progress messages of calls.
 
 use serde_json::json;
 use tests::editor::Editor;

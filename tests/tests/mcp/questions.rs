@@ -1,4 +1,4 @@
-//! Questions of servers in whole sessions: filled in, declined, taken back; and those that nobody is asked.
+//! Tests questions of MCP servers in whole sessions: answered, declined, withdrawn, and those that are never shown.
 
 use model::replay::ReplayServer;
 use serde_json::{Value, json};
@@ -36,7 +36,7 @@ impl Asking {
         self.served.line(&json!({"jsonrpc": "2.0", "id": asked["id"], "result": result}).to_string());
     }
 
-    /// The result of the call.
+    /// Returns the result of the call that asked.
     fn finished(&mut self) -> String {
         let finished = self.served.until("event/toolCallFinished");
         finished["data"]["content"].as_str().unwrap_or_default().to_owned()

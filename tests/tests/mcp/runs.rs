@@ -1,4 +1,4 @@
-//! Servers in runs of a batch, and in a run whose model is behind a relay.
+//! Tests MCP servers in runs of a batch, and in a run with a relay.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Read};

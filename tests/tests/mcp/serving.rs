@@ -1,4 +1,4 @@
-//! Servers that behave.
+//! Tests MCP servers that behave well.
 
 use std::fs;
 use std::thread;

@@ -1,4 +1,4 @@
-//! Servers of the settings in whole sessions: added, called, withheld, denied, and hostile.
+//! Tests MCP servers of the settings in whole sessions: added, called, withheld, denied, and hostile.
 
 use std::fs;
 use std::process::Stdio;
@@ -12,7 +12,7 @@ use tests::replies::{calls, done, model_of};
 use tests::served::Served;
 use tests::{Finished, User, World, tier};
 
-/// A world whose project holds a server that behaves as its file `mode` says.
+/// Creates a world whose project has a server that behaves as the file `mode` says.
 pub(super) fn world(tier: ipc::confinement::Tier) -> World {
     let world = World::new(User::Myself).in_tier(tier);
     let program = world.project().join("fake");
@@ -40,14 +40,14 @@ pub(super) fn echo(text: &str) -> String {
     calls(&[("docs__echo", json!({ "text": text }))])
 }
 
-/// Runs a task whose model makes these calls, one in each reply.
+/// Runs a task whose model gives these replies.
 pub(super) fn run(world: &World, replies: impl IntoIterator<Item = String>, flags: &[&str]) -> Finished {
     let server = model_of(replies.into_iter().chain([done()]));
     let flags = [flags, &["--output", "stream-json", "go"]].concat();
     Finished::of(&mut world.task(&server.base_url(), flags))
 }
 
-/// The results of the calls, each with its status.
+/// Returns the results of the calls, each with the status.
 pub(super) fn results(run: &Finished) -> Vec<(String, String)> {
     let events = run.events();
     let finished = events.iter().filter(|event| event["type"] == "tool_call_finished");
@@ -80,7 +80,7 @@ fn a_server_is_added_shown_and_called_unasked_within_the_rights_of_the_agent() {
     }
 }
 
-/// The most bytes of a request that a thousand tools may cost.
+/// Maximum number of bytes that a thousand tools may add to a request.
 const MOST_OF_A_THOUSAND: usize = 2 << 10;
 
 #[test]

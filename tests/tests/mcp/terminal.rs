@@ -1,4 +1,4 @@
-//! A person at a terminal: the question of `mcp add`, and the form of a server in `--plain`.
+//! Tests MCP servers with a person at a terminal: the question of `mcp add`, and a server's form with `--plain`.
 
 use serde_json::{Value, json};
 use tests::replies::{done, model_of};
@@ -35,7 +35,7 @@ fn no_answer_but_yes_at_the_question_of_mcp_add_leaves_anything() {
     assert!(listed.starts_with("docs  ready, 2 tools"), "{listed}");
 }
 
-/// The results of the calls of the last session.
+/// Returns the results of the calls in the last session.
 fn results(world: &World) -> Vec<String> {
     let log = world.log();
     let finished = log.iter().filter(|event| event["type"] == "tool_call_finished");

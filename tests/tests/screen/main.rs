@@ -1,4 +1,4 @@
-//! Terminals with output and typed keys: the terminal UI, and the streams of a sandboxed command.
+//! Tests with terminals: the terminal UI, and the standard streams of a sandboxed command.
 
 mod streams;
 mod terminal;

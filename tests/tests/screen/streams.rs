@@ -1,4 +1,4 @@
-//! The standard streams of `bailiwick sandbox` that are no terminals, and their possible uses by a command.
+//! Tests standard streams of `bailiwick sandbox` that are no terminals, and what a command can do with them.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -42,7 +42,7 @@ fn end(command: &mut Command) -> Finished {
     command.stdout(Stdio::piped()).stderr(Stdio::piped()).output().unwrap().into()
 }
 
-/// A file of the user's beside the project: readable in the sandbox, and not to be changed from there.
+/// Creates a file of the user's outside of the project. The sandbox may read it, and must not change it.
 fn outside(world: &World, content: &[u8]) -> PathBuf {
     let path = world.root().join("outside");
     fs::write(&path, content).unwrap();
@@ -56,7 +56,7 @@ fn state(path: &Path) -> (u32, i64, Vec<u8>) {
     (meta.mode() & 0o7777, meta.mtime(), fs::read(path).unwrap())
 }
 
-/// Sends to a victim of the host through standard input.
+/// Program that sends to a process of the host through the socket on standard input.
 const THROUGH_SOCKET: &str = "
 import socket, sys
 s = socket.socket(fileno=0)
@@ -72,7 +72,7 @@ else:
     s.connect(('127.0.0.1', int(to)))
 ";
 
-/// A way to the host: a passed socket, its destination, and a flag for its success.
+/// Way to a process of the host: a passed socket, the destination, and a function that returns true after success.
 struct Way {
     socket: Box<dyn Fn() -> OwnedFd>,
     to: String,

@@ -1,4 +1,4 @@
-//! Approvals through a real terminal: valid and invalid answers.
+//! Tests approvals on a real terminal, with valid and invalid answers.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
 
@@ -38,17 +38,17 @@ impl Asked {
         self.world.project().join(name).exists()
     }
 
-    /// Presses a key until something stands on the screen: keys do not count at once.
+    /// Presses a key repeatedly until a text is on the screen, because the UI does not accept keys at once.
     fn press_until(&mut self, key: &str, text: &str) {
         self.ui.press_until(key, text);
     }
 
-    /// Returns the model's last result.
+    /// Returns the last tool result that the model got.
     fn told(&self) -> String {
         String::from_utf8(self.server.requests().last().unwrap().body.to_vec()).unwrap()
     }
 
-    /// The decisions in the log.
+    /// Returns the decisions in the log.
     fn decisions(&self) -> Vec<Value> {
         let log = self.world.log();
         log.iter()
@@ -57,7 +57,7 @@ impl Asked {
             .collect()
     }
 
-    /// Ends the UI, and checks that nothing remains.
+    /// Ends the UI, and checks that no process is left.
     fn leave(mut self) {
         // What was typed for a card that was gone already stands in the prompt.
         self.ui.types("\x15:q\r");
@@ -67,7 +67,7 @@ impl Asked {
     }
 }
 
-/// A command of three kilobytes whose end is out of sight.
+/// Returns a command of three kilobytes, whose end is not on the screen.
 fn long_command() -> String {
     let harmless = "echo this is a line of a harmless command; ".repeat(70);
     format!("{harmless}\ntouch ran # THE-TAIL")
@@ -270,7 +270,7 @@ fn whoever_looks_elsewhere_is_called_in_our_own_words() {
 
 const LINES: &str = "one\n2\n3\n4\n5\n6\n7\n8\nnine\n";
 
-/// A session in which the model wants to change the first and the last line of `lines.txt`.
+/// Starts a session in which the model tries to change the first and the last line of `lines.txt`.
 fn changes_two_lines(world: &World, server: &ReplayServer, editor: &str) -> Ui {
     world.file("lines.txt", LINES);
     let mut command = world.ui(server, &[]);

@@ -1,5 +1,5 @@
-//! `bailiwick acp` as a program: the editor's view of edits, commands, plans, sub-agents and earlier sessions, and the
-//! end.
+//! Tests `bailiwick acp` as a program: edits, commands, plans, sub-agents and earlier sessions as an editor sees them,
+//! and the end.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -424,7 +424,7 @@ fn an_editor_that_is_gone_ends_everything() {
     wait_until("nothing of this world is left", || marked(world.mark().as_bytes()).is_empty());
 }
 
-/// The log of a session without what differs from run to run.
+/// Returns the log of a session, without parts that differ from run to run.
 fn comparable(world: &World) -> Vec<Value> {
     let session = world.log()[0]["session"].as_str().unwrap().to_owned();
     world.log().into_iter().map(|event| plain(event, &session)).collect()

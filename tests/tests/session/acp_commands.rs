@@ -1,4 +1,4 @@
-//! Commands of the person's own in an editor and by `serve`: listed, shown and sent.
+//! Tests the person's own commands in an editor and with `serve`: they are listed, shown and sent.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -14,7 +14,8 @@ const FIX: &str = "---\ndescription: Mend it\n---\nMend $1 and say ``` so.";
 
 const LOOK: &str = "---\naccess: read\nmodel: claude-haiku-5-5\n---\nLook.";
 
-/// A world with the command `fix` of the person's, `look` of the person's that only reads, and `ours` of the project.
+/// Creates a world with the person's commands `fix` and `look`, of which `look` only reads, and the project's command
+/// `ours`.
 fn world() -> World {
     let world = World::new(User::Myself);
     let commands = world.configure("agents.models = [\"claude-haiku-5-5\"]\n").with_file_name("commands");
@@ -35,7 +36,7 @@ fn writes(path: &str) -> String {
     calls(&[("write_file", json!({"path": path, "content": "x"}))])
 }
 
-/// Returns the user's messages of a request.
+/// Returns the user's messages in a request.
 fn sent(body: &[u8]) -> String {
     let request: Value = serde_json::from_slice(body).unwrap();
     let messages = request["messages"].as_array().unwrap().iter();

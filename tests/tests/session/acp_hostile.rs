@@ -1,4 +1,4 @@
-//! A hostile or broken editor: an action that it was not shown is not carried out, and nothing remains.
+//! Tests a hostile or broken editor: an action that it was not shown is not carried out, and no process is left.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -18,7 +18,7 @@ fn selected(option: &str) -> Value {
     json!({"result": {"outcome": {"outcome": "selected", "optionId": option}}})
 }
 
-/// The answers that allow nothing, for a question whose option to allow it is this one.
+/// Returns answers that permit nothing, to a question in which the option `allow` would permit the action.
 fn worthless(allow: &str) -> Vec<Value> {
     let (kind, digest) = allow.split_once(':').unwrap();
     let other = if digest.starts_with('0') { "1" } else { "0" };
@@ -208,7 +208,7 @@ fn a_message_of_a_hundred_megabytes_is_an_error_and_is_not_kept() {
     assert_eq!(editor.end().1.code, 0);
 }
 
-/// A state in which an editor may disappear.
+/// State of a session in which the editor disappears.
 #[derive(Clone, Copy, Debug)]
 enum State {
     Nothing,

@@ -1,5 +1,5 @@
-//! Agents of one process: each worker has separate access, temp and environment, and agents of one session do not
-//! notice each other.
+//! Tests agents of one process: each worker has its own access, temp directory and environment, and agents of one
+//! session do not influence each other.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -60,7 +60,7 @@ impl Session {
         Self { world, temps, programs, spawner, environments, tier }
     }
 
-    /// An agent that may write these places, and its own temp.
+    /// Starts an agent that may write these directories and its temp directory.
     async fn agent(&self, write: &[PathBuf]) -> Agent {
         self.started(write).await.unwrap()
     }
@@ -97,7 +97,7 @@ impl Session {
 }
 
 impl Agent {
-    /// The output of a command of this agent.
+    /// Runs a command of this agent, and returns its output.
     async fn shell(&mut self, command: &str) -> String {
         self.calls = self.calls.next();
         let call = ToolCall::ShellExec(ShellExec {
@@ -196,8 +196,8 @@ async fn neither_reaches_the_temp_of_the_other_one() {
     }
 }
 
-/// The parent replaces the path by a link while its agent lives. Running commands keep their access, and the next
-/// generation does not start.
+/// The parent replaces the directory by a link while the sub-agent runs. Running commands keep their access, and the
+/// next worker does not start.
 #[tokio::test]
 async fn a_write_root_that_is_swapped_for_a_link_gives_nothing_behind_it() {
     for tier in tier::all() {
@@ -229,12 +229,12 @@ async fn a_write_root_that_is_swapped_for_a_link_gives_nothing_behind_it() {
     }
 }
 
-/// A call of a command that only reads: such commands of several agents run at the same time.
+/// Returns a call of a read-only command, of which several agents can run one at the same time.
 fn looks(command: &str) -> String {
     calls(&[("shell_exec", serde_json::json!({ "command": command, "access": "read" }))])
 }
 
-/// The replies for three agents: the second is interrupted in its first call, the worker of the third is killed.
+/// Returns the replies for three agents. The second is interrupted in its first call, and the third's worker is killed.
 fn script(agent: &str) -> Vec<String> {
     let wait = "echo here; until [ -e go ]; do sleep 0.01; done";
     match agent {
@@ -254,7 +254,7 @@ fn script(agent: &str) -> Vec<String> {
     }
 }
 
-/// The requests of each agent of a session, with the place of its temp as `TEMP`.
+/// Returns the requests of each agent of a session, with `TEMP` in place of its temp directory.
 async fn requests_of(tier: Tier, agents: &[&str]) -> Vec<Vec<String>> {
     let beginning = Beginning { tier: tier::choice(tier), ..Beginning::default() };
     let parts = agents.iter().map(|agent| (AgentId::from(*agent), script(agent))).collect();
@@ -309,7 +309,7 @@ async fn requests_of(tier: Tier, agents: &[&str]) -> Vec<Vec<String>> {
         .collect()
 }
 
-/// With real workers, once in each tier: agents get the same results next to others as alone.
+/// Tests with real workers, in each tier, that agents get the same results next to others as alone.
 #[tokio::test]
 async fn agents_of_one_session_do_not_notice_each_other() {
     for tier in tier::all() {

@@ -1,5 +1,5 @@
-//! `exec --mode ask --approval-socket`: another process answers the approvals of a headless run, and no unauthorised
-//! one can.
+//! Tests `exec --mode ask --approval-socket`: another process answers the approvals of a headless run, and only an
+//! authorised one can.
 
 #![allow(
     clippy::unwrap_used,
@@ -26,7 +26,7 @@ fn write_call(command: &str) -> String {
     calls(&[("shell_exec", json!({"command": command, "access": "write"}))])
 }
 
-/// A run that listens, in a world of its own.
+/// Run that listens on an approval socket.
 struct Run {
     world: World,
     model: ReplayServer,
@@ -55,7 +55,7 @@ impl Run {
     }
 }
 
-/// Returns a path outside the project, in a directory of the user.
+/// Returns a path outside of the project, in a directory of the user's.
 fn socket(world: &World) -> PathBuf {
     world.own().join("approve.sock")
 }
@@ -63,7 +63,7 @@ fn socket(world: &World) -> PathBuf {
 struct FrontEnd(BufReader<UnixStream>);
 
 impl FrontEnd {
-    /// Connects to the socket. Its name exists a moment before anybody listens.
+    /// Connects to the socket, after waiting until the run listens on it.
     fn connect(socket: &Path) -> Self {
         let mut connected = None;
         wait_until("it listens", || {
@@ -88,7 +88,7 @@ impl FrontEnd {
         self.send(&json!({"jsonrpc": "2.0", "id": request["id"], "result": result}));
     }
 
-    /// True if the other end closed the connection.
+    /// True if the other side has closed the connection.
     fn is_closed(&mut self) -> bool {
         let mut rest = Vec::new();
         self.0.read_to_end(&mut rest).is_ok() && rest.is_empty()
@@ -143,7 +143,8 @@ fn a_request_waits_for_somebody_and_who_leaves_has_denied() {
     assert!(told.contains("not approved") && told.contains("the front end disconnected"), "{told}");
 }
 
-/// The agent has our uid and could read the socket's directory, but the sandbox prevents it. The control is ourselves.
+/// The agent runs as the same user, and only the sandbox keeps it from the socket. As a control, the test itself
+/// connects.
 #[test]
 fn the_agent_cannot_answer_for_itself() {
     for tier in tier::all() {

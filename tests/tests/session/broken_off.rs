@@ -1,4 +1,4 @@
-//! Errors within a stream after status 200: they have the same effect as with an error status.
+//! Tests errors within a stream after status 200: they have the same effect as an error status.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,10 +9,9 @@ use tests::side_by_side::many_at_once;
 use tests::world::KEY;
 use tests::{Finished, User, World};
 
-/// The names of the providers.
 const PROVIDERS: [&str; 3] = ["anthropic", "openai", "responses"];
 
-/// A reply in the words of a provider.
+/// Returns a reply in the format of a provider.
 fn reply(provider: &str, blocks: &[Block]) -> String {
     let calls = blocks.iter().any(|block| matches!(block, Block::ToolUse { .. }));
     let usage = Usage::default();
@@ -32,7 +31,7 @@ fn looks(provider: &str) -> String {
     reply(provider, &[Block::thinking("Hm.", "c2ln"), call])
 }
 
-/// A reply that is broken off after its first event by this error.
+/// Returns a reply that this error ends after its first event.
 fn broken(provider: &str, error: &Value) -> String {
     let whole = words(provider, "It goes on.");
     let (first, _) = whole.split_once("\n\n").unwrap();

@@ -1,4 +1,5 @@
-//! The changed files with their calls, by checks of the project: over `serve`, with real workers in a real project.
+//! Tests the reports of changed files with the calls that changed them, over `serve`, with real workers in a real
+//! project.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -12,11 +13,11 @@ use tests::{Finished, User, World, wait_until};
 
 use crate::rewind::Talk;
 
-/// Every way in which a command changes files, the beginning and the end of each.
+/// Command that changes files in every way that is reported.
 const EVERY_WAY: &str = "echo fresh > made.txt && sed -i s/one/two/ edited.txt && git mv moved.txt there.txt && rm gone.txt && chmod +x tool.sh \
      && ln -s made.txt link && ln -sfn made.txt relinked && printf '\\0\\1' > bytes.bin && mkdir -p gen && echo code > gen/code.rs && mkdir -p target && echo x > target/x";
 
-/// The changes that the events of a turn told: a line for each file.
+/// Returns the reported changes of a turn, a line for each file.
 fn lines(told: &[Value]) -> Vec<String> {
     let files = told.iter().flat_map(|changed| changed["files"].as_array().into_iter().flatten());
     files.map(line).collect()
@@ -40,7 +41,7 @@ fn line(file: &Value) -> String {
     )
 }
 
-/// The changes of files in the session's log.
+/// Returns the changes of files in the session's log.
 fn told(world: &World, session: &str) -> Vec<Value> {
     let log =
         fs::read_to_string(world.own().join("state/sessions").join(session).with_extension("jsonl")).unwrap();
@@ -48,7 +49,7 @@ fn told(world: &World, session: &str) -> Vec<Value> {
     events.filter(|event| event["type"] == "files_changed").map(|event| event["data"].clone()).collect()
 }
 
-/// Says something, and waits until these changes are told, and no others, after the `known` ones.
+/// Sends a message, and waits until exactly these changes are reported in addition to the `known` ones.
 fn expect(talk: &mut Talk<'_>, text: &str, known: &mut Vec<String>, expected: &[&str]) {
     talk.say(text);
     known.extend(expected.iter().map(|line| (*line).to_owned()));

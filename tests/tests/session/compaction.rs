@@ -1,4 +1,4 @@
-//! A task that is longer than the model's window: the run continues in new contexts to its end.
+//! Tests a task that exceeds the model's context window: the run continues in new contexts to its end.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -9,7 +9,7 @@ use tests::World;
 use tests::replies::model_of;
 use tests::tier::everywhere;
 
-/// A reply to a prompt of so many tokens.
+/// Returns a reply to a prompt of `input` tokens.
 fn reply(block: sse::Block, stop_reason: &str, input: u64) -> String {
     sse::message(&[block], stop_reason, sse::Usage { input, ..sse::Usage::default() })
 }
@@ -22,7 +22,7 @@ fn words(text: &str, prompt: u64) -> String {
     reply(sse::Block::text(text), "end_turn", prompt)
 }
 
-/// A model with 16,000 tokens that fills them twice.
+/// Starts a model server with a window of 16,000 tokens, which the task fills twice.
 fn model() -> ReplayServer {
     let long = json!({"command": "seq 1 100000"});
     let look = json!({"command": "tail -n 1 $TMPDIR/bailiwick-output/call-*.log; echo made > made.txt"});

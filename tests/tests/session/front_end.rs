@@ -1,5 +1,5 @@
-//! Core and front end through their channel: actions in, the exact sequence of events out. The model is a recording,
-//! the worker a real one.
+//! Tests a session by its channels: actions in, the exact sequence of events out. The model is a recording, and the
+//! worker a real one.
 
 use std::sync::Arc;
 
@@ -175,7 +175,7 @@ async fn a_write_root_that_is_not_there_is_refused_in_words() {
     front.end().await;
 }
 
-/// A model that has a bug: it answers the first request, and the next one ends in a panic.
+/// Faulty model, which answers the first request and panics at the next.
 struct Buggy(Arc<ReplayProvider>, fn() -> EventStream);
 
 impl ModelProvider for Buggy {

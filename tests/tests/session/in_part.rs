@@ -1,4 +1,5 @@
-//! A change approved in part, over `serve`: exactly that part is written, the model learns the rest, and it is undone byte for byte.
+//! Tests a change of which a part is approved, over `serve`: exactly that part is written, the model is told of the
+//! rest, and a rewind restores the file.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -14,7 +15,7 @@ use tests::{Finished, User, World};
 const OLD: &str = "one\r\n2\n3\n4\n5\n6\n7\n8\nlast without an end";
 const NEW: &str = "ONE\r\n2\n3\n4\n5\n6\n7\n8\nLAST\n";
 
-/// The program that a client without a library would take, as docs/protocol.md says.
+/// Computes a digest by `sha256sum`, as docs/protocol.md suggests to clients without a library.
 fn sha256(text: &str) -> String {
     let mut sum = Command::new("sha256sum").stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
     sum.stdin.take().unwrap().write_all(text.as_bytes()).unwrap();
@@ -31,7 +32,7 @@ struct Asked {
 }
 
 impl Asked {
-    /// A session in which the model wants to write `kept.txt`, and waits for the answer.
+    /// Starts a session in which the model wants to write `kept.txt`, and waits for the question.
     fn new() -> Self {
         let world = World::new(User::Myself);
         world.file("kept.txt", OLD);
@@ -47,7 +48,7 @@ impl Asked {
         self.world.project().join("kept.txt").display().to_string()
     }
 
-    /// The hunks as a client splits them.
+    /// Returns the hunks of the change as a client splits them.
     fn hunks(&self) -> Vec<String> {
         let diff = self.request["params"]["file_changes"][self.path()]["update"]["unified_diff"].as_str();
         let mut hunks: Vec<String> = Vec::new();
@@ -60,7 +61,7 @@ impl Asked {
         hunks
     }
 
-    /// The digest of a part of the file, of these lines.
+    /// Returns the digest of the approved part.
     fn digest(&self, what: &str) -> String {
         let whole = self.request["params"]["digest"].as_str().unwrap();
         sha256(&format!("{whole}\nfile {}\n{what}", sha256(&self.path())))
@@ -81,12 +82,12 @@ impl Asked {
         self.answer(json!({"path": self.path(), "hunks": numbers}), &digest);
     }
 
-    /// The decision in the log.
+    /// Returns the decision in the log.
     fn decision(&mut self) -> Value {
         self.served.until("event/approvalAnswered")["data"].clone()
     }
 
-    /// Returns the last text for the model.
+    /// Returns the last tool result that the model got.
     fn told(&self) -> String {
         String::from_utf8(self.model.requests().last().unwrap().body.to_vec()).unwrap()
     }

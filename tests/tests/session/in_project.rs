@@ -1,5 +1,5 @@
-//! A yes that lasts in the project: later sessions in it run the command without a request, and those of other projects
-//! ask.
+//! Tests an approval that lasts in the project: later sessions there run the command without a question, and sessions
+//! of other projects ask.
 
 use std::fs;
 
@@ -14,7 +14,7 @@ fn touch() -> String {
     calls(&[("shell_exec", json!({"command": "touch made", "access": "write"}))])
 }
 
-/// Says yes for the project at the next question. Returns the question.
+/// Approves the next request for the project, and returns the request.
 fn always(served: &mut Served) -> Value {
     let asked = served.asked("execCommandApproval");
     let params = &asked["params"];

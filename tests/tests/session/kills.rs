@@ -1,5 +1,5 @@
-//! The supervisor is killed at random moments of a session with changes of files, commands and a sub-agent, and the
-//! session continues.
+//! Tests a supervisor that is killed at random moments, in sessions with changes of files, commands and a sub-agent.
+//! Each session is then continued.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -25,7 +25,7 @@ fn append(file: &str) -> String {
     calls(&[("shell_exec", json!({"command": format!("echo once >> {file}"), "access": "write"}))])
 }
 
-/// The steps of the run: what it makes of the project, in order, is [`STATES`].
+/// Starts the model server of the run. Its steps change the project as [`STATES`] says.
 fn script() -> ReplayServer {
     model_of([
         calls(&[("write_file", json!({"path": "a", "content": "1\n"}))]),
@@ -40,7 +40,7 @@ fn script() -> ReplayServer {
     ])
 }
 
-/// The contents of `a`, `first`, `second` and `third` after each step; empty where there is no file.
+/// Contents of `a`, `first`, `second` and `third` after each step. Empty stands for a missing file.
 const STATES: [[&str; 4]; 7] = [
     ["", "", "", ""],
     ["1\n", "", "", ""],
@@ -60,7 +60,7 @@ fn log_of(world: &World) -> Option<PathBuf> {
     Some(fs::read_dir(world.own().join("state/sessions")).ok()?.flatten().next()?.path())
 }
 
-/// Fails if the result of a cut-off change of `a` is false.
+/// Checks that the result of an interrupted change of `a` is true.
 fn judged(input: &Value, result: &str, content: &str) {
     let left = input["content"].as_str().or_else(|| input["new_string"].as_str().map(|_| "2\n"));
     if result.contains("but the change was made") {
@@ -70,7 +70,8 @@ fn judged(input: &Value, result: &str, content: &str) {
     }
 }
 
-/// Fails unless every call of the request has its true result in the next message. Returns the number of cut-off calls.
+/// Checks that every call in the request has a true result in the next message. Returns the number of interrupted
+/// calls.
 fn paired(server: &ReplayServer, content: &str) -> usize {
     let body: Value = serde_json::from_slice(&server.requests()[0].body).unwrap();
     let (mut open, mut cut, mut inputs) = (Vec::new(), 0, HashMap::new());
@@ -100,11 +101,11 @@ fn paired(server: &ReplayServer, content: &str) -> usize {
     cut
 }
 
-/// The approval mode of a session, and the answers in it.
+/// Approval mode of a session.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Mode {
     Auto,
-    /// Everything is asked, and approved at once.
+    /// Every action needs an approval, which is given at once.
     Ask,
 }
 
@@ -125,7 +126,7 @@ impl Mode {
     }
 }
 
-/// Approves whatever is asked, until the other end is gone.
+/// Approves all requests until the other side has gone.
 fn approve_all(socket: &Path) {
     let stream = loop {
         match UnixStream::connect(socket) {
@@ -148,7 +149,7 @@ fn approve_all(socket: &Path) {
     }
 }
 
-/// Fails unless every effect beyond the standing rights had its approval in the log before it began.
+/// Checks that the log has an approval before each effect beyond the standing rights.
 fn all_approved(log: &[u8]) {
     let mut approved = HashSet::new();
     for line in String::from_utf8_lossy(log).lines() {
@@ -167,7 +168,7 @@ fn all_approved(log: &[u8]) {
     }
 }
 
-/// Runs a session, kills it after that time, and has it go on; true if it was killed within a call.
+/// Runs a session, kills it after `time`, and continues it. Returns true if it was killed during a call.
 fn killed_after(mode: Mode, time: Duration) -> bool {
     let world = World::new(User::Myself);
     let server = script();

@@ -1,4 +1,5 @@
-//! The session log: private, chained, written before the reported actions, and out of the agent's reach.
+//! Tests the session log: private, chained by digests, written before the actions that it reports, and beyond the
+//! agent's reach.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 
@@ -18,7 +19,7 @@ use tests::tier::everywhere;
 use tests::world::tool_results;
 use tests::{Finished, User, World, alive, wait_until};
 
-/// The logs of a world, oldest first.
+/// Returns the paths of a world's logs, oldest first.
 fn logs(world: &World) -> Vec<PathBuf> {
     let Ok(directory) = fs::read_dir(world.own().join("state/sessions")) else { return vec![] };
     let mut logs: Vec<_> = directory.map(|entry| entry.unwrap().path()).collect();
@@ -175,7 +176,7 @@ fn token_usage_is_logged_with_each_reply_and_summed_in_the_result() {
     assert_eq!(run.result()["usage"]["input"], 300);
 }
 
-/// A log of an earlier version of the schema, in the place of a world's own, with a chain.
+/// Replaces the world's log by one of an earlier schema version, with a valid chain.
 fn earlier(world: &World, version: u32) -> PathBuf {
     let name = format!("01930000-0000-7000-8000-00000000000{version}");
     let fixture = Path::new(env!("CARGO_MANIFEST_DIR")).join(format!("../fixtures/logs/v{version}.jsonl"));

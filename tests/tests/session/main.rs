@@ -1,4 +1,4 @@
-//! Sessions from beginning to end and afterwards: the loop, agents, approvals, plans, the log, resuming and rewinding.
+//! Tests of sessions: agents, approvals, plans, the log, resuming and rewinding.
 
 mod acp;
 mod acp_commands;

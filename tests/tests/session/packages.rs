@@ -1,4 +1,5 @@
-//! Plans on real packages: source distributions with an added bug, whose own tests are the acceptance commands.
+//! Tests plans on source distributions of real packages with an added bug. The packages' own tests are the acceptance
+//! commands.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -11,7 +12,7 @@ use tests::replies::{calls, done, model_of, says};
 use tests::{Finished, User, World, skip};
 
 struct Package {
-    /// The beginning of the name of its source distribution.
+    /// Beginning of the name of the package's source distribution.
     name: &'static str,
     file: &'static str,
     right: &'static str,
@@ -40,7 +41,7 @@ const XMLTODICT: Package = Package {
 };
 
 impl Package {
-    /// A world whose project is the package with the bug.
+    /// Creates a world whose project is the package with the bug.
     fn world(&self, archive: &Path) -> World {
         let world = World::new(User::Myself);
         let tar = || {
@@ -84,7 +85,7 @@ fn reports(step: u32, status: &str) -> (&'static str, Value) {
     ("update_step", json!({"step": step, "status": status}))
 }
 
-/// The outcomes of acceptance commands in the order in which they ran: the command, and whether it passed.
+/// Returns the acceptance commands in the order of their runs, each with true if it passed.
 fn acceptance(world: &World) -> Vec<(String, bool)> {
     let log = world.log();
     let steps = log.iter().filter(|event| event["type"] == "plan_step_status");

@@ -1,4 +1,4 @@
-//! `bailiwick plan execute` that is killed: the log's facts about a step are valid for every later execution.
+//! Tests `bailiwick plan execute` that is killed: what the log says about steps stays valid for all later executions.
 
 #![allow(clippy::unwrap_used, clippy::print_stderr, reason = "a test fails by panicking")]
 
@@ -18,19 +18,19 @@ use tests::{Finished, User, World, wait_until};
 
 const WORDS: [&str; 3] = ["two", "three", "four"];
 
-/// Words that the commands write: those of the steps, and that of the sub-agent.
+/// Words that the commands of the steps write, and the word of the sub-agent's command.
 const WRITTEN: [&str; 4] = ["two", "three", "four", "counted"];
 
 const PLAN: &str = "# Three words\n\n## Steps\n\n### 1. Write two\n\nAcceptance:\n- `grep -q two a.txt`\n\n### 2. Write three\n\n\
     Acceptance:\n- `grep -q three a.txt`\n\n### 3. Write four\n\nAcceptance:\n- `grep -q four a.txt`\n";
 
-/// The command of the sub-agent.
 const COUNTS: &str = "wc -w a.txt; echo counted >> b.txt";
 
-/// The command of a step that says so and waits.
+/// Command of a step that reports its start, and then waits.
 const WAIT: &str = "touch waits; sleep 600";
 
-/// An executor that does one step after the other, the second with the help of a sub-agent; it waits in this step for good.
+/// Starts the model server of an executor that does the steps one after the other, the second with a sub-agent. In the
+/// step `waits_in`, it waits for ever.
 fn executor(waits_in: Option<usize>) -> ReplayServer {
     let check = move |_: usize, request: &RecordedRequest| {
         let body: Value = serde_json::from_slice(&request.body).unwrap();
@@ -69,7 +69,7 @@ fn step(number: usize, word: &str, waits: bool) -> String {
 struct PlannedWorld(World);
 
 impl PlannedWorld {
-    /// A world in whose project this plan was made and approved.
+    /// Creates a world with a project for which the plan was made and approved.
     fn new() -> Self {
         let world = World::new(User::Myself);
         world.file("a.txt", "one\n");
@@ -109,13 +109,13 @@ impl PlannedWorld {
         command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap()
     }
 
-    /// The times that each word was written, and those that the sub-agent's command ran.
+    /// Returns the number of times that each of [`WRITTEN`] was written.
     fn written(&self) -> [usize; 4] {
         let text = [self.0.read("a.txt"), self.0.read("b.txt")].concat();
         WRITTEN.map(|word| text.lines().filter(|line| *line == word).count())
     }
 
-    /// The events of the logs that are not among these.
+    /// Returns the events of the logs that are not in `old`.
     fn events(&self, old: &BTreeSet<std::ffi::OsString>) -> Vec<Value> {
         let entries = fs::read_dir(self.0.own().join("state/sessions")).unwrap().map(Result::unwrap);
         let new = entries.filter(|entry| {
@@ -129,7 +129,7 @@ impl PlannedWorld {
             .collect()
     }
 
-    /// The steps that a log says are finished, of the logs that are not among these.
+    /// Returns the steps that are finished by the logs that are not in `old`.
     fn completed(&self, old: &BTreeSet<std::ffi::OsString>) -> BTreeSet<u64> {
         let events = self.events(old).into_iter();
         let steps =
@@ -137,8 +137,8 @@ impl PlannedWorld {
         steps.map(|event| event["data"]["step"].as_u64().unwrap()).collect()
     }
 
-    /// Fails unless each command ran at least as often as the logs say that it succeeded, and at most as often as they
-    /// say that it began.
+    /// Checks that each command ran at least as often as the logs say that it succeeded, and at most as often as they
+    /// say that it started.
     fn hold_to_account(&self, written: [usize; 4]) {
         let (mut began, mut ended) = ([0; 4], [0; 4]);
         let mut open = BTreeMap::new();
@@ -214,7 +214,7 @@ fn an_execution_that_was_killed_goes_on_at_its_step_however_often() {
     Finished::of(&mut planned.command(&executor(None), &["plan", "execute", "--all-steps"])).expect(0);
 }
 
-/// The limit counts replies of all agents together.
+/// Tests that the limit of steps counts the replies of all agents.
 #[test]
 fn a_limit_of_steps_is_one_of_the_whole_run() {
     let planned = PlannedWorld::new();
@@ -247,7 +247,7 @@ fn a_limit_of_steps_is_one_of_the_whole_run() {
     assert_eq!(server.requests().len(), 12, "{}", run.stderr);
 }
 
-/// `just soak` kills five hundred times.
+/// The number of kills is five hundred with `just soak`.
 #[test]
 fn no_step_that_a_log_calls_finished_is_done_again() {
     let kills = std::env::var("BAILIWICK_KILLS").ok().and_then(|kills| kills.parse().ok()).unwrap_or(50);

@@ -1,4 +1,4 @@
-//! `bailiwick plan`: plans outside of the sessions that made them.
+//! Tests `bailiwick plan`: plans are used outside of the sessions that made them.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -22,7 +22,7 @@ fn plan(world: &World, arguments: &[&str]) -> Finished {
     Finished::of(world.bailiwick(["plan", command, "-C"]).arg(world.project()).args(rest))
 }
 
-/// Runs the model's part of a command with these flags.
+/// Runs a command that asks the model, with these arguments.
 fn with_model(world: &World, server: &ReplayServer, arguments: &[&str]) -> Finished {
     let mut command = world.bailiwick(arguments);
     command.args(["--base-url", &server.base_url(), "--model", "scripted", "-C"]).arg(world.project());
@@ -346,7 +346,7 @@ fn a_plan_is_refused_before_its_approval_where_no_sub_agent_may_execute_it() {
     assert!(log.iter().all(|event| event["type"] != "plan_created" && event["type"] != "approval_requested"));
 }
 
-/// A plan that is to create two files, in a directory that is there.
+/// Returns a plan that is to create two files in an existing directory.
 fn creates() -> String {
     PLAN.replace("## Steps", "## Rights\n\n- write: src/two\n- write: src/three\n\n## Steps")
         .replace("a.txt", "src/*")

@@ -1,5 +1,5 @@
-//! Providers other than Anthropic: the main use through chat completions and the Responses API, and the choice of key
-//! and address.
+//! Tests other providers than Anthropic: a usual run with chat completions and with the Responses API, and the choice
+//! of key and address.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tests::replies::{done, model_of};
 use tests::{Finished, User, World};
 
-/// A model behind chat completions that makes these calls, one a reply, and then says that it is done.
+/// Starts a chat completions server that makes these calls, one in each reply, and then ends the turn.
 fn model(calls: &[(&str, Value)]) -> ReplayServer {
     let reply = |(index, (name, input)): (usize, &(&str, Value))| {
         let call = Block::tool_use(format!("call_{index}"), *name, input.to_string());

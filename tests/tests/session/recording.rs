@@ -1,4 +1,4 @@
-//! A run is recorded and replayed: the same run again, or the first difference.
+//! Tests the recording and replaying of a run: the replay is the same run, or shows the first difference.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -18,7 +18,6 @@ use tests::tier::everywhere;
 use tests::world::KEY;
 use tests::{Finished, User, World};
 
-/// Puts a copy of the sample project into a world.
 fn sample_project(world: &World) {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/projects/crate");
     let mut open = vec![root.clone()];
@@ -35,7 +34,7 @@ fn sample_project(world: &World) {
     }
 }
 
-/// A model that reads, writes and looks, after a server that is overloaded and a connection that breaks.
+/// Starts a model server that reads, writes and looks, after one error (overloaded) and one broken connection.
 fn scripted() -> ReplayServer {
     let look = calls(&[
         ("read_file", json!({"path": "Cargo.toml"})),
@@ -51,7 +50,7 @@ fn scripted() -> ReplayServer {
     ])
 }
 
-/// Records a run in a separate world. Returns the directory.
+/// Records a run, and returns the directory of the recording.
 fn record(world: &World) -> PathBuf {
     sample_project(world);
     let place = world.home().join("recording");

@@ -1,4 +1,5 @@
-//! Sessions that continue: after an end, after a kill, with another model, and in one process at a time.
+//! Tests sessions that are continued: after an end, after a kill, with another model, and only in one process at a
+//! time.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -30,7 +31,7 @@ fn messages(server: &ReplayServer, request: usize) -> Vec<Value> {
     body["messages"].as_array().unwrap().clone()
 }
 
-/// A message without the marks of the cache.
+/// Removes the cache markers from a message.
 fn plain(message: &Value) -> Value {
     let mut message = message.clone();
     for block in message["content"].as_array_mut().unwrap() {
@@ -144,7 +145,7 @@ fn another_model_sees_what_was_said_and_no_thinking() {
     );
 }
 
-/// The system prompt and the tools of a request, without the marks of the cache.
+/// Returns the system prompt and the tools of a request, without the cache markers.
 fn prompt(server: &ReplayServer, request: usize) -> (String, String) {
     let body: Value = serde_json::from_slice(&server.requests()[request].body).unwrap();
     let text = |key: &str| body[key].to_string().replace(r#","cache_control":{"type":"ephemeral"}"#, "");
@@ -258,10 +259,10 @@ fn what_a_kill_cut_off_is_told_and_never_run_again() {
     audited(&world);
 }
 
-/// The temporary file of a write that a kill cut off.
+/// Name of the temporary file of a write that a kill interrupted.
 const TEMPORARY: &str = ".bw-0123456789abcdef.tmp";
 
-/// Ends the log behind the first event of this type, as a kill there would have.
+/// Cuts the log after the first event of this type, as a kill at that moment would.
 fn ends_behind(world: &World, kind: &str) {
     let log = log_of(world);
     let text = fs::read_to_string(&log).unwrap();

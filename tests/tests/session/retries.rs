@@ -1,5 +1,5 @@
-//! Requests that fail: tried again from the same transcript, shown as what it is, and never twice in its effects. The
-//! names of the tests begin with the rule of the wire that they show.
+//! Tests requests that fail: they are sent again with the same transcript, reported as failures, and never take effect
+//! twice. The names of the tests begin with the rule of the wire format that they test.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -25,14 +25,14 @@ fn message(run: &Finished) -> String {
     run.result()["message"].as_str().unwrap_or_default().to_owned()
 }
 
-/// A reply that speaks, then makes a call that leaves a line in the project.
+/// Returns a reply with text, and a call that adds a line to a file of the project.
 fn speaks_and_calls() -> String {
     let call = Block::tool_use("toolu_once", "shell_exec", json!({"command": "echo ran >> ran"}).to_string());
     sse::message(&[Block::text("I do it now."), call], "tool_use", sse::Usage::default())
 }
 
-/// Everywhere that a reply can be cut so that its call must not run: at its beginning, within the text, within the
-/// arguments, after the last block, and before the end of the message.
+/// Returns the positions at which a reply can be cut so that its call must not run: at the beginning, in the text, in
+/// the arguments, after the last block, and before the end of the message.
 fn cuts(whole: &str) -> Vec<usize> {
     let (first, last) = (|text| whole.find(text).unwrap(), |text| whole.rfind(text).unwrap());
     vec![

@@ -1,4 +1,4 @@
-//! Files and conversation are rewound, over `serve`, with real workers in a real project.
+//! Tests rewinds of files and conversation, over `serve`, with real workers in a real project.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -12,7 +12,7 @@ use tests::replies::{calls, done, model_of, says, shell};
 use tests::served::Served;
 use tests::{Finished, User, World, wait_until};
 
-/// A conversation of an agent that may write, and the messages of its user.
+/// Conversation of an agent that may write the project.
 pub(crate) struct Talk<'a> {
     pub world: &'a World,
     pub served: Served,
@@ -75,7 +75,7 @@ pub(crate) fn names(files: &Value) -> Vec<String> {
     files.as_array().into_iter().flatten().map(row).collect()
 }
 
-/// The path, kind, mode and content of everything in the project.
+/// Returns path, type, mode and content of all files in the project.
 pub(crate) fn tree(world: &World) -> Vec<String> {
     let mut found = Vec::new();
     let mut open = vec![world.project()];
@@ -281,8 +281,8 @@ fn what_somebody_else_changed_ignored_or_protected_survives() {
     talk.end();
 }
 
-/// A worker's look is a claim: it could report a settings file that never existed, which a rewind would write and the
-/// host would run.
+/// A worker's snapshot is untrusted. It could contain a settings file that never existed; a rewind must not write it,
+/// since the host would execute it.
 #[test]
 fn what_the_host_acts_on_is_never_written_back_and_what_came_there_goes() {
     let world = World::new(User::Myself);
@@ -361,7 +361,7 @@ fn a_session_that_goes_on_is_taken_back_beyond_its_end() {
     assert!(!sent.contains("First.") && sent.contains("Second."), "{sent}");
 }
 
-/// A command that does something to some of a project's files.
+/// Returns a random command that changes some of a project's files.
 fn some_work(random: &mut Random) -> String {
     let names = ["a", "b", "dir/c", "dir/sub/d", "e e", "ü"];
     let pick = |random: &mut Random| names[usize::try_from(random.below(6)).unwrap()];

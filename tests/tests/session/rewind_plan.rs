@@ -1,4 +1,5 @@
-//! Rewinds with parallel activity: after a plan next to the first agent, and while the session ends.
+//! Tests rewinds while something else happens: after a plan that ran next to the first agent, and while the session
+//! ends.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,4 +1,4 @@
-//! Sub-agents that a model requests: the text and access of one in a role, untrusted roles of a project, and the
+//! Tests sub-agents that a model requests: the prompt and the access of a role, untrusted roles of a project, and the
 //! message about a missing path.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
@@ -37,7 +37,7 @@ fn asked(server: &ReplayServer, request: usize) -> Value {
     serde_json::from_slice(&server.requests()[request].body).unwrap()
 }
 
-/// The tool of a request that starts sub-agents.
+/// Returns the tool in a request that starts sub-agents.
 fn spawn_tool(request: &Value) -> Value {
     let tools = request["tools"].as_array().unwrap();
     tools.iter().find(|tool| tool["name"] == "spawn_agent").cloned().unwrap_or_default()

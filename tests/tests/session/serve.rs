@@ -1,4 +1,4 @@
-//! `bailiwick serve` as a program, line by line: its refusals with their numbers, its output, and its end.
+//! Tests `bailiwick serve` as a program, line by line: errors with their codes, output, and the end.
 
 #![allow(
     clippy::unwrap_used,
@@ -31,7 +31,7 @@ fn the_schema_is_that_of_the_types() {
     assert!(printed == written, "bailiwick serve --print-schema > docs/protocol.schema.json");
 }
 
-/// Each member of an event too: a front end is written by that page.
+/// Members of events are included, since authors of front ends rely on that page.
 #[test]
 fn the_page_of_the_protocol_names_every_method_and_every_member_of_an_event() {
     let docs = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../docs");
@@ -53,7 +53,7 @@ fn the_page_of_the_protocol_names_every_method_and_every_member_of_an_event() {
     }
 }
 
-/// The members of an object of the schema, and whether each has to be there.
+/// Returns the members of an object in the schema, each with true if it is required.
 fn members(schema: &Value, object: &Value) -> Vec<(String, bool)> {
     if let Some(reference) = object["$ref"].as_str() {
         return members(schema, schema.pointer(reference.strip_prefix('#').unwrap()).unwrap());
@@ -289,7 +289,7 @@ fn a_right_is_granted_and_the_history_tells_of_it() {
     assert_eq!(served.end().1.code, 0);
 }
 
-/// Ends a server in the middle of a command, and looks that nothing is left.
+/// Ends a server in the middle of a command, and checks that no process is left.
 fn ends(how: impl FnOnce(&mut Served), code: i32) {
     let world = World::new(User::Myself);
     let model = model_of([shell("echo $$ > pid; sleep 600")]);
@@ -341,8 +341,8 @@ fn an_output_that_is_gone_ends_everything() {
     wait_until("the command is gone", || !alive(pid));
 }
 
-/// A method's string appears once, and other code names the constant. The terminal UI works in-process, and its
-/// commands have other names.
+/// Tests that each method's name appears once as a string, and that other code uses the constant. Commands of the
+/// terminal UI, which runs in-process, have other names.
 #[test]
 fn no_method_is_written_twice() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
@@ -369,7 +369,7 @@ fn no_method_is_written_twice() {
     }
 }
 
-/// The sources without their tests, whose goldens say what the strings are.
+/// Collects the paths of sources, except tests, in which expected output contains the strings.
 fn collect(directory: &Path, sources: &mut Vec<(PathBuf, String)>) {
     for entry in fs::read_dir(directory).unwrap() {
         let path = entry.unwrap().path();

@@ -1,4 +1,4 @@
-//! Whole tasks through a plain front end in another language: `python/front_end.py`, which knows only the protocol.
+//! Tests whole tasks with a simple front end in another language: `python/front_end.py`, which knows only the protocol.
 
 #![allow(
     clippy::unwrap_used,
@@ -16,7 +16,7 @@ use tests::replies::{calls, done, model_of, shell};
 use tests::world::{KEY, tool_results};
 use tests::{Finished, Programs, User, World};
 
-/// Runs a scenario, as every user that there is; gives what it left.
+/// Runs a scenario as each user, and checks its result by `check`.
 fn play(scenario: &str, replies: &[String], check: impl Fn(&World, &ReplayServer)) {
     for user in User::all() {
         let world = World::new(user);
@@ -90,7 +90,7 @@ fn an_abort_ends_the_turn_and_not_the_conversation() {
     play("abort", &[write_call("touch made"), done()], |_, _| {});
 }
 
-/// The client of the documentation, as it stands there.
+/// Runs the client of the documentation, exactly as printed there.
 #[test]
 fn the_documented_client_carries_a_task_out() {
     let world = World::new(User::Myself);

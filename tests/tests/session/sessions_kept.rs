@@ -1,4 +1,5 @@
-//! Sessions that are listed, searched, exported, imported and deleted, by the real program with hostile files.
+//! Tests sessions that are listed, searched, exported, imported and deleted, by the real program and with hostile
+//! files.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -16,12 +17,12 @@ use tests::ui::Ui;
 use tests::world::KEY;
 use tests::{Finished, User, World};
 
-/// Stands for a token of GitHub; put together here, so that no scanner takes this file for a leak.
+/// Returns a text like a token of GitHub. It is assembled here, so that no scanner takes this file for a leak.
 fn token() -> String {
     format!("ghp_{}", "aB3dE6fG9h".repeat(4).chars().take(36).collect::<String>())
 }
 
-/// A session that reads a token, and says it.
+/// Creates a world with a session in which a token was read and repeated.
 fn session() -> World {
     let world = World::new(User::Myself);
     world.file("token", token());
@@ -250,7 +251,7 @@ fn an_import_may_go_on_in_a_project_of_this_machine() {
     assert_eq!(rows[0]["project"], other.to_str().unwrap());
 }
 
-/// Makes a session that was written to so many days ago.
+/// Makes a session appear as last written `days` days ago.
 fn old(world: &World, name: &str, days: u64) {
     let log = SessionLog::create(&world.own().join("state"), &name.into()).unwrap();
     let file = File::options().write(true).open(log.path()).unwrap();
@@ -340,7 +341,7 @@ fn the_settings_delete_old_sessions_when_one_starts_and_say_so() {
     assert!(!Finished::of(&mut world.exec(&again, &[])).expect(0).stdout.contains("old session"));
 }
 
-/// A world with two sessions, and `resume` on a terminal.
+/// Creates a world with two sessions, and starts `resume` on a terminal.
 fn picking() -> (World, Ui) {
     let world = World::new(User::Myself);
     for (task, reply) in
@@ -391,7 +392,7 @@ fn without_a_terminal_the_last_session_is_the_one() {
     assert!(refused.stderr.contains("the UI needs a terminal"), "{}", refused.stderr);
 }
 
-/// The project of an import is a claim of the archive, so the person is asked before it is used.
+/// An imported archive may name any project, so the person is asked before that project is used.
 #[test]
 fn an_import_goes_on_in_its_own_project_only_if_somebody_says_so() {
     let world = session();

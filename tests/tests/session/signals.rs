@@ -1,7 +1,7 @@
-//! Signals at random moments of a start: each program ends with its code, tells its result where there is a log, and leaves
-//! nothing: no process, no private temp, no control group.
+//! Tests signals at random moments of a start. Each program ends with the right exit code, logs its result if there is
+//! a log, and leaves no process, private temp directory or control group behind.
 //!
-//! CI sends a hundred to each; `just soak`, or `BAILIWICK_SIGNALS=1000`, sends as many as it says.
+//! CI sends a hundred signals to each program. `BAILIWICK_SIGNALS` sets another number, as `just soak` does.
 
 #![expect(
     clippy::unwrap_used,
@@ -32,24 +32,23 @@ use tests::world::KEY;
 use tests::{Finished, User, World, marked, tier, wait_until};
 use tokio::signal::unix::{SignalKind, signal};
 
-/// The moments: from the first instruction to well into the command, in microseconds.
+/// Latest moment of a signal, in microseconds after the start. By then, the command usually runs.
 const MOMENTS: u64 = 200_000;
 
-/// The longest time that a process may survive its end of use.
+/// Maximum time that a process may survive the end of its program.
 const AFTERLIFE: Duration = Duration::from_secs(30);
 
-/// The number of parallel runs, more than processors, because a run mostly waits.
+/// Number of parallel runs. It exceeds the number of processors, because a run mostly waits.
 const AT_ONCE: u64 = 4;
 
-/// The signals that end a program.
 const SIGNALS: [Signal; 3] = [Signal::SIGINT, Signal::SIGTERM, Signal::SIGHUP];
 
-/// The number of signals for each program.
+/// Returns the number of signals for each program.
 fn how_many() -> u64 {
     std::env::var("BAILIWICK_SIGNALS").map_or(100, |number| number.parse().unwrap())
 }
 
-/// A signal and a moment.
+/// Signal, and the time after the start at which it is sent.
 #[derive(Clone, Copy, Debug)]
 struct Shot {
     signal: Signal,
@@ -61,7 +60,7 @@ impl Shot {
         128 + self.signal as i32
     }
 
-    /// Sends it to a process; gives the control groups that the world's processes are in then.
+    /// Sends the signal to a process. Returns the control groups of the world's processes at that moment.
     fn hit(self, world: &World, pid: u32) -> Vec<PathBuf> {
         // Not an event: any moment has to do.
         thread::sleep(self.after);
@@ -70,9 +69,9 @@ impl Shot {
     }
 }
 
-/// Tries each of so many shots, which the seed gives again: `SIGNALS_SEED` repeats them, as far as the scheduler does. An
-/// attempt says whether the program had come so far that there was something to leave; some must have: where few had in the first
-/// half, later moments are tried.
+/// Makes `number` attempts at random moments. With `SIGNALS_SEED`, they are repeated as far as the scheduler permits.
+/// `attempt` returns true if the signal came late enough to leave something behind. If too few do in the first half,
+/// the second half uses later moments.
 fn at_random_moments(number: u64, signals: &[Signal], attempt: impl Fn(Shot) -> bool + Sync) {
     let now = || u64::from(SystemTime::now().duration_since(UNIX_EPOCH).unwrap().subsec_nanos());
     let seed = std::env::var("SIGNALS_SEED").ok().map_or_else(now, |seed| seed.parse().unwrap());
@@ -102,12 +101,13 @@ fn at_random_moments(number: u64, signals: &[Signal], attempt: impl Fn(Shot) -> 
     assert!(late > number / 50, "only {late} of {number} signals came late enough");
 }
 
-/// A model whose first call is a command that does not end by itself.
+/// Starts a model server whose first call is a command that runs long.
 fn slow() -> ReplayServer {
     model(&[("shell_exec", json!({"command": "sleep 60"}))])
 }
 
-/// The control group of its own that a program of the floor was given, if this process is in one (`cgroups(7)`).
+/// Returns the control group that Bailiwick created for a program in the floor tier (`cgroups(7)`). `None` if the
+/// process is in no such group.
 fn group(pid: u32) -> Option<PathBuf> {
     let groups = fs::read_to_string(format!("/proc/{pid}/cgroup")).ok()?;
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
@@ -115,7 +115,7 @@ fn group(pid: u32) -> Option<PathBuf> {
     roots.into_iter().find(|path| own.contains("bailiwick-") && path.is_dir())
 }
 
-/// Fails if a process or a private temp of a world is left, or one of these control groups.
+/// Checks that no process, private temp directory or control group is left.
 fn nothing_is_left(world: &World, groups: &[PathBuf], shot: &str) {
     let ended = Instant::now();
     while !marked(world.mark().as_bytes()).is_empty() {
@@ -130,7 +130,7 @@ fn nothing_is_left(world: &World, groups: &[PathBuf], shot: &str) {
     }
 }
 
-/// True if there is a log whose last event is a result with this code.
+/// Checks that the last event in the log is a result with this code. Returns false if there is no log.
 fn result_is_logged(world: &World, code: i32, shot: &str) -> bool {
     let log = world.log();
     let Some(last) = log.last() else { return false };
@@ -139,8 +139,8 @@ fn result_is_logged(world: &World, code: i32, shot: &str) -> bool {
     true
 }
 
-/// Gives the signals that this process was started to ignore, as under nohup(1), back to those that it starts: what is caught here has
-/// its default effect in them (execve(2)), and what is ignored stays ignored.
+/// Makes child processes not ignore the signals that this process was started to ignore, as by nohup(1). Signals that
+/// are caught here have their default effect in children (execve(2)); ignored ones stay ignored.
 fn ignores_nothing() {
     static DONE: OnceLock<()> = OnceLock::new();
     DONE.get_or_init(|| {
@@ -247,7 +247,7 @@ fn a_sandboxed_command_ends_with_the_code_of_the_signal() {
     });
 }
 
-/// Commands that confine something of their own accord.
+/// Commands that start sandboxes for their own use.
 const LOOKING: [&[&str]; 4] = [&["doctor"], &["explain", "."], &["audit", "--probe"], &["demo", "--attack"]];
 
 #[test]
@@ -275,7 +275,7 @@ fn what_looks_at_this_machine_ends_with_the_code_of_the_signal() {
     }
 }
 
-/// The same program as nohup(1) starts it.
+/// Returns the same command as started by nohup(1).
 fn under_nohup(command: &Command) -> Command {
     let mut wrapped = Command::new("/bin/sh");
     wrapped
@@ -295,10 +295,11 @@ fn under_nohup(command: &Command) -> Command {
     wrapped
 }
 
-/// Waits for a file before it ends.
+/// Command that waits for the file `go` before it ends.
 const UNTIL_GO: &str = "touch begun; until [ -e go ]; do sleep 0.01; done; echo went on > end";
 
-/// Sends a hang-up to a program and all its processes, as a terminal does, once its command has begun; then lets that go on.
+/// Sends SIGHUP to a program and all its descendants, as a terminal does, after its command has started. Then lets the
+/// command end.
 fn hang_up(world: &World, mut command: Command) -> Finished {
     let child = start(&mut command);
     wait_until("the command has begun", || world.project().join("begun").exists());
@@ -325,7 +326,7 @@ fn a_hang_up_that_is_ignored_from_the_start_stays_ignored() {
     }
 }
 
-/// The control: without nohup(1) the same signal ends it.
+/// Control: without nohup(1), the same signal ends the program.
 #[test]
 fn a_hang_up_ends_what_does_not_ignore_it() {
     let world = World::new(User::Myself);
@@ -336,7 +337,7 @@ fn a_hang_up_ends_what_does_not_ignore_it() {
     nothing_is_left(&world, &[], "hang-up");
 }
 
-/// A terminal UI ends with its terminal, even if signals are ignored.
+/// Tests that the terminal UI ends with its terminal, even if signals are ignored.
 #[test]
 fn a_hang_up_ends_a_terminal_ui_in_any_case() {
     let world = World::new(User::Myself);
@@ -348,15 +349,15 @@ fn a_hang_up_ends_a_terminal_ui_in_any_case() {
     nothing_is_left(&world, &[], "hang-up");
 }
 
-/// Programs that stand in the place of sandbox-exec and never get ready: one that can be asked to end, and one that cannot.
+/// Scripts that replace sandbox-exec and never become ready: one ends when it is asked to, and one does not.
 const NEVER_READY: [&str; 2] =
     ["#!/bin/bash\nexec sleep 1000\n", "#!/bin/bash\ntrap '' TERM INT HUP\nexec sleep 1000\n"];
 
-/// The longest that the end may take where nothing gets ready: less than a start is waited for. What does not end when it is asked to
-/// is given two seconds.
+/// Maximum time for the end of a program whose sandbox never becomes ready. It is shorter than the time limit of a
+/// start. A process that does not end when asked gets two seconds.
 const PROMPTLY: Duration = Duration::from_secs(15);
 
-/// `exec` beside such a program.
+/// Returns `exec` with such a script in place of sandbox-exec.
 fn never_ready(world: &World, script: &str, server: &ReplayServer, arguments: &[&str]) -> Command {
     let usual = world.exec(server, arguments);
     let mut command = world.command(with_sandbox_exec(world.root(), script));
@@ -415,7 +416,8 @@ fn a_sandboxed_command_that_never_starts_ends_with_the_code_of_the_signal() {
     }
 }
 
-/// The same for a conversation: the turn that waits for its worker is interrupted, and the server can be left.
+/// Tests the same for a conversation: the turn that waits for its worker can be interrupted, and the server can be
+/// closed.
 #[test]
 fn a_conversation_whose_sandbox_never_gets_ready_can_be_interrupted_and_closed() {
     let world = World::new(User::Myself);

@@ -1,4 +1,4 @@
-//! The list of tasks of an agent: in the log, in lines, in a continued session, and after a rewind.
+//! Tests the task list of an agent: in the log, in plain output, in a continued session, and after a rewind.
 
 use serde_json::{Value, json};
 use tests::replies::{calls, done, model_of};

@@ -1,4 +1,4 @@
-//! A yes to the whole turn, over `serve`: undone byte for byte, and gone with its process.
+//! Tests an approval for a whole turn, over `serve`: it can be undone byte for byte, and it ends with its process.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

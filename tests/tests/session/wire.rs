@@ -1,4 +1,4 @@
-//! Replies of a dishonest server, through the real program: each ends in time, with a sentence and a result.
+//! Tests replies of a dishonest server with the real program: each run ends in time, with a message and a result.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -23,7 +23,7 @@ fn world(settings: &str) -> World {
     world
 }
 
-/// A world in which each request has one attempt.
+/// Creates a world in which each request is sent only once.
 fn once() -> World {
     world("retries.attempts = 1")
 }
@@ -38,7 +38,7 @@ fn run(world: &World, server: &ReplayServer, provider: &str) -> Finished {
     Finished::of(&mut exec(world, server, provider))
 }
 
-/// A reply of words, in the words of a provider.
+/// Returns a reply with this text, in the format of a provider.
 fn words(provider: &str, text: &str) -> String {
     let blocks = [Block::text(text)];
     match provider {
@@ -90,7 +90,7 @@ fn w2_blanks_before_a_reply_are_bounded() {
     }
 }
 
-/// Interrupts a run after the first words of a reply. Returns the time until its end.
+/// Interrupts a run after the first text of a reply. Returns the time until its end, and the exit code.
 fn interrupted(mut run: Command, signal: Signal) -> (Duration, i32) {
     let mut child = run.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn().unwrap();
     let mut stdout = BufReader::new(child.stdout.take().unwrap());
@@ -253,13 +253,12 @@ fn w9_a_reply_that_is_none_is_said_to_be_none() {
     }
 }
 
-/// The key as JSON may spell it.
+/// Returns the key with JSON escapes in it.
 fn escaped() -> String {
     KEY.replace('-', r"\u002d")
 }
 
-/// A model that says the key: in text, whole and in two pieces, in what it is called, and in a command.
-/// A reply that pauses while a tool of the vendor's runs.
+/// Changes a reply so that it pauses while a tool of the vendor's runs.
 fn paused(reply: &str) -> String {
     const SEARCH: &str = r#"event: content_block_start
 data: {"type":"content_block_start","index":1,"content_block":{"type":"server_tool_use","id":"srvtoolu_1","name":"web_search","input":{}}}
@@ -296,7 +295,7 @@ data: {"type":"content_block_delta","index":0,"delta":{"type":"text_delta","text
     ])
 }
 
-/// Returns everything that a run wrote: its output, its log, and its recording.
+/// Returns all that a run wrote: its output, its log, and its recording.
 fn written(world: &World, run: &Finished, recording: &std::path::Path) -> Vec<(String, String)> {
     let mut all = vec![("stdout".to_owned(), run.stdout.clone()), ("stderr".to_owned(), run.stderr.clone())];
     for directory in [recording, &world.own().join("state/sessions")] {

@@ -1,4 +1,5 @@
-//! Calls that a model writes as text: never executed, never a success, and correctly named.
+//! Tests calls that a model writes as text: they are never executed or counted as success, and the error names the
+//! cause.
 
 use model::replay::{Block, Usage, chat, responses};
 use serde_json::{Value, json};
@@ -7,10 +8,10 @@ use tests::served::Served;
 use tests::world::KEY;
 use tests::{Finished, User, World};
 
-/// A call that no server read.
+/// Text with a call that the server did not recognise as one.
 const WRITTEN: &str = "I do it.\n\n<tool_call>\n{\"name\": \"shell_exec\", \"arguments\": {\"command\": \"touch done\"}}\n</tool_call>";
 
-/// The words by which it is named.
+/// Beginning of the error's text about such a call.
 const NAMED: &str =
     "the model wrote a call of shell_exec as text; the model's server did not recognise the call";
 

@@ -167,8 +167,8 @@ impl Fetched {
         }
     }
 
-    /// Returns the variable that sets Maven's caches, which versions before 3.9 ignore. `None` without a home, or for a path
-    /// that Maven would split into words.
+    /// Returns the variable that sets Maven's caches, which versions before 3.9 ignore. `None` without a home, or for a
+    /// path that Maven would split into words.
     fn maven(&self, place: &Path) -> Option<(&'static str, Vec<u8>)> {
         let own = place.join("maven");
         let tail = self.maven.as_ref().filter(|_| is_one_word(&own))?;

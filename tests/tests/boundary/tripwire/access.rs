@@ -7,8 +7,8 @@ use nix::unistd::geteuid;
 use tests::repository::shell;
 use tests::{Finished, PLAIN_USER, User, World, skip, tier};
 
-/// Program that gives write access to everybody, or by an access control list to one user (`struct
-/// posix_acl_xattr_entry`).
+/// Program that gives write access to everybody, or to one user by an access control list
+/// (`struct posix_acl_xattr_entry`).
 const OPEN: &str = "import os, struct, sys\n\
     how, path = sys.argv[1:]\n\
     entry = lambda tag, rights, id=0xffffffff: struct.pack('<HHI', tag, rights, id)\n\

@@ -1,4 +1,4 @@
-//! `bailiwick sandbox` on a terminal: the output and keys of the person, and the command's access to the terminal.
+//! Tests `bailiwick sandbox` on a terminal: output, the person's keys, and the command's access to the terminal.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 
@@ -43,7 +43,7 @@ impl Terminal {
         })
     }
 
-    /// With the streams that `connect` chooses.
+    /// Starts a command on a terminal, with the standard streams that `connect` sets.
     fn with(command: &mut Command, connect: impl Fn(&mut Command, &OpenptyResult)) -> Self {
         let pty = openpty(&SIZE, None).unwrap();
         // As a login makes it for its user.
@@ -88,7 +88,8 @@ impl Terminal {
         !tcgetattr(&self.theirs).unwrap().local_flags.contains(LocalFlags::ICANON)
     }
 
-    /// Waits for the end: the code, everything that was shown; the terminal must be as it was.
+    /// Waits for the end. Returns the exit code and all output, after a check that the terminal's settings are
+    /// restored.
     fn end(mut self) -> (i32, String) {
         let status = self.child.wait().unwrap();
         let after = tcgetattr(&self.theirs).unwrap();
@@ -315,7 +316,7 @@ fn a_denial_on_the_terminal_is_explained_after_it() {
     }
 }
 
-/// The user's own terminal by its name, by every descriptor, and by typing into it.
+/// Tests the user's own terminal: opened by name, by every descriptor, and by inserting keys into its input.
 #[test]
 fn the_users_terminal_is_out_of_reach() {
     for (user, tier) in tier::everywhere() {

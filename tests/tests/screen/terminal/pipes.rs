@@ -1,4 +1,4 @@
-//! A command with a pipe or a file in place of a terminal.
+//! Tests a sandboxed command with a pipe or a file in place of a terminal.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn pipes_and_files_stay_what_they_are() {
     }
 }
 
-/// A pipeline of a shell on the terminal, as a user types it: a confined script, and `rest` behind it.
+/// Returns a shell pipeline on the terminal: a sandboxed script, and then `rest`.
 fn pipeline(world: &World, tier: Tier, script: &str, rest: &str) -> Command {
     world.file("script", script);
     let sandbox = tests::Programs::get().path("bailiwick");
@@ -69,7 +69,7 @@ fn a_command_in_front_of_a_pipe_has_a_terminal_that_works() {
     }
 }
 
-/// Interrupts a command in front of a pipe so long after its start; it has to end as it ends by itself.
+/// Interrupts a command with a pipe as output after `moment`. It must end as without a sandbox.
 fn interrupt(tier: Tier, moment: Duration) {
     let world = World::new(User::Myself);
     let script = "trap 'echo interrupted; exit 7' INT; echo ready >&2; while :; do read -t 1; done";
@@ -92,7 +92,8 @@ fn an_early_interrupt_is_the_commands_in_front_of_a_pipe_too() {
     }
 }
 
-/// Half a second after its start the command gets the keyboard: until then the key is a signal for us as well.
+/// Tests the moment at which the command becomes the terminal's foreground process, half a second after its start.
+/// Until then Ctrl+C is also a signal for Bailiwick.
 #[test]
 fn an_interrupt_is_the_commands_also_when_it_gets_the_keyboard_at_that_moment() {
     let moments = (492..508).step_by(2).map(Duration::from_millis);

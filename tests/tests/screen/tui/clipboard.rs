@@ -1,4 +1,5 @@
-//! Pictures by Ctrl+V and by a dropped path, with a program of the desktop that the test puts into `PATH`.
+//! Tests pictures that are inserted by Ctrl+V and by a dropped path. A program in `PATH` imitates the desktop's
+//! clipboard.
 
 use std::path::{Path, PathBuf};
 
@@ -12,7 +13,7 @@ fn fixture() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../fixtures/images/shapes.png")
 }
 
-/// The UI of a desktop whose clipboard this script prints.
+/// Starts the UI on a desktop whose clipboard this script prints.
 fn desktop(world: &World, server: &ReplayServer, script: &str) -> Ui {
     let programs = world.outside();
     write_script(&programs.join("wl-paste"), script);

@@ -1,4 +1,4 @@
-//! A kill while a planner's executor runs beside the first agent.
+//! Tests a kill while a planner's executor runs at the same time as the first agent.
 
 use nix::sys::signal::{Signal, kill};
 use nix::unistd::Pid;

@@ -1,4 +1,4 @@
-//! A day's work at one terminal, from the first question to the last key.
+//! Tests a day's work at one terminal, from the first question to the last key.
 
 use serde_json::{Value, json};
 use tests::programs::write_script;
@@ -10,7 +10,7 @@ const TALL: (u16, u16) = (140, 40);
 
 const PLAN: &str = "# Three\n\n## Steps\n\n### 1. Write three\n\nAcceptance:\n- `grep -q three list.txt`\n";
 
-/// An editor that changes a plan, and adds to anything else.
+/// Script of an editor that changes a plan, and appends text to other files.
 const EDITOR: &str = "#!/bin/sh\ngrep -q 'Write three' \"$1\" && exec sed -i 's/Write three/Write the three/' \"$1\"\n\
     printf ' and the rest' >> \"$1\"\n";
 
@@ -24,7 +24,7 @@ fn editor(world: &World) -> std::path::PathBuf {
     path
 }
 
-/// A shell with job control in which the UI was started.
+/// Starts the UI from a shell with job control.
 pub(super) fn in_a_shell(world: &World, ui: &Command, size: (u16, u16)) -> Ui {
     let quoted = |word: &std::ffi::OsStr| format!("'{}'", word.to_str().unwrap());
     let words = std::iter::once(ui.get_program()).chain(ui.get_args());

@@ -1,4 +1,4 @@
-//! The message in an editor, and the history over sessions.
+//! Tests the editing of a message in an editor, and the history of messages across sessions.
 
 use std::fs;
 use std::os::unix::fs::MetadataExt;

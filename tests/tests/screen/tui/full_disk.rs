@@ -1,4 +1,4 @@
-//! A full disk below the log: the session waits, and goes on when there is space.
+//! Tests a full disk for the session log: the session waits, and continues when there is space again.
 
 use std::path::PathBuf;
 
@@ -6,7 +6,7 @@ use tests::skip;
 
 use super::*;
 
-/// A session whose log lies on a small disk of its own, in a mount namespace that goes with it.
+/// Session whose log is on a small file system, in a mount namespace that ends with the session.
 struct SmallDisk {
     world: World,
     ui: Ui,
@@ -31,7 +31,7 @@ impl SmallDisk {
         Self { world, ui, sessions }
     }
 
-    /// Takes every byte that is left.
+    /// Uses up all free space.
     fn fill(&self) {
         let mut ballast = File::create(self.ballast()).unwrap();
         while ballast.write_all(&[0; 512]).is_ok() {}
@@ -52,7 +52,7 @@ impl SmallDisk {
     }
 }
 
-/// True where a disk of one's own can be mounted.
+/// True if this test can mount a file system.
 fn can_mount() -> bool {
     nix::unistd::geteuid().is_root()
         && Command::new("unshare").args(["--mount", "true"]).status().is_ok_and(|status| status.success())

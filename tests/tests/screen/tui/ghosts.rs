@@ -1,4 +1,4 @@
-//! The same through tmux, which has its own tables of text widths.
+//! Tests in tmux, which has its own tables of character widths, that scrolling leaves nothing behind on the screen.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -7,7 +7,7 @@ use tests::random::Random;
 
 use super::*;
 
-/// The time without changes after which a screen counts as complete.
+/// Time without a change after which a screen counts as complete.
 const STILL: Duration = Duration::from_millis(200);
 
 struct Tmux {
@@ -15,7 +15,7 @@ struct Tmux {
 }
 
 impl Tmux {
-    /// Starts it; nothing where there is no tmux.
+    /// Starts the UI in tmux. `None` without tmux.
     fn start(world: &World, ui: &Command) -> Option<Self> {
         if Command::new("tmux").arg("-V").output().is_err() {
             eprintln!("skipped: needs tmux");
@@ -44,7 +44,7 @@ impl Tmux {
         Finished::of(&mut self.command(&["send-keys", "-l", text])).expect(0);
     }
 
-    /// Returns the screen's text. Colours of code appear after the code has been read.
+    /// Returns the screen's text. The highlighting of code appears a moment after the code.
     fn screen(&self) -> String {
         Finished::of(&mut self.command(&["capture-pane", "-p"])).expect(0).stdout
     }
@@ -53,7 +53,7 @@ impl Tmux {
         wait_until(text, || self.screen().contains(text));
     }
 
-    /// The screen once it changes no more.
+    /// Returns the screen's text as soon as it no longer changes.
     fn at_rest(&self) -> String {
         let mut before = self.screen();
         loop {

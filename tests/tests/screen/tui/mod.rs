@@ -1,4 +1,4 @@
-//! The terminal UI through a real terminal: its output, its messages, and the terminal's state afterwards.
+//! Tests the terminal UI on a real terminal: its output, messages, and the terminal's state afterwards.
 
 #![allow(clippy::unwrap_used, clippy::panic, clippy::print_stderr, reason = "a test fails by panicking")]
 
@@ -37,12 +37,11 @@ fn world() -> World {
     World::new(User::Myself)
 }
 
-/// Returns the text of a request to the model.
 fn sent(server: &ReplayServer, request: usize) -> String {
     String::from_utf8(server.requests()[request].body.to_vec()).unwrap()
 }
 
-/// The summary of a session, and the command that continues it if something was said.
+/// Checks the summary of a session. After messages, it must have the command that continues the session.
 fn is_summed_up(left: &Left, has_messages: bool) {
     let said = String::from_utf8_lossy(&left.bytes).into_owned();
     assert!(said.contains("Ended · "), "{said:?}");

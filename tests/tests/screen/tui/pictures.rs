@@ -1,4 +1,4 @@
-//! The pictures of README and guide, which `just pictures` renews. Each test must reach its screen.
+//! Makes the pictures of README and guide, which `just pictures` renews. Each test must reach its screen.
 
 use std::path::PathBuf;
 
@@ -9,7 +9,7 @@ use super::*;
 
 const SIZE: (u16, u16) = (110, 32);
 
-/// The project's place in the pictures.
+/// Path of the project in the pictures.
 const PLACE: &str = "~/ledger";
 
 fn ledger() -> World {
@@ -38,7 +38,7 @@ fn command(text: &str) -> (&'static str, Value) {
     ("shell_exec", json!({ "command": text }))
 }
 
-/// The UI in a terminal of all colours.
+/// Starts the UI in a terminal with all colours.
 fn begun(world: &World, server: &ReplayServer, flags: &[&str]) -> Ui {
     let mut command = world.ui(server, flags);
     command.env("COLORTERM", "truecolor").env("COLORFGBG", "15;0");
@@ -47,7 +47,7 @@ fn begun(world: &World, server: &ReplayServer, flags: &[&str]) -> Ui {
     ui
 }
 
-/// Writes the picture of what stands on the screen, where pictures are wanted.
+/// Writes a picture of the screen, if pictures are to be renewed.
 fn taken(ui: &Ui, world: &World, name: &str) {
     let place = world.project().to_str().unwrap().to_owned();
     let picture = ui.picture().replace(&place, &format!("{PLACE:<width$}", width = place.len()));

@@ -1,4 +1,4 @@
-//! `--plain`: the session in lines.
+//! Tests `--plain`, which shows a session as lines.
 
 use tests::replies::calls;
 

@@ -1,4 +1,4 @@
-//! A plan on the screen: edited in place, compared with its version before, approved and executed.
+//! Tests a plan on the screen: it is edited in an editor, compared with its earlier version, approved and executed.
 
 use serde_json::json;
 use tests::replies::{calls, done, model_of};
@@ -6,7 +6,7 @@ use tests::ui::Ui;
 
 use super::{sent, world};
 
-/// Sections and comments without meaning stay unchanged.
+/// Plan whose unknown sections and comments must stay unchanged.
 const PLAN: &str = "# Two words
 
 <!-- mine -->

@@ -1,17 +1,18 @@
-//! Keys over a slow line: time decides about a lone escape byte, and incomplete keys are never text.
+//! Tests keys over a slow connection. A timeout decides about a lone escape byte, and incomplete key sequences never
+//! become text.
 
 use std::thread;
 use std::time::Duration;
 
 use super::*;
 
-/// The time between two pieces of one key, longer than any wait for a lone escape byte.
+/// Time between two pieces of one key sequence, longer than any wait after a lone escape byte.
 const APART: Duration = Duration::from_millis(300);
 
-/// A time that is longer than the wait for the rest of a sequence.
+/// Time that exceeds the wait for the rest of a sequence.
 const GIVEN_UP: Duration = Duration::from_secs(2);
 
-/// Sequences in two pieces, and the text of the prompt that they make.
+/// Key sequences in two pieces, each with the text that the prompt then has.
 const CUT: &[(&[u8], &[u8], &str)] = &[
     (b"\x1b[1;5", b"C", ""),
     (b"\x1b[", b"4~", ""),
@@ -28,7 +29,7 @@ const CUT: &[(&[u8], &[u8], &str)] = &[
     (b"\x1b[200~pasted\x1b[20", b"1~", "pasted"),
 ];
 
-/// Beginnings whose rest never comes.
+/// Beginnings of key sequences whose rest never comes.
 const HALVES: &[&[u8]] =
     &[b"\x1b[1;", b"\x1bO", b"\x1b[200", b"\x1b]52;c;bGF0ZQ", b"\xf0\x9f\xa6", b"\x1b[<64;1"];
 

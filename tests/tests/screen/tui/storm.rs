@@ -1,4 +1,5 @@
-//! No remains on the screen, after a storm of sizes and after each scroll over text of odd widths.
+//! Tests that nothing wrong is left on the screen: after many changes of the size, and after each scroll over text of
+//! unusual widths.
 
 use std::time::Duration;
 
@@ -6,13 +7,13 @@ use tests::random::Random;
 
 use super::*;
 
-/// The time without changes after which a screen counts as complete.
+/// Time without a change after which a screen counts as complete.
 const STILL: Duration = Duration::from_millis(150);
 
-/// Ctrl+L: all of it is drawn anew.
+/// Ctrl+L, which draws the whole screen again.
 pub(super) const REDRAW: &str = "\x0c";
 
-/// Returns the screen when nothing is written any more, without blanks at the ends of rows.
+/// Returns the screen as soon as nothing more is written, without blanks at the ends of rows.
 fn at_rest(ui: &Ui) -> String {
     let mut before = ui.bytes().len();
     loop {
@@ -26,7 +27,7 @@ fn at_rest(ui: &Ui) -> String {
     }
 }
 
-/// The bytes of a page up or down, or of some turns of the wheel.
+/// Returns the keys for a page up or down, or some turns of the mouse wheel.
 pub(super) fn scroll(random: &mut Random) -> String {
     let [up, down] = ["\x1b[<64;9;9M", "\x1b[<65;9;9M"];
     match random.below(5) {
@@ -37,11 +38,11 @@ pub(super) fn scroll(random: &mut Random) -> String {
     }
 }
 
-/// Typed and taken back at the prompt: once that has been seen, what was typed before has been acted on.
+/// Character that is typed and then deleted. When it is on the screen, the UI has processed all earlier keys.
 pub(super) const MARK: &str = "¤";
 pub(super) const TAKE_BACK: &str = "\x7f";
 
-/// Returns the screen, and a fresh drawing of it.
+/// Checks that the screen is the same after it was drawn again.
 fn compared(ui: &mut Ui, when: &str) {
     ui.types(MARK);
     ui.until_shown(MARK);
@@ -54,7 +55,7 @@ fn compared(ui: &mut Ui, when: &str) {
     assert_eq!(stands, at_rest(ui), "{when}");
 }
 
-/// Returns a reply with every kind of text of disputed width.
+/// Returns a reply with all kinds of text whose width terminals disagree about.
 pub(super) fn odd_text() -> String {
     let rows = [
         "👨\u{200d}👩\u{200d}👧\u{200d}👦 a family and ⚠\u{fe0f} a sign",
@@ -104,7 +105,7 @@ fn no_scroll_leaves_anything_behind() {
     assert_eq!(ui.end().code, 0);
 }
 
-/// Keys that lead to a state, and the text that shows it.
+/// States of the UI: a name, the keys that lead to it, and a text on the screen.
 const STATES: [(&str, &[&str], &str); 5] = [
     ("a card", &["go\r"], "allows    write"),
     ("the list of commands", &["/"], "show all commands and keys"),

@@ -1,4 +1,4 @@
-//! A session that goes on after files were taken back.
+//! Tests a session that is continued after the change of a file was reverted.
 
 use serde_json::json;
 use tests::replies::{calls, done, model_of};

@@ -1,4 +1,4 @@
-//! The terminal itself: its size, its end, and what reaches it.
+//! Tests the terminal itself: its size, its end, and control sequences that must not reach it.
 
 use tests::ui::without_question;
 
@@ -48,7 +48,7 @@ fn another_size_is_another_frame() {
     assert_eq!(ui.end().code, 0);
 }
 
-/// Texts with which a hostile model or program may try to control the terminal.
+/// Texts by which a hostile model or program could try to control the terminal.
 const HOSTILE: &[&str] = &[
     "\x1b]0;title\x07",
     "\x1b]52;c;cm0gLXJm\x07",
@@ -160,7 +160,7 @@ fn a_terminal_without_colours_gets_none() {
     }
 }
 
-/// Not the controlling terminal of the program: no signal tells of its end either.
+/// Uses a terminal that is not the controlling one of the program, so no signal reports its end.
 #[test]
 fn a_terminal_that_is_gone_ends_the_session() {
     let (world, server) = (world(), model_of([shell("echo started; exec sleep 1000"), done()]));

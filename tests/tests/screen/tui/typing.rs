@@ -1,6 +1,7 @@
-//! A person types at human speed: each command ends as `:help` says, at rest and on each card, and answers no card.
+//! Tests commands that a person types at human speed, with no card and on each kind of card: each has the effect that
+//! `:help` says, and none answers a card.
 //!
-//! CI runs a seeded part. `BAILIWICK_TYPING` is the number of seconds of a longer run.
+//! CI types each command once, from a fixed seed. `BAILIWICK_TYPING` sets the seconds of a longer run.
 
 use std::thread;
 use std::time::{Duration, Instant};
@@ -11,7 +12,7 @@ use tests::ui::Ui;
 
 use super::{SIZE, world};
 
-/// The commands, and a text that the screen has after each: whatever is changed by one is changed back by the next.
+/// Commands, each with a text that the screen then has. A change by one is undone by the next.
 const COMMANDS: &[(&str, &str)] = &[
     ("access", "access of the agent"),
     ("rights", "access of the agent"),
@@ -46,7 +47,7 @@ const COMMANDS: &[(&str, &str)] = &[
     ("fly", "no command"),
 ];
 
-/// Commands whose end depends on the open card.
+/// Commands whose effect depends on the open card, with their effect if there is none.
 const AT_REST: &[(&str, &str)] = &[
     ("select", " SELECT "),
     ("findings", "there are no findings"),
@@ -59,14 +60,13 @@ const AT_REST: &[(&str, &str)] = &[
     ("mode ask", "ask ·"),
 ];
 
-/// Commands that end on a card of a call as at rest.
+/// Commands that have the same effect on the card of a call as without a card.
 const ON_A_CARD: &[(&str, &str)] = &[
     ("plan", "another agent makes a plan"),
     ("edit-plan", "no plan waits for your approval"),
     ("mode ask", "nothing changed: the mode is ask"),
 ];
 
-/// Commands that open a view or a page.
 const VIEWS: &[&str] = &[
     "access",
     "context",
@@ -83,7 +83,7 @@ const VIEWS: &[&str] = &[
     "diff steps",
 ];
 
-/// Numbers that look as if they were random (Numerical Recipes' generator), the same ones for a seed.
+/// Pseudo-random numbers (linear congruential generator of Numerical Recipes), the same for each seed.
 struct Seeded(u64);
 
 impl Seeded {
@@ -92,7 +92,7 @@ impl Seeded {
         (self.0 >> 33) % most
     }
 
-    /// Types as a hand does: 80 to 300 ms before each key. This is no wait for something.
+    /// Types like a person, with 80 to 300 ms before each key. These are not waits for an event.
     fn types(&mut self, ui: &mut Ui, keys: &str) {
         for key in keys.chars() {
             thread::sleep(Duration::from_millis(80 + self.below(221)));
@@ -101,7 +101,8 @@ impl Seeded {
     }
 }
 
-/// A place at which commands are typed: the reply that leads there, a text of the place, flags, and the commands that end in their own way there.
+/// State in which commands are typed: the reply that leads to it, a text on the screen, flags, and commands with a
+/// special effect in it.
 struct Place {
     script: Option<fn() -> String>,
     title: &'static str,
@@ -109,7 +110,7 @@ struct Place {
     commands: &'static [(&'static str, &'static str)],
 }
 
-/// At rest, and on each card: of a denial, of the network, of a command, of a plan.
+/// States without a card, and with a card of a denied write, a denied connection, a command, and a plan.
 const PLACES: [Place; 5] = [
     Place { script: None, title: "INSERT", flags: &[], commands: AT_REST },
     Place {
@@ -138,12 +139,12 @@ const PLACES: [Place; 5] = [
     },
 ];
 
-/// The hands that type at each place, at the same time.
+/// Number of UIs in each state, in which commands are typed at the same time.
 const HANDS: usize = 3;
 
 const PLAN: &str = "# A word\n\n## Steps\n\n### 1. One\nWrite a word.\n";
 
-/// Types this hand's share of the commands, and more until the time is up, on what the first message leads to.
+/// Types a share of the commands in a UI, and more until `patience` is over.
 fn types_on(place: &Place, hand: usize, patience: Option<Duration>) {
     let seed = 5 + 77 * hand as u64;
     let (share, mut hand) = (hand, Seeded(seed));
@@ -204,7 +205,7 @@ fn each_command_typed_by_hand_ends_as_help_says() {
     }
 }
 
-/// Every command that `:help` lists is typed somewhere.
+/// Tests that every command that `:help` lists is typed in some state.
 #[test]
 fn no_command_of_the_help_is_left_out() {
     let (world, server) = (world(), model_of([done()]));

@@ -1,4 +1,4 @@
-//! A session in mode `ask`, and the answers to it.
+//! Starts sessions in mode `ask`, and answers their requests.
 
 use std::time::Duration;
 
@@ -13,7 +13,7 @@ use tests::replies::calls;
 use tests::session::{Beginning, FrontEnd};
 use tests::tier::choice;
 
-/// Mode `ask` in a tier, in a project with a file `a.txt` that says `old`.
+/// Returns settings with mode `ask`, and with a file `a.txt` that contains `old`.
 pub(crate) fn asks(tier: Tier) -> Beginning {
     Beginning {
         tier: choice(tier),
@@ -23,12 +23,12 @@ pub(crate) fn asks(tier: Tier) -> Beginning {
     }
 }
 
-/// The same with a deadline.
+/// Returns the settings of [`asks`] with a time limit for answers.
 pub(crate) fn asks_for(tier: Tier, timeout: Duration) -> Beginning {
     Beginning { approvals: ApprovalSettings { timeout, ..ApprovalSettings::default() }, ..asks(tier) }
 }
 
-/// An answer of the kind that the request is of.
+/// Returns an answer of the same kind as the request.
 pub(crate) fn fitting(request: &ServerRequest, decision: ReviewDecision) -> ApprovalAnswer {
     request.answer(decision)
 }
@@ -41,7 +41,7 @@ pub(crate) async fn answer(front: &FrontEnd, id: ApprovalId, answer: ApprovalAns
     front.act(UserActionKind::Answer { id, answer }).await;
 }
 
-/// Waits for the next request and decides on it.
+/// Waits for the next request, and answers it with this decision.
 pub(crate) async fn decide(front: &mut FrontEnd, decision: ReviewDecision) -> ServerRequest {
     let (id, request) = front.asked().await;
     answer(front, id, fitting(&request, decision)).await;
@@ -52,18 +52,17 @@ pub(crate) fn edit() -> String {
     calls(&[("edit_file", json!({"path": "a.txt", "old_string": "old", "new_string": "new"}))])
 }
 
-/// A reply with a command that says that it writes.
+/// Returns a reply with a command that declares to write.
 pub(crate) fn command(text: &str) -> String {
     calls(&[("shell_exec", json!({"command": text, "access": "write"}))])
 }
 
-/// The data of the events of one type in the log.
+/// Returns the data of the logged events of one type.
 pub(crate) fn logged(front: &FrontEnd, kind: &str) -> Vec<Value> {
     let events = front.world.log().into_iter().filter(|event| event["type"] == kind);
     events.map(|mut event| event["data"].take()).collect()
 }
 
-/// Returns all texts that the model received.
 pub(crate) fn told(provider: &ReplayProvider) -> String {
     format!("{:?}", provider.requests().last().unwrap().messages)
 }

@@ -1,5 +1,5 @@
-//! Every kind of invalid answer, at every moment, for patches and commands: nothing runs, and one line in the log has
-//! the reason.
+//! Tests all kinds of invalid answers at all times, for patches and commands: nothing is carried out, and one line in
+//! the log has the reason.
 
 use std::time::Duration;
 
@@ -15,10 +15,10 @@ use tests::tier;
 
 use super::asking::{answer, asks, asks_for, command, edit, fitting, for_session, logged};
 
-/// An approval with a fault.
+/// Function that makes an invalid answer.
 type Bad = fn(&ServerRequest) -> ApprovalAnswer;
 
-/// Answers that deny the request: the kind of answer, and the text in the log.
+/// Answers that deny the request, each with its name and the text in the log.
 const DENIES: [(&str, Bad, &str); 14] = [
     ("patch for the other kind", |r| other(r, ReviewDecision::Approved), "another kind"),
     ("other kind, session", |r| other(r, for_session(SessionScope::Exact)), "another kind"),
@@ -69,12 +69,12 @@ fn with_digest(request: &ServerRequest, digest: &str) -> ApprovalAnswer {
     }
 }
 
-/// A call of each kind that changes `a.txt`, if it is carried out.
+/// Returns calls of each kind that would change `a.txt`.
 fn kinds() -> [(&'static str, String); 2] {
     [("patch", edit()), ("exec", command("echo new > a.txt"))]
 }
 
-/// Checks that nothing ran, and that the log has these numbers of answers and ignored answers.
+/// Checks that nothing was carried out, and that the log has these numbers of answers and of ignored answers.
 fn nothing_ran(front: &FrontEnd, case: &str, answered: usize, ignored: usize) {
     assert_eq!(front.world.read("a.txt"), "old\n", "{case}");
     let shots = logged(front, "worker_started").iter().filter(|worker| !worker["one_shot"].is_null()).count();

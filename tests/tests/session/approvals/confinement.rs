@@ -1,4 +1,4 @@
-//! The kernel's data about the permanent worker and about an approved command.
+//! Tests the kernel's data about the standing worker and about the worker of an approved command.
 
 use std::fs;
 use std::net::TcpListener;

@@ -1,5 +1,4 @@
-//! Calls of a tool with an invented name that no worker knows: through the gate, the approval, the log and the
-//! protocol.
+//! Tests calls of a tool that no worker has, by the session's gate, approval, log and protocol.
 
 use std::sync::{Arc, Mutex};
 
@@ -19,14 +18,14 @@ use tokio::sync::mpsc;
 
 use super::asking::{answer, asks, decide, edit, logged, told};
 
-/// A server of one tool, which does what its arguments say.
+/// Server of one tool, which acts as the arguments say.
 struct Server {
     served: Mutex<Vec<ExternalCall>>,
-    /// The channel on which an abandoned call reports itself.
+    /// Channel that reports calls for which nobody waits any more.
     dropped: mpsc::UnboundedSender<()>,
 }
 
-/// Says that a call is not waited for any more.
+/// Reports on its drop that nobody waits for a call any more.
 struct Waiting(mpsc::UnboundedSender<()>);
 
 impl Drop for Waiting {
@@ -57,7 +56,7 @@ impl ToolServer for Server {
     }
 }
 
-/// A session with the tool; its server; and where the calls say that they are not waited for.
+/// Starts a session with the tool. Returns its front end, the server, and the channel of calls for which nobody waits.
 fn open(beginning: Beginning, replies: Vec<String>) -> (FrontEnd, Arc<Server>, mpsc::UnboundedReceiver<()>) {
     let (dropped, gone) = mpsc::unbounded_channel();
     let server = Arc::new(Server { served: Mutex::default(), dropped });

@@ -1,4 +1,5 @@
-//! Approve, deny, time out, interrupt, abort: the exact events, and the content of the files.
+//! Tests approvals that are given, denied, timed out, interrupted or aborted: the exact events, and the content of the
+//! files.
 
 use std::fs;
 use std::sync::Arc;

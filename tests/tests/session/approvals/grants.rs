@@ -1,4 +1,4 @@
-//! The coverage of an approval for the session.
+//! Tests which calls an approval for the whole session covers.
 
 use ipc::id::GrantId;
 use protocol::approval::{ReviewDecision, SessionScope};

@@ -1,4 +1,4 @@
-//! Approvals through the session's channel, with real workers in both tiers: approved actions happen exactly once, and
+//! Approvals through a session's channels, with real workers in both tiers: approved actions happen exactly once, and
 //! no others.
 
 #![allow(

@@ -1,4 +1,5 @@
-//! Commands that were denied something and run again, with real workers: exactly the shown access is given, once.
+//! Tests commands that were denied something and can run again, with real workers: exactly the shown access is given,
+//! and once.
 
 use std::fs;
 use std::os::unix::fs::symlink;
@@ -17,12 +18,11 @@ use tests::tier;
 
 use super::asking::{answer, asks, decide, fitting, for_session, logged, told};
 
-/// A reply with a command that declares nothing.
+/// Returns a reply with a command that declares no access.
 fn plain(command: &str) -> String {
     calls(&[("shell_exec", json!({ "command": command }))])
 }
 
-/// A directory beside the project.
 fn outside(front: &FrontEnd) -> PathBuf {
     let place = front.world.project().parent().unwrap().join("outside");
     fs::create_dir_all(&place).unwrap();
@@ -36,7 +36,7 @@ async fn asked(front: &mut FrontEnd) -> (ApprovalId, ServerRequest, DeniedComman
     (id, request, params)
 }
 
-/// A session whose model tries to write beside the project, up to the question.
+/// Starts a session whose model tries to write outside of the project, and waits for the question.
 async fn denied_outside(tier: Tier) -> (FrontEnd, ApprovalId, ServerRequest, PathBuf) {
     let replies = [plain("echo first; echo x > ../outside/new"), plain("echo y > ../outside/other"), done()];
     let mut front = FrontEnd::open_with(asks(tier), replies);
@@ -64,7 +64,7 @@ async fn what_is_allowed_once_happens_once() {
     }
 }
 
-/// One `no` is enough for an access that the command does not need.
+/// If the command did not need the access, one `no` is enough.
 #[tokio::test]
 async fn a_command_that_carries_on_waits_for_the_answer_too() {
     for tier in tier::all() {

@@ -1,4 +1,4 @@
-//! A denied socket of another program: offered, allowed once or for the session, and withdrawn.
+//! Tests a denied socket of another program: access is offered, allowed once or for the session, and withdrawn.
 
 use std::io::Write;
 use std::os::unix::net::UnixListener;
@@ -22,7 +22,7 @@ fn client() -> String {
     calls(&[("shell_exec", json!({ "command": format!("python3 -c \"{script}\"") }))])
 }
 
-/// Serves a word to every client, as long as the test lives.
+/// Serves a word to every client until the test ends. Returns the socket's path.
 fn serve(front: &FrontEnd) -> PathBuf {
     let place = front.world.project().parent().unwrap().join("outside");
     std::fs::create_dir_all(&place).unwrap();

@@ -1,4 +1,5 @@
-//! A yes to the whole turn: its worker may do exactly what the request said, and nothing of it remains afterwards.
+//! Tests an approval for a whole turn: the turn's worker has exactly the access that the request showed, and nothing of
+//! it remains afterwards.
 
 use std::net::TcpListener;
 
@@ -16,7 +17,7 @@ use tests::tier;
 
 use super::asking::{asks, command, decide, edit, logged, told};
 
-/// A session of many turns whose network is on.
+/// Starts a session of several turns with the network on.
 fn online(tier: ipc::confinement::Tier, replies: Vec<String>) -> FrontEnd {
     let approvals = ApprovalSettings { offers: false, ..ApprovalSettings::default() };
     let beginning = Beginning { net: Network::On, turns: Turns::Many, approvals, ..asks(tier) };
@@ -27,14 +28,14 @@ async fn act(front: &FrontEnd, action: AgentAction) {
     front.act(UserActionKind::Agent(action)).await;
 }
 
-/// Says yes to everything at the next request; returns the access that it offered.
+/// Approves the next request for the whole turn. Returns the access that the request offered.
 async fn allow(front: &mut FrontEnd) -> TurnAccess {
     let request = decide(front, ReviewDecision::ApprovedForTurn).await;
     front.until("rights changed for worker 2: net off").await;
     request.turn().cloned().unwrap()
 }
 
-/// Fails unless the agent is asked about a change again, with its earlier access.
+/// Checks that a change is asked about again, and that the agent has its earlier access.
 async fn asks_again(front: &mut FrontEnd, started: &Value) {
     front.prompt("again").await;
     let request = decide(front, ReviewDecision::DENIED).await;
@@ -45,7 +46,7 @@ async fn asks_again(front: &mut FrontEnd, started: &Value) {
     assert_eq!(logged(front, "turn_allowance_ended"), [json!({"cause": "turn_ended"})]);
 }
 
-/// The access with which the session started.
+/// Returns the access with which the session started.
 fn started(front: &FrontEnd) -> Value {
     logged(front, "worker_started")[0]["rights"].clone()
 }

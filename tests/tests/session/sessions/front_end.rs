@@ -1,4 +1,4 @@
-//! The two front ends without a terminal, as programs.
+//! Plays scripts by the two front ends that need no terminal, each as a program.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,7 +15,6 @@ use tests::{Finished, World, alive, marked, wait_until};
 
 use crate::sessions::script::{Script, Step};
 
-/// Runs `bailiwick exec` to its end.
 pub(crate) fn exec(world: &World, server: &ReplayServer, script: &Script, flags: &[String]) -> Finished {
     let flags: Vec<_> = flags.iter().map(String::as_str).collect();
     let usual = world.exec(server, &flags);
@@ -30,7 +29,7 @@ fn run(mut command: Command) -> Finished {
     Finished::of(&mut command)
 }
 
-/// Drives a conversation of `bailiwick serve` through its steps, and ends the server.
+/// Carries out the steps in a conversation of `bailiwick serve`, and ends the server.
 pub(crate) fn serve(
     world: &World,
     server: &ReplayServer,
@@ -67,11 +66,11 @@ struct Peer {
     output: BufReader<ChildStdout>,
     /// Notifications and requests of the server, in their order.
     read: Vec<Value>,
-    /// The first of them that no step was about.
+    /// Index in `read` of the first message for which no step has waited.
     next: usize,
-    /// The number of awaited notifications about an agent, by method.
+    /// Number of notifications about an agent for which steps have waited, by agent and method.
     awaited: BTreeMap<(String, String), usize>,
-    /// The number of the last request.
+    /// Id of the last request.
     last: u64,
 }
 
@@ -110,7 +109,7 @@ impl Peer {
         }
     }
 
-    /// The processes of an agent's workers, as far as they were heard of.
+    /// Returns the pids of an agent's workers, as far as the server has reported them.
     fn workers(&self, agent: &str) -> Vec<u32> {
         let started =
             |message: &&Value| message["method"] == "event/workerStarted" && is_about(message, agent);
@@ -134,7 +133,7 @@ impl Peer {
         writeln!(self.input, "{message}").unwrap();
     }
 
-    /// The next line; one that is no response is kept as well.
+    /// Reads the next message. Keeps it in `read` unless it is a response.
     fn line(&mut self) -> Value {
         let mut line = String::new();
         self.output.read_line(&mut line).unwrap();
@@ -158,7 +157,7 @@ impl Peer {
         }
     }
 
-    /// The next message with this method that no step has waited for yet.
+    /// Returns the next message with this method for which no step has waited.
     fn until(&mut self, method: &str) -> Value {
         loop {
             while let Some(message) = self.read.get(self.next) {
@@ -179,7 +178,7 @@ fn is_about(message: &Value, agent: &str) -> bool {
     *(if logged.is_null() { &params["data"]["agent"] } else { logged }) == agent
 }
 
-/// True if a process of a world executes this command line.
+/// True if a process of the world runs this command line.
 fn is_executed(world: &World, command: &str) -> bool {
     let line = format!("{}\0", command.replace(' ', "\0"));
     let executes =

@@ -1,5 +1,5 @@
-//! Recorded sessions: scripts of model replies in `fixtures/sessions`, replayed through the real binary against a scripted
-//! model on loopback, with the event log, the exit code and the result as a snapshot beside the script.
+//! Tests recorded sessions. The real program plays the scripts in `fixtures/sessions` against a scripted model on
+//! loopback. A snapshot next to the script has the event log, the exit code and the result.
 //!
 //! A changed order or content of events makes one of these fail. To record them again:
 //!
@@ -7,8 +7,8 @@
 //! cargo build --workspace --bins && INSTA_UPDATE=always cargo test -p tests --test session sessions::
 //! ```
 //!
-//! Then read the difference: every line of it is a change of behaviour. The scripts are written by hand. All sessions run in
-//! the floor, which every machine can enforce, so that there is one snapshot of each.
+//! Then read the difference, since every changed line is a change of behaviour. The scripts are written by hand. All
+//! sessions run in the floor tier, which every machine supports, so each has one snapshot.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -24,7 +24,7 @@ use tests::{Finished, User, World, tier};
 use self::normal::Normal;
 use self::script::{FrontEnd, Script};
 
-/// Plays a script and compares what it left with its snapshot.
+/// Plays a script, and compares the session with its snapshot.
 fn replay(name: &str) {
     if !tier::all().contains(&Tier::Floor) {
         tests::skip!("the session {name}: this machine cannot enforce the floor");
@@ -55,7 +55,7 @@ fn replay(name: &str) {
     settings.bind(|| insta::assert_snapshot!(name, record));
 }
 
-/// Compares the actions of each agent with its access, as far as the log shows.
+/// Checks that the logged actions of each agent agree with its access.
 fn agrees(world: &World) {
     let session = world.log()[0]["session"].as_str().unwrap().to_owned();
     let audit = Finished::of(&mut world.bailiwick(["audit", &session]));

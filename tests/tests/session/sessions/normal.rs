@@ -1,4 +1,4 @@
-//! A record of a session without data that differs between runs and machines.
+//! Makes a record of a session from which all data that differs between runs and machines is removed.
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -6,7 +6,7 @@ use std::fmt::Write;
 use serde_json::{Map, Value};
 use tests::{Finished, World, without_durations};
 
-/// Members that are counted or measured anew in each run.
+/// Names of members with times or counts that differ in each run.
 const MEASURED: [&str; 12] = [
     "duration_ms",
     "explanation_bytes",
@@ -22,18 +22,18 @@ const MEASURED: [&str; 12] = [
     "waited_ms",
 ];
 
-/// A session's log, and the names of what differs.
+/// Log of a session, with the replacements for data that differs.
 pub(crate) struct Normal<'a> {
     world: &'a World,
     log: Vec<Value>,
     session: String,
     digests: Names,
     pids: Names,
-    /// The last event of each agent.
+    /// Number of the last event of each agent.
     heads: BTreeMap<String, u64>,
 }
 
-/// Equal names in two places get the same replacement.
+/// Replacements for one kind of data: a word, and the values found. Equal values get the same replacement.
 struct Names(&'static str, Vec<String>);
 
 impl Names {
@@ -55,7 +55,7 @@ impl<'a> Normal<'a> {
         Self { world, log, session, digests, pids, heads: BTreeMap::new() }
     }
 
-    /// Fails unless a stream of events is the log, but for the chain of digests.
+    /// Checks that the streamed events are those of the log, except for the chain of digests.
     pub(crate) fn is_streamed(&self, done: &Finished) {
         let mut log = self.log.clone();
         for event in &mut log {
@@ -66,7 +66,8 @@ impl<'a> Normal<'a> {
         assert_eq!(done.events(), log);
     }
 
-    /// The log, the exit code, what was said, and files. Of agents that work at the same time each one's events come together.
+    /// Returns the record: log, exit code, output and files. If `apart` is true, the events are grouped by agent, since
+    /// agents that work at the same time have no common order.
     pub(crate) fn record(mut self, done: &Finished, files: &[(&str, Option<String>)], apart: bool) -> String {
         let mut record = String::new();
         let mut log = std::mem::take(&mut self.log);
@@ -97,7 +98,7 @@ impl<'a> Normal<'a> {
         record
     }
 
-    /// A line with the envelope, and one for each member of the data.
+    /// Writes a line for an event, and one for each member of its data.
     fn event(&mut self, record: &mut String, event: Value) {
         let Value::Object(mut event) = event else { panic!("{event}") };
         let mut take = |name: &str| event.shift_remove(name).unwrap_or_default();
@@ -116,7 +117,8 @@ impl<'a> Normal<'a> {
         write_members(record, &data);
     }
 
-    /// Each event follows from the one before it of its agent; the first one of a sub-agent from its parent's last.
+    /// Checks that each event follows the last one of its agent, and the first one of a sub-agent an event of its
+    /// parent.
     fn follows(&mut self, event: &Value) {
         let named = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
         let (agent, id) = (named("agent"), event["id"].as_u64().unwrap());
@@ -182,7 +184,7 @@ fn write_members(record: &mut String, data: &Map<String, Value>) {
     }
 }
 
-/// A value on one line, or a text of several lines on as many.
+/// Writes a value on one line, or a text of several lines on as many.
 fn write_value(record: &mut String, head: &str, value: &Value) {
     match value.as_str().filter(|text| text.trim_end().contains('\n')) {
         None => writeln!(record, "{head}{value}").unwrap(),
@@ -199,7 +201,7 @@ fn is_digest(text: &str) -> bool {
     text.len() == 64 && text.bytes().all(|byte| byte.is_ascii_hexdigit())
 }
 
-/// A text in which other words stand for what follows a mark.
+/// Replaces the characters that vary after each `mark` in a text by `instead`.
 fn after(text: &str, mark: &str, instead: &str, varies: fn(u8) -> bool) -> String {
     let mut parts = text.split(mark);
     let mut normal = parts.next().unwrap_or_default().to_owned();

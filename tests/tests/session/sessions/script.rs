@@ -1,4 +1,4 @@
-//! A script: the project, the model's replies, and the front end's part.
+//! Reads scripts, which contain the project, the model's replies, and the actions of the front end.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,21 +13,20 @@ use tests::replies::{model_of, model_of_agents};
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Script {
-    /// A sentence for the reader.
+    /// Description for readers of the script.
     pub(crate) about: String,
-    /// The project's files, by name.
+    /// Content of the project's files, by name.
     #[serde(default)]
     files: BTreeMap<String, String>,
-    /// The misbehaviour of a worker that was taken over, if one stands in the worker's place: see `fake-worker`.
+    /// Misbehaviour of `fake-worker`, which replaces the worker. `None` for the real worker.
     pub(crate) worker: Option<String>,
-    /// The driver of the session.
     pub(crate) front_end: FrontEnd,
-    /// The model's replies, in their order.
     replies: Vec<Reply>,
-    /// Its replies to sub-agents that work at the same time, by their tasks; with any, `replies` has those of the others.
+    /// Replies to sub-agents that work at the same time, by their tasks. If there are any, `replies` has those of the
+    /// other agents.
     #[serde(default)]
     agents: BTreeMap<String, Vec<Reply>>,
-    /// Files of the project that are shown after the session.
+    /// Names of the project's files that the snapshot contains.
     #[serde(default)]
     left: Vec<String>,
 }
@@ -35,43 +34,41 @@ pub(crate) struct Script {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum FrontEnd {
-    /// `bailiwick exec`, with these flags.
+    /// Runs `bailiwick exec` with these flags.
     Exec { flags: Vec<String> },
-    /// `bailiwick serve`, with these parameters of `newConversation`.
+    /// Runs `bailiwick serve`, with these parameters of `newConversation` and these steps.
     Serve { options: Map<String, Value>, steps: Vec<Step> },
 }
 
-/// The next action of a front end.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "snake_case", deny_unknown_fields)]
 pub(crate) enum Step {
-    /// Sends a request of the conversation, and waits for its response.
+    /// Sends a request of the conversation, and waits for the response.
     Call { method: String, params: Map<String, Value> },
-    /// Waits for a notification.
+    /// Waits for a notification with this method.
     Until(String),
-    /// Waits for a notification about an agent, whatever came before it of others.
+    /// Waits for a notification with this method about an agent. Skips those about others.
     UntilOf { agent: String, method: String },
-    /// Waits for a request of the server, and answers it.
+    /// Waits for a request of the server with this method, and answers it.
     Answer { method: String, result: Value },
-    /// Waits until a command has made a file of the project.
+    /// Waits until this file exists in the project.
     File(String),
-    /// Makes a file of the project, which a command waits for.
+    /// Creates a file in the project, for which a command waits.
     Make(String),
-    /// Kills the worker of an agent.
+    /// Kills the worker of this agent.
     KillWorker(String),
-    /// Fails unless the first workers of these agents are gone, and this command line with them.
+    /// Checks that the first workers of these agents have ended, and that no process runs this command line.
     Gone { workers_of: Vec<String>, command: String },
 }
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Reply {
-    /// Words before the calls.
+    /// Text before the calls.
     says: Option<String>,
-    /// Names and arguments of tool calls.
     #[serde(default)]
     calls: Vec<(String, Value)>,
-    /// The tokens of the prompt, as the model counts them.
+    /// Number of tokens in the prompt, as the model reports it. `None` for a default number.
     prompt_tokens: Option<u64>,
 }
 
@@ -101,12 +98,12 @@ impl Script {
         model_of_agents(own, theirs)
     }
 
-    /// True if agents work at the same time, so that only the order of each one's own events is always the same.
+    /// True if agents work at the same time, so that only the order of each agent's own events is fixed.
     pub(crate) fn is_parallel(&self) -> bool {
         !self.agents.is_empty()
     }
 
-    /// Returns the content of the important files after the session.
+    /// Returns the names in `left`, each with the file's content after the session. `None` if there is no such file.
     pub(crate) fn left(&self, world: &World) -> Vec<(&str, Option<String>)> {
         let text = |name| fs::read_to_string(world.project().join(name)).ok();
         self.left.iter().map(|name| (name.as_str(), text(name))).collect()

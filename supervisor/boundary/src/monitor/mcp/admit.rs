@@ -1,7 +1,6 @@
 //! Messages that the guest of an MCP server may send, by phase. Any other message ends the guest.
 //!
-//! | phase ╲ message | `Ready` | `Tool`, `Prompt` | `Described` | `Progress` | `Done` | `Question` | `ToolsChanged` |
-//! `Gone` |
+//! | phase ╲ message | `Ready` | `Tool`, `Prompt` | `Described` | `Progress` | `Done` | `Question` | `ToolsChanged` | `Gone` |
 //! | --- | --- | --- | --- | --- | --- | --- | --- | --- |
 //! | Describing | ✗ | bounded | → Serving | ✗ | of an open request, once | ✗ | ✗ | → Gone |
 //! | Serving | ✗ | ✗ | ✗ | of an open request | of an open request, once | of an open request, bounded | yes | → Gone |
