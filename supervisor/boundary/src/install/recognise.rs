@@ -109,8 +109,7 @@ impl SelfInstaller {
         form.read(arguments.get(form.words.len()..)?)
     }
 
-    /// True if the command is an installer such as `npx`, even if [`SelfInstaller::of`] does not understand its
-    /// arguments.
+    /// True if the command is an installer such as `npx`, even if [`SelfInstaller::of`] does not accept its arguments.
     pub fn is_runner(command: &str, arguments: &[String]) -> bool {
         let name = Path::new(command).file_name().and_then(|name| name.to_str());
         let begins = |form: &Form| {
@@ -223,8 +222,7 @@ impl Registry {
         format!("{}{sign}{version}", self.unversioned(package))
     }
 
-    /// Returns `word` as a package for the installer: a name, perhaps with a version. `None` if `word` is a file, URL
-    /// or repository.
+    /// Returns `word` as a package: a name, perhaps with a version. `None` if `word` is a file, URL or repository.
     fn package(self, word: &str) -> Option<String> {
         match self {
             Self::Npm => {

@@ -100,8 +100,7 @@ pub struct Installed {
 }
 
 impl SelfInstaller {
-    /// Returns the server's confinement for an installation: with write access to `tree`, and the registry as the only
-    /// host.
+    /// Returns the server's confinement for an installation: `tree` is writable, and the registry is the only host.
     pub fn confinement(&self, server: Confinement, tree: &Path) -> Confinement {
         let mut rights = server.rights;
         rights.write.push(tree.into());

@@ -31,8 +31,7 @@ const MAX_DEPTH: usize = 128;
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TreeDigest {
-    /// SHA-256, in hexadecimal, of the names, types, execute permissions and contents of all entries, and the targets
-    /// of links.
+    /// SHA-256, in hexadecimal, of names, types, execute permissions, contents and targets of links of all entries.
     pub sha256: String,
     pub entries: u64,
     pub bytes: u64,

@@ -39,8 +39,7 @@ pub(super) fn execute(program: &str, arguments: &[&OsStr], descriptors: Vec<Owne
     Ok(posix_spawn(program, &actions, &signals()?, &arguments, &environment)?)
 }
 
-/// Returns spawn attributes that reset the child's signal handling: Rust ignores SIGPIPE, and a thread may block
-/// signals.
+/// Returns attributes that reset the child's signal handling: Rust ignores SIGPIPE, and a thread may block signals.
 fn signals() -> nix::Result<PosixSpawnAttr> {
     let mut attributes = PosixSpawnAttr::init()?;
     attributes.set_flags(PosixSpawnFlags::POSIX_SPAWN_SETSIGDEF | PosixSpawnFlags::POSIX_SPAWN_SETSIGMASK)?;

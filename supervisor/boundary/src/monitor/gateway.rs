@@ -122,8 +122,7 @@ impl Gateway {
         Box::pin(Guest::ready(launched, of, log)).await.map(Box::new).map(Self)
     }
 
-    /// Sends an order. Ends a gateway that does not read it, since it might keep connections that are no longer
-    /// allowed.
+    /// Sends an order. Ends a gateway that does not read it, since connections might stay that are no longer allowed.
     pub fn order(&self, order: GatewayOrder) {
         self.0.order(order);
     }

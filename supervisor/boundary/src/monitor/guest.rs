@@ -56,8 +56,7 @@ pub trait GuestKind: Debug + 'static {
     /// True for the guest's first report, with which it confirms its task.
     fn is_ready(report: &Self::Report) -> bool;
 
-    /// Returns the hosts to which the guest's own program limits its connections. `None` if it connects to none by
-    /// itself.
+    /// Returns the hosts to which the guest's own program limits its connections. `None` if it makes none itself.
     fn hosts(task: &Self::Order) -> Option<Hosts> {
         let _ = task;
         None
@@ -169,8 +168,7 @@ pub enum GuestEvent<R> {
 }
 
 impl<K: GuestKind> Guest<K> {
-    /// Starts a guest, and a gateway if the guest may connect to named hosts. After an error no process of the guest
-    /// remains.
+    /// Starts a guest, and a gateway if it may connect to named hosts. After an error no process of the guest remains.
     pub async fn start(spawner: &Spawner, spec: GuestSpec<K>) -> Result<(Self, Option<Gateway>), GuestError> {
         let GuestSpec { program, confinement, order, of, log } = spec;
         let (channel, stdout) = channel()?;
@@ -242,8 +240,7 @@ impl<K: GuestKind> Guest<K> {
         }
     }
 
-    /// Sends an order. Ends a guest that does not read its orders, since it might continue an action that an order
-    /// forbids.
+    /// Sends an order. Ends a guest that does not read it, since it might continue an action that an order forbids.
     pub fn order(&self, order: K::Order) {
         if self.orders.as_ref().is_none_or(|orders| orders.try_send(order).is_err()) {
             self.broker.terminate();

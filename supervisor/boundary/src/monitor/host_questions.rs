@@ -28,8 +28,7 @@ pub struct HostQuestion {
 pub struct HostAnswers(mpsc::UnboundedSender<(u64, bool)>);
 
 impl HostAnswers {
-    /// Answers a question. Only the first answer counts. Further ones, and answers to withdrawn questions, have no
-    /// effect.
+    /// Answers a question. Further answers, and answers to withdrawn questions, have no effect.
     pub fn answer(&self, question: u64, allowed: bool) {
         // A worker that is gone needs no answer.
         let _ = self.0.send((question, allowed));
@@ -62,8 +61,7 @@ impl Default for HostQuestions {
 }
 
 impl HostQuestions {
-    /// Registers a question that has a `report` of the broker about the same connection. `None` if it has none, is a
-    /// repetition, or is one too many.
+    /// Registers a question about a connection that a `report` of the broker confirms. `None` if it is not accepted.
     pub fn ask(&mut self, number: u64, arrival: Arrival, report: Option<Refusal>) -> Option<HostQuestion> {
         let Arrival { name, port, .. } = arrival;
         let Refusal { process, program, .. } = report?;

@@ -28,8 +28,7 @@ pub struct HostUses {
 }
 
 impl HostUses {
-    /// Counts a report. Returns the counts of this program and host if they are new: at the first connection or
-    /// failure.
+    /// Counts a report. Returns the counts of its program and host at their first connection or failure, else `None`.
     pub fn count(&mut self, report: GatewayReport) -> Option<HostUse> {
         match report {
             GatewayReport::Ready | GatewayReport::Asked { .. } => None,

@@ -27,8 +27,7 @@ impl Refusals {
         self.status.take_of(process)
     }
 
-    /// Returns the report of a connection that waits for an answer because its host is not on the list of allowed
-    /// hosts.
+    /// Returns the report of a connection that waits for an answer, since its host is not on the list of allowed hosts.
     pub(super) fn asked(&mut self, host: &HostName, port: u16) -> Option<&Refusal> {
         self.status.asked(host, port)
     }

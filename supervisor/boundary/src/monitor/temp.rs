@@ -152,8 +152,7 @@ fn split(text: &[u8]) -> (&Path, Option<Identity>) {
     (path, identity)
 }
 
-/// True if this module may have written the path in a lock file. An incomplete or foreign lock file must never cause a
-/// removal.
+/// True if this module may have written the path in a lock file. A foreign lock file must never cause a removal.
 fn names_a_private_temp(path: &Path, lock_path: &Path) -> bool {
     let name = path.file_name();
     path.is_absolute()

@@ -22,8 +22,7 @@ const LONGEST: usize = 48;
 /// Maximum length of the path of the system's temp directory, in bytes.
 const LONGEST_PARENT: usize = 36;
 
-/// Mode of a directory that only the owner enters, and nobody lists. In the lowest sandbox tier, only the mode hides
-/// the names.
+/// Mode of a directory that only the owner enters and nobody lists. In the lowest tier, only the mode hides the names.
 const PRIVATE: u32 = 0o300;
 
 /// Mode of a directory that only the owner enters and lists.

@@ -33,8 +33,7 @@ const TAG: (&str, &str) = (
      # All of it may be deleted while no session runs.\n",
 );
 
-/// Name that no file has. If it is hidden, sandbox-exec permits its siblings one by one, so caches of later projects
-/// are not readable.
+/// Name that no file has. Hiding it makes sandbox-exec permit its siblings one by one, which excludes later caches.
 const NOTHING: &str = ".nothing";
 
 /// Environment variables of package managers, each with the name of its directory in the private caches.
@@ -90,8 +89,7 @@ fn name(project: &Path) -> String {
     format!("{last}-{digest}")
 }
 
-/// Returns an identity of a project's directory: its file handle, which the file system never reuses, or else its
-/// inode.
+/// Returns a project directory's identity: its file handle, which is never reused, or else its inode.
 fn identity(project: &Path) -> Vec<u8> {
     let Ok(directory) = open_root(project) else { return Vec::new() };
     let inode = || fs::symlink_metadata(project).map_or(0, |found| found.ino());

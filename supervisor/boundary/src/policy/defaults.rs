@@ -27,8 +27,7 @@ const TRIES: &[(&str, &str)] = &[
     ("npm_config_fetch_retries", "0"),
 ];
 
-/// Variables that name certificates of authorities. They are passed only if commands can read the file, since tools
-/// fail if they cannot.
+/// Variables that name certificates of authorities. They are passed only if the file is readable: tools fail otherwise.
 const AUTHORITIES: &[&str] = &[
     "AWS_CA_BUNDLE",
     "BUNDLE_SSL_CA_CERT",

@@ -57,8 +57,8 @@ impl Host {
 }
 
 impl HiddenPaths {
-    /// Returns the default hidden paths, with Bailiwick's `own` directories. Leaves out another user's home that
-    /// contains the project.
+    /// Returns the default hidden paths and Bailiwick's `own` directories. A user's home that contains the project is
+    /// left out.
     pub fn new(host: &Host, own: &[PathBuf], project: &Path) -> Self {
         let in_homes = host.homes.iter().flat_map(|home| below(home, "home"));
         let in_runtime = host.runtime.iter().flat_map(|runtime| below(runtime, "runtime"));

@@ -76,8 +76,7 @@ impl Policy {
         Modes { auto, always: self.write.clone() }
     }
 
-    /// Returns the access of a worker that only looks for changed files: it reads, and writes nothing but a temp
-    /// directory.
+    /// Returns the access of a worker that looks for changed files: it reads, and writes only a temp directory.
     pub fn observer(&self, temp: WirePath) -> Rights {
         Rights { write: vec![temp], ..self.base() }.normalised()
     }

@@ -59,8 +59,7 @@ fn put_back(root: &OwnedFd, held: &OwnedFd) -> FoundAnchor {
     FoundAnchor::Lost(failure)
 }
 
-/// Returns the parent directory and the current name of the open directory. `None` if it was deleted or cannot be
-/// found.
+/// Returns the parent and the current name of the open directory. `None` if it was deleted or cannot be found.
 fn whereabouts(held: &OwnedFd, own: &FileStat) -> Option<(OwnedFd, std::ffi::OsString)> {
     let path = std::fs::read_link(beneath::own_path(held)).ok()?;
     let name = path.file_name()?.to_owned();

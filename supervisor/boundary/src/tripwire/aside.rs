@@ -40,8 +40,7 @@ pub(super) struct TakenOut {
 }
 
 impl Aside<'_> {
-    /// Moves the file `from` out of the directory `parent`, and gives it the new `name`. Removes the file if the move
-    /// fails.
+    /// Moves `from` out of the directory `parent`, and gives it the new `name`. Removes it if the move fails.
     pub(super) fn take_out(self, parent: &OwnedFd, from: &OsStr, name: &OsStr) -> nix::Result<TakenOut> {
         let is_gone = |removed: nix::Result<()>| matches!(removed, Ok(()) | Err(Errno::ENOENT));
         // An empty directory is removed: it has no content to keep.

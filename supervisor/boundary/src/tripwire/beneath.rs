@@ -213,8 +213,7 @@ pub(super) fn own_path(held: impl AsFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", held.as_fd().as_raw_fd()))
 }
 
-/// Opens the parent of the relative `path`, and returns it with the last name. If `make` is true, creates missing
-/// directories.
+/// Opens the parent of the relative `path`, and returns it with the last name. If `make`, creates missing directories.
 pub(super) fn open_parent<'a>(
     root: &OwnedFd,
     path: &'a Path,

@@ -38,14 +38,12 @@ impl GitQuestion {
         Self { ends, broker, _status: status, deadline: Instant::now() + patience }
     }
 
-    /// Writes text to the command's standard input. Blocks if the command does not read and the text exceeds a memory
-    /// page.
+    /// Writes text to the command. Blocks if the command does not read and the text exceeds a memory page.
     pub(super) fn say(&mut self, text: &[u8]) -> io::Result<()> {
         self.ends.as_mut().ok_or(io::ErrorKind::BrokenPipe)?.0.write_all(text)
     }
 
-    /// Reads output into `buffer`, and returns the number of bytes, or 0 at the end. Fails if there is no output until
-    /// the deadline.
+    /// Reads output into `buffer`. Returns the number of bytes, or 0 at the end. Fails at the deadline.
     pub(super) fn hear(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let (_, stdout) = self.ends.as_mut().ok_or(io::ErrorKind::BrokenPipe)?;
         if !is_readable(stdout, self.deadline.saturating_duration_since(Instant::now()))? {

@@ -27,8 +27,7 @@ pub(super) enum TripwireVerdict {
 }
 
 impl TripwireVerdict {
-    /// True if acting on the verdict writes content, which needs disk space. `was_there` is true if the file existed
-    /// before.
+    /// True if the verdict writes content, which needs disk space. `was_there` is true if the file existed before.
     pub(super) const fn needs_room(&self, was_there: bool) -> bool {
         match self {
             Self::Restore(_) => was_there,
@@ -50,8 +49,7 @@ pub(super) struct JudgedSurroundings<'a> {
     pub(super) ground: Ground<'a>,
 }
 
-/// For each configuration file, the person's entries that no agent may change. `None` for a file that git does not
-/// accept.
+/// For each configuration file, the person's entries that no agent may change. `None` if git does not accept the file.
 pub(super) type Own = BTreeMap<PathBuf, Option<Vec<OwnEntry>>>;
 
 #[derive(Clone, Debug, PartialEq, Eq)]

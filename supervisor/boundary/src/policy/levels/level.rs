@@ -4,8 +4,7 @@ use ipc::text::hexadecimal;
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
 
-/// Access of the programs that use a cache: network, sockets and writable directories, without those private to one
-/// agent.
+/// Access of programs that use a cache: network, sockets and writable directories, except those private to one agent.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Level {
     write: Vec<WirePath>,

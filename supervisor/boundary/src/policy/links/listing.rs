@@ -28,8 +28,7 @@ struct Names {
 }
 
 impl LinkListing {
-    /// Returns the listing of a directory in which `names` names will be looked up. The directory is listed at the
-    /// first look-up.
+    /// Returns a listing in which `names` names will be looked up. The first look-up lists the directory.
     pub(super) fn expecting(names: u32) -> Self {
         Self(if names < WORTH_IT { OnceCell::from(None) } else { OnceCell::new() })
     }

@@ -43,8 +43,7 @@ pub(super) struct PersonsCommits {
     directory: PathBuf,
     /// Ids of the objects that the repository's refs named when they were recorded.
     named: Vec<ObjectId>,
-    /// Results for each claim: true if a commit has that file in that state. Commits never change, so neither do
-    /// results.
+    /// Results for each claim: true if a commit has that file in that state. They stay valid, as commits never change.
     judged: Mutex<BTreeMap<Claim, bool>>,
 }
 

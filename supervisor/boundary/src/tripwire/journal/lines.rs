@@ -27,8 +27,7 @@ pub(super) enum JournalLine {
     Working {
         session: String,
     },
-    /// No tool call of the session may write any more. `everything` is true if the whole directory was searched
-    /// afterwards.
+    /// No tool call of the session may write any more. `everything` is true if the whole directory was searched since.
     Resting {
         session: String,
         everything: bool,
