@@ -201,8 +201,7 @@ fn what_links_lead_to_stays_what_it_was() {
     );
 }
 
-/// Tests repositories in the git directory, which no `ls` shows, with every way in which a person's git would reach
-/// them.
+/// Tests repositories in the git directory, and every way in which a person's git would reach them.
 #[test]
 fn repositories_in_the_git_directory_run_nothing() {
     let push = "git push -q origin; git push -q origin HEAD:refs/heads/pushed";

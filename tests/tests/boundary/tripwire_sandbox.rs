@@ -76,8 +76,7 @@ fn nothing_that_a_command_planted_is_run_by_a_persons_git() {
     }
 }
 
-/// Tests missing files that other programs would execute. No tier can mount anything there, and no command reports a
-/// denial.
+/// Tests missing files that other programs would execute. No tier can mount anything there, and no denial is reported.
 #[test]
 fn what_is_missing_stays_missing_and_is_told_by_name() {
     const NAMES: [&str; 4] = [".bailiwick.toml", ".envrc", ".hg/hgrc", ".mcp.json"];

@@ -1,5 +1,4 @@
-//! Tests every line of the list of watched settings: after a command of `bailiwick sandbox` has planted the file, the
-//! project is unchanged.
+//! Tests every line of the list of watched settings. A command plants the file, and the project must end unchanged.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

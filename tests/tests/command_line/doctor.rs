@@ -1,5 +1,4 @@
-//! Tests the report of `bailiwick doctor` about the machine: it contains no secrets, and by default no network request
-//! is made.
+//! Tests the report of `bailiwick doctor`: it contains no secrets, and by default no network request is made.
 
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -26,8 +26,7 @@ fn world() -> World {
     world
 }
 
-/// Returns the last message of an `exec` whose model server would give the same reply to ten requests. Only one may be
-/// sent.
+/// Returns the last message of an `exec`. The model server would give the reply ten times, and gets one request.
 fn failure(reply: &Reply, flags: &[&str]) -> String {
     let world = world();
     let server = serve((0..10).map(|_| reply.clone()));

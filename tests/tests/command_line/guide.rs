@@ -1,5 +1,4 @@
-//! Tests every command in README and guide exactly as printed. It is run in a project with a session, unless it is
-//! listed here with a reason.
+//! Tests every command in README and guide as printed. It is run in a project with a session, or listed with a reason.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

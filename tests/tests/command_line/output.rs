@@ -442,8 +442,7 @@ fn two_runs_in_one_project_do_not_meet() {
     }
 }
 
-/// Tests output to a full pipe that nobody reads. The run's time limit ends it all the same, and a signal ends the
-/// program.
+/// Tests output to a full pipe that nobody reads. The time limit ends the run, and a signal ends the program.
 #[test]
 fn a_reader_that_stops_reading_stops_neither_time_nor_signals() {
     let world = World::new(User::Myself);

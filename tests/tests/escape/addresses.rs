@@ -1,5 +1,4 @@
-//! Tests addresses with the network on: the machine's own ones, link-local ones, and those of metadata services need
-//! separate permissions.
+//! Tests addresses of the machine, of the link and of metadata services, which need permissions besides the network.
 
 use std::net::TcpListener;
 

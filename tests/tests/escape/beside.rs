@@ -1,5 +1,4 @@
-//! Tests attacks that take more than one act: inherited descriptors, read-only commands, signals to all processes, and
-//! listeners.
+//! Tests attacks of several acts: inherited descriptors, read-only commands, signals to all processes, and listeners.
 
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
@@ -146,8 +145,7 @@ fn visit(command: &mut Command) -> Vec<String> {
     seen
 }
 
-/// Tests a listener in the sandbox, which the host cannot reach: it is in another namespace, or the broker rejects the
-/// connection.
+/// Tests a listener in the sandbox. The host cannot reach it: another namespace or the broker prevents that.
 #[test]
 fn what_listens_inside_is_not_reached_from_outside() {
     for user in User::all() {
@@ -163,8 +161,7 @@ fn what_listens_inside_is_not_reached_from_outside() {
     }
 }
 
-/// Program that receives datagrams: at all addresses, at one, and at an address that the kernel chose. Its own sender
-/// comes after the visitor.
+/// Program that receives datagrams: at all addresses, at one, and at one that the kernel chose. It then sends its own.
 const RECEIVER: &str = "import socket\n\
     def unasked(s):\n\
     \x20   try: s.send(b'x')\n\
@@ -197,8 +194,7 @@ fn send_to(command: &mut Command) -> Vec<String> {
     heard
 }
 
-/// Tests receivers with the network off. At an address that the kernel chose, even programs in the sandbox do not reach
-/// them.
+/// Tests receivers with the network off. Nobody, even in the sandbox, reaches an address that the kernel chose.
 #[test]
 fn what_receives_datagrams_inside_hears_nobody_outside() {
     for user in User::all() {

@@ -27,8 +27,7 @@ const HOLDER: &str = "import fcntl, os, signal, struct, sys\n\
     print(*map(attempt, acts), flush=True)\n\
     input()\n";
 
-/// Runs [`HOLDER`]. Returns the error numbers of its acts, and that of a non-blocking open of the file on the host
-/// meanwhile.
+/// Runs [`HOLDER`]. Returns the errors of its acts, and that of a non-blocking open of the file on the host meanwhile.
 fn hold(command: &mut Command, world: &World) -> (Vec<i32>, i32) {
     let outside = world.root().join("outside");
     command.args(["-c", HOLDER]).arg(&outside).stdin(Stdio::piped()).stdout(Stdio::piped());

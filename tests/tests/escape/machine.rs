@@ -30,8 +30,7 @@ fn ignores_set_ids() -> bool {
     is_bound || statvfs(PLACE).is_ok_and(|stat| stat.flags().contains(FsFlags::ST_NOSUID))
 }
 
-/// True if the machine lets a broker duplicate descriptors of its descendants (`pidfd_getfd(2)`). Tried with invalid
-/// arguments.
+/// True if a broker may duplicate descriptors of its descendants (`pidfd_getfd(2)`). Tried with invalid arguments.
 pub(crate) fn lets_duplicate() -> bool {
     // SAFETY: no pointer is passed.
     let answer = unsafe { libc::syscall(libc::SYS_pidfd_getfd, -1, 0, 0) };

@@ -1,5 +1,4 @@
-//! Tests what another machine on the same network observes: packets that leave the sandbox, and services in it. The
-//! network consists of namespaces.
+//! Tests what another machine on the network observes: packets that leave the sandbox, and services in it.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
@@ -146,8 +145,7 @@ fn beside_a_neighbour(test: impl Fn(&Neighbour, &World, Tier) + Sync) {
     std::thread::scope(|scope| scope.spawn(apart).join().unwrap());
 }
 
-/// Program that joins multicast groups by every socket option that can. In a network namespace of its own it joins on
-/// loopback.
+/// Program that joins multicast groups by every socket option. In its own network namespace it joins on loopback.
 const JOINER: &str = "import socket, struct, sys\n\
     try: device = socket.if_nametoindex('near')\n\
     except OSError: device = 1\n\

@@ -1,5 +1,4 @@
-//! Tests ports that services of the host share (`SO_REUSEADDR`, `SO_REUSEPORT`): the service must receive all its
-//! messages.
+//! Tests ports that the host's services share (`SO_REUSEADDR`, `SO_REUSEPORT`): a service must get all its messages.
 
 use std::io::{BufRead, BufReader, Write};
 use std::net::UdpSocket;
@@ -106,8 +105,7 @@ fn bind_to_loopback(socket: &OwnedFd) {
     assert_eq!(answer, 0, "{}", std::io::Error::last_os_error());
 }
 
-/// Runs the thief. Returns its error number, the number of messages that the service received, and those that the thief
-/// took.
+/// Runs the thief. Returns its error number, the number of messages to the service, and those that the thief took.
 fn steal(command: &mut Command, service: &Service, option: i32) -> (i32, usize, Vec<String>) {
     let words = [service.kind as i32, option, service.port.into()].map(|word| word.to_string());
     command.args(["-c", THIEF]).args(words).stdin(Stdio::piped()).stdout(Stdio::piped());

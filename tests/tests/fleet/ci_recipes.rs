@@ -1,5 +1,4 @@
-//! Tests `packaging/ci/bailiwick-ci`, whose input is a stranger's checkout, and whose output is only a patch or a
-//! review.
+//! Tests `packaging/ci/bailiwick-ci`: its input is a stranger's checkout, its output only a patch or a review.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -100,8 +100,7 @@ print(sum(c.recv(9) == b'x' for c in all))";
     });
 }
 
-/// Fills the gateway with connections to the silent host. Until their time limit is over, it resets further
-/// connections.
+/// Fills the gateway with connections to the silent host. It resets further ones until the time limit is over.
 #[test]
 fn connections_that_nobody_answers_hold_no_command_up() {
     on_a_machine("gateway::connections_that_nobody_answers_hold_no_command_up", |ground| {

@@ -179,8 +179,7 @@ fn is_between_ours(packet: &Packet) -> bool {
     to.and_then(|port| port.parse().ok()).is_some_and(|port: u16| port >= 10_000)
 }
 
-/// Defines the addresses of names: in the machine's hosts file, or by the resolver if programs in this tier see that
-/// file.
+/// Defines the addresses of names: in the machine's hosts file, or by the resolver if this tier shows that file.
 fn name(tier: Tier, names: &str) {
     let [hosts, zone] = if tier == Tier::Full { [names, ""] } else { ["127.0.0.1 localhost\n", names] };
     fs::write("/etc/hosts", hosts).unwrap();

@@ -1,5 +1,4 @@
-//! Tests that links in the documents lead to existing files and headings, and that the table of contents has every
-//! page.
+//! Tests that links in the documents lead to files and headings, and that the table of contents has every page.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

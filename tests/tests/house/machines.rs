@@ -133,8 +133,7 @@ fn module(file: &str) -> &str {
     first.strip_suffix(".rs").unwrap_or(first)
 }
 
-/// Returns the text from a line that begins with `head` to the closing brace at the beginning of a line. `None` if
-/// there is no such line.
+/// Returns the text from `head` to the next closing brace at the beginning of a line. `None` without `head`.
 fn block<'a>(text: &'a str, head: &str) -> Option<&'a str> {
     let (_, after) = text.split_once(head)?;
     after.split("\n}").next()

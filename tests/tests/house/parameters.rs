@@ -32,8 +32,7 @@ impl Parameter<'_> {
     }
 }
 
-/// Splits the text after an opening bracket at its commas, up to the closing bracket. `None` if there is no closing
-/// bracket.
+/// Splits the text after an opening bracket at its commas, up to the closing bracket. `None` if that is missing.
 fn parts(inner: &str) -> Option<Vec<&str>> {
     let (mut parts, mut from, mut depth, mut before) = (Vec::new(), 0, 0, ' ');
     for (at, c) in inner.char_indices() {

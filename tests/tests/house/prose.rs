@@ -1,5 +1,4 @@
-//! Tests that no doc comment is a single word, each type's name is unique, and only one place decides by approval
-//! modes.
+//! Tests that no doc comment is one word, that type names are unique, and that one place decides by approval modes.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -96,8 +96,7 @@ fn first_names(path: &str) -> Vec<String> {
 
 type Arrows = BTreeMap<(String, String), BTreeSet<String>>;
 
-/// Returns each import between two modules directly below `outer` (`""` or `"front::"`), with the files that contain
-/// it.
+/// Returns each import between two modules directly below `outer` (`""` or `"front::"`), with the files that have it.
 fn arrows(outer: &str) -> Arrows {
     let source = root().join("supervisor/src").join(outer.trim_end_matches("::"));
     let mut arrows = Arrows::new();

@@ -150,8 +150,7 @@ fn without_names(literal: &str) -> String {
     text
 }
 
-/// Returns the avoided terms in a text, with their replacements. A text without spaces is no sentence, and may be a
-/// JSON key.
+/// Returns the avoided terms in a text, with replacements. A text without spaces may be a JSON key, and is no sentence.
 fn avoided(literal: &str) -> Vec<(&'static str, &'static str)> {
     let text = without_names(literal).to_lowercase();
     if !text.trim().contains(' ') {

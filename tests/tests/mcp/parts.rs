@@ -1,5 +1,4 @@
-//! Tests MCP servers of sub-agents, planners and executors: whose access counts, which agent has a server, and when a
-//! server ends.
+//! Tests MCP servers of sub-agents, planners and executors: the access that counts, their owners, and their end.
 
 use std::fs;
 use std::path::PathBuf;

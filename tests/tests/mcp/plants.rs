@@ -1,5 +1,4 @@
-//! Tests a hostile server that plants files for the person, for other servers, and for its next start: none of them has
-//! an effect.
+//! Tests a hostile server that plants files for the person, other servers, and its next start, without any effect.
 
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, chown};

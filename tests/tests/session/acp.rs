@@ -1,5 +1,4 @@
-//! Tests `bailiwick acp` as a program: edits, commands, plans, sub-agents and earlier sessions as an editor sees them,
-//! and the end.
+//! Tests `bailiwick acp` as a program: edits, commands, plans, sub-agents, earlier sessions, and the end.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

@@ -14,8 +14,7 @@ const FIX: &str = "---\ndescription: Mend it\n---\nMend $1 and say ``` so.";
 
 const LOOK: &str = "---\naccess: read\nmodel: claude-haiku-5-5\n---\nLook.";
 
-/// Creates a world with the person's commands `fix` and `look`, of which `look` only reads, and the project's command
-/// `ours`.
+/// Creates a world with the person's commands `fix` and `look` (which only reads), and the project's command `ours`.
 fn world() -> World {
     let world = World::new(User::Myself);
     let commands = world.configure("agents.models = [\"claude-haiku-5-5\"]\n").with_file_name("commands");

@@ -1,5 +1,4 @@
-//! Tests `exec --mode ask --approval-socket`: another process answers the approvals of a headless run, and only an
-//! authorised one can.
+//! Tests `exec --mode ask --approval-socket`: only an authorised process answers the approvals of a headless run.
 
 #![allow(
     clippy::unwrap_used,
@@ -143,8 +142,7 @@ fn a_request_waits_for_somebody_and_who_leaves_has_denied() {
     assert!(told.contains("not approved") && told.contains("the front end disconnected"), "{told}");
 }
 
-/// The agent runs as the same user, and only the sandbox keeps it from the socket. As a control, the test itself
-/// connects.
+/// The agent runs as the same user; only the sandbox keeps it from the socket. As a control, the test itself connects.
 #[test]
 fn the_agent_cannot_answer_for_itself() {
     for tier in tier::all() {

@@ -1,5 +1,4 @@
-//! Tests the reports of changed files with the calls that changed them, over `serve`, with real workers in a real
-//! project.
+//! Tests reports of changed files and the calls that changed them, over `serve`, with real workers in a real project.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 

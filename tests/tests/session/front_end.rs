@@ -1,5 +1,4 @@
-//! Tests a session by its channels: actions in, the exact sequence of events out. The model is a recording, and the
-//! worker a real one.
+//! Tests a session by its channels: actions in, the exact sequence of events out. Only the model is not a real one.
 
 use std::sync::Arc;
 

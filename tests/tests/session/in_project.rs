@@ -1,5 +1,4 @@
-//! Tests an approval that lasts in the project: later sessions there run the command without a question, and sessions
-//! of other projects ask.
+//! Tests an approval for the project: its later sessions run the command without a question, and other projects ask.
 
 use std::fs;
 

@@ -1,5 +1,4 @@
-//! Tests a supervisor that is killed at random moments, in sessions with changes of files, commands and a sub-agent.
-//! Each session is then continued.
+//! Tests a supervisor that is killed at random moments of a session with a sub-agent. The session is then continued.
 
 #![allow(clippy::unwrap_used, clippy::panic, reason = "a test fails by panicking")]
 
@@ -70,8 +69,7 @@ fn judged(input: &Value, result: &str, content: &str) {
     }
 }
 
-/// Checks that every call in the request has a true result in the next message. Returns the number of interrupted
-/// calls.
+/// Checks that each call of the request has a true result in the next message. Returns the number of interrupted calls.
 fn paired(server: &ReplayServer, content: &str) -> usize {
     let body: Value = serde_json::from_slice(&server.requests()[0].body).unwrap();
     let (mut open, mut cut, mut inputs) = (Vec::new(), 0, HashMap::new());

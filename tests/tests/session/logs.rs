@@ -1,5 +1,5 @@
-//! Tests the session log: private, chained by digests, written before the actions that it reports, and beyond the
-//! agent's reach.
+//! Tests the session log: private, chained by digests, written before the reported actions, and beyond the agent's
+//! reach.
 
 #![expect(clippy::unwrap_used, clippy::expect_used, reason = "a test fails by panicking")]
 

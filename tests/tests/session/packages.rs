@@ -1,5 +1,4 @@
-//! Tests plans on source distributions of real packages with an added bug. The packages' own tests are the acceptance
-//! commands.
+//! Tests plans on real packages with an added bug. The packages' own tests are the acceptance commands.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

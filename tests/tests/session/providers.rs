@@ -1,5 +1,4 @@
-//! Tests other providers than Anthropic: a usual run with chat completions and with the Responses API, and the choice
-//! of key and address.
+//! Tests chat completions and the Responses API: a usual run with each, and the choice of key and address.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,5 +1,4 @@
-//! Tests sessions that are continued: after an end, after a kill, with another model, and only in one process at a
-//! time.
+//! Tests sessions that are continued: after an end or a kill, with another model, and in one process at a time.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -1,5 +1,4 @@
-//! Tests rewinds while something else happens: after a plan that ran next to the first agent, and while the session
-//! ends.
+//! Tests rewinds after a plan that ran next to the first agent, and while the session ends.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

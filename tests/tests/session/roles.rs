@@ -1,5 +1,4 @@
-//! Tests sub-agents that a model requests: the prompt and the access of a role, untrusted roles of a project, and the
-//! message about a missing path.
+//! Tests sub-agents in roles: prompt and access, untrusted roles of a project, and the message about a missing path.
 
 #![expect(clippy::unwrap_used, reason = "a test fails by panicking")]
 

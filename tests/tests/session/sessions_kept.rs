@@ -1,5 +1,4 @@
-//! Tests sessions that are listed, searched, exported, imported and deleted, by the real program and with hostile
-//! files.
+//! Tests sessions that are listed, searched, exported, imported and deleted, also with hostile files.
 
 #![allow(clippy::unwrap_used, reason = "a test fails by panicking")]
 

@@ -416,8 +416,7 @@ fn a_sandboxed_command_that_never_starts_ends_with_the_code_of_the_signal() {
     }
 }
 
-/// Tests the same for a conversation: the turn that waits for its worker can be interrupted, and the server can be
-/// closed.
+/// Tests a conversation whose turn waits for its worker: the turn can be interrupted, and the server closed.
 #[test]
 fn a_conversation_whose_sandbox_never_gets_ready_can_be_interrupted_and_closed() {
     let world = World::new(User::Myself);

@@ -1,5 +1,4 @@
-//! Tests calls that a model writes as text: they are never executed or counted as success, and the error names the
-//! cause.
+//! Tests calls that a model writes as text: they are never executed, and the error names the cause.
 
 use model::replay::{Block, Usage, chat, responses};
 use serde_json::{Value, json};

@@ -16,8 +16,7 @@ use tests::{Finished, World, marked, wait_until};
 
 use crate::batch::{children, each_exactly_once, model, out, pid, repository, start};
 
-/// Imitated container engine: translates the paths of mounts, runs the command in place, and keeps a file for each
-/// running container.
+/// Imitated container engine: translates the paths of mounts, runs commands in place, and keeps a file for each run.
 const ENGINE: &str = r#"#!/bin/bash
 set -u
 here=$(dirname "$0"); state=$here/containers; mkdir -p "$state"

@@ -20,8 +20,7 @@ use tests::replies::{answers_with_the_tasks_name as model, done};
 use tests::world::KEY;
 use tests::{Finished, User, World, marked, wait_until};
 
-/// Creates a world whose project is a repository with one commit after that of the tasks. Also returns the tasks'
-/// commit.
+/// Creates a world whose project is a repository with one commit after that of the tasks, which is also returned.
 fn repository() -> (World, String) {
     let world = World::new(User::Myself);
     world.file("kept.txt", "kept\n");

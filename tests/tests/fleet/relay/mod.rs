@@ -1,5 +1,4 @@
-//! Tests `bailiwick relay`: the answers that clients get, the isolation of clients, and the processes that cannot be
-//! clients.
+//! Tests `bailiwick relay`: the answers to clients, the isolation of clients, and processes that cannot be clients.
 
 #![expect(clippy::panic, clippy::unwrap_used, reason = "a test fails by panicking")]
 

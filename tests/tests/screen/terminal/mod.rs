@@ -88,8 +88,7 @@ impl Terminal {
         !tcgetattr(&self.theirs).unwrap().local_flags.contains(LocalFlags::ICANON)
     }
 
-    /// Waits for the end. Returns the exit code and all output, after a check that the terminal's settings are
-    /// restored.
+    /// Waits for the end. Checks that the terminal's settings are restored. Returns the exit code and all output.
     fn end(mut self) -> (i32, String) {
         let status = self.child.wait().unwrap();
         let after = tcgetattr(&self.theirs).unwrap();

@@ -1,5 +1,4 @@
-//! Tests pictures that are inserted by Ctrl+V and by a dropped path. A program in `PATH` imitates the desktop's
-//! clipboard.
+//! Tests pictures by Ctrl+V and by a dropped path. A program in `PATH` imitates the desktop's clipboard.
 
 use std::path::{Path, PathBuf};
 

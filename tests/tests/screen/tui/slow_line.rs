@@ -1,5 +1,4 @@
-//! Tests keys over a slow connection. A timeout decides about a lone escape byte, and incomplete key sequences never
-//! become text.
+//! Tests keys over a slow connection: a timeout decides about a lone escape byte, and partial keys never become text.
 
 use std::thread;
 use std::time::Duration;

@@ -1,5 +1,4 @@
-//! Tests that nothing wrong is left on the screen: after many changes of the size, and after each scroll over text of
-//! unusual widths.
+//! Tests that the screen is right after many changes of the size, and after scrolling over text of unusual widths.
 
 use std::time::Duration;
 

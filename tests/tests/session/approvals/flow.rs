@@ -1,5 +1,4 @@
-//! Tests approvals that are given, denied, timed out, interrupted or aborted: the exact events, and the content of the
-//! files.
+//! Tests approvals that are given, denied, timed out, interrupted or aborted: exact events, and contents of files.
 
 use std::fs;
 use std::sync::Arc;

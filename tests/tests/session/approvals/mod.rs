@@ -1,5 +1,5 @@
-//! Approvals through a session's channels, with real workers in both tiers: approved actions happen exactly once, and
-//! no others.
+//! Tests approvals by a session's channels, with real workers in both tiers: approved actions happen once, others
+//! never.
 
 #![allow(
     clippy::unwrap_used,

@@ -1,5 +1,4 @@
-//! Tests commands that were denied something and can run again, with real workers: exactly the shown access is given,
-//! and once.
+//! Tests commands that run again after a denial, with real workers: exactly the shown access is given, and once.
 
 use std::fs;
 use std::os::unix::fs::symlink;

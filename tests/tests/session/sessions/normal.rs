@@ -117,8 +117,7 @@ impl<'a> Normal<'a> {
         write_members(record, &data);
     }
 
-    /// Checks that each event follows the last one of its agent, and the first one of a sub-agent an event of its
-    /// parent.
+    /// Checks that each event follows the last one of its agent, or for a sub-agent's first one, of the parent.
     fn follows(&mut self, event: &Value) {
         let named = |name: &str| event[name].as_str().unwrap_or_default().to_owned();
         let (agent, id) = (named("agent"), event["id"].as_u64().unwrap());
