@@ -1,4 +1,4 @@
-//! Tests a session by its channels: actions in, the exact sequence of events out. Only the model is not a real one.
+//! Tests a session by its channels: actions in, events out in exact order. The model is a recording, the worker real.
 
 use std::sync::Arc;
 

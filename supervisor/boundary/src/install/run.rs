@@ -36,7 +36,7 @@ console.log((wanted || (names.includes(last) ? last : names[0] || "")) + " " + v
 ' "$1" "$program"
 "#;
 
-/// Shell commands that install `PyPI` packages into a virtual environment of the system's Python, and print the same.
+/// Shell commands that install `PyPI` packages in a virtual environment, and print the program's name and version.
 const PYPI: &str = r#"
 python=python3
 for found in /usr/bin/python3 /usr/local/bin/python3; do [ -x "$found" ] && python=$found && break; done

@@ -190,7 +190,7 @@ impl<'a> TreeWalk<'a> {
             return Ok(());
         }
         self.head(kind, name, size);
-        // A file that grows meanwhile has another digest the next time, and does not hold this up.
+        // A file that grows meanwhile does not delay the walk, and has another digest the next time.
         let mut rest = size;
         let mut buffer = vec![0; 64 << 10];
         while rest > 0 {

@@ -153,7 +153,7 @@ async fn follow(
                 return Err(GuestError::Ended);
             }
             GuestEvent::Report(FetchReport::Done(done)) => return Ok(done),
-            // Told by the guest itself, as an error number of connect(2).
+            // The guest itself reports these, as error numbers of connect(2).
             GuestEvent::Refused(_) => {}
             GuestEvent::Report(FetchReport::Ready | FetchReport::Connected { .. }) | GuestEvent::Ended => {
                 return Err(GuestError::Ended);

@@ -61,7 +61,7 @@ pub(super) struct GatewayPlan {
     pub(super) program: PathBuf,
     pub(super) order: Order,
     pub(super) stdio: Stdio,
-    /// Gateway's end of the socket on which the agent's broker passes connections to it.
+    /// Broker's end of the socket on which it passes the agent's connections to the gateway.
     pub(super) arrivals: OwnedFd,
     pub(super) channel: OwnedFd,
     pub(super) start: GatewayOrder,
@@ -132,7 +132,7 @@ impl Gateway {
         loop {
             match self.0.next().await {
                 GuestEvent::Report(report) => return Some(report),
-                // Told by the gateway itself, as an error number of connect(2).
+                // The gateway itself reports these, as error numbers of connect(2).
                 GuestEvent::Refused(_) => {}
                 GuestEvent::Ended => return None,
             }

@@ -80,7 +80,7 @@ impl HostQuestions {
     pub async fn answered(&mut self) -> GatewayOrder {
         loop {
             let Some((question, allowed)) = self.inbox.recv().await else {
-                // Never: this holds a sender itself.
+                // This cannot happen: `self.answers` is a sender.
                 return std::future::pending().await;
             };
             let open = |kept: &&mut KeptQuestion| kept.number == question && kept.allowed.is_none();

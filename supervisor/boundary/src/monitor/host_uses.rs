@@ -56,7 +56,7 @@ impl HostUses {
 
     /// Counts the last reports of a gateway whose program has ended, and ends the gateway.
     pub async fn end_gateway(&mut self, mut gateway: Gateway) {
-        // The program's ends of the connections are closed by now, so that a gateway that works tells their bytes soon.
+        // The program's ends of the connections are closed by now, so a working gateway soon reports their byte counts.
         for _ in 0..MOST_LAST_REPORTS {
             let Ok(Some(report)) = timeout(LAST_REPORTS, gateway.next()).await else { break };
             self.count(report);

@@ -41,7 +41,7 @@ impl Refusals {
         self.wake_ups += 1;
     }
 
-    /// Removes and returns all kept refusals, while no tool call runs.
+    /// Removes and returns all kept refusals. For use while no tool call runs.
     pub(super) fn take_beside(&mut self) -> Vec<Refusal> {
         self.status.take()
     }

@@ -26,7 +26,7 @@ pub struct Host {
     pub other_homes: Vec<PathBuf>,
     /// Canonical path of the user's runtime directory. `None` if it is in `/run/user`, or missing.
     pub runtime: Option<PathBuf>,
-    /// True for root, from whom the files that only root reads are hidden as well.
+    /// True if this process runs as root. Then files that only root can read are hidden as well.
     pub is_root: bool,
 }
 

@@ -114,7 +114,7 @@ impl BaselineJournal {
         }
         let is_first = !self.unsearched.contains(&self.session);
         self.append(&[JournalLine::Working { session: self.session.clone() }])?;
-        // Synced once in a turn, so that the mark is found after a crash of the machine.
+        // fsync(2) once in a turn suffices for the mark to be found after a crash of the machine.
         if is_first { self.lines.sync_data() } else { Ok(()) }
     }
 

@@ -286,7 +286,7 @@ fn a_line_that_was_cut_off_is_dropped() {
     other.end_call();
     let error = session.begin_call().unwrap_err().to_string();
     assert!(error.contains("lines") && error.contains("hint:"), "{error}");
-    // And what ran is looked at all the same.
+    // The files are compared all the same.
     place.write(".envrc", "evil");
     let found = other.end();
     assert!(place.read(".envrc").is_none() && !found.notes.is_empty(), "{found:?}");
