@@ -105,7 +105,7 @@ fn copy() -> PathBuf {
         instead.is_none() || NAMES.iter().any(|name| !origin(name).starts_with(&built)),
         "{INSTEAD} names a directory without any of the programs"
     );
-    // A plain user's are as good where they are, unless that is `/tmp`, which the full tier has of its own.
+    // A plain user needs no copies, unless the programs are in `/tmp`, which is private in the full tier.
     if instead.is_none() && !geteuid().is_root() && !built.starts_with("/tmp") {
         return built;
     }
@@ -117,13 +117,13 @@ fn copy() -> PathBuf {
             tempfile::Builder::new().prefix("bailiwick-tests-").tempdir_in(PLACE).expect("a temp directory");
         for name in NAMES {
             let (from, to) = (origin(name), fresh.path().join(name));
-            // Another name of the same file where that is possible: debug builds are large.
+            // A hard link if possible, because debug builds are large.
             if fs::hard_link(&from, &to).is_err() {
                 copy_program(&from, &to);
             }
         }
         fs::set_permissions(fresh.path(), fs::Permissions::from_mode(0o755)).expect("our own directory");
-        // Another test process may have been faster: its copy is as good, and ours goes.
+        // If another test process was faster, its copy is used, and this one removed.
         if fs::rename(fresh.path(), &place).is_ok() {
             let _ = fresh.keep();
         }
@@ -160,7 +160,7 @@ pub fn taken_over(directory: &Path) -> PathBuf {
         [("bailiwick", "bailiwick"), ("sandbox-exec", "sandbox-exec"), ("fake-worker", "bailiwick-worker")]
     {
         let (from, to) = (Programs::get().path(from), place.join(to));
-        // Another name of the same file where that is possible: copies of debug builds are large.
+        // A hard link if possible, because copies of debug builds are large.
         if fs::hard_link(&from, &to).is_err() {
             copy_program(&from, &to);
         }

@@ -201,7 +201,7 @@ fn around_messages(body: &Value) -> Checked {
         || "tools: Requests which include `tool_use` or `tool_result` blocks must define tools".to_owned(),
     )?;
     let last = list(&body["messages"]).last();
-    // A turn that paused while a tool of the vendor's ran goes back as it is.
+    // A turn that was paused while a tool of the vendor's ran is sent back unchanged.
     let is_paused = |message: &Value| {
         list(&message["content"]).last().is_some_and(|block| word(block, "type") == "server_tool_use")
     };

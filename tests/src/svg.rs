@@ -57,7 +57,7 @@ fn runs(screen: &Screen, row: u16, columns: u16) -> Vec<Run> {
             continue;
         };
         let (look, text) = (Look::of(cell), if cell.has_contents() { cell.contents() } else { " " });
-        // What is wide, or of more than one character, may be drawn with another width than it has.
+        // A wide cell, or one of several characters, may be drawn with another width than the terminal's.
         let is_plain = text.is_ascii();
         match runs.last_mut() {
             Some(run) if is_plain && run.look == look && run.text.is_ascii() => {

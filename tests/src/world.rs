@@ -138,12 +138,12 @@ impl World {
             }
         }
         command.env("HOME", self.home()).env("BAILIWICK_HOME", self.own()).env("LC_ALL", "C.UTF-8");
-        // A name that passes into the sandbox: see `mark`.
+        // This variable is passed into the sandbox: see `mark`.
         command.env("CONDA_WORLD", self.root());
         if self.user == User::Plain {
             command.uid(self.user.uid()).gid(self.user.uid());
         }
-        // Whoever runs the tests may ignore it, as nohup(1) does, and a program of ours leaves it so.
+        // The test process may ignore the signal, as under nohup(1), and Bailiwick would inherit that.
         let heed = || {
             // SAFETY: signal(2) is async-signal-safe, and the default action is no function.
             unsafe { signal(Signal::SIGHUP, SigHandler::SigDfl) }.map(drop).map_err(Into::into)
@@ -185,7 +185,7 @@ impl World {
         let mut paths: Vec<_> = sessions.map(|entry| entry.path()).collect();
         // Their names sort by time.
         paths.sort_unstable();
-        // What is being written may end in the middle of a character.
+        // A line that is being written may end in the middle of a character.
         let whole =
             |log: Vec<u8>| log[..log.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1)].to_vec();
         let text = |log| String::from_utf8(whole(log)).expect("a log is text");
@@ -198,7 +198,7 @@ impl World {
     pub fn temps(&self) -> Vec<PathBuf> {
         let locks = fs::read_dir(self.own().join("state/temps")).into_iter().flatten().flatten();
         let named = |lock: fs::DirEntry| {
-            // It may go meanwhile.
+            // The file may be removed meanwhile.
             let text = fs::read(lock.path()).ok()?;
             Some(OsStr::from_bytes(text.split(|byte| *byte == 0).next().unwrap_or_default()).into())
         };

@@ -34,7 +34,7 @@ pub(super) fn approved_command(setup: &BenchSetup) -> Result<BenchReport, BenchE
     let mut log = SessionLog::create(state.path(), &ConversationId::from("bench"))?;
     let log = std::cell::RefCell::new(&mut log);
     let (floor, full) = (Site::new(setup, TierChoice::Floor)?, Site::new(setup, TierChoice::Full)?);
-    // The agent that asks has a worker.
+    // The agent that asks for the approval has a standing worker.
     let standing =
         runtime.block_on(async { Ok::<_, BenchError>([floor.start().await?, full.start().await?]) })?;
     let run = |site| approved(setup, &runtime, site, &mut log.borrow_mut());
@@ -42,7 +42,7 @@ pub(super) fn approved_command(setup: &BenchSetup) -> Result<BenchReport, BenchE
         ("approval answered to command started, floor", Box::new(|| run(&floor))),
         ("approval answered to command started, full", Box::new(|| run(&full))),
     ];
-    // Nobody answers sooner.
+    // No person answers sooner than after this pause.
     let rows = rested(ROUNDS, REST, &mut subjects)?;
     drop(standing);
     drop(subjects);

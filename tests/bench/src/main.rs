@@ -134,7 +134,7 @@ fn main() -> ExitCode {
     match done {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            // Nobody reads a standard error that is gone.
+            // Standard error may be closed.
             let _ = writeln!(std::io::stderr(), "bailiwick-bench: {error}");
             ExitCode::FAILURE
         }
@@ -148,7 +148,7 @@ fn chosen(filter: Option<&str>) -> Vec<(&'static str, Measure)> {
 
 /// Runs measurements, and prints each as soon as it is done.
 fn run(chosen: &[(&'static str, Measure)], cli: &Cli) -> Result<(), BenchError> {
-    // Workers cost as much as those of a supervisor, which hides itself.
+    // As in a supervisor, this process is not dumpable, so that its workers cost the same.
     supervisor::command::app::harden().map_err(|_| "cannot measure as a supervisor does")?;
     let setup = BenchSetup::new(cli.program.as_deref())?;
     let mut reports = Vec::new();

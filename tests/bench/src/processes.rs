@@ -223,7 +223,7 @@ impl Bare {
             return Err(io::Error::other("the worker did not become ready").into());
         }
         let startup = began.elapsed();
-        // Its pipes close here, and it ends.
+        // The worker's pipes close here, and the worker ends.
         Ok(Self { child, startup })
     }
 

@@ -132,7 +132,7 @@ fn look_at(setup: &BenchSetup, files: &Path) -> Result<(Duration, Vec<Duration>)
     let (runtime, state) =
         (tokio::runtime::Builder::new_current_thread().enable_all().build()?, tempfile::tempdir()?);
     let sandbox = setup.sandbox();
-    // No agent has the private temp here: the observer takes it.
+    // No agent uses the private temp directory here, so the observer does.
     let observer = observer(sandbox, &sandbox.boundary(None), &sandbox.temp);
     let rewinder = Rewinder::new(observer, state.path().to_owned(), ConversationId::from("bench"));
     let mut number = 0;

@@ -131,7 +131,7 @@ impl BenchUi {
 
     fn leave(mut self) -> Result<(), BenchError> {
         self.keyboard.write_all(b":q\r")?;
-        // A terminal that nobody reads would hold up its end.
+        // Without a reader of the terminal, the program could not end.
         let mut screen = self.screen;
         let reader = thread::spawn(move || std::io::copy(&mut screen, &mut std::io::sink()));
         let status = self.child.wait()?;

@@ -15,7 +15,7 @@ pub(super) const ACTS: &[(&str, Act)] = &[
     ("namespace-remount", |a| {
         enter()?;
         let flags = libc::MS_REMOUNT | libc::MS_BIND;
-        // What is writable stays so: this is for trees that are not.
+        // Only trees that are read-only need this; others stay writable.
         // SAFETY: C strings; no data.
         unsafe { libc::mount(ptr::null(), c"/".as_ptr(), ptr::null(), flags, ptr::null()) };
         overwrite(Path::new(a.os(0)?))
@@ -45,7 +45,7 @@ pub(super) const ACTS: &[(&str, Act)] = &[
     }),
     ("namespace-unmask", |a| {
         enter()?;
-        // Where nothing hides it there is nothing to take away.
+        // If no mount hides the path, there is none to remove.
         // SAFETY: a C string.
         unsafe { libc::umount2(a.path(0)?.as_ptr(), libc::MNT_DETACH) };
         fs::read(a.os(0)?)

@@ -98,7 +98,7 @@ pub(super) const ACTS: &[(&str, Act)] = &[
     ("abstract-seqpacket", |a| connect(libc::AF_UNIX, libc::SOCK_SEQPACKET, 0, &pathname(a, true)?)),
     ("abstract-stream", |a| connect(libc::AF_UNIX, libc::SOCK_STREAM, 0, &pathname(a, true)?)),
     ("abstract-datagram", |a| send(new(libc::AF_UNIX, libc::SOCK_DGRAM, 0)?, 0, &pathname(a, true)?)),
-    // The kernel has such a name once for each type: the others are taken here.
+    // The kernel keeps abstract names for each socket type; this takes the other types.
     ("abstract-stream-beside", |a| {
         take_name(&[libc::SOCK_DGRAM, libc::SOCK_SEQPACKET], a)?;
         connect(libc::AF_UNIX, libc::SOCK_STREAM, 0, &pathname(a, true)?)

@@ -66,7 +66,7 @@ fn low(bytes: &[u8]) -> io::Result<i64> {
 
 #[cfg(target_arch = "x86_64")]
 fn int80(number: i64, [one, two, three]: [i64; 3]) -> i64 {
-    // 32 bits come back, in the lower half of the register.
+    // The result has 32 bits, in the lower half of the register.
     let mut result = number;
     // SAFETY: the entry of i386; its pointers lie in memory of this process. The compiler keeps rbx for itself, and the
     // kernel may clear r8 to r11 on this way.

@@ -10,15 +10,15 @@ pub const SECRET: &str = "the-victims-secret-5d1c";
 
 /// Prints the address of the secret and a path to descriptor 3, then waits until standard input ends.
 pub fn live() -> ExitCode {
-    // Who runs the suite may ignore it, as nohup(1) does, and so would this process.
+    // The test process may ignore the signal, as under nohup(1), and this process would inherit that.
     // SAFETY: installs the default action; no handler is involved.
     unsafe { libc::signal(libc::SIGHUP, libc::SIG_DFL) };
     // On the heap, so that the program file does not hold the only copy.
     let secret = SECRET.to_owned().into_bytes();
-    // Where Yama restricts tracing to ancestors, this lets anybody of the same user: it is the control that must succeed.
+    // If Yama restricts tracing to ancestors, this permits all processes of the user, as the control must succeed.
     // SAFETY: a prctl with integer arguments; an error means that there is no Yama.
     unsafe { libc::prctl(libc::PR_SET_PTRACER, libc::PR_SET_PTRACER_ANY, 0, 0, 0) };
-    // The control of the keyring's row says so if this fails.
+    // If this fails, the control of the keyring attack reports it.
     let _ = super::ipc::keep_key(c"bailiwick-victim");
     let Ok(file) = secret_file(&secret) else { return ExitCode::FAILURE };
     let handle = std::os::fd::AsRawFd::as_raw_fd(&file);
@@ -27,7 +27,7 @@ pub fn live() -> ExitCode {
         return ExitCode::FAILURE;
     }
     let mut line = String::new();
-    // Nothing is ever said: this is the end of file, when the test is over.
+    // Nothing is ever sent. This returns at the end of file, when the test is over.
     let _ = std::io::stdin().read_line(&mut line);
     drop(std::hint::black_box(secret));
     ExitCode::SUCCESS

@@ -36,7 +36,7 @@ fn with_cargo(command: &mut Command) -> &mut Command {
 
 /// True if the world's user can build the crate without a sandbox.
 fn builds_unconfined(world: &World, target: &Path) -> bool {
-    // By a shell: it may not even be found.
+    // Runs in a shell, since cargo may be missing.
     let mut cargo = world.command("bash");
     cargo
         .args(["-c", "cargo build -q --offline"])
@@ -90,12 +90,12 @@ fn a_build_directory_that_may_be_written_stays() {
         assert_eq!(run(&[], "build", &inside), (format!("build {inside}"), String::new()), "{tier}");
         let granted = run(&["--write", &outside], &format!("{outside}/target"), &outside);
         assert_eq!(granted, (format!("{outside}/target {outside}"), String::new()), "{tier}");
-        // A flag is the user's own word, whatever becomes of it.
+        // A variable that the user sets by a flag is passed unchanged.
         let said = run(&["--env", "CARGO_TARGET_DIR=/x", "--env", "RUFF_CACHE_DIR"], "/y", &outside);
         assert_eq!(said, (format!("/x {outside}"), String::new()), "{tier}");
         let moved = run(&[], "build", &outside);
         assert!(moved.0.ends_with("/ruff") && moved.1.contains("note: RUFF_CACHE_DIR="), "{tier}: {moved:?}");
-        // What a link in the project leads to lies where it leads.
+        // A link in the project counts as its target.
         std::os::unix::fs::symlink(&outside, world.project().join("link")).unwrap();
         let moved = run(&[], "link/target", &inside);
         assert!(moved.0.contains("/cargo-target ") && moved.1.contains("CARGO_TARGET_DIR"), "{moved:?}");
@@ -122,7 +122,7 @@ fn cargos_own_settings_are_moved_too() {
         let moved = told(&format!("[build]\ntarget-dir = \"{}\"\n", outside.display()));
         assert!(moved.0.ends_with("/cargo-target"), "{tier}: {moved:?}");
         assert!(moved.1.contains("note: build.target-dir="), "{tier}: {moved:?}");
-        // Relative to what the directory of the file lies in.
+        // Relative to the parent of the settings file's directory.
         assert!(told("build.target-dir = \"elsewhere\"").0.ends_with("/cargo-target"));
         assert!(told("build.build-dir = \"{cargo-cache-home}/b\"").1.contains("note: build.build-dir="));
         for stays in ["build.target-dir = \"project/out\"", "[build]\njobs = 1\n", "no = [toml", ""] {

@@ -38,7 +38,7 @@ fn what_one_session_caches_the_next_has_and_no_other_project() {
             assert!(kept(&world).iter().any(|own| Path::new(&cached).starts_with(own)), "{cached}");
             let again = sandbox(&world, &world.project(), &flags, &format!("cat $GOCACHE/{tier}")).expect(0);
             assert_eq!(again.stdout.trim_end(), tier);
-            // The other project's agents neither read it nor change it; their user does.
+            // Agents of the other project cannot read or change the file. The user can.
             for attack in
                 [format!("cat {cached}"), format!("echo poison >> {cached}"), format!("ls {cached}/..")]
             {
@@ -48,7 +48,7 @@ fn what_one_session_caches_the_next_has_and_no_other_project() {
                 assert_eq!(control.code, 0, "{}", control.stderr);
                 fs::write(&cached, format!("{tier}\n")).unwrap();
             }
-            // Nor does anybody make one beside their own.
+            // They cannot create another directory next to their own either.
             sandbox(&world, &other, &flags, "mkdir -p $GOCACHE; mkdir $GOCACHE/../../beside");
         }
         assert_eq!(kept(&world).len(), 2, "{:?}", kept(&world));

@@ -126,7 +126,7 @@ fn a_masked_proc_leaves_the_floor_which_says_why_and_works() {
         let server = repair();
         let run = machine.exec(&world, &server, &[]);
         check_repaired(&world, &server, &run);
-        // What is unmasked is the full tier's, where this machine has one.
+        // With an unmasked /proc, the reason for the floor tier is gone.
         let unmasked = Machine::new(CONTAINER, OWN).doctor(&world, 0);
         assert!(!unmasked["tier"].to_string().contains("/proc"), "{}", unmasked["tier"]);
     }
@@ -147,7 +147,7 @@ fn without_certificate_authorities_those_that_we_bring_are_used() {
         (&named(&diagnosis, "ca certs")["state"], &named(&diagnosis, "ca certs")["found"]),
         (&json!("ok"), &found)
     );
-    // It goes as far as to begin with TLS.
+    // The run gets as far as the TLS handshake.
     world.configure("[retries]\nattempts = 1\n");
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
     let url = format!("https://{}", listener.local_addr().unwrap());
@@ -181,7 +181,7 @@ fn whom_no_file_of_users_names_and_who_has_no_home_works() {
         let server = repair();
         let run = nobody.exec(&world, &server, &[("HOME", "")]);
         check_repaired(&world, &server, &run);
-        // Our own files have to be somewhere.
+        // Bailiwick's own files need a writable directory.
         let server = repair();
         let run = nobody.exec(&world, &server, &[("HOME", ""), ("BAILIWICK_HOME", "")]).expect(2);
         assert_eq!(server.connections(), 0);
@@ -194,7 +194,7 @@ fn a_read_only_root_with_a_temp_works() {
     needs_namespaces!();
     for user in User::all() {
         let world = with_a_bug(user);
-        // Our cache directory is enough.
+        // A writable cache directory suffices.
         for mount in [
             "mount -t tmpfs none /tmp",
             "mount -t tmpfs -o noexec none /tmp",
@@ -233,12 +233,12 @@ fn a_read_only_root_without_a_temp_is_refused_and_says_what_to_do() {
             insta::assert_snapshot!(found.as_str().unwrap(), @"no sandbox works here: cannot make a private temp directory: /tmp: read-only filesystem or storage medium");
             insta::assert_snapshot!(next.as_str().unwrap(), @"set TMPDIR to a directory that you can write; a container with a read-only root needs such a directory: docker run --tmpfs /tmp:exec");
         }
-        // What it says is enough.
+        // The error message suffices.
         let temp = world.own().display().to_string();
         let server = repair();
         let run = machine.exec(&world, &server, &[("TMPDIR", &temp)]);
         check_repaired(&world, &server, &run);
-        // The confinement alone needs none.
+        // `bailiwick sandbox` needs no home.
         let project = world.project().display().to_string();
         let arguments = ["--write", &project, "-C", &project, "--", "sh", "-c", "echo x > f && cat f"];
         assert_eq!(machine.run(&world, "sandbox-exec", &arguments, &[]).expect(0).stdout, "x\n");
@@ -333,7 +333,7 @@ fn shared_memory_and_terminals_are_one_agents_at_a_time() {
             assert_eq!(run.stdout, "", "{user:?}: {attack}: {}", run.stderr);
             assert!(run.stderr.contains("ermission denied"), "{user:?}: {attack}: {}", run.stderr);
         }
-        // Each has its own in the full tier.
+        // In the full tier each sandbox has its own shared memory.
         let world = World::new(user);
         if Machine::new(CONTAINER, OWN).sandbox(&world, "true").code == 0
             && Machine::new(CONTAINER, OWN).doctor(&world, 0)["tier"]["tested"] == "full"

@@ -150,7 +150,7 @@ fn a_command_reads_neither_memory_nor_descriptors_of_the_supervisor() {
         let pid = run.child.id();
         let place = address(pid, KEY.as_bytes()).expect("the supervisor holds the key");
         if user == User::Plain {
-            // Even who is not confined at all, but by being somebody else than root.
+            // The attacks fail even without a sandbox, since the attacker is not root.
             for (act, (errno, said)) in ACTS.iter().zip(unconfined(&run.world, pid, &place.to_string())) {
                 assert!([libc::EPERM, libc::EACCES].contains(&errno), "unconfined, {act}: {errno} {said}");
             }
@@ -356,7 +356,7 @@ fn make_fault(pid: u32) {
         assert_eq!(libc::ptrace(libc::PTRACE_GETREGS, pid, nothing, &raw mut registers), 0);
     }
     registers.rip = 0;
-    // No system call is to be restarted: that would move the address.
+    // Prevents the restart of a system call, which would change the address.
     registers.orig_rax = u64::MAX;
     // SAFETY: as above.
     unsafe {
@@ -396,7 +396,7 @@ fn a_fault_in_the_supervisor_leaves_neither_core_nor_key() {
         }
         let fault: [fn(u32); 2] = [make_fault, |pid| {
             let pid = Pid::from_raw(pid.cast_signed());
-            // The second ends it: the first gave the signal its default effect back.
+            // The first signal only restores the default action; the second one ends the process.
             while kill(pid, Signal::SIGSEGV).is_ok() && alive(pid.as_raw().cast_unsigned()) {}
         }];
         for fault in fault {

@@ -33,7 +33,7 @@ fn link(world: &World, name: &str, target: impl AsRef<Path>) {
 
 fn large(world: &World, name: &str) {
     let file = fs::File::create(world.project().join(name)).unwrap();
-    // Sparse: as large as it says to whoever reads it.
+    // A sparse file, which has its full size for readers.
     file.set_len(3 << 30).unwrap();
 }
 

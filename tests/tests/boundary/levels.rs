@@ -97,7 +97,7 @@ fn places(world: &World, of: &str) -> Vec<PathBuf> {
 
 #[test]
 fn an_approved_command_executes_nothing_that_an_unasked_one_left() {
-    // Without levels the approved command's rights are the planter's.
+    // Control: without levels, the planted program gets the approved command's access.
     let control = World::new(User::Myself);
     let shell = |command: &str| {
         let mut bash = control.command("bash");
@@ -173,7 +173,7 @@ fn an_unasked_command_finds_what_an_approved_one_brought() {
                 results[at]
             );
         }
-        // Each generation is told of: the one that was renewed was not interrupted.
+        // The log has each generation of the worker, and no call was interrupted by a renewal.
         let log = world.log();
         let ends = log.iter().filter(|event| event["type"] == "tool_call_finished");
         assert!(

@@ -69,7 +69,7 @@ fn a_command_is_its_projects_owner_and_nobody_else() {
         for made in ["d", "d/z", ".git", ".git/HEAD", ".git/objects"] {
             assert_eq!(owner(&world.project().join(made)), OWNER, "{tier}: {made}");
         }
-        // What root has and closes to others is closed, and root sees nothing of its own left behind.
+        // The workers cannot read a file that only root can, and leave nothing behind that root owns.
         let secret = world.home().join("secret");
         fs::write(&secret, "s").unwrap();
         fs::set_permissions(&secret, Permissions::from_mode(0o600)).unwrap();

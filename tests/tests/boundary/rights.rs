@@ -163,7 +163,7 @@ impl Sinks {
 async fn before_the_answer_to_net_off_everything_of_the_old_worker_is_dead() {
     for tier in tier::all() {
         let beginning = Beginning { net: Network::On, tier: tier::choice(tier), ..Beginning::default() };
-        // The model's words are fixed before the world is: the command is a script in the project.
+        // The model's replies are fixed before the world exists, so the command is a script in the project.
         let mut front = FrontEnd::open_with(beginning, [shell(". ./siege"), done()]);
         let sinks = Sinks::open(&front.world.project(), tier);
         front.world.file("siege", sinks.besieged());
@@ -175,7 +175,7 @@ async fn before_the_answer_to_net_off_everything_of_the_old_worker_is_dead() {
         before.extend(workers(&front).iter().map(|worker| worker.1));
         before.sort_unstable();
         before.dedup();
-        // Some of what connects is gone already.
+        // Some of the connecting processes have ended already.
         before.retain(|pid| alive(*pid));
         assert!(before.len() >= 3, "{tier}: a worker, a command and a daemon: {before:?}");
 
@@ -183,7 +183,7 @@ async fn before_the_answer_to_net_off_everything_of_the_old_worker_is_dead() {
         front.until("rights changed").await;
         let survivors: Vec<_> = before.iter().filter(|pid| alive(**pid)).collect();
         assert!(survivors.is_empty(), "{tier}: {survivors:?} of {before:?}");
-        // What was on its way is read to its end: the other end is closed, and nothing more comes.
+        // Data that was sent before is read. Then the connection must be closed.
         stream.set_read_timeout(Some(PATIENCE)).unwrap();
         if let Err(error) = stream.read_to_end(&mut Vec::new()) {
             assert_eq!(error.kind(), std::io::ErrorKind::ConnectionReset, "{error}");
@@ -242,7 +242,7 @@ async fn without_worker(tier: Tier, replies: [String; 2]) -> (FrontEnd, PathBuf,
 async fn after_a_change_that_no_worker_comes_of_nothing_runs() {
     for tier in tier::all() {
         let (mut front, worker, away) = without_worker(tier, [shell("echo x > made"), done()]).await;
-        // That it could be started again widens nothing: only a change of rights starts one.
+        // The worker could be started again now, but only a change of access starts one.
         fs::rename(&away, &worker).unwrap();
         front.prompt("begin").await;
         front.until("call 1 interrupted").await;
@@ -258,7 +258,7 @@ async fn after_a_change_that_no_worker_comes_of_nothing_runs() {
 #[tokio::test]
 async fn after_a_change_that_no_worker_comes_of_a_later_one_brings_one() {
     for tier in tier::all() {
-        // The same change again is one, since nobody has these rights; and so is going back.
+        // To repeat the change counts as a change, since no worker has that access, and so does its reversal.
         for net in [Network::On, Network::Off] {
             let (mut front, worker, away) = without_worker(tier, [shell("echo x > made"), done()]).await;
             fs::rename(&away, &worker).unwrap();

@@ -99,7 +99,7 @@ fn files_with_key(root: &Path) -> Vec<PathBuf> {
     while let Some(path) = open.pop() {
         let Ok(meta) = fs::symlink_metadata(&path) else { continue };
         if meta.is_dir() {
-            // What a session that has just ended removes meanwhile holds nothing.
+            // A file that an ending session removes meanwhile cannot contain the key.
             open.extend(fs::read_dir(&path).into_iter().flatten().flatten().map(|entry| entry.path()));
         } else if meta.is_file() && holds_key(&fs::read(&path).unwrap_or_default()) {
             found.push(path);
@@ -118,7 +118,7 @@ fn no_process_but_the_supervisor_holds_the_key() {
         assert!(memory_holds_key(run.child.id()).unwrap(), "the search finds what is there");
         let mut searched = 0;
         for pid in run.others() {
-            // The worker that took the base may be ending just now.
+            // The worker that took the first snapshot may be ending just now.
             let Ok(name) = fs::read_to_string(format!("/proc/{pid}/comm")) else { continue };
             let Ok(found) = memory_holds_key(pid) else { continue };
             assert!(!found, "{user:?}: memory of {name}");
@@ -147,7 +147,7 @@ fn no_environment_command_line_or_descriptor_holds_the_key() {
                 assert!(!holds_key(&content), "{user:?}: {} of {pid}", descriptor.path().display());
             }
         }
-        // The twin: what is not taken out of an environment stays in it.
+        // Control: a variable that is not removed from the environment stays in it.
         let mut twin = run.world.command("sleep").arg("60").env("ANTHROPIC_API_KEY", KEY).spawn().unwrap();
         wait_until("the twin is executed", || {
             fs::read(format!("/proc/{}/environ", twin.id())).is_ok_and(|environment| holds_key(&environment))
@@ -172,7 +172,7 @@ fn supervisor_broker_and_worker_are_not_dumpable_and_nothing_leaves_a_core() {
             assert_eq!(values, ["0", "0"], "{user:?}: {core}");
         }
         if user == User::Plain {
-            // proc(5): what is not dumpable belongs to root.
+            // Root owns the /proc files of a process that is not dumpable (proc(5)).
             let owner = |pid: u32| fs::metadata(format!("/proc/{pid}/environ")).ok().map(|meta| meta.uid());
             let names = |pid: u32| fs::read_to_string(format!("/proc/{pid}/comm")).unwrap_or_default();
             let ours = pids.iter().filter(|pid| {
@@ -203,7 +203,7 @@ fn no_file_log_patch_or_output_holds_the_key() {
         assert_eq!(files_with_key(world.root()), [] as [PathBuf; 0]);
         assert!(fs::read_to_string(patch).unwrap().contains("new.txt"));
         assert!(fs::read_to_string(trace).unwrap().lines().count() > 20, "the trace says something");
-        // The twin: the search sees a file that does hold it.
+        // Control: the search finds a file that contains the key.
         fs::write(world.home().join("leak"), KEY).unwrap();
         assert_eq!(files_with_key(world.root()), [world.home().join("leak")]);
     }

@@ -75,7 +75,7 @@ impl Site {
         kill(waiting, Signal::SIGSTOP).unwrap();
         let before = writing_ends();
         let ending = thread::spawn(move || {
-            // Its last order is given.
+            // The sandbox-exec process has been given its order.
             wait_until("it is ordered", || writing_ends() < before);
             kill(waiting, Signal::SIGKILL).unwrap();
         });
@@ -137,7 +137,7 @@ fn spare(brokers: &[u32]) -> u32 {
 #[tokio::test]
 async fn the_next_worker_begins_in_what_waits_and_nothing_is_left_of_it() {
     let site = Site::new();
-    // The first finds what was announced.
+    // The first worker uses the prestarted process.
     site.announce(site.spec(1));
     let announced = spare(&[]);
     let first = site.start(1).await;
@@ -146,7 +146,7 @@ async fn the_next_worker_begins_in_what_waits_and_nothing_is_left_of_it() {
     let next = spare(&[broker]);
     assert_ne!(next, broker);
 
-    // It becomes the next one's broker, whichever generation that is, and another waits.
+    // The waiting process becomes the next worker's broker, whatever its generation, and another one waits.
     let second = site.start(7).await;
     assert_eq!((parent(second.0.pid), second.0.generation), (next, Generation(7)));
     let denied = second.0.ruleset.attempts.iter().filter(|attempt| attempt.denied).count();
@@ -154,21 +154,21 @@ async fn the_next_worker_begins_in_what_waits_and_nothing_is_left_of_it() {
     assert!(denied >= 5 && second.0.ruleset.rules == first.0.ruleset.rules, "{:?}", second.0.ruleset);
     let another = spare(&[broker, next]);
 
-    // One that was killed is not waited for.
+    // A waiting process that was killed is replaced.
     kill(Pid::from_raw(another.cast_signed()), Signal::SIGKILL).unwrap();
     wait_until("it is dead", || !alive(another));
     let third = site.start(8).await;
     let last = spare(&[broker, next, parent(third.0.pid)]);
     assert!(last != another && parent(third.0.pid) != another);
 
-    // One that ends when it was just taken is not the end of the start.
+    // If the waiting process ends before it has read its order, the start continues with another one.
     let fourth = site.start_in_what_ends(site.spec(9), last).await.unwrap();
     assert!(parent(fourth.0.pid) != last && fourth.0.generation == Generation(9));
     for worker in [first, second, third, fourth] {
         end(worker).await;
     }
 
-    // What then goes wrong is told.
+    // An error of that second start is reported.
     let nowhere = WorkerSpec { program: "/nowhere/worker".into(), ..site.spec(10) };
     let last = spare(&[]);
     site.announce(nowhere.clone());

@@ -102,14 +102,14 @@ fn storm(tier: Tier, user: User, random: &mut Random, start: &AtomicU64) -> Resu
         ),
     ]);
     let mut child = begin(&world, tier, &server);
-    // Not an event: any moment has to do.
+    // A fixed time and no event, since the test must hold for any moment.
     std::thread::sleep(Duration::from_millis(random.below(moments(tier, start.load(Ordering::Relaxed)))));
     let alive = processes(&world);
     let mut victims: Vec<_> = alive.iter().copied().filter(|_| random.below(2) == 0).collect();
     victims.retain(|&pid| is_fair_game(tier, pid));
     victims.sort_by_key(|_| random.next());
     victims.iter().copied().for_each(slay);
-    // Whatever was hit, the run ends with its supervisor, at the latest now.
+    // Whichever processes were killed, the supervisor's end now ends the run.
     slay(child.id());
     let killed = Instant::now();
     child.wait().unwrap();
@@ -172,7 +172,7 @@ fn nothing_survives_in(tier: Tier) {
         workers.into_iter().flat_map(|worker| worker.join().unwrap()).collect()
     });
     assert!(failures.is_empty(), "STORM_SEED={seed}\n{}", failures.join("\n"));
-    // The twin: there was somebody to hit.
+    // Control: some processes were killed.
     let hit = hit.into_inner();
     assert!(hit > rounds, "hardly anybody was alive: {hit} victims in {rounds} rounds");
 }

@@ -68,7 +68,7 @@ fn nobody_planted(world: &World, what: &str) {
 #[test]
 fn a_session_that_starts_meanwhile_puts_back_nothing_that_another_one_planted() {
     for (user, tier) in all() {
-        // The control: with a baseline of its own the other session writes the planted files back.
+        // Control: with a recorded state of its own, the other session would restore the planted files.
         for is_control in [true, false] {
             let world = repository(user);
             let one = planted(&world, tier, &[]);
@@ -117,7 +117,7 @@ fn a_project_that_another_state_directory_writes_is_refused() {
             refused.stderr
         );
         assert!(!world.project().join("ran").exists());
-        // One that only reads takes no baseline, and is not refused.
+        // A session that only reads records no state, so it can start.
         let mut reads = sandbox(&world, tier, &["--access", "read"], "cat kept.txt");
         reads.env("BAILIWICK_HOME", world.home().join("another"));
         assert_eq!(Finished::of(&mut reads).code, 0);
@@ -149,7 +149,7 @@ fn what_a_killed_command_left_is_decided_by_a_person() {
             if word == "restore" {
                 nobody_planted(&world, &what);
             }
-            // It is decided.
+            // A person has decided about the changes.
             assert_eq!(Finished::of(&mut sandbox(&world, tier, &[], "true")).code, 0);
         }
     }
@@ -268,7 +268,7 @@ fn no_kill_makes_a_planted_file_the_persons_or_loses_one_of_theirs() {
             thread::sleep(Duration::from_micros(random.below(60_000)));
             start(sandbox(&world, tier, &[], plant))
         });
-        // Not an event: any moment has to do.
+        // A fixed time and no event, since the test must hold for any moment.
         thread::sleep(Duration::from_micros(random.below(120_000)));
         let both = random.below(2) == 0;
         for session in sessions.iter_mut().take(if both { 2 } else { 1 }) {

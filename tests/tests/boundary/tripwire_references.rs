@@ -56,7 +56,7 @@ fn fails(below: &str, attacks: &[Attack]) {
                 // Times that are older than a tick of the clock were once taken for evidence.
                 let made = Instant::now();
                 wait_until("a tick of the clock is over", || made.elapsed() > TICK);
-                // What is hidden by default does not lie on the tmpfs, of which the full tier has one of its own.
+                // Attacks with default hidden paths are not on the tmpfs, since the full tier has a private one.
                 let aside = World::new(user);
                 let mut sandbox = world.sandbox(tier, &[], "bash");
                 if below != PLACE {

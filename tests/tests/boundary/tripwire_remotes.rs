@@ -67,7 +67,7 @@ fn a_push_goes_where_the_person_said() {
         let control = people(User::Myself);
         shell(&control, act);
         assert!(is_lost(&control), "{name}: the attack does nothing unconfined");
-        // One everywhere; in the full tier git's configuration is mounted, and the rest would show the same.
+        // Only one act runs in all tiers: in the full tier git's configuration is read-only, so others would show the same.
         let first = tier::everywhere().into_iter().filter(|_| number == 0);
         for (user, tier) in first.chain([(User::Myself, Tier::Floor)]) {
             let world = people(user);
@@ -101,7 +101,7 @@ fn new_remotes_and_branches_come_and_are_told() {
         remote.fork.url = https://example.org/fork.git, remote.fork.fetch = +refs/heads/*:refs/remotes/fork/*, \
         branch.new.remote = fork, branch.new.merge = refs/heads/new";
     assert!(done.stderr.contains(told), "{}", done.stderr);
-    // Who commits is the person's, where the person said so.
+    // An agent cannot change the author that the person has set.
     let done = sandbox(&world, Tier::Floor, "git config user.email agent@example.org");
     let config = world.read(".git/config");
     assert!(config.contains("email = me@example.org") && !config.contains("agent@"), "{config}");
@@ -132,7 +132,7 @@ fn a_configuration_that_is_taken_away_is_put_back_and_a_repository_that_is_goes_
             "git remote set-url origin ~/evil.git || git remote add origin ~/evil.git; true",
         );
         assert!(!is_lost(&world), "{tier}");
-        // One that lies beneath, such as a checkout of a task.
+        // A repository in the project may go as a whole, as a checkout of a task.
         shell(&world, "git init -q inner && git -C inner config user.email me@example.org").expect(0);
         sandbox(&world, tier, "rm -rf inner").expect(0);
         assert!(!world.project().join("inner").exists(), "{tier}");

@@ -73,7 +73,7 @@ fn commits(world: &World, variables: &[(&str, &str)]) {
 #[test]
 fn hooks_are_watched_wherever_git_was_told_of_them() {
     for (number, (name, variables)) in WAYS.iter().enumerate() {
-        // Every act in one way, and every way by one act.
+        // Tests every act with the first source, and every source with the first act.
         for act in ACTS.iter().take(if number == 0 { ACTS.len() } else { 1 }) {
             let control = world(User::Myself);
             Finished::of(control.command("bash").args(["-c", act]).current_dir(control.project()));

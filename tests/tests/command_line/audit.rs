@@ -71,7 +71,7 @@ fn what_an_agent_could_do_is_what_is_declared() {
         for secret in [world.project().join("secret/key.txt"), world.home().join(".ssh/id")] {
             assert_eq!(outcome(&of(&audit, &secret)["read"]), ("denied", "refused"), "{tier}");
         }
-        // In the floor what is protected is put back, and not held.
+        // In the floor tier protected files are restored afterwards, not read-only.
         let protected = if tier == Tier::Full { "denied" } else { "depends" };
         assert_eq!(
             outcome(&of(&audit, &world.project().join(".git/config"))["write"]).0,
@@ -94,7 +94,7 @@ fn what_is_other_than_declared_is_marked() {
     // In the full tier it is covered, as what its modes refuse.
     for tier in tier::all().into_iter().filter(|tier| *tier != Tier::Full) {
         let world = world(User::Myself, tier);
-        // Another name of what is hidden: no rule hides it, and the kernel does.
+        // A hard link to a hidden file. No rule names the link, and the kernel denies it all the same.
         let link = world.project().join(".a-link");
         fs::hard_link(world.project().join("secret/key.txt"), &link).unwrap();
         let audit = probe(&world, "auto", 1);
@@ -134,7 +134,7 @@ fn an_agent_that_runs_is_tried_in_the_very_confinement_of_its_worker() {
         let world = world(user, tier);
         let (child, go) = running(&world);
         let before = world.log();
-        // The would-be agent is another one.
+        // The audited agent is another one.
         let audit = probe(&world, "deny", 0);
         let [found] = &audit["running"].as_array().unwrap()[..] else { panic!("{audit:#}") };
         assert_eq!(found["session"], before[0]["session"], "{user:?} {tier}");

@@ -116,7 +116,7 @@ fn a_run_says_that_it_is_in_the_floor_because_the_machine_refuses_more() {
     let run = without_namespaces(&world, &task).expect(0);
     let said = "only the floor tier of the sandbox: cannot make namespaces (ENOSPC); hint: bailiwick doctor [partial-sandbox]";
     assert!(run.stderr.lines().any(|line| line == said), "{}", run.stderr);
-    // Who asked for the floor needs no reason, and the full tier none.
+    // The full tier needs no reason, nor does a floor tier that the user asked for.
     for tier in tier::all() {
         let server = model_of([done()]);
         let run = Finished::of(world.task(&server.base_url(), ["do it"]).args(tier::flags(tier))).expect(0);

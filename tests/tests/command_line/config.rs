@@ -290,7 +290,7 @@ fn trust_is_given_at_a_terminal_to_exactly_this_file() {
     assert!(code == 0 && seen.contains("trusted in this form"), "{seen}");
     assert!(writes());
     assert!(trust(&world, "").1.contains("the project's settings are already trusted"));
-    // Another version asks again, and the trust does not come back by itself.
+    // A changed file needs a new answer, and the earlier trust does not return when the file is changed back.
     world.file(NAME, format!("rights.write = [{outside:?}]\nmodel = \"big\"\n"));
     assert!(!writes());
     assert!(trust(&world, "n\n").1.contains("model \"big\""));

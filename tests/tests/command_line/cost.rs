@@ -91,7 +91,7 @@ fn two_is_a_limit_on_what_nobody_can_count() {
         prices = { input = 3, output = 15 }
     "#);
     insta::assert_snapshot!(refused(&world, &server, &["--max-usd", "0"]).lines().next().unwrap_or_default(), @"error: invalid value '0' for '--max-usd <X>': expected an amount above 0");
-    // Without the limit it is asked, and no cost is made up.
+    // Without the limit the request is sent, and no cost is reported.
     let run = world.run(&model_of([shell("true"), done()]), &["--model", "nobody-knows"]).expect(0);
     assert!(run.result().get("cost_usd").is_none(), "{}", run.result());
 }
@@ -104,7 +104,7 @@ fn an_effort_that_the_model_does_not_know_is_refused_before_anything_begins() {
     bailiwick: the model "claude-haiku-4-5" does not support the effort "max"; supported: none
       hint: change `effort` in the settings, or leave it out
     "#);
-    // The twin: a model that knows it is asked for it.
+    // Control: a model that supports the effort gets it in the request.
     world.configure("model = \"claude-opus-4-6\"\neffort = \"max\"\n");
     let server = model_of([done()]);
     world.run(&server, &[]).expect(0);

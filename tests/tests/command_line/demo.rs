@@ -51,7 +51,7 @@ fn the_demo_needs_bash_and_git_alone() {
         let note = world.home().join("sizes-bug.md");
         let layer = if tier == Tier::Full { "read-only mount" } else { "Landlock" };
         let denied = format!("blocked by the kernel ({layer}): write {}", note.display());
-        // A program that is not on the PATH is named by its own.
+        // A program outside of PATH is named by its path.
         let program = Programs::get().path("bailiwick");
         let next = format!("Next: set ANTHROPIC_API_KEY and run `{}` in your project\n", program.display());
         for shown in [
@@ -210,7 +210,7 @@ fn the_demo_names_a_missing_program_before_it_starts() {
 #[test]
 fn a_demo_whose_tests_do_not_pass_fails() {
     let world = World::new(User::Myself);
-    // A bash that fails for the tests alone: the scripted words are the same up to there.
+    // A bash that fails only for the tests. Up to there, the output is the same.
     let bash = only(&world, &["git"]).join("bash");
     let script =
         "#!/bin/bash\ncase $* in *test.sh*) echo no such luck; exit 1;; esac\nexec /bin/bash \"$@\"\n";
@@ -237,7 +237,7 @@ fn a_person_answers_the_demo_in_the_terminal_ui() {
     ui.types(":q\r");
     let left = ui.end();
     assert_eq!((left.code, &left.modes[..]), (0, &[][..]), "{}", left.screen);
-    // Its log is gone with its place.
+    // The session's log was removed with its directory.
     assert!(!left.screen.contains("the session's log"), "{}", left.screen);
     assert!(left.screen.contains("set ANTHROPIC_API_KEY"), "{}", left.screen);
 }
@@ -278,7 +278,7 @@ fn every_attack_of_the_demo_is_blocked() {
         assert_eq!((through(&run), run.stderr.as_str()), (vec![], ""), "{user:?} {tier}: {}", run.stdout);
         let rows = |word: &str| run.stdout.lines().filter(|line| line.starts_with(word)).count();
         let (blocked, undone) = (rows("  blocked  "), rows("  undone  "));
-        // The floor has no mount that holds git's configuration.
+        // In the floor tier, no mount protects git's configuration.
         let expected = if tier == Tier::Full { (17, 1) } else { (16, 2) };
         assert_eq!((blocked, undone), expected, "{user:?} {tier}: {}", run.stdout);
         let sum = format!("Of 18 attacks {blocked} were blocked, and {undone} undone when the command ended");
@@ -396,7 +396,7 @@ fn the_attacks_get_through_without_a_sandbox() {
             silent.insert(attack.title);
         }
     }
-    // These say nothing, and did it.
+    // These acts print nothing, and succeeded.
     let changed = [
         "add a line to ~/.bashrc",
         "kill the supervisor",

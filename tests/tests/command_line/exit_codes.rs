@@ -96,7 +96,7 @@ fn two_is_a_key_file_that_others_can_read() {
     bailiwick: the key file [world]/own/config/anthropic.key has mode 644; other users could read the file [unusable-key]
       hint: chmod 600 [world]/own/config/anthropic.key
     ");
-    // Its positive twin: with mode 0600 the key is found, and the run gets as far as its first request.
+    // Control: with mode 0600 the key is found, and the run gets as far as its first request.
     fs::set_permissions(&file, fs::Permissions::from_mode(0o600)).unwrap();
     let server = model_of([done()]);
     Finished::of(world.task(&server.base_url(), ["do it"]).env_remove("ANTHROPIC_API_KEY")).expect(0);
@@ -273,7 +273,7 @@ fn four_is_a_turn_that_ended_after_a_denial() {
           hint: --write [world]/outside/there.txt allows it
         "); }
     }
-    // What succeeds later makes up for it; what fails does not.
+    // A later success of the same action makes up for a failure; another failure does not.
     let run = world.run(&model_of([denied(), shell("true"), done()]), &["--mode", "auto"]).expect(0);
     assert_eq!(run.result()["reason"], "done");
     world.run(&model_of([denied(), shell("false"), done()]), &["--mode", "auto"]).expect(4);
@@ -424,7 +424,7 @@ fn zero_is_a_run_that_got_over_a_failure_of_the_provider() {
         let run = world.run(&server, &[]);
         assert_eq!(run.code, 0, "{name}: {}{}", run.stdout, run.stderr);
         assert_eq!(run.events_of("model_failed").len(), 1, "{name}");
-        // What came of the broken reply is void: it is told once.
+        // The text of the broken reply is discarded, and the person is told once.
         assert_eq!(run.result()["text"], "Done.", "{name}");
         assert_eq!(server.requests()[0].body, server.requests()[1].body, "{name}");
     }

@@ -133,7 +133,7 @@ fn explain(world: &World, tier: Tier, arguments: &[&str], what: &Path) -> Value 
 /// Returns `yes` if the action is possible by the answer, else `no`.
 fn can(answer: &Value) -> &'static str {
     let stopped = ["not_permitted", "failed"].map(|why| answer["tried"]["outcome"] == why).contains(&true);
-    // In the floor the names of a hidden directory can be listed, and nothing in it be read.
+    // In the floor tier the names in a hidden directory can be listed, but no file can be read.
     let is_listed = answer["verdict"] == "depends" && answer["tried"]["outcome"] == "done";
     if answer["verdict"] == "allowed" && !stopped || is_listed { "yes" } else { "no" }
 }
@@ -163,7 +163,7 @@ fn what_is_said_of_a_path_is_what_a_confined_command_can_do() {
                 assert!(!open, "{act} of {}: {said:#}", path.display());
             }
         }
-        // Unconfined, all of what is the world's can be done: it is we who refuse it.
+        // Control: without a sandbox, all actions on the world's files succeed.
         let free = acts(&mut world.command("bash"), &paths[..own]);
         let exists = |path: &Path| path.exists();
         for (path, free) in paths.iter().zip(&free) {
@@ -205,7 +205,7 @@ fn the_grant_that_is_named_allows_it() {
             let path = world.root().join(path);
             let said = explain(&world, tier, &["--mode", mode], &path);
             let write = &said["path"]["write"];
-            // In the floor what is protected is put back, and not held.
+            // In the floor tier protected files are restored afterwards, not read-only.
             assert_ne!(write["verdict"], "allowed", "{said:#}");
             let grant: Vec<&str> = write["grant"].as_str().unwrap().split(' ').collect();
             let mode = if grant[0] == "--mode" { &[][..] } else { &["--mode", mode] };
@@ -234,7 +234,7 @@ fn the_rule_is_named_with_the_place_that_it_comes_from() {
         assert_eq!(origin(&auto, "src/a.txt", "write"), "--mode");
         assert_eq!(origin(&[], "src/a.txt", "write"), "default");
         assert_eq!(origin(&auto, "../home/.ssh/id", "read"), "default");
-        // Of the caches those of the own level are writable, and the places of others are not.
+        // Of the caches, only those of the agent's own level are writable.
         let own = places(&world);
         assert_eq!(own.len(), 1, "{own:?}");
         assert_eq!(origin(&auto, own[0].to_str().unwrap(), "write"), "default");
@@ -246,7 +246,7 @@ fn the_rule_is_named_with_the_place_that_it_comes_from() {
         let beside = world.root().join("beside");
         let write = ["--mode", "deny", "--write", beside.to_str().unwrap()];
         assert_eq!(origin(&write, "../beside/d.txt", "write"), "--write");
-        // The project's own file narrows, and is named too.
+        // The project's settings file restricts access too, and the answer names it.
         world.file(".bailiwick.toml", "[rights]\nhide = [\"src\"]\n");
         let said = origin(&auto, "src/a.txt", "read");
         assert!(said.as_str().unwrap().ends_with(".bailiwick.toml:2"), "{said}");

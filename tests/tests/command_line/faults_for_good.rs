@@ -20,7 +20,7 @@ fn answering(answer: &'static [u8]) -> String {
     std::thread::spawn(move || {
         for stream in listener.incoming() {
             let Ok(mut stream) = stream else { return };
-            // Whoever hangs up is not waited for.
+            // A client that disconnects is not waited for.
             let _ = stream.read(&mut [0; 4096]);
             let _ = stream.write_all(answer);
         }

@@ -119,7 +119,7 @@ fn a_program_that_speaks_no_http_is_told_at_once() {
         // Its greeting answers the request, and does not come before it.
         stream.read_exact(&mut [0; 4]).unwrap();
         stream.write_all(b"SSH-2.0-OpenSSH_9.2p1\r\n").unwrap();
-        // Nobody else is answered: another attempt would be refused.
+        // Only the first connection is answered, and another attempt would be refused.
     });
     let run = Finished::of(&mut world().task(&format!("http://{address}"), ["do it"])).expect(6);
     server.join().unwrap();
@@ -248,7 +248,7 @@ fn a_project_that_asks_for_the_network_works_and_is_told_once() {
     let server = model_of([done()]);
     let run = Finished::of(&mut world.task(&server.base_url(), ["do it"])).expect(0);
     assert_eq!(told(&run.stderr), 1, "{}", run.stderr);
-    // What narrows in the same file holds.
+    // A restriction in the same file has effect.
     let mut sandbox = world.sandbox(Tier::Full, &[], "cat");
     let run = Finished::of(sandbox.arg("a.txt"));
     assert_eq!((told(&run.stderr), run.stdout.as_str()), (1, ""), "{}", run.stderr);

@@ -28,7 +28,7 @@ impl Shell {
         let world = World::new(User::Myself);
         let project = world.project().join(ODD);
         fs::create_dir(&project).unwrap();
-        // Without a server: an address where nobody is asked.
+        // No server listens at this address.
         let base_url = server.map_or_else(|| "http://127.0.0.1:9".to_owned(), ReplayServer::base_url);
         Self { world, project, base_url }
     }
@@ -202,7 +202,7 @@ fn a_refused_network_is_told_in_one_line_where_the_command_ends_with_0() {
     let run = shell.types(&format!("bailiwick sandbox -- bash -c '{connect}; true'")).expect(0);
     assert_eq!(run.stderr.matches("tried to use the network").count(), 1, "{}", run.stderr);
     assert_eq!(hint(&run), "--net on");
-    // A program that looks for an access and does without is no matter for the person.
+    // A denied access that the program can do without is not reported to the person.
     let probing = shell.types("bailiwick sandbox -- bash -c 'cat ~/.ssh/id 2>/dev/null; test -w /etc; true'");
     assert_eq!((probing.code, probing.stderr.as_str()), (0, ""));
 }

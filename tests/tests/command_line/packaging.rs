@@ -36,7 +36,7 @@ fn every_command_has_a_manual_page_and_completions() {
         let script = Finished::of(&mut world.bailiwick(["completions", shell])).expect(0).stdout;
         assert!(script.contains("exec") && script.contains("max-usd"), "{shell}");
     }
-    // What bash itself makes of it, for a word and for a flag.
+    // The completions that bash itself computes, for a word and for a flag.
     let file = world.file("completions.bash", &bash);
     for (line, expected) in [("bailiwick sess", "sessions"), ("bailiwick exec --max-u", "--max-usd")] {
         let words: Vec<_> = line.split(' ').collect();
@@ -79,13 +79,13 @@ fn what_is_installed_runs_and_is_replaced_whole() {
     let first = install();
     assert!(first.stdout.contains("next: bailiwick doctor"), "{}", first.stdout);
     assert!(prefix.join("share/man/man1/bailiwick.1.gz").exists());
-    // Something of an older version, which the newer one has no more.
+    // A file of an older version that the newer one lacks.
     fs::write(prefix.join("lib/bailiwick/old"), "").unwrap();
     install();
     assert!(!prefix.join("lib/bailiwick/old").exists());
     let demo = Finished::of(world.command(prefix.join("bin/bailiwick")).arg("demo"));
     assert_eq!(demo.code, 0, "{}", demo.stderr);
-    // By another link, as a person may make one.
+    // Started by a link of the person's.
     let link = world.root().join("link");
     symlink(prefix.join("bin/bailiwick"), &link).unwrap();
     Finished::of(world.command(&link).args(["doctor", "--json"])).expect(0);

@@ -129,7 +129,7 @@ fn a_remedy_allows_what_was_denied_and_a_planner_is_offered_none() {
                 "{row}"
             );
             assert_eq!(ran.remedies.is_empty(), ran.was_done || !opens, "{row}");
-            // What the network leads to is another right than the network.
+            // Access to local addresses is separate from access to the network.
             let (mut given, mut last) = (String::new(), ran);
             while let Some(remedy) = last.remedies.first().filter(|_| !last.was_done) {
                 assert!(!given.contains(remedy.as_str()), "{row}\nagain {remedy} after {given}");

@@ -114,13 +114,13 @@ fn a_hidden_file_is_no_part_of_the_review() {
     for hidden in ["a/.env", "a/keys", "fresh.pem"] {
         assert!(!bodies[0].contains(hidden), "{hidden}: {}", bodies[0]);
     }
-    // Each content once: that of the file which is no secret.
+    // Only the content of the file that is no secret, once.
     for content in ["old 0123456789", "new 9876543210"] {
         assert_eq!(bodies[0].matches(content).count(), 1, "{content}: {}", bodies[0]);
     }
     let found: Value = serde_json::from_str(&done.stdout).unwrap();
     assert_eq!(found["findings"].as_array().unwrap().iter().filter(|one| one["placed"] == true).count(), 1);
-    // A change of nothing else is none.
+    // With no other change, there is nothing to review.
     world.file("src/lib.rs", "old 0123456789\n");
     let (done, bodies) = review(&world, &[], &hides);
     assert!(bodies.is_empty() && done.expect(0).stderr.contains("nothing to review"));
@@ -196,7 +196,7 @@ fn programs_that_a_repository_names_reach_nothing() {
     assert_eq!(report["findings"][0]["placed"], true);
     assert!(bodies[0].contains("+fn b() { panic!() }"), "{}", bodies[0]);
     assert!(!mark.exists(), "a program of the repository wrote outside of the sandbox");
-    // Unconfined, git runs them.
+    // Control: without the sandbox, git runs the programs.
     git(&world, &["diff", "HEAD"]).expect(0);
     assert!(mark.exists(), "the programs leave a mark where nothing stops them");
 }

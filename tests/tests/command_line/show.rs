@@ -123,7 +123,7 @@ fn at_a_terminal_the_text_goes_through_the_pager_that_the_environment_names() {
     for pager in ["cat", "no-such-pager 2>/dev/null"] {
         assert!(shown(pager, 100).contains("\n│ do it\n"), "{pager}");
     }
-    // Whoever stops reading has read enough.
+    // A closed output is no error.
     assert_eq!(shown("head -n 1", 100).lines().count(), 1);
     // A terminal would break a long line, and its rest would stand where a title does.
     assert!(shown("cat", 40).lines().all(|line| line.chars().count() <= 40));

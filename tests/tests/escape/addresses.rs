@@ -54,7 +54,7 @@ fn addresses_of_the_machine_are_rights_of_their_own() {
     }
     let everywhere = tier::everywhere();
     let apart = || {
-        // This thread's alone, and that of the processes that it starts.
+        // Applies only to this thread and the processes that it starts.
         if unshare(CloneFlags::CLONE_NEWNET).is_err() {
             skip!("uid 0 with capabilities gives a network its addresses");
         }

@@ -207,7 +207,7 @@ fn check(place: &Place, listed: &str) -> Vec<String> {
 
 #[test]
 fn four_of_five_refusals_are_told_with_their_layer_and_object_and_most_are_proved() {
-    // As it was when this was built: in a container there is the suite alone.
+    // The list of when this was compiled, since containers have only the test programs.
     let listed = include_str!(concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/denials.md"));
     let failures: Vec<_> = tier::everywhere()
         .into_iter()

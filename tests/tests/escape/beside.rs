@@ -51,7 +51,7 @@ fn a_command_that_only_reads_changes_nothing() {
             let denied = |tried: &Tried| tried.is(&[EPERM, EACCES, EROFS]);
             assert!(reading.iter().all(denied), "{tier} {user:?}: {reading:?}");
         }
-        // The twin: the same command with the standing rights does at least what it does inside.
+        // Control: with the standing rights, the same command changes at least the files in the project.
         let standing = tried(2);
         let allowed = standing.iter().filter(|tried| tried.errno == 0).count();
         assert!(allowed >= 9, "{tier} {user:?}: {standing:?}");
@@ -99,13 +99,13 @@ fn a_signal_to_everybody_stays_inside() {
         let pid = Pid::from_raw(stopped.id().cast_signed());
         kill(pid, Signal::SIGSTOP).unwrap();
         wait_until("it has stopped", || is_stopped(stopped.id()));
-        // The twin inside: an own stopped child runs on, and ends.
+        // Control in the sandbox: the command's own stopped child continues and ends.
         let script = "sleep 0.1 & kill -STOP $!; until grep -q '^State:.T' /proc/$!/status; do :; done; \
             kill -CONT -1; wait $!; echo continued $?";
         let done = Finished::of(world.sandbox(tier, &[], "bash").args(["-c", script]));
         assert_eq!(done.stdout, "continued 0\n", "{tier} {user:?}: {}", done.stderr);
         assert!(is_stopped(stopped.id()), "{tier} {user:?}");
-        // The twin outside.
+        // Control without a sandbox.
         let done = Finished::of(world.command("kill").args(["-CONT", &pid.to_string()]));
         assert_eq!(done.code, 0, "{}", done.stderr);
         wait_until("it runs on", || !is_stopped(stopped.id()));
@@ -135,7 +135,7 @@ fn visit(command: &mut Command) -> Vec<String> {
         let Some(port) = lines.next() else { break };
         let address = (host, port.parse().unwrap());
         if let Ok(mut stream) = TcpStream::connect(address) {
-            // Whoever closes without a word was reached as well: what counts is what the server got.
+            // A server that closes the connection at once was reached too, so its own output counts.
             let _ = stream.write_all(b"visitor");
         }
     }

@@ -133,7 +133,7 @@ fn beside_a_neighbour(test: impl Fn(&Neighbour, &World, Tier) + Sync) {
     }
     let everywhere = tier::everywhere();
     let apart = || {
-        // This thread's alone, and that of the processes that it starts.
+        // Applies only to this thread and the processes that it starts.
         if unshare(CloneFlags::CLONE_NEWNET).is_err() {
             skip!("uid 0 with capabilities makes networks");
         }
@@ -176,7 +176,7 @@ fn join(command: &mut Command, tag: u8) -> Vec<i32> {
 fn no_neighbour_hears_of_a_group_that_is_joined_inside() {
     let tags = AtomicU8::new(0);
     beside_a_neighbour(|neighbour, world, tier| {
-        // Who leaves a group says so twice, the second time later.
+        // The kernel reports the leaving of a group twice, the second time later.
         let next = || tags.fetch_add(1, Ordering::Relaxed);
         let run = |flags: &[&str], tag| join(&mut world.sandbox(tier, flags, "python3"), tag);
         let apart = if tier == Tier::Full { 0 } else { EPERM };
@@ -189,7 +189,7 @@ fn no_neighbour_hears_of_a_group_that_is_joined_inside() {
                 "{tier}, net {net}: {heard:x?}"
             );
         }
-        // The twins: with the right, and unconfined.
+        // Controls: with the permission, and without a sandbox.
         let (within, unconfined) = (next(), next());
         assert_eq!(run(&["--net", "on", "--reach", "link-local"], within), [0; 4], "{tier}");
         neighbour.hears_until(&groups(within));

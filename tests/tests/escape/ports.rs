@@ -52,7 +52,7 @@ impl Service {
             setsockopt(&socket, ReuseAddr, &true).unwrap();
         }
         let (uid, gid) = (Uid::from_raw(user.uid()), Gid::from_raw(user.gid()));
-        // Who shares a port by SO_REUSEPORT is of one user; root's own can be given away.
+        // SO_REUSEPORT shares a port only between sockets of one user, so root gives the socket to the user.
         if Uid::effective().is_root() {
             fchown(&socket, Some(uid), Some(gid)).unwrap();
         }
@@ -82,7 +82,7 @@ impl Service {
     fn hears_connections(&self) -> usize {
         let connect = |_| {
             let mut client = std::net::TcpStream::connect(("127.0.0.1", self.port)).unwrap();
-            // Who took it may have closed it.
+            // The thief may have closed the connection.
             let _ = client.write_all(b"secret");
             client
         };

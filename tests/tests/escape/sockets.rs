@@ -33,7 +33,7 @@ fn serve(world: &World, path: &Path) {
     let name = path.file_name().unwrap().to_str().unwrap().to_owned();
     thread::spawn(move || {
         for client in listener.incoming() {
-            // A client may be gone already.
+            // The client may have disconnected already.
             let _ = client.unwrap().write_all(name.as_bytes());
         }
     });

@@ -70,7 +70,7 @@ fn no_page_leads_to_the_machine_or_its_neighbours() {
             };
             assert!(result.contains(expected), "{tier} {name}: {result}");
         }
-        // The twin: with the reach, the connection is made, and what answers there is no HTTP.
+        // Control: with the permission, the connection is made, and the answer is no HTTP.
         let reach = ["--mode", "auto", "--net", "on", "--reach", "host"];
         ground.take();
         ground.world.run(&model(&fetching(&["http://loopback.example:7/"])), &reach);

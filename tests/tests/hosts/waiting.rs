@@ -147,7 +147,7 @@ fn an_answer_that_is_late_or_for_something_else_does_nothing() {
         let offer = front.until("deniedCommandApproval");
         let waited = began.elapsed();
         assert!(waited > Duration::from_secs(18) && waited < Duration::from_secs(25), "{waited:?}");
-        // The first question is over: a yes is no answer to the offer either.
+        // The first question is no longer open, and its answer does not answer the offer.
         front.answer(&request, &json!({"decision": "approved"}));
         front.respond(&offer["id"], &json!({"decision": "denied"}));
         assert_eq!(front.result()["status"], "failed");

@@ -76,7 +76,7 @@ fn a_form_is_filled_in_for_its_call_and_an_answer_beyond_it_sends_nothing() {
                 answer["digest"] = digest(&asked);
             }
             asking.answer(&asked, &answer);
-            // The second answer to a question counts for nothing.
+            // A second answer to a question has no effect.
             asking.answer(&asked, &count(5));
             let said = asking.finished();
             assert!(said.contains(expected), "{answer}: {said}");
@@ -158,7 +158,7 @@ fn a_question_for_a_secret_a_page_or_a_form_that_cannot_be_shown_is_declined_and
             form(json!({"a": {"type": "string", "minLength": 100_000}})),
             "a default or minimum length of a text field is too long",
         ),
-        // These the crate of the protocol cannot read.
+        // The protocol's crate cannot parse these messages.
         (
             form(json!({"a": {"type": "object", "properties": {"b": {"type": "string"}}}})),
             "a field is not a text",

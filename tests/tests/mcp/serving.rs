@@ -36,7 +36,7 @@ fn a_server_without_a_handshake_is_served_too() {
     let described = guest.described();
     assert_eq!(described.description.protocol, "2026-07-28");
     assert_eq!(described.description.name, "modern");
-    // It tells its changes only to who listens.
+    // The server reports changes only to a client that listens.
     assert_eq!(guest.report(), McpReport::ToolsChanged);
     assert_eq!(guest.call(1, r#"{"text":"hi"}"#), r#"{"text":"hi"}"#);
     guest.end();

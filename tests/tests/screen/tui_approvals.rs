@@ -83,7 +83,7 @@ fn a_command_whose_end_was_not_seen_is_not_approved_by_any_key() {
     let unread =
         |screen: &str| screen.split_once(" more lines.")?.0.split_whitespace().last()?.parse::<usize>().ok();
     let all = unread(&asked.ui.screen()).unwrap();
-    // The first key that counts.
+    // The first key that the UI accepts.
     asked.ui.press_until_so("j", "another row", |screen| unread(screen).is_some_and(|rows| rows < all));
     let some = unread(&asked.ui.screen()).unwrap();
     // Handled in order: when the last one has been, so have those before it.
@@ -128,7 +128,7 @@ fn keys_that_were_typed_before_the_card_was_seen_do_not_answer_it() {
 fn what_is_pasted_without_brackets_answers_nothing() {
     let mut asked = Asked::with([writes("touch ran"), done()]);
     asked.ui.until_shown(COMMAND);
-    // It counts now.
+    // The key is accepted now.
     asked.press_until("e", "no, because ›");
     asked.ui.types("\x1b");
     asked.ui.until_shown("n no");
@@ -278,7 +278,7 @@ fn changes_two_lines(world: &World, server: &ReplayServer, editor: &str) -> Ui {
     let mut ui = Ui::start(&command, SIZE);
     ui.types("go\r");
     ui.until_shown("Edit lines.txt?");
-    // Keys do not count at once.
+    // The UI does not accept keys at once.
     ui.press_until("h", "hunk 2 of 2");
     ui
 }

@@ -78,7 +78,7 @@ fn one_answer_allows_the_whole_turn_and_the_next_turn_asks() {
     assert!(name.starts_with(beginning) && name.contains(world.project().to_str().unwrap()), "{name}");
     let id = whole["optionId"].clone();
     editor.answer(&asked, json!({"outcome": {"outcome": "selected", "optionId": id}}));
-    // Nobody is asked before the turn is over.
+    // No question comes before the turn is over.
     assert_eq!(editor.response(prompt)["result"]["stopReason"], "end_turn");
     assert_eq!((world.read("a.txt"), world.read("b.txt")), ("x".to_owned(), "y".to_owned()));
     assert_eq!(editor.turn(&session, "again", "reject_once"), "end_turn");
@@ -105,7 +105,7 @@ fn one_answer_lasts_in_the_project_and_says_for_which_commands() {
     assert!(name.starts_with("Allow always in this project: touch"), "{name}");
     let id = lasting["optionId"].clone();
     editor.answer(&asked, json!({"outcome": {"outcome": "selected", "optionId": id}}));
-    // The second call asks nobody, and neither does a later session.
+    // The second call needs no approval, nor does a later session.
     assert_eq!(editor.response(prompt)["result"]["stopReason"], "end_turn");
     assert_eq!(editor.end().1.code, 0);
     let kept = fs::read_to_string(&config).unwrap();

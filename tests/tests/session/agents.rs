@@ -293,7 +293,7 @@ async fn requests_of(tier: Tier, agents: &[&str]) -> Vec<Vec<String>> {
     assert!(session::load(&world.own().join("state/sessions/ours.jsonl")).unwrap().is_intact(), "{seen}");
     let normal = |text: String, temp: &Path| {
         let text = text.replace(&temp.display().to_string(), "TEMP").replace(&project, "PROJECT");
-        // Who noticed first that it was killed, its broker or we, is chance; so is how long a command took.
+        // It is random if the broker or the supervisor notices the kill first, and how long a command takes.
         without_durations(&text.replace("ended by signal 9", "ended by signal 15"))
     };
     opened

@@ -108,7 +108,7 @@ fn no_command_and_no_tool_reads_or_changes_a_log() {
         assert!(logs(&world).iter().all(|log| session::load(log).unwrap().is_intact()));
         // No flag opens it: no grant is named.
         assert!(run.events_of("denied").iter().all(|denied| denied.get("grant").is_none()), "{}", run.stdout);
-        // The positive twin: unconfined, the same user reads it.
+        // Control: without a sandbox, the same user can read the log.
         assert_eq!(Finished::of(world.command("cat").arg(path)).stdout.as_bytes(), before);
     }
 }
@@ -129,7 +129,7 @@ fn a_call_is_in_the_log_before_its_effect() {
         let last = loaded.tree.events().last().unwrap();
         let EventKind::ToolCallStarted { name, input, .. } = &last.kind else { panic!("{last:?}") };
         assert!(name == "shell_exec" && input.get().contains("began"), "{input}");
-        // What was started went with it.
+        // All processes that the run started have ended.
         let started = loaded.tree.events().find_map(|event| match &event.kind {
             EventKind::WorkerStarted(worker) => Some(worker.pid),
             _ => None,
@@ -285,7 +285,7 @@ fn a_line_of_100_mb_is_named_by_everything_that_reads_a_log() {
         resumed.stderr
     );
     assert!(server.requests().is_empty());
-    // What is no archive is none, however long its lines are.
+    // A file that is no archive is rejected, however long its lines are.
     let imported = run(&["import", log.to_str().unwrap()]).expect(2);
     assert!(imported.stderr.contains("the file is not an export of Bailiwick"), "{}", imported.stderr);
 }

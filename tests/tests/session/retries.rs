@@ -77,7 +77,7 @@ fn e4_s8_a_call_of_a_cut_reply_never_runs_and_the_same_bytes_are_sent_again() {
             "cut after {cut}: nothing of it is in the next request"
         );
         assert_eq!(run.events_of("tool_call_started").len(), 1);
-        // What had come is void, and said to be.
+        // The text that had arrived is discarded, and the person is told so.
         let failed = run.events_of("model_failed");
         assert_eq!(failed[0]["discarded"].as_bool().unwrap_or_default(), cut > 0, "cut after {cut}");
         assert_eq!(run.events_of("assistant_message").len(), 2);

@@ -318,7 +318,7 @@ fn the_end_of_input_ends_everything() {
 fn a_signal_ends_everything() {
     let signal = |served: &mut Served, signal| {
         kill(Pid::from_raw(served.process.id().cast_signed()), signal).unwrap();
-        // Whoever is told to end does not wait for its input to.
+        // A server that is told to end does not wait for the end of its input.
         while served.read().is_some() {}
     };
     ends(|served| signal(served, Signal::SIGTERM), 143);

@@ -22,7 +22,7 @@ fn play(scenario: &str, replies: &[String], check: impl Fn(&World, &ReplayServer
         let world = World::new(user);
         let model = model_of(replies.iter().cloned());
         let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("python/front_end.py");
-        // Read here: another user may not reach our sources.
+        // Read by the test, since another user may not be able to read the sources.
         let source = std::fs::read_to_string(script).unwrap();
         let mut python = world.command("python3");
         python.args(["-c", &source, scenario]).arg(Programs::get().path("bailiwick")).arg(world.project());

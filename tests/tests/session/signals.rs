@@ -62,7 +62,7 @@ impl Shot {
 
     /// Sends the signal to a process. Returns the control groups of the world's processes at that moment.
     fn hit(self, world: &World, pid: u32) -> Vec<PathBuf> {
-        // Not an event: any moment has to do.
+        // A fixed time and no event, since the test must hold for any moment.
         thread::sleep(self.after);
         kill(Pid::from_raw(pid.cast_signed()), self.signal).unwrap();
         marked(world.mark().as_bytes()).into_iter().filter_map(group).collect()

@@ -167,7 +167,7 @@ fn w4_a_reply_that_makes_no_progress_is_a_time_out_and_a_slow_one_is_none() {
         let said = "sent no part of its reply for 2s [connection-failed]\n  hint: check the server, or raise timeouts.progress_s in config.toml";
         assert_eq!(message(&run), format!("{host} {said}"), "{provider}");
         assert_eq!(run.events_of("model_failed")[0]["kind"], "timeout");
-        // The twin: as slow, and each piece is one of the reply.
+        // Control: a reply as slow as that, whose pieces all contain text.
         let server = serve([paced(words(provider, &"word ".repeat(40))).chunked(100)]);
         self::run(&world, &server, provider).expect(0);
     });

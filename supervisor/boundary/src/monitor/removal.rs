@@ -122,7 +122,7 @@ impl TempRemoval {
             let fresh = format!("bw-moved-{}", self.moved);
             self.moved += 1;
             match renameat(directory, name, &self.root, fresh.as_str()) {
-                // The commands made an entry of that name: the next number is tried.
+                // The commands have created an entry with that name, so the next number is tried.
                 Err(Errno::EEXIST | Errno::ENOTEMPTY | Errno::ENOTDIR) => {}
                 result => return Ok(result?),
             }

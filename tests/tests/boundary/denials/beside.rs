@@ -61,13 +61,13 @@ async fn a_process_that_outlived_its_call_is_told_of_when_it_is_refused_and_with
         let mut front = begin(tier, replies);
         front.prompt("one").await;
         front.until("turn done").await;
-        // No call runs, and nothing asks for anything: it is told by itself.
+        // No call runs, and no result is due: the denial is reported by an event of its own.
         connect(&front, "192.0.2.7").await;
         front.until("beside the calls").await;
         let told = front.seen().last().unwrap().clone();
         assert!(told.contains("reach 192.0.2.7:9 (tried by "), "{tier}: {told}");
         assert!(told.contains("the user can allow it with --net on"), "{tier}: {told}");
-        // What is the same is told once.
+        // An equal denial is reported once.
         connect(&front, "192.0.2.8").await;
         for turn in ["two", "three"] {
             front.prompt(turn).await;

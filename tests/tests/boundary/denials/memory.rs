@@ -33,7 +33,7 @@ fn shared_memory_is_named_where_it_lies_and_its_grant_helps() {
         let told = tell(&world, tier, &granted[..2], &asked);
         let helped = tell(&world, tier, &granted, &asked);
         for ((line, told), helped) in NEED_MEMORY.iter().zip(told).zip(helped) {
-            // The control: nothing but the sandbox refuses it.
+            // Control: without the sandbox, the command succeeds.
             Finished::of(world.command("bash").args(["-c", line])).expect(0);
             assert!(!helped.failed && helped.denials.is_empty(), "{user:?} {tier}: {line}: {helped:?}");
             if tier == Tier::Full {

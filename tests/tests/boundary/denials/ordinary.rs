@@ -156,7 +156,7 @@ const OF_THE_NETWORK: &[(Whose, &str, &str)] = &[
         "refused",
     ),
     (Anybody, "echo 'connect: Network is unreachable'; exit 1", "unreachable"),
-    // Nobody's (RFC 3849): there is no way, or no answer.
+    // An address for documentation (RFC 3849): there is no route, or no answer.
     (
         Anybody,
         "python3 -c 'import socket as s; a = s.socket(s.AF_INET6); a.settimeout(1); a.connect((\"2001:db8::1\", 9))'",
@@ -190,7 +190,7 @@ fn furnish(world: &World) {
     fs::write(outside.join("theirs/file"), "theirs\n").unwrap();
     fs::write(outside.join("mine"), "mine\n").unwrap();
     world.give(&outside.join("mine"));
-    // It is closed at once: who may not write it does not learn of that.
+    // The pipe is closed at once; a command that may not write never finds out.
     drop(UnixListener::bind(outside.join("theirs/socket")).unwrap());
     world.give(&outside);
     world.give(&outside.join("read-only"));
@@ -284,7 +284,7 @@ fn a_liar_is_believed_as_far_as_the_kernel_bears_him_out() {
         let (proved, likely) = (Some(json!("proved")), Some(json!("likely")));
         let expected = match tier {
             Tier::Full => [likely.clone(), proved, likely, None],
-            // Landlock never says so of a write.
+            // Landlock never denies a write with this error.
             Tier::Floor | Tier::FloorUnmediated => [proved, None, likely, None],
         };
         assert_eq!(grades, expected, "{user:?} {tier}: {told:?}");

@@ -76,7 +76,7 @@ fn a_refused_write_is_told_although_the_command_succeeded() {
             let sentence = format!("\nDespite exit code 0: {sure}");
             assert!(told.content.contains(&sentence) && told.content.contains("--write "), "{told:?}");
         }
-        // The control: nothing but the sandbox refused it.
+        // Control: without the sandbox, the command succeeds.
         let mut touch = world.command("touch");
         Finished::of(touch.arg(format!("{outside}/new"))).expect(0);
         assert_eq!(fs::read_to_string(format!("{outside}/file")).unwrap(), "content");
@@ -108,7 +108,7 @@ fn a_line_that_a_command_only_shows_is_no_denial() {
 fn sandbox_tells_of_a_refused_write_whatever_the_status() {
     for (user, tier) in everywhere() {
         let (world, outside) = world(user);
-        // The words that bash is given are quoted there, and not read for programs and redirections.
+        // Quoted arguments of bash are not searched for programs and redirections.
         for line in ["touch {o}/new; true", "(echo x > {o}/new); true", "make -s"] {
             let mut sandbox = world.sandbox(tier, &[], "bash");
             let done = Finished::of(sandbox.args(["-c", &line.replace("{o}", &outside)])).expect(0);

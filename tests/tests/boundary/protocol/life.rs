@@ -120,7 +120,7 @@ fn a_killed_supervisor_leaves_no_process_no_litter_and_a_log_that_parses() {
         if moment % 2 == 1 {
             world.pid_in("command");
         }
-        // Not an event: any moment has to do.
+        // A fixed time and no event, since the test must hold for any moment.
         std::thread::sleep(Duration::from_millis(moment * 8));
         slay(child.id());
         end(child);
@@ -168,7 +168,7 @@ fn a_daemon_ends_with_its_call() {
         assert!(said.contains("gone"), "{said}");
         // The sandbox-exec that waits for the next start ends once the supervisor has.
         wait_until("everything is gone", || marked(world.mark().as_bytes()).is_empty());
-        // The twin: unconfined, the same daemon lives on.
+        // Control: without a sandbox, the same daemon survives.
         fs::remove_file(world.project().join("daemon")).unwrap();
         Finished::of(
             world.command("bash").args(["-c", &leave]).current_dir(world.project()).stdout(Stdio::null()),
@@ -250,7 +250,7 @@ fn a_command_has_no_hold_on_what_is_above_it() {
         let above = world.read("above");
         let worker = done.events_of("worker_started")[0]["pid"].as_u64().unwrap();
         match tier {
-            // The first process of the namespace; and above it there is none.
+            // The broker is the first process of the namespace, and no process above it is visible.
             Tier::Full => assert!(above.ends_with("broker 1\n"), "{above}"),
             Tier::Floor | Tier::FloorUnmediated => {
                 assert!(above.contains(&format!("worker {worker}\n")), "{above}");
@@ -275,7 +275,7 @@ fn the_same_acts_have_a_hold_on_an_ordinary_process() {
             let mut attacker = world.command("bash");
             attacker.args(["-c", &format!("{probe} {act}")]).env("pid", victim.id().to_string());
             let done = Finished::of(&mut attacker).expect(0);
-            // Those that end it have done so before it is ended here.
+            // Acts that end the victim have done so before it is killed here.
             victim.kill().unwrap();
             let ended = victim.wait().unwrap();
             assert!(!is_refused(&done.stdout), "{user:?} {act}: {}", done.stdout);

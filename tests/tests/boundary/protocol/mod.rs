@@ -49,7 +49,7 @@ fn watch(mut command: Command) -> (Finished, u64) {
         }
         most
     });
-    // Everything is read to the end before it is waited for: full pipes must not be what bounds the run.
+    // Reads all output before waiting for the process, since a full pipe would stop the run.
     let mut stderr = child.stderr.take().unwrap();
     let errors = std::thread::spawn(move || {
         let mut text = String::new();

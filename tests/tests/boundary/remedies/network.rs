@@ -69,7 +69,7 @@ fn who_needs_the_network_is_told_how_it_is_turned_on() {
     }
     let everywhere = everywhere();
     let apart = move || {
-        // This thread's alone, and that of the processes that it starts.
+        // Applies only to this thread and the processes that it starts.
         if unshare(CloneFlags::CLONE_NEWNET).is_err() {
             skip!("uid 0 with capabilities gives a network its addresses");
         }

@@ -28,13 +28,13 @@ fn a_command_that_declared_to_read_cannot_write_though_the_project_is_writable()
         ] {
             let (results, run) = turn(&world, &[read(line)], &["--mode", "auto"]);
             assert_eq!(results[0]["is_error"], true, "{line}: {results:?}");
-            // It lacked its own declaration, no right: there is nothing that the user could grant.
+            // The call's own declaration denied the write, so there is no access that the user could grant.
             assert!(run.events_of("denied").is_empty() && run.code == 0, "{line}: {}", run.stdout);
             assert!(content(&results[0]).contains("access \"read\""), "{line}: {results:?}");
         }
         assert_eq!(fs::read_dir(world.project()).unwrap().count(), 1);
         assert_eq!(world.read("a.txt"), "a\n");
-        // Its positive twins: it reads, and it writes its own temp.
+        // Controls: the command reads the project, and writes its temp directory.
         let said = told(
             &world,
             "shell_exec",
@@ -77,7 +77,7 @@ fn the_network_is_off_and_the_flag_is_named() {
         assert_eq!(unconfined.code, 0, "{}", unconfined.stderr);
         let (results, run) = turn(&world, &[command(&connect)], &["--mode", "auto"]);
         assert_eq!(results[0]["is_error"], true);
-        // Loopback is the sandbox's own, and in its own network nobody listens there: no denial, but it is said whose it is.
+        // The sandbox has its own loopback, on which nobody listens. That is no denial, but the result says so.
         let denied: Vec<_> = run.events_of("denied").iter().map(|denied| denied["grant"].clone()).collect();
         let expected: &[&str] = match tier {
             Tier::Full => &[],
@@ -88,7 +88,7 @@ fn the_network_is_off_and_the_flag_is_named() {
             (!expected.is_empty(), expected.iter().map(|grant| json!(grant)).collect())
         );
         assert!(content(&results[0]).contains("are the sandbox's own"), "{results:?}");
-        // An address of nobody's (RFC 5737).
+        // An address for documentation (RFC 5737).
         let (_, run) = turn(&world, &[command("exec 3<>/dev/tcp/192.0.2.1/9")], &["--mode", "auto"]);
         let layer = match tier {
             Tier::Full => "network_namespace",
@@ -140,9 +140,9 @@ fn hidden_paths_cannot_be_read_and_their_names_can() {
         };
         let graded: Vec<_> = denied.iter().map(|denied| (&denied["layer"], &denied["grade"])).collect();
         assert_eq!(graded, [(&json!(layer), &json!("proved")), (&json!(layer), &json!("proved"))]);
-        // A mode that only the cover has is not told as the file's own.
+        // The mode of the mount that covers a file is not reported as the file's.
         assert!(!content(&results[0]).contains("permissions"), "{results:?}");
-        // Its positive twin.
+        // Control: without hidden paths, the files are readable.
         let (results, _) = turn(&world, &asked, &["--mode", "auto"]);
         assert!(results[..3].iter().all(|result| content(result).contains("hidden content")), "{results:?}");
     }

@@ -89,7 +89,7 @@ fn a_denied_write_is_explained_and_its_grant_works() {
         let new = denied_then_granted(place, "auto", |place| {
             ("write_file", json!({"path": format!("{place}/new.txt"), "content": "x"}))
         });
-        // What does not exist cannot be granted: its directory is.
+        // A missing file cannot be granted, so its directory is.
         assert_eq!(new["missing_right"], json!({"type": "write", "path": "[world]/outside/new.txt"}));
         assert_eq!(new["grant"], "--write [world]/outside");
         let deep = denied_then_granted(place, "auto", |place| {
@@ -107,7 +107,7 @@ fn a_commands_denied_write_is_proved_and_its_grant_works() {
             denied_then_granted(place, "auto", |place| command(&format!("echo x > {place}/there.txt")));
         assert_eq!((&existing["grade"], &existing["operation"]), (&json!("proved"), &json!("write")));
         denied_then_granted(place, "auto", |place| command(&format!("cp inside.txt {place}/there.txt")));
-        // To take a file away is a right on its directory.
+        // To remove a file needs write access to its directory.
         for line in ["rm", "mv -t ."] {
             let removed =
                 denied_then_granted(place, "auto", |place| command(&format!("{line} {place}/there.txt")));
@@ -124,7 +124,7 @@ fn a_commands_new_file_outside_is_denied_and_the_remedy_is_a_right_on_its_direct
         let asked = [command(&format!("touch {place}/new.txt"))];
         let (_, run) = turn(&world, &asked, &["--mode", "auto"]);
         let denied = run.events_of("denied").remove(0);
-        // Nothing is made for a grant: what is missing cannot be granted.
+        // A missing directory cannot be granted, and Bailiwick creates none for a grant.
         assert_eq!(denied["grant"], format!("--write {place}"));
         let server = model_of([done()]);
         let refused = world.run(&server, &["--write", &format!("{place}/new.txt")]).expect(2);
@@ -147,7 +147,7 @@ fn mode_deny_leaves_the_project_as_it_is_and_names_the_mode() {
             ("shell_exec", json!({"command": "echo x > inside.txt", "access": "write"}))
         });
         assert_eq!((&declared["layer"], &declared["grade"]), (&json!("policy"), &json!("proved")));
-        // It is the default mode.
+        // Deny is the default mode.
         let world = World::new(User::Myself).in_tier(tier);
         world.file("inside.txt", "inside\n");
         let (_, run) = turn(&world, &[("write_file", json!({"path": "inside.txt", "content": "x"}))], &[]);

@@ -48,7 +48,7 @@ pub(crate) fn restored(done: &Finished) -> Vec<String> {
         .map(|place| {
             let place: RestoredPlace = serde_json::from_value(place).unwrap();
             assert!(place.restored, "{place:?}");
-            // It is taken out of its place, and never lost.
+            // The file is moved away, and never lost.
             let is_aside = matches!(place.what, PlaceChange::Created | PlaceChange::Changed);
             let moved_to = if is_aside { None } else { place.moved_to.clone() };
             let place = RestoredPlace { moved_to, ..place };

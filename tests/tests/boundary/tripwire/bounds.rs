@@ -133,7 +133,7 @@ fn without_us_each_of_the_persons_places_is_taken_over() {
 
 #[test]
 fn a_crowd_that_a_repository_brings_along_frees_nothing_of_the_persons() {
-    // A look is the same in both tiers; the full one holds what is there as well.
+    // Snapshots are the same in both tiers. The full tier also protects existing files by mounts.
     let cases = CROWDS
         .iter()
         .map(|crowd| (crowd, Tier::Floor))

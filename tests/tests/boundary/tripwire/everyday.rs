@@ -66,7 +66,7 @@ const LEGITIMATE: &[(Needs, &str)] = &[
         Needs::Nothing,
         "git commit -q --allow-empty -m more && GIT_SEQUENCE_EDITOR='sed -i 1ibreak' git rebase -i HEAD~1",
     ),
-    // What is left to the patch.
+    // Commits that are left to the patch.
     (
         Needs::Nothing,
         "mkdir -p .github/workflows && echo 'on: push' > .github/workflows/ci.yml && echo A=1 > .env && \

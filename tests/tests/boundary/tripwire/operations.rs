@@ -174,7 +174,7 @@ fn seen(world: &World) -> String {
 #[test]
 fn the_hosts_git_finds_the_same_after_an_operation_inside() {
     let cases = OPERATIONS.iter().flat_map(|operation| {
-        // Nothing here depends on the user but what an operation leaves paused.
+        // Only paused operations depend on the user.
         let users = if operation.0.ends_with("paused") { User::all() } else { vec![User::Myself] };
         users.into_iter().map(move |user| (operation, user))
     });
@@ -210,7 +210,7 @@ fn dated(user: User) -> World {
     let amended =
         shell(&world, &format!("{ALWAYS}{mark}; git add -A; git commit -q --amend --reset-author -m base"));
     assert_eq!(amended.code, 0, "{}", amended.stderr);
-    // What the first form of the commit left is in nobody's way.
+    // Removes the objects of the first form of the commit.
     shell(&world, "git reflog expire --all --expire=now; git gc -q --prune=now");
     world
 }

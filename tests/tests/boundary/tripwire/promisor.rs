@@ -43,7 +43,7 @@ fn a_persons_git_asks_no_promisor_that_an_agent_named() {
         let command = promise(place, words, listener.local_addr().unwrap().port());
         let asked = Arc::new(AtomicUsize::new(0));
         let count = Arc::clone(&asked);
-        // Nobody answers: that it was asked is all.
+        // Nobody answers. The test only checks that the server was asked.
         std::thread::spawn(move || {
             for _connection in listener.incoming() {
                 count.fetch_add(1, Ordering::SeqCst);

@@ -21,7 +21,7 @@ impl Lease {
     fn take(world: &World, name: &str) -> Self {
         let file = OpenOptions::new().read(true).write(true).open(world.project().join(name)).unwrap();
         let lease = Self(file);
-        // What announces that somebody else opens the file is ignored by default.
+        // SIGIO, which announces that another process opens the file, is ignored by default.
         assert_eq!(lease.control(F_SETSIG, libc::SIGURG), 0);
         assert_eq!(lease.control(libc::F_SETLEASE, libc::F_WRLCK), 0, "{}", std::io::Error::last_os_error());
         lease

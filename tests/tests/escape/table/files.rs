@@ -50,15 +50,15 @@ fn writes() -> Vec<Attack> {
         "link {o}/file {p}/taken",
         "link {p}/mine {o}/new",
     ];
-    // Of a process that is not there nothing leads anywhere.
+    // The /proc directory of a missing process does not exist.
     let of_others = ["write /proc/{v}/cwd/new", "write /proc/{v}/root{o}/file"];
     [
         rows(WriteOutside, Harms, With(DENIED), With(DENIED), &plain),
         rows(WriteOutside, Harms, With(NOT_MOVED), With(NOT_MOVED), &moves),
         rows(WriteOutside, Harms, With(&[ENOENT]), With(DENIED), &of_others),
-        // Net off denies the socket before the name is looked at.
+        // With the network off, the socket is denied before the name is checked.
         rows(WriteOutside, Harms, With(DENIED), With(&[EPERM, EACCES]), &["bind-unix {o}/new"]),
-        // In the full tier these are the sandbox's own.
+        // In the full tier these paths are in the sandbox's own file systems.
         rows(WriteOutside, Harms, With(&[ENOENT]), With(DENIED), &["append /dev/shm/{name}"]),
         rows(
             WriteOutside,
@@ -143,7 +143,7 @@ fn metadata() -> Vec<Attack> {
 
 fn set_id() -> Vec<Attack> {
     let acts = ["set-uid {p}/mine", "set-gid {p}/mine", "set-uid-mknod {p}/taken"];
-    // A plain user's own set-id file gives nobody anything; openat2's mode is out of a filter's sight.
+    // A plain user's set-id file gives no access, and a seccomp filter cannot see the mode of openat2.
     let opens = ["root alone: set-uid-open {p}/taken", "root alone: set-gid-open {p}/moved"];
     [
         rows(SetId, Works, With(&[EPERM]), With(&[EPERM]), &acts),
@@ -177,9 +177,9 @@ fn secrets() -> Vec<Attack> {
         rows(Secrets, Harms, With(&[EACCES]), With(&[EACCES]), &reads),
         rows(Secrets, Harms, With(&[EACCES, ENOENT]), With(&[EACCES]), &below),
         rows(Secrets, Harms, With(&[ENOENT]), With(&[EACCES]), &["read /proc/{v}/cwd/hidden"]),
-        // A compressed secret is not seen in the clear: that it was read is enough.
+        // A compressed secret does not appear as text, so it counts that the file was read.
         rows(Secrets, Works, With(&[-1]), With(&[-1]), &["execute gzip -c {o}/hidden"]),
-        // Some end well with what they were given: nothing.
+        // Some programs succeed with the empty input that they get.
         rows(Secrets, Harms, Apart, Apart, &programs),
         rows(
             Secrets,

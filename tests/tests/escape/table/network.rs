@@ -27,7 +27,7 @@ fn internet() -> Vec<Attack> {
         "tcp-fast-open {tcp4}",
         "tcp-fast-open-connect {tcp4}",
     ];
-    // A datagram that nobody gets is lost without a word, unless the broker saw that nobody would.
+    // A datagram without a receiver is lost without an error, unless the broker noticed that there is none.
     let datagrams = [
         "udp {udp}",
         "udp 0.0.0.0:{udpport}",

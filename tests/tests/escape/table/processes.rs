@@ -30,7 +30,7 @@ fn signals() -> Vec<Attack> {
     [
         rows(Processes, Harms, With(NOBODY), With(&[EPERM]), &acts),
         rows(Processes, Harms, With(NOTHING), With(&[EPERM]), &["procfd-signal {v} 15"]),
-        // The kernel drops a SIGIO that may not be sent, and tells nobody.
+        // The kernel drops a SIGIO that may not be sent, without an error.
         rows(Processes, Harms, Apart, Apart, &["sigio {v} 29"]),
     ]
     .concat()

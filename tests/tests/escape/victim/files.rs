@@ -49,7 +49,7 @@ pub(super) fn fill(world: &World, outside: &Path, shared: &[PathBuf]) {
     for path in shared {
         write(path, "kept");
     }
-    // Sparse: as large as it says to whoever asks.
+    // A sparse file, which has its full size for readers.
     fs::File::create(outside.join("hidden-sized")).unwrap().set_len(SIZE.parse().unwrap()).unwrap();
     fs::write(outside.join("vault").join(SECRET), "").unwrap();
     symlink(SECRET, outside.join("vault/link")).unwrap();

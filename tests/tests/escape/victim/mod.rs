@@ -50,7 +50,7 @@ impl Victim {
         fill(world, &outside, &shared);
         use_up_low_pids();
         let mut child = world.command(Programs::get().path("probe"));
-        // The secret among the arguments is what the command line of a process tells everybody.
+        // The secret is also an argument, since all processes can read a command line.
         child.args(["victim", SECRET]).env("VICTIM_SECRET", SECRET).current_dir(&outside).process_group(0);
         let mut child = child.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let mut line = String::new();

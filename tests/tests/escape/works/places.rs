@@ -66,7 +66,7 @@ fn a_project_lies_anywhere_under_any_name() {
         b"linked",
         b"home/code",
     ];
-    // Disk, what the full tier has of its own, and tmpfs.
+    // A disk, a directory that is private in the full tier, and a tmpfs.
     let places = [(PLACE, &names[..]), ("/tmp", &names[..1]), ("/dev/shm", &names[..1])];
     for (tier, user) in everywhere() {
         for (name, below) in

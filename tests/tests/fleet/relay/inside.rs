@@ -16,7 +16,7 @@ fn no_command_of_an_agent_reaches_the_relay_in_any_tier() {
         let acts = ["unix-stream", "unix-stream-path", "unix-seqpacket"];
         let line = acts.map(|act| format!("{act} {}", socket.display())).join(" -- ");
         let words: Vec<_> = line.split(' ').collect();
-        // The control: outside the same act comes through.
+        // Control: without a sandbox, the same act succeeds.
         let outside = Finished::of(world.command(&probe).args(&words));
         assert!(outside.stdout.lines().next().unwrap().contains("\"errno\":0"), "{}", outside.stdout);
         drop(relay);

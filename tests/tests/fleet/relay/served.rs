@@ -186,7 +186,7 @@ fn requests_that_were_changed_by_chance_arrive_whole_or_not_at_all() {
         let text = arrived["messages"][0]["content"][0].as_object().unwrap();
         assert!(text.keys().eq(["type", "text"]) && arrived["model"] == "claude-opus-5-5", "{arrived}");
     }
-    // It serves on.
+    // The relay still serves clients.
     assert_eq!(ask(&socket, &usual()).0, 200);
 }
 

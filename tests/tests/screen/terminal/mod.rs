@@ -281,7 +281,7 @@ fn what_programs_the_terminal_is_filtered_and_left_modes_are_undone() {
         let (code, seen) = Terminal::run(bash(&world, tier, script)).end();
         assert_eq!(code, 0);
         assert_eq!(seen, "abcd\x1b[1mbold\x1b[0m\x1b[?1000h\x1b[?1049h\r\n\x1b[?1000l\x1b[?1049l");
-        // Unconfined, all of it reaches the terminal.
+        // Control: without a sandbox, all of it reaches the terminal.
         let mut twin = world.command("bash");
         twin.args(["-c", script]);
         let (_, twin) = Terminal::run(twin).end();

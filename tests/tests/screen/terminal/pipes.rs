@@ -78,7 +78,7 @@ fn interrupt(tier: Tier, moment: Duration) {
     terminal.until("ready");
     // The other end of the pipe has to have done that, too.
     terminal.until("deaf");
-    // Not an event: the moment is what is tried.
+    // A fixed time and no event, since the moment is what is tested.
     thread::sleep(moment);
     terminal.types("\x03");
     let (code, seen) = terminal.end();

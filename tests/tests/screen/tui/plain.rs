@@ -73,7 +73,7 @@ fn a_typed_always_lasts_in_the_project() {
     assert!(asked.contains("Or type always to allow commands that begin with touch"), "{asked}");
     assert!(!made.exists());
     ui.types("always\r");
-    // The second command of the turn asks nobody.
+    // The second command of the turn needs no approval.
     ui.until_shown("Made.");
     ui.until("the prompt", |screen| screen.trim_end().ends_with("\n>"));
     assert!(!ui.screen().contains("Approval 2"), "{}", ui.screen());

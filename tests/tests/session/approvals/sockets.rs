@@ -30,7 +30,7 @@ fn serve(front: &FrontEnd) -> PathBuf {
     let listener = UnixListener::bind(&socket).unwrap();
     thread::spawn(move || {
         for client in listener.incoming() {
-            // A client may be gone already.
+            // The client may have disconnected already.
             let _ = client.unwrap().write_all(b"served");
         }
     });

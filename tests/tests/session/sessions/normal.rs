@@ -74,13 +74,13 @@ impl<'a> Normal<'a> {
         for event in &log {
             self.follows(event);
         }
-        // How many looks at the project there are, and which calls each saw, is a matter of time: `session::changes` has them.
+        // The number of snapshots and their calls depend on timing, so `session::changes` tests them.
         log.retain(|event| event["type"] != "files_changed");
         if apart {
             log.sort_by_key(|event| event["agent"].as_str().unwrap_or_default().to_owned());
         }
         for (number, mut event) in (1_u64..).zip(log) {
-            // Which number an event has among those of others is chance.
+            // The number of an event among those of other agents is random.
             event["id"] = number.into();
             self.event(&mut record, event);
         }
@@ -109,7 +109,7 @@ impl<'a> Normal<'a> {
         assert_eq!(take("sum").as_str().map(str::len), Some(16));
         assert!(take("time_ms").is_u64());
         let Value::String(kind) = kind else { panic!("{kind}") };
-        // Its text is the program's own, and which of two agents has it in full is chance.
+        // The text is the program's own, and it is random which of two agents has the whole.
         let data = if kind == "prompt_fixed" { Value::Object(Map::new()) } else { data };
         let envelope = Value::Object(event);
         writeln!(record, "{id} {kind} {envelope}").unwrap();
@@ -133,7 +133,7 @@ impl<'a> Normal<'a> {
                 assert!(number.is_u64(), "{name}: {number}");
                 Value::from("[n]")
             }
-            // Who noticed first that a worker was killed, its broker or we, is chance.
+            // It is random if the broker or the supervisor notices first that a worker was killed.
             Value::Number(number) if name == "signal" && number.as_i64() == Some(9) => 15.into(),
             // The paths that this machine hides and protects.
             Value::Array(_) if ["hidden", "protected"].contains(&name) => Value::from("[n]"),
@@ -144,7 +144,7 @@ impl<'a> Normal<'a> {
                 elements.into_iter().map(|element| self.normal(name, element)).collect()
             }
             Value::Object(members) => {
-                // What a machine does not enforce is its own, and so is whether another agent has its devices, and the model's port.
+                // These differ between machines: unenforced limits, devices of other agents, and the model's port.
                 let own = ["not_enforced", "no_full_tier", "base_url"];
                 let members = members.into_iter().filter(|(name, _)| !own.contains(&name.as_str()));
                 let normal = members.map(|(name, value)| (self.text(&name), self.normal(&name, value)));
