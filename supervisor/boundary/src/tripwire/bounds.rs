@@ -10,14 +10,15 @@ pub(super) const LARGEST: usize = 16 << 20;
 /// Maximum size of a file whose content is parsed: 2 MiB.
 pub(super) const LARGEST_JUDGED: usize = 2 << 20;
 
-/// Maximum number of bytes that are kept of one watched path. The next limit is for all of them.
+/// Maximum number of bytes that are kept of one watched path.
 const MOST_BYTES: usize = 64 << 20;
+/// Maximum number of bytes that are kept of all paths in a watched directory.
 const MOST_BYTES_IN_ALL: usize = 512 << 20;
 
 /// Maximum number of files and directories in one watched path.
 const MOST_ENTRIES: usize = 100_000;
 
-/// Maximum number for a directory in `.git` that is not git's own. Git-annex, for one, has four files for each object.
+/// Maximum number of files in a directory of `.git` that is not git's own. Git-annex has four for each object.
 const MOST_ENTRIES_UNKNOWN: usize = 400_000;
 
 /// Maximum number of new names in one watched directory that are judged one by one.
@@ -26,15 +27,17 @@ const MOST_NEW: usize = 10_000;
 /// Maximum depth of a watched directory. The search holds an open descriptor for each level.
 pub(super) const DEEPEST: usize = 40;
 
-/// Maximum number of other files that one watched file leads to. The next limit is for all watched files.
+/// Maximum number of other files that one watched file leads to.
 pub(super) const MOST_REFERENCES: usize = 2_000;
+/// Maximum number of other files that all watched files lead to.
 pub(super) const MOST_REFERENCES_IN_ALL: usize = 50_000;
 
 /// Maximum length of a chain of links or includes. Git itself follows ten includes (`MAX_INCLUDE_DEPTH`).
 pub(super) const LONGEST_CHAIN: usize = 12;
 
-/// Maximum number of entries that a search of the project examines. The next limit is for repositories found.
+/// Maximum number of entries that a search of the project examines.
 pub(super) const MOST_WALKED: usize = 5_000_000;
+/// Maximum number of repositories that a search of the project finds.
 pub(super) const MOST_REPOSITORIES: usize = 10_000;
 
 /// Maximum time of a search for repositories, in seconds.
@@ -43,8 +46,9 @@ pub(super) const LONGEST_WALK: u64 = 60;
 /// Maximum depth of a search for repositories. The search holds an open descriptor for each level.
 pub(super) const DEEPEST_WALK: usize = 100;
 
-/// Maximum number of directories with git's data in one git directory. The next limit is for their depth.
+/// Maximum number of directories with git's data in one git directory.
 pub(super) const MOST_TREES: usize = 200_000;
+/// Maximum depth of directories with git's data. The search holds an open descriptor for each level.
 pub(super) const DEEPEST_TREE: usize = 100;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

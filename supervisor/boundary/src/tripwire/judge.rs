@@ -55,7 +55,7 @@ pub(super) type Own = BTreeMap<PathBuf, Option<Vec<OwnEntry>>>;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct OwnEntry {
     pub(super) entry: GitConfigEntry,
-    /// True if no agent may set such an entry. False if only the person's own entry may not be changed.
+    /// True if no agent may set an entry like this. False if only the person's own entry is protected.
     is_guarded: bool,
 }
 

@@ -32,7 +32,7 @@ pub struct PersonsGit {
     tracked: Arc<OnceLock<BTreeSet<PathBuf>>>,
 }
 
-/// Two values are equal if they are copies, which describe the same repository at the same time.
+/// Two values are equal if one is a copy of the other.
 impl PartialEq for PersonsGit {
     fn eq(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.commits, &other.commits)

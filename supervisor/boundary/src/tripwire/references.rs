@@ -25,9 +25,9 @@ use super::state::{FileBody, FileKind, WatchState, WatchedPlace};
 /// Maximum number of links on the way to one file, as in `path_resolution(7)`.
 const MOST_LINKS: usize = 40;
 
-/// Maximum size of a configuration file outside of watched directories, since an include can name any file. The next
-/// limit is for the bytes of all of them.
+/// Maximum size in bytes of a configuration file outside of watched directories, since an include can name any file.
 const LARGEST: u64 = 2 << 20;
+/// Maximum number of bytes in all configuration files outside of watched directories.
 const MOST_BYTES: usize = 16 << 20;
 
 /// Maximum number of configuration files outside of watched directories.

@@ -88,9 +88,9 @@ struct Walk<'a> {
     /// Directories that could not be opened at the start of the session. `None` at that start itself.
     unreached: Option<&'a BTreeSet<PathBuf>>,
     seen: usize,
-    /// Directory at the project's top that is being searched, with the number of entries seen in it. The next field is
-    /// the one with the most.
+    /// Directory at the project's top that is being searched, with the number of entries seen in it.
     at: Crowd,
+    /// Directory at the project's top in which the most entries were seen.
     widest: Crowd,
     until: Instant,
     bounded: Option<(PathBuf, Bound)>,

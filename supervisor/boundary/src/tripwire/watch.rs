@@ -24,7 +24,7 @@ pub struct Watch {
     pub aside: Option<PathBuf>,
     /// Journals that sessions share. If `None`, each session records the state of watched files by itself.
     pub journals: Option<JournalOptions>,
-    /// The person's git repository in the project. If `None`, no commits are known.
+    /// The person's git repository in the project. If `None`, no change is accepted because of a commit.
     pub git: Option<PersonsGit>,
 }
 

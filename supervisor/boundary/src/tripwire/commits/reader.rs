@@ -8,8 +8,9 @@ use crate::tripwire::git::GitQuestion;
 /// Maximum number of ids in one request. The request fits into a pipe of one page, so neither side blocks the other.
 const MOST_NAMES: usize = 60;
 
-/// Maximum number of objects that one reader accepts. The next limit is for their bytes.
+/// Maximum number of objects that one reader accepts.
 const MOST_OBJECTS: usize = 200_000;
+/// Maximum number of bytes in all objects that one reader accepts.
 const MOST_BYTES: usize = 512 << 20;
 
 /// Maximum number of bytes in the header line of an answer.
