@@ -70,7 +70,7 @@ pub struct Programs(PathBuf);
 
 impl Programs {
     /// Copies the programs that cargo built for this test run to a directory where every user can execute them. Later
-    /// calls return the same.
+    /// calls return the same copies.
     pub fn get() -> &'static Self {
         static COPY: OnceLock<Programs> = OnceLock::new();
         COPY.get_or_init(|| Self(copy()))

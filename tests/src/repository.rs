@@ -12,7 +12,7 @@ pub fn repository(user: User) -> World {
     repository_below(user, Path::new(PLACE))
 }
 
-/// Creates such a repository in a subdirectory of `directory`, which every user must be able to enter.
+/// Like [`repository`], in a subdirectory of `directory`, which every user must be able to enter.
 pub fn repository_below(user: User, directory: &Path) -> World {
     let world = World::below(user, directory);
     world.file("kept.txt", "kept\n");

@@ -15,7 +15,7 @@ use super::{BenchError, BenchSetup};
 /// Size of the log in MiB. It is so large that only a part of the log is kept in memory.
 const MIB: u64 = 64;
 
-/// Environment variable with another size in MiB.
+/// Environment variable that sets another size of the log, in MiB.
 const SIZE: &str = "BAILIWICK_BENCH_LOG_MIB";
 
 /// Number of bytes after which a conversation is summarised.

@@ -61,7 +61,7 @@ fn key_file(world: &World) -> PathBuf {
     file
 }
 
-/// Returns the same command, with the file open in the process.
+/// Returns the command with `file` open in its process.
 fn holding(world: &World, file: &Path, command: &Command) -> Command {
     let mut bash = world.command("bash");
     bash.args(["-c", &format!("exec {HELD}<\"$0\"; exec \"$@\"")]).arg(file);

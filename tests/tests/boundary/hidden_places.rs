@@ -102,7 +102,7 @@ cd "$PROJECT"
 exec setpriv --reuid "$ID" --regid "$ID" --clear-groups $RUN sh -c "$READ" sh "$@"
 "#;
 
-/// Returns the files that `sh` can read on such a machine.
+/// Returns the files that `sh` can read on a machine that [`MACHINE`] sets up.
 fn read_on_machine(world: &World, program: &[&str], mounted: &[String], files: &[String]) -> Vec<String> {
     let mut unshare = world.command("unshare");
     unshare.uid(0).gid(0).args(["--mount", "--propagation", "private", "--", "sh", "-c", MACHINE, "sh"]);

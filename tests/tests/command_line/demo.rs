@@ -376,7 +376,7 @@ impl Open {
     }
 }
 
-/// Control: without a sandbox, the same commands succeed.
+/// Control: without a sandbox, the attacks succeed.
 #[test]
 fn the_attacks_get_through_without_a_sandbox() {
     if !geteuid().is_root() {

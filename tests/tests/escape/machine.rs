@@ -57,7 +57,7 @@ pub(crate) fn denies(attack: &Attack, tried: &Tried) -> bool {
     denied
 }
 
-/// True if the machine denies the act without a sandbox with the same error.
+/// True if the machine denies the act even without a sandbox, and with the same error.
 pub(crate) fn denies_alike(attack: &Attack, place: &Place, tried: &Tried) -> bool {
     let unconfined = |world: &World| unconfined(world, &Victim::new(world).aim(&attack.act, world));
     is_unknown(attack, tried)

@@ -239,7 +239,7 @@ fn crates_import_only_what_the_table_allows() {
     }
 }
 
-/// Maximum number of crates. The next limits are for imports between crates, and for the longest chain of these.
+// Maximum number of crates, of imports between them, and of crates in the longest chain of imports.
 const MOST_CRATES: usize = 12;
 const MOST_IMPORTS: usize = 40;
 const MOST_FLOORS: usize = 7;

@@ -54,7 +54,7 @@ const AVOIDED: [(&str, &str); 26] = [
     ("and the turn ends", "turn stopped"),
 ];
 
-/// Sources and sentences that may contain such a term, because it is a name that people type or is quoted.
+/// Sources and sentences that may contain an avoided term, because it is a name that people type or is quoted.
 const KEPT: [(&str, &str); 9] = [
     ("supervisor/gate/src/judgement/guest.rs", "`## Rights`"),
     ("supervisor/gate/src/plan/", "the rights"),

@@ -228,7 +228,7 @@ async fn a_write_root_that_is_swapped_for_a_link_gives_nothing_behind_it() {
     }
 }
 
-/// Returns a call of a read-only command, of which several agents can run one at the same time.
+/// Returns a call of a read-only command. Several agents can run read-only commands at the same time.
 fn looks(command: &str) -> String {
     calls(&[("shell_exec", serde_json::json!({ "command": command, "access": "read" }))])
 }

@@ -275,7 +275,7 @@ fn what_looks_at_this_machine_ends_with_the_code_of_the_signal() {
     }
 }
 
-/// Returns the same command as started by nohup(1).
+/// Returns the command as nohup(1) would start it.
 fn under_nohup(command: &Command) -> Command {
     let mut wrapped = Command::new("/bin/sh");
     wrapped
@@ -326,7 +326,7 @@ fn a_hang_up_that_is_ignored_from_the_start_stays_ignored() {
     }
 }
 
-/// Control: without nohup(1), the same signal ends the program.
+/// Control: without nohup(1), SIGHUP ends the program.
 #[test]
 fn a_hang_up_ends_what_does_not_ignore_it() {
     let world = World::new(User::Myself);
@@ -357,7 +357,7 @@ const NEVER_READY: [&str; 2] =
 /// start. A process that does not end when asked gets two seconds.
 const PROMPTLY: Duration = Duration::from_secs(15);
 
-/// Returns `exec` with such a script in place of sandbox-exec.
+/// Returns `exec` with the given script in place of sandbox-exec.
 fn never_ready(world: &World, script: &str, server: &ReplayServer, arguments: &[&str]) -> Command {
     let usual = world.exec(server, arguments);
     let mut command = world.command(with_sandbox_exec(world.root(), script));

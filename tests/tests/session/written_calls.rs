@@ -10,7 +10,7 @@ use tests::{Finished, User, World};
 /// Text with a call that the server did not recognise as one.
 const WRITTEN: &str = "I do it.\n\n<tool_call>\n{\"name\": \"shell_exec\", \"arguments\": {\"command\": \"touch done\"}}\n</tool_call>";
 
-/// Beginning of the error's text about such a call.
+/// Beginning of the error's text about a call that the model wrote as text.
 const NAMED: &str =
     "the model wrote a call of shell_exec as text; the model's server did not recognise the call";
 

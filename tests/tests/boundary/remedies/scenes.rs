@@ -1,4 +1,4 @@
-//! The scenes. Each has a first attempt, somebody who reacts to the denial, and a check of the success.
+//! The scenes in which a denial is remedied: a first attempt, a reaction to the denial, and a check of the success.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

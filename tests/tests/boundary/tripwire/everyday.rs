@@ -92,7 +92,7 @@ fn what_people_let_agents_do_with_git_is_not_flagged() {
     });
 }
 
-/// Some of these commands exit with 0 all the same, so the refusal must be reported.
+/// Some git commands exit with 0 although a write was refused, so the refusal must be reported.
 #[test]
 fn what_git_may_not_write_in_the_full_tier_is_said_with_the_right_to_it() {
     for user in tier::all().into_iter().filter(|tier| *tier == Tier::Full).flat_map(|_| User::all()) {

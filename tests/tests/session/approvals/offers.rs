@@ -63,7 +63,7 @@ async fn what_is_allowed_once_happens_once() {
     }
 }
 
-/// If the command did not need the access, one `no` is enough.
+/// Tests a command that succeeds although an access was denied. One `no` to the offered access is enough.
 #[tokio::test]
 async fn a_command_that_carries_on_waits_for_the_answer_too() {
     for tier in tier::all() {
