@@ -10,7 +10,7 @@ use ipc::refusal::{Refusal, Target};
 use ipc::rights::{HostName, HostRule};
 use tokio::sync::mpsc;
 
-/// Maximum number of questions per worker. Further connections to such hosts are denied.
+/// Maximum number of questions per worker. Further connections to hosts that are not allowed are denied.
 const MOST: u32 = 1024;
 
 #[derive(Debug)]

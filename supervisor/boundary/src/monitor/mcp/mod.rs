@@ -173,7 +173,7 @@ impl McpServerProcess {
         }
     }
 
-    /// Ends the server, its descendants and its connections. The server first gets [`GRACE`] to exit by itself.
+    /// Ends the server, its descendants and its connections. The server first gets two seconds to exit by itself.
     pub async fn end(self, reason: GuestEnd) -> McpEnded {
         let Self { mut guest, gateway, mut uses, conversation, violation, .. } = self;
         let reason = if let Some(violation) = violation {
