@@ -1,5 +1,5 @@
-//! Tests common mistakes of new users: the cause, the next step, and the exit code. These need an unusual machine; more
-//! are in `exit_codes.rs` and `config.rs`.
+//! Tests common mistakes of new users: the cause, the next step, and the exit code. The tests here need an unusual
+//! machine; more are in `exit_codes.rs` and `config.rs`.
 
 #![expect(clippy::print_stderr, reason = "what is skipped is said aloud")]
 

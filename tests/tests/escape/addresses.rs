@@ -1,4 +1,4 @@
-//! Tests addresses of the machine, of the link and of metadata services, which need permissions besides the network.
+//! Tests the machine's own, link-local and metadata addresses, which need permissions besides the network.
 
 use std::net::TcpListener;
 
@@ -46,7 +46,7 @@ fn check(tier: Tier, user: User) {
     }
 }
 
-/// Runs in a new network namespace that has such addresses.
+/// Runs in a new network namespace that has link-local and metadata addresses.
 #[test]
 fn addresses_of_the_machine_are_rights_of_their_own() {
     if !geteuid().is_root() {

@@ -16,7 +16,7 @@ struct Crowd {
     refused: Option<(&'static str, &'static str)>,
 }
 
-/// Programs in Python that create the files in the project.
+/// Programs in Python that create very many files in the project.
 const CROWDS: &[Crowd] = &[
     Crowd {
         name: "links",
